@@ -1,0 +1,50 @@
+# Everything a person does with this repository. On a fresh Debian machine with
+# R, `make demo` and `make test` install what is missing first.
+
+R ?= R
+RSCRIPT ?= Rscript
+VERSION := $(shell sed -n 's/^Version: //p' DESCRIPTION)
+TARBALL := noiseaware_$(VERSION).tar.gz
+# where the package is installed for demo, test and bench: nothing outside is touched
+LIBRARY := $(CURDIR)/.library
+export R_LIBS := $(LIBRARY)
+SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars) DESCRIPTION NAMESPACE
+
+.PHONY: demo test check bench lint docs install clean
+
+demo: install
+	$(RSCRIPT) tools/demo.R demo
+
+test: install
+	$(RSCRIPT) tools/test.R
+
+check: $(TARBALL)
+	tools/install-packages check manual
+	tools/check $(TARBALL)
+
+bench: install
+	tools/install-packages bench
+	$(RSCRIPT) bench/run.R
+
+lint:
+	tools/install-packages lint
+	$(RSCRIPT) tools/lint.R
+
+docs:
+	tools/install-packages docs
+	$(RSCRIPT) -e 'roxygen2::roxygenise(load_code = "source")'
+
+install: $(LIBRARY)/.installed
+
+$(LIBRARY)/.installed: $(SOURCES)
+	tools/install-packages
+	mkdir -p $(LIBRARY)
+	$(R) CMD INSTALL --preclean --clean --no-test-load --library=$(LIBRARY) .
+	touch $@
+
+$(TARBALL): $(SOURCES) $(wildcard man/*.Rd tests/testthat/*.R vignettes/*)
+	tools/install-packages check
+	$(R) CMD build .
+
+clean:
+	rm -rf $(LIBRARY) *.tar.gz *.Rcheck demo src/*.o src/*.so

@@ -1,0 +1,38 @@
+#' Continue a run
+#'
+#' Adds iterations to every chain of a fit, from the very state where it
+#' stopped: 1000 iterations and 1000 more give the same bits as 2000.
+#'
+#' @param fit A fit of method `"augment"`.
+#' @param iter How many iterations to add to each chain.
+#' @return A fit with all draws, old and new. The old fit stays as it was.
+#' @section Errors: `noiseaware_error_argument`.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' extend(fit, 200)
+#' @export
+extend <- function(fit, iter) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (is.null(fit$chains)) {
+    stop_classed("argument", "{.arg fit} must have chains to continue; method {.val {fit$method}} has none.")
+  }
+  iter <- check_count(iter, "iter")
+  run <- fit$run
+  run$iter <- max(vapply(fit$chains, function(c) length(c$acceptance), 0L)) + iter
+  chains <- run_chains(length(fit$chains), function(k, report) {
+    old <- fit$chains[[k]]
+    # chains of an interrupted run catch up with the longest one
+    more <- augment_chain(fit$problem, .Call(ffi_duplicate, old$state), run$iter - length(old$acceptance), run, report)
+    join_chains(old, more)
+  }, iter * length(fit$chains))
+  fit_from_chains(chains, fit$release, fit$bound, run, fit$problem, fit$words)
+}
+
+join_chains <- function(old, more) {
+  list(draws = rbind(old$draws, more$draws), statistic = rbind(old$statistic, more$statistic),
+       log_noise = c(old$log_noise, more$log_noise), acceptance = c(old$acceptance, more$acceptance),
+       state = more$state, status = more$status)
+}

@@ -1,0 +1,221 @@
+# A fit:
+#   draws     posterior::draws_array of the parameters
+#   release   or NULL (non-private); bound, run; method, exact
+#   chains    for "augment": per chain the raw draws, the imputed statistic,
+#             log noise density, acceptance and the state to continue from
+#   info      what a method has to report
+
+new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
+                    words = NULL, info = list()) {
+  structure(list(draws = draws, release = release, bound = bound, run = run, method = method,
+                 exact = exact, chains = chains, problem = problem, words = words, info = info),
+            class = "noiseaware_fit")
+}
+
+fit_from_chains <- function(chains, release, bound, run, problem, words) {
+  parameters <- bound$parameters
+  draws <- chains_array(lapply(chains, function(c) {
+    colnames(c$draws) <- parameters
+    c$draws
+  }))
+  new_fit(draws, release, bound, run, "augment", TRUE, chains, problem, words)
+}
+
+# matrices draws x parameters, one a chain, cut to the shortest
+chains_array <- function(chains) {
+  kept <- min(vapply(chains, nrow, 0L))
+  array <- array(0, c(kept, length(chains), ncol(chains[[1L]])),
+                 dimnames = list(NULL, NULL, colnames(chains[[1L]])))
+  for (k in seq_along(chains)) array[, k, ] <- chains[[k]][seq_len(kept), , drop = FALSE]
+  posterior::as_draws_array(array)
+}
+
+#' Work with a fit
+#'
+#' @param object,x A fit from [sample_posterior()].
+#' @param parm Names of parameters; all by default.
+#' @param level Probability inside the interval.
+#' @param ... Passed on: by `summary()` to [posterior::summarise_draws()].
+#'
+#' @return
+#' * `summary()`: a [posterior::summarise_draws()] table, one row a parameter.
+#' * `coef()`: posterior means of the coefficients; `vcov()`: their posterior
+#'   covariance.
+#' * `confint()`: equal-tailed posterior intervals, one row a parameter.
+#' * `nobs()`: the public number of records.
+#' * [posterior::as_draws()] and its variants: the draws.
+#' @name fit_methods
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' coef(fit)
+#' confint(fit, "age")
+#' posterior::as_draws_df(fit)
+NULL
+
+#' @rdname fit_methods
+#' @export
+summary.noiseaware_fit <- function(object, ...) posterior::summarise_draws(object$draws, ...)
+
+#' @rdname fit_methods
+#' @export
+coef.noiseaware_fit <- function(object, ...) {
+  colMeans(coefficient_draws(object))
+}
+
+#' @rdname fit_methods
+#' @export
+vcov.noiseaware_fit <- function(object, ...) stats::cov(coefficient_draws(object))
+
+#' @rdname fit_methods
+#' @export
+confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  draws <- parameter_matrix(object)
+  parm <- parm %||% colnames(draws)
+  if (is.numeric(parm)) parm <- colnames(draws)[parm]
+  absent <- setdiff(parm, colnames(draws))
+  if (length(absent)) {
+    stop_classed("argument", c("{.arg parm} must name parameters of the fit; {.val {absent}} {?is/are} not.",
+                               i = "Parameters: {.val {colnames(draws)}}."))
+  }
+  tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
+  out <- t(apply(draws[, parm, drop = FALSE], 2L, stats::quantile, tails, names = FALSE))
+  colnames(out) <- paste(format(100 * tails, trim = TRUE, digits = 3), "%")
+  out
+}
+
+#' @rdname fit_methods
+#' @importFrom stats nobs
+#' @export
+nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n
+
+# draws x parameters, chains one after the other
+parameter_matrix <- function(fit) {
+  draws <- posterior::as_draws_matrix(fit$draws)
+  matrix(draws, nrow(draws), dimnames = list(NULL, posterior::variables(fit$draws)))
+}
+
+coefficient_draws <- function(fit, call = caller_env()) {
+  draws <- parameter_matrix(fit)
+  names <- c("(Intercept)", fit$bound$columns$name[-1L])
+  if (!all(names %in% colnames(draws))) {
+    stop_classed("argument", "The coefficients of this model are fixed; there is no draw of them.", call = call)
+  }
+  draws[, names, drop = FALSE]
+}
+
+method_line <- c(
+  augment = "augment: imputes the records (exact)",
+  naive = "naive: takes the noisy totals for the true ones (NOT exact: ignores the noise)",
+  nonprivate = "non-private: from the confidential records themselves (exact, not private)"
+)
+
+#' @rdname fit_methods
+#' @export
+print.noiseaware_fit <- function(x, ...) {
+  size <- dim(x$draws)
+  cat("<posterior> ", describe_model(x$bound), "\n", sep = "")
+  cat("  method     ", method_line[[x$method]], "\n", sep = "")
+  cat("  records    ", format(nobs(x), big.mark = ",", scientific = FALSE), "\n", sep = "")
+  if (!is.null(x$release)) cat("  mechanism  ", format(x$release$mechanism), "\n", sep = "")
+  cat("  draws      ", size[2L], " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
+  if (x$method == "augment") cat(acceptance_lines(x), sep = "\n")
+  if (isTRUE(x$info$projected)) cat("  totals     impossible as published; moved to the nearest valid ones\n")
+  cat("\n")
+  table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)),
+                                      "rhat", "ess_bulk", "ess_tail")
+  print_summary(table)
+  for (line in mixing_warnings(table)) cat("! ", line, "\n", sep = "")
+  invisible(x)
+}
+
+describe_model <- function(bound) UseMethod("describe_model")
+
+#' @export
+describe_model.bound_lm <- function(bound) paste("linear regression", bound$formula)
+
+acceptance_lines <- function(fit) {
+  a <- acceptance(fit)
+  moves <- if (all(a$passes == 0)) "none (the plain sampler)" else
+    sprintf("%s a sweep, accepted %s", paste(unique(range(a$passes)), collapse = " to "),
+            format_number(mean(a$moves), 2))
+  bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
+                                                   format_number(min(a$least), 2), format_number(a$bound[1L], 2))
+  c(sprintf("  records    accepted %s%s", format_number(mean(a$mean), 3), bound),
+    paste0("  moves      non-centred: ", moves))
+}
+
+print_summary <- function(table) {
+  shown <- data.frame(parameter = table$variable,
+                      lapply(table[c("mean", "sd", "q2.5", "q97.5")], function(v) formatC(v, digits = 4, format = "g", flag = "#")),
+                      rhat = formatC(table$rhat, digits = 3, format = "f"),
+                      lapply(table[c("ess_bulk", "ess_tail")], function(v) formatC(v, digits = 0, format = "f")),
+                      check.names = FALSE)
+  print(shown, row.names = FALSE, right = TRUE)
+}
+
+mixing_warnings <- function(table) {
+  high <- table$variable[which(table$rhat > 1.01)]
+  low <- table$variable[which(pmin(table$ess_bulk, table$ess_tail) < 400)]
+  c(if (length(high)) paste0("R-hat above 1.01 for ", shorten_list(high, 5L), ": the chains differ; run longer with extend()."),
+    if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; run longer with extend()."))
+}
+
+#' How often record updates were accepted
+#'
+#' @param fit A fit of method `"augment"`.
+#' @return A data frame with a row for each chain: `mean`, the share of accepted
+#'   record updates after warmup; `lowest`, that of the record accepted least;
+#'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
+#'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
+#'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
+#'   moves a sweep; `moves`, their acceptance rate.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' acceptance(sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1))
+#' @export
+acceptance <- function(fit) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} updates no records.")
+  guarantee <- privacy(fit$release)
+  bound <- if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_
+  warmup <- fit$run$warmup
+  rows <- lapply(seq_along(fit$chains), function(k) {
+    chain <- fit$chains[[k]]
+    after <- chain$acceptance[-seq_len(warmup)]
+    if (warmup == 0) after <- chain$acceptance
+    counters <- chain$state$counters
+    data.frame(chain = k, mean = mean(after), lowest = min(chain$state$accepted) / length(after),
+               least = exp(-max(counters[2L], 0)), bound = bound, passes = chain$state$adapt[2L],
+               moves = if (counters[3L] > 0) counters[4L] / counters[3L] else NA_real_)
+  })
+  do.call(rbind, rows)
+}
+
+#' Draws of the confidential statistic
+#'
+#' The exact totals, before noise, are unknown to the analyst; method
+#' `"augment"` imputes them along with the records.
+#'
+#' @param fit A fit of method `"augment"`.
+#' @return A [posterior::draws_array] of the statistic's components, in the units
+#'   of the release.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 400, seed = 1)))
+#' @export
+denoise <- function(fit) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")
+  chains_array(lapply(fit$chains, function(c) {
+    colnames(c$statistic) <- names(fit$release$value)
+    c$statistic
+  }))
+}

@@ -1,0 +1,102 @@
+#' Predict from a fit
+#'
+#' @param object A fit of [model_lm()].
+#' @param newdata A data frame with the covariates.
+#' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
+#'   matrix of predictive draws, one row a posterior draw; `"expected"`: a matrix
+#'   of draws of the expected response.
+#' @param interval `"none"`; `"credible"`: interval of the expected response;
+#'   `"predictive"`: interval of a new record's response.
+#' @param level Probability inside the interval.
+#' @param seed Fixes predictive draws; see [sample_posterior()].
+#' @param ... Not used.
+#' @return A vector; with an interval a matrix with the columns `fit`, `lower`,
+#'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix.
+#' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
+#'   `noiseaware_error_levels`, `noiseaware_error_argument`.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' predict(fit, data.frame(age = c(20, 30)), interval = "predictive")
+#' @export
+predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected"),
+                                   interval = c("none", "credible", "predictive"), level = 0.95,
+                                   seed = NULL, ...) {
+  type <- if (missing(type)) "mean" else check_choice(type, "type", c("mean", "draws", "expected"))
+  interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
+  seed <- check_seed(seed)
+  expected <- expected_response(object, newdata)
+  if (type == "expected") return(expected)
+  if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
+  fit <- colMeans(expected)
+  if (interval == "none") return(fit)
+  draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
+  tails <- apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
+  cbind(fit = fit, lower = tails[1L, ], upper = tails[2L, ])
+}
+
+# draws x rows of beta' x
+expected_response <- function(fit, newdata, call = caller_env()) {
+  columns <- fit$bound$columns[-1L, ]
+  x <- record_matrix(newdata, columns, fit$bound$levels, call)
+  fields <- fit$bound$spec$fields
+  beta <- if (is.null(fields$beta)) coefficient_draws(fit) else {
+    centring <- lm_centring(fit$bound)
+    matrix(centring$matrix %*% fields$beta + centring$shift, posterior::ndraws(fit$draws), length(fields$beta), byrow = TRUE)
+  }
+  unname(beta %*% t(cbind(1, x)))
+}
+
+add_residual <- function(fit, expected) {
+  sigma <- fit$bound$spec$fields$sigma %||% parameter_matrix(fit)[, "sigma"]
+  expected + sigma * stats::rnorm(length(expected))
+}
+
+#' Simulate databases from the posterior predictive law
+#'
+#' @param object A fit of [model_lm()].
+#' @param nsim Number of databases.
+#' @param seed Fixes the draws; see [sample_posterior()].
+#' @param ... Not used.
+#' @return A list of `nsim` data frames, each with the public number of records.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' head(simulate(fit, seed = 2)[[1]])
+#' @importFrom stats simulate
+#' @export
+simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
+  nsim <- check_count(nsim, "nsim")
+  bound <- object$bound
+  draws <- parameter_matrix(object)
+  with_seed(check_seed(seed), {
+    rows <- sample.int(nrow(draws), nsim, replace = TRUE)
+    lapply(rows, function(i) {
+      theta <- bound_theta(bound, draws[i, ])
+      record_frame(.Call(ffi_model_records, bound$spec, theta, nobs(object), new_stream())$records, bound$columns)
+    })
+  })
+}
+
+#' Refit with something changed
+#'
+#' @param object A fit from [sample_posterior()].
+#' @param model,chains,iter,warmup,thin,seed As in [sample_posterior()]; those
+#'   that are not given stay as they were.
+#' @param ... Further arguments of [sample_posterior()].
+#' @return A fit.
+#' @importFrom stats update
+#' @export
+update.noiseaware_fit <- function(object, model = object$bound$model, chains = object$run$chains,
+                                  iter = object$run$iter, warmup = NULL, thin = object$run$thin,
+                                  seed = object$run$seed, ...) {
+  if (is.null(object$release)) stop_classed("argument", "{.arg object} must be a fit to a release.")
+  warmup <- warmup %||% if (iter == object$run$iter) object$run$warmup else floor(iter / 2)
+  sample_posterior(object$release, model, object$method, chains, iter, warmup, thin, seed, ...)
+}

@@ -1,0 +1,88 @@
+#' Gaussian noise
+#'
+#' Adds independent normal noise to every component. Its standard deviation
+#' tau follows from the statistic's L2 sensitivity Delta and one of four
+#' budgets: zero-concentrated differential privacy, rho = Delta^2 / (2 tau^2)
+#' (Bun & Steinke 2016); Gaussian differential privacy, mu = Delta / tau (Dong,
+#' Roth & Su 2022); approximate differential privacy (epsilon, delta) by the
+#' analytic calibration of Balle & Wang (2018), which holds for every epsilon;
+#' or the standard deviation itself.
+#'
+#' @param rho,mu Privacy budgets, positive numbers.
+#' @param epsilon,delta Privacy budget, given together; `delta` in (0, 1).
+#' @param sd Instead of a budget: the standard deviation, one value or one for
+#'   each component.
+#' @return A mechanism: an object of class `mech_gaussian`.
+#' @section Errors: `noiseaware_error_mechanism`.
+#' @references
+#' Balle, B. and Wang, Y.-X. (2018). Improving the Gaussian mechanism for
+#' differential privacy. \doi{10.48550/arXiv.1805.06530}
+#' @examples
+#' mech_gaussian(mu = 1)
+#' mech_gaussian(epsilon = 1, delta = 1e-6)
+#' @export
+mech_gaussian <- function(rho = NULL, epsilon = NULL, delta = NULL, mu = NULL, sd = NULL) {
+  if (is.null(epsilon) != is.null(delta)) {
+    stop_classed("mechanism", "{.arg epsilon} and {.arg delta} must be given together.")
+  }
+  given <- check_one_of(list(rho = rho, `epsilon and delta` = epsilon, mu = mu, sd = sd))
+  if (given == "rho") rho <- check_positive(rho, "rho", "mechanism")
+  if (given == "mu") mu <- check_positive(mu, "mu", "mechanism")
+  if (given == "sd") sd <- check_scale(sd, "sd")
+  if (given == "epsilon and delta") {
+    epsilon <- check_positive(epsilon, "epsilon", "mechanism")
+    delta <- check_number(delta, "delta", "a number between 0 and 1", 0, 1, strict = TRUE, kind = "mechanism")
+  }
+  new_mechanism("gaussian", "squared", rho = rho, epsilon = epsilon, delta = delta, mu = mu, sd = sd,
+                class = "mech_gaussian")
+}
+
+# mu = Delta / tau that a budget allows; NULL when the sd was given
+gaussian_mu <- function(mechanism) {
+  if (!is.null(mechanism$mu)) return(mechanism$mu)
+  if (!is.null(mechanism$rho)) return(sqrt(2 * mechanism$rho))
+  if (!is.null(mechanism$epsilon)) return(analytic_mu(mechanism$epsilon, mechanism$delta))
+  NULL
+}
+
+# delta that Gaussian noise of that mu gives at epsilon (Balle & Wang, Theorem 8)
+gaussian_delta <- function(epsilon, mu) {
+  stats::pnorm(mu / 2 - epsilon / mu) -
+    exp(epsilon + stats::pnorm(-mu / 2 - epsilon / mu, log.p = TRUE))
+}
+
+# largest mu whose delta does not exceed the given one
+analytic_mu <- function(epsilon, delta) {
+  excess <- function(log_mu) gaussian_delta(epsilon, exp(log_mu)) - delta
+  low <- -20
+  high <- log(10 + 10 * sqrt(epsilon) + 2 * epsilon)
+  root <- stats::uniroot(excess, c(low, high), extendInt = "upX", tol = 1e-13, maxiter = 1000L)
+  exp(root$root)
+}
+
+#' @export
+mechanism_scale.mech_gaussian <- function(mechanism, statistic, call = caller_env()) {
+  sd <- mechanism$sd %||% (sensitivity(statistic, "L2") / gaussian_mu(mechanism))
+  expand_scale(sd, statistic, "sd", call)
+}
+
+#' @export
+mechanism_sd.mech_gaussian <- function(mechanism, scale) scale
+
+#' @rdname privacy
+#' @export
+privacy.mech_gaussian <- function(x, statistic = NULL, ...) {
+  mu <- gaussian_mu(x)
+  if (is.null(mu) && !is.null(statistic)) mu <- sensitivity(statistic, "L2") / min(x$sd)
+  mu <- mu %||% NA_real_
+  privacy_row(epsilon = x$epsilon %||% NA_real_, delta = x$delta %||% NA_real_, rho = mu^2 / 2, mu = mu)
+}
+
+#' @export
+format.mech_gaussian <- function(x, ...) {
+  budget <- if (!is.null(x$rho)) paste0("rho = ", format_number(x$rho))
+  else if (!is.null(x$mu)) paste0("mu = ", format_number(x$mu))
+  else if (!is.null(x$epsilon)) sprintf("epsilon = %s, delta = %s", format_number(x$epsilon), format_number(x$delta))
+  else paste0("sd ", shorten_list(format_number(x$sd), 4L))
+  paste0("Gaussian noise, ", budget)
+}

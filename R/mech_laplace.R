@@ -1,0 +1,44 @@
+#' Laplace noise
+#'
+#' Adds independent Laplace noise to every component. With a budget `epsilon`
+#' the scale is the statistic's L1 sensitivity over epsilon, which gives pure
+#' epsilon-differential privacy (Dwork et al. 2006).
+#'
+#' @param epsilon Privacy budget, a positive number.
+#' @param scale Instead of `epsilon`: the scale b of the noise, density
+#'   exp(-|x| / b) / (2 b); one value, or one for each component.
+#' @return A mechanism: an object of class `mech_laplace`.
+#' @section Errors: `noiseaware_error_mechanism`.
+#' @examples
+#' mech_laplace(epsilon = 2)
+#' @export
+mech_laplace <- function(epsilon = NULL, scale = NULL) {
+  given <- check_one_of(list(epsilon = epsilon, scale = scale))
+  if (given == "epsilon") epsilon <- check_positive(epsilon, "epsilon", "mechanism")
+  if (given == "scale") scale <- check_scale(scale, "scale")
+  new_mechanism("laplace", "absolute", epsilon = epsilon, scale = scale, class = "mech_laplace")
+}
+
+#' @export
+mechanism_scale.mech_laplace <- function(mechanism, statistic, call = caller_env()) {
+  scale <- mechanism$scale %||% (sensitivity(statistic, "L1") / mechanism$epsilon)
+  expand_scale(scale, statistic, "scale", call)
+}
+
+#' @export
+mechanism_sd.mech_laplace <- function(mechanism, scale) sqrt(2) * scale
+
+#' @rdname privacy
+#' @export
+privacy.mech_laplace <- function(x, statistic = NULL, ...) {
+  epsilon <- x$epsilon
+  if (is.null(epsilon) && !is.null(statistic)) epsilon <- sensitivity(statistic, "L1") / min(x$scale)
+  epsilon <- epsilon %||% NA_real_
+  privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
+}
+
+#' @export
+format.mech_laplace <- function(x, ...) {
+  if (is.null(x$epsilon)) paste0("Laplace noise, scale ", shorten_list(format_number(x$scale), 4L))
+  else paste0("Laplace noise, epsilon = ", format_number(x$epsilon))
+}

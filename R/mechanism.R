@@ -1,0 +1,84 @@
+# What all mechanisms share: a list of public facts
+#   name    of the C plug-in
+#   kernel  "absolute" or "squared": log density = -kernel(noise * weight)
+#   the budget or the scale, one of them given
+# Methods: mechanism_scale(), mechanism_weight(), mechanism_sd(), privacy().
+
+new_mechanism <- function(name, kernel, ..., class) {
+  structure(list(name = name, kernel = kernel, ...), class = c(class, "noiseaware_mechanism"))
+}
+
+# noise scale of every component
+mechanism_scale <- function(mechanism, statistic, call = caller_env()) UseMethod("mechanism_scale")
+
+# standard deviation of noise of that scale
+mechanism_sd <- function(mechanism, scale) UseMethod("mechanism_sd")
+
+# given scales, one or one a component
+expand_scale <- function(scale, statistic, name, call) {
+  d <- length(statistic$components)
+  if (!length(scale) %in% c(1L, d)) {
+    stop_classed("mechanism", "{.arg {name}} must have one value or one for each of the {d} components, but has {length(scale)}.",
+                 call = call)
+  }
+  rep_len(scale, d)
+}
+
+check_scale <- function(x, name, call = caller_env()) {
+  ok <- is.numeric(x) && length(x) >= 1L && all(is.finite(x)) && all(x > 0)
+  if (!ok) stop_argument(name, "positive and finite", describe(x), "mechanism", call)
+  as.double(x)
+}
+
+#' What a mechanism guarantees
+#'
+#' @param x A mechanism or a release.
+#' @param statistic Needed only for a mechanism that was given its noise scale
+#'   instead of a budget: the guarantee then depends on the sensitivity.
+#' @param ... Not used.
+#'
+#' @return A data frame with one row and the columns `epsilon` and `delta`
+#'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
+#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022); `NA` where the mechanism
+#'   gives no such guarantee, or none that is known without a further choice.
+#' @examples
+#' privacy(mech_laplace(epsilon = 2))
+#' privacy(mech_gaussian(mu = 1))
+#' @export
+privacy <- function(x, ...) UseMethod("privacy")
+
+privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
+  data.frame(epsilon = epsilon, delta = delta, rho = rho, mu = mu)
+}
+
+format_privacy <- function(guarantee) {
+  parts <- c(
+    if (!is.na(guarantee$epsilon) && identical(guarantee$delta, 0)) paste0("epsilon = ", format_number(guarantee$epsilon)),
+    if (!is.na(guarantee$epsilon) && !identical(guarantee$delta, 0))
+      sprintf("(epsilon, delta) = (%s, %s)", format_number(guarantee$epsilon), format_number(guarantee$delta)),
+    if (!is.na(guarantee$mu)) paste0("mu = ", format_number(guarantee$mu), " (Gaussian DP)"),
+    if (!is.na(guarantee$rho)) paste0("rho = ", format_number(guarantee$rho), " (zCDP)")
+  )
+  paste(parts, collapse = ", ")
+}
+
+#' @export
+print.noiseaware_mechanism <- function(x, ...) {
+  cat("<mechanism> ", format(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' Standard deviation of the noise in a release
+#'
+#' @param release A release.
+#' @return A named numeric vector, one value a component, in the units of the
+#'   released totals.
+#' @examples
+#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
+#' rel <- as_release(c(1, 2, 3, 4, 5), st, mech_laplace(epsilon = 1), n = 50)
+#' noise_sd(rel)
+#' @export
+noise_sd <- function(release) {
+  check_release(release)
+  stats::setNames(mechanism_sd(release$mechanism, release$scale), names(release$value))
+}

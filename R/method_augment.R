@@ -1,0 +1,118 @@
+# Method "augment": see src/method_augment.c. Here a problem is set up, chains
+# are run block by block, each in a future of its own, and put together.
+
+sample_augment <- function(release, bound, run, init, control) {
+  words <- with_seed(run$seed, seed_words())
+  problem <- augment_problem(release, bound, control$passes, words, run$chains)
+  chains <- run_chains(run$chains, function(k, report) {
+    state <- augment_start(problem, bound, words, k, init[[k]])
+    augment_chain(problem, state, run$iter, run, report)
+  }, run$iter * run$chains)
+  fit_from_chains(chains, release, bound, run, problem, words)
+}
+
+# what the C code needs to know; components padded to a multiple of LANES
+augment_problem <- function(release, bound, passes, words, chains) {
+  lanes <- 4L
+  d <- length(release$value)
+  width <- ceiling(d / lanes) * lanes
+  pad <- function(x) c(unname(x), numeric(width - d))
+  spec <- statistic_spec(release$statistic)
+  spec$offset <- 0L
+  spec$column <- match(release$statistic$columns$name, bound$columns$name) - 1L
+  list(model = bound$spec, parts = list(spec), released = pad(release$value),
+       weight = pad(1 / release$scale), absolute = if (release$mechanism$kernel == "absolute") width else 0L,
+       n = release$n, size = d, move_sd = move_sd(bound, words, chains),
+       passes = as.double(passes %||% -1))
+}
+
+# Spread of the prior in the moving coordinates, robust to heavy tails: where
+# the non-centred proposals start from. Its stream is the one after the chains'.
+move_sd <- function(bound, words, chains) {
+  theta <- .Call(ffi_model_prior, bound$spec, new_stream(words, chains), 200L)$theta
+  spread <- apply(theta[bound$moves, , drop = FALSE], 1L, stats::mad)
+  as.double(ifelse(is.finite(spread) & spread > 0, spread, 1))
+}
+
+# chain k owns the stream after k - 1 jumps
+augment_start <- function(problem, bound, words, k, theta) {
+  stream <- new_stream(words, k - 1L)
+  if (is.null(theta)) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- prior$theta
+    stream <- prior$state
+  }
+  .Call(ffi_augment_start, problem, as.double(theta), stream)
+}
+
+# Runs a chain on, in blocks short enough for progress and interrupts. `state`
+# belongs to this call: C changes it in place.
+augment_chain <- function(problem, state, iterations, run, report) {
+  schedule <- as.integer(c(run$warmup, run$thin))
+  most <- max(1, min(floor(5e6 / problem$n), 1000))
+  blocks <- list()
+  left <- iterations
+  status <- 0L
+  while (left > 0 && status == 0L) {
+    block <- .Call(ffi_augment_run, problem, state, as.integer(min(left, most)), schedule)
+    made <- block$made[1L]
+    kept <- seq_len(block$made[2L])
+    blocks[[length(blocks) + 1L]] <- list(
+      draws = block$draws[, kept, drop = FALSE],
+      statistic = block$statistic[seq_len(problem$size), kept, drop = FALSE],
+      log_noise = block$log_noise[kept], acceptance = block$acceptance[seq_len(made)])
+    status <- block$status
+    left <- left - made
+    report(made)
+  }
+  bind <- function(name, how) do.call(how, lapply(blocks, `[[`, name))
+  list(draws = t(bind("draws", cbind)), statistic = t(bind("statistic", cbind)), log_noise = bind("log_noise", c),
+       acceptance = bind("acceptance", c), state = state, status = status)
+}
+
+# Calls chain(k, report) for every chain, each in a future. An interrupt ends
+# the run; what is there by then is returned.
+run_chains <- function(count, chain, total, call = caller_env()) {
+  progress <- progressr::progressor(steps = total)
+  report <- function(amount) progress(amount = amount)
+  futures <- list()
+  values <- list()
+  interrupted <- FALSE
+  tryCatch({
+    for (k in seq_len(count)) {
+      futures[[k]] <- future::future(chain(k, report), seed = NULL, packages = "noiseaware")
+      if (stopped_early(futures[[k]])) break
+    }
+    values <- lapply(futures, future::value)
+  }, interrupt = function(i) interrupted <<- TRUE)
+  if (interrupted) {
+    finished <- Filter(function(f) future::resolved(f), futures)
+    values <- lapply(finished, function(f) tryCatch(future::value(f), error = function(e) NULL))
+    values <- Filter(Negate(is.null), values)
+  }
+  status <- vapply(values, function(v) v$status, 0L)
+  if (any(status == 2L)) {
+    stop_classed("numerical", c("The update of the parameters failed: a matrix is not positive definite.",
+                                i = "Is the prior's scale far from that of the bounds?"), call = call)
+  }
+  incomplete <- interrupted || any(status == 1L) || length(values) < count
+  values <- Filter(function(v) NROW(v$draws) > 0L, values)
+  if (incomplete) warn_interrupted(values, count, call)
+  values
+}
+
+# under a sequential plan a chain that was interrupted is seen at once, and the
+# next one is not begun
+stopped_early <- function(f) {
+  inherits(f, "SequentialFuture") && !identical(future::value(f)$status, 0L)
+}
+
+warn_interrupted <- function(values, count, call) {
+  if (length(values) == 0L) {
+    stop_classed("interrupted", "Interrupted in warmup: there is no draw yet.", call = call)
+  }
+  draws <- vapply(values, function(v) nrow(v$draws), 0L)
+  cli::cli_warn(c("The run was interrupted: {length(values)} of {count} chain{?s}, with {draws} draw{?s}.",
+                  i = "{.fn extend} continues the chains that are there."),
+                class = "noiseaware_warning_interrupted", call = call)
+}

@@ -1,0 +1,261 @@
+#' Linear regression, covariates modelled too
+#'
+#' y = beta_0 + sum beta_j x_j + N(0, sigma^2), continuous covariates
+#' multivariate normal, factor covariates categorical and independent of the
+#' rest. Any of the coefficients, sigma, the covariates' mean and covariance may
+#' be unknown or [fixed()].
+#'
+#' @param formula `response ~ covariates` among the release's variables; `NULL`
+#'   takes the statistic's own formula.
+#' @param prior Of the coefficients (intercept first): [prior_nig()] (with
+#'   sigma), [prior_normal()], or `fixed(beta)`.
+#' @param sigma Of the residual standard deviation: `NULL` (part of a
+#'   `prior_nig()`), `fixed(value)`, or `prior_inverse_gamma(shape, rate)` for
+#'   sigma^2.
+#' @param covariates Of the continuous covariates: [prior_niw()];
+#'   `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the
+#'   two [fixed()] and the other a [prior_niw()].
+#' @param levels Of the probabilities of each factor's levels:
+#'   [prior_dirichlet()].
+#'
+#' @return A model: an object of class `model_lm`. Its parameters are the
+#'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
+#'   `mean[x]`, `cov[x,x']` and `prob[factor,level]`.
+#' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
+#'   `noiseaware_error_variables`.
+#' @examples
+#' model_lm()
+#' model_lm(prior = prior_normal(0, 2), sigma = fixed(sqrt(2)),
+#'   covariates = fixed(list(mean = c(0.9, -1.17), cov = diag(2))))
+#' @export
+model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
+                     levels = prior_dirichlet()) {
+  if (!is.null(formula)) formula_variables(formula)
+  check_class(prior, "prior", c("prior_nig", "prior_normal", "fixed"), "prior_nig(), prior_normal() or fixed()", "prior")
+  if (is.null(sigma) && !inherits(prior, "prior_nig")) {
+    stop_classed("prior", "{.arg sigma} must be given, {.code fixed()} or {.code prior_inverse_gamma()}, unless {.arg prior} is {.code prior_nig()}.")
+  }
+  if (!is.null(sigma)) {
+    check_class(sigma, "sigma", c("fixed", "prior_inverse_gamma"), "fixed() or prior_inverse_gamma()", "prior")
+    if (inherits(prior, "prior_nig") && !inherits(sigma, "fixed")) {
+      stop_classed("prior", "{.arg sigma} must be fixed or absent when {.arg prior} is {.code prior_nig()}, which has a prior for it.")
+    }
+    if (inherits(sigma, "fixed")) check_positive(sigma$value, "sigma", "prior")
+  }
+  covariates <- split_covariates(covariates)
+  check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
+  new_model("lm", formula = if (!is.null(formula)) formula_text(formula), prior = prior, sigma = sigma,
+            covariates = covariates, levels = levels, class = "model_lm")
+}
+
+# list(mean =, cov =), each fixed() or prior_niw()
+split_covariates <- function(covariates, call = caller_env()) {
+  must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
+  if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
+  if (inherits(covariates, "fixed")) {
+    value <- covariates$value
+    if (!is.list(value) || !setequal(names(value), c("mean", "cov"))) {
+      stop_argument("covariates", must, "a fixed value without mean and cov", "prior", call)
+    }
+    return(list(mean = fixed(value$mean), cov = fixed(value$cov)))
+  }
+  ok <- is.list(covariates) && setequal(names(covariates), c("mean", "cov")) && length(covariates) == 2L &&
+    all(vapply(covariates, inherits, TRUE, c("fixed", "prior_niw")))
+  if (!ok) stop_argument("covariates", must, describe(covariates), "prior", call)
+  covariates[c("mean", "cov")]
+}
+
+#' @export
+format.model_lm <- function(x, ...) {
+  sigma <- if (is.null(x$sigma)) "part of the prior of the coefficients" else format(x$sigma)
+  c("<model> linear regression",
+    paste0("  formula       ", x$formula %||% "the statistic's"),
+    paste0("  coefficients  ", format(x$prior)),
+    paste0("  sigma         ", sigma),
+    paste0("  covariates    mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov)))
+}
+
+#' @export
+bind_columns.model_lm <- function(model, columns, levels, formula, call) {
+  variables <- formula_variables(text_formula(model$formula %||% formula), call)
+  absent <- setdiff(variables, columns$variable)
+  if (length(absent)) {
+    stop_classed("variables", c("Variables of the model must be in the release; {.var {absent}} {?is/are} not.",
+                                i = "The release has {.var {unique(columns$variable)}}."), call = call)
+  }
+  left <- setdiff(columns$variable, variables)
+  if (length(left)) {
+    stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
+  }
+  if (variables[1L] %in% names(levels)) {
+    stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)
+  }
+  columns <- columns[order(match(columns$variable, variables)), ]
+  rownames(columns) <- NULL
+  bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
+  fields <- c(lm_layout(bound), lm_coefficient_fields(bound, call), lm_covariate_fields(bound, call))
+  fields$alpha <- lm_level_weights(bound, call)
+  bound$spec <- list(name = "lm", fields = fields)
+  bound$formula <- model$formula %||% formula
+  bound$parameters <- lm_parameters(bound)
+  structure(bound, class = c("bound_lm", "noiseaware_bound"))
+}
+
+lm_layout <- function(bound) {
+  columns <- bound$columns
+  dummy <- !is.na(columns$level)
+  first <- vapply(names(bound$levels), function(v) match(v, columns$variable) - 1, 0)
+  list(centre = ifelse(dummy, 0, (columns$lower + columns$upper) / 2),
+       continuous = which(!dummy)[-1L] - 1,
+       factor_first = as.double(first), factor_levels = as.double(lengths(bound$levels)))
+}
+
+# Natural coefficients b relate to the centred ones a by b = A a + c: the
+# intercept is a_1 + centre_y - sum a_j centre_j.
+lm_centring <- function(bound) {
+  centre <- lm_layout(bound)$centre
+  k <- length(centre)
+  matrix <- diag(k)
+  if (k > 1L) matrix[1L, -1L] <- -centre[-1L]
+  list(matrix = matrix, shift = c(centre[1L], numeric(k - 1L)))
+}
+
+lm_centre <- function(bound, coefficients) {
+  centring <- lm_centring(bound)
+  drop(solve(centring$matrix, coefficients - centring$shift))
+}
+
+lm_coefficient_fields <- function(bound, call) {
+  model <- bound$model
+  prior <- model$prior
+  columns <- bound$columns
+  k <- nrow(columns)
+  centring <- lm_centring(bound)
+  half <- (columns$upper - columns$lower) / 2
+  fields <- list()
+  if (inherits(prior, "fixed")) {
+    fields$beta <- lm_centre(bound, check_fixed(prior$value, k, "prior", call))
+  } else {
+    if (inherits(prior, "prior_normal")) {
+      precision <- diag(1 / expand_prior(prior$sd, k, "sd", call)^2, k)
+      mean <- expand_prior(prior$mean, k, "mean", call)
+    } else {
+      # the default is stated for covariates measured from their middles
+      weak <- solve(centring$matrix)
+      weak <- crossprod(weak, diag(c(1, half[-1L] / 2)^2 / 2.5^2, k) %*% weak)
+      precision <- if (is.null(prior$precision)) weak else expand_matrix(prior$precision, k, "precision", call)
+      mean <- if (is.null(prior$mean)) centring$shift else expand_prior(prior$mean, k, "mean", call)
+    }
+    centred <- crossprod(centring$matrix, precision %*% centring$matrix)
+    fields$beta_mean <- lm_centre(bound, mean)
+    fields$beta_precision <- as.double((centred + t(centred)) / 2)
+    fields$beta_nig <- as.double(inherits(prior, "prior_nig"))
+  }
+  if (inherits(model$sigma, "fixed")) {
+    fields$sigma <- as.double(model$sigma$value)
+  } else {
+    source <- model$sigma %||% prior
+    fields$sigma_shape <- source$shape %||% 2
+    fields$sigma_rate <- source$rate %||% (fields$sigma_shape - (fields$sigma_shape > 1)) * (half[1L] / 2)^2
+  }
+  fields
+}
+
+check_fixed <- function(value, k, name, call) {
+  if (!is.numeric(value) || length(value) != k) {
+    stop_classed("prior", "{.arg {name}} must fix {k} value{?s}, but fixes {length(value)}.", call = call)
+  }
+  as.double(value)
+}
+
+lm_covariate_fields <- function(bound, call) {
+  continuous <- bound$columns[which(is.na(bound$columns$level))[-1L], ]
+  pc <- nrow(continuous)
+  half <- (continuous$upper - continuous$lower) / 2
+  mean <- bound$model$covariates$mean
+  cov <- bound$model$covariates$cov
+  if (pc == 0L) return(list(mean = numeric(), cov_chol = numeric()))
+  fields <- list()
+  if (inherits(mean, "fixed")) {
+    fields$mean <- check_fixed(mean$value, pc, "covariates$mean", call)
+  } else {
+    fields$mean_prior <- if (is.null(mean$mean)) (continuous$upper + continuous$lower) / 2 else
+      expand_prior(mean$mean, pc, "covariates$mean", call)
+    fields$mean_kappa <- mean$kappa
+  }
+  if (inherits(cov, "fixed")) {
+    value <- as.matrix(cov$value)
+    if (nrow(value) != pc || ncol(value) != pc) {
+      stop_classed("prior", "{.arg covariates$cov} must fix a {pc} x {pc} matrix, but fixes one of {nrow(value)} x {ncol(value)}.",
+                   call = call)
+    }
+    check_positive_definite(value, "covariates$cov", call)
+    fields$cov_chol <- as.double(chol(unname(value))) # upper by columns: lower by rows
+  } else {
+    scale <- if (is.null(cov$scale)) diag((half / 2)^2, pc) else expand_matrix(cov$scale, pc, "scale", call)
+    df <- cov$df %||% (pc + 2)
+    if (df <= pc - 1) {
+      stop_argument("df", paste("larger than", pc - 1, "for", pc, "covariates"), describe(df), "prior", call)
+    }
+    fields$cov_scale <- as.double(scale)
+    fields$cov_df <- df
+  }
+  fields
+}
+
+lm_level_weights <- function(bound, call) {
+  counts <- lengths(bound$levels)
+  as.double(unlist(lapply(counts, function(l) expand_prior(bound$model$levels$alpha, l, "alpha", call))))
+}
+
+lm_parameters <- function(bound) {
+  columns <- bound$columns
+  model <- bound$model
+  continuous <- columns$name[which(is.na(columns$level))[-1L]]
+  pc <- length(continuous)
+  lower <- which(upper.tri(diag(pc), diag = TRUE), arr.ind = TRUE) # rows of the lower triangle
+  c(if (!inherits(model$prior, "fixed")) c("(Intercept)", columns$name[-1L]),
+    if (!inherits(model$sigma, "fixed")) "sigma",
+    if (pc > 0L && !inherits(model$covariates$mean, "fixed")) paste0("mean[", continuous, "]"),
+    if (pc > 0L && !inherits(model$covariates$cov, "fixed"))
+      paste0("cov[", continuous[lower[, 2L]], ",", continuous[lower[, 1L]], "]"),
+    unlist(lapply(names(bound$levels), function(v) paste0("prob[", v, ",", bound$levels[[v]], "]"))))
+}
+
+#' @export
+bound_theta.bound_lm <- function(bound, values, call = caller_env()) {
+  values <- stats::setNames(check_parameter_values(values, bound, "parameters", call), bound$parameters)
+  fields <- bound$spec$fields
+  columns <- bound$columns
+  k <- nrow(columns)
+  pc <- length(fields$continuous)
+  take <- function(count) {
+    taken <- utils::head(values, count)
+    values <<- utils::tail(values, -count)
+    unname(taken)
+  }
+  beta <- fields$beta %||% lm_centre(bound, take(k))
+  sigma <- fields$sigma %||% take(1L)
+  mean <- fields$mean %||% take(pc)
+  if (sigma <= 0) stop_argument("parameters", "positive in sigma", describe(sigma), call = call)
+  if (is.null(fields$cov_chol)) {
+    cov <- matrix(0, pc, pc)
+    cov[upper.tri(cov, diag = TRUE)] <- take(pc * (pc + 1) / 2)
+    upper <- tryCatch(chol(cov), error = function(e) {
+      stop_classed("argument", "{.arg parameters} must give a positive definite cov.", call = call)
+    })
+  } else {
+    upper <- matrix(fields$cov_chol, pc, pc)
+  }
+  diag(upper) <- log(diag(upper))
+  c(beta, log(sigma), mean, upper[upper.tri(upper, diag = TRUE)], values)
+}
+
+#' @export
+bound_complete.bound_lm <- function(bound, moments, n) {
+  names <- bound$columns$name
+  centre <- bound$spec$fields$centre
+  sums <- moments["(Intercept)", names]
+  products <- moments[names, names] - outer(centre, sums) - outer(sums, centre) + n * outer(centre, centre)
+  c(sums - n * centre, t(products)[lower.tri(products, diag = TRUE)])
+}

@@ -1,0 +1,94 @@
+#' Plot a fit
+#'
+#' @param x A fit from [sample_posterior()].
+#' @param type `"trace"`, `"density"` and `"pairs"` of the parameters (bayesplot),
+#'   or `"predictive"`: the expected response and a new record's response over
+#'   the public range of one covariate, the others at the middle of theirs.
+#' @param parameters Names of parameters; by default the coefficients and sigma.
+#' @param covariate For `"predictive"`: the covariate's name; by default the
+#'   first one.
+#' @param level Probability inside the predictive band.
+#' @param ... Passed on to bayesplot.
+#' @return A ggplot; for `"pairs"` a bayesplot grid. The predictive band's data
+#'   twin is `predictive_data()`, a data frame.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' plot(fit, "density")
+#' plot(fit, "predictive")
+#' @export
+plot.noiseaware_fit <- function(x, type = c("trace", "density", "pairs", "predictive"), parameters = NULL,
+                                covariate = NULL, level = 0.9, ...) {
+  type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "pairs", "predictive"))
+  if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
+  draws <- posterior::subset_draws(x$draws, variable = plot_parameters(x, parameters))
+  switch(type,
+    trace = bayesplot::mcmc_trace(draws, ...) + theme_noiseaware(),
+    density = bayesplot::mcmc_dens_overlay(draws, ...) + theme_noiseaware(),
+    pairs = bayesplot::mcmc_pairs(draws, off_diag_args = list(size = 0.3, alpha = 0.3), ...))
+}
+
+plot_parameters <- function(fit, parameters, call = caller_env()) {
+  all <- posterior::variables(fit$draws)
+  if (is.null(parameters)) {
+    main <- intersect(c("(Intercept)", fit$bound$columns$name[-1L], "sigma"), all)
+    return(if (length(main)) main else all)
+  }
+  absent <- setdiff(parameters, all)
+  if (!is.character(parameters) || length(absent)) {
+    stop_classed("argument", c("{.arg parameters} must name parameters of the fit.",
+                               i = "Parameters: {.val {all}}."), call = call)
+  }
+  parameters
+}
+
+#' @rdname plot.noiseaware_fit
+#' @param fit A fit from [sample_posterior()].
+#' @param points Number of points over the covariate's range.
+#' @export
+predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  columns <- fit$bound$columns[-1L, ]
+  numbers <- columns$name[is.na(columns$level)]
+  if (length(numbers) == 0L) stop_classed("argument", "There is no continuous covariate to plot against.")
+  covariate <- check_choice(covariate %||% numbers[1L], "covariate", numbers)
+  at <- columns[match(covariate, columns$name), ]
+  grid <- seq(at$lower, at$upper, length.out = points)
+  newdata <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
+    row <- columns[match(v, columns$variable), ]
+    if (v == covariate) grid else if (is.na(row$level)) rep((row$lower + row$upper) / 2, points) else rep(row$reference, points)
+  })
+  newdata <- as.data.frame(newdata, optional = TRUE)
+  credible <- predict(fit, newdata, interval = "credible", level = level)
+  predictive <- predict(fit, newdata, interval = "predictive", level = level, seed = 1)
+  data.frame(covariate = covariate, x = grid, mean = credible[, "fit"],
+             credible_lower = credible[, "lower"], credible_upper = credible[, "upper"],
+             predictive_lower = predictive[, "lower"], predictive_upper = predictive[, "upper"])
+}
+
+plot_predictive <- function(data, fit, level) {
+  response <- fit$bound$columns[1L, ]
+  others <- setdiff(unique(fit$bound$columns$variable[-1L]), data$covariate[1L])
+  held <- if (length(others)) paste0("; ", paste(others, collapse = ", "), " held at the middle of the bounds") else ""
+  ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$predictive_lower, ymax = .data$predictive_upper, fill = "new record"), alpha = 0.9) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$credible_lower, ymax = .data$credible_upper, fill = "expected response"), alpha = 0.9) +
+    ggplot2::geom_line(ggplot2::aes(y = .data$mean), linewidth = 0.8) +
+    ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40") +
+    ggplot2::scale_fill_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL) +
+    ggplot2::labs(x = data$covariate[1L], y = response$name,
+                  subtitle = paste0(100 * level, "% bands; dotted: bounds of ", response$name, held)) +
+    theme_noiseaware()
+}
+
+theme_noiseaware <- function() {
+  ggplot2::theme_minimal(base_size = 11) +
+    ggplot2::theme(panel.grid.minor = ggplot2::element_blank(), legend.position = "bottom",
+                   strip.text = ggplot2::element_text(face = "bold"))
+}
+
+#' @importFrom rlang .data
+NULL

@@ -1,0 +1,139 @@
+#' Priors, and what is known
+#'
+#' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha Hyperparameters, see
+#'   below. A single number stands for all coordinates. Where the default is
+#'   `NULL`, a weak prior is scaled by the public bounds when the model meets
+#'   the release; the fit shows it.
+#'
+#' @details
+#' * `prior_normal(mean, sd)`: independent normals.
+#' * `prior_nig(mean, precision, shape, rate)`: normal-inverse-gamma, sigma^2 ~
+#'   InverseGamma(shape, rate) and beta given sigma^2 ~ N(mean, sigma^2
+#'   precision^-1). `precision` is a number, the diagonal, or a matrix. Scaled by
+#'   bounds of half-width h about the middle c: shape 2, rate (h_y / 2)^2; with
+#'   covariates measured from their middles, the intercept has mean c_y and sd
+#'   2.5 sigma, slope j mean 0 and sd 5 sigma / h_j.
+#' * `prior_inverse_gamma(shape, rate)`: of a variance.
+#' * `prior_niw(mean, kappa, scale, df)`: normal-inverse-Wishart, cov ~
+#'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa). Scaled by
+#'   bounds: mean c, kappa 1, df p + 2, scale diag((h / 2)^2), so that E(cov) =
+#'   scale.
+#' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
+#'
+#' @return A prior, to be given to a model.
+#' @section Errors: `noiseaware_error_prior`. Dimensions are checked when the
+#'   model meets the release.
+#' @examples
+#' prior_normal(0, 2)
+#' prior_nig(mean = 0, precision = 0.1, shape = 2, rate = 2)
+#' fixed(sqrt(2))
+#' @name priors
+NULL
+
+new_prior <- function(..., class) structure(list(...), class = c(class, "noiseaware_prior"))
+
+check_prior_numbers <- function(x, name, positive = FALSE, null = FALSE, call = caller_env()) {
+  if (null && is.null(x)) return(NULL)
+  ok <- is.numeric(x) && length(x) >= 1L && all(is.finite(x)) && (!positive || is.matrix(x) || all(x > 0))
+  if (!ok) stop_argument(name, if (positive) "positive and finite" else "finite numbers", describe(x), "prior", call)
+  storage.mode(x) <- "double"
+  if (is.matrix(x)) check_positive_definite(x, name, call)
+  x
+}
+
+check_positive_definite <- function(x, name, call = caller_env()) {
+  ok <- nrow(x) == ncol(x) && isSymmetric(unname(x)) && !inherits(try(chol(x), silent = TRUE), "try-error")
+  if (!ok) {
+    stop_classed("prior", "{.arg {name}} must be a symmetric, positive definite matrix.", call = call)
+  }
+}
+
+#' @rdname priors
+#' @export
+prior_normal <- function(mean = 0, sd) {
+  new_prior(mean = check_prior_numbers(mean, "mean"), sd = check_prior_numbers(sd, "sd", TRUE), class = "prior_normal")
+}
+
+#' @rdname priors
+#' @export
+prior_nig <- function(mean = NULL, precision = NULL, shape = NULL, rate = NULL) {
+  new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE),
+            precision = check_prior_numbers(precision, "precision", TRUE, null = TRUE),
+            shape = if (!is.null(shape)) check_positive(shape, "shape", "prior"),
+            rate = if (!is.null(rate)) check_positive(rate, "rate", "prior"), class = "prior_nig")
+}
+
+#' @rdname priors
+#' @export
+prior_inverse_gamma <- function(shape, rate) {
+  new_prior(shape = check_positive(shape, "shape", "prior"), rate = check_positive(rate, "rate", "prior"),
+            class = "prior_inverse_gamma")
+}
+
+#' @rdname priors
+#' @export
+prior_niw <- function(mean = NULL, kappa = 1, scale = NULL, df = NULL) {
+  new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE), kappa = check_positive(kappa, "kappa", "prior"),
+            scale = check_prior_numbers(scale, "scale", TRUE, null = TRUE),
+            df = if (!is.null(df)) check_positive(df, "df", "prior"), class = "prior_niw")
+}
+
+#' @rdname priors
+#' @export
+prior_dirichlet <- function(alpha = 1) {
+  new_prior(alpha = check_prior_numbers(alpha, "alpha", TRUE), class = "prior_dirichlet")
+}
+
+#' @rdname priors
+#' @param value The known value: a number, a vector, a matrix or a list of these.
+#' @export
+fixed <- function(value) {
+  finite <- function(v) is.numeric(v) && length(v) > 0L && all(is.finite(v))
+  ok <- if (is.list(value)) length(value) > 0L && all(vapply(value, finite, TRUE)) else finite(value)
+  if (!ok) stop_argument("value", "finite numbers", describe(value), "prior")
+  new_prior(value = value, class = "fixed")
+}
+
+#' @export
+format.noiseaware_prior <- function(x, ...) {
+  parts <- unclass(x)
+  if (inherits(x, "fixed")) {
+    value <- if (is.list(x$value)) vapply(x$value, describe_value, "") else describe_value(x$value)
+    return(paste0("fixed at ", paste0(if (is.list(x$value)) paste0(names(x$value), " "), value, collapse = ", ")))
+  }
+  parts <- parts[!vapply(parts, is.null, TRUE)]
+  text <- if (length(parts)) paste(names(parts), "=", vapply(parts, describe_value, ""), collapse = ", ") else
+    "scaled by the bounds"
+  paste0(sub("prior_", "", class(x)[1L]), "(", text, ")")
+}
+
+describe_value <- function(x) {
+  if (is.matrix(x)) return(paste0("<", nrow(x), " x ", ncol(x), " matrix>"))
+  if (length(x) == 1L) return(format_number(x))
+  paste0("(", shorten_list(format_number(x), 6L), ")")
+}
+
+#' @export
+print.noiseaware_prior <- function(x, ...) {
+  cat("<prior> ", format(x), "\n", sep = "")
+  invisible(x)
+}
+
+# one value for each of k coordinates
+expand_prior <- function(x, k, name, call = caller_env()) {
+  if (!length(x) %in% c(1L, k)) {
+    stop_classed("prior", "{.arg {name}} must have one value or {k}, but has {length(x)}.", call = call)
+  }
+  rep_len(as.double(x), k)
+}
+
+# a number, a diagonal or a matrix as a k x k matrix
+expand_matrix <- function(x, k, name, call = caller_env()) {
+  if (is.matrix(x)) {
+    if (nrow(x) != k) {
+      stop_classed("prior", "{.arg {name}} must be a {k} x {k} matrix, but is {nrow(x)} x {ncol(x)}.", call = call)
+    }
+    return(unname(x))
+  }
+  diag(expand_prior(x, k, name, call), k)
+}

@@ -1,0 +1,235 @@
+# A release: the published totals and the public facts around them.
+#   value      named totals with noise
+#   statistic, mechanism, n
+#   scale      noise scale of every component
+#   noise      where the noise came from: "entropy", "simulation", "published"
+
+new_release <- function(value, statistic, mechanism, n, scale, noise) {
+  structure(list(value = value, statistic = statistic, mechanism = mechanism, n = n,
+                 scale = stats::setNames(scale, statistic$components), noise = noise),
+            class = "noiseaware_release")
+}
+
+#' Make a private release
+#'
+#' The owner's verb: sums the statistic over the confidential records and adds
+#' noise from the operating system's entropy. The result holds the noisy totals,
+#' the declared facts (bounds, levels, number of records) and nothing else of
+#' the data.
+#'
+#' @param data A data frame, one record a row, with every variable of the
+#'   statistic and no missing value in them.
+#' @param statistic What is summed, such as [stat_crossprod()].
+#' @param mechanism How noise is added, such as [mech_laplace()].
+#'
+#' @details Neighbouring databases differ in one replaced record, so the number
+#'   of records n is public and is published with the totals.
+#'
+#'   The noise is drawn by inversion from 53-bit uniforms of the operating
+#'   system's entropy, in floating-point arithmetic. The last bits of such a
+#'   sum are known to leak (Mironov 2012); do not publish from data that need
+#'   protection against an adversary who studies them.
+#'
+#' @return A release: an object of class `noiseaware_release`, whose `value` is
+#'   the named vector of noisy totals.
+#' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing` (says
+#'   how many values are missing, and in which rows), `noiseaware_error_levels`,
+#'   `noiseaware_error_mechanism`, `noiseaware_error_entropy`.
+#' @seealso [as_release()] for numbers that someone else has published,
+#'   [write_release()] to publish, [sample_posterior()] to analyse.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age + lwt,
+#'   bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
+#' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' @export
+release <- function(data, statistic, mechanism) {
+  check_statistic(statistic)
+  check_mechanism(mechanism)
+  scale <- mechanism_scale(mechanism, statistic)
+  total <- statistic_total(statistic, data)
+  uniform <- .Call(ffi_entropy, length(total))
+  if (is.null(uniform)) stop_classed("entropy", "The operating system gave no random bytes; nothing is released.")
+  new_release(total + mechanism_noise(mechanism, uniform, scale), statistic, mechanism,
+              as.double(nrow(data)), scale, "entropy")
+}
+
+statistic_total <- function(statistic, data, call = caller_env()) {
+  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  stats::setNames(.Call(ffi_stat_total, statistic_spec(statistic), x), statistic$components)
+}
+
+mechanism_noise <- function(mechanism, uniform, scale) {
+  .Call(ffi_mech_quantile, mechanism$name, as.double(uniform), as.double(scale))
+}
+
+#' Describe numbers that someone else has published
+#'
+#' @param value The published totals: a named numeric vector in any order, or an
+#'   unnamed one in the statistic's order (see `statistic$components`).
+#' @param statistic What was summed, such as [stat_crossprod()].
+#' @param mechanism How noise was added, such as [mech_laplace()].
+#' @param n The public number of records.
+#' @return A release: an object of class `noiseaware_release`.
+#' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
+#'   `noiseaware_error_mechanism`.
+#' @examples
+#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
+#' as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9),
+#'   st, mech_laplace(epsilon = 1), n = 50)
+#' @export
+as_release <- function(value, statistic, mechanism, n) {
+  check_statistic(statistic)
+  check_mechanism(mechanism)
+  n <- check_count(n, "n")
+  value <- check_value(value, statistic$components)
+  new_release(value, statistic, mechanism, n, mechanism_scale(mechanism, statistic), "published")
+}
+
+check_value <- function(value, components, call = caller_env()) {
+  if (!is.numeric(value) || !all(is.finite(value))) {
+    stop_argument("value", "finite numbers", describe(value), "value", call)
+  }
+  if (length(value) != length(components)) {
+    stop_classed("value", "{.arg value} must have {length(components)} components, one for each of the statistic's, but has {length(value)}.",
+                 call = call)
+  }
+  if (!is.null(names(value))) {
+    if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
+      strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
+      stop_classed("value", c("{.arg value} must have the names of the statistic's components, each once.",
+                              x = "Not a component, or twice: {.val {strange}}.",
+                              i = "Components: {.val {components}}."), call = call)
+    }
+    value <- value[components]
+  }
+  stats::setNames(as.double(value), components)
+}
+
+#' Simulate a release for a study
+#'
+#' Fast, from R's random number generator: **not for publication**.
+#'
+#' @param x A model, or a data frame of records.
+#' @param statistic,mechanism As in [release()].
+#' @param n Number of records to simulate; with a data frame, its rows.
+#' @param parameters For a model: named vector of its unknown parameters, named
+#'   as in `names(coef(fit))` and the draws; `NULL` draws them from the prior.
+#' @param ... Not used.
+#' @return A release. With a model, its attribute `truth` is a list of
+#'   `parameters` (named vector) and `data` (the simulated records); it is not
+#'   written by [write_release()].
+#' @examples
+#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
+#' set.seed(1)
+#' rel <- simulate_release(model_lm(), st, mech_gaussian(mu = 1), n = 100)
+#' attr(rel, "truth")$parameters
+#' @export
+simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_release")
+
+#' @rdname simulate_release
+#' @export
+simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
+  check_statistic(statistic)
+  check_mechanism(mechanism)
+  scale <- mechanism_scale(mechanism, statistic)
+  total <- statistic_total(statistic, x)
+  noise <- mechanism_noise(mechanism, stats::runif(length(total)), scale)
+  new_release(total + noise, statistic, mechanism, as.double(nrow(x)), scale, "simulation")
+}
+
+#' @rdname simulate_release
+#' @export
+simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ...) {
+  check_statistic(statistic)
+  check_mechanism(mechanism)
+  n <- check_count(n, "n")
+  bound <- bind_model(x, statistic)
+  stream <- new_stream()
+  if (is.null(parameters)) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- drop(prior$theta)
+    stream <- prior$state
+  } else {
+    theta <- bound_theta(bound, parameters)
+  }
+  records <- .Call(ffi_model_records, bound$spec, theta, n, stream)$records
+  data <- record_frame(records, bound$columns)
+  result <- simulate_release(data, statistic, mechanism)
+  attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
+  result
+}
+
+#' @export
+simulate_release.default <- function(x, statistic, mechanism, ...) {
+  stop_argument("x", "a model or a data frame", describe(x))
+}
+
+# a data frame of numeric records, dummy columns turned back into factors
+record_frame <- function(records, columns) {
+  out <- list()
+  for (v in unique(columns$variable)) {
+    at <- which(columns$variable == v)
+    if (is.na(columns$level[at[1L]])) {
+      out[[v]] <- records[, at]
+    } else {
+      levels <- c(columns$reference[at[1L]], columns$level[at])
+      index <- 1 + drop(records[, at, drop = FALSE] %*% seq_along(at))
+      out[[v]] <- factor(levels[index], levels)
+    }
+  }
+  as.data.frame(out, optional = TRUE)
+}
+
+noise_source <- c(
+  entropy = "the operating system's entropy",
+  simulation = "R's generator (a simulation: not for publication)",
+  published = "published by someone else"
+)
+
+#' @export
+summary.noiseaware_release <- function(object, ...) {
+  sd <- noise_sd(object)
+  table <- data.frame(component = names(object$value), value = unname(object$value), noise_sd = unname(sd),
+                      signal_to_noise = unname(abs(object$value) / sd))
+  structure(list(release = object, table = table), class = "summary_noiseaware_release")
+}
+
+release_header <- function(release) {
+  guarantee <- format_privacy(privacy(release$mechanism, statistic = release$statistic))
+  c("<release>",
+    paste0("  records    ", format(release$n, big.mark = ",", scientific = FALSE), " (public)"),
+    paste0("  statistic  ", describe_statistic(release$statistic)),
+    paste0("  mechanism  ", format(release$mechanism)),
+    paste0("  guarantee  ", guarantee, "; one replaced record"),
+    paste0("  noise      ", noise_source[[release$noise]]))
+}
+
+#' @export
+print.noiseaware_release <- function(x, ...) {
+  cat(release_header(x), sep = "\n")
+  cat("\n")
+  table <- summary(x)$table
+  print_table(utils::head(table, 12L))
+  if (nrow(table) > 12L) cat("... and", nrow(table) - 12L, "more components; see summary()\n")
+  invisible(x)
+}
+
+#' @export
+print.summary_noiseaware_release <- function(x, ...) {
+  cat(release_header(x$release), sep = "\n")
+  cat("\n")
+  print_table(x$table)
+  invisible(x)
+}
+
+print_table <- function(table) {
+  shown <- data.frame(component = table$component, value = format(table$value, digits = 5),
+                      `noise sd` = format(table$noise_sd, digits = 4),
+                      `signal/noise` = formatC(table$signal_to_noise, digits = 2, format = "f"),
+                      check.names = FALSE)
+  print(shown, row.names = FALSE)
+}
+
+#' @rdname privacy
+#' @export
+privacy.noiseaware_release <- function(x, ...) privacy(x$mechanism, statistic = x$statistic)

@@ -1,0 +1,95 @@
+#' Draw from the posterior given a release
+#'
+#' The analyst's verb: draws of the model's parameters given the published
+#' numbers, with the noise, the clamping and the public bounds accounted for.
+#'
+#' @param release A release: [release()], [as_release()], [read_release()].
+#' @param model A model, such as [model_lm()].
+#' @param method `"augment"` imputes the confidential records (exact, cost
+#'   proportional to n); `"naive"` takes the noisy totals for the true ones (not
+#'   a posterior: a baseline to compare with); `"auto"` takes the cheapest exact
+#'   method, today `"augment"`.
+#' @param chains Number of chains. They run through the future package: set
+#'   `future::plan()` to run them side by side. The draws do not depend on it.
+#' @param iter Iterations of each chain, warmup included.
+#' @param warmup Iterations at the start that learn the proposals and are thrown
+#'   away.
+#' @param thin Keep every `thin`-th iteration after warmup.
+#' @param seed A whole number that fixes the draws, or `NULL` to go on with R's
+#'   generator (so that [set.seed()] fixes them).
+#' @param init `NULL` starts every chain at a draw from the prior; else a list
+#'   with a named vector of parameter values for each chain.
+#' @param control A list: `passes`, the number of non-centred moves between two
+#'   sweeps over the records (`NULL`: learned in warmup; 0: the plain sampler of
+#'   Ju et al. 2022).
+#'
+#' @details
+#' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
+#' turns a bar on. An interrupted run returns the draws it has, with a warning;
+#' [extend()] continues it.
+#'
+#' @return A fit: an object of class `noiseaware_fit`, see [fit_methods].
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
+#'   `noiseaware_error_variables`, `noiseaware_error_prior`,
+#'   `noiseaware_error_interrupted` (interrupted before the first draw),
+#'   `noiseaware_error_numerical`.
+#' @references
+#' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
+#' Bayesian inference from privatized data, Algorithm 1.
+#' \doi{10.48550/arXiv.2206.00710}
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' fit
+#' @export
+sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
+                             warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
+                             control = list()) {
+  check_release(release)
+  check_model(model)
+  check_choice(method, "method", c("auto", "augment", "naive"), "method")
+  run <- check_run(chains, iter, warmup, thin, check_seed(seed))
+  control <- check_control(control)
+  bound <- bind_model(model, release$statistic)
+  init <- check_init(init, bound, run$chains)
+  if (method == "naive") return(sample_naive(release, bound, run))
+  sample_augment(release, bound, run, init, control)
+}
+
+check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {
+  chains <- check_count(chains, "chains", call = call)
+  iter <- check_count(iter, "iter", call = call)
+  warmup <- check_count(warmup, "warmup", lower = 0, call = call)
+  thin <- check_count(thin, "thin", call = call)
+  if (iter <= warmup) {
+    stop_classed("argument", "{.arg iter} must be larger than {.arg warmup}, but {iter} is not larger than {warmup}.", call = call)
+  }
+  if (iter - warmup < thin) {
+    stop_classed("argument", "{.arg thin} must leave a draw, but is {thin} with {iter - warmup} iterations after warmup.", call = call)
+  }
+  list(chains = chains, iter = iter, warmup = warmup, thin = thin, seed = seed)
+}
+
+check_control <- function(control, call = caller_env()) {
+  if (!is.list(control) || (length(control) && is.null(names(control)))) {
+    stop_argument("control", "a named list", describe(control), call = call)
+  }
+  strange <- setdiff(names(control), "passes")
+  if (length(strange)) {
+    stop_classed("argument", "{.arg control} must have only the entry {.field passes}, but has {.field {strange}}.", call = call)
+  }
+  if (!is.null(control$passes)) check_count(control$passes, "control$passes", lower = 0, call = call)
+  control
+}
+
+# a list of starting points in the plug-in's coordinates, or NULL
+check_init <- function(init, bound, chains, call = caller_env()) {
+  if (is.null(init)) return(NULL)
+  if (is.numeric(init)) init <- rep(list(init), chains)
+  if (!is.list(init) || length(init) != chains) {
+    stop_argument("init", paste("NULL or a list of", chains, "named vectors, one a chain"), describe(init), call = call)
+  }
+  lapply(init, function(values) bound_theta(bound, values, call))
+}

@@ -1,0 +1,268 @@
+#' Totals of all monomials of degree 1 and 2
+#'
+#' The statistic of linear regression: totals, over the records, of every
+#' variable and of every product of two variables, the response included. Each
+#' variable is first clamped to its bounds; with `rescale = TRUE` it is then
+#' mapped to \[-1, 1\] (Ju et al. 2022, section 5).
+#'
+#' @param formula `response ~ covariate + ...`, main effects only. Compute
+#'   transformed variables in the data first. The intercept is implied.
+#' @param bounds A named list with an entry for each variable: `c(lower, upper)`
+#'   for a number, the vector of all levels (two or more) for a factor. Bounds
+#'   and levels are public: choose them from what is known of the subject,
+#'   never from the confidential data.
+#' @param rescale Whether to map each clamped variable to \[-1, 1\] before
+#'   multiplying. With `FALSE` products are in the variables' own units.
+#'
+#' @details
+#' **Components.** With columns `y, x1, ..., xp` (a factor gives a column for
+#' each level but the first), the components are the p + 1 columns, then their
+#' products, response first: `y`, `x1`, ..., `y^2`, `y:x1`, ..., `x1^2`,
+#' `x1:x2`, ... The number of records is public and is not a component. Squares
+#' and products of dummy columns of one factor say nothing new and are left
+#' out.
+#'
+#' **Sensitivity** (replace one record). With `rescale = TRUE` and m = p + 1
+#' columns,
+#' \deqn{\Delta_1 = \frac{m (m + 2)^2}{2 (m + 1)}, \qquad
+#'       \Delta_2 = 2 \sqrt{\lfloor (m + 1)^2 / 4 \rfloor}.}
+#' These values are attained. For two records v, w let a = (v + w) / 2 and
+#' b = (v - w) / 2, so that |a_i| + |b_i| <= 1. Then v_i - w_i = 2 b_i,
+#' v_i v_j - w_i w_j = 2 (a_i b_j + a_j b_i) and v_i^2 - w_i^2 = 4 a_i b_i.
+#' Both norms only grow when |a_i| is raised to 1 - |b_i|. Put
+#' B = sum |b_i| and A = m - B.
+#'
+#' *L1.* The norm is at most 2 B + 2 A B + 2 sum |a_i| |b_i|, and
+#' sum |a_i| |b_i| = B - sum b_i^2 <= B - B^2 / m. So it is at most
+#' (4 + 2 m) B - 2 (1 + 1/m) B^2, which is largest at B = m (m + 2) / (2 (m + 1)),
+#' with the value above; v = (1, ..., 1), w = -(1, ..., 1) / (m + 1) attain it.
+#'
+#' *L2.* With alpha = |a|, beta = |b|, c_i = alpha_i beta_i the squared norm is
+#' at most 4 sum(beta^2) (1 + sum(alpha^2)) + 4 (sum c)^2 + 8 sum(c^2). As a
+#' function of one beta_i = x, and with A', B', C' the sums over the others, this
+#' is four times x^2 (1 + A') + B' (1 - x)^2 + 4 x^2 (1 - x)^2 + 2 C' x (1 - x)
+#' plus a constant, where C' <= (A' + B') / 2. With M = max(1 + A', B') the
+#' expression is at most M + 2 x (1 - x) (C' + 1/2 - M) <= M: it is largest with
+#' every beta_i in {0, 1}, where it equals 4 k (m + 1 - k) for k ones; k =
+#' floor((m + 1) / 2) is best.
+#'
+#' With factors both are upper bounds. With `rescale = FALSE` the sensitivity
+#' is the sum (root of the sum of squares) of every component's range over the
+#' box, maximum minus minimum: for x in \[10, 11\] the square ranges over 21,
+#' not over 1.
+#'
+#' @return A statistic: an object of class `stat_crossprod`.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
+#'   `noiseaware_error_levels`.
+#' @references
+#' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
+#' Bayesian inference from privatized data. \doi{10.48550/arXiv.2206.00710}
+#' @examples
+#' st <- stat_crossprod(bwt ~ age + lwt,
+#'   bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
+#' st
+#' sensitivity(st, "L1")
+#' @export
+stat_crossprod <- function(formula, bounds, rescale = TRUE) {
+  check_flag(rescale, "rescale")
+  variables <- formula_variables(formula)
+  bounds <- check_bounds(bounds, variables)
+  columns <- expand_columns(variables, bounds)
+  if (is.na(match(variables[1L], columns$name))) {
+    stop_classed("formula", "The response {.var {variables[1]}} must be a number, but its bounds are levels.")
+  }
+  pairs <- monomial_pairs(columns)
+  levels <- bounds[vapply(bounds, is.character, TRUE)]
+  new_statistic("crossprod", columns = columns, levels = levels[intersect(variables, names(levels))],
+                components = c(columns$name, pairs$name), formula = formula_text(formula),
+                rescale = rescale, pairs = pairs, class = "stat_crossprod")
+}
+
+# Response first, then the covariates in order; refuses everything but names.
+formula_variables <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula") || length(formula) != 3L) {
+    stop_argument("formula", "a formula with a response, such as y ~ x", describe(formula), "formula", call)
+  }
+  response <- formula[[2L]]
+  covariates <- formula_terms(formula[[3L]], call)
+  if (!is.name(response)) {
+    stop_classed("formula", c("The response of {.arg formula} must be the name of a variable.",
+                              x = "It is {.code {deparse(response)}}.",
+                              i = "Compute a transformed variable in the data first."), call = call)
+  }
+  variables <- c(as.character(response), covariates)
+  twice <- unique(variables[duplicated(variables)])
+  if (length(twice)) {
+    stop_classed("formula", "A variable must stand once in {.arg formula}, but {.var {twice}} stand{?s/} more often.",
+                 call = call)
+  }
+  variables
+}
+
+formula_terms <- function(side, call) {
+  if (is.name(side)) {
+    if (identical(side, quote(.))) {
+      stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+    }
+    return(as.character(side))
+  }
+  if (identical(side, 1) || identical(side, 1L)) return(character())
+  operator <- if (is.call(side)) as.character(side[[1L]])[1L] else ""
+  if (operator == "+" && length(side) == 3L) {
+    return(c(formula_terms(side[[2L]], call), formula_terms(side[[3L]], call)))
+  }
+  if (operator == "(") return(formula_terms(side[[2L]], call))
+  if (operator %in% c(":", "*", "^", "%in%", "/")) {
+    stop_classed("formula", c("{.arg formula} must have main effects only; it has the interaction {.code {deparse(side)}}.",
+                              i = "Put the product into the data as a variable with bounds of its own."), call = call)
+  }
+  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; {.code {deparse(side)}} is not one.",
+                            i = "Compute a transformed variable in the data first; the intercept is implied."), call = call)
+}
+
+check_bounds <- function(bounds, variables, call = caller_env()) {
+  if (!is.list(bounds) || is.null(names(bounds))) {
+    stop_argument("bounds", "a named list with an entry for each variable", describe(bounds), "bounds", call)
+  }
+  absent <- setdiff(variables, names(bounds))
+  if (length(absent)) {
+    stop_classed("bounds", "{.arg bounds} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
+  }
+  strange <- setdiff(names(bounds), variables)
+  if (length(strange) || anyDuplicated(names(bounds))) {
+    strange <- union(strange, names(bounds)[duplicated(names(bounds))])
+    stop_classed("bounds", "{.arg bounds} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
+                 call = call)
+  }
+  for (v in variables) bounds[[v]] <- check_bound(bounds[[v]], paste0("bounds$", v), call)
+  bounds[variables]
+}
+
+check_bound <- function(bound, name, call) {
+  if (is.character(bound)) {
+    if (length(bound) < 2L || anyNA(bound) || anyDuplicated(bound) || any(bound == "")) {
+      stop_argument(name, "two or more different, non-empty levels", describe(bound), "levels", call)
+    }
+    return(bound)
+  }
+  if (!is.numeric(bound) || length(bound) != 2L) {
+    stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)
+  }
+  if (!all(is.finite(bound)) || bound[1L] >= bound[2L] || !is.finite(bound[2L] - bound[1L])) {
+    stop_argument(name, "two finite numbers, the lower one first",
+                  paste0("c(", paste(format(bound, digits = 6), collapse = ", "), ")"), "bounds", call)
+  }
+  as.double(bound)
+}
+
+# One row a numeric column of a record.
+expand_columns <- function(variables, bounds) {
+  rows <- lapply(variables, function(v) {
+    bound <- bounds[[v]]
+    if (is.character(bound)) {
+      data.frame(name = paste0(v, bound[-1L]), lower = 0, upper = 1, variable = v, level = bound[-1L])
+    } else {
+      data.frame(name = v, lower = bound[1L], upper = bound[2L], variable = v, level = NA_character_)
+    }
+  })
+  columns <- do.call(rbind, rows)
+  if (anyDuplicated(columns$name)) {
+    stop_classed("levels", "Names of variables and levels must give different columns; {.var {columns$name[duplicated(columns$name)]}} stand{?s/} twice.",
+                 call = caller_env(2))
+  }
+  columns
+}
+
+# Products of two columns, row by row of the upper triangle, but for those that
+# a factor's 0/1 coding makes redundant.
+monomial_pairs <- function(columns) {
+  q <- nrow(columns)
+  first <- rep(seq_len(q), times = q:1)
+  second <- unlist(lapply(seq_len(q), function(i) i:q))
+  redundant <- !is.na(columns$level[first]) & columns$variable[first] == columns$variable[second]
+  first <- first[!redundant]
+  second <- second[!redundant]
+  name <- ifelse(first == second, paste0(columns$name[first], "^2"),
+                 paste(columns$name[first], columns$name[second], sep = ":"))
+  data.frame(name = name, first = first, second = second)
+}
+
+#' @export
+statistic_fields.stat_crossprod <- function(statistic) {
+  lower <- statistic$columns$lower
+  upper <- statistic$columns$upper
+  pairs <- list(first = statistic$pairs$first - 1, second = statistic$pairs$second - 1)
+  if (statistic$rescale) {
+    c(list(scale = 2 / (upper - lower), shift = -(upper + lower) / (upper - lower),
+           lower = rep(-1, length(lower)), upper = rep(1, length(upper))), pairs)
+  } else {
+    c(list(scale = rep(1, length(lower)), shift = numeric(length(lower)), lower = lower, upper = upper), pairs)
+  }
+}
+
+#' @export
+describe_statistic.stat_crossprod <- function(statistic) {
+  paste0("cross-products of ", statistic$formula,
+         if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")
+}
+
+# range of every component over the box of bounds
+component_ranges <- function(statistic) {
+  lower <- statistic$columns$lower
+  upper <- statistic$columns$upper
+  if (statistic$rescale) {
+    lower <- rep(-1, length(lower))
+    upper <- rep(1, length(upper))
+  }
+  i <- statistic$pairs$first
+  j <- statistic$pairs$second
+  corners <- cbind(lower[i] * lower[j], lower[i] * upper[j], upper[i] * lower[j], upper[i] * upper[j])
+  high <- apply(corners, 1L, max)
+  low <- apply(corners, 1L, min)
+  square <- i == j
+  low[square] <- ifelse(lower[i] <= 0 & upper[i] >= 0, 0, pmin(lower[i]^2, upper[i]^2))[square]
+  c(upper - lower, high - low)
+}
+
+#' @export
+sensitivity.stat_crossprod <- function(statistic, norm = c("L1", "L2")) {
+  norm <- match_norm(norm)
+  ranges <- component_ranges(statistic)
+  by_range <- if (norm == "L1") sum(ranges) else sqrt(sum(ranges^2))
+  if (!statistic$rescale) return(by_range)
+  m <- nrow(statistic$columns)
+  tight <- if (norm == "L1") m * (m + 2)^2 / (2 * (m + 1)) else 2 * sqrt(floor((m + 1)^2 / 4))
+  min(tight, by_range)
+}
+
+# Crossproduct of (1, columns) in the variables' own units that the totals
+# stand for, n records.
+crossprod_moments <- function(statistic, value, n) {
+  q <- nrow(statistic$columns)
+  moments <- matrix(NA_real_, q + 1L, q + 1L)
+  moments[1L, ] <- c(n, value[seq_len(q)])
+  moments[, 1L] <- moments[1L, ]
+  product <- value[-seq_len(q)]
+  moments[cbind(statistic$pairs$first + 1L, statistic$pairs$second + 1L)] <- product
+  fields <- statistic_fields(statistic)
+  # what the 0/1 coding of a factor implies, on the released scale
+  for (i in seq_len(q)) {
+    for (j in i:q) {
+      if (!is.na(moments[i + 1L, j + 1L])) next
+      a <- (value[i] - fields$shift[i] * n) / fields$scale[i]
+      b <- (value[j] - fields$shift[j] * n) / fields$scale[j]
+      raw <- if (i == j) a else 0
+      moments[i + 1L, j + 1L] <- fields$scale[i] * fields$scale[j] * raw +
+        fields$scale[i] * fields$shift[j] * a + fields$scale[j] * fields$shift[i] * b +
+        fields$shift[i] * fields$shift[j] * n
+    }
+  }
+  moments[lower.tri(moments)] <- t(moments)[lower.tri(moments)]
+  # v = scale * x + shift for each column, so (1, v) = T (1, x)
+  transform <- diag(c(1, fields$scale))
+  transform[-1L, 1L] <- fields$shift
+  inverse <- solve(transform)
+  moments <- inverse %*% moments %*% t(inverse)
+  dimnames(moments) <- rep(list(c("(Intercept)", statistic$columns$name)), 2L)
+  moments
+}

@@ -1,0 +1,28 @@
+# Private random streams. A stream is 32 raw bytes, the state of xoshiro256++;
+# two words of R's generator seed it, so set.seed() fixes everything.
+
+# two whole numbers in [0, 2^32) from R's generator
+seed_words <- function() floor(stats::runif(2L) * 2^32)
+
+new_stream <- function(words = seed_words(), jumps = 0L) .Call(ffi_rng_seed, words, as.integer(jumps))
+
+# Evaluates with R's generator seeded, in a fixed kind, and leaves the user's
+# generator as it was. With seed = NULL it is the user's generator that draws.
+with_seed <- function(seed, code) {
+  if (is.null(seed)) return(code)
+  old <- globalenv()$.Random.seed
+  old_kind <- RNGkind()
+  on.exit({
+    RNGkind(old_kind[1L], old_kind[2L], old_kind[3L])
+    if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, envir = globalenv())
+  })
+  set.seed(seed, kind = "Mersenne-Twister", normal.kind = "Inversion", sample.kind = "Rejection")
+  code
+}
+
+check_seed <- function(seed, call = caller_env()) {
+  if (is.null(seed)) return(NULL)
+  ok <- is.numeric(seed) && length(seed) == 1L && is.finite(seed) && seed == floor(seed) && abs(seed) < 2^31
+  if (!ok) stop_argument("seed", "NULL or a whole number", describe(seed), call = call)
+  as.integer(seed)
+}

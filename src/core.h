@@ -1,0 +1,79 @@
+/* Core header: what every C file of the package may rely on.
+ *
+ * Includes point one way only:
+ *   ffi_*.c -> method_*.c -> (model_*.c, stat_*.c, mech_*.c)
+ *           -> (rng, dist, linalg) -> core.h
+ */
+#ifndef NOISEAWARE_CORE_H
+#define NOISEAWARE_CORE_H
+
+#ifndef R_NO_REMAP
+#define R_NO_REMAP
+#endif
+#ifndef STRICT_R_HEADERS
+#define STRICT_R_HEADERS
+#endif
+#ifndef USE_FC_LEN_T
+#define USE_FC_LEN_T
+#endif
+#include <Rconfig.h>
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* keeps a rare path out of the registers of a hot one */
+#if defined(__GNUC__)
+#define NOINLINE __attribute__((noinline))
+#define INLINE inline __attribute__((always_inline))
+#else
+#define NOINLINE
+#define INLINE inline
+#endif
+
+/* Compiles a kernel twice, for plain x86-64 and for AVX2, and lets the loader
+ * choose. AVX2 without FMA: both versions give the same bits. */
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) &&        \
+    !defined(__SANITIZE_ADDRESS__)
+#define VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define VECTOR_CLONES
+#endif
+
+/* Loops over the records of a block run in lanes of this constant width, so
+ * that a compiler vectorises them at -O2 without a scalar remainder. Buffers
+ * are padded to a multiple of LANES; what stands in the padding is finite and
+ * is never read by a sum. */
+enum { LANES = 4 };
+
+/* No block has more records than this. */
+enum { MAX_BLOCK = 256 };
+
+#define PAD_LANES(m) (((m) + (LANES - 1)) & ~(LANES - 1))
+
+/* for each record i of a block of m, padding included */
+#define FOR_RECORDS(i, m)                                                      \
+    for (int lane_base = 0; lane_base < (m); lane_base += LANES)               \
+        for (int i = lane_base; i < lane_base + LANES; ++i)
+
+/* Sums over a block without its padding, in LANES partial sums. */
+static inline double block_sum(int m, const double *restrict a) {
+    double part[LANES] = {0};
+    const int whole = m & ~(LANES - 1);
+    for (int i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; ++l) part[l] += a[i + l];
+    for (int i = whole; i < m; ++i) part[i - whole] += a[i];
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+static inline double block_dot(int m, const double *restrict a, const double *restrict b) {
+    double part[LANES] = {0};
+    const int whole = m & ~(LANES - 1);
+    for (int i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; ++l) part[l] += a[i + l] * b[i + l];
+    for (int i = whole; i < m; ++i) part[i - whole] += a[i] * b[i];
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* What the ffi_*.c files share. They are the only ones that see SEXP: they
+ * read R's lists into plain structs, run the algorithm, and raise errors.
+ * R has validated every argument; a failed check here is a bug, not a user's
+ * mistake. */
+#ifndef NOISEAWARE_FFI_H
+#define NOISEAWARE_FFI_H
+
+#include "plugin.h"
+#include "rng.h"
+
+#include <R.h>
+#include <Rinternals.h>
+
+/* element of a named list; an error if it is not there */
+SEXP list_element(SEXP list, const char *name);
+double list_number(SEXP list, const char *name);
+
+/* a list of freshly made values, named; the values must be protected */
+SEXP named_list(int count, const char *const *names, const SEXP *values);
+
+struct fields read_fields(SEXP list);
+struct model read_model(SEXP spec);
+struct stat read_stat(SEXP spec);
+const struct mech_class *read_mechanism(SEXP name);
+
+void rng_read(SEXP raw, struct rng *rng);
+SEXP rng_write(const struct rng *rng);
+
+/* a pending user interrupt, consumed */
+int interrupt_pending(void);
+
+/* Every routine that R may call: X(name, number of arguments). */
+#define FFI_ROUTINES(X)                                                        \
+    X(ffi_registry, 0)                                                         \
+    X(ffi_entropy, 1)                                                          \
+    X(ffi_rng_seed, 2)                                                         \
+    X(ffi_rng_draw, 4)                                                         \
+    X(ffi_mech_quantile, 3)                                                    \
+    X(ffi_mech_log_density, 3)                                                 \
+    X(ffi_stat_eval, 2)                                                        \
+    X(ffi_stat_total, 2)                                                       \
+    X(ffi_model_shape, 1)                                                      \
+    X(ffi_model_prior, 3)                                                      \
+    X(ffi_model_log_prior, 2)                                                  \
+    X(ffi_model_report, 2)                                                     \
+    X(ffi_model_records, 4)                                                    \
+    X(ffi_model_perturb, 5)                                                    \
+    X(ffi_model_move, 4)                                                       \
+    X(ffi_model_complete, 3)                                                   \
+    X(ffi_model_gibbs, 6)                                                      \
+    X(ffi_augment_start, 3)                                                    \
+    X(ffi_augment_run, 4)                                                      \
+    X(ffi_duplicate, 1)
+
+#define SEXP_ARGUMENTS_0 void
+#define SEXP_ARGUMENTS_1 SEXP
+#define SEXP_ARGUMENTS_2 SEXP, SEXP
+#define SEXP_ARGUMENTS_3 SEXP, SEXP, SEXP
+#define SEXP_ARGUMENTS_4 SEXP, SEXP, SEXP, SEXP
+#define SEXP_ARGUMENTS_5 SEXP, SEXP, SEXP, SEXP, SEXP
+#define SEXP_ARGUMENTS_6 SEXP, SEXP, SEXP, SEXP, SEXP, SEXP
+
+#define DECLARE_ROUTINE(name, count) SEXP name(SEXP_ARGUMENTS_##count);
+FFI_ROUTINES(DECLARE_ROUTINE)
+#undef DECLARE_ROUTINE
+
+#endif

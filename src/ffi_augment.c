@@ -1,0 +1,152 @@
+/* Method "augment" as R sees it: a problem (what is known), a state that comes
+ * back (what changes), and blocks of iterations. */
+#include "ffi.h"
+#include "method_augment.h"
+
+/* work between two looks at the user's interrupt, about 10 ms */
+static const double RECORDS_PER_LOOK = 3e5;
+
+static void read_problem(SEXP problem, struct augment *a) {
+    memset(a, 0, sizeof *a);
+    a->model = read_model(list_element(problem, "model"));
+    SEXP parts = list_element(problem, "parts");
+    a->parts = (int)Rf_xlength(parts);
+    a->part = plugin_memory((size_t)a->parts, sizeof *a->part);
+    for (int k = 0; k < a->parts; ++k) {
+        SEXP spec = VECTOR_ELT(parts, k);
+        a->part[k].stat = read_stat(spec);
+        a->part[k].offset = Rf_asInteger(list_element(spec, "offset"));
+        a->part[k].column = INTEGER(list_element(spec, "column"));
+    }
+    a->released = REAL(list_element(problem, "released"));
+    a->weight = REAL(list_element(problem, "weight"));
+    a->width = (int)Rf_xlength(list_element(problem, "weight"));
+    a->absolute = Rf_asInteger(list_element(problem, "absolute"));
+    a->n = (ptrdiff_t)list_number(problem, "n");
+    a->stride = PAD_LANES(a->n);
+    augment_prepare(a);
+}
+
+/* counters of the state, in this order */
+enum { ITERATION, MOST_STEP, PASSES_MADE, PASSES_ACCEPTED, COUNTERS };
+
+static void attach_state(SEXP state, struct augment *a, struct rng *rng) {
+    a->theta = REAL(list_element(state, "theta"));
+    a->x = REAL(list_element(state, "x"));
+    memcpy(a->residual, REAL(list_element(state, "residual")), (size_t)a->width * sizeof(double));
+    rng_read(list_element(state, "rng"), rng);
+    a->rng = rng;
+    a->accepted = INTEGER(list_element(state, "accepted"));
+    adapt_attach(&a->adapt, a->model.class->move ? a->model.moving : 0,
+                 REAL(list_element(state, "adapt")));
+    const double *counter = REAL(list_element(state, "counters"));
+    a->most_energy_step = counter[MOST_STEP];
+    a->passes_made = counter[PASSES_MADE];
+    a->passes_accepted = counter[PASSES_ACCEPTED];
+}
+
+static void detach_state(SEXP state, const struct augment *a, int iteration) {
+    memcpy(REAL(list_element(state, "residual")), a->residual, (size_t)a->width * sizeof(double));
+    memcpy(RAW(list_element(state, "rng")), a->rng->s, sizeof a->rng->s);
+    double *counter = REAL(list_element(state, "counters"));
+    counter[ITERATION] = iteration;
+    counter[MOST_STEP] = a->most_energy_step;
+    counter[PASSES_MADE] = a->passes_made;
+    counter[PASSES_ACCEPTED] = a->passes_accepted;
+}
+
+/* A new state: theta as given, records drawn from it. */
+SEXP ffi_augment_start(SEXP problem, SEXP theta, SEXP rng_state) {
+    struct augment a;
+    read_problem(problem, &a);
+    const int moving = a.model.class->move ? a.model.moving : 0;
+    const R_xlen_t cells = (R_xlen_t)a.stride * a.model.columns;
+    const char *const names[] = {"theta", "x", "residual", "rng", "accepted", "adapt", "counters"};
+    const SEXP values[] = {
+        PROTECT(Rf_duplicate(theta)),
+        PROTECT(Rf_allocVector(REALSXP, cells)),
+        PROTECT(Rf_allocVector(REALSXP, a.width)),
+        PROTECT(Rf_duplicate(rng_state)),
+        PROTECT(Rf_allocVector(INTSXP, (R_xlen_t)a.n)),
+        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(moving))),
+        PROTECT(Rf_allocVector(REALSXP, COUNTERS)),
+    };
+    SEXP state = PROTECT(named_list(7, names, values));
+    memset(REAL(values[1]), 0, (size_t)cells * sizeof(double));
+    memset(REAL(values[2]), 0, (size_t)a.width * sizeof(double));
+    memset(INTEGER(values[4]), 0, (size_t)a.n * sizeof(int));
+    memset(REAL(values[6]), 0, COUNTERS * sizeof(double));
+    REAL(values[6])[MOST_STEP] = R_NegInf;
+
+    struct rng rng;
+    attach_state(state, &a, &rng);
+    augment_start(&a);
+    adapt_start(&a.adapt, REAL(list_element(problem, "move_sd")), list_number(problem, "passes"));
+    detach_state(state, &a, 0);
+    UNPROTECT(8);
+    return state;
+}
+
+/* The confidential statistic that the state's records have. */
+static void current_statistic(const struct augment *a, double *out) {
+    for (int j = 0; j < a->width; ++j)
+        out[j] = a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+}
+
+/* `iterations` more; changes `state` in place. Draws of every `thin`-th
+ * iteration after warmup, one a column. Stops early, at the end of an
+ * iteration, when the user interrupts or an update fails. */
+SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP iterations_, SEXP schedule) {
+    const int iterations = Rf_asInteger(iterations_);
+    const int warmup = INTEGER(schedule)[0], thin = INTEGER(schedule)[1];
+    struct augment a;
+    struct rng rng;
+    read_problem(problem, &a);
+    attach_state(state, &a, &rng);
+    int iteration = (int)REAL(list_element(state, "counters"))[ITERATION];
+
+    int kept = 0;
+    for (int i = iteration; i < iteration + iterations; ++i)
+        kept += i >= warmup && (i - warmup + 1) % thin == 0;
+    const char *const names[] = {"draws", "statistic", "log_noise", "acceptance", "made", "status"};
+    const SEXP values[] = {
+        PROTECT(Rf_allocMatrix(REALSXP, a.model.reported, kept)),
+        PROTECT(Rf_allocMatrix(REALSXP, a.width, kept)),
+        PROTECT(Rf_allocVector(REALSXP, kept)),
+        PROTECT(Rf_allocVector(REALSXP, iterations)),
+        PROTECT(Rf_allocVector(INTSXP, 2)),
+        PROTECT(Rf_allocVector(INTSXP, 1)),
+    };
+    double *draws = REAL(values[0]), *statistic = REAL(values[1]);
+    double *log_noise = REAL(values[2]), *acceptance = REAL(values[3]);
+    /* 0 done, 1 interrupted, 2 numerical failure */
+    int status = 0, done = 0, saved = 0;
+    double since_look = 0;
+    while (done < iterations && status == 0) {
+        ptrdiff_t accepted = 0;
+        if (augment_iterate(&a, iteration, warmup, &accepted) != PLUGIN_OK) {
+            status = 2;
+            break;
+        }
+        acceptance[done++] = (double)accepted / (double)a.n;
+        if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) {
+            a.model.class->report(a.model.self, a.theta,
+                                  draws + (size_t)saved * a.model.reported);
+            current_statistic(&a, statistic + (size_t)saved * a.width);
+            log_noise[saved++] = -augment_energy(&a, a.residual);
+        }
+        ++iteration;
+        since_look += (double)a.n * (1 + 0.2 * *a.adapt.passes) + 20;
+        if (since_look > RECORDS_PER_LOOK) {
+            since_look = 0;
+            status = interrupt_pending();
+        }
+    }
+    INTEGER(values[4])[0] = done;
+    INTEGER(values[4])[1] = saved;
+    INTEGER(values[5])[0] = status;
+    detach_state(state, &a, iteration);
+    SEXP result = named_list(6, names, values);
+    UNPROTECT(6);
+    return result;
+}

@@ -1,0 +1,261 @@
+/* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
+ * simulation and the tests. Records are n x columns matrices here. */
+#include "ffi.h"
+
+#include <R_ext/Utils.h>
+
+/* ---- mechanisms --------------------------------------------------------- */
+
+SEXP ffi_mech_quantile(SEXP name, SEXP u, SEXP scale) {
+    const struct mech_class *mechanism = read_mechanism(name);
+    const R_xlen_t n = Rf_xlength(u);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    for (R_xlen_t i = 0; i < n; ++i)
+        REAL(out)[i] = mechanism->quantile(REAL(u)[i], REAL(scale)[i]);
+    UNPROTECT(1);
+    return out;
+}
+
+SEXP ffi_mech_log_density(SEXP name, SEXP noise, SEXP scale) {
+    const struct mech_class *mechanism = read_mechanism(name);
+    const R_xlen_t n = Rf_xlength(noise);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    for (R_xlen_t i = 0; i < n; ++i)
+        REAL(out)[i] = mechanism->log_density(REAL(noise)[i], REAL(scale)[i]);
+    UNPROTECT(1);
+    return out;
+}
+
+/* ---- blocks over a matrix ----------------------------------------------- */
+
+struct blocks {
+    double *column_buffer; /* columns of MAX_BLOCK */
+    double **x;
+    int columns;
+};
+
+static struct blocks blocks_new(int columns) {
+    struct blocks b;
+    b.columns = columns;
+    b.column_buffer = plugin_memory((size_t)columns * MAX_BLOCK, sizeof(double));
+    b.x = plugin_memory((size_t)columns, sizeof(double *));
+    for (int v = 0; v < columns; ++v) b.x[v] = b.column_buffer + (size_t)v * MAX_BLOCK;
+    return b;
+}
+
+static int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start) {
+    const R_xlen_t n = Rf_nrows(matrix);
+    const int m = (int)(n - start < MAX_BLOCK ? n - start : MAX_BLOCK);
+    for (int v = 0; v < b->columns; ++v)
+        memcpy(b->x[v], REAL(matrix) + v * n + start, (size_t)m * sizeof(double));
+    return m;
+}
+
+static void blocks_store(const struct blocks *b, SEXP matrix, R_xlen_t start, int m) {
+    const R_xlen_t n = Rf_nrows(matrix);
+    for (int v = 0; v < b->columns; ++v)
+        memcpy(REAL(matrix) + v * n + start, b->x[v], (size_t)m * sizeof(double));
+}
+
+static const double *const *read_only(const struct blocks *b) {
+    return (const double *const *)b->x;
+}
+
+/* ---- statistics --------------------------------------------------------- */
+
+SEXP ffi_stat_eval(SEXP spec, SEXP x) {
+    const struct stat stat = read_stat(spec);
+    const R_xlen_t n = Rf_nrows(x);
+    struct blocks b = blocks_new(stat.columns);
+    double *t = plugin_memory((size_t)stat.size * MAX_BLOCK, sizeof(double));
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n, stat.size));
+    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+        const int m = blocks_load(&b, x, start);
+        stat.class->eval(stat.self, m, read_only(&b), MAX_BLOCK, t);
+        for (int j = 0; j < stat.size; ++j)
+            memcpy(REAL(out) + j * n + start, t + (size_t)j * MAX_BLOCK,
+                   (size_t)m * sizeof(double));
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+SEXP ffi_stat_total(SEXP spec, SEXP x) {
+    const struct stat stat = read_stat(spec);
+    const R_xlen_t n = Rf_nrows(x);
+    struct blocks b = blocks_new(stat.columns);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, stat.size));
+    memset(REAL(out), 0, (size_t)stat.size * sizeof(double));
+    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+        const int m = blocks_load(&b, x, start);
+        stat.class->total(stat.self, m, read_only(&b), REAL(out));
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+/* ---- models ------------------------------------------------------------- */
+
+SEXP ffi_model_shape(SEXP spec) {
+    const struct model model = read_model(spec);
+    SEXP sizes = PROTECT(Rf_allocVector(INTSXP, 4));
+    INTEGER(sizes)[0] = model.columns;
+    INTEGER(sizes)[1] = model.parameters;
+    INTEGER(sizes)[2] = model.reported;
+    INTEGER(sizes)[3] = model.complete;
+    SEXP moves = PROTECT(Rf_allocVector(INTSXP, model.moving));
+    for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
+    const char *const names[] = {"sizes", "moves"};
+    const SEXP values[] = {sizes, moves};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
+}
+
+/* draws of theta from the prior, one a column, and the stream after them */
+SEXP ffi_model_prior(SEXP spec, SEXP state, SEXP draws) {
+    const struct model model = read_model(spec);
+    const int count = Rf_asInteger(draws);
+    struct rng rng;
+    rng_read(state, &rng);
+    SEXP theta = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
+    for (int i = 0; i < count; ++i)
+        model.class->rprior(model.self, &rng, REAL(theta) + (size_t)i * model.parameters);
+    SEXP after = PROTECT(rng_write(&rng));
+    const char *const names[] = {"theta", "state"};
+    const SEXP values[] = {theta, after};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
+}
+
+SEXP ffi_model_log_prior(SEXP spec, SEXP theta) {
+    const struct model model = read_model(spec);
+    const int count = Rf_ncols(theta);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, count));
+    for (int i = 0; i < count; ++i)
+        REAL(out)[i] = model.class->dprior(model.self, REAL(theta) + (size_t)i * model.parameters);
+    UNPROTECT(1);
+    return out;
+}
+
+SEXP ffi_model_report(SEXP spec, SEXP theta) {
+    const struct model model = read_model(spec);
+    const int count = Rf_ncols(theta);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.reported, count));
+    for (int i = 0; i < count; ++i)
+        model.class->report(model.self, REAL(theta) + (size_t)i * model.parameters,
+                            REAL(out) + (size_t)i * model.reported);
+    UNPROTECT(1);
+    return out;
+}
+
+static SEXP records_and_state(SEXP x, const struct rng *rng) {
+    SEXP after = PROTECT(rng_write(rng));
+    const char *const names[] = {"records", "state"};
+    const SEXP values[] = {x, after};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(1);
+    return list;
+}
+
+SEXP ffi_model_records(SEXP spec, SEXP theta, SEXP n_records, SEXP state) {
+    const struct model model = read_model(spec);
+    const int n = Rf_asInteger(n_records);
+    struct blocks b = blocks_new(model.columns);
+    struct rng rng;
+    rng_read(state, &rng);
+    SEXP x = PROTECT(Rf_allocMatrix(REALSXP, n, model.columns));
+    model.class->set(model.self, REAL(theta));
+    for (int start = 0; start < n; start += MAX_BLOCK) {
+        const int m = n - start < MAX_BLOCK ? n - start : MAX_BLOCK;
+        model.class->rrecords(model.self, &rng, m, b.x);
+        blocks_store(&b, x, start, m);
+    }
+    SEXP list = records_and_state(x, &rng);
+    UNPROTECT(1);
+    return list;
+}
+
+SEXP ffi_model_perturb(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
+    const struct model model = read_model(spec);
+    const R_xlen_t n = Rf_nrows(x);
+    struct blocks old = blocks_new(model.columns), fresh = blocks_new(model.columns);
+    struct rng rng;
+    rng_read(state, &rng);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n, model.columns));
+    model.class->set(model.self, REAL(theta));
+    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+        const int m = blocks_load(&old, x, start);
+        model.class->perturb(model.self, Rf_asReal(rho), &rng, m, read_only(&old), fresh.x);
+        blocks_store(&fresh, out, start, m);
+    }
+    SEXP list = records_and_state(out, &rng);
+    UNPROTECT(1);
+    return list;
+}
+
+/* the same innovations under another parameter */
+SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x) {
+    const struct model model = read_model(spec);
+    const R_xlen_t n = Rf_nrows(x);
+    struct blocks old = blocks_new(model.columns), fresh = blocks_new(model.columns);
+    int *changed = plugin_memory((size_t)model.columns, sizeof *changed);
+    SEXP out = PROTECT(Rf_duplicate(x));
+    model.class->set(model.self, REAL(theta));
+    model.class->set_move(model.self, REAL(theta_new), changed);
+    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+        const int m = blocks_load(&old, x, start);
+        blocks_load(&fresh, x, start);
+        model.class->move(model.self, m, read_only(&old), fresh.x);
+        blocks_store(&fresh, out, start, m);
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+/* sign * complete-data statistic of the records */
+SEXP ffi_model_complete(SEXP spec, SEXP x, SEXP sign) {
+    const struct model model = read_model(spec);
+    const R_xlen_t n = Rf_nrows(x);
+    struct blocks b = blocks_new(model.columns);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, model.complete));
+    memset(REAL(out), 0, (size_t)model.complete * sizeof(double));
+    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+        const int m = blocks_load(&b, x, start);
+        model.class->add(model.self, Rf_asReal(sign), m, read_only(&b), REAL(out));
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+/* `draws` draws of theta given a complete-data statistic, the kernel applied
+ * `steps` times between two of them; NULL if the update fails */
+SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP state,
+                     SEXP draws_steps) {
+    const struct model model = read_model(spec);
+    const int draws = INTEGER(draws_steps)[0], steps = INTEGER(draws_steps)[1];
+    const double n = Rf_asReal(n_records);
+    struct rng rng;
+    rng_read(state, &rng);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, draws));
+    double *current = plugin_memory((size_t)model.parameters, sizeof(double));
+    memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
+    for (int i = 0; i < draws; ++i) {
+        for (int k = 0; k < steps; ++k) {
+            if (model.class->rtheta(model.self, REAL(complete), n, &rng, current) != PLUGIN_OK) {
+                UNPROTECT(1);
+                return R_NilValue;
+            }
+        }
+        memcpy(REAL(out) + (size_t)i * model.parameters, current,
+               (size_t)model.parameters * sizeof(double));
+        if (i % 10000 == 9999) R_CheckUserInterrupt();
+    }
+    SEXP after = PROTECT(rng_write(&rng));
+    const char *const names[] = {"theta", "state"};
+    const SEXP values[] = {out, after};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
+}

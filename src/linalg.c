@@ -1,0 +1,64 @@
+/* Cholesky factors and triangular solves.
+ *
+ * The matrices of a regression have a handful of rows, where a plain loop
+ * beats the overhead of a LAPACK call; from LAPACK_FROM rows on LAPACK does
+ * the work. A row-major lower triangle is a column-major upper one, hence "U".
+ */
+#include "linalg.h"
+
+#include <R_ext/BLAS.h>
+#include <R_ext/Lapack.h>
+#ifndef FCONE
+#define FCONE
+#endif
+
+enum { LAPACK_FROM = 16 };
+
+int linalg_cholesky(int n, double *a) {
+    if (n >= LAPACK_FROM) {
+        int info = 0;
+        F77_CALL(dpotrf)("U", &n, a, &n, &info FCONE);
+        return info;
+    }
+    for (int j = 0; j < n; ++j) {
+        double *row = a + (size_t)j * n;
+        for (int k = 0; k <= j; ++k) {
+            const double *other = a + (size_t)k * n;
+            double sum = row[k];
+            for (int l = 0; l < k; ++l) sum -= row[l] * other[l];
+            if (k < j) {
+                row[k] = sum / other[k];
+            } else {
+                if (!(sum > 0) || !isfinite(sum)) return j + 1;
+                row[j] = sqrt(sum);
+            }
+        }
+    }
+    return 0;
+}
+
+void linalg_forward(int n, const double *l, double *x) {
+    if (n >= LAPACK_FROM) {
+        const int one = 1;
+        F77_CALL(dtrsv)("U", "T", "N", &n, l, &n, x, &one FCONE FCONE FCONE);
+        return;
+    }
+    for (int i = 0; i < n; ++i) {
+        double sum = x[i];
+        for (int k = 0; k < i; ++k) sum -= l[(size_t)i * n + k] * x[k];
+        x[i] = sum / l[(size_t)i * n + i];
+    }
+}
+
+void linalg_backward(int n, const double *l, double *x) {
+    if (n >= LAPACK_FROM) {
+        const int one = 1;
+        F77_CALL(dtrsv)("U", "N", "N", &n, l, &n, x, &one FCONE FCONE FCONE);
+        return;
+    }
+    for (int i = n - 1; i >= 0; --i) {
+        double sum = x[i];
+        for (int k = i + 1; k < n; ++k) sum -= l[(size_t)k * n + i] * x[k];
+        x[i] = sum / l[(size_t)i * n + i];
+    }
+}

@@ -1,0 +1,16 @@
+#ifndef NOISEAWARE_LINALG_H
+#define NOISEAWARE_LINALG_H
+
+#include "core.h"
+
+/* Square matrices are n x n, row-major, lower triangle used. */
+
+/* a = L L', L over a's lower triangle. Returns 0, or 1 + the index of the
+ * first pivot that is not positive. */
+int linalg_cholesky(int n, double *a);
+
+/* x = L^-1 x and x = L^-T x. */
+void linalg_forward(int n, const double *l, double *x);
+void linalg_backward(int n, const double *l, double *x);
+
+#endif

@@ -1,0 +1,139 @@
+/* The contracts between the methods and the plug-ins: models, statistics and
+ * mechanisms. A method sees only these structs; no plug-in names another.
+ *
+ * Records travel in blocks, structure of arrays: `x[v][i]` is variable v of
+ * record i, 0 <= i < m, and every column may be read and written up to
+ * PAD_LANES(m). The cost of a function pointer is paid once a block.
+ *
+ * A plug-in is one C file that is static but for its class descriptor, and a
+ * line in registry.h. A hook that is NULL means "not available".
+ */
+#ifndef NOISEAWARE_PLUGIN_H
+#define NOISEAWARE_PLUGIN_H
+
+#include "core.h"
+#include "rng.h"
+
+/* What R sends to a plug-in: numeric vectors found by name. They stay valid
+ * while the plug-in lives. */
+struct field {
+    const char *name;
+    const double *value;
+    int length;
+};
+
+struct fields {
+    int count;
+    const struct field *field;
+};
+
+/* The vector of that name; NULL unless it is there with `length` values
+ * (any number if `length` is negative). */
+const double *fields_vector(const struct fields *fields, const char *name, int length);
+int fields_length(const struct fields *fields, const char *name);
+
+/* Zero-initialised memory that lives as long as the call from R. */
+void *plugin_memory(size_t count, size_t size);
+
+enum { PLUGIN_OK = 0, PLUGIN_BAD_FIELDS = 1, PLUGIN_NUMERICAL = 2 };
+
+/* ---- model: how records arise, and the prior --------------------------- */
+
+struct model_class;
+
+/* A model bound to its prior. theta is a vector of `parameters` unconstrained
+ * coordinates, known ones included; `moving` of them, listed in `moves`, are
+ * unknown and may be proposed by a non-centred move. */
+struct model {
+    const struct model_class *class;
+    void *self;
+    int columns;    /* variables of a record */
+    int parameters; /* length of theta */
+    int moving;     /* length of moves */
+    int *moves;
+    int complete;   /* length of the complete-data statistic */
+    int reported;   /* length of a draw as the user sees it */
+};
+
+struct model_class {
+    const char *name;
+
+    /* Reads the fields, allocates, fills in the sizes. Returns PLUGIN_*. */
+    int (*create)(const struct fields *fields, struct model *model);
+
+    /* A draw from the prior; known coordinates take their values. */
+    void (*rprior)(void *self, struct rng *rng, double *theta);
+
+    /* Log prior density of theta in these coordinates, Jacobian included,
+     * up to a constant. */
+    double (*dprior)(void *self, const double *theta);
+
+    /* Natural-scale parameters of one draw, unknown ones only. */
+    void (*report)(void *self, const double *theta, double *out);
+
+    /* Makes theta the current parameter of rrecords, perturb and move. */
+    void (*set)(void *self, const double *theta);
+
+    /* m records from f(. | theta). */
+    void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
+
+    /* m records whose innovations are rho times those of x plus
+     * sqrt(1 - rho^2) fresh ones: leaves f(. | theta) invariant. */
+    void (*perturb)(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new);
+
+    /* Prepares move() from the current theta to theta_new; changed[v] says
+     * whether column v differs. */
+    void (*set_move)(void *self, const double *theta_new, int *changed);
+
+    /* The same innovations under theta_new; writes changed columns only. */
+    void (*move)(void *self, int m, const double *const *x, double *const *x_new);
+
+    /* c += sign * sum over the block of c(x_i); sign is 1 or -1. */
+    void (*add)(void *self, double sign, int m, const double *const *x, double *c);
+
+    /* theta from a kernel that leaves p(theta | c, n) invariant, in place.
+     * Returns PLUGIN_*. */
+    int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
+};
+
+/* ---- statistic: what was summed over the records ----------------------- */
+
+struct stat_class;
+
+struct stat {
+    const struct stat_class *class;
+    void *self;
+    int columns; /* variables it looks at */
+    int size;    /* components */
+};
+
+struct stat_class {
+    const char *name;
+    int (*create)(const struct fields *fields, struct stat *stat);
+
+    /* Component j of record i goes to t[j * stride + i]. */
+    void (*eval)(void *self, int m, const double *const *x, int stride, double *t);
+
+    /* total[j] += the block's sum of component j. */
+    void (*total)(void *self, int m, const double *const *x, double *total);
+};
+
+/* ---- mechanism: how noise was added ------------------------------------ */
+
+/* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j). */
+enum kernel { KERNEL_ABSOLUTE /* |r| */, KERNEL_SQUARED /* r^2 / 2 */ };
+
+struct mech_class {
+    const char *name;
+    enum kernel kernel;
+
+    /* Log density of one noise value, normalised. */
+    double (*log_density)(double noise, double scale);
+
+    /* Noise value at lower-tail probability u in (0, 1), computed from the
+     * nearer tail. */
+    double (*quantile)(double u, double scale);
+};
+
+#endif

@@ -1,0 +1,26 @@
+/* Every plug-in of the package: one line adds one. The name is that of the
+ * class descriptor (`model_lm` in model_lm.c) and of the R constructor. */
+#ifndef NOISEAWARE_REGISTRY_H
+#define NOISEAWARE_REGISTRY_H
+
+#include "plugin.h"
+
+#define MODELS(X) X(model_lm)
+
+#define STATS(X) X(stat_crossprod)
+
+#define MECHANISMS(X)                                                          \
+    X(mech_laplace)                                                            \
+    X(mech_gaussian)
+
+#define DECLARE_MODEL(name) extern const struct model_class name;
+#define DECLARE_STAT(name) extern const struct stat_class name;
+#define DECLARE_MECHANISM(name) extern const struct mech_class name;
+MODELS(DECLARE_MODEL)
+STATS(DECLARE_STAT)
+MECHANISMS(DECLARE_MECHANISM)
+#undef DECLARE_MODEL
+#undef DECLARE_STAT
+#undef DECLARE_MECHANISM
+
+#endif

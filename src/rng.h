@@ -1,0 +1,24 @@
+#ifndef NOISEAWARE_RNG_H
+#define NOISEAWARE_RNG_H
+
+#include "core.h"
+
+/* One private random stream: the state of xoshiro256++, nothing else. Copying
+ * the struct copies the stream; nothing is cached between draws. */
+struct rng {
+    uint64_t s[4];
+};
+
+void rng_seed(struct rng *rng, uint64_t seed);
+void rng_jump(struct rng *rng);
+
+uint64_t rng_bits(struct rng *rng);
+double rng_uniform(struct rng *rng);
+double rng_normal(struct rng *rng);
+double rng_exponential(struct rng *rng);
+
+void rng_fill_uniform(struct rng *rng, int m, double *out);
+void rng_fill_normal(struct rng *rng, int m, double *out);
+void rng_fill_exponential(struct rng *rng, int m, double *out);
+
+#endif

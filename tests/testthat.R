@@ -1,0 +1,4 @@
+library(testthat)
+library(noiseaware)
+
+test_check("noiseaware")

@@ -1,0 +1,10 @@
+# Runs the tests against the installed package and closes with the plain line
+# "N passed, N failed, N skipped". Exits non-zero on a failure or if no test ran.
+library(testthat)
+library(noiseaware)
+results <- as.data.frame(test_dir("tests/testthat", package = "noiseaware", load_package = "installed",
+                                  reporter = check_reporter(), stop_on_failure = FALSE))
+failed <- sum(results$failed) + sum(results$error)
+passed <- sum(results$passed)
+cat(sprintf("%d passed, %d failed, %d skipped\n", passed, failed, sum(results$skipped)))
+if (failed > 0 || passed == 0) quit(status = 1)
