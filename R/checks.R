@@ -1,21 +1,57 @@
 # Classed errors, and the checks of arguments that raise them. Every message
 # names the argument, what it must be and what it was.
 
+# Neither the text nor the condition that a caller may log has any confidential
+# value: do.call() and literals put the data into the call and the backtrace, so
+# only the functions' names are left there.
 #' @noRd
 stop_classed <- function(kind, message, call = caller_env(), .envir = parent.frame()) {
+  trace <- tryCatch(rlang::trace_back(bottom = if (is.environment(call)) call else caller_env()), error = function(e) NULL)
+  if (!is.null(trace)) trace$call <- lapply(trace$call, without_arguments)
+  if (is.environment(call)) call <- rlang::frame_call(call)
   cli::cli_abort(message, class = c(paste0("noiseaware_error_", kind), "noiseaware_error"),
-                 call = call, .envir = .envir)
+                 call = without_arguments(call), trace = trace, .envir = .envir)
+}
+
+# f(a, b) as f(); NULL for a call of an unnamed function
+without_arguments <- function(call) {
+  named <- is.call(call) && (is.name(call[[1L]]) || rlang::is_call(call[[1L]], c("::", ":::")))
+  if (named) as.call(list(call[[1L]]))
 }
 
 # what a value was, in a few words that never quote more than one scalar
 describe <- function(x) {
+  if (inherits(x, "formula")) return(paste("the formula", shorten_text(formula_text(x))))
+  scalar <- is.atomic(x) && length(x) == 1L && is.null(dim(x)) && !is.object(x)
+  if (!scalar) return(describe_shape(x))
+  if (is.na(x) && !is.nan(x)) return("NA")
+  if (is.character(x)) return(encodeString(shorten_text(x), quote = '"'))
+  if (is.numeric(x)) format(x, digits = 6) else as.character(x)
+}
+
+# the same without any of the content: for what may be confidential
+describe_shape <- function(x) {
   if (is.null(x)) return("NULL")
-  if (is.numeric(x) && length(x) == 1L && is.null(dim(x))) return(format(x, digits = 6))
-  if (is.character(x) && length(x) == 1L && !is.na(x)) return(encodeString(x, quote = '"', width = 0))
-  if (is.logical(x) && length(x) == 1L) return(as.character(x))
-  size <- if (is.null(dim(x))) paste("of length", length(x)) else
-    paste("of size", paste(dim(x), collapse = " x "))
-  paste(if (is.object(x)) paste0("<", class(x)[1L], ">") else paste("a", typeof(x), "vector"), size)
+  if (is.function(x)) return("a function")
+  if (is.object(x) && is.null(dim(x)) && !is.atomic(x)) return(paste0("an object of class <", class(x)[1L], ">"))
+  if (is.environment(x)) return("an environment")
+  if (is.language(x)) return("an unevaluated expression")
+  what <- if (is.object(x)) paste0("<", class(x)[1L], ">") else
+    if (is.list(x)) "a list" else paste(if (is.integer(x)) "an" else "a", typeof(x), if (is.null(dim(x))) "vector" else "array")
+  paste(what, if (is.null(dim(x))) paste("of length", length(x)) else paste("of size", paste(dim(x), collapse = " x ")))
+}
+
+# the first bad one of several numbers, and where it is
+describe_bad <- function(x, bad) {
+  if (length(x) == 1L) return(describe(unname(x)))
+  first <- which(bad)[1L]
+  paste(describe(unname(x[first])), "in place", first)
+}
+
+shorten_text <- function(x, most = 60L) {
+  x <- enc2utf8(x)
+  if (is.na(nchar(x, allowNA = TRUE))) return("text that is not valid UTF-8")
+  if (nchar(x) > most) paste0(substr(x, 1L, most - 3L), "...") else x
 }
 
 stop_argument <- function(name, must, was, kind = "argument", call = caller_env()) {
@@ -36,8 +72,9 @@ check_positive <- function(x, name, kind = "argument", call = caller_env()) {
 
 check_count <- function(x, name, lower = 1, kind = "argument", call = caller_env()) {
   must <- if (lower == 1) "a positive whole number" else paste("a whole number of at least", lower)
-  ok <- is.numeric(x) && length(x) == 1L && is.finite(x) && x == floor(x) && x >= lower && x <= 2^31 - 1
-  if (!ok) stop_argument(name, must, describe(x), kind, call)
+  ok <- is.numeric(x) && length(x) == 1L && is.finite(x) && x == floor(x) && x >= lower
+  if (ok && x > 2^31 - 1) must <- "at most 2147483647 (2^31 - 1)"
+  if (!ok || x > 2^31 - 1) stop_argument(name, must, describe(x), kind, call)
   as.double(x)
 }
 

@@ -82,7 +82,7 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
                                i = "Parameters: {.val {colnames(draws)}}."))
   }
   tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
-  out <- t(apply(draws[, parm, drop = FALSE], 2L, stats::quantile, tails, names = FALSE))
+  out <- t(draws_interval(draws[, parm, drop = FALSE], level))
   colnames(out) <- paste(format(100 * tails, trim = TRUE, digits = 3), "%")
   out
 }
@@ -191,7 +191,7 @@ acceptance <- function(fit) {
     if (warmup == 0) after <- chain$acceptance
     counters <- chain$state$counters
     data.frame(chain = k, mean = mean(after), lowest = min(chain$state$accepted) / length(after),
-               least = exp(-max(counters[2L], 0)), bound = bound, passes = chain$state$adapt[2L],
+               least = exp(-max(counters[2L], 0)), bound = bound, passes = chain$state$adapt[1L],
                moves = if (counters[3L] > 0) counters[4L] / counters[3L] else NA_real_)
   })
   do.call(rbind, rows)

@@ -35,8 +35,13 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   fit <- colMeans(expected)
   if (interval == "none") return(fit)
   draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
-  tails <- apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
+  tails <- draws_interval(draws, level)
   cbind(fit = fit, lower = tails[1L, ], upper = tails[2L, ])
+}
+
+# equal-tailed interval of every column: 2 x columns
+draws_interval <- function(draws, level) {
+  apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
 }
 
 # draws x rows of beta' x
@@ -44,15 +49,15 @@ expected_response <- function(fit, newdata, call = caller_env()) {
   columns <- fit$bound$columns[-1L, ]
   x <- record_matrix(newdata, columns, fit$bound$levels, call)
   fields <- fit$bound$spec$fields
-  beta <- if (is.null(fields$beta)) coefficient_draws(fit) else {
+  beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
     centring <- lm_centring(fit$bound)
-    matrix(centring$matrix %*% fields$beta + centring$shift, posterior::ndraws(fit$draws), length(fields$beta), byrow = TRUE)
+    matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
   }
   unname(beta %*% t(cbind(1, x)))
 }
 
 add_residual <- function(fit, expected) {
-  sigma <- fit$bound$spec$fields$sigma %||% parameter_matrix(fit)[, "sigma"]
+  sigma <- fit$bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
   expected + sigma * stats::rnorm(length(expected))
 }
 

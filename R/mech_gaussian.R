@@ -11,7 +11,7 @@
 #' @param rho,mu Privacy budgets, positive numbers.
 #' @param epsilon,delta Privacy budget, given together; `delta` in (0, 1).
 #' @param sd Instead of a budget: the standard deviation, one value or one for
-#'   each component.
+#'   each component, either in the statistic's order or named.
 #' @return A mechanism: an object of class `mech_gaussian`.
 #' @section Errors: `noiseaware_error_mechanism`.
 #' @references
@@ -30,8 +30,9 @@ mech_gaussian <- function(rho = NULL, epsilon = NULL, delta = NULL, mu = NULL, s
   if (given == "mu") mu <- check_positive(mu, "mu", "mechanism")
   if (given == "sd") sd <- check_scale(sd, "sd")
   if (given == "epsilon and delta") {
-    epsilon <- check_positive(epsilon, "epsilon", "mechanism")
-    delta <- check_number(delta, "delta", "a number between 0 and 1", 0, 1, strict = TRUE, kind = "mechanism")
+    # beyond it the calibration has no correct digits, and no privacy is left
+    epsilon <- check_number(epsilon, "epsilon", "a positive number below 1e8", 0, 1e8, strict = TRUE, kind = "mechanism")
+    delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE, kind = "mechanism")
   }
   new_mechanism("gaussian", "squared", rho = rho, epsilon = epsilon, delta = delta, mu = mu, sd = sd,
                 class = "mech_gaussian")
@@ -47,14 +48,23 @@ gaussian_mu <- function(mechanism) {
 
 # delta that Gaussian noise of that mu gives at epsilon (Balle & Wang, Theorem 8)
 gaussian_delta <- function(epsilon, mu) {
-  stats::pnorm(mu / 2 - epsilon / mu) -
-    exp(epsilon + stats::pnorm(-mu / 2 - epsilon / mu, log.p = TRUE))
+  t <- epsilon / mu - mu / 2
+  if (mu > 1e-4) {
+    return(stats::pnorm(-t) - exp(epsilon + stats::pnorm(-t - mu, log.p = TRUE)))
+  }
+  # The two terms nearly cancel when mu is small. Their difference is the integral over s > 0 of
+  # phi(t + s) (1 - exp(-mu s)): here by the first three powers of mu.
+  if (t > 40) return(0) # below the smallest double
+  tail <- stats::pnorm(-t)
+  density <- stats::dnorm(t)
+  mu * (density - t * tail) - mu^2 / 2 * ((1 + t^2) * tail - t * density) +
+    mu^3 / 6 * ((t^2 + 2) * density - t * (t^2 + 3) * tail)
 }
 
 # largest mu whose delta does not exceed the given one
 analytic_mu <- function(epsilon, delta) {
   excess <- function(log_mu) gaussian_delta(epsilon, exp(log_mu)) - delta
-  low <- -20
+  low <- log(2 * delta) # delta is below 0.4 mu for every epsilon
   high <- log(10 + 10 * sqrt(epsilon) + 2 * epsilon)
   root <- stats::uniroot(excess, c(low, high), extendInt = "upX", tol = 1e-13, maxiter = 1000L)
   exp(root$root)

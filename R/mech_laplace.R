@@ -6,7 +6,8 @@
 #'
 #' @param epsilon Privacy budget, a positive number.
 #' @param scale Instead of `epsilon`: the scale b of the noise, density
-#'   exp(-|x| / b) / (2 b); one value, or one for each component.
+#'   exp(-|x| / b) / (2 b); one value, or one for each component, either in the
+#'   statistic's order or named.
 #' @return A mechanism: an object of class `mech_laplace`.
 #' @section Errors: `noiseaware_error_mechanism`.
 #' @examples

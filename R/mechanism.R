@@ -14,20 +14,39 @@ mechanism_scale <- function(mechanism, statistic, call = caller_env()) UseMethod
 # standard deviation of noise of that scale
 mechanism_sd <- function(mechanism, scale) UseMethod("mechanism_sd")
 
-# given scales, one or one a component
+# given scales, one or one a component, in the statistic's order
 expand_scale <- function(scale, statistic, name, call) {
-  d <- length(statistic$components)
+  components <- statistic$components
+  d <- length(components)
   if (!length(scale) %in% c(1L, d)) {
-    stop_classed("mechanism", "{.arg {name}} must have one value or one for each of the {d} components, but has {length(scale)}.",
+    stop_classed("mechanism", "{.arg {name}} must have one value or one for each of the {d} component{?s}, but has {length(scale)}.",
                  call = call)
   }
-  rep_len(scale, d)
+  if (!is.null(names(scale))) {
+    if (!setequal(names(scale), components)) {
+      stop_classed("mechanism", c("{.arg {name}} must have the names of the statistic's components, or none.",
+                                  x = "Not a component: {.val {setdiff(names(scale), components)}}.",
+                                  i = "Components: {.val {components}}."), call = call)
+    }
+    scale <- scale[components]
+  }
+  # a budget at the edge of the doubles
+  if (!all(is.finite(scale)) || any(scale <= 0) || !all(is.finite(1 / scale))) {
+    stop_classed("mechanism", "The scale of the noise must be a positive finite number, but is {describe(unname(scale[1]))}.",
+                 call = call)
+  }
+  rep_len(unname(scale), d)
 }
 
 check_scale <- function(x, name, call = caller_env()) {
-  ok <- is.numeric(x) && length(x) >= 1L && all(is.finite(x)) && all(x > 0)
-  if (!ok) stop_argument(name, "positive and finite", describe(x), "mechanism", call)
-  as.double(x)
+  must <- "positive finite numbers"
+  if (!is.numeric(x) || length(x) == 0L) stop_argument(name, must, describe(x), "mechanism", call)
+  bad <- !is.finite(x) | x <= 0
+  if (any(bad)) stop_argument(name, must, describe_bad(x, bad), "mechanism", call)
+  if (anyDuplicated(names(x))) {
+    stop_argument(name, "named by the components, each once, or not at all", "not", "mechanism", call)
+  }
+  stats::setNames(as.double(x), if (length(x) > 1L) names(x))
 }
 
 #' What a mechanism guarantees
@@ -45,7 +64,10 @@ check_scale <- function(x, name, call = caller_env()) {
 #' privacy(mech_laplace(epsilon = 2))
 #' privacy(mech_gaussian(mu = 1))
 #' @export
-privacy <- function(x, ...) UseMethod("privacy")
+privacy <- function(x, ...) {
+  check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
+  UseMethod("privacy")
+}
 
 privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
   data.frame(epsilon = epsilon, delta = delta, rho = rho, mu = mu)

@@ -46,28 +46,33 @@ augment_start <- function(problem, bound, words, k, theta) {
 }
 
 # Runs a chain on, in blocks short enough for progress and interrupts. `state`
-# belongs to this call: C changes it in place.
+# belongs to this call: C changes it, and the block, in place. Status: 0 done,
+# 1 interrupted, 2 failed.
 augment_chain <- function(problem, state, iterations, run, report) {
   schedule <- as.integer(c(run$warmup, run$thin))
   most <- max(1, min(floor(5e6 / problem$n), 1000))
   blocks <- list()
-  left <- iterations
   status <- 0L
-  while (left > 0 && status == 0L) {
-    block <- .Call(ffi_augment_run, problem, state, as.integer(min(left, most)), schedule)
-    made <- block$made[1L]
-    kept <- seq_len(block$made[2L])
-    blocks[[length(blocks) + 1L]] <- list(
-      draws = block$draws[, kept, drop = FALSE],
-      statistic = block$statistic[seq_len(problem$size), kept, drop = FALSE],
-      log_noise = block$log_noise[kept], acceptance = block$acceptance[seq_len(made)])
-    status <- block$status
-    left <- left - made
-    report(made)
+  tryCatch({
+    left <- iterations
+    while (left > 0 && status == 0L) {
+      count <- min(left, most)
+      at <- state$counters[1L] + seq_len(count) - run$warmup
+      block <- .Call(ffi_augment_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
+      blocks[[length(blocks) + 1L]] <- block
+      .Call(ffi_augment_run, problem, state, block, schedule)
+      status <- block$made[3L]
+      left <- left - count
+      report(count)
+    }
+  }, interrupt = function(i) status <<- 1L)
+  bind <- function(name, how, part) {
+    do.call(how, lapply(blocks, function(b) {
+      if (is.matrix(b[[name]])) b[[name]][, seq_len(b$made[part]), drop = FALSE] else b[[name]][seq_len(b$made[part])]
+    }))
   }
-  bind <- function(name, how) do.call(how, lapply(blocks, `[[`, name))
-  list(draws = t(bind("draws", cbind)), statistic = t(bind("statistic", cbind)), log_noise = bind("log_noise", c),
-       acceptance = bind("acceptance", c), state = state, status = status)
+  list(draws = t(bind("draws", cbind, 2L)), statistic = t(bind("statistic", cbind, 2L)[seq_len(problem$size), , drop = FALSE]),
+       log_noise = bind("log_noise", c, 2L), acceptance = bind("acceptance", c, 1L), state = state, status = status)
 }
 
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends
@@ -111,7 +116,7 @@ warn_interrupted <- function(values, count, call) {
   if (length(values) == 0L) {
     stop_classed("interrupted", "Interrupted in warmup: there is no draw yet.", call = call)
   }
-  draws <- vapply(values, function(v) nrow(v$draws), 0L)
+  draws <- sum(vapply(values, function(v) nrow(v$draws), 0L))
   cli::cli_warn(c("The run was interrupted: {length(values)} of {count} chain{?s}, with {draws} draw{?s}.",
                   i = "{.fn extend} continues the chains that are there."),
                 class = "noiseaware_warning_interrupted", call = call)

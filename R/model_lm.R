@@ -156,7 +156,7 @@ lm_coefficient_fields <- function(bound, call) {
   } else {
     source <- model$sigma %||% prior
     fields$sigma_shape <- source$shape %||% 2
-    fields$sigma_rate <- source$rate %||% (fields$sigma_shape - (fields$sigma_shape > 1)) * (half[1L] / 2)^2
+    fields$sigma_rate <- source$rate %||% ((half[1L] / 2)^2)
   }
   fields
 }
@@ -234,9 +234,9 @@ bound_theta.bound_lm <- function(bound, values, call = caller_env()) {
     values <<- utils::tail(values, -count)
     unname(taken)
   }
-  beta <- fields$beta %||% lm_centre(bound, take(k))
-  sigma <- fields$sigma %||% take(1L)
-  mean <- fields$mean %||% take(pc)
+  beta <- fields[["beta"]] %||% lm_centre(bound, take(k))
+  sigma <- fields[["sigma"]] %||% take(1L)
+  mean <- fields[["mean"]] %||% take(pc)
   if (sigma <= 0) stop_argument("parameters", "positive in sigma", describe(sigma), call = call)
   if (is.null(fields$cov_chol)) {
     cov <- matrix(0, pc, pc)
@@ -248,7 +248,7 @@ bound_theta.bound_lm <- function(bound, values, call = caller_env()) {
     upper <- matrix(fields$cov_chol, pc, pc)
   }
   diag(upper) <- log(diag(upper))
-  c(beta, log(sigma), mean, upper[upper.tri(upper, diag = TRUE)], values)
+  unname(c(beta, log(sigma), mean, upper[upper.tri(upper, diag = TRUE)], values))
 }
 
 #' @export

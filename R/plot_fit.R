@@ -62,11 +62,14 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
     if (v == covariate) grid else if (is.na(row$level)) rep((row$lower + row$upper) / 2, points) else rep(row$reference, points)
   })
   newdata <- as.data.frame(newdata, optional = TRUE)
-  credible <- predict(fit, newdata, interval = "credible", level = level)
-  predictive <- predict(fit, newdata, interval = "predictive", level = level, seed = 1)
-  data.frame(covariate = covariate, x = grid, mean = credible[, "fit"],
-             credible_lower = credible[, "lower"], credible_upper = credible[, "upper"],
-             predictive_lower = predictive[, "lower"], predictive_upper = predictive[, "upper"])
+  expected <- predict(fit, newdata, type = "expected")
+  # one residual a draw, the same at every point: the band is smooth
+  residual <- with_seed(1L, add_residual(fit, numeric(nrow(expected))))
+  credible <- draws_interval(expected, level)
+  predictive <- draws_interval(expected + residual, level)
+  data.frame(covariate = covariate, x = grid, mean = colMeans(expected),
+             credible_lower = credible[1L, ], credible_upper = credible[2L, ],
+             predictive_lower = predictive[1L, ], predictive_upper = predictive[2L, ])
 }
 
 plot_predictive <- function(data, fit, level) {

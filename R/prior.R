@@ -32,25 +32,35 @@ NULL
 
 new_prior <- function(..., class) structure(list(...), class = c(class, "noiseaware_prior"))
 
-check_prior_numbers <- function(x, name, positive = FALSE, null = FALSE, call = caller_env()) {
+# a number or a vector; a matrix where one may stand for a covariance or a precision
+check_prior_numbers <- function(x, name, positive = FALSE, null = FALSE, matrix = FALSE, call = caller_env()) {
   if (null && is.null(x)) return(NULL)
-  ok <- is.numeric(x) && length(x) >= 1L && all(is.finite(x)) && (!positive || is.matrix(x) || all(x > 0))
-  if (!ok) stop_argument(name, if (positive) "positive and finite" else "finite numbers", describe(x), "prior", call)
-  storage.mode(x) <- "double"
-  if (is.matrix(x)) check_positive_definite(x, name, call)
-  x
+  if (matrix && is.matrix(x)) {
+    check_positive_definite(x, name, call)
+    storage.mode(x) <- "double"
+    return(x)
+  }
+  must <- paste0(if (positive) "positive ", "finite numbers", if (matrix) " or a matrix")
+  if (!is.numeric(x) || length(x) == 0L || !is.null(dim(x)) || is.object(x)) stop_argument(name, must, describe(x), "prior", call)
+  bad <- !is.finite(x) | (positive & x <= 0)
+  if (any(bad)) stop_argument(name, must, describe_bad(x, bad), "prior", call)
+  as.double(x)
 }
 
 check_positive_definite <- function(x, name, call = caller_env()) {
-  ok <- nrow(x) == ncol(x) && isSymmetric(unname(x)) && !inherits(try(chol(x), silent = TRUE), "try-error")
-  if (!ok) {
-    stop_classed("prior", "{.arg {name}} must be a symmetric, positive definite matrix.", call = call)
+  fault <- if (!is.numeric(x) || !all(is.finite(x))) "has values that are not finite numbers" else
+    if (nrow(x) != ncol(x) || nrow(x) == 0L) paste("is", nrow(x), "x", ncol(x)) else
+      if (!isSymmetric(unname(x))) "is not symmetric" else
+        if (is.null(tryCatch(chol(x), error = function(e) NULL))) "is not positive definite"
+  if (!is.null(fault)) {
+    stop_classed("prior", "{.arg {name}} must be a symmetric, positive definite matrix, but {fault}.", call = call)
   }
 }
 
 #' @rdname priors
 #' @export
 prior_normal <- function(mean = 0, sd) {
+  if (missing(sd)) stop_classed("prior", "{.arg sd} must be given: there is no default.")
   new_prior(mean = check_prior_numbers(mean, "mean"), sd = check_prior_numbers(sd, "sd", TRUE), class = "prior_normal")
 }
 
@@ -58,7 +68,7 @@ prior_normal <- function(mean = 0, sd) {
 #' @export
 prior_nig <- function(mean = NULL, precision = NULL, shape = NULL, rate = NULL) {
   new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE),
-            precision = check_prior_numbers(precision, "precision", TRUE, null = TRUE),
+            precision = check_prior_numbers(precision, "precision", TRUE, null = TRUE, matrix = TRUE),
             shape = if (!is.null(shape)) check_positive(shape, "shape", "prior"),
             rate = if (!is.null(rate)) check_positive(rate, "rate", "prior"), class = "prior_nig")
 }
@@ -74,7 +84,7 @@ prior_inverse_gamma <- function(shape, rate) {
 #' @export
 prior_niw <- function(mean = NULL, kappa = 1, scale = NULL, df = NULL) {
   new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE), kappa = check_positive(kappa, "kappa", "prior"),
-            scale = check_prior_numbers(scale, "scale", TRUE, null = TRUE),
+            scale = check_prior_numbers(scale, "scale", TRUE, null = TRUE, matrix = TRUE),
             df = if (!is.null(df)) check_positive(df, "df", "prior"), class = "prior_niw")
 }
 

@@ -86,19 +86,22 @@ as_release <- function(value, statistic, mechanism, n) {
 }
 
 check_value <- function(value, components, call = caller_env()) {
-  if (!is.numeric(value) || !all(is.finite(value))) {
-    stop_argument("value", "finite numbers", describe(value), "value", call)
+  if (!is.numeric(value) || is.object(value)) stop_argument("value", "a vector of numbers", describe(value), "value", call)
+  bad <- which(!is.finite(value))
+  if (length(bad)) {
+    bad <- if (is.null(names(value))) as.character(bad) else names(value)[bad]
+    stop_classed("value", "{.arg value} must be finite, but is not in component{?s} {.val {bad}}.", call = call)
   }
   if (length(value) != length(components)) {
-    stop_classed("value", "{.arg value} must have {length(components)} components, one for each of the statistic's, but has {length(value)}.",
-                 call = call)
+    stop_classed("value", c("{.arg value} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
+                            i = "Components: {.val {components}}."), call = call)
   }
   if (!is.null(names(value))) {
     if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
       strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
-      stop_classed("value", c("{.arg value} must have the names of the statistic's components, each once.",
+      stop_classed("value", c("{.arg value} must have the names of the statistic's components, each once, or no names.",
                               x = "Not a component, or twice: {.val {strange}}.",
-                              i = "Components: {.val {components}}."), call = call)
+                              x = "Missing: {.val {setdiff(components, names(value))}}."), call = call)
     }
     value <- value[components]
   }
@@ -161,7 +164,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
 
 #' @export
 simulate_release.default <- function(x, statistic, mechanism, ...) {
-  stop_argument("x", "a model or a data frame", describe(x))
+  stop_classed("argument", "{.arg x} must be a model or a data frame, but is {describe_shape(x)}.")
 }
 
 # a data frame of numeric records, dummy columns turned back into factors
@@ -225,7 +228,8 @@ print.summary_noiseaware_release <- function(x, ...) {
 print_table <- function(table) {
   shown <- data.frame(component = table$component, value = format(table$value, digits = 5),
                       `noise sd` = format(table$noise_sd, digits = 4),
-                      `signal/noise` = formatC(table$signal_to_noise, digits = 2, format = "f"),
+                      `signal/noise` = ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
+                                              formatC(table$signal_to_noise, digits = 2, format = "e")),
                       check.names = FALSE)
   print(shown, row.names = FALSE)
 }

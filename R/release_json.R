@@ -21,14 +21,19 @@
 write_release <- function(release, path) {
   check_release(release)
   check_path(path)
-  partial <- tempfile(paste0(basename(path), "-"), tmpdir = dirname(path))
+  if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
+  if (dir.exists(path)) stop_classed("file", "Cannot write {.file {path}}: it is a directory.")
+  partial <- tempfile("release-", tmpdir = dirname(path))
   on.exit(unlink(partial))
-  text <- release_json(release)
+  bytes <- charToRaw(paste0(release_json(release), "\n"))
   written <- tryCatch({
-    writeLines(text, partial, useBytes = TRUE)
-    file.rename(partial, path)
+    writeBin(bytes, partial)
+    # a full disk raises no error
+    file.size(partial) == length(bytes) && file.rename(partial, path)
   }, error = function(e) FALSE, warning = function(w) FALSE)
-  if (!isTRUE(written)) stop_classed("file", "Cannot write {.file {path}}.")
+  if (!isTRUE(written)) {
+    stop_classed("file", c("Cannot write {.file {path}}.", i = "Is the directory writable, and is there space left?"))
+  }
   invisible(path)
 }
 
@@ -36,17 +41,37 @@ write_release <- function(release, path) {
 #' @export
 read_release <- function(path) {
   check_path(path)
-  if (!file.exists(path) || dir.exists(path)) stop_classed("file", "There is no file {.file {path}}.")
-  if (file.size(path) > largest_file) {
-    stop_classed("file", "{.file {path}} must have at most 64 MB to be a release, but has {round(file.size(path) / 2^20)} MB.")
+  if (dir.exists(path)) stop_classed("file", "{.file {path}} must be a file, but is a directory.")
+  if (!file.exists(path)) stop_classed("file", "There is no file {.file {path}}.")
+  size <- file.size(path)
+  if (size > largest_file) {
+    stop_classed("file", "{.file {path}} must have at most 64 MB to be a release, but has {round(size / 2^20)} MB.")
   }
-  text <- tryCatch(paste(readLines(path, warn = FALSE, encoding = "UTF-8"), collapse = "\n"),
-                   error = function(e) NULL, warning = function(w) NULL)
-  parsed <- if (!is.null(text) && validUTF8(text)) {
-    tryCatch(jsonlite::parse_json(text), error = function(e) NULL, warning = function(w) NULL)
-  }
+  bytes <- read_bytes(path, size)
+  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; may you read it?")
+  if (length(bytes) == 0L) stop_classed("file", "{.file {path}} must be a JSON file, but is empty.")
+  parsed <- parse_bytes(bytes)
   if (is.null(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: cut short or damaged?")
   release_from_list(parsed, path)
+}
+
+# The file as it is, never more than its size: by readLines() a small compressed
+# file could grow without limit.
+read_bytes <- function(path, size) {
+  tryCatch({
+    connection <- file(normalizePath(path), "rb", raw = TRUE)
+    on.exit(close(connection))
+    readBin(connection, "raw", size)
+  }, error = function(e) NULL, warning = function(w) NULL)
+}
+
+# NULL if it is not JSON
+parse_bytes <- function(bytes) {
+  if (any(bytes == 0L)) return(NULL)
+  text <- rawToChar(bytes)
+  Encoding(text) <- "UTF-8"
+  if (!validUTF8(text)) return(NULL)
+  tryCatch(jsonlite::parse_json(text), error = function(e) NULL, warning = function(w) NULL)
 }
 
 largest_file <- 64 * 2^20
@@ -59,16 +84,23 @@ check_path <- function(path, call = caller_env()) {
 
 # ---- writing ---------------------------------------------------------------
 
-# 17 significant digits identify a double
-exact_numbers <- function(x) {
-  structure(paste0(if (length(x) != 1L) "[", paste(sprintf("%.17g", x), collapse = ", "), if (length(x) != 1L) "]"),
-            class = "json")
+# 17 significant digits identify a double; a JSON reader takes -0 for the integer
+exact_text <- function(x) {
+  text <- sprintf("%.17g", x)
+  text[x == 0 & 1 / x < 0] <- "-0.0"
+  unname(text)
 }
 
-# a named vector as an object: the names are always there
-exact_object <- function(x) {
-  keys <- vapply(names(x), function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
-  structure(paste0("{", paste0(keys, ": ", sprintf("%.17g", x), collapse = ", "), "}"), class = "json")
+# a number, an array, or with names an object
+exact_numbers <- function(x) {
+  text <- exact_text(x)
+  if (!is.null(names(x))) {
+    keys <- vapply(names(x), function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
+    text <- paste0("{", paste0(keys, ": ", text, collapse = ", "), "}")
+  } else if (length(x) != 1L) {
+    text <- paste0("[", paste(text, collapse = ", "), "]")
+  }
+  structure(text, class = "json")
 }
 
 release_json <- function(release) {
@@ -79,7 +111,7 @@ release_json <- function(release) {
     noise = release$noise,
     statistic = statistic_json(release$statistic),
     mechanism = mechanism_json(release$mechanism),
-    value = exact_object(release$value)
+    value = exact_numbers(release$value)
   )
   jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
 }
@@ -106,57 +138,77 @@ mechanism_json <- function(mechanism) {
 
 release_from_list <- function(content, path, call = caller_env()) {
   refuse <- function(message) {
+    message <- encodeString(shorten_text(message, 1000L)) # it may quote the file
     stop_classed("file", c("{.file {path}} is not a valid release.", x = "{message}"), call = call)
   }
-  if (!is.list(content) || !identical(content$format, schema_format)) {
+  if (!is.list(content) || !identical(content[["format"]], schema_format)) {
     refuse(paste0("Its format must be \"", schema_format, "\"."))
   }
-  if (!identical(as.numeric_or_na(content$version), as.double(schema_version))) {
-    refuse(paste0("Its version must be ", schema_version, "; another version of the package wrote it?"))
+  version <- content[["version"]]
+  if (!is_number(version) || version != schema_version) {
+    refuse(paste0("Its version must be ", schema_version, "; was it written by another version of this package?"))
   }
+  # what the constructors refuse, and whatever a hostile file may provoke besides
+  result <- tryCatch(
+    release_from_fields(content, refuse),
+    noiseaware_error_file = function(e) stop(e),
+    noiseaware_error = function(e) refuse(gsub("\n", " ", cli::ansi_strip(rlang::cnd_message(e)))),
+    error = function(e) refuse("It cannot be made into a release."))
+  result
+}
+
+release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "noise", "statistic", "mechanism", "value"),
                  "the file", refuse)
   if (!identical(content$neighbours, "one record replaced")) refuse("neighbours must be \"one record replaced\".")
-  if (!checkmate::test_choice(content$noise, names(noise_source))) refuse("noise must say where the noise came from.")
-  value <- json_numbers(content$value, "value", refuse)
-  if (is.null(names(value))) refuse("value must name its components.")
-  tryCatch({
-    statistic <- statistic_from_json(content$statistic, refuse)
-    mechanism <- mechanism_from_json(content$mechanism, refuse)
-    result <- as_release(value, statistic, mechanism, json_numbers(content$n, "n", refuse))
-  }, noiseaware_error_file = function(e) stop(e),
-  noiseaware_error = function(e) refuse(gsub("\n", " ", cli::ansi_strip(rlang::cnd_message(e)))))
+  if (!checkmate::test_choice(content$noise, names(noise_source))) {
+    refuse(paste0("noise must be one of ", paste(dQuote(names(noise_source), FALSE), collapse = ", "), "."))
+  }
+  if (!is_number(content$n)) refuse("n must be a number.")
+  value <- json_numbers(content$value, "value", "object", refuse)
+  statistic <- statistic_from_json(content$statistic, refuse)
+  mechanism <- mechanism_from_json(content$mechanism, refuse)
+  result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
   result
 }
 
-as.numeric_or_na <- function(x) if (is.numeric(x) && length(x) == 1L) as.double(x) else NA_real_
+is_number <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x)
 
 require_fields <- function(x, fields, where, refuse) {
-  if (!is.list(x) || is.null(names(x))) refuse(paste0(where, " must have named fields."))
+  if (!is.list(x) || is.null(names(x))) refuse(paste0(where, " must be an object with named fields."))
   absent <- setdiff(fields, names(x))
-  strange <- c(setdiff(names(x), fields), names(x)[duplicated(names(x))])
+  strange <- setdiff(names(x), fields)
+  twice <- unique(names(x)[duplicated(names(x))])
   if (length(absent)) refuse(paste0("Missing in ", where, ": ", paste(absent, collapse = ", "), "."))
   if (length(strange)) refuse(paste0("Not known in ", where, ": ", shorten_list(strange, 5L), "."))
+  if (length(twice)) refuse(paste0("More than once in ", where, ": ", paste(twice, collapse = ", "), "."))
 }
 
-json_numbers <- function(x, where, refuse) {
-  ok <- length(x) > 0L && all(vapply(x, function(v) is.numeric(v) && length(v) == 1L && is.finite(v), TRUE))
-  if (!ok) refuse(paste0(where, " must be finite numbers."))
+# the numbers of a JSON number, array or object, whichever of them may stand there
+json_numbers <- function(x, where, shapes, refuse) {
+  shape <- if (!is.list(x)) "number" else if (is.null(names(x))) "array" else "object"
+  numbers <- length(x) > 0L && all(vapply(x, is_number, TRUE))
+  if (!numbers || !shape %in% shapes) {
+    named <- c(number = "a finite number", array = "an array of finite numbers", object = "an object of finite numbers with their names")
+    refuse(paste0(where, " must be ", paste(named[shapes], collapse = ", or "), "."))
+  }
   vapply(x, as.double, 0)
 }
 
 statistic_from_json <- function(x, refuse) {
   require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
-  if (!identical(x$name, "crossprod")) refuse("statistic: its name must be one that this package knows.")
-  if (!checkmate::test_string(x$formula, max.chars = 1e5)) refuse("statistic: its formula must be a text.")
-  formula <- tryCatch(json_formula(x$formula), error = function(e) NULL)
-  if (is.null(formula)) refuse("statistic: its formula must be a formula.")
-  if (!is.list(x$bounds) || is.null(names(x$bounds))) refuse("statistic: its bounds must be named.")
-  bounds <- lapply(x$bounds, function(b) {
-    if (length(b) && all(vapply(b, is.character, TRUE))) vapply(b, identity, "") else json_numbers(b, "bounds", refuse)
-  })
+  if (!identical(x$name, "crossprod")) refuse("The statistic must be one that this package knows: \"crossprod\".")
+  formula <- if (checkmate::test_string(x$formula, max.chars = 1e5)) tryCatch(json_formula(x$formula), error = function(e) NULL)
+  if (is.null(formula)) refuse("The statistic's formula must be a text such as \"y ~ x\".")
+  if (!is.list(x$bounds) || is.null(names(x$bounds))) refuse("The statistic's bounds must be an object with an entry for each variable.")
+  bounds <- Map(function(bound, variable) json_bound(bound, paste("The bounds of", variable), refuse), x$bounds, names(x$bounds))
   stat_crossprod(formula, bounds, rescale = x$rescale)
+}
+
+json_bound <- function(x, where, refuse) {
+  levels <- is.list(x) && length(x) > 0L && is.null(names(x)) && all(vapply(x, checkmate::test_string, TRUE))
+  if (levels) vapply(x, identity, "") else json_numbers(x, where, "array", refuse)
 }
 
 # parsed, never evaluated
@@ -168,11 +220,17 @@ json_formula <- function(text) {
 
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian)
-  if (!is.list(x) || !checkmate::test_choice(x$name, names(constructors))) {
-    refuse("mechanism: its name must be one that this package knows.")
+  name <- if (is.list(x)) x[["name"]]
+  if (!checkmate::test_choice(name, names(constructors))) {
+    refuse(paste0("The mechanism must be one that this package knows: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
   }
-  constructor <- constructors[[x$name]]
+  constructor <- constructors[[name]]
   given <- setdiff(names(x), "name")
   require_fields(x, c("name", intersect(given, names(formals(constructor)))), "mechanism", refuse)
-  do.call(constructor, lapply(x[given], json_numbers, "mechanism", refuse))
+  parameters <- lapply(stats::setNames(nm = given), function(p) {
+    # only a noise scale may differ between components
+    shapes <- if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
+    json_numbers(x[[p]], paste("The mechanism's", p), shapes, refuse)
+  })
+  do.call(constructor, parameters)
 }

@@ -20,7 +20,7 @@
 #' @param init `NULL` starts every chain at a draw from the prior; else a list
 #'   with a named vector of parameter values for each chain.
 #' @param control A list: `passes`, the number of non-centred moves between two
-#'   sweeps over the records (`NULL`: learned in warmup; 0: the plain sampler of
+#'   sweeps over the records (`NULL`: learned in warmup, like the share of a record's innovation that a sweep keeps; 0: the plain sampler of
 #'   Ju et al. 2022).
 #'
 #' @details

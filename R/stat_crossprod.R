@@ -68,14 +68,26 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
   columns <- expand_columns(variables, bounds)
-  if (is.na(match(variables[1L], columns$name))) {
+  if (is.character(bounds[[1L]])) {
     stop_classed("formula", "The response {.var {variables[1]}} must be a number, but its bounds are levels.")
   }
   pairs <- monomial_pairs(columns)
+  components <- c(columns$name, pairs$name)
+  clash <- unique(c(components[duplicated(components)], intersect(columns$name, "(Intercept)")))
+  if (length(clash)) {
+    stop_classed("formula", c("Components must have different names, but {.val {clash}} would stand for more than one.",
+                              i = "Rename a variable or a level: a component is named after its variables, as in {.val y:x} and {.val x^2}."))
+  }
   levels <- bounds[vapply(bounds, is.character, TRUE)]
-  new_statistic("crossprod", columns = columns, levels = levels[intersect(variables, names(levels))],
-                components = c(columns$name, pairs$name), formula = formula_text(formula),
-                rescale = rescale, pairs = pairs, class = "stat_crossprod")
+  statistic <- new_statistic("crossprod", columns = columns, levels = levels, components = components,
+                             formula = formula_text(formula), rescale = rescale, pairs = pairs,
+                             class = "stat_crossprod")
+  if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
+        !is.finite(sensitivity(statistic, "L2"))) {
+    stop_classed("bounds", c("{.arg bounds} must be of a size that can be rescaled and multiplied, but the results overflow.",
+                             i = "Change the units of the data."))
+  }
+  statistic
 }
 
 # Response first, then the covariates in order; refuses everything but names.
@@ -87,7 +99,7 @@ formula_variables <- function(formula, call = caller_env()) {
   covariates <- formula_terms(formula[[3L]], call)
   if (!is.name(response)) {
     stop_classed("formula", c("The response of {.arg formula} must be the name of a variable.",
-                              x = "It is {.code {deparse(response)}}.",
+                              x = "It is {.code {shorten_text(formula_text(response))}}.",
                               i = "Compute a transformed variable in the data first."), call = call)
   }
   variables <- c(as.character(response), covariates)
@@ -99,26 +111,46 @@ formula_variables <- function(formula, call = caller_env()) {
   variables
 }
 
+# The names on the right-hand side. A loop, not a recursion: a formula that was
+# read from a file may be of any depth.
 formula_terms <- function(side, call) {
-  if (is.name(side)) {
-    if (identical(side, quote(.))) {
-      stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+  names <- list()
+  todo <- list(side)
+  while (length(todo)) {
+    side <- todo[[length(todo)]]
+    todo[[length(todo)]] <- NULL
+    operator <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
+    if (is.name(side) && !identical(side, quote(.))) {
+      names[[length(names) + 1L]] <- as.character(side)
+    } else if (operator == "(" || (operator == "+" && length(side) == 3L)) {
+      todo <- c(todo, rev(as.list(side)[-1L]))
+    } else if (!identical(side, 1) && !identical(side, 1L)) {
+      refuse_term(side, operator, call)
     }
-    return(as.character(side))
   }
-  if (identical(side, 1) || identical(side, 1L)) return(character())
-  operator <- if (is.call(side)) as.character(side[[1L]])[1L] else ""
-  if (operator == "+" && length(side) == 3L) {
-    return(c(formula_terms(side[[2L]], call), formula_terms(side[[3L]], call)))
-  }
-  if (operator == "(") return(formula_terms(side[[2L]], call))
-  if (operator %in% c(":", "*", "^", "%in%", "/")) {
-    stop_classed("formula", c("{.arg formula} must have main effects only; it has the interaction {.code {deparse(side)}}.",
-                              i = "Put the product into the data as a variable with bounds of its own."), call = call)
-  }
-  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; {.code {deparse(side)}} is not one.",
-                            i = "Compute a transformed variable in the data first; the intercept is implied."), call = call)
+  as.character(names)
 }
+
+refuse_term <- function(side, operator, call) {
+  shown <- shorten_text(formula_text(side))
+  if (identical(side, quote(.))) {
+    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+  }
+  if (operator %in% c(":", "*", "^", "%in%", "/")) {
+    stop_classed("formula", c("{.arg formula} must have main effects only; it has {.code {shown}}.",
+                              i = "Put a product into the data as a variable with bounds of its own."), call = call)
+  }
+  if (operator == "-" || identical(side, 0) || identical(side, 0L)) {
+    stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; nothing can be taken out, as by {.code {shown}}.",
+                              i = "The intercept is always there: the number of records is public."), call = call)
+  }
+  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; {.code {shown}} is not a name.",
+                            i = "Compute a transformed variable in the data first."), call = call)
+}
+
+# Products grow with the square of the columns: too many are refused before
+# anything is made of them.
+most_columns <- 2000
 
 check_bounds <- function(bounds, variables, call = caller_env()) {
   if (!is.list(bounds) || is.null(names(bounds))) {
@@ -134,25 +166,35 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
     stop_classed("bounds", "{.arg bounds} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
                  call = call)
   }
-  for (v in variables) bounds[[v]] <- check_bound(bounds[[v]], paste0("bounds$", v), call)
-  bounds[variables]
+  count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else 1, 0))
+  if (count > most_columns) {
+    stop_classed("bounds", "{.arg bounds} must give at most {most_columns} columns, but there are {count}.", call = call)
+  }
+  bounds <- bounds[variables]
+  bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
+  bounds
 }
 
 check_bound <- function(bound, name, call) {
   if (is.character(bound)) {
     if (length(bound) < 2L || anyNA(bound) || anyDuplicated(bound) || any(bound == "")) {
-      stop_argument(name, "two or more different, non-empty levels", describe(bound), "levels", call)
+      shown <- paste0("c(", shorten_list(encodeString(bound, quote = '"')), ")")
+      stop_argument(name, "two or more different, non-empty levels", shown, "levels", call)
     }
     return(bound)
   }
   if (!is.numeric(bound) || length(bound) != 2L) {
     stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)
   }
-  if (!all(is.finite(bound)) || bound[1L] >= bound[2L] || !is.finite(bound[2L] - bound[1L])) {
-    stop_argument(name, "two finite numbers, the lower one first",
-                  paste0("c(", paste(format(bound, digits = 6), collapse = ", "), ")"), "bounds", call)
+  bound <- as.double(bound)
+  shown <- paste0("c(", paste(format_number(bound, 15L), collapse = ", "), ")")
+  if (!all(is.finite(bound)) || bound[1L] >= bound[2L]) {
+    stop_argument(name, "two different finite numbers, the lower one first", shown, "bounds", call)
   }
-  as.double(bound)
+  if (!is.finite(bound[2L] - bound[1L])) {
+    stop_argument(name, "a finite distance apart", shown, "bounds", call)
+  }
+  bound
 }
 
 # One row a numeric column of a record.

@@ -23,36 +23,29 @@ statistic_spec <- function(statistic) {
 # declared levels. No value is dropped or guessed; errors name variables and
 # rows, never values.
 record_matrix <- function(data, columns, levels, call = caller_env()) {
-  if (!is.data.frame(data)) stop_argument("data", "a data frame", describe(data), "data", call)
-  if (nrow(data) == 0L) stop_classed("data", "{.arg data} must have at least one row, but has none.", call = call)
+  if (!is.data.frame(data)) stop_classed("data", "{.arg data} must be a data frame, but is {describe_shape(data)}.", call)
   variables <- unique(columns$variable)
   absent <- setdiff(variables, names(data))
   if (length(absent)) {
-    stop_classed("data", c("{.arg data} must have every variable of the statistic.",
-                           x = "Missing: {.var {absent}}."), call = call)
+    stop_classed("data", c("{.arg data} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call)
   }
-  missing_rows <- lapply(data[variables], function(v) which(is.na(v)))
-  bad <- lengths(missing_rows) > 0L
-  if (any(bad)) {
-    lines <- vapply(variables[bad], function(v) missing_line(v, missing_rows[[v]]), "")
-    names(lines) <- rep("x", length(lines))
-    stop_classed("missing", c("{.arg data} must have no missing value in the released variables.", lines,
-                              i = "Decide what a missing value stands for before the release."), call = call)
+  twice <- intersect(variables, names(data)[duplicated(names(data))])
+  if (length(twice)) {
+    stop_classed("data", "{.arg data} must have one column for each variable, but has several named {.var {twice}}.", call)
   }
+  if (nrow(data) == 0L) stop_classed("data", "{.arg data} must have at least one row, but has none.", call)
+  for (v in variables) check_column(data[[v]], v, is.null(levels[[v]]), call)
+  check_missing(data, variables, call)
   x <- matrix(0, nrow(data), nrow(columns), dimnames = list(NULL, columns$name))
   for (v in variables) {
     at <- which(columns$variable == v)
     if (is.null(levels[[v]])) {
-      if (!is.numeric(data[[v]]) && !is.logical(data[[v]])) {
-        stop_classed("data", "{.arg data} must have numbers in {.var {v}}, but they are of class {.cls {class(data[[v]])[1]}}.",
-                     call = call)
-      }
       x[, at] <- as.double(data[[v]])
     } else {
       index <- match(as.character(data[[v]]), levels[[v]])
       if (anyNA(index)) {
         stop_classed("levels", c("{.arg data} must have only the declared levels in {.var {v}}.",
-                                 x = "{sum(is.na(index))} row{?s} {?has/have} another one."), call = call)
+                              x = "Another one stands in {rows_text(which(is.na(index)))}."), call)
       }
       for (k in seq_along(at)) x[, at[k]] <- as.double(index == k + 1L)
     }
@@ -60,10 +53,34 @@ record_matrix <- function(data, columns, levels, call = caller_env()) {
   x
 }
 
-missing_line <- function(variable, rows) {
+check_column <- function(column, variable, number, call) {
+  class <- class(column)[1L]
+  # only its own package reads the bits of integer64
+  suitable <- if (number) (is.numeric(column) || is.logical(column)) && !inherits(column, "integer64") else
+    is.atomic(column)
+  if (!suitable || !is.null(dim(column))) {
+    must <- if (number) "numbers" else "one level a row"
+    stop_classed("data", "{.arg data} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.", call)
+  }
+}
+
+check_missing <- function(data, variables, call) {
+  rows <- lapply(variables, function(v) which(is.na(data[[v]])))
+  bad <- which(lengths(rows) > 0L)
+  if (length(bad) == 0L) return(invisible())
+  lines <- vapply(bad, function(i) {
+    cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
+  }, "")
+  stop_classed("missing", c("{.arg data} must have no missing value in the released variables.",
+                         stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
+                         i = "Decide what a missing value stands for before the release."), call)
+}
+
+# "row 3", "rows 1, 2, 3, 4, 5, ... (12 in all)"
+rows_text <- function(rows) {
   shown <- paste(utils::head(rows, 5L), collapse = ", ")
-  if (length(rows) > 5L) shown <- paste0(shown, ", ...")
-  cli::format_inline("{.var {variable}}: {length(rows)} missing (row{cli::qty(length(rows))}{?s} {shown}).")
+  if (length(rows) > 5L) shown <- paste0(shown, ", ... (", length(rows), " in all)")
+  paste(if (length(rows) == 1L) "row" else "rows", shown)
 }
 
 # A formula as text, so that no environment stays with it.

@@ -34,7 +34,7 @@
 
 /* Compiles a kernel twice, for plain x86-64 and for AVX2, and lets the loader
  * choose. AVX2 without FMA: both versions give the same bits. */
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) &&        \
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
@@ -53,8 +53,8 @@ enum { MAX_BLOCK = 256 };
 #define PAD_LANES(m) (((m) + (LANES - 1)) & ~(LANES - 1))
 
 /* for each record i of a block of m, padding included */
-#define FOR_RECORDS(i, m)                                                      \
-    for (int lane_base = 0; lane_base < (m); lane_base += LANES)               \
+#define FOR_RECORDS(i, m)                                        \
+    for (int lane_base = 0; lane_base < (m); lane_base += LANES) \
         for (int i = lane_base; i < lane_base + LANES; ++i)
 
 /* Sums over a block without its padding, in LANES partial sums. */

@@ -24,6 +24,7 @@ static void read_problem(SEXP problem, struct augment *a) {
     a->absolute = Rf_asInteger(list_element(problem, "absolute"));
     a->n = (ptrdiff_t)list_number(problem, "n");
     a->stride = PAD_LANES(a->n);
+    a->plain = list_number(problem, "passes") == 0;
     augment_prepare(a);
 }
 
@@ -93,45 +94,57 @@ static void current_statistic(const struct augment *a, double *out) {
         out[j] = a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
 }
 
-/* `iterations` more; changes `state` in place. Draws of every `thin`-th
- * iteration after warmup, one a column. Stops early, at the end of an
- * iteration, when the user interrupts or an update fails. */
-SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP iterations_, SEXP schedule) {
-    const int iterations = Rf_asInteger(iterations_);
+/* Room for the results of `iterations` iterations, `kept` of them with a draw.
+ * R holds it before a run fills it, so that an interrupt at any moment leaves
+ * results and state that belong together. */
+SEXP ffi_augment_block(SEXP problem, SEXP iterations, SEXP kept_) {
+    const struct model model = read_model(list_element(problem, "model"));
+    const int width = (int)Rf_xlength(list_element(problem, "weight"));
+    const int kept = Rf_asInteger(kept_);
+    const char *const names[] = {"draws", "statistic", "log_noise", "acceptance", "made"};
+    const SEXP values[] = {
+        PROTECT(Rf_allocMatrix(REALSXP, model.reported, kept)),
+        PROTECT(Rf_allocMatrix(REALSXP, width, kept)),
+        PROTECT(Rf_allocVector(REALSXP, kept)),
+        PROTECT(Rf_allocVector(REALSXP, Rf_asInteger(iterations))),
+        PROTECT(Rf_allocVector(INTSXP, 3)),
+    };
+    memset(INTEGER(values[4]), 0, 3 * sizeof(int));
+    SEXP block = named_list(5, names, values);
+    UNPROTECT(5);
+    return block;
+}
+
+enum { DONE, INTERRUPTED, FAILED };
+
+/* Runs the chain on, as many iterations as the block has room for; changes
+ * `state` and `block` in place. block$made: iterations, draws, status. Draws of
+ * every `thin`-th iteration after warmup, one a column. Stops early, at the end
+ * of an iteration, when the user interrupts or an update fails. */
+SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
     const int warmup = INTEGER(schedule)[0], thin = INTEGER(schedule)[1];
     struct augment a;
     struct rng rng;
     read_problem(problem, &a);
     attach_state(state, &a, &rng);
     int iteration = (int)REAL(list_element(state, "counters"))[ITERATION];
-
-    int kept = 0;
-    for (int i = iteration; i < iteration + iterations; ++i)
-        kept += i >= warmup && (i - warmup + 1) % thin == 0;
-    const char *const names[] = {"draws", "statistic", "log_noise", "acceptance", "made", "status"};
-    const SEXP values[] = {
-        PROTECT(Rf_allocMatrix(REALSXP, a.model.reported, kept)),
-        PROTECT(Rf_allocMatrix(REALSXP, a.width, kept)),
-        PROTECT(Rf_allocVector(REALSXP, kept)),
-        PROTECT(Rf_allocVector(REALSXP, iterations)),
-        PROTECT(Rf_allocVector(INTSXP, 2)),
-        PROTECT(Rf_allocVector(INTSXP, 1)),
-    };
-    double *draws = REAL(values[0]), *statistic = REAL(values[1]);
-    double *log_noise = REAL(values[2]), *acceptance = REAL(values[3]);
-    /* 0 done, 1 interrupted, 2 numerical failure */
-    int status = 0, done = 0, saved = 0;
+    double *draws = REAL(list_element(block, "draws"));
+    double *statistic = REAL(list_element(block, "statistic"));
+    double *log_noise = REAL(list_element(block, "log_noise"));
+    double *acceptance = REAL(list_element(block, "acceptance"));
+    const int iterations = (int)Rf_xlength(list_element(block, "acceptance"));
+    int *made = INTEGER(list_element(block, "made"));
+    int status = DONE, done = 0, saved = 0;
     double since_look = 0;
-    while (done < iterations && status == 0) {
+    while (done < iterations && status == DONE) {
         ptrdiff_t accepted = 0;
         if (augment_iterate(&a, iteration, warmup, &accepted) != PLUGIN_OK) {
-            status = 2;
+            status = FAILED;
             break;
         }
         acceptance[done++] = (double)accepted / (double)a.n;
         if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) {
-            a.model.class->report(a.model.self, a.theta,
-                                  draws + (size_t)saved * a.model.reported);
+            a.model.class->report(a.model.self, a.theta, draws + (size_t)saved * a.model.reported);
             current_statistic(&a, statistic + (size_t)saved * a.width);
             log_noise[saved++] = -augment_energy(&a, a.residual);
         }
@@ -139,14 +152,12 @@ SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP iterations_, SEXP schedule) 
         since_look += (double)a.n * (1 + 0.2 * *a.adapt.passes) + 20;
         if (since_look > RECORDS_PER_LOOK) {
             since_look = 0;
-            status = interrupt_pending();
+            if (interrupt_pending()) status = INTERRUPTED;
         }
     }
-    INTEGER(values[4])[0] = done;
-    INTEGER(values[4])[1] = saved;
-    INTEGER(values[5])[0] = status;
     detach_state(state, &a, iteration);
-    SEXP result = named_list(6, names, values);
-    UNPROTECT(6);
-    return result;
+    made[0] = done;
+    made[1] = saved;
+    made[2] = status;
+    return R_NilValue;
 }

@@ -10,8 +10,7 @@ SEXP ffi_mech_quantile(SEXP name, SEXP u, SEXP scale) {
     const struct mech_class *mechanism = read_mechanism(name);
     const R_xlen_t n = Rf_xlength(u);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
-    for (R_xlen_t i = 0; i < n; ++i)
-        REAL(out)[i] = mechanism->quantile(REAL(u)[i], REAL(scale)[i]);
+    for (R_xlen_t i = 0; i < n; ++i) REAL(out)[i] = mechanism->quantile(REAL(u)[i], REAL(scale)[i]);
     UNPROTECT(1);
     return out;
 }

@@ -74,9 +74,7 @@ static void stop_unless(int status, const char *what, const char *name) {
     if (status != PLUGIN_OK) Rf_error("internal error: %s '%s' refuses its fields", what, name);
 }
 
-static const char *spec_name(SEXP spec) {
-    return CHAR(STRING_ELT(list_element(spec, "name"), 0));
-}
+static const char *spec_name(SEXP spec) { return CHAR(STRING_ELT(list_element(spec, "name"), 0)); }
 
 struct model read_model(SEXP spec) {
     const char *name = spec_name(spec);
@@ -115,8 +113,7 @@ SEXP ffi_registry(void) {
     SEXP mechanism_names = PROTECT(Rf_allocVector(STRSXP, COUNT(mechanisms)));
     for (int i = 0; i < COUNT(models); ++i)
         SET_STRING_ELT(model_names, i, Rf_mkChar(models[i]->name));
-    for (int i = 0; i < COUNT(stats); ++i)
-        SET_STRING_ELT(stat_names, i, Rf_mkChar(stats[i]->name));
+    for (int i = 0; i < COUNT(stats); ++i) SET_STRING_ELT(stat_names, i, Rf_mkChar(stats[i]->name));
     for (int i = 0; i < COUNT(mechanisms); ++i)
         SET_STRING_ELT(mechanism_names, i, Rf_mkChar(mechanisms[i]->name));
     const char *const names[] = {"models", "statistics", "mechanisms"};
@@ -128,9 +125,23 @@ SEXP ffi_registry(void) {
 
 SEXP ffi_duplicate(SEXP x) { return Rf_duplicate(x); }
 
-static void check_interrupt(void *unused) {
+static SEXP check_interrupt(void *unused) {
     (void)unused;
     R_CheckUserInterrupt();
+    return R_NilValue;
 }
 
-int interrupt_pending(void) { return !R_ToplevelExec(check_interrupt, NULL); }
+static SEXP note_interrupt(SEXP condition, void *seen) {
+    (void)condition;
+    *(int *)seen = 1;
+    return R_NilValue;
+}
+
+/* A condition handler, not R_ToplevelExec(): that one ends a script. */
+int interrupt_pending(void) {
+    int seen = 0;
+    SEXP class = PROTECT(Rf_mkString("interrupt"));
+    R_tryCatch(check_interrupt, NULL, class, note_interrupt, &seen, NULL, NULL);
+    UNPROTECT(1);
+    return seen;
+}

@@ -62,3 +62,40 @@ void linalg_backward(int n, const double *l, double *x) {
         x[i] = sum / l[(size_t)i * n + i];
     }
 }
+
+/* Jacobi rotations: the matrices are small, and LAPACK's workspace query would
+ * be the longer code. */
+double linalg_least_eigenvalue(int n, double *a) {
+    for (int sweep = 0; sweep < 60; ++sweep) {
+        double off = 0, diagonal = 0;
+        for (int i = 0; i < n; ++i) {
+            diagonal += a[(size_t)i * n + i] * a[(size_t)i * n + i];
+            for (int j = 0; j < i; ++j) off += a[(size_t)i * n + j] * a[(size_t)i * n + j];
+        }
+        if (!isfinite(off + diagonal)) return NAN;
+        if (off <= 1e-24 * diagonal) break;
+        for (int p = 0; p < n; ++p) {
+            for (int q = p + 1; q < n; ++q) {
+                const double apq = a[(size_t)p * n + q];
+                if (apq == 0) continue;
+                const double theta = (a[(size_t)q * n + q] - a[(size_t)p * n + p]) / (2 * apq);
+                const double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
+                const double c = 1 / sqrt(t * t + 1), s = t * c;
+                for (int k = 0; k < n; ++k) {
+                    const double akp = a[(size_t)k * n + p], akq = a[(size_t)k * n + q];
+                    a[(size_t)k * n + p] = c * akp - s * akq;
+                    a[(size_t)k * n + q] = s * akp + c * akq;
+                }
+                for (int k = 0; k < n; ++k) {
+                    const double apk = a[(size_t)p * n + k], aqk = a[(size_t)q * n + k];
+                    a[(size_t)p * n + k] = c * apk - s * aqk;
+                    a[(size_t)q * n + k] = s * apk + c * aqk;
+                }
+            }
+        }
+    }
+    double least = INFINITY;
+    for (int i = 0; i < n; ++i)
+        if (a[(size_t)i * n + i] < least) least = a[(size_t)i * n + i];
+    return least;
+}

@@ -3,9 +3,7 @@
 
 #include <Rmath.h>
 
-static double log_density(double noise, double scale) {
-    return Rf_dnorm4(noise, 0, scale, 1);
-}
+static double log_density(double noise, double scale) { return Rf_dnorm4(noise, 0, scale, 1); }
 
 static double quantile(double u, double scale) { return Rf_qnorm5(u, 0, scale, 1, 0); }
 

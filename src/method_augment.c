@@ -75,8 +75,7 @@ static void add_totals(struct augment *a, int m, const double *const *x) {
 }
 
 static void residual_from_total(const struct augment *a, double *residual) {
-    for (int j = 0; j < a->width; ++j)
-        residual[j] = (a->released[j] - a->total[j]) * a->weight[j];
+    for (int j = 0; j < a->width; ++j) residual[j] = (a->released[j] - a->total[j]) * a->weight[j];
 }
 
 /* residual = (released - sum of t over all records) * weight */
@@ -118,7 +117,7 @@ static inline void difference(int m, double weight, const double *restrict befor
 static inline void transpose(int m, int stride, const double *restrict in, int width,
                              double *restrict out) {
     const double *restrict in1 = in + stride, *restrict in2 = in1 + stride,
-                 *restrict in3 = in2 + stride;
+                           *restrict in3 = in2 + stride;
     for (int i = 0; i < m; ++i, out += width) {
         out[0] = in[i];
         out[1] = in1[i];
@@ -203,11 +202,21 @@ static INLINE void accept_records(struct augment *a, int m, int width, int absol
 VECTOR_CLONES static void accept_block(struct augment *a, int m) {
     if (a->absolute == a->width) {
         switch (a->width) {
-        case 1 * LANES: accept_records(a, m, 1 * LANES, 1 * LANES); return;
-        case 2 * LANES: accept_records(a, m, 2 * LANES, 2 * LANES); return;
-        case 3 * LANES: accept_records(a, m, 3 * LANES, 3 * LANES); return;
-        case 4 * LANES: accept_records(a, m, 4 * LANES, 4 * LANES); return;
-        default: accept_records(a, m, a->width, a->width); return;
+        case 1 * LANES:
+            accept_records(a, m, 1 * LANES, 1 * LANES);
+            return;
+        case 2 * LANES:
+            accept_records(a, m, 2 * LANES, 2 * LANES);
+            return;
+        case 3 * LANES:
+            accept_records(a, m, 3 * LANES, 3 * LANES);
+            return;
+        case 4 * LANES:
+            accept_records(a, m, 4 * LANES, 4 * LANES);
+            return;
+        default:
+            accept_records(a, m, a->width, a->width);
+            return;
         }
     }
     accept_records(a, m, a->width, a->absolute);
@@ -217,16 +226,18 @@ static void count_accepted(int m, const double *restrict hit, int *restrict acce
     for (int i = 0; i < m; ++i) accepted[i] += (int)hit[i];
 }
 
-VECTOR_CLONES static void keep_accepted(int m, const double *restrict hit, const double *restrict x_new,
-                          double *restrict x) {
+VECTOR_CLONES static void keep_accepted(int m, const double *restrict hit,
+                                        const double *restrict x_new, double *restrict x) {
     FOR_RECORDS(i, m) {
         const double old = x[i], fresh = x_new[i];
         x[i] = hit[i] > 0 ? fresh : old;
     }
 }
 
-/* One visit of every record; returns how many proposals were accepted. */
-ptrdiff_t augment_sweep(struct augment *a) {
+/* One visit of every record, keeping the share rho of its innovation; returns
+ * how many proposals were accepted. The noise density enters with the exponent
+ * `temper`. */
+ptrdiff_t augment_sweep(struct augment *a, double rho, double temper) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
     ptrdiff_t accepted = 0;
@@ -234,8 +245,13 @@ ptrdiff_t augment_sweep(struct augment *a) {
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);
-        class->rrecords(self, a->rng, m, a->x_new);
+        if (rho > 0)
+            class->perturb(self, rho, a->rng, m, read_only(a->x_at), a->x_new);
+        else
+            class->rrecords(self, a->rng, m, a->x_new);
         rng_fill_exponential(a->rng, m, a->threshold);
+        if (temper < 1)
+            for (int i = 0; i < m; ++i) a->threshold[i] /= temper;
         evaluate(a, m, read_only(a->x_at), a->before);
         evaluate(a, m, read_only(a->x_new), a->after);
         differences(a, m);
@@ -293,7 +309,7 @@ static void augment_pass(struct augment *a, int learning) {
         class->set_move(self, a->theta_new, a->changed);
         moved_residual(a, a->candidate);
         energy = augment_energy(a, a->candidate);
-        log_ratio = log_prior - a->log_prior + a->energy - energy;
+        log_ratio = log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper;
     }
     const int accept = -log_ratio < threshold;
     if (accept) {
@@ -305,9 +321,8 @@ static void augment_pass(struct augment *a, int learning) {
         a->energy = energy;
     }
     if (learning) {
-        if (accept)
-            for (int j = 0; j < moving; ++j) a->adapt.jump_pass[j] += a->step[j] * a->step[j];
-        adapt_scale(&a->adapt, log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0);
+        const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        adapt_saw_pass(&a->adapt, probability, accept, a->step);
     } else {
         a->passes_made += 1;
         a->passes_accepted += accept;
@@ -320,30 +335,32 @@ static void gather_moving(const struct augment *a, double *out) {
 
 int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *accepted) {
     const struct model_class *class = a->model.class;
-    const int learning = iteration < warmup, passes = adapt_passes(&a->adapt, learning);
+    struct adapt *adapt = &a->adapt;
+    const int learning = iteration < warmup, passes = adapt_passes(adapt, learning);
+    if (iteration == 0) adapt_anneal(adapt, augment_energy(a, a->residual), a->width, warmup);
     class->set(a->model.self, a->theta);
     if (passes > 0) {
         a->log_prior = class->dprior(a->model.self, a->theta);
         a->energy = augment_energy(a, a->residual);
         for (int k = 0; k < passes; ++k) augment_pass(a, learning);
     }
-    *accepted = augment_sweep(a);
-    double *before = a->step;
-    if (learning) gather_moving(a, before);
-    const int status =
-        class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
-    if (status != PLUGIN_OK) return status;
-    if (learning) {
-        double *now = a->theta_new;
-        gather_moving(a, now);
-        for (int j = 0; j < a->model.moving; ++j)
-            a->adapt.jump_sweep[j] += (now[j] - before[j]) * (now[j] - before[j]);
-        *a->adapt.sweeps += 1;
-        adapt_observe(&a->adapt, now);
-        if (adapt_window_ends(iteration, warmup)) adapt_close_window(&a->adapt);
-        if (iteration + 1 == warmup) {
-            memset(a->accepted, 0, (size_t)a->n * sizeof(int));
-        }
+    const int refresh =
+        a->plain || !class->perturb ? 0 : adapt_choose_refresh(adapt, iteration, learning, a->rng);
+    *accepted = augment_sweep(a, adapt_refresh[refresh], *adapt->temper);
+
+    double *before = a->step, *after = a->theta_new;
+    gather_moving(a, before);
+    const int status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+    if (status != PLUGIN_OK || !learning) return status;
+    gather_moving(a, after);
+    adapt_saw_sweep(adapt, refresh, (double)*accepted / (double)a->n, before, after);
+    adapt_cool(adapt);
+    if (adapt_window_ends(iteration, warmup)) adapt_close_window(adapt);
+    if (iteration + 1 == warmup) {
+        /* counters speak of what follows */
+        *adapt->temper = 1;
+        memset(a->accepted, 0, (size_t)a->n * sizeof(int));
+        a->most_energy_step = -INFINITY;
     }
     return PLUGIN_OK;
 }

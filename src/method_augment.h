@@ -22,10 +22,11 @@ struct augment {
     int width, absolute;
     const double *released, *weight;
     ptrdiff_t n, stride; /* records, and PAD_LANES(n) */
+    int plain;           /* no partial refresh: the sweep of Ju et al. alone */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
-    double *x;        /* columns of `stride` */
+    double *x; /* columns of `stride` */
     struct rng *rng;
     struct adapt adapt;
 
@@ -54,7 +55,7 @@ void augment_prepare(struct augment *a);
 void augment_start(struct augment *a);
 void augment_residual(struct augment *a, double *residual);
 double augment_energy(const struct augment *a, const double *residual);
-ptrdiff_t augment_sweep(struct augment *a);
+ptrdiff_t augment_sweep(struct augment *a, double rho, double temper);
 
 /* One iteration: non-centred passes, a sweep, a draw of theta. Warmup ends
  * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the sweep's

@@ -187,7 +187,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
     model->moving = 0;
     for (int j = 0; j < lm->at_levels; ++j) {
-        const int known_j = j < k            ? lm->beta != NULL
+        const int known_j = j < k             ? lm->beta != NULL
                             : j < lm->at_mean ? lm->sigma != NULL
                             : j < lm->at_chol ? lm->mean != NULL
                                               : lm->cov_chol != NULL;
@@ -222,8 +222,8 @@ static void draw_mean(struct lm *lm, struct rng *rng, const double *centre, doub
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct lm *lm = self;
     const int k = lm->k, pc = lm->pc;
-    theta[lm->at_sigma] = lm->sigma ? log(*lm->sigma)
-                                    : draw_log_sigma(rng, *lm->sigma_shape, *lm->sigma_rate);
+    theta[lm->at_sigma] =
+        lm->sigma ? log(*lm->sigma) : draw_log_sigma(rng, *lm->sigma_shape, *lm->sigma_rate);
     if (lm->beta) {
         memcpy(theta, lm->beta, (size_t)k * sizeof(double));
     } else {
@@ -256,8 +256,9 @@ static double dprior(void *self, const double *theta) {
     if (lm->beta_prior == BETA_NORMAL)
         log_density -= 0.5 * quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
     if (lm->beta_prior == BETA_NIG)
-        log_density -= lm->k * log_sigma + 0.5 * exp(-2 * log_sigma) *
-                                               quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
+        log_density -=
+            lm->k * log_sigma +
+            0.5 * exp(-2 * log_sigma) * quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
     if (!lm->sigma)
         log_density -= 2 * *lm->sigma_shape * log_sigma + *lm->sigma_rate * exp(-2 * log_sigma);
     if (!lm->mean || !lm->cov_chol) unpack_chol(lm, theta, lm->chol_new);
@@ -313,7 +314,7 @@ static void set(void *self, const double *theta) {
 
 /* out = shift + sum of coef * column: up to four terms in one pass */
 VECTOR_CLONES static void combine(int m, double shift, int terms, const double *coef,
-                    const double *const *column, double *restrict out) {
+                                  const double *const *column, double *restrict out) {
     const double *restrict a = terms > 0 ? column[0] : NULL;
     const double *restrict b = terms > 1 ? column[1] : NULL;
     const double *restrict c = terms > 2 ? column[2] : NULL;
@@ -380,8 +381,7 @@ static void perturb(void *self, double rho, struct rng *rng, int m, const double
     const int pc = lm->pc;
     const double fresh = sqrt(1 - rho * rho);
     refresh_levels(lm, rho, rng, m, x, x_new);
-    for (int j = 0; j <= pc; ++j)
-        rng_fill_normal(rng, m, lm->innovation + (size_t)j * MAX_BLOCK);
+    for (int j = 0; j <= pc; ++j) rng_fill_normal(rng, m, lm->innovation + (size_t)j * MAX_BLOCK);
     for (int i = 0; i < pc; ++i) {
         const int v = lm->continuous[i];
         int terms = 0;
@@ -453,8 +453,8 @@ static void move(void *self, int m, const double *const *x, double *const *x_new
         for (int i = 0; i < pc; ++i) {
             int terms = 0;
             for (int j = 0; j <= i; ++j)
-                terms = add_term(lm, terms, lm->move_matrix[(size_t)i * pc + j],
-                                 x[lm->continuous[j]]);
+                terms =
+                    add_term(lm, terms, lm->move_matrix[(size_t)i * pc + j], x[lm->continuous[j]]);
             combine(m, lm->move_shift[i], terms, lm->coef, lm->column, x_new[lm->continuous[i]]);
         }
     }
@@ -512,8 +512,8 @@ static int update_regression(struct lm *lm, const double *c, double n, struct rn
         linalg_forward(k, lm->gram, lm->solution);
         if (nig && !lm->sigma) {
             /* mu_n' Lambda_n mu_n is the squared length of L^-1 of the right side */
-            const double excess = product(lm, c, 0, 0) + prior_square -
-                                  dot(k, lm->solution, lm->solution);
+            const double excess =
+                product(lm, c, 0, 0) + prior_square - dot(k, lm->solution, lm->solution);
             /* never below b_0 but for rounding */
             const double rate = *lm->sigma_rate + 0.5 * (excess > 0 ? excess : 0);
             log_sigma = draw_log_sigma(rng, *lm->sigma_shape + 0.5 * n, rate);
@@ -567,7 +567,8 @@ static int update_covariates(struct lm *lm, const double *c, double n, struct rn
         if (lm->cov_chol) memcpy(lm->chol_new, lm->cov_chol, (size_t)pc * pc * sizeof(double));
         for (int i = 0; i < pc; ++i)
             average[i] = (*lm->mean_kappa * lm->mean_prior[i] +
-                          n * (average[i] + lm->centre[lm->continuous[i]])) / kappa;
+                          n * (average[i] + lm->centre[lm->continuous[i]])) /
+                         kappa;
         draw_mean(lm, rng, average, kappa, lm->chol_new, mean);
     }
     return PLUGIN_OK;

@@ -51,8 +51,8 @@ struct model {
     int parameters; /* length of theta */
     int moving;     /* length of moves */
     int *moves;
-    int complete;   /* length of the complete-data statistic */
-    int reported;   /* length of a draw as the user sees it */
+    int complete; /* length of the complete-data statistic */
+    int reported; /* length of a draw as the user sees it */
 };
 
 struct model_class {

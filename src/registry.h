@@ -9,8 +9,8 @@
 
 #define STATS(X) X(stat_crossprod)
 
-#define MECHANISMS(X)                                                          \
-    X(mech_laplace)                                                            \
+#define MECHANISMS(X) \
+    X(mech_laplace)   \
     X(mech_gaussian)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;

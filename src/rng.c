@@ -17,9 +17,7 @@
 
 #include "rng_tables.h"
 
-static inline uint64_t rotate_left(uint64_t x, int k) {
-    return (x << k) | (x >> (64 - k));
-}
+static inline uint64_t rotate_left(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
 
 static inline uint64_t next_bits(struct rng *rng) {
     uint64_t *s = rng->s;
@@ -46,9 +44,8 @@ void rng_seed(struct rng *rng, uint64_t seed) {
 
 void rng_jump(struct rng *rng) {
     /* coefficients of x^(2^128) modulo the generator's characteristic polynomial */
-    static const uint64_t jump[4] = {
-        UINT64_C(0x180ec6d33cfd0aba), UINT64_C(0xd5a61266f0c9392c),
-        UINT64_C(0xa9582618e03fc9aa), UINT64_C(0x39abdc4529b1661c)};
+    static const uint64_t jump[4] = {UINT64_C(0x180ec6d33cfd0aba), UINT64_C(0xd5a61266f0c9392c),
+                                     UINT64_C(0xa9582618e03fc9aa), UINT64_C(0x39abdc4529b1661c)};
     uint64_t s[4] = {0, 0, 0, 0};
     for (int word = 0; word < 4; ++word) {
         for (int bit = 0; bit < 64; ++bit) {
@@ -62,8 +59,7 @@ void rng_jump(struct rng *rng) {
 
 static inline double uniform_from(struct rng *rng) {
     uint64_t v;
-    do
-        v = next_bits(rng) >> 11;
+    do v = next_bits(rng) >> 11;
     while (v == 0);
     return (double)(int64_t)v * 0x1p-53;
 }

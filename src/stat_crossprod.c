@@ -45,7 +45,7 @@ static int create(const struct fields *fields, struct stat *stat) {
 }
 
 static inline void clamp(const struct crossprod *s, int v, int m, const double *restrict x,
-                  double *restrict out) {
+                         double *restrict out) {
     const double scale = s->scale[v], shift = s->shift[v];
     const double lower = s->lower[v], upper = s->upper[v];
     FOR_RECORDS(i, m) {
@@ -56,7 +56,7 @@ static inline void clamp(const struct crossprod *s, int v, int m, const double *
 }
 
 static inline void multiply(int m, const double *restrict a, const double *restrict b,
-                     double *restrict out) {
+                            double *restrict out) {
     FOR_RECORDS(i, m) out[i] = a[i] * b[i];
 }
 

@@ -1,5 +1,6 @@
 # Runs the tests against the installed package and closes with the plain line
 # "N passed, N failed, N skipped". Exits non-zero on a failure or if no test ran.
+Sys.setenv(NOT_CRAN = "true")
 library(testthat)
 library(noiseaware)
 results <- as.data.frame(test_dir("tests/testthat", package = "noiseaware", load_package = "installed",

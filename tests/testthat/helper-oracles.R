@@ -1,0 +1,57 @@
+# Shared by the tests of samplers: Monte Carlo comparisons and exact answers.
+
+internal <- function(name) getFromNamespace(name, "noiseaware")
+
+# |estimate - exact| in Monte Carlo standard errors, for means and for the
+# shares below the exact quantiles. `draws` is iterations x chains.
+expect_law <- function(draws, quantile, mean = NULL, probabilities = c(0.05, 0.25, 0.5, 0.75, 0.95), errors = 5) {
+  draws <- as.matrix(draws)
+  for (p in probabilities) {
+    below <- draws <= quantile(p)
+    mcse <- max(posterior::mcse_mean(below + 0), 1e-4, na.rm = TRUE)
+    expect_lt(abs(mean(below) - p) / mcse, errors)
+  }
+  if (!is.null(mean)) expect_lt(abs(base::mean(draws) - mean) / posterior::mcse_mean(draws), errors)
+}
+
+expect_same_mean <- function(draws, exact, errors = 5) {
+  draws <- as.matrix(draws)
+  expect_lt(abs(mean(draws) - exact) / posterior::mcse_mean(draws), errors)
+}
+
+parameter_draws <- function(fit, name) {
+  matrix(posterior::as_draws_array(fit)[, , name], ncol = posterior::nchains(fit$draws))
+}
+
+# quantile function of a density given on a grid
+grid_quantile <- function(grid, density) {
+  cumulative <- cumsum((density[-1] + density[-length(density)]) / 2 * diff(grid))
+  cumulative <- c(0, cumulative) / cumulative[length(cumulative)]
+  function(p) stats::approx(cumulative, grid, p, ties = "ordered")$y
+}
+
+# log eta(z | s) of a mechanism, for rows of s
+log_noise <- function(kernel, scale, z, s) {
+  r <- sweep(s, 2, z)
+  r <- sweep(r, 2, scale, "/")
+  if (kernel == "absolute") -rowSums(abs(r)) else -rowSums(r^2) / 2
+}
+
+# released components of records, computed without the package's C code
+r_components <- function(statistic, x) {
+  columns <- statistic$columns
+  v <- sapply(seq_len(nrow(columns)), function(j) {
+    clamped <- pmin(pmax(x[, j], columns$lower[j]), columns$upper[j])
+    if (statistic$rescale) 2 * (clamped - columns$lower[j]) / (columns$upper[j] - columns$lower[j]) - 1 else clamped
+  })
+  v <- matrix(v, ncol = nrow(columns))
+  cbind(v, v[, statistic$pairs$first, drop = FALSE] * v[, statistic$pairs$second, drop = FALSE])
+}
+
+draw_stream <- function(stream, kind, n, parameter = 0) .Call(internal("ffi_rng_draw"), stream, kind, as.integer(n), parameter)
+
+lm_problem <- function(p = 1, ...) {
+  variables <- c("y", paste0("x", seq_len(p)))[seq_len(p + 1)]
+  formula <- stats::as.formula(if (p == 0) "y ~ 1" else paste("y ~", paste(variables[-1], collapse = " + ")))
+  stat_crossprod(formula, stats::setNames(rep(list(c(-10, 10)), p + 1), variables), ...)
+}

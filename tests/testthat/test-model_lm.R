@@ -1,0 +1,263 @@
+# The hooks of the model "lm", one by one, against formulas written in R.
+
+models <- list(
+  everything = model_lm(),
+  normal_fixed = model_lm(prior = prior_normal(c(1, -1, 0.5), c(2, 1, 3)), sigma = fixed(1.3),
+                          covariates = fixed(list(mean = c(0.9, -1.2), cov = matrix(c(1, 0.4, 0.4, 2), 2)))),
+  semi = model_lm(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2)),
+  beta_fixed = model_lm(prior = fixed(c(1, 2, -1)), sigma = prior_inverse_gamma(3, 2)),
+  nig_sigma_fixed = model_lm(prior = prior_nig(0, 0.5), sigma = fixed(0.7)),
+  mean_fixed = model_lm(covariates = list(mean = fixed(c(1, 2)), cov = prior_niw(scale = 2, df = 6))),
+  cov_fixed = model_lm(covariates = list(mean = prior_niw(mean = 1, kappa = 2), cov = fixed(matrix(c(2, 0.5, 0.5, 1), 2))))
+)
+
+# bounds off zero, so that centring matters
+st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-2, 20), x1 = c(-1, 7), x2 = c(5, 9)))
+bind <- function(model, statistic = st) internal("bind_model")(model, statistic)
+prior_theta <- function(bound, draws, seed = 1) {
+  set.seed(seed)
+  .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), as.integer(draws))$theta
+}
+
+# natural-scale parameters of theta, known ones included
+natural <- function(bound, theta) {
+  f <- bound$spec$fields
+  k <- length(f$centre)
+  pc <- length(f$continuous)
+  beta <- theta[seq_len(k)]
+  beta[1] <- f$centre[1] + beta[1] - sum(beta[-1] * f$centre[-1])
+  l <- matrix(0, pc, pc)
+  l[upper.tri(l, diag = TRUE)] <- theta[k + 1 + pc + seq_len(pc * (pc + 1) / 2)]
+  diag(l) <- exp(diag(l))
+  list(beta = beta, sigma = exp(theta[k + 1]), mean = theta[k + 1 + seq_len(pc)], cov = crossprod(l))
+}
+
+test_that("reported draws are the natural parameters, and bound_theta inverts them", {
+  for (model in models) {
+    bound <- bind(model)
+    theta <- prior_theta(bound, 5)
+    report <- internal("reported")(bound, theta)
+    expect_identical(colnames(report), bound$parameters)
+    for (i in 1:5) {
+      nat <- natural(bound, theta[, i])
+      full <- c("(Intercept)" = nat$beta[1], x1 = nat$beta[2], x2 = nat$beta[3], sigma = nat$sigma,
+                "mean[x1]" = nat$mean[1], "mean[x2]" = nat$mean[2], "cov[x1,x1]" = nat$cov[1, 1],
+                "cov[x2,x1]" = nat$cov[1, 2], "cov[x2,x2]" = nat$cov[2, 2])
+      expect_equal(report[i, ], full[bound$parameters], tolerance = 1e-10)
+      expect_equal(internal("bound_theta")(bound, report[i, ]), theta[, i], tolerance = 1e-8)
+    }
+  }
+})
+
+# log prior density in the natural parameters sigma^2, cov (lower triangle)
+log_natural_prior <- function(bound, nat) {
+  f <- bound$spec$fields
+  centring <- internal("lm_centring")(bound)
+  out <- 0
+  if (is.null(f[["beta"]])) {
+    k <- length(nat$beta)
+    inverse <- solve(centring$matrix)
+    precision <- t(inverse) %*% matrix(f$beta_precision, k) %*% inverse
+    mean <- drop(centring$matrix %*% f$beta_mean) + centring$shift
+    d <- nat$beta - mean
+    scale <- if (f$beta_nig == 1) nat$sigma^2 else 1
+    out <- out - k / 2 * log(scale) - drop(t(d) %*% precision %*% d) / (2 * scale)
+  }
+  if (is.null(f[["sigma"]])) out <- out - (f$sigma_shape + 1) * log(nat$sigma^2) - f$sigma_rate / nat$sigma^2
+  pc <- length(f$continuous)
+  if (is.null(f$cov_chol)) {
+    psi <- matrix(f$cov_scale, pc)
+    out <- out - (f$cov_df + pc + 1) / 2 * log(det(nat$cov)) - sum(diag(psi %*% solve(nat$cov))) / 2
+  }
+  if (is.null(f[["mean"]])) {
+    d <- nat$mean - f$mean_prior
+    out <- out - log(det(nat$cov)) / 2 - f$mean_kappa / 2 * drop(t(d) %*% solve(nat$cov) %*% d)
+  }
+  out
+}
+
+test_that("the prior density in theta's coordinates is the natural one times the Jacobian", {
+  for (model in models) {
+    bound <- bind(model)
+    theta <- prior_theta(bound, 6)
+    moves <- bound$moves
+    free_natural <- function(th) {
+      nat <- natural(bound, th)
+      f <- bound$spec$fields
+      c(if (is.null(f[["beta"]])) nat$beta, if (is.null(f[["sigma"]])) nat$sigma^2, if (is.null(f[["mean"]])) nat$mean,
+        if (is.null(f$cov_chol)) nat$cov[upper.tri(nat$cov, diag = TRUE)])
+    }
+    expected <- apply(theta, 2, function(th) {
+      jacobian <- sapply(moves, function(j) {
+        h <- 1e-5
+        up <- down <- th
+        up[j] <- up[j] + h
+        down[j] <- down[j] - h
+        (free_natural(up) - free_natural(down)) / (2 * h)
+      })
+      log_natural_prior(bound, natural(bound, th)) + determinant(as.matrix(jacobian))$modulus
+    })
+    got <- .Call(internal("ffi_model_log_prior"), bound$spec, theta)
+    expect_equal(diff(got), diff(as.numeric(expected)), tolerance = 1e-5)
+  }
+})
+
+test_that("prior draws have the prior's moments", {
+  bound <- bind(model_lm(prior = prior_nig(c(1, 2, 3), diag(c(1, 2, 4)), shape = 6, rate = 10),
+                         covariates = prior_niw(mean = c(1, 2), kappa = 2, scale = matrix(c(2, 0.5, 0.5, 1), 2), df = 9)))
+  draws <- internal("reported")(bound, prior_theta(bound, 2e5))
+  z <- function(x, exact) abs(mean(x) - exact) / (sd(x) / sqrt(length(x)))
+  expect_lt(z(draws[, "(Intercept)"], 1), 5)
+  expect_lt(z(draws[, "x2"], 3), 5)
+  expect_lt(z(draws[, "sigma"]^2, 10 / 5), 5)
+  expect_lt(z((draws[, "x2"] - 3)^2 / draws[, "sigma"]^2, 1 / 4), 5)
+  expect_lt(z(draws[, "cov[x1,x1]"], 2 / (9 - 3)), 5)
+  expect_lt(z(draws[, "cov[x2,x1]"], 0.5 / 6), 5)
+  # mean | cov ~ N(mean, cov / kappa)
+  d <- draws[, c("mean[x1]", "mean[x2]")] - rep(c(1, 2), each = nrow(draws))
+  det <- draws[, "cov[x1,x1]"] * draws[, "cov[x2,x2]"] - draws[, "cov[x2,x1]"]^2
+  quad <- (d[, 1]^2 * draws[, "cov[x2,x2]"] - 2 * d[, 1] * d[, 2] * draws[, "cov[x2,x1]"] + d[, 2]^2 * draws[, "cov[x1,x1]"]) / det
+  expect_gt(ks.test(2 * quad, "pchisq", 2)$p.value, 1e-6)
+})
+
+test_that("records follow the model, refreshed and moved ones too", {
+  bound <- bind(models$everything)
+  theta <- prior_theta(bound, 2, seed = 4)
+  set.seed(2)
+  n <- 1e5
+  drawn <- .Call(internal("ffi_model_records"), bound$spec, theta[, 1], as.integer(n), internal("new_stream")())
+  whiten <- function(x, th) {
+    nat <- natural(bound, th)
+    e <- (x[, 1] - nat$beta[1] - x[, -1] %*% nat$beta[-1]) / nat$sigma
+    u <- t(solve(t(chol(nat$cov)), t(x[, -1]) - nat$mean))
+    cbind(e, u)
+  }
+  u <- whiten(drawn$records, theta[, 1])
+  for (j in 1:3) expect_gt(ks.test(u[, j], "pnorm")$p.value, 1e-6)
+  expect_lt(max(abs(cor(u) - diag(3))), 5 / sqrt(n))
+
+  moved <- .Call(internal("ffi_model_move"), bound$spec, theta[, 1], theta[, 2], drawn$records)
+  expect_equal(whiten(moved, theta[, 2]), u, tolerance = 1e-8)
+  back <- .Call(internal("ffi_model_move"), bound$spec, theta[, 2], theta[, 1], moved)
+  expect_equal(back, drawn$records, tolerance = 1e-10)
+
+  rho <- 0.8
+  refreshed <- .Call(internal("ffi_model_perturb"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)
+  v <- whiten(refreshed$records, theta[, 1])
+  for (j in 1:3) {
+    expect_gt(ks.test(v[, j], "pnorm")$p.value, 1e-6)
+    expect_lt(abs(cor(u[, j], v[, j]) - rho), 5 / sqrt(n))
+  }
+})
+
+test_that("the complete-data statistic is the centred cross-product, add and remove are inverse", {
+  bound <- bind(models$everything)
+  set.seed(3)
+  for (n in c(1, 3, 4, 257, 1000)) {
+    x <- matrix(rnorm(3 * n, 3), n)
+    centred <- sweep(x, 2, bound$spec$fields$centre)
+    products <- crossprod(centred)
+    expected <- c(colSums(centred), products[lower.tri(products, diag = TRUE)])
+    added <- .Call(internal("ffi_model_complete"), bound$spec, x, 1)
+    expect_equal(added, expected, tolerance = 1e-12)
+    expect_equal(.Call(internal("ffi_model_complete"), bound$spec, x, -1), -added, tolerance = 1e-14)
+    moments <- crossprod(cbind(1, x))
+    dimnames(moments) <- rep(list(c("(Intercept)", "y", "x1", "x2")), 2)
+    expect_equal(internal("bound_complete")(bound, moments, n), expected, tolerance = 1e-8, ignore_attr = TRUE)
+  }
+})
+
+# textbook posteriors in the natural parameters
+test_that("theta given the records is the conjugate posterior", {
+  set.seed(5)
+  n <- 12
+  x <- cbind(rnorm(n, 1, 2), rnorm(n, 7))
+  y <- drop(2 + x %*% c(1, -0.5) + rnorm(n))
+  design <- cbind(1, x)
+  draw <- function(bound, draws = 4e4, steps = 1L) {
+    complete <- .Call(internal("ffi_model_complete"), bound$spec, cbind(y, x), 1)
+    start <- list(theta = prior_theta(bound, 1), state = internal("new_stream")())
+    internal("reported")(bound, internal("gibbs")(bound, complete, n, start, c(as.integer(draws), steps), NULL)$theta)
+  }
+  z <- function(x, exact) abs(mean(x) - exact) / as.numeric(posterior::mcse_mean(x))
+
+  p0 <- matrix(c(2, 0.3, 0.1, 0.3, 1, 0, 0.1, 0, 0.5), 3)
+  m0 <- c(1, 0, 1)
+  bound <- bind(model_lm(prior = prior_nig(m0, p0, 3, 2),
+                         covariates = prior_niw(c(0, 5), 2, matrix(c(3, 1, 1, 2), 2), 6)))
+  draws <- draw(bound)
+  lambda <- crossprod(design) + p0
+  mu <- drop(solve(lambda, crossprod(design, y) + p0 %*% m0))
+  a <- 3 + n / 2
+  b <- 2 + (sum(y^2) + drop(t(m0) %*% p0 %*% m0) - drop(t(mu) %*% lambda %*% mu)) / 2
+  expect_gt(ks.test(draws[, "sigma"]^2, function(q) pgamma(b / q, a, lower.tail = FALSE))$p.value, 1e-6)
+  sd <- sqrt(b / a * diag(solve(lambda)))
+  for (j in 1:3) expect_gt(ks.test((draws[, j] - mu[j]) / sd[j], "pt", df = 2 * a)$p.value, 1e-6)
+  kappa <- 2 + n
+  mean_n <- (2 * c(0, 5) + n * colMeans(x)) / kappa
+  psi <- matrix(c(3, 1, 1, 2), 2) + crossprod(scale(x, scale = FALSE)) +
+    2 * n / kappa * tcrossprod(colMeans(x) - c(0, 5))
+  for (j in 1:2) {
+    t_sd <- sqrt(psi[j, j] / (kappa * (6 + n - 1)))
+    expect_gt(ks.test((draws[, paste0("mean[x", j, "]")] - mean_n[j]) / t_sd, "pt", df = 6 + n - 1)$p.value, 1e-6)
+  }
+  expect_lt(z(draws[, "cov[x2,x1]"], psi[1, 2] / (6 + n - 3)), 5)
+  # the mean's spread follows the covariance drawn with it
+  expect_lt(z((draws[, "mean[x1]"] - mean_n[1])^2 * kappa / draws[, "cov[x1,x1]"], 1), 5)
+
+  bound <- bind(model_lm(prior = prior_normal(m0, 2), sigma = fixed(1.5), covariates = fixed(list(mean = c(0, 0), cov = diag(2)))))
+  draws <- draw(bound)
+  v <- solve(crossprod(design) / 1.5^2 + diag(3) / 4)
+  mu <- drop(v %*% (crossprod(design, y) / 1.5^2 + m0 / 4))
+  for (j in 1:3) expect_gt(ks.test((draws[, j] - mu[j]) / sqrt(v[j, j]), "pnorm")$p.value, 1e-6)
+  expect_lt(max(abs(cov(draws) / v - 1)), 0.1)
+
+  bound <- bind(model_lm(prior = fixed(c(2, 1, -0.5)), sigma = prior_inverse_gamma(3, 2),
+                         covariates = list(mean = fixed(c(1, 7)), cov = prior_niw(scale = diag(2), df = 5))))
+  draws <- draw(bound)
+  rate <- 2 + sum((y - design %*% c(2, 1, -0.5))^2) / 2
+  expect_gt(ks.test(draws[, "sigma"]^2, function(q) pgamma(rate / q, 3 + n / 2, lower.tail = FALSE))$p.value, 1e-6)
+  psi <- diag(2) + crossprod(sweep(x, 2, c(1, 7)))
+  expect_lt(z(draws[, "cov[x1,x1]"], psi[1, 1] / (5 + n - 3)), 5)
+  expect_lt(z(draws[, "cov[x2,x1]"], psi[1, 2] / (5 + n - 3)), 5)
+
+  # semi-conjugate: against the marginal of sigma by quadrature
+  bound <- bind(model_lm(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2)))
+  draws <- draw(bound, steps = 3L)
+  grid <- exp(seq(log(0.2), log(8), length.out = 2000))
+  log_density <- vapply(grid, function(s) {
+    cov_y <- s^2 * diag(n) + 4 * tcrossprod(design)
+    -0.5 * (determinant(cov_y)$modulus + drop(t(y) %*% solve(cov_y, y))) - 2 * 3 * log(s) - 2 / s^2 - log(s)
+  }, 0)
+  expect_law(draws[, "sigma"], grid_quantile(grid, exp(log_density - max(log_density))))
+})
+
+test_that("factor covariates carry categorical levels", {
+  st <- stat_crossprod(y ~ g + x, bounds = list(y = c(-5, 5), g = c("a", "b", "c"), x = c(-3, 3)))
+  bound <- bind(model_lm(levels = prior_dirichlet(2)), st)
+  expect_identical(tail(bound$parameters, 3), c("prob[g,a]", "prob[g,b]", "prob[g,c]"))
+  theta <- prior_theta(bound, 1)
+  records <- .Call(internal("ffi_model_records"), bound$spec, theta, 30000L, internal("new_stream")())$records
+  dummies <- records[, 2:3]
+  expect_true(all(dummies %in% 0:1) && all(rowSums(dummies) <= 1))
+  probability <- tail(drop(theta), 3)
+  counts <- c(sum(rowSums(dummies) == 0), colSums(dummies))
+  expect_gt(chisq.test(counts, p = probability)$p.value, 1e-6)
+  refreshed <- .Call(internal("ffi_model_perturb"), bound$spec, theta, 0.6, records, internal("new_stream")())$records
+  counts <- c(sum(rowSums(refreshed[, 2:3]) == 0), colSums(refreshed[, 2:3]))
+  expect_gt(chisq.test(counts, p = probability)$p.value, 1e-6)
+  # levels given records: Dirichlet
+  complete <- .Call(internal("ffi_model_complete"), bound$spec, records[1:20, ], 1)
+  start <- list(theta = theta, state = internal("new_stream")())
+  draws <- internal("reported")(bound, internal("gibbs")(bound, complete, 20, start, c(20000L, 1L), NULL)$theta)
+  count <- sum(records[1:20, 2])
+  expect_gt(ks.test(draws[, "prob[g,b]"], "pbeta", 2 + count, 4 + 20 - count)$p.value, 1e-6)
+  # moved records keep their levels
+  two <- prior_theta(bound, 2, seed = 9)
+  two[nrow(two) - 0:2, 2] <- two[nrow(two) - 0:2, 1]
+  moved <- .Call(internal("ffi_model_move"), bound$spec, two[, 1], two[, 2], records)
+  expect_identical(moved[, 2:3], records[, 2:3])
+  nat <- function(th) { th[1] <- th[1] - sum(th[2:4] * bound$spec$fields$centre[-1]) + bound$spec$fields$centre[1]; th }
+  residual <- function(x, th) (x[, 1] - nat(th)[1] - x[, -1] %*% nat(th)[2:4]) / exp(th[5])
+  expect_equal(residual(moved, two[, 2]), residual(records, two[, 1]), tolerance = 1e-8)
+})
