@@ -37,7 +37,8 @@ describe_shape <- function(x) {
   if (is.environment(x)) return("an environment")
   if (is.language(x)) return("an unevaluated expression")
   what <- if (is.object(x)) paste0("<", class(x)[1L], ">") else
-    if (is.list(x)) "a list" else paste(if (is.integer(x)) "an" else "a", typeof(x), if (is.null(dim(x))) "vector" else "array")
+    if (is.list(x)) "a list" else paste(if (is.integer(x)) "an" else "a", typeof(x),
+                                        if (is.null(dim(x))) "vector" else if (is.matrix(x)) "matrix" else "array")
   paste(what, if (is.null(dim(x))) paste("of length", length(x)) else paste("of size", paste(dim(x), collapse = " x ")))
 }
 

@@ -84,7 +84,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
     rows <- sample.int(nrow(draws), nsim, replace = TRUE)
     lapply(rows, function(i) {
       theta <- bound_theta(bound, draws[i, ])
-      record_frame(.Call(ffi_model_records, bound$spec, theta, nobs(object), new_stream())$records, bound$columns)
+      record_frame(.Call(ffi_model_records, bound$spec, theta, nobs(object), new_stream())$records, bound$columns, bound$levels)
     })
   })
 }

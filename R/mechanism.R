@@ -44,7 +44,8 @@ check_scale <- function(x, name, call = caller_env()) {
   bad <- !is.finite(x) | x <= 0
   if (any(bad)) stop_argument(name, must, describe_bad(x, bad), "mechanism", call)
   if (anyDuplicated(names(x))) {
-    stop_argument(name, "named by the components, each once, or not at all", "not", "mechanism", call)
+    stop_classed("mechanism", "{.arg {name}} must name each component once, but has {.val {unique(names(x)[duplicated(names(x))])}} twice.",
+                 call = call)
   }
   stats::setNames(as.double(x), if (length(x) > 1L) names(x))
 }

@@ -11,19 +11,54 @@ sample_augment <- function(release, bound, run, init, control) {
   fit_from_chains(chains, release, bound, run, problem, words)
 }
 
-# what the C code needs to know; components padded to a multiple of LANES
+# What the C code needs to know; see struct augment.
 augment_problem <- function(release, bound, passes, words, chains) {
-  lanes <- 4L
-  d <- length(release$value)
-  width <- ceiling(d / lanes) * lanes
-  pad <- function(x) c(unname(x), numeric(width - d))
-  spec <- statistic_spec(release$statistic)
+  layout <- layout_parts(lapply(release_parts(release), augment_part, bound = bound, n = release$n))
+  c(list(model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
+         passes = as.double(passes %||% -1)), layout)
+}
+
+part_kinds <- c(totals = 0L, cells = 1L, records = 2L)
+
+augment_part <- function(part, bound, n) {
+  statistic <- part$statistic
+  spec <- statistic_spec(statistic)
+  spec$kind <- part_kinds[[statistic$kind]]
+  spec$absolute <- as.integer(part$mechanism$kernel == "absolute")
+  spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
+  spec$index <- part$index
+  spec$released <- as.double(part$value)
+  spec$weight <- as.double(1 / part$scale)
   spec$offset <- 0L
-  spec$column <- match(release$statistic$columns$name, bound$columns$name) - 1L
-  list(model = bound$spec, parts = list(spec), released = pad(release$value),
-       weight = pad(1 / release$scale), absolute = if (release$mechanism$kernel == "absolute") width else 0L,
-       n = release$n, size = d, move_sd = move_sd(bound, words, chains),
-       passes = as.double(passes %||% -1))
+  spec
+}
+
+# Dense components first, those with the absolute kernel before the squared
+# ones, each group padded to a multiple of LANES; then the cells of counts.
+# `where` finds the release's components among them.
+layout_parts <- function(parts) {
+  lanes <- 4L
+  group <- vapply(parts, function(p) {
+    if (p$kind == part_kinds[["totals"]]) c("squared", "absolute")[p$absolute + 1L] else names(part_kinds)[p$kind + 1L]
+  }, "")
+  released <- weight <- numeric()
+  where <- integer()
+  end <- list()
+  for (g in c("absolute", "squared", "cells")) {
+    start <- if (g == "cells") length(weight) else 0L
+    for (k in which(group == g)) {
+      parts[[k]]$offset <- length(weight) - start
+      where[parts[[k]]$index] <- length(weight) + seq_along(parts[[k]]$index)
+      released <- c(released, parts[[k]]$released)
+      weight <- c(weight, parts[[k]]$weight)
+    }
+    padding <- if (g == "cells") 0L else -length(weight) %% lanes
+    released <- c(released, numeric(padding))
+    weight <- c(weight, numeric(padding))
+    end[[g]] <- length(weight)
+  }
+  list(parts = parts, released = released, weight = weight, where = where,
+       absolute = end$absolute, dense = end$squared)
 }
 
 # Spread of the prior in the moving coordinates, robust to heavy tails: where
@@ -71,7 +106,7 @@ augment_chain <- function(problem, state, iterations, run, report) {
       if (is.matrix(b[[name]])) b[[name]][, seq_len(b$made[part]), drop = FALSE] else b[[name]][seq_len(b$made[part])]
     }))
   }
-  list(draws = t(bind("draws", cbind, 2L)), statistic = t(bind("statistic", cbind, 2L)[seq_len(problem$size), , drop = FALSE]),
+  list(draws = t(bind("draws", cbind, 2L)), statistic = t(bind("statistic", cbind, 2L)[problem$where, , drop = FALSE]),
        log_noise = bind("log_noise", c, 2L), acceptance = bind("acceptance", c, 1L), state = state, status = status)
 }
 

@@ -14,12 +14,10 @@ new_model <- function(name, ..., class) {
 # `columns` as in a statistic, `call` for the errors
 bind_columns <- function(model, columns, levels, formula, call) UseMethod("bind_columns")
 
+# `statistic`: one or a named list
 bind_model <- function(model, statistic, call = caller_env()) {
-  columns <- statistic$columns
-  columns$reference <- vapply(columns$variable, function(v) {
-    if (is.null(statistic$levels[[v]])) NA_character_ else statistic$levels[[v]][1L]
-  }, "")
-  bound <- bind_columns(model, columns, statistic$levels, statistic$formula, call)
+  public <- release_columns(statistic)
+  bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
   bound$moves <- shape$moves + 1L
@@ -29,6 +27,20 @@ bind_model <- function(model, statistic, call = caller_env()) {
 bound_theta <- function(bound, values, call = caller_env()) UseMethod("bound_theta")
 
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
+
+# The release's column that a model of one variable describes.
+bind_only_column <- function(variable, columns, call) {
+  variable <- variable %||% (if (nrow(columns) == 1L) columns$name)
+  if (is.null(variable)) {
+    stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
+                                i = "A model must describe every variable of the release."), call = call)
+  }
+  if (!identical(variable, columns$name)) {
+    stop_classed("variables", c("The model's variable must be that of the release.",
+                                x = "The model has {.var {variable}}, the release {.var {columns$name}}."), call = call)
+  }
+  columns
+}
 
 # draws x parameters matrix of natural-scale values
 reported <- function(bound, theta) {

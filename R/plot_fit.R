@@ -59,10 +59,10 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   grid <- seq(at$lower, at$upper, length.out = points)
   newdata <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
     row <- columns[match(v, columns$variable), ]
-    if (v == covariate) grid else if (is.na(row$level)) rep((row$lower + row$upper) / 2, points) else rep(row$reference, points)
+    if (v == covariate) grid else if (is.na(row$level)) rep((row$lower + row$upper) / 2, points) else rep(fit$bound$levels[[v]][1L], points)
   })
   newdata <- as.data.frame(newdata, optional = TRUE)
-  expected <- predict(fit, newdata, type = "expected")
+  expected <- stats::predict(fit, newdata, type = "expected")
   # one residual a draw, the same at every point: the band is smooth
   residual <- with_seed(1L, add_residual(fit, numeric(nrow(expected))))
   credible <- draws_interval(expected, level)

@@ -111,9 +111,11 @@ format.noiseaware_prior <- function(x, ...) {
     value <- if (is.list(x$value)) vapply(x$value, describe_value, "") else describe_value(x$value)
     return(paste0("fixed at ", paste0(if (is.list(x$value)) paste0(names(x$value), " "), value, collapse = ", ")))
   }
-  parts <- parts[!vapply(parts, is.null, TRUE)]
-  text <- if (length(parts)) paste(names(parts), "=", vapply(parts, describe_value, ""), collapse = ", ") else
-    "scaled by the bounds"
+  open <- vapply(parts, is.null, TRUE)
+  values <- vapply(parts[!open], describe_value, "")
+  text <- if (!length(values)) "scaled by the bounds" else
+    paste(c(paste(names(values), "=", values, collapse = ", "),
+            if (any(open)) paste(paste(names(parts)[open], collapse = ", "), "by default")), collapse = "; ")
   paste0(sub("prior_", "", class(x)[1L]), "(", text, ")")
 }
 
@@ -132,7 +134,8 @@ print.noiseaware_prior <- function(x, ...) {
 # one value for each of k coordinates
 expand_prior <- function(x, k, name, call = caller_env()) {
   if (!length(x) %in% c(1L, k)) {
-    stop_classed("prior", "{.arg {name}} must have one value or {k}, but has {length(x)}.", call = call)
+    many <- if (k > 1L) paste(" or", k, "values")
+    stop_classed("prior", "{.arg {name}} must have one value{many}, but has {length(x)}.", call = call)
   }
   rep_len(as.double(x), k)
 }

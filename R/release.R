@@ -146,17 +146,17 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   check_statistic(statistic)
   check_mechanism(mechanism)
   n <- check_count(n, "n")
+  mechanism_scale(mechanism, statistic) # refuses before anything is drawn
   bound <- bind_model(x, statistic)
+  theta <- if (!is.null(parameters)) bound_theta(bound, parameters)
   stream <- new_stream()
-  if (is.null(parameters)) {
+  if (is.null(theta)) {
     prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
     theta <- drop(prior$theta)
     stream <- prior$state
-  } else {
-    theta <- bound_theta(bound, parameters)
   }
   records <- .Call(ffi_model_records, bound$spec, theta, n, stream)$records
-  data <- record_frame(records, bound$columns)
+  data <- record_frame(records, bound$columns, bound$levels)
   result <- simulate_release(data, statistic, mechanism)
   attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
   result
@@ -167,19 +167,15 @@ simulate_release.default <- function(x, statistic, mechanism, ...) {
   stop_classed("argument", "{.arg x} must be a model or a data frame, but is {describe_shape(x)}.")
 }
 
-# a data frame of numeric records, dummy columns turned back into factors
-record_frame <- function(records, columns) {
-  out <- list()
-  for (v in unique(columns$variable)) {
+# a data frame of numeric records, codes and dummy columns turned back into
+# factors
+record_frame <- function(records, columns, levels) {
+  out <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
     at <- which(columns$variable == v)
-    if (is.na(columns$level[at[1L]])) {
-      out[[v]] <- records[, at]
-    } else {
-      levels <- c(columns$reference[at[1L]], columns$level[at])
-      index <- 1 + drop(records[, at, drop = FALSE] %*% seq_along(at))
-      out[[v]] <- factor(levels[index], levels)
-    }
-  }
+    if (is.null(levels[[v]])) return(records[, at])
+    code <- if (is.na(columns$level[at[1L]])) records[, at] else drop(records[, at, drop = FALSE] %*% seq_along(at))
+    factor(levels[[v]][1 + code], levels[[v]])
+  })
   as.data.frame(out, optional = TRUE)
 }
 

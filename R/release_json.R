@@ -148,13 +148,12 @@ release_from_list <- function(content, path, call = caller_env()) {
   if (!is_number(version) || version != schema_version) {
     refuse(paste0("Its version must be ", schema_version, "; was it written by another version of this package?"))
   }
-  # what the constructors refuse, and whatever a hostile file may provoke besides
-  result <- tryCatch(
-    release_from_fields(content, refuse),
-    noiseaware_error_file = function(e) stop(e),
-    noiseaware_error = function(e) refuse(gsub("\n", " ", cli::ansi_strip(rlang::cnd_message(e)))),
-    error = function(e) refuse("It cannot be made into a release."))
-  result
+  tryCatch(release_from_fields(content, refuse), error = function(e) {
+    if (inherits(e, "noiseaware_error_file")) stop(e)
+    # what the constructors refuse, and whatever else a hostile file may provoke
+    refuse(if (inherits(e, "noiseaware_error")) gsub("\n", " ", cli::ansi_strip(rlang::cnd_message(e))) else
+      "It cannot be made into a release.")
+  })
 }
 
 release_from_fields <- function(content, refuse) {

@@ -79,7 +79,7 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
                               i = "Rename a variable or a level: a component is named after its variables, as in {.val y:x} and {.val x^2}."))
   }
   levels <- bounds[vapply(bounds, is.character, TRUE)]
-  statistic <- new_statistic("crossprod", columns = columns, levels = levels, components = components,
+  statistic <- new_statistic("crossprod", "totals", columns = columns, levels = levels, components = components,
                              formula = formula_text(formula), rescale = rescale, pairs = pairs,
                              class = "stat_crossprod")
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
@@ -198,19 +198,18 @@ check_bound <- function(bound, name, call) {
 }
 
 # One row a numeric column of a record.
-expand_columns <- function(variables, bounds) {
-  rows <- lapply(variables, function(v) {
-    bound <- bounds[[v]]
-    if (is.character(bound)) {
-      data.frame(name = paste0(v, bound[-1L]), lower = 0, upper = 1, variable = v, level = bound[-1L])
-    } else {
-      data.frame(name = v, lower = bound[1L], upper = bound[2L], variable = v, level = NA_character_)
-    }
-  })
-  columns <- do.call(rbind, rows)
+expand_columns <- function(variables, bounds, call = caller_env()) {
+  each <- function(number, factor) unlist(lapply(bounds, function(b) if (is.character(b)) factor(b[-1L]) else number(b)), use.names = FALSE)
+  level <- each(function(b) NA_character_, identity)
+  variable <- rep(variables, vapply(bounds, function(b) if (is.character(b)) length(b) - 1L else 1L, 0L))
+  columns <- data.frame(
+    name = ifelse(is.na(level), variable, paste0(variable, level)),
+    lower = each(function(b) b[1L], function(l) numeric(length(l))),
+    upper = each(function(b) b[2L], function(l) rep(1, length(l))),
+    variable = variable, level = level)
   if (anyDuplicated(columns$name)) {
     stop_classed("levels", "Names of variables and levels must give different columns; {.var {columns$name[duplicated(columns$name)]}} stand{?s/} twice.",
-                 call = caller_env(2))
+                 call = call)
   }
   columns
 }

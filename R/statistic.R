@@ -1,14 +1,18 @@
 # What all statistics share. A statistic is a list of public facts, without
 # environments or calls that could carry data:
 #   name        of the C plug-in
+#   kind        "totals"; "cells" (counts, of which a record touches few);
+#               "records" (one value per record, nothing is summed)
 #   columns     data frame of the numeric columns a record has: name, lower,
-#               upper, variable (the data's variable it comes from), level
+#               upper, variable (the data's variable it comes from), level (of
+#               a dummy column, else NA). A factor is either dummy columns, one
+#               a level but the first, or one column of codes 0, 1, ...
 #   levels      named list: declared levels of each factor
 #   components  names of the totals
 # and what the plug-in needs. Methods: statistic_fields(), sensitivity().
 
-new_statistic <- function(name, columns, levels, components, ..., class) {
-  structure(list(name = name, columns = columns, levels = levels, components = components, ...),
+new_statistic <- function(name, kind, columns, levels, components, ..., class) {
+  structure(list(name = name, kind = kind, columns = columns, levels = levels, components = components, ...),
             class = c(class, "noiseaware_statistic"))
 }
 
@@ -45,9 +49,13 @@ record_matrix <- function(data, columns, levels, call = caller_env()) {
       index <- match(as.character(data[[v]]), levels[[v]])
       if (anyNA(index)) {
         stop_classed("levels", c("{.arg data} must have only the declared levels in {.var {v}}.",
-                              x = "Another one stands in {rows_text(which(is.na(index)))}."), call)
+                                 x = "{sum(is.na(index))} other{?s}, in {rows_text(which(is.na(index)))}."), call)
       }
-      for (k in seq_along(at)) x[, at[k]] <- as.double(index == k + 1L)
+      if (is.na(columns$level[at[1L]])) {
+        x[, at] <- index - 1 # one column of codes
+      } else {
+        for (k in seq_along(at)) x[, at[k]] <- as.double(index == k + 1L)
+      }
     }
   }
   x
@@ -72,16 +80,12 @@ check_missing <- function(data, variables, call) {
     cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
   }, "")
   stop_classed("missing", c("{.arg data} must have no missing value in the released variables.",
-                         stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
-                         i = "Decide what a missing value stands for before the release."), call)
+                            stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
+                            i = "Decide what a missing value stands for before the release."), call)
 }
 
-# "row 3", "rows 1, 2, 3, 4, 5, ... (12 in all)"
-rows_text <- function(rows) {
-  shown <- paste(utils::head(rows, 5L), collapse = ", ")
-  if (length(rows) > 5L) shown <- paste0(shown, ", ... (", length(rows), " in all)")
-  paste(if (length(rows) == 1L) "row" else "rows", shown)
-}
+# "row 3", "rows 1, 2, 3, 4, 5, ..."
+rows_text <- function(rows) paste(if (length(rows) == 1L) "row" else "rows", shorten_list(rows, 6L))
 
 # A formula as text, so that no environment stays with it.
 formula_text <- function(formula) paste(deparse(formula, width.cutoff = 500L), collapse = " ")

@@ -79,10 +79,10 @@ void adapt_start(struct adapt *adapt, const double *sd, double passes) {
     for (int j = 0; j < d; ++j) adapt->chol[(size_t)j * d + j] = sd[j];
 }
 
-void adapt_anneal(struct adapt *adapt, double energy, int size, int warmup) {
+void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup) {
     const int steps = warmup / 3;
-    if (steps < 1 || !(energy > size)) return;
-    double start = size / energy;
+    if (steps < 1 || !(energy > values)) return;
+    double start = values / energy;
     start = start > 1e-12 ? start : 1e-12;
     *adapt->temper = start;
     *adapt->cooling = -log(start) / steps;

@@ -36,8 +36,9 @@ void adapt_attach(struct adapt *adapt, int dim, double *store);
  * passes is to be learned. */
 void adapt_start(struct adapt *adapt, const double *sd, double passes);
 
-/* Annealing from a start whose energy is that large over `size` components. */
-void adapt_anneal(struct adapt *adapt, double energy, int size, int warmup);
+/* Annealing from a start whose energy is that large over that many released
+ * values. */
+void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup);
 void adapt_cool(struct adapt *adapt);
 
 /* How many passes to make before the next sweep, and which refresh to use. */

@@ -45,7 +45,7 @@ int interrupt_pending(void);
     X(ffi_model_report, 2)     \
     X(ffi_model_records, 4)    \
     X(ffi_model_perturb, 5)    \
-    X(ffi_model_move, 4)       \
+    X(ffi_model_move, 5)       \
     X(ffi_model_complete, 3)   \
     X(ffi_model_gibbs, 6)      \
     X(ffi_augment_start, 3)    \

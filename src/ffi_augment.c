@@ -6,21 +6,28 @@
 /* work between two looks at the user's interrupt, about 10 ms */
 static const double RECORDS_PER_LOOK = 3e5;
 
+static void read_part(SEXP spec, struct part *part) {
+    part->stat = read_stat(spec);
+    part->kind = (enum part_kind)Rf_asInteger(list_element(spec, "kind"));
+    part->kernel = Rf_asInteger(list_element(spec, "absolute")) ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
+    part->offset = Rf_asInteger(list_element(spec, "offset"));
+    part->column = INTEGER(list_element(spec, "column"));
+    if (part->kind != PART_RECORDS) return;
+    part->local_released = REAL(list_element(spec, "released"));
+    part->local_weight = REAL(list_element(spec, "weight"));
+}
+
 static void read_problem(SEXP problem, struct augment *a) {
     memset(a, 0, sizeof *a);
     a->model = read_model(list_element(problem, "model"));
     SEXP parts = list_element(problem, "parts");
     a->parts = (int)Rf_xlength(parts);
     a->part = plugin_memory((size_t)a->parts, sizeof *a->part);
-    for (int k = 0; k < a->parts; ++k) {
-        SEXP spec = VECTOR_ELT(parts, k);
-        a->part[k].stat = read_stat(spec);
-        a->part[k].offset = Rf_asInteger(list_element(spec, "offset"));
-        a->part[k].column = INTEGER(list_element(spec, "column"));
-    }
+    for (int k = 0; k < a->parts; ++k) read_part(VECTOR_ELT(parts, k), a->part + k);
     a->released = REAL(list_element(problem, "released"));
     a->weight = REAL(list_element(problem, "weight"));
-    a->width = (int)Rf_xlength(list_element(problem, "weight"));
+    a->dense = Rf_asInteger(list_element(problem, "dense"));
+    a->cells = (int)Rf_xlength(list_element(problem, "weight")) - a->dense;
     a->absolute = Rf_asInteger(list_element(problem, "absolute"));
     a->n = (ptrdiff_t)list_number(problem, "n");
     a->stride = PAD_LANES(a->n);
@@ -34,7 +41,9 @@ enum { ITERATION, MOST_STEP, PASSES_MADE, PASSES_ACCEPTED, COUNTERS };
 static void attach_state(SEXP state, struct augment *a, struct rng *rng) {
     a->theta = REAL(list_element(state, "theta"));
     a->x = REAL(list_element(state, "x"));
-    memcpy(a->residual, REAL(list_element(state, "residual")), (size_t)a->width * sizeof(double));
+    const double *residual = REAL(list_element(state, "residual"));
+    memcpy(a->residual, residual, (size_t)a->dense * sizeof(double));
+    memcpy(a->cell_residual, residual + a->dense, (size_t)a->cells * sizeof(double));
     rng_read(list_element(state, "rng"), rng);
     a->rng = rng;
     a->accepted = INTEGER(list_element(state, "accepted"));
@@ -47,7 +56,9 @@ static void attach_state(SEXP state, struct augment *a, struct rng *rng) {
 }
 
 static void detach_state(SEXP state, const struct augment *a, int iteration) {
-    memcpy(REAL(list_element(state, "residual")), a->residual, (size_t)a->width * sizeof(double));
+    double *residual = REAL(list_element(state, "residual"));
+    memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
+    memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
     memcpy(RAW(list_element(state, "rng")), a->rng->s, sizeof a->rng->s);
     double *counter = REAL(list_element(state, "counters"));
     counter[ITERATION] = iteration;
@@ -66,7 +77,7 @@ SEXP ffi_augment_start(SEXP problem, SEXP theta, SEXP rng_state) {
     const SEXP values[] = {
         PROTECT(Rf_duplicate(theta)),
         PROTECT(Rf_allocVector(REALSXP, cells)),
-        PROTECT(Rf_allocVector(REALSXP, a.width)),
+        PROTECT(Rf_allocVector(REALSXP, (a.dense + a.cells))),
         PROTECT(Rf_duplicate(rng_state)),
         PROTECT(Rf_allocVector(INTSXP, (R_xlen_t)a.n)),
         PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(moving))),
@@ -74,7 +85,7 @@ SEXP ffi_augment_start(SEXP problem, SEXP theta, SEXP rng_state) {
     };
     SEXP state = PROTECT(named_list(7, names, values));
     memset(REAL(values[1]), 0, (size_t)cells * sizeof(double));
-    memset(REAL(values[2]), 0, (size_t)a.width * sizeof(double));
+    memset(REAL(values[2]), 0, (size_t)(a.dense + a.cells) * sizeof(double));
     memset(INTEGER(values[4]), 0, (size_t)a.n * sizeof(int));
     memset(REAL(values[6]), 0, COUNTERS * sizeof(double));
     REAL(values[6])[MOST_STEP] = R_NegInf;
@@ -90,8 +101,11 @@ SEXP ffi_augment_start(SEXP problem, SEXP theta, SEXP rng_state) {
 
 /* The confidential statistic that the state's records have. */
 static void current_statistic(const struct augment *a, double *out) {
-    for (int j = 0; j < a->width; ++j)
-        out[j] = a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+    const int dense = a->dense;
+    for (int j = 0; j < dense + a->cells; ++j) {
+        const double residual = j < dense ? a->residual[j] : a->cell_residual[j - dense];
+        out[j] = a->weight[j] > 0 ? a->released[j] - residual / a->weight[j] : 0;
+    }
 }
 
 /* Room for the results of `iterations` iterations, `kept` of them with a draw.
@@ -145,8 +159,8 @@ SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
         acceptance[done++] = (double)accepted / (double)a.n;
         if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) {
             a.model.class->report(a.model.self, a.theta, draws + (size_t)saved * a.model.reported);
-            current_statistic(&a, statistic + (size_t)saved * a.width);
-            log_noise[saved++] = -augment_energy(&a, a.residual);
+            current_statistic(&a, statistic + (size_t)saved * (a.dense + a.cells));
+            log_noise[saved++] = -augment_energy(&a);
         }
         ++iteration;
         since_look += (double)a.n * (1 + 0.2 * *a.adapt.passes) + 20;

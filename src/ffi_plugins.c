@@ -195,18 +195,20 @@ SEXP ffi_model_perturb(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
 }
 
 /* the same innovations under another parameter */
-SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x) {
+SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x, SEXP state) {
     const struct model model = read_model(spec);
     const R_xlen_t n = Rf_nrows(x);
     struct blocks old = blocks_new(model.columns), fresh = blocks_new(model.columns);
     int *changed = plugin_memory((size_t)model.columns, sizeof *changed);
+    struct rng rng;
+    rng_read(state, &rng);
     SEXP out = PROTECT(Rf_duplicate(x));
     model.class->set(model.self, REAL(theta));
     model.class->set_move(model.self, REAL(theta_new), changed);
     for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
         const int m = blocks_load(&old, x, start);
         blocks_load(&fresh, x, start);
-        model.class->move(model.self, m, read_only(&old), fresh.x);
+        model.class->move(model.self, &rng, m, read_only(&old), fresh.x);
         blocks_store(&fresh, out, start, m);
     }
     UNPROTECT(1);

@@ -18,7 +18,8 @@
  * number per record. What it learns (adapt.c) it learns in warmup only.
  *
  * Cost per record: the model's draw, two evaluations of the statistic and
- * O(size) for the acceptance. No allocation, no R call in any loop.
+ * O(components) for the acceptance, O(touched) where the statistic is a table
+ * of counts. No allocation, no R call in any loop.
  */
 #include "method_augment.h"
 
@@ -26,31 +27,57 @@
 enum { BLOCK_BYTES = 6144, LEAST_BLOCK = 16 };
 
 void augment_prepare(struct augment *a) {
-    const int columns = a->model.columns;
-    int block = (int)(BLOCK_BYTES / sizeof(double)) / a->width;
+    const int columns = a->model.columns, size = a->dense + a->cells;
+    int whole = a->model.whole, local_size = 0;
+    for (int k = 0; k < a->parts; ++k) {
+        const struct stat *stat = &a->part[k].stat;
+        whole = whole || stat->whole;
+        if (a->part[k].kind != PART_RECORDS) continue;
+        ++a->locals;
+        local_size = stat->size > local_size ? stat->size : local_size;
+    }
+    int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->dense > 0 ? a->dense : 1);
     block = PAD_LANES(block < LEAST_BLOCK ? LEAST_BLOCK : block);
     if (block > MAX_BLOCK) block = MAX_BLOCK;
-    if (a->n < block) block = PAD_LANES((int)a->n);
+    if (whole || a->n < block) block = (int)a->stride;
     a->block = block;
-    const size_t components = (size_t)a->width * (size_t)block;
+    a->move_block = whole ? block : MAX_BLOCK;
+    const size_t records = (size_t)block, components = (size_t)a->dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
-    a->total = plugin_memory((size_t)a->width, sizeof(double));
-    a->residual = plugin_memory((size_t)a->width, sizeof(double));
+    a->total = plugin_memory((size_t)size, sizeof(double));
+    a->residual = plugin_memory((size_t)a->dense, sizeof(double));
+    a->candidate = plugin_memory((size_t)a->dense, sizeof(double));
+    a->cell_residual = plugin_memory((size_t)a->cells, sizeof(double));
+    a->candidate_cells = plugin_memory((size_t)a->cells, sizeof(double));
     a->before = plugin_memory(components, sizeof(double));
     a->after = plugin_memory(components, sizeof(double));
     a->diff = plugin_memory(components, sizeof(double));
-    a->candidate = plugin_memory((size_t)a->width, sizeof(double));
-    a->threshold = plugin_memory((size_t)block, sizeof(double));
-    a->hit = plugin_memory((size_t)block, sizeof(double));
-    a->x_new = plugin_memory((size_t)columns, sizeof(double *));
-    a->x_at = plugin_memory((size_t)columns, sizeof(double *));
+    a->local = plugin_memory((size_t)local_size * records, sizeof(double));
+    a->extra = plugin_memory(records, sizeof(double));
+    a->threshold = plugin_memory(records, sizeof(double));
+    a->hit = plugin_memory(records, sizeof(double));
+    double ***const pointers[] = {&a->x_new, &a->x_at, &a->at_chunk, &a->to_chunk};
+    for (int k = 0; k < 4; ++k) *pointers[k] = plugin_memory((size_t)columns, sizeof(double *));
     a->view = plugin_memory((size_t)columns, sizeof(double *));
-    for (int v = 0; v < columns; ++v) a->x_new[v] = plugin_memory(MAX_BLOCK, sizeof(double));
     a->moved = plugin_memory((size_t)columns, sizeof(double *));
+    for (int v = 0; v < columns; ++v)
+        a->x_new[v] =
+            plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->step = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    for (int k = 0; k < a->parts; ++k) {
+        struct part *part = a->part + k;
+        if (part->kind != PART_CELLS) continue;
+        const size_t touched = (size_t)part->stat.touched * records;
+        part->cell_before = plugin_memory(touched, sizeof(int));
+        part->cell_after = plugin_memory(touched, sizeof(int));
+    }
 }
+
+/* ---- blocks and chunks ----------------------------------------------------- */
+
+static const double *const *read_only(double *const *x) { return (const double *const *)x; }
 
 /* points x_at at the block that starts there; returns its number of records */
 static int block_at(struct augment *a, ptrdiff_t start, int most) {
@@ -58,53 +85,156 @@ static int block_at(struct augment *a, ptrdiff_t start, int most) {
     return (int)(a->n - start < most ? a->n - start : most);
 }
 
-static const double *const *read_only(double *const *x) { return (const double *const *)x; }
+/* A plug-in takes at most MAX_BLOCK records at a time, unless it wants all. */
+static int chunk_of(int whole, int left) { return whole || left < MAX_BLOCK ? left : MAX_BLOCK; }
 
-/* the variables of one statistic among the columns of a block */
+static void shift_columns(const struct augment *a, double *const *x, int start, double **out) {
+    for (int v = 0; v < a->model.columns; ++v) out[v] = x[v] + start;
+}
+
+/* the variables of one statistic from record `start` of a block on */
 static const double *const *view_of(struct augment *a, const struct part *part,
-                                    const double *const *x) {
-    for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]];
+                                    const double *const *x, int start) {
+    for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]] + start;
     return a->view;
 }
 
-static void add_totals(struct augment *a, int m, const double *const *x) {
+/* proposals that keep the share rho of the innovations of x_at */
+static void propose(struct augment *a, double rho, int m, double *const *x_new) {
+    const struct model *model = &a->model;
+    for (int start = 0, chunk; start < m; start += chunk) {
+        chunk = chunk_of(model->whole, m - start);
+        shift_columns(a, x_new, start, a->to_chunk);
+        shift_columns(a, a->x_at, start, a->at_chunk);
+        if (rho > 0)
+            model->class->perturb(model->self, rho, a->rng, chunk, read_only(a->at_chunk),
+                                  a->to_chunk);
+        else
+            model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
+    }
+}
+
+static void add_complete(struct augment *a, int m) {
+    const struct model *model = &a->model;
+    for (int start = 0, chunk; start < m; start += chunk) {
+        chunk = chunk_of(model->whole, m - start);
+        shift_columns(a, a->x_at, start, a->at_chunk);
+        model->class->add(model->self, 1, chunk, read_only(a->at_chunk), a->complete);
+    }
+}
+
+/* ---- energy: minus the log noise density ------------------------------------- */
+
+static double kernel_energy(enum kernel kernel, int size, const double *residual) {
+    double energy = 0;
+    if (kernel == KERNEL_ABSOLUTE)
+        for (int j = 0; j < size; ++j) energy += fabs(residual[j]);
+    else
+        for (int j = 0; j < size; ++j) energy += 0.5 * residual[j] * residual[j];
+    return energy;
+}
+
+static double dense_energy(const struct augment *a, const double *residual) {
+    return kernel_energy(KERNEL_ABSOLUTE, a->absolute, residual) +
+           kernel_energy(KERNEL_SQUARED, a->dense - a->absolute, residual + a->absolute);
+}
+
+static double cells_energy(const struct augment *a, const double *residual) {
+    double energy = 0;
     for (int k = 0; k < a->parts; ++k) {
         const struct part *part = a->part + k;
-        part->stat.class->total(part->stat.self, m, view_of(a, part, x), a->total + part->offset);
+        if (part->kind == PART_CELLS)
+            energy += kernel_energy(part->kernel, part->stat.size, residual + part->offset);
     }
-}
-
-static void residual_from_total(const struct augment *a, double *residual) {
-    for (int j = 0; j < a->width; ++j) residual[j] = (a->released[j] - a->total[j]) * a->weight[j];
-}
-
-/* residual = (released - sum of t over all records) * weight */
-void augment_residual(struct augment *a, double *residual) {
-    memset(a->total, 0, (size_t)a->width * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
-        const int m = block_at(a, start, MAX_BLOCK);
-        add_totals(a, m, read_only(a->x_at));
-    }
-    residual_from_total(a, residual);
-}
-
-double augment_energy(const struct augment *a, const double *residual) {
-    double energy = 0;
-    for (int j = 0; j < a->absolute; ++j) energy += fabs(residual[j]);
-    for (int j = a->absolute; j < a->width; ++j) energy += 0.5 * residual[j] * residual[j];
     return energy;
+}
+
+/* extra[i] += sign * energy of the local noise of record i of the block */
+static void add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
+                      double sign) {
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind != PART_RECORDS) continue;
+        const struct stat *stat = &part->stat;
+        for (int at = 0, chunk; at < m; at += chunk) {
+            chunk = chunk_of(stat->whole, m - at);
+            stat->class->eval(stat->self, chunk, view_of(a, part, x, at), a->block, a->local);
+            for (int j = 0; j < stat->size; ++j) {
+                const double *t = a->local + (size_t)j * a->block;
+                const double *released = part->local_released + j * a->n + start + at;
+                const double weight = part->local_weight[j];
+                for (int i = 0; i < chunk; ++i) {
+                    const double r = (released[i] - t[i]) * weight;
+                    a->extra[at + i] +=
+                        sign * (part->kernel == KERNEL_ABSOLUTE ? fabs(r) : 0.5 * r * r);
+                }
+            }
+        }
+    }
+}
+
+static void clear_extra(struct augment *a) {
+    memset(a->extra, 0, (size_t)a->block * sizeof(double));
+}
+
+/* totals of the block's records; local energy is returned */
+static double add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x) {
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind == PART_RECORDS) continue;
+        const struct stat *stat = &part->stat;
+        double *total = a->total + part->offset + (part->kind == PART_CELLS ? a->dense : 0);
+        for (int at = 0, chunk; at < m; at += chunk) {
+            chunk = chunk_of(stat->whole, m - at);
+            stat->class->total(stat->self, chunk, view_of(a, part, x, at), total);
+        }
+    }
+    if (a->locals == 0) return 0;
+    clear_extra(a);
+    add_local(a, start, m, x, 1);
+    return block_sum(m, a->extra);
+}
+
+static void residual_from_total(const struct augment *a, double *dense, double *cells) {
+    for (int j = 0; j < a->dense; ++j) dense[j] = (a->released[j] - a->total[j]) * a->weight[j];
+    for (int j = a->dense; j < a->dense + a->cells; ++j)
+        cells[j - a->dense] = (a->released[j] - a->total[j]) * a->weight[j];
+}
+
+static void clear_total(struct augment *a) {
+    memset(a->total, 0, (size_t)(a->dense + a->cells) * sizeof(double));
+}
+
+/* local energy of all records, whose block must fit the workspace */
+static double local_energy(struct augment *a) {
+    double energy = 0;
+    if (a->locals == 0) return 0;
+    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
+        const int m = block_at(a, start, a->block);
+        clear_extra(a);
+        add_local(a, start, m, read_only(a->x_at), 1);
+        energy += block_sum(m, a->extra);
+    }
+    return energy;
+}
+
+double augment_energy(struct augment *a) {
+    return dense_energy(a, a->residual) + cells_energy(a, a->cell_residual) + local_energy(a);
 }
 
 /* records from f(. | theta) for the state's theta */
 void augment_start(struct augment *a) {
-    const struct model_class *class = a->model.class;
-    class->set(a->model.self, a->theta);
+    a->model.class->set(a->model.self, a->theta);
+    clear_total(a);
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);
-        class->rrecords(a->model.self, a->rng, m, a->x_at);
+        propose(a, 0, m, a->x_at);
+        (void)add_totals(a, start, m, read_only(a->x_at));
     }
-    augment_residual(a, a->residual);
+    residual_from_total(a, a->residual, a->cell_residual);
 }
+
+/* ---- a sweep: proposals and their statistics ---------------------------------- */
 
 /* (t(x*) - t(x)) * weight, component by component */
 static inline void difference(int m, double weight, const double *restrict before,
@@ -127,20 +257,33 @@ static inline void transpose(int m, int stride, const double *restrict in, int w
 }
 
 VECTOR_CLONES static void differences(struct augment *a, int m) {
-    for (int j = 0; j < a->width; ++j)
+    for (int j = 0; j < a->dense; ++j)
         difference(m, a->weight[j], a->before + (size_t)j * a->block,
                    a->after + (size_t)j * a->block);
-    for (int j = 0; j < a->width; j += LANES)
-        transpose(m, a->block, a->after + (size_t)j * a->block, a->width, a->diff + j);
+    for (int j = 0; j < a->dense; j += LANES)
+        transpose(m, a->block, a->after + (size_t)j * a->block, a->dense, a->diff + j);
 }
 
-static void evaluate(struct augment *a, int m, const double *const *x, double *t) {
+static void evaluate(struct augment *a, int m, const double *const *x, int is_proposal) {
+    double *t = is_proposal ? a->after : a->before;
     for (int k = 0; k < a->parts; ++k) {
         const struct part *part = a->part + k;
-        part->stat.class->eval(part->stat.self, m, view_of(a, part, x), a->block,
-                               t + (size_t)part->offset * a->block);
+        const struct stat *stat = &part->stat;
+        if (part->kind == PART_RECORDS) continue;
+        for (int at = 0, chunk; at < m; at += chunk) {
+            chunk = chunk_of(stat->whole, m - at);
+            const double *const *view = view_of(a, part, x, at);
+            if (part->kind == PART_DENSE)
+                stat->class->eval(stat->self, chunk, view, a->block,
+                                  t + (size_t)part->offset * a->block + at);
+            else
+                stat->class->cells(stat->self, chunk, view, a->block,
+                                   (is_proposal ? part->cell_after : part->cell_before) + at);
+        }
     }
 }
+
+/* ---- the sequential pass -------------------------------------------------------- */
 
 /* candidate = residual - diff; returns the kernel's sum over it */
 static INLINE double step_absolute(int size, const double *restrict residual,
@@ -169,20 +312,56 @@ static INLINE double step_squared(int size, const double *restrict residual,
     return 0.5 * ((part[0] + part[1]) + (part[2] + part[3]));
 }
 
-/* The sequential pass over the block's differences. With E = -log(u)
- * exponential, u < exp(-step) reads step < E. */
-static INLINE void accept_records(struct augment *a, int m, int width, int absolute) {
+/* Change of energy when a record leaves one cell and enters another. */
+static INLINE double step_cells(const struct augment *a, const struct part *part, int i) {
+    const double *residual = a->cell_residual + part->offset;
+    const double *weight = a->weight + a->dense + part->offset;
+    double step = 0;
+    for (int k = 0; k < part->stat.touched; ++k) {
+        const int from = part->cell_before[k * a->block + i];
+        const int to = part->cell_after[k * a->block + i];
+        if (from == to) continue; /* changes by 0, not by +1 and -1 */
+        const double leave = residual[from], enter = residual[to];
+        const double left = leave + weight[from], entered = enter - weight[to];
+        if (part->kernel == KERNEL_ABSOLUTE)
+            step += (fabs(left) - fabs(leave)) + (fabs(entered) - fabs(enter));
+        else
+            step += 0.5 * ((left * left - leave * leave) + (entered * entered - enter * enter));
+    }
+    return step;
+}
+
+static INLINE void change_cells(struct augment *a, const struct part *part, int i) {
+    double *residual = a->cell_residual + part->offset;
+    const double *weight = a->weight + a->dense + part->offset;
+    for (int k = 0; k < part->stat.touched; ++k) {
+        const int from = part->cell_before[k * a->block + i];
+        const int to = part->cell_after[k * a->block + i];
+        if (from == to) continue;
+        residual[from] += weight[from];
+        residual[to] -= weight[to];
+    }
+}
+
+/* The pass over a block. With E = -log(u) exponential, u < exp(-step) reads
+ * step < E. `sparse` compiles the counts and local noise in. */
+static INLINE void accept_records(struct augment *a, int m, int width, int absolute, int sparse) {
     const double *threshold = a->threshold, *diff = a->diff;
     double *hit = a->hit;
     double *residual = a->residual, *candidate = a->candidate;
-    double energy = augment_energy(a, residual), most = a->most_energy_step;
+    double energy = dense_energy(a, residual), most = a->most_energy_step;
     for (int i = 0; i < m; ++i, diff += width) {
         double proposed = 0;
         if (absolute > 0) proposed += step_absolute(absolute, residual, diff, candidate);
         if (absolute < width)
             proposed += step_squared(width - absolute, residual + absolute, diff + absolute,
                                      candidate + absolute);
-        const double step = proposed - energy;
+        double step = proposed - energy;
+        if (sparse) {
+            step += a->extra[i];
+            for (int k = 0; k < a->parts; ++k)
+                if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
+        }
         most = step > most ? step : most;
         hit[i] = 0;
         if (step <= threshold[i]) {
@@ -191,6 +370,9 @@ static INLINE void accept_records(struct augment *a, int m, int width, int absol
             candidate = swap;
             energy = proposed;
             hit[i] = 1;
+            if (sparse)
+                for (int k = 0; k < a->parts; ++k)
+                    if (a->part[k].kind == PART_CELLS) change_cells(a, a->part + k, i);
         }
     }
     a->residual = residual;
@@ -200,26 +382,28 @@ static INLINE void accept_records(struct augment *a, int m, int width, int absol
 
 /* The compiler unrolls the pass for the sizes of small problems. */
 VECTOR_CLONES static void accept_block(struct augment *a, int m) {
-    if (a->absolute == a->width) {
-        switch (a->width) {
+    if (a->cells > 0 || a->locals > 0) {
+        accept_records(a, m, a->dense, a->absolute, 1);
+    } else if (a->absolute == a->dense) {
+        switch (a->dense) {
         case 1 * LANES:
-            accept_records(a, m, 1 * LANES, 1 * LANES);
-            return;
+            accept_records(a, m, 1 * LANES, 1 * LANES, 0);
+            break;
         case 2 * LANES:
-            accept_records(a, m, 2 * LANES, 2 * LANES);
-            return;
+            accept_records(a, m, 2 * LANES, 2 * LANES, 0);
+            break;
         case 3 * LANES:
-            accept_records(a, m, 3 * LANES, 3 * LANES);
-            return;
+            accept_records(a, m, 3 * LANES, 3 * LANES, 0);
+            break;
         case 4 * LANES:
-            accept_records(a, m, 4 * LANES, 4 * LANES);
-            return;
+            accept_records(a, m, 4 * LANES, 4 * LANES, 0);
+            break;
         default:
-            accept_records(a, m, a->width, a->width);
-            return;
+            accept_records(a, m, a->dense, a->dense, 0);
         }
+    } else {
+        accept_records(a, m, a->dense, a->absolute, 0);
     }
-    accept_records(a, m, a->width, a->absolute);
 }
 
 static void count_accepted(int m, const double *restrict hit, int *restrict accepted) {
@@ -237,65 +421,72 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict hit,
 /* One visit of every record, keeping the share rho of its innovation; returns
  * how many proposals were accepted. The noise density enters with the exponent
  * `temper`. */
-ptrdiff_t augment_sweep(struct augment *a, double rho, double temper) {
-    const struct model_class *class = a->model.class;
-    void *self = a->model.self;
+static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
     ptrdiff_t accepted = 0;
-    class->set(self, a->theta);
+    a->model.class->set(a->model.self, a->theta);
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);
-        if (rho > 0)
-            class->perturb(self, rho, a->rng, m, read_only(a->x_at), a->x_new);
-        else
-            class->rrecords(self, a->rng, m, a->x_new);
+        propose(a, rho, m, a->x_new);
         rng_fill_exponential(a->rng, m, a->threshold);
         if (temper < 1)
             for (int i = 0; i < m; ++i) a->threshold[i] /= temper;
-        evaluate(a, m, read_only(a->x_at), a->before);
-        evaluate(a, m, read_only(a->x_new), a->after);
+        evaluate(a, m, read_only(a->x_at), 0);
+        evaluate(a, m, read_only(a->x_new), 1);
+        if (a->locals > 0) {
+            clear_extra(a);
+            add_local(a, start, m, read_only(a->x_at), -1);
+            add_local(a, start, m, read_only(a->x_new), 1);
+        }
         differences(a, m);
         accept_block(a, m);
         count_accepted(m, a->hit, a->accepted + start);
         accepted += (ptrdiff_t)block_sum(m, a->hit);
         for (int v = 0; v < a->model.columns; ++v)
             keep_accepted(m, a->hit, a->x_new[v], a->x_at[v]);
-        class->add(self, 1, m, read_only(a->x_at), a->complete);
+        add_complete(a, m);
     }
     return accepted;
 }
 
-/* ---- non-centred moves --------------------------------------------------- */
+/* ---- non-centred moves ------------------------------------------------------------ */
 
 /* The block's records under theta_new: columns that do not change are not
  * copied. */
 static const double *const *moved_block(struct augment *a, int m) {
-    a->model.class->move(a->model.self, m, read_only(a->x_at), a->x_new);
-    for (int v = 0; v < a->model.columns; ++v)
-        a->moved[v] = a->changed[v] ? a->x_new[v] : a->x_at[v];
+    const struct model *model = &a->model;
+    model->class->move(model->self, a->rng, m, read_only(a->x_at), a->x_new);
+    for (int v = 0; v < model->columns; ++v) a->moved[v] = a->changed[v] ? a->x_new[v] : a->x_at[v];
     return a->moved;
 }
 
-static void moved_residual(struct augment *a, double *residual) {
-    memset(a->total, 0, (size_t)a->width * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
-        const int m = block_at(a, start, MAX_BLOCK);
-        add_totals(a, m, moved_block(a, m));
+/* the moved records' residuals as candidates; their energy is returned */
+static double moved_energy(struct augment *a) {
+    double energy = 0;
+    clear_total(a);
+    const int most = a->locals > 0 ? a->block : a->move_block;
+    for (ptrdiff_t start = 0; start < a->n; start += most) {
+        const int m = block_at(a, start, most);
+        energy += add_totals(a, start, m, moved_block(a, m));
     }
-    residual_from_total(a, residual);
+    residual_from_total(a, a->candidate, a->candidate_cells);
+    return energy + dense_energy(a, a->candidate) + cells_energy(a, a->candidate_cells);
 }
 
 static void keep_moved(struct augment *a) {
-    for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
-        const int m = block_at(a, start, MAX_BLOCK);
+    const int most = a->locals > 0 ? a->block : a->move_block;
+    for (ptrdiff_t start = 0; start < a->n; start += most) {
+        const int m = block_at(a, start, most);
         (void)moved_block(a, m);
         for (int v = 0; v < a->model.columns; ++v)
             if (a->changed[v]) memcpy(a->x_at[v], a->x_new[v], (size_t)m * sizeof(double));
     }
+    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
 }
 
 /* Needs the model set at theta, and log_prior and energy of the state. */
-static void augment_pass(struct augment *a, int learning) {
+static void pass(struct augment *a, int learning) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
     const int moving = a->model.moving;
@@ -305,17 +496,17 @@ static void augment_pass(struct augment *a, int learning) {
     const double threshold = rng_exponential(a->rng);
 
     double log_ratio = -INFINITY, log_prior = class->dprior(self, a->theta_new), energy = 0;
+    const struct rng innovations = *a->rng;
     if (isfinite(log_prior)) {
         class->set_move(self, a->theta_new, a->changed);
-        moved_residual(a, a->candidate);
-        energy = augment_energy(a, a->candidate);
+        energy = moved_energy(a);
         log_ratio = log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper;
     }
     const int accept = -log_ratio < threshold;
     if (accept) {
+        *a->rng = innovations; /* the same records once more, now to keep */
         keep_moved(a);
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
-        memcpy(a->residual, a->candidate, (size_t)a->width * sizeof(double));
         class->set(self, a->theta);
         a->log_prior = log_prior;
         a->energy = energy;
@@ -329,6 +520,8 @@ static void augment_pass(struct augment *a, int learning) {
     }
 }
 
+/* ---- an iteration -------------------------------------------------------------------- */
+
 static void gather_moving(const struct augment *a, double *out) {
     for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
 }
@@ -337,16 +530,19 @@ int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *acc
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup, passes = adapt_passes(adapt, learning);
-    if (iteration == 0) adapt_anneal(adapt, augment_energy(a, a->residual), a->width, warmup);
+    if (iteration == 0) {
+        const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
+        adapt_anneal(adapt, augment_energy(a), values, warmup);
+    }
     class->set(a->model.self, a->theta);
     if (passes > 0) {
         a->log_prior = class->dprior(a->model.self, a->theta);
-        a->energy = augment_energy(a, a->residual);
-        for (int k = 0; k < passes; ++k) augment_pass(a, learning);
+        a->energy = augment_energy(a);
+        for (int k = 0; k < passes; ++k) pass(a, learning);
     }
     const int refresh =
         a->plain || !class->perturb ? 0 : adapt_choose_refresh(adapt, iteration, learning, a->rng);
-    *accepted = augment_sweep(a, adapt_refresh[refresh], *adapt->temper);
+    *accepted = sweep(a, adapt_refresh[refresh], *adapt->temper);
 
     double *before = a->step, *after = a->theta_new;
     gather_moving(a, before);

@@ -4,47 +4,59 @@
 #include "adapt.h"
 #include "plugin.h"
 
-/* One released statistic: where its components stand among all of them, and
- * the model's columns that hold its variables. */
+/* How a part's noise meets its statistic. DENSE: a record may change every
+ * total. CELLS: it touches a few of many counts. RECORDS: one noisy value per
+ * record, nothing is summed (local privacy). */
+enum part_kind { PART_DENSE, PART_CELLS, PART_RECORDS };
+
+/* One released statistic, and the model's columns that hold its variables. */
 struct part {
     struct stat stat;
-    int offset;
+    enum part_kind kind;
+    enum kernel kernel;
     const int *column;
+    int offset; /* DENSE: among the dense components; CELLS: among the cells */
+    /* RECORDS: released values, n a component, and 1 / scale of each */
+    const double *local_released, *local_weight;
+    int *cell_before, *cell_after; /* CELLS: touched * block */
 };
 
 struct augment {
     struct model model;
     int parts;
     struct part *part;
-    /* Components of all parts: `absolute` with the absolute kernel, the rest
-     * with the squared one. Both are multiples of LANES; a component that only pads
-     * has released = weight = 0. */
-    int width, absolute;
-    const double *released, *weight;
-    ptrdiff_t n, stride; /* records, and PAD_LANES(n) */
-    int plain;           /* no partial refresh: the sweep of Ju et al. alone */
+    /* Dense components come first: `absolute` with the absolute kernel, then
+     * the rest of `dense` with the squared one. Both are multiples of LANES; a
+     * component that only pads has released = weight = 0. Then the cells. */
+    int absolute, dense, cells;
+    const double *released, *weight; /* dense + cells */
+    ptrdiff_t n, stride;             /* records, and PAD_LANES(n) */
+    int plain;                       /* no partial refresh: the sweep of Ju et al. alone */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
     double *x; /* columns of `stride` */
     struct rng *rng;
     struct adapt adapt;
+    /* (released - total) * weight, dense and cells; part of the state, copied in
+     * and out because the dense part swaps places with its candidate. */
+    double *residual, *cell_residual;
 
     /* Counters of the iterations after warmup, part of the state too */
     int *accepted;           /* per record */
     double most_energy_step; /* minus the smallest log acceptance probability seen */
     double passes_made, passes_accepted;
 
-    double *residual; /* (released - total) * weight; part of the state, but its
-                       * two copies swap places: allocated by augment_prepare */
-
     /* Workspace, see augment_prepare */
-    int block;
+    int block, move_block;
+    int locals; /* parts of kind RECORDS */
     double *complete, *total;
-    double *before, *after; /* components of a block, one after the other */
+    double *before, *after; /* dense components of a block, one after the other */
     double *diff;           /* their differences, record after record */
-    double *candidate, *threshold, *hit;
-    double **x_new, **x_at;
+    double *local;          /* components of a block under local noise */
+    double *extra;          /* what local noise adds to a record's step */
+    double *candidate, *candidate_cells, *threshold, *hit;
+    double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **moved;
     double *theta_new, *step;
     int *changed;
@@ -53,9 +65,9 @@ struct augment {
 
 void augment_prepare(struct augment *a);
 void augment_start(struct augment *a);
-void augment_residual(struct augment *a, double *residual);
-double augment_energy(const struct augment *a, const double *residual);
-ptrdiff_t augment_sweep(struct augment *a, double rho, double temper);
+
+/* Minus the log of the noise density at the state, up to a constant. */
+double augment_energy(struct augment *a);
 
 /* One iteration: non-centred passes, a sweep, a draw of theta. Warmup ends
  * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the sweep's

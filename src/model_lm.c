@@ -446,7 +446,8 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     }
 }
 
-static void move(void *self, int m, const double *const *x, double *const *x_new) {
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    (void)rng; /* innovations of continuous records are known */
     struct lm *lm = self;
     const int pc = lm->pc;
     if (lm->move_covariates) {

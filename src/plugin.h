@@ -53,6 +53,7 @@ struct model {
     int *moves;
     int complete; /* length of the complete-data statistic */
     int reported; /* length of a draw as the user sees it */
+    int whole;    /* wants all records in one block */
 };
 
 struct model_class {
@@ -86,8 +87,10 @@ struct model_class {
      * whether column v differs. */
     void (*set_move)(void *self, const double *theta_new, int *changed);
 
-    /* The same innovations under theta_new; writes changed columns only. */
-    void (*move)(void *self, int m, const double *const *x, double *const *x_new);
+    /* The same innovations under theta_new; writes changed columns only. A
+     * discrete record has many innovations: one of them is drawn. Called twice
+     * with the same stream, it must give the same records. */
+    void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
 
     /* c += sign * sum over the block of c(x_i); sign is 1 or -1. */
     void (*add)(void *self, double sign, int m, const double *const *x, double *c);
@@ -106,6 +109,8 @@ struct stat {
     void *self;
     int columns; /* variables it looks at */
     int size;    /* components */
+    int touched; /* with cells(): how many components a record can touch */
+    int whole;   /* wants all records in one block */
 };
 
 struct stat_class {
@@ -117,6 +122,10 @@ struct stat_class {
 
     /* total[j] += the block's sum of component j. */
     void (*total)(void *self, int m, const double *const *x, double *total);
+
+    /* For counts, NULL otherwise: record i adds 1 to the components
+     * index[k * stride + i], 0 <= k < touched; no two k ever share one. */
+    void (*cells)(void *self, int m, const double *const *x, int stride, int *index);
 };
 
 /* ---- mechanism: how noise was added ------------------------------------ */

@@ -417,8 +417,8 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes) {
   words <- internal("seed_words")()
   problem <- internal("augment_problem")(rel, bound, passes, words, 1)
   state <- internal("augment_start")(problem, bound, words, 1, NULL)
-  d <- problem$size
-  inside <- seq_len(d)
+  inside <- problem$where
+  d <- length(inside)
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   for (i in seq_len(iterations)) {
     block <- .Call(internal("ffi_augment_block"), problem, 1L, 1L)
@@ -426,7 +426,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes) {
     draws[i, ] <- block$draws
     noise <- internal("mechanism_noise")(mechanism, runif(d), rel$scale)
     problem$released[inside] <- block$statistic[inside] + noise
-    state$residual <- c(noise * problem$weight[inside], numeric(length(problem$weight) - d))
+    state$residual[inside] <- noise * problem$weight[inside]
   }
   draws
 }

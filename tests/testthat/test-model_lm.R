@@ -136,9 +136,9 @@ test_that("records follow the model, refreshed and moved ones too", {
   for (j in 1:3) expect_gt(ks.test(u[, j], "pnorm")$p.value, 1e-6)
   expect_lt(max(abs(cor(u) - diag(3))), 5 / sqrt(n))
 
-  moved <- .Call(internal("ffi_model_move"), bound$spec, theta[, 1], theta[, 2], drawn$records)
+  moved <- .Call(internal("ffi_model_move"), bound$spec, theta[, 1], theta[, 2], drawn$records, internal("new_stream")(c(1, 1)))
   expect_equal(whiten(moved, theta[, 2]), u, tolerance = 1e-8)
-  back <- .Call(internal("ffi_model_move"), bound$spec, theta[, 2], theta[, 1], moved)
+  back <- .Call(internal("ffi_model_move"), bound$spec, theta[, 2], theta[, 1], moved, internal("new_stream")(c(1, 1)))
   expect_equal(back, drawn$records, tolerance = 1e-10)
 
   rho <- 0.8
@@ -255,7 +255,7 @@ test_that("factor covariates carry categorical levels", {
   # moved records keep their levels
   two <- prior_theta(bound, 2, seed = 9)
   two[nrow(two) - 0:2, 2] <- two[nrow(two) - 0:2, 1]
-  moved <- .Call(internal("ffi_model_move"), bound$spec, two[, 1], two[, 2], records)
+  moved <- .Call(internal("ffi_model_move"), bound$spec, two[, 1], two[, 2], records, internal("new_stream")(c(1, 1)))
   expect_identical(moved[, 2:3], records[, 2:3])
   nat <- function(th) { th[1] <- th[1] - sum(th[2:4] * bound$spec$fields$centre[-1]) + bound$spec$fields$centre[1]; th }
   residual <- function(x, th) (x[, 1] - nat(th)[1] - x[, -1] %*% nat(th)[2:4]) / exp(th[5])

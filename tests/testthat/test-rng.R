@@ -33,13 +33,17 @@ bits_stream <- function(bits) swap_bytes(packBits(as.integer(bits), "raw"))
 word_bits <- function(halves) c(halves[2] %/% 2^(0:31) %% 2, halves[1] %/% 2^(0:31) %% 2)
 bits_words <- function(bits) matrix(colSums(matrix(bits, 32) * 2^(0:31)), 2)[2:1, ]
 
-# A stream whose first word is given: with s[0] = 0 the output is s[3] rotated
-# left by 23. The words after it come from s[1] and s[2], taken from `other`.
-stream_with_first <- function(word, other) {
-  bits <- stream_bits(other)
-  bits[1:64] <- 0L
-  bits[193:256] <- word_bits(word)[(0:63 + 23) %% 64 + 1]
-  bits_stream(bits)
+# A stream whose first two words are given (as halves). The output is
+# rotl(s[0] + s[3], 23) + s[0]; with s[1] = s[0] xor s[3] the state after one
+# step has s[0] = 0 and s[3] = rotl(s[0], 45), so the second output is
+# rotl(s[0], 4). The words after these come from s[2].
+rotate_right <- function(bits, k) bits[(0:63 + k) %% 64 + 1]
+subtract <- function(a, b) c((a[1] - b[1] - (a[2] < b[2])) %% 2^32, (a[2] - b[2]) %% 2^32)
+stream_with <- function(first, second = c(0x9e3779b9, 0x7f4a7c15), filler = 0) {
+  s0 <- rotate_right(word_bits(second), 4)
+  sum03 <- bits_words(rotate_right(word_bits(subtract(first, bits_words(s0))), 23))
+  s3 <- word_bits(subtract(sum03, bits_words(s0)))
+  bits_stream(c(s0, (s0 + s3) %% 2, stream_bits(seeded(filler))[1:64], s3))
 }
 
 expect_plausible <- function(p, what) expect_gt(p, 1e-6, label = paste("p-value of", what))
@@ -119,7 +123,8 @@ ziggurat <- function(r, density, inverse, mass_beyond) {
   area <- r * density(r) + mass_beyond
   edge <- c(area / density(r), r, numeric(255))
   for (i in 2:255) edge[i + 1] <- inverse(density(edge[i]) + area / edge[i])
-  list(edge = edge, height = c(0, density(edge[-1])), closure = density(edge[256]) + area / edge[256])
+  height <- c(0, density(edge[-1]))
+  list(edge = edge, height = height, density = density, closure = height[256] + area / edge[256])
 }
 normal_ziggurat <- function() {
   r <- 3.6541528853610088
@@ -129,11 +134,13 @@ exponential_ziggurat <- function() {
   r <- 7.69711747013104972
   ziggurat(r, function(x) exp(-x), function(y) -log(y), exp(-r))
 }
+ziggurat_of <- function(kind) switch(kind, normal = normal_ziggurat(), exponential = exponential_ziggurat())
 
 # Draws from `words`, a matrix of halves; also how many words they took.
 replay <- function(kind, layers, words, n) {
   edge <- layers$edge
   height <- layers$height
+  density <- layers$density
   used <- 0L
   next_word <- function() words[, used <<- used + 1L]
   next_uniform <- function() {
@@ -154,7 +161,7 @@ replay <- function(kind, layers, words, n) {
           if (-2 * log(next_uniform()) > beyond^2) return(sign * (edge[2] + beyond))
         }
       }
-      if (height[layer] + next_uniform() * (height[layer + 1] - height[layer]) < exp(-x^2 / 2)) return(x)
+      if (height[layer] + next_uniform() * (height[layer + 1] - height[layer]) < density(x)) return(x)
     }
   }
   one_exponential <- function() {
@@ -166,7 +173,7 @@ replay <- function(kind, layers, words, n) {
       if (x < edge[layer + 1]) return(shift + x)
       if (layer == 1) {
         shift <- shift + edge[2]
-      } else if (height[layer] + next_uniform() * (height[layer + 1] - height[layer]) < exp(-x)) {
+      } else if (height[layer] + next_uniform() * (height[layer + 1] - height[layer]) < density(x)) {
         return(shift + x)
       }
     }
@@ -177,7 +184,7 @@ replay <- function(kind, layers, words, n) {
 
 # from each of the streams n draws: the same values, and the same stream after
 expect_replay <- function(streams, kind, n) {
-  layers <- switch(kind, normal = normal_ziggurat(), exponential = exponential_ziggurat())
+  layers <- ziggurat_of(kind)
   expect_equal(layers$closure, 1, tolerance = 1e-10)
   error <- numeric()
   same_words <- logical()
@@ -198,6 +205,12 @@ ziggurat_word <- function(kind, layer, position) {
   c(high %% 2^32, (position - high * 2^low) * 2^(32 - low) + layer)
 }
 
+test_that("streams can be made to begin with given words", {
+  first <- halves("12345678901234567890")
+  second <- halves("9876543210987654321")
+  expect_identical(draw(stream_with(first, second, 1), "bits", 2)$values, c(first, second))
+})
+
 test_that("ziggurat draws are those of a replay in plain R", {
   expect_replay(list(seeded(3)), "normal", 2e4)
   expect_replay(list(seeded(4)), "exponential", 2e4)
@@ -205,7 +218,9 @@ test_that("ziggurat draws are those of a replay in plain R", {
 
 test_that("draws that begin in the tail are those of the replay, on both sides", {
   # layer 0 and the outermost positions
-  starting <- function(hi) lapply(1:200, function(i) stream_with_first(c(hi, 0), seeded(i)))
+  starting <- function(hi) {
+    lapply(1:200, function(i) stream_with(c(hi, 0), draw(seeded(i), "bits", 1)$values, i))
+  }
   expect_replay(starting(0x7fffffff), "normal", 1)
   expect_replay(starting(0x80000000), "normal", 1)
   expect_replay(starting(0xffffffff), "exponential", 1)
@@ -213,16 +228,24 @@ test_that("draws that begin in the tail are those of the replay, on both sides",
 
 test_that("each layer begins, ends and rejects where the replay does", {
   for (kind in c("normal", "exponential")) {
-    edge <- switch(kind, normal = normal_ziggurat(), exponential = exponential_ziggurat())$edge
+    layers <- ziggurat_of(kind)
     streams <- list()
+    add <- function(layer, place, u = 0.5) {
+      position <- max(1, round(place * 2^53))
+      if (kind == "normal" && length(streams) %% 2 == 1) position <- -position
+      second <- c(floor(u * 2^32), round(u * 2^53) %% 2^21 * 2^11)
+      streams[[length(streams) + 1]] <<- stream_with(ziggurat_word(kind, layer, position), second, length(streams))
+    }
     for (layer in 0:255) {
-      inner <- edge[layer + 2] / edge[layer + 1]
-      # the lowest bit, just inside and outside the inner rectangle, and twice in the wedge
-      places <- c(0, inner - 1e-9, inner + 1e-9, 0.7 * inner + 0.3, 0.3 * inner + 0.7)
-      for (position in pmax(1, round(2^53 * places))) {
-        if (kind == "normal" && length(streams) %% 2) position <- -position
-        word <- ziggurat_word(kind, layer, position)
-        streams <- c(streams, list(stream_with_first(word, seeded(length(streams)))))
+      edge <- layers$edge[layer + 1:2]
+      height <- layers$height[layer + 1:2]
+      inner <- edge[2] / edge[1]
+      # the lowest bit, then just inside and outside the inner rectangle
+      for (place in c(0, inner - 1e-9, inner + 1e-9)) add(layer, place)
+      # in the wedge, just under and over the density
+      for (place in c(0.3, 0.7) * inner + c(0.7, 0.3)) {
+        under <- (layers$density(place * edge[1]) - height[1]) / diff(height)
+        if (layer > 0) for (u in under + c(-1e-7, 1e-7)) add(layer, place, u)
       }
     }
     expect_replay(streams, kind, 1)
@@ -231,12 +254,12 @@ test_that("each layer begins, ends and rejects where the replay does", {
 
 test_that("uniforms stay strictly inside (0, 1) at the extreme words", {
   for (word in list(c(0, 0), c(0, 2047))) { # these would give 0: another word is taken
-    stream <- stream_with_first(word, seeded(1))
+    stream <- stream_with(word)
     expect_identical(draw(stream, "bits", 1)$values, word)
     expect_identical(draw(stream, "uniform", 1), draw(draw(stream, "bits", 1)$state, "uniform", 1))
   }
-  smallest <- draw(stream_with_first(c(0, 2048), seeded(1)), "uniform", 1)$values
-  largest <- draw(stream_with_first(c(2^32 - 1, 2^32 - 1), seeded(1)), "uniform", 1)$values
+  smallest <- draw(stream_with(c(0, 2048)), "uniform", 1)$values
+  largest <- draw(stream_with(c(2^32 - 1, 2^32 - 1)), "uniform", 1)$values
   expect_identical(c(smallest, 1 - largest), c(2^-53, 2^-53))
 })
 
