@@ -2,7 +2,10 @@
 # the noisy one, the non-private posterior with the true one.
 
 # noisy totals in place of the true ones
-sample_naive <- function(release, bound, run) {
+sample_naive <- function(release, bound, run, call = caller_env()) {
+  if (!inherits(release$statistic, "stat_crossprod") || !inherits(bound, "bound_lm")) {
+    stop_classed("method", "Method {.val naive} needs a release of {.fn stat_crossprod} and {.fn model_lm}.", call = call)
+  }
   moments <- crossprod_moments(release$statistic, release$value, release$n)
   valid <- valid_moments(moments)
   draws <- conjugate_draws(bound, bound_complete(bound, valid$moments, release$n), release$n, run)

@@ -120,7 +120,10 @@ print.noiseaware_fit <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), "\n", sep = "")
   cat("  method     ", method_line[[x$method]], "\n", sep = "")
   cat("  records    ", format(nobs(x), big.mark = ",", scientific = FALSE), "\n", sep = "")
-  if (!is.null(x$release)) cat("  mechanism  ", format(x$release$mechanism), "\n", sep = "")
+  if (!is.null(x$release)) {
+    mechanisms <- vapply(release_parts(x$release), function(p) format(p$mechanism), "")
+    cat("  mechanism  ", paste(mechanisms, collapse = "; "), "\n", sep = "")
+  }
   cat("  draws      ", size[2L], " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
   if (x$method == "augment") cat(acceptance_lines(x), sep = "\n")
   if (isTRUE(x$info$projected)) cat("  totals     impossible as published; moved to the nearest valid ones\n")
@@ -139,12 +142,14 @@ describe_model.bound_lm <- function(bound) paste("linear regression", bound$form
 
 acceptance_lines <- function(fit) {
   a <- acceptance(fit)
-  moves <- if (all(a$passes == 0)) "none (the plain sampler)" else
+  moves <- if (all(a$passes == 0)) "none" else
     sprintf("%s a sweep, accepted %s", paste(unique(range(a$passes)), collapse = " to "),
             format_number(mean(a$moves), 2))
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
                                                    format_number(min(a$least), 2), format_number(a$bound[1L], 2))
-  c(sprintf("  records    accepted %s%s", format_number(mean(a$mean), 3), bound),
+  kept <- if (all(a$kept == 0)) "" else
+    sprintf("; proposals keep %s of a record's innovation", paste(unique(range(a$kept)), collapse = " to "))
+  c(sprintf("  records    accepted %s%s%s", format_number(mean(a$mean), 3), bound, kept),
     paste0("  moves      non-centred: ", moves))
 }
 
@@ -164,6 +169,9 @@ mixing_warnings <- function(table) {
     if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; run longer with extend()."))
 }
 
+# adapt_refresh in src/adapt.c
+refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
+
 #' How often record updates were accepted
 #'
 #' @param fit A fit of method `"augment"`.
@@ -172,7 +180,8 @@ mixing_warnings <- function(table) {
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
 #'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
-#'   moves a sweep; `moves`, their acceptance rate.
+#'   moves a sweep; `moves`, their acceptance rate; `kept`, the share of a record's
+#'   innovation that most sweeps keep (0: independent proposals).
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -192,7 +201,8 @@ acceptance <- function(fit) {
     counters <- chain$state$counters
     data.frame(chain = k, mean = mean(after), lowest = min(chain$state$accepted) / length(after),
                least = exp(-max(counters[2L], 0)), bound = bound, passes = chain$state$adapt[1L],
-               moves = if (counters[3L] > 0) counters[4L] / counters[3L] else NA_real_)
+               moves = if (counters[3L] > 0) counters[4L] / counters[3L] else NA_real_,
+               kept = if (fit$problem$passes == 0) 0 else refreshes[chain$state$adapt[3L] + 1])
   })
   do.call(rbind, rows)
 }

@@ -103,5 +103,6 @@ print.noiseaware_mechanism <- function(x, ...) {
 #' @export
 noise_sd <- function(release) {
   check_release(release)
-  stats::setNames(mechanism_sd(release$mechanism, release$scale), names(release$value))
+  sd <- lapply(release_parts(release), function(p) mechanism_sd(p$mechanism, p$scale))
+  stats::setNames(unlist(sd), names(release$value))
 }

@@ -6,7 +6,7 @@
 
 new_release <- function(value, statistic, mechanism, n, scale, noise) {
   structure(list(value = value, statistic = statistic, mechanism = mechanism, n = n,
-                 scale = stats::setNames(scale, statistic$components), noise = noise),
+                 scale = stats::setNames(scale, names(value)), noise = noise),
             class = "noiseaware_release")
 }
 
@@ -19,8 +19,11 @@ new_release <- function(value, statistic, mechanism, n, scale, noise) {
 #'
 #' @param data A data frame, one record a row, with every variable of the
 #'   statistic and no missing value in them.
-#' @param statistic What is summed, such as [stat_crossprod()].
-#' @param mechanism How noise is added, such as [mech_laplace()].
+#' @param statistic What is summed, such as [stat_crossprod()]; or a named list
+#'   of statistics of the same data.
+#' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
+#'   statistics, a list of mechanisms with the same names, each with its share of
+#'   the budget.
 #'
 #' @details Neighbouring databases differ in one replaced record, so the number
 #'   of records n is public and is published with the totals.
@@ -43,18 +46,34 @@ new_release <- function(value, statistic, mechanism, n, scale, noise) {
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' @export
 release <- function(data, statistic, mechanism) {
-  check_statistic(statistic)
-  check_mechanism(mechanism)
-  scale <- mechanism_scale(mechanism, statistic)
-  total <- statistic_total(statistic, data)
-  uniform <- .Call(ffi_entropy, length(total))
-  if (is.null(uniform)) stop_classed("entropy", "The operating system gave no random bytes; nothing is released.")
-  new_release(total + mechanism_noise(mechanism, uniform, scale), statistic, mechanism,
-              as.double(nrow(data)), scale, "entropy")
+  check_design(statistic, mechanism)
+  make_release(data, statistic, mechanism, entropy_uniform, "entropy")
 }
 
+entropy_uniform <- function(count, call = caller_env()) {
+  uniform <- .Call(ffi_entropy, count)
+  if (is.null(uniform)) stop_classed("entropy", "The operating system gave no random bytes; nothing is released.", call = call)
+  uniform
+}
+
+# totals plus noise by inversion of uniform(count)
+make_release <- function(data, statistic, mechanism, uniform, noise, call = caller_env()) {
+  parts <- design_parts(statistic, mechanism)
+  scales <- lapply(parts, function(p) mechanism_scale(p$mechanism, p$statistic, call)) # refuses before data are touched
+  made <- Map(function(p, scale) {
+    total <- statistic_total(p$statistic, data, call)
+    scale <- rep(scale, each = length(total) / length(scale))
+    value <- total + mechanism_noise(p$mechanism, uniform(length(total)), scale)
+    list(value = stats::setNames(value, part_components(p$statistic, nrow(data), p$name)), scale = scale)
+  }, parts, scales)
+  new_release(unlist(lapply(made, `[[`, "value")), statistic, mechanism, as.double(nrow(data)),
+              unlist(lapply(made, `[[`, "scale")), noise)
+}
+
+# what is summed; with one value a record, component after component
 statistic_total <- function(statistic, data, call = caller_env()) {
   x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, statistic_spec(statistic), x)))
   stats::setNames(.Call(ffi_stat_total, statistic_spec(statistic), x), statistic$components)
 }
 
@@ -78,11 +97,16 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 #'   st, mech_laplace(epsilon = 1), n = 50)
 #' @export
 as_release <- function(value, statistic, mechanism, n) {
-  check_statistic(statistic)
-  check_mechanism(mechanism)
+  check_design(statistic, mechanism)
   n <- check_count(n, "n")
-  value <- check_value(value, statistic$components)
-  new_release(value, statistic, mechanism, n, mechanism_scale(mechanism, statistic), "published")
+  parts <- design_parts(statistic, mechanism)
+  components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
+  scales <- lapply(parts, function(p) {
+    rep(mechanism_scale(p$mechanism, p$statistic), each = value_size(p$statistic, n) / length(p$statistic$components))
+  })
+  if (is.table(value)) value <- as.vector(value)
+  value <- check_value(value, unlist(components))
+  new_release(value, statistic, mechanism, n, unlist(scales), "published")
 }
 
 check_value <- function(value, components, call = caller_env()) {
@@ -132,21 +156,16 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 #' @rdname simulate_release
 #' @export
 simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
-  check_statistic(statistic)
-  check_mechanism(mechanism)
-  scale <- mechanism_scale(mechanism, statistic)
-  total <- statistic_total(statistic, x)
-  noise <- mechanism_noise(mechanism, stats::runif(length(total)), scale)
-  new_release(total + noise, statistic, mechanism, as.double(nrow(x)), scale, "simulation")
+  check_design(statistic, mechanism)
+  make_release(x, statistic, mechanism, stats::runif, "simulation")
 }
 
 #' @rdname simulate_release
 #' @export
 simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ...) {
-  check_statistic(statistic)
-  check_mechanism(mechanism)
+  check_design(statistic, mechanism)
   n <- check_count(n, "n")
-  mechanism_scale(mechanism, statistic) # refuses before anything is drawn
+  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn
   bound <- bind_model(x, statistic)
   theta <- if (!is.null(parameters)) bound_theta(bound, parameters)
   stream <- new_stream()
@@ -194,12 +213,13 @@ summary.noiseaware_release <- function(object, ...) {
 }
 
 release_header <- function(release) {
-  guarantee <- format_privacy(privacy(release$mechanism, statistic = release$statistic))
+  parts <- release_parts(release)
+  label <- function(p) if (p$name == "") "" else paste0(p$name, ": ")
   c("<release>",
     paste0("  records    ", format(release$n, big.mark = ",", scientific = FALSE), " (public)"),
-    paste0("  statistic  ", describe_statistic(release$statistic)),
-    paste0("  mechanism  ", format(release$mechanism)),
-    paste0("  guarantee  ", guarantee, "; one replaced record"),
+    vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
+    vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
+    paste0("  guarantee  ", format_privacy(privacy(release)), "; one replaced record"),
     paste0("  noise      ", noise_source[[release$noise]]))
 }
 
@@ -232,4 +252,10 @@ print_table <- function(table) {
 
 #' @rdname privacy
 #' @export
-privacy.noiseaware_release <- function(x, ...) privacy(x$mechanism, statistic = x$statistic)
+privacy.noiseaware_release <- function(x, ...) {
+  rows <- lapply(release_parts(x), function(p) privacy(p$mechanism, statistic = p$statistic))
+  if (length(rows) == 1L) return(rows[[1L]])
+  # all parts see the same records: basic composition, and for mu Dong, Roth & Su
+  total <- do.call(rbind, rows)
+  privacy_row(sum(total$epsilon), sum(total$delta), sum(total$rho), sqrt(sum(total$mu^2)))
+}

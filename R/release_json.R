@@ -109,12 +109,15 @@ release_json <- function(release) {
     n = exact_numbers(release$n),
     neighbours = "one record replaced",
     noise = release$noise,
-    statistic = statistic_json(release$statistic),
-    mechanism = mechanism_json(release$mechanism),
+    statistic = each_part(release$statistic, statistic_json),
+    mechanism = each_part(release$mechanism, mechanism_json),
     value = exact_numbers(release$value)
   )
   jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
 }
+
+# one, or each of a named list
+each_part <- function(x, f) if (is.list(x) && !is.object(x)) lapply(x, f) else f(x)
 
 statistic_json <- function(statistic) UseMethod("statistic_json")
 
@@ -151,10 +154,12 @@ release_from_list <- function(content, path, call = caller_env()) {
   tryCatch(release_from_fields(content, refuse), error = function(e) {
     if (inherits(e, "noiseaware_error_file")) stop(e)
     # what the constructors refuse, and whatever else a hostile file may provoke
-    refuse(if (inherits(e, "noiseaware_error")) gsub("\n", " ", cli::ansi_strip(rlang::cnd_message(e))) else
-      "It cannot be made into a release.")
+    refuse(if (inherits(e, "noiseaware_error")) one_line(e) else "It cannot be made into a release.")
   })
 }
+
+# the text of one of our errors without bullets and line breaks
+one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condition$body), collapse = " "))
 
 release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "noise", "statistic", "mechanism", "value"),
@@ -165,8 +170,8 @@ release_from_fields <- function(content, refuse) {
   }
   if (!is_number(content$n)) refuse("n must be a number.")
   value <- json_numbers(content$value, "value", "object", refuse)
-  statistic <- statistic_from_json(content$statistic, refuse)
-  mechanism <- mechanism_from_json(content$mechanism, refuse)
+  statistic <- part_from_json(content$statistic, statistic_from_json, refuse)
+  mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
   result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
   result
@@ -195,25 +200,46 @@ json_numbers <- function(x, where, shapes, refuse) {
   vapply(x, as.double, 0)
 }
 
+# one object with a name, or an object of such objects
+part_from_json <- function(x, f, refuse) {
+  several <- is.list(x) && length(x) > 0L && !is.null(names(x)) && !checkmate::test_string(x[["name"]])
+  if (several) lapply(x, f, refuse = refuse) else f(x, refuse)
+}
+
+# Readers of the statistics, by name: each checks its fields and calls the
+# constructor.
+statistic_readers <- function() list(crossprod = stat_crossprod_from_json)
+
 statistic_from_json <- function(x, refuse) {
+  readers <- statistic_readers()
+  name <- if (is.list(x)) x[["name"]]
+  if (!checkmate::test_choice(name, names(readers))) {
+    refuse(paste0("The statistic must be one that this package knows: ", paste(dQuote(names(readers), FALSE), collapse = ", "), "."))
+  }
+  readers[[name]](x, refuse)
+}
+
+stat_crossprod_from_json <- function(x, refuse) {
   require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
-  if (!identical(x$name, "crossprod")) refuse("The statistic must be one that this package knows: \"crossprod\".")
-  formula <- if (checkmate::test_string(x$formula, max.chars = 1e5)) tryCatch(json_formula(x$formula), error = function(e) NULL)
-  if (is.null(formula)) refuse("The statistic's formula must be a text such as \"y ~ x\".")
-  if (!is.list(x$bounds) || is.null(names(x$bounds))) refuse("The statistic's bounds must be an object with an entry for each variable.")
-  bounds <- Map(function(bound, variable) json_bound(bound, paste("The bounds of", variable), refuse), x$bounds, names(x$bounds))
-  stat_crossprod(formula, bounds, rescale = x$rescale)
+  stat_crossprod(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), rescale = x$rescale)
+}
+
+json_bounds <- function(x, refuse) {
+  if (!is.list(x) || is.null(names(x))) refuse("The statistic's bounds must be an object with an entry for each variable.")
+  Map(function(bound, variable) json_bound(bound, paste("The bounds of", variable), refuse), x, names(x))
 }
 
 json_bound <- function(x, where, refuse) {
   levels <- is.list(x) && length(x) > 0L && is.null(names(x)) && all(vapply(x, checkmate::test_string, TRUE))
-  if (levels) vapply(x, identity, "") else json_numbers(x, where, "array", refuse)
+  numbers <- is.list(x) && length(x) == 2L && is.null(names(x)) && all(vapply(x, is_number, TRUE))
+  if (!levels && !numbers) refuse(paste(where, "must be an array of two finite numbers, or of levels."))
+  unlist(x)
 }
 
 # parsed, never evaluated
-json_formula <- function(text) {
-  parsed <- str2lang(text)
-  if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) return(NULL)
+json_formula <- function(text, refuse) {
+  parsed <- if (checkmate::test_string(text, max.chars = 1e5)) tryCatch(str2lang(text), error = function(e) NULL)
+  if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a text such as \"y ~ x\".")
   structure(parsed, class = "formula", .Environment = baseenv())
 }
 

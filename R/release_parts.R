@@ -5,18 +5,44 @@
 # list of parts: name, statistic, mechanism, scale, value (named after the
 # statistic's components), index among the release's components
 release_parts <- function(release) {
-  several <- is_several(release$statistic)
-  statistics <- if (several) release$statistic else list(release$statistic)
-  mechanisms <- if (several) release$mechanism else list(release$mechanism)
-  names <- if (several) names(statistics) else ""
   end <- 0L
-  Map(function(statistic, mechanism, name) {
-    index <- end + seq_len(value_size(statistic, release$n))
+  lapply(design_parts(release$statistic, release$mechanism), function(part) {
+    index <- end + seq_len(value_size(part$statistic, release$n))
     end <<- utils::tail(index, 1L)
-    list(name = name, statistic = statistic, mechanism = mechanism, index = index,
-         scale = unname(release$scale[index]), value = unname(release$value[index]))
-  }, statistics, mechanisms, names, USE.NAMES = FALSE)
+    c(part, list(index = index, scale = unname(release$scale[index]), value = unname(release$value[index])))
+  })
 }
+
+# list of name, statistic, mechanism; the name is "" where there is one
+design_parts <- function(statistic, mechanism) {
+  if (!is_several(statistic)) return(list(list(name = "", statistic = statistic, mechanism = mechanism)))
+  lapply(names(statistic), function(name) list(name = name, statistic = statistic[[name]], mechanism = mechanism[[name]]))
+}
+
+# one statistic and one mechanism, or named lists of the same names
+check_design <- function(statistic, mechanism, call = caller_env()) {
+  if (is.list(statistic) && !is.object(statistic)) {
+    ok <- length(statistic) > 0L && checkmate::test_names(names(statistic), "unique") &&
+      all(vapply(statistic, inherits, TRUE, "noiseaware_statistic"))
+    if (!ok) stop_argument("statistic", "a statistic, or a list of statistics with different names", describe(statistic), call = call)
+    ok <- is.list(mechanism) && !is.object(mechanism) && setequal(names(mechanism), names(statistic)) &&
+      length(mechanism) == length(statistic) && all(vapply(mechanism, inherits, TRUE, "noiseaware_mechanism"))
+    if (!ok) {
+      stop_classed("mechanism", "{.arg mechanism} must be a list of mechanisms named like the statistics ({.val {names(statistic)}}), but is {describe(mechanism)}.",
+                   call = call)
+    }
+  } else {
+    check_statistic(statistic, call)
+    check_mechanism(mechanism, call)
+  }
+  for (p in design_parts(statistic, mechanism)) check_pair(p$statistic, p$mechanism, call)
+}
+
+# can that noise be added to that statistic?
+check_pair <- function(statistic, mechanism, call) UseMethod("check_pair", mechanism)
+
+#' @export
+check_pair.default <- function(statistic, mechanism, call) invisible()
 
 is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")
 

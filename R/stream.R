@@ -13,7 +13,7 @@ with_seed <- function(seed, code) {
   old <- globalenv()$.Random.seed
   old_kind <- RNGkind()
   on.exit({
-    RNGkind(old_kind[1L], old_kind[2L], old_kind[3L])
+    suppressWarnings(RNGkind(old_kind[1L], old_kind[2L], old_kind[3L])) # "Rounding" warns each time
     if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, envir = globalenv())
   })
   set.seed(seed, kind = "Mersenne-Twister", normal.kind = "Inversion", sample.kind = "Rejection")

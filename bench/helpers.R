@@ -18,16 +18,18 @@ run_alone <- function(benchmark) {
 
 say <- function(...) message(format(Sys.time(), "%H:%M:%S "), sprintf(...))
 
-# Elapsed seconds. Processor time is summed up beside it: where the two differ,
-# the machine had other work and the figures are too slow.
+# Processor seconds of this process: what elapsed on an idle machine, and not
+# disturbed by other work on a busy one (every program here runs on one core; it
+# is what Stan reports too). Elapsed seconds are summed up beside it.
 clock <- new.env()
 clock$elapsed <- clock$processor <- 0
 seconds <- function(code) {
   gc(FALSE)
   time <- system.time(code, gcFirst = FALSE)
+  used <- sum(time[c("user.self", "sys.self")])
   clock$elapsed <- clock$elapsed + time[["elapsed"]]
-  clock$processor <- clock$processor + sum(time[c("user.self", "sys.self")])
-  time[["elapsed"]]
+  clock$processor <- clock$processor + used
+  used
 }
 
 # Seconds for `more` iterations of a fit's chain, set-up not counted: median of
@@ -82,5 +84,5 @@ result_lines <- function(result) {
   notes <- attr(result, "notes")
   c(markdown_table(result),
     unlist(Map(function(title, data) c("", paste0("**", title, "**"), "", markdown_table(data)), names(details), details)),
-    if (length(notes)) c("", paste("-", notes)))
+    "", paste("-", c(notes, sprintf("Timed: %.0f processor seconds in %.0f elapsed.", clock$processor, clock$elapsed))))
 }

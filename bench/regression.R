@@ -35,19 +35,25 @@ program_run <- function(program, epsilon, draws, time, iterations, note = "") {
        ess = min_ess(draws), note = note)
 }
 
+# Runs of the same program with other seeds, as further chains of one run
+pool_runs <- function(runs) {
+  first <- runs[[1L]]
+  total <- function(name) sum(vapply(runs, `[[`, 0, name))
+  draws <- do.call(posterior::bind_draws, c(unname(lapply(runs, `[[`, "draws")), along = "chain"))
+  program_run(first$program, first$epsilon, draws, total("time"), total("iterations"), first$note)
+}
+
 # ---- noiseaware -------------------------------------------------------------
 
 # Chains one after the other. Warmup is part of the time.
-run_noiseaware <- function(release, epsilon, program, chains, iter, passes) {
+run_noiseaware <- function(release, epsilon, program, chains, iter, passes, seed = 1) {
   control <- if (is.null(passes)) list() else list(passes = passes)
-  time <- seconds(fit <- sample_posterior(release, regression_model(), chains = chains, iter = iter, seed = 1,
+  time <- seconds(fit <- sample_posterior(release, regression_model(), chains = chains, iter = iter, seed = seed,
                                           control = control))
   made <- acceptance(fit)
-  run <- program_run(program, epsilon, posterior::subset_draws(fit$draws, coefficients), time, chains * iter,
-                     sprintf("records accepted %s; passes %s", format_figure(mean(made$mean)),
-                             paste(unique(range(made$passes)), collapse = " to ")))
-  run$passes <- mean(made$passes)
-  run
+  program_run(program, epsilon, posterior::subset_draws(fit$draws, coefficients), time, chains * iter,
+              sprintf("records accepted %s; passes %s", format_figure(mean(made$mean)),
+                      paste(unique(range(made$passes)), collapse = " to ")))
 }
 
 # ---- dapper -----------------------------------------------------------------
@@ -79,10 +85,10 @@ dapper_model <- function(scale) {
 
 # Starts at the true coefficients and drops 500 iterations: kinder than what
 # noiseaware gets, which starts at a draw from the prior and drops half.
-run_dapper <- function(release, epsilon, iter) {
+run_dapper <- function(release, epsilon, iter, seed = 1) {
   model <- dapper_model(problem$sensitivity / epsilon)
   warmup <- min(500, iter / 2)
-  time <- seconds(out <- dapper::dapper_sample(model, sdp = unname(release$value), init_par = problem$beta, seed = 1,
+  time <- seconds(out <- dapper::dapper_sample(model, sdp = unname(release$value), init_par = problem$beta, seed = seed,
                                                niter = iter, warmup = warmup, chains = 1))
   draws <- posterior::as_draws_array(out$chain)
   posterior::variables(draws) <- coefficients
@@ -155,12 +161,12 @@ bench_regression <- function(quick = FALSE) {
     say("compiling the Stan model")
     stan <- compile_stan()
   }
-  # for each epsilon; 0: not run
-  short_chains <- if (quick) 5 else 30
-  long_iter <- if (quick) c(2e4, 2e4, 5e4, 1e5) else c(2e5, 2e5, 1e6, 1e6)
-  plain_iter <- if (quick) c(5e4, 5e4, 5e4, 1e5) else c(1e6, 1e6, 1e6, 1e6)
-  dapper_iter <- if (quick) c(200, 400, 100, 100) else c(20000, 60000, 5000, 5000)
-  centred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 20000, 1000, 1000)
+  # for each epsilon, and those of noiseaware and dapper for each round; 0: not run
+  rounds <- if (quick) 1 else 4
+  long_iter <- if (quick) c(5e4, 5e4, 5e4, 5e4) else c(2e5, 2e5, 1e6, 1e6)
+  plain_iter <- if (quick) c(5e4, 5e4, 5e4, 5e4) else c(1e6, 1e6, 1e6, 1e6)
+  dapper_iter <- if (quick) c(1000, 1000, 200, 200) else c(5000, 15000, 2000, 2000)
+  centred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 20000, 600, 600)
   noncentred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 4000, 0, 0)
   sample_posterior(regression_release(1), regression_model(), chains = 1, iter = 10) # loads what the first call loads
 
@@ -169,16 +175,19 @@ bench_regression <- function(quick = FALSE) {
     epsilon <- epsilons[at]
     case <- paste("epsilon", epsilon)
     release <- regression_release(epsilon)
-    say("epsilon %g: noiseaware", epsilon)
-    runs <- list(
-      call = run_noiseaware(release, epsilon, "noiseaware, the call as it is (4 x 2,000)", 4, 2000, NULL),
-      default = run_noiseaware(release, epsilon, "noiseaware, default (chains of 10,000)", short_chains, 1e4, NULL),
-      long = run_noiseaware(release, epsilon, "noiseaware, default, long chains", 4, long_iter[at], NULL),
-      plain = run_noiseaware(release, epsilon, "noiseaware, plain sampler, long chains", 4, plain_iter[at], 0))
-    if (has_dapper) {
-      say("epsilon %g: dapper", epsilon)
-      runs$dapper <- run_dapper(release, epsilon, dapper_iter[at])
-    }
+    # in rounds, so that a slow spell of the machine meets all programs
+    parts <- lapply(seq_len(rounds), function(round) {
+      say("epsilon %g, round %d", epsilon, round)
+      list(call = run_noiseaware(release, epsilon, "noiseaware, the call as it is (4 x 2,000)", 4, 2000, NULL, round),
+           default = run_noiseaware(release, epsilon, "noiseaware, default (chains of 10,000)", 8, 1e4, NULL, 100 + round),
+           long = run_noiseaware(release, epsilon, "noiseaware, default, long chains", 1, long_iter[at], NULL, 200 + round),
+           plain = run_noiseaware(release, epsilon, "noiseaware, plain sampler, long chains", 1, plain_iter[at], 0, 300 + round),
+           dapper = if (has_dapper) run_dapper(release, epsilon, dapper_iter[at], round))
+    })
+    runs <- lapply(stats::setNames(nm = names(parts[[1L]])), function(program) {
+      if (!is.null(parts[[1L]][[program]])) pool_runs(lapply(parts, `[[`, program))
+    })
+    runs <- Filter(Negate(is.null), runs)
     if (has_stan) {
       say("epsilon %g: Stan", epsilon)
       if (centred_iter[at]) runs$centred <- run_stan(stan, release, epsilon, centred_iter[at], TRUE)
@@ -194,7 +203,7 @@ bench_regression <- function(quick = FALSE) {
                              "Do the posteriors agree?" = do.call(rbind, unname(agreement))),
                c(sprintf("n = %d, two covariates, Laplace noise of scale %g / epsilon on 9 totals, one data set, one release for each epsilon.",
                          problem$n, problem$sensitivity),
-                 "Min bulk ESS is the smallest over the three coefficients, all chains of the program together. noiseaware: chains one after the other, started at draws from the prior, the whole time of sample_posterior() with its set-up, warmup (half of the iterations) included. dapper: started at the true coefficients, first 500 iterations dropped, whole time. Stan: time of sampling only, no warmup, no compilation.",
+                 "Min bulk ESS is the smallest over the three coefficients, all chains of the program together. noiseaware and dapper ran in four rounds, one after the other, a chain or some in each. noiseaware: started at draws from the prior, the whole time of sample_posterior() with its set-up, warmup (half of the iterations) included. dapper: started at the true coefficients, first 500 iterations of a chain dropped, whole time. Stan: one chain, time of sampling only, no warmup, no compilation.",
                  "'Same chain' ratios: dapper's effective draws are too few to be counted well in the time it was given. Its chain has the law of our plain sampler's, so the long run of that sampler gives its effective draws per kept iteration; the time per iteration is dapper's own (no warmup charged to it).",
                  "Off, in MCSE: difference from noiseaware's long default run over the two Monte Carlo errors; with few effective draws (ESS below 100) the error itself is badly known.",
                  "Stan is given in two forms, the records themselves as parameters (centred) and their innovations (non-centred); the target's ratio is against the faster one. At epsilon 100 and 1,000 only the centred form was run, for few iterations."))

@@ -6,8 +6,6 @@
 # of regression, record, simple; "quick" shortens them to see that they work.
 # results.md is written by a full run only; the others print.
 
-source("bench/helpers.R")
-
 titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Stan",
             record = "Cost of a record", simple = "Simple regression, everything unknown")
 
@@ -33,7 +31,9 @@ machine_lines <- function() {
     sprintf("%s; BLAS %s, LAPACK %s", R.version.string, blas[1L], blas[2L]),
     sprintf("Compiler: %s (%s), flags %s", compiler, first_line(strsplit(compiler, " ")[[1L]][1L], "--version"), flags),
     sprintf("Packages: %s", paste(packages, vapply(packages, version, ""), collapse = ", ")),
-    "One chain at a time on one core, no future plan.")
+    sprintf("Commit %s%s", first_line("git", c("describe", "--always")),
+            if (is.na(first_line("git", c("status", "--porcelain", "--", "R", "src")))) "" else ", with changes in R or src"),
+    "Seconds are processor seconds; one chain at a time on one core, no future plan.")
 }
 
 load_average <- function() if (file.exists("/proc/loadavg")) sub(" [^ ]*/.*", "", readLines("/proc/loadavg")) else "unknown"
@@ -48,20 +48,20 @@ main <- function(arguments) {
 
   load_before <- load_average()
   failed <- FALSE
+  # a process for each: what one loads (rstan sets compiler flags) is no matter to the next
   sections <- lapply(names, function(name) {
     began <- Sys.time()
-    source(file.path("bench", paste0(name, ".R")))
-    lines <- tryCatch(result_lines(get(paste0("bench_", name))(quick)), error = function(e) {
+    lines <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"),
+                                      c(file.path("bench", paste0(name, ".R")), if (quick) "quick"), stdout = TRUE))
+    if (!is.null(attr(lines, "status"))) {
       failed <<- TRUE
-      paste("Failed:", conditionMessage(e))
-    })
+      lines <- c(lines, "", "FAILED.")
+    }
     c("", paste("##", titles[[name]]), "", lines, "",
       sprintf("`bench/%s.R`, %.1f minutes.", name, as.numeric(difftime(Sys.time(), began, units = "mins"))))
   })
   text <- c("# Benchmarks", "", "Written by `Rscript bench/run.R`. \"met\" says whether a target was reached.", "",
-            paste("-", c(machine_lines(),
-                         sprintf("Load average before: %s; after: %s. Processor time over elapsed time of what was timed: %.2f.",
-                                 load_before, load_average(), clock$processor / clock$elapsed))),
+            paste("-", c(machine_lines(), sprintf("Load average before: %s; after: %s.", load_before, load_average()))),
             unlist(sections))
   cat(text, sep = "\n")
   if (full && !failed) writeLines(text, "bench/results.md")

@@ -18,7 +18,7 @@ write_release(release(MASS::birthwt, statistic, mech_laplace(epsilon = 10)), in_
 
 # ---- the analyst ------------------------------------------------------------------
 published <- read_release(in_folder("birthwt.json"))
-fit <- sample_posterior(published, model_lm(), chains = 4, seed = 1)
+fit <- sample_posterior(published, model_lm(), chains = 4, iter = 8000, seed = 1)
 naive <- sample_posterior(published, model_lm(), method = "naive", seed = 1)
 
 # ---- what only the owner can see, to compare with -----------------------------------

@@ -73,12 +73,15 @@ test_that("noise has the mechanism's law", {
   total <- internal("statistic_total")(st, data)
   mechanisms <- list(mech_laplace(epsilon = 0.5), mech_gaussian(sd = c(1, 2, 3, 40, 500)))
   laws <- list(function(q) ifelse(q < 0, exp(q) / 2, 1 - exp(-q) / 2), pnorm)
+  size <- c(1, sqrt(2 / pi)) # mean and standard deviation of |noise|
+  spread <- c(1, sqrt(1 - 2 / pi))
   for (i in seq_along(mechanisms)) {
     scale <- internal("mechanism_scale")(mechanisms[[i]], st)
     set.seed(51)
     for (make in list(release, simulate_release)[seq_len(i)]) {
       noise <- t(replicate(2000, (make(data, st, mechanisms[[i]])$value - total) / scale))
       for (j in seq_along(total)) expect_gt(ks.test(noise[, j], laws[[i]])$p.value, 1e-6)
+      expect_lt(max(abs(colMeans(abs(noise)) - size[i])), 5 * spread[i] / sqrt(2000))
       # components, and releases, independent
       correlation <- cor(cbind(noise, noise[c(2000, 1:1999), ]), method = "spearman")
       expect_lt(max(abs(correlation[upper.tri(correlation)])), 6 / sqrt(2000))
