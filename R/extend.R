@@ -25,7 +25,9 @@ extend <- function(fit, iter) {
   chains <- run_chains(length(fit$chains), function(k, report) {
     old <- fit$chains[[k]]
     # chains of an interrupted run catch up with the longest one
-    more <- augment_chain(fit$problem, .Call(ffi_duplicate, old$state), run$iter - length(old$acceptance), run, report)
+    more <- with_callback_seed(fit$bound, old$state$r_seed, {
+      augment_chain(fit$problem, .Call(ffi_duplicate, old$state), run$iter - length(old$acceptance), run, report)
+    })
     join_chains(old, more)
   }, iter * length(fit$chains))
   fit_from_chains(chains, fit$release, fit$bound, run, fit$problem, fit$words)

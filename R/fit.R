@@ -39,8 +39,8 @@ chains_array <- function(chains) {
 #'
 #' @return
 #' * `summary()`: a [posterior::summarise_draws()] table, one row a parameter.
-#' * `coef()`: posterior means of the coefficients; `vcov()`: their posterior
-#'   covariance.
+#' * `coef()`: posterior means of the coefficients (of all parameters, if the
+#'   model is not a regression); `vcov()`: their posterior covariance.
 #' * `confint()`: equal-tailed posterior intervals, one row a parameter.
 #' * `nobs()`: the public number of records.
 #' * [posterior::as_draws()] and its variants: the draws.
@@ -98,8 +98,10 @@ parameter_matrix <- function(fit) {
   matrix(draws, nrow(draws), dimnames = list(NULL, posterior::variables(fit$draws)))
 }
 
+# of a regression its coefficients, else all parameters
 coefficient_draws <- function(fit, call = caller_env()) {
   draws <- parameter_matrix(fit)
+  if (!inherits(fit$bound, "bound_lm")) return(draws)
   names <- c("(Intercept)", fit$bound$columns$name[-1L])
   if (!all(names %in% colnames(draws))) {
     stop_classed("argument", "The coefficients of this model are fixed; there is no draw of them.", call = call)
@@ -142,7 +144,7 @@ describe_model.bound_lm <- function(bound) paste("linear regression", bound$form
 
 acceptance_lines <- function(fit) {
   a <- acceptance(fit)
-  moves <- if (all(a$passes == 0)) "none" else
+  moves <- if (is.null(fit$bound$moves)) "none: the model has no move, mixing may be slow" else if (all(a$passes == 0)) "none" else
     sprintf("%s a sweep, accepted %s", paste(unique(range(a$passes)), collapse = " to "),
             format_number(mean(a$moves), 2))
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",

@@ -46,6 +46,7 @@ draws_interval <- function(draws, level) {
 
 # draws x rows of beta' x
 expected_response <- function(fit, newdata, call = caller_env()) {
+  if (!inherits(fit$bound, "bound_lm")) stop_classed("method", "Only a fit of {.fn model_lm} can predict a response.", call = call)
   columns <- fit$bound$columns[-1L, ]
   x <- record_matrix(newdata, columns, fit$bound$levels, call)
   fields <- fit$bound$spec$fields

@@ -5,8 +5,10 @@ sample_augment <- function(release, bound, run, init, control) {
   words <- with_seed(run$seed, seed_words())
   problem <- augment_problem(release, bound, control$passes, words, run$chains)
   chains <- run_chains(run$chains, function(k, report) {
-    state <- augment_start(problem, bound, words, k, init[[k]])
-    augment_chain(problem, state, run$iter, run, report)
+    with_callback_seed(bound, chain_seed(words, k), {
+      state <- augment_start(problem, bound, words, k, init[[k]])
+      augment_chain(problem, state, run$iter, run, report)
+    })
   }, run$iter * run$chains)
   fit_from_chains(chains, release, bound, run, problem, words)
 }
@@ -64,7 +66,10 @@ layout_parts <- function(parts) {
 # Spread of the prior in the moving coordinates, robust to heavy tails: where
 # the non-centred proposals start from. Its stream is the one after the chains'.
 move_sd <- function(bound, words, chains) {
-  theta <- .Call(ffi_model_prior, bound$spec, new_stream(words, chains), 200L)$theta
+  if (is.null(bound$moves)) return(numeric())
+  theta <- with_callback_seed(bound, chain_seed(words, 0L), {
+    .Call(ffi_model_prior, bound$spec, new_stream(words, chains), 200L)
+  })$theta
   spread <- apply(theta[bound$moves, , drop = FALSE], 1L, stats::mad)
   as.double(ifelse(is.finite(spread) & spread > 0, spread, 1))
 }
@@ -108,6 +113,19 @@ augment_chain <- function(problem, state, iterations, run, report) {
   }
   list(draws = t(bind("draws", cbind, 2L)), statistic = t(bind("statistic", cbind, 2L)[problem$where, , drop = FALSE]),
        log_noise = bind("log_noise", c, 2L), acceptance = bind("acceptance", c, 1L), state = state, status = status)
+}
+
+# A user's R functions draw from R's generator: a chain has a seed of its own
+# there too, and what the generator was at its end goes into the state.
+chain_seed <- function(words, k) as.integer((words[1L] + 7919 * k) %% 2^31)
+
+with_callback_seed <- function(bound, seed, code) {
+  if (!isTRUE(bound$callbacks)) return(code)
+  with_seed(seed, {
+    result <- code
+    if (is.list(result$state)) result$state$r_seed <- globalenv()$.Random.seed
+    result
+  })
 }
 
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends

@@ -20,7 +20,7 @@ bind_model <- function(model, statistic, call = caller_env()) {
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
-  bound$moves <- shape$moves + 1L
+  bound$moves <- if (shape$can_move) shape$moves + 1L
   bound
 }
 

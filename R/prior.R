@@ -1,6 +1,6 @@
 #' Priors, and what is known
 #'
-#' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha Hyperparameters, see
+#' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b Hyperparameters, see
 #'   below. A single number stands for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
 #'   the release; the fit shows it.
@@ -19,6 +19,7 @@
 #'   bounds: mean c, kappa 1, df p + 2, scale diag((h / 2)^2), so that E(cov) =
 #'   scale.
 #' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
+#' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
 #'
 #' @return A prior, to be given to a model.
 #' @section Errors: `noiseaware_error_prior`. Dimensions are checked when the
@@ -92,6 +93,12 @@ prior_niw <- function(mean = NULL, kappa = 1, scale = NULL, df = NULL) {
 #' @export
 prior_dirichlet <- function(alpha = 1) {
   new_prior(alpha = check_prior_numbers(alpha, "alpha", TRUE), class = "prior_dirichlet")
+}
+
+#' @rdname priors
+#' @export
+prior_beta <- function(a = 1, b = 1) {
+  new_prior(a = check_positive(a, "a", "prior"), b = check_positive(b, "b", "prior"), class = "prior_beta")
 }
 
 #' @rdname priors

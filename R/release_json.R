@@ -47,9 +47,9 @@ read_release <- function(path) {
   if (size > largest_file) {
     stop_classed("file", "{.file {path}} must have at most 64 MB to be a release, but has {round(size / 2^20)} MB.")
   }
+  if (size == 0) stop_classed("file", "{.file {path}} must be a JSON file, but is empty.")
   bytes <- read_bytes(path, size)
   if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; may you read it?")
-  if (length(bytes) == 0L) stop_classed("file", "{.file {path}} must be a JSON file, but is empty.")
   parsed <- parse_bytes(bytes)
   if (is.null(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: cut short or damaged?")
   release_from_list(parsed, path)

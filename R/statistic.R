@@ -20,6 +20,7 @@ new_statistic <- function(name, kind, columns, levels, components, ..., class) {
 statistic_fields <- function(statistic) UseMethod("statistic_fields")
 
 statistic_spec <- function(statistic) {
+  if (statistic$name == "custom") return(custom_statistic_spec(statistic))
   list(name = statistic$name, fields = statistic_fields(statistic))
 }
 

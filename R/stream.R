@@ -16,7 +16,11 @@ with_seed <- function(seed, code) {
     suppressWarnings(RNGkind(old_kind[1L], old_kind[2L], old_kind[3L])) # "Rounding" warns each time
     if (is.null(old)) rm(".Random.seed", envir = globalenv()) else assign(".Random.seed", old, envir = globalenv())
   })
-  set.seed(seed, kind = "Mersenne-Twister", normal.kind = "Inversion", sample.kind = "Rejection")
+  if (length(seed) == 1L) {
+    set.seed(seed, kind = "Mersenne-Twister", normal.kind = "Inversion", sample.kind = "Rejection")
+  } else {
+    assign(".Random.seed", seed, envir = globalenv()) # a state that was saved
+  }
   code
 }
 

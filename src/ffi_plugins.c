@@ -104,10 +104,11 @@ SEXP ffi_model_shape(SEXP spec) {
     INTEGER(sizes)[3] = model.complete;
     SEXP moves = PROTECT(Rf_allocVector(INTSXP, model.moving));
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
-    const char *const names[] = {"sizes", "moves"};
-    const SEXP values[] = {sizes, moves};
-    SEXP list = named_list(2, names, values);
-    UNPROTECT(2);
+    SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
+    const char *const names[] = {"sizes", "moves", "can_move"};
+    const SEXP values[] = {sizes, moves, can_move};
+    SEXP list = named_list(3, names, values);
+    UNPROTECT(3);
     return list;
 }
 

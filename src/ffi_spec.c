@@ -1,4 +1,5 @@
 /* From R's lists to the plug-ins' structs. */
+#include "custom.h"
 #include "ffi.h"
 #include "registry.h"
 
@@ -78,6 +79,7 @@ static const char *spec_name(SEXP spec) { return CHAR(STRING_ELT(list_element(sp
 
 struct model read_model(SEXP spec) {
     const char *name = spec_name(spec);
+    if (strcmp(name, "custom") == 0) return model_custom_read(spec);
     struct model model = {0};
     for (int i = 0; i < COUNT(models) && !model.class; ++i)
         if (strcmp(models[i]->name, name) == 0) model.class = models[i];
@@ -89,6 +91,7 @@ struct model read_model(SEXP spec) {
 
 struct stat read_stat(SEXP spec) {
     const char *name = spec_name(spec);
+    if (strcmp(name, "custom") == 0) return stat_custom_read(spec);
     struct stat stat = {0};
     for (int i = 0; i < COUNT(stats) && !stat.class; ++i)
         if (strcmp(stats[i]->name, name) == 0) stat.class = stats[i];

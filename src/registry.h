@@ -5,9 +5,13 @@
 
 #include "plugin.h"
 
-#define MODELS(X) X(model_lm)
+#define MODELS(X) \
+    X(model_lm)   \
+    X(model_categorical)
 
-#define STATS(X) X(stat_crossprod)
+#define STATS(X)      \
+    X(stat_crossprod) \
+    X(stat_counts)
 
 #define MECHANISMS(X) \
     X(mech_laplace)   \

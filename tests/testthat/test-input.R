@@ -41,11 +41,16 @@ test_that("statistics: formulas", {
   set.seed(1)
   show(refusals("formula", alist(
     stat_crossprod("y ~ x", box), stat_crossprod(~x, box), stat_crossprod(NULL, box), stat_crossprod(mean, box),
-    stat_crossprod(y ~ x:z, box), stat_crossprod(y ~ x * z, box), stat_crossprod(y ~ x^2, box), stat_crossprod(y ~ z %in% x, box),
-    stat_crossprod(y ~ ., box), stat_crossprod(y ~ x - 1, box), stat_crossprod(y ~ 0 + x, box), stat_crossprod(y ~ -x, box),
-    stat_crossprod(y ~ I(x^2), box), stat_crossprod(y ~ log(x), box), stat_crossprod(log(y) ~ x, box), stat_crossprod(y + z ~ x, box),
-    stat_crossprod(y ~ x + x, box), stat_crossprod(y ~ y, box), stat_crossprod(y ~ 2 + x, box), stat_crossprod(y ~ "x", box),
-    stat_crossprod("y" ~ x, box), stat_crossprod(y ~ data$x, box), stat_crossprod(y ~ offset(x), box), stat_crossprod(y ~ (1 | x), box),
+    stat_crossprod(y ~ x:z, box), stat_crossprod(y ~ x * z, box), stat_crossprod(y ~ x^2, box),
+    stat_crossprod(y ~ z %in% x, box),
+    stat_crossprod(y ~ ., box), stat_crossprod(y ~ x - 1, box), stat_crossprod(y ~ 0 + x, box),
+    stat_crossprod(y ~ -x, box),
+    stat_crossprod(y ~ I(x^2), box), stat_crossprod(y ~ log(x), box), stat_crossprod(log(y) ~ x, box),
+    stat_crossprod(y + z ~ x, box),
+    stat_crossprod(y ~ x + x, box), stat_crossprod(y ~ y, box), stat_crossprod(y ~ 2 + x, box),
+    stat_crossprod(y ~ "x", box),
+    stat_crossprod("y" ~ x, box), stat_crossprod(y ~ data$x, box), stat_crossprod(y ~ offset(x), box),
+    stat_crossprod(y ~ (1 | x), box),
     stat_crossprod(g ~ x, list(g = c("a", "b"), x = c(0, 1))),
     stat_crossprod(y ~ x + `y:x`, list(y = c(0, 1), x = c(0, 1), `y:x` = c(0, 1))),
     stat_crossprod(y ~ `y^2`, list(y = c(0, 1), `y^2` = c(0, 1))),
@@ -58,9 +63,12 @@ test_that("statistics: bounds and levels", {
   show(refusals("bounds", alist(
     stat_crossprod(y ~ x, NULL), stat_crossprod(y ~ x, c(-10, 10)), stat_crossprod(y ~ x, list(c(0, 1), c(0, 1))),
     stat_crossprod(y ~ x, list(y = c(0, 1))), stat_crossprod(y ~ x + z + w, box), stat_crossprod(y ~ 1, box),
-    stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1), x = c(0, 2))), stat_crossprod(y ~ x, list(y = c(0, 1), c(0, 1))),
-    bounded(c(1, 0)), bounded(c(1, 1)), bounded(c(0, Inf)), bounded(c(-Inf, Inf)), bounded(c(NA, 1)), bounded(c(0, NaN)),
-    bounded(1), bounded(c(0, 1, 2)), bounded(NULL), bounded(c(TRUE, FALSE)), bounded(list(0, 1)), bounded(factor(c("a", "b"))),
+    stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1), x = c(0, 2))),
+    stat_crossprod(y ~ x, list(y = c(0, 1), c(0, 1))),
+    bounded(c(1, 0)), bounded(c(1, 1)), bounded(c(0, Inf)), bounded(c(-Inf, Inf)), bounded(c(NA, 1)),
+    bounded(c(0, NaN)),
+    bounded(1), bounded(c(0, 1, 2)), bounded(NULL), bounded(c(TRUE, FALSE)), bounded(list(0, 1)),
+    bounded(factor(c("a", "b"))),
     bounded(c(-1e308, 1e308)), bounded(c(0, 1e-320)), bounded(c(-1e200, 1e200), rescale = FALSE),
     bounded(as.Date(c("2020-01-01", "2021-01-01"))), bounded(c(1, 1 + 1e-17)),
     bounded(rep("a", 5000)), stat_crossprod(y ~ x, list(y = c(0, 1), x = as.character(1:3000)))
@@ -71,21 +79,27 @@ test_that("statistics: bounds and levels", {
   )))
   show(refusals("argument", alist(
     bounded(c(0, 1), rescale = NA), bounded(c(0, 1), rescale = "yes"), bounded(c(0, 1), rescale = c(TRUE, TRUE)),
-    sensitivity(3), sensitivity(NULL), sensitivity(st, "L3"), sensitivity(st, 1), sensitivity(st, NULL), sensitivity(laplace)
+    sensitivity(3), sensitivity(NULL), sensitivity(st, "L3"), sensitivity(st, 1), sensitivity(st, NULL),
+    sensitivity(laplace)
   )))
 })
 
 test_that("mechanisms", {
   set.seed(1)
   show(refusals("mechanism", alist(
-    mech_laplace(), mech_laplace(1, 2), mech_laplace(0), mech_laplace(-1), mech_laplace(NaN), mech_laplace(NA), mech_laplace(Inf),
+    mech_laplace(), mech_laplace(1, 2), mech_laplace(0), mech_laplace(-1), mech_laplace(NaN), mech_laplace(NA),
+    mech_laplace(Inf),
     mech_laplace("1"), mech_laplace(c(1, 2)), mech_laplace(numeric()), mech_laplace(list(1)), mech_laplace(TRUE),
     mech_laplace(scale = 0), mech_laplace(scale = c(1, -1, 1)), mech_laplace(scale = NA), mech_laplace(scale = "1"),
     mech_laplace(scale = numeric()), mech_laplace(scale = Inf), mech_laplace(scale = c(y = 1, y = 2)),
-    mech_gaussian(), mech_gaussian(rho = 1, mu = 1), mech_gaussian(rho = 0), mech_gaussian(mu = -1), mech_gaussian(mu = NaN),
-    mech_gaussian(epsilon = 1), mech_gaussian(delta = 0.1), mech_gaussian(epsilon = 1, delta = 0), mech_gaussian(epsilon = 1, delta = 1),
-    mech_gaussian(epsilon = 1, delta = -0.1), mech_gaussian(epsilon = 1, delta = NA), mech_gaussian(epsilon = 0, delta = 0.1),
-    mech_gaussian(epsilon = 1e9, delta = 0.1), mech_gaussian(epsilon = 1, delta = 0.1, sd = 1), mech_gaussian(sd = 0), mech_gaussian(sd = c(1, NaN)),
+    mech_gaussian(), mech_gaussian(rho = 1, mu = 1), mech_gaussian(rho = 0), mech_gaussian(mu = -1),
+    mech_gaussian(mu = NaN),
+    mech_gaussian(epsilon = 1), mech_gaussian(delta = 0.1), mech_gaussian(epsilon = 1, delta = 0),
+    mech_gaussian(epsilon = 1, delta = 1),
+    mech_gaussian(epsilon = 1, delta = -0.1), mech_gaussian(epsilon = 1, delta = NA),
+    mech_gaussian(epsilon = 0, delta = 0.1),
+    mech_gaussian(epsilon = 1e9, delta = 0.1), mech_gaussian(epsilon = 1, delta = 0.1, sd = 1), mech_gaussian(sd = 0),
+    mech_gaussian(sd = c(1, NaN)),
     # these show when the statistic is known
     release(data, st, mech_laplace(scale = c(1, 2))), release(data, st, mech_gaussian(sd = 1:6)),
     as_release(1:5, st, mech_laplace(scale = c(y = 1, x = 1, z = 1, "y^2" = 1, "y:x" = 1)), 5),
@@ -109,8 +123,10 @@ test_that("data", {
                                  simulate_release(holes, st, laplace), nonprivate_posterior(holes, model_lm(), st))))
   show(refusals("levels", alist(release(codes, factor_st, laplace), release(codes[3, ], factor_st, laplace))))
   show(refusals("data", alist(
-    release(data["y"], st, laplace), release(data[0, ], st, laplace), release(data.frame(), st, laplace), release(NULL, st, laplace),
-    release(1:3, st, laplace), release(as.matrix(data), st, laplace), release(as.list(data), st, laplace), release("data.csv", st, laplace),
+    release(data["y"], st, laplace), release(data[0, ], st, laplace), release(data.frame(), st, laplace),
+    release(NULL, st, laplace),
+    release(1:3, st, laplace), release(as.matrix(data), st, laplace), release(as.list(data), st, laplace),
+    release("data.csv", st, laplace),
     release(dates, st, laplace), release(nested, st, laplace), release(wide, st, laplace), release(twice, st, laplace),
     release(transform(data, x = "1"), st, laplace), release(transform(data, x = factor(1)), st, laplace),
     release(transform(data, x = 1i), st, laplace), release(data, factor_st, laplace)
@@ -119,22 +135,29 @@ test_that("data", {
     release(data, y ~ x, laplace), release(data, laplace, st), release(data, st, 1), release(data, st, mech_laplace),
     simulate_release(3, st, laplace), simulate_release(NULL, st, laplace), simulate_release(data, 3, laplace),
     simulate_release(model_lm(), st, laplace, n = 0), simulate_release(model_lm(), st, laplace, n = NA),
-    simulate_release(model_lm(), st, laplace, n = 5, parameters = c(a = 1)), simulate_release(model_lm(), st, laplace, n = 5, parameters = "a")
+    simulate_release(model_lm(), st, laplace, n = 5, parameters = c(a = 1)),
+    simulate_release(model_lm(), st, laplace, n = 5, parameters = "a")
   )))
 })
 
 test_that("published values", {
   set.seed(1)
   show(refusals("value", alist(
-    as_release(1:4, st, laplace, 5), as_release(numeric(), st, laplace, 5), as_release(NULL, st, laplace, 5), as_release(letters[1:5], st, laplace, 5),
-    as_release(c(1, 2, NA, 4, Inf), st, laplace, 5), as_release(c(y = 1, x = NaN, "y^2" = 1, "y:x" = 1, "x^2" = 1), st, laplace, 5),
-    as_release(c(y = 1, x = 1, "y^2" = 1, "x:y" = 1, "x^2" = 1), st, laplace, 5), as_release(c(y = 1, y = 1, x = 1, x = 2, "x^2" = 1), st, laplace, 5),
-    as_release(c(y = 1, 2, 3, 4, 5), st, laplace, 5), as_release(list(1, 2, 3, 4, 5), st, laplace, 5), as_release(rep(TRUE, 5), st, laplace, 5),
+    as_release(1:4, st, laplace, 5), as_release(numeric(), st, laplace, 5), as_release(NULL, st, laplace, 5),
+    as_release(letters[1:5], st, laplace, 5),
+    as_release(c(1, 2, NA, 4, Inf), st, laplace, 5),
+    as_release(c(y = 1, x = NaN, "y^2" = 1, "y:x" = 1, "x^2" = 1), st, laplace, 5),
+    as_release(c(y = 1, x = 1, "y^2" = 1, "x:y" = 1, "x^2" = 1), st, laplace, 5),
+    as_release(c(y = 1, y = 1, x = 1, x = 2, "x^2" = 1), st, laplace, 5),
+    as_release(c(y = 1, 2, 3, 4, 5), st, laplace, 5), as_release(list(1, 2, 3, 4, 5), st, laplace, 5),
+    as_release(rep(TRUE, 5), st, laplace, 5),
     as_release(factor(1:5), st, laplace, 5)
   )))
   show(refusals("argument", alist(
-    as_release(1:5, st, laplace, 0), as_release(1:5, st, laplace, -3), as_release(1:5, st, laplace, 1.5), as_release(1:5, st, laplace, NA),
-    as_release(1:5, st, laplace, Inf), as_release(1:5, st, laplace, "50"), as_release(1:5, st, laplace, c(5, 6)), as_release(1:5, st, laplace, NULL),
+    as_release(1:5, st, laplace, 0), as_release(1:5, st, laplace, -3), as_release(1:5, st, laplace, 1.5),
+    as_release(1:5, st, laplace, NA),
+    as_release(1:5, st, laplace, Inf), as_release(1:5, st, laplace, "50"), as_release(1:5, st, laplace, c(5, 6)),
+    as_release(1:5, st, laplace, NULL),
     as_release(1:5, st, laplace, 2^31), as_release(1:5, laplace, st, 5), as_release(1:5, st, NULL, 5)
   )))
 })
@@ -144,14 +167,19 @@ test_that("priors against the release", {
   two <- as_release(1:9, stat_crossprod(y ~ a + b, list(y = c(0, 1), a = c(0, 1), b = c(0, 1))), laplace, 5)
   show(refusals("prior", alist(
     draw(model_lm(prior = prior_nig(mean = c(1, 2, 3)))), draw(model_lm(prior = prior_nig(precision = diag(3)))),
-    draw(model_lm(prior = prior_normal(c(0, 0, 0), 1), sigma = fixed(1))), draw(model_lm(prior = prior_normal(0, c(1, 1, 1)), sigma = fixed(1))),
+    draw(model_lm(prior = prior_normal(c(0, 0, 0), 1), sigma = fixed(1))),
+    draw(model_lm(prior = prior_normal(0, c(1, 1, 1)), sigma = fixed(1))),
     draw(model_lm(prior = fixed(1), sigma = fixed(1))), draw(model_lm(covariates = prior_niw(mean = c(0, 1)))),
-    draw(model_lm(covariates = prior_niw(scale = diag(2)))), draw(model_lm(covariates = fixed(list(mean = c(0, 1), cov = 1)))),
-    draw(model_lm(covariates = fixed(list(mean = 0, cov = diag(2))))), draw(model_lm(covariates = fixed(list(mean = 0, cov = -1)))),
+    draw(model_lm(covariates = prior_niw(scale = diag(2)))),
+    draw(model_lm(covariates = fixed(list(mean = c(0, 1), cov = 1)))),
+    draw(model_lm(covariates = fixed(list(mean = 0, cov = diag(2))))),
+    draw(model_lm(covariates = fixed(list(mean = 0, cov = -1)))),
     sample_posterior(two, model_lm(covariates = prior_niw(df = 1))),
     sample_posterior(two, model_lm(covariates = fixed(list(mean = c(0, 0), cov = matrix(c(1, 2, 2, 1), 2))))),
-    model_lm(prior = "flat"), model_lm(prior = prior_normal(0, 1)), model_lm(prior = fixed(0)), model_lm(sigma = 1), model_lm(sigma = fixed(-1)),
-    model_lm(sigma = prior_inverse_gamma(1, 1)), model_lm(covariates = prior_nig()), model_lm(covariates = list(mean = 0, cov = 1)),
+    model_lm(prior = "flat"), model_lm(prior = prior_normal(0, 1)), model_lm(prior = fixed(0)), model_lm(sigma = 1),
+    model_lm(sigma = fixed(-1)),
+    model_lm(sigma = prior_inverse_gamma(1, 1)), model_lm(covariates = prior_nig()),
+    model_lm(covariates = list(mean = 0, cov = 1)),
     model_lm(covariates = fixed(1)), model_lm(levels = 1)
   )))
 })
@@ -161,7 +189,8 @@ test_that("models against the release", {
   with_factor <- as_release(seq_along(factor_st$components), factor_st, laplace, 5)
   show(refusals("variables", alist(
     draw(model_lm(y ~ z)), draw(model_lm(y ~ x + z)), draw(model_lm(y ~ 1)), draw(model_lm(x ~ 1)),
-    sample_posterior(with_factor, model_lm(y ~ x)), sample_posterior(with_factor, model_lm(g ~ x + y)), sample_posterior(with_factor, model_lm(y ~ x + gb))
+    sample_posterior(with_factor, model_lm(y ~ x)), sample_posterior(with_factor, model_lm(g ~ x + y)),
+    sample_posterior(with_factor, model_lm(y ~ x + gb))
   )))
   show(refusals("formula", alist(model_lm("y ~ x"), model_lm(~x), model_lm(y ~ x^2), model_lm(y ~ .))))
 })
@@ -169,26 +198,35 @@ test_that("models against the release", {
 test_that("settings of a run", {
   set.seed(1)
   show(refusals("argument", alist(
-    sample_posterior(1, model_lm()), sample_posterior(model_lm(), rel), sample_posterior(st, model_lm()), sample_posterior(rel, NULL),
+    sample_posterior(1, model_lm()), sample_posterior(model_lm(), rel), sample_posterior(st, model_lm()),
+    sample_posterior(rel, NULL),
     sample_posterior(rel, model_lm), sample_posterior(rel, "lm"),
-    sample_posterior(rel, model_lm(), chains = 0), sample_posterior(rel, model_lm(), chains = 1.5), sample_posterior(rel, model_lm(), chains = "4"),
-    sample_posterior(rel, model_lm(), chains = NULL), sample_posterior(rel, model_lm(), iter = 0), sample_posterior(rel, model_lm(), iter = -1),
+    sample_posterior(rel, model_lm(), chains = 0), sample_posterior(rel, model_lm(), chains = 1.5),
+    sample_posterior(rel, model_lm(), chains = "4"),
+    sample_posterior(rel, model_lm(), chains = NULL), sample_posterior(rel, model_lm(), iter = 0),
+    sample_posterior(rel, model_lm(), iter = -1),
     sample_posterior(rel, model_lm(), iter = Inf), sample_posterior(rel, model_lm(), iter = 10, warmup = 10),
     sample_posterior(rel, model_lm(), iter = 10, warmup = 20), sample_posterior(rel, model_lm(), warmup = -1),
-    sample_posterior(rel, model_lm(), warmup = 0.5), sample_posterior(rel, model_lm(), thin = 0), sample_posterior(rel, model_lm(), thin = 5000),
-    sample_posterior(rel, model_lm(), seed = 1.5), sample_posterior(rel, model_lm(), seed = "a"), sample_posterior(rel, model_lm(), seed = c(1, 2)),
+    sample_posterior(rel, model_lm(), warmup = 0.5), sample_posterior(rel, model_lm(), thin = 0),
+    sample_posterior(rel, model_lm(), thin = 5000),
+    sample_posterior(rel, model_lm(), seed = 1.5), sample_posterior(rel, model_lm(), seed = "a"),
+    sample_posterior(rel, model_lm(), seed = c(1, 2)),
     sample_posterior(rel, model_lm(), seed = NA), sample_posterior(rel, model_lm(), seed = 2^31),
-    sample_posterior(rel, model_lm(), init = "prior"), sample_posterior(rel, model_lm(), init = list(1)), sample_posterior(rel, model_lm(), init = c(sigma = 1)),
+    sample_posterior(rel, model_lm(), init = "prior"), sample_posterior(rel, model_lm(), init = list(1)),
+    sample_posterior(rel, model_lm(), init = c(sigma = 1)),
     sample_posterior(rel, model_lm(), init = function() 1),
     sample_posterior(rel, model_lm(), chains = 1, init = list(c("(Intercept)" = 0, x = 0, sigma = -1, "mean[x]" = 0, "cov[x,x]" = 1))),
     sample_posterior(rel, model_lm(), chains = 1, init = list(c("(Intercept)" = 0, x = 0, sigma = 1, "mean[x]" = 0, "cov[x,x]" = -1))),
     sample_posterior(rel, model_lm(), chains = 1, init = list(c("(Intercept)" = 0, x = 0, sigma = 1, "mean[x]" = NA, "cov[x,x]" = 1))),
-    sample_posterior(rel, model_lm(), control = 3), sample_posterior(rel, model_lm(), control = list(3)), sample_posterior(rel, model_lm(), control = list(pases = 3)),
-    sample_posterior(rel, model_lm(), control = list(passes = -1)), sample_posterior(rel, model_lm(), control = list(passes = 1.5)),
+    sample_posterior(rel, model_lm(), control = 3), sample_posterior(rel, model_lm(), control = list(3)),
+    sample_posterior(rel, model_lm(), control = list(pases = 3)),
+    sample_posterior(rel, model_lm(), control = list(passes = -1)),
+    sample_posterior(rel, model_lm(), control = list(passes = 1.5)),
     sample_posterior(rel, model_lm(), control = NULL)
   )))
   show(refusals("method", alist(sample_posterior(rel, model_lm(), method = "gibbs"), sample_posterior(rel, model_lm(), method = 1),
-                                sample_posterior(rel, model_lm(), method = NULL), sample_posterior(rel, model_lm(), method = c("augment", "naive")))))
+                                sample_posterior(rel, model_lm(), method = NULL),
+                                sample_posterior(rel, model_lm(), method = c("augment", "naive")))))
 })
 
 # ---- files -----------------------------------------------------------------------
@@ -229,8 +267,10 @@ test_that("paths", {
   dir.create("directory")
   file.create("empty.json")
   show(refusals("file", alist(
-    read_release("absent.json"), read_release("directory"), read_release("empty.json"), read_release(3), read_release(NULL), read_release(""),
-    read_release(c("a", "b")), read_release(NA_character_), write_release(rel, "absent/release.json"), write_release(rel, "directory"),
+    read_release("absent.json"), read_release("directory"), read_release("empty.json"), read_release(3),
+    read_release(NULL), read_release(""),
+    read_release(c("a", "b")), read_release(NA_character_), write_release(rel, "absent/release.json"),
+    write_release(rel, "directory"),
     write_release(rel, 3), write_release(rel, ""), write_release(rel, "empty.json/release.json")
   )))
   show(refusals("argument", alist(write_release(st, "release.json"), write_release(unclass(rel), "release.json"))))
@@ -241,33 +281,50 @@ test_that("files: contents", {
   show(refused_files(list(
     # the whole
     c('"noiseaware release"', '"something else"'), c('"noiseaware release"', "1"), c('"noiseaware release"', "null"),
-    c('"version": 1', '"version": 2'), c('"version": 1', '"version": "1"'), c('"version": 1', '"version": [1]'), c('"version": 1', '"version": null'),
-    c('"n": 50,', ""), c('"n": 50,', '"n": 50, "n": 50,'), c('"n": 50,', '"n": 50, "extra": 1,'), c('"n": 50,', '"N": 50,'),
-    c('"neighbours": "one record replaced"', '"neighbours": "one record added"'), c('"noise": "published"', '"noise": "none"'),
+    c('"version": 1', '"version": 2'), c('"version": 1', '"version": "1"'), c('"version": 1', '"version": [1]'),
+    c('"version": 1', '"version": null'),
+    c('"n": 50,', ""), c('"n": 50,', '"n": 50, "n": 50,'), c('"n": 50,', '"n": 50, "extra": 1,'),
+    c('"n": 50,', '"N": 50,'),
+    c('"neighbours": "one record replaced"', '"neighbours": "one record added"'),
+    c('"noise": "published"', '"noise": "none"'),
     c('"noise": "published"', '"noise": ["published"]'), c('"noise": "published"', '"noise": {}'),
     # n
-    c('"n": 50', '"n": 1.5'), c('"n": 50', '"n": 0'), c('"n": 50', '"n": -1'), c('"n": 50', '"n": 1e400'), c('"n": 50', '"n": 3e9'),
-    c('"n": 50', '"n": "50"'), c('"n": 50', '"n": [50]'), c('"n": 50', '"n": {"a": 50}'), c('"n": 50', '"n": true'), c('"n": 50', '"n": null'),
+    c('"n": 50', '"n": 1.5'), c('"n": 50', '"n": 0'), c('"n": 50', '"n": -1'), c('"n": 50', '"n": 1e400'),
+    c('"n": 50', '"n": 3e9'),
+    c('"n": 50', '"n": "50"'), c('"n": 50', '"n": [50]'), c('"n": 50', '"n": {"a": 50}'), c('"n": 50', '"n": true'),
+    c('"n": 50', '"n": null'),
     # the statistic
     c('"name": "crossprod"', '"name": "sums"'), c('"name": "crossprod"', '"name": null'),
     c('"name": "crossprod",', '"name": "crossprod", "more": 1,'),
-    c('"y ~ x"', '"~ x"'), c('"y ~ x"', '"y"'), c('"y ~ x"', '"y ~"'), c('"y ~ x"', '""'), c('"y ~ x"', "1"), c('"y ~ x"', '["y ~ x"]'),
-    c('"y ~ x"', '"y ~ x; y ~ x"'), c('"y ~ x"', '"y ~ x + z"'), c('"y ~ x"', '"y ~ log(x)"'), c('"y ~ x"', "\"y ~ `+`(, x)\""),
-    c("[-10, 10]", "[10, -10]"), c("[-10, 10]", "[10, 10]"), c("[-10, 10]", "[10]"), c("[-10, 10]", "[]"), c("[-10, 10]", "10"), c("[-10, 10]", "null"),
-    c("[-10, 10]", '["a", 1]'), c("[-10, 10]", '["a", "b"]'), c("[-10, 10]", '"a"'), c("[-10, 10]", '{"upper": 10, "lower": -10}'),
-    c("[-10, 10]", "[[-10, 10]]"), c("[-10, 10]", "[-1e999, 1e999]"), c("[-10, 10]", "[true, false]"), c('"x": [-10, 10]', '"x": [-10, 10], "x": [-10, 10]'),
+    c('"y ~ x"', '"~ x"'), c('"y ~ x"', '"y"'), c('"y ~ x"', '"y ~"'), c('"y ~ x"', '""'), c('"y ~ x"', "1"),
+    c('"y ~ x"', '["y ~ x"]'),
+    c('"y ~ x"', '"y ~ x; y ~ x"'), c('"y ~ x"', '"y ~ x + z"'), c('"y ~ x"', '"y ~ log(x)"'),
+    c('"y ~ x"', "\"y ~ `+`(, x)\""),
+    c("[-10, 10]", "[10, -10]"), c("[-10, 10]", "[10, 10]"), c("[-10, 10]", "[10]"), c("[-10, 10]", "[]"),
+    c("[-10, 10]", "10"), c("[-10, 10]", "null"),
+    c("[-10, 10]", '["a", 1]'), c("[-10, 10]", '["a", "b"]'), c("[-10, 10]", '"a"'),
+    c("[-10, 10]", '{"upper": 10, "lower": -10}'),
+    c("[-10, 10]", "[[-10, 10]]"), c("[-10, 10]", "[-1e999, 1e999]"), c("[-10, 10]", "[true, false]"),
+    c('"x": [-10, 10]', '"x": [-10, 10], "x": [-10, 10]'),
     c('"x": [-10, 10]', '"z": [-10, 10]'), c('"y": [-10, 10],', ""),
-    c('"rescale": true', '"rescale": 1'), c('"rescale": true', '"rescale": "true"'), c('"rescale": true', '"rescale": null'),
+    c('"rescale": true', '"rescale": 1'), c('"rescale": true', '"rescale": "true"'),
+    c('"rescale": true', '"rescale": null'),
     c('"rescale": true', '"rescale": [true]'), c('"rescale": true', '"rescale": false, "rescale": true'),
     # the mechanism
     c('"laplace"', '"cauchy"'), c('"laplace"', '["laplace"]'), c('"laplace"', '"gaussian"'),
-    c('"epsilon": 1', '"epsilon": -1'), c('"epsilon": 1', '"epsilon": 0'), c('"epsilon": 1', '"epsilon": "1"'), c('"epsilon": 1', '"epsilon": [1]'),
-    c('"epsilon": 1', '"epsilon": [1, 2]'), c('"epsilon": 1', '"epsilon": null'), c('"epsilon": 1', '"epsilon": 1e999'), c('"epsilon": 1', '"epsilon": 1e-330'),
-    c('"epsilon": 1', '"epsilon": 1, "epsilon": 1'), c('"epsilon": 1', '"epsilon": 1, "scale": 1'), c('"epsilon": 1', '"scale": [1, 2]'),
-    c('"epsilon": 1', '"scale": {"y": 1, "z": 2}'), c('"epsilon": 1', '"scale": []'), c('"epsilon": 1', '"rho": 1'), c(',\n    "epsilon": 1', ""),
+    c('"epsilon": 1', '"epsilon": -1'), c('"epsilon": 1', '"epsilon": 0'), c('"epsilon": 1', '"epsilon": "1"'),
+    c('"epsilon": 1', '"epsilon": [1]'),
+    c('"epsilon": 1', '"epsilon": [1, 2]'), c('"epsilon": 1', '"epsilon": null'),
+    c('"epsilon": 1', '"epsilon": 1e999'), c('"epsilon": 1', '"epsilon": 1e-330'),
+    c('"epsilon": 1', '"epsilon": 1, "epsilon": 1'), c('"epsilon": 1', '"epsilon": 1, "scale": 1'),
+    c('"epsilon": 1', '"scale": [1, 2]'),
+    c('"epsilon": 1', '"scale": {"y": 1, "z": 2}'), c('"epsilon": 1', '"scale": []'), c('"epsilon": 1', '"rho": 1'),
+    c(',\n    "epsilon": 1', ""),
     # the value
-    c('"y": 12.1, ', ""), c('"y": 12.1', '"z": 12.1'), c('"y": 12.1', '"y": 12.1, "y": 12.1'), c('"y": 12.1', '"x": 12.1'), c('"y": 12.1', '"y": "12.1"'),
-    c('"y": 12.1', '"y": null'), c('"y": 12.1', '"y": [12.1]'), c('"y": 12.1', '"y": {"y": 12.1}'), c('"y": 12.1', '"y": 1e999'), c('"y": 12.1', '"y": true'),
+    c('"y": 12.1, ', ""), c('"y": 12.1', '"z": 12.1'), c('"y": 12.1', '"y": 12.1, "y": 12.1'),
+    c('"y": 12.1', '"x": 12.1'), c('"y": 12.1', '"y": "12.1"'),
+    c('"y": 12.1', '"y": null'), c('"y": 12.1', '"y": [12.1]'), c('"y": 12.1', '"y": {"y": 12.1}'),
+    c('"y": 12.1', '"y": 1e999'), c('"y": 12.1', '"y": true'),
     # names with terminal codes and line breaks are quoted, not obeyed
     c('"n": 50,', '"n": 50, "\\u001b[2J\\nred": 1,')
   )))
@@ -288,10 +345,14 @@ test_that("files: damage", {
     expect_error(read_release("release.json"), class = "noiseaware_error_file")
   }
   for (content in list(
-    "1", "null", "[]", "{}", "[[]]", '"noiseaware release"', "y,x\n1,2\n", "NaN", strrep("[", 1e5), strrep('{"a":', 1e4),
-    paste0(strrep("[", 1e4), strrep("]", 1e4)), paste0(text, text), paste0(text, "}"), sub("50", "050", text), sub("50", "0x32", text), sub("50", "NaN", text),
-    sub("50", "Infinity", text), gsub('"', "'", text), as.raw(c(0xff, 0xfe, 0x00)), raw(1000), charToRaw(text)[c(1:50, 50:20)],
-    c(charToRaw(text), as.raw(0)), serialize(rel, NULL), memCompress(charToRaw(text), "gzip"), charToRaw(sub('"y ~ x"', '"y ~ \xff"', text, useBytes = TRUE)),
+    "1", "null", "[]", "{}", "[[]]", '"noiseaware release"', "y,x\n1,2\n", "NaN", strrep("[", 1e5),
+    strrep('{"a":', 1e4),
+    paste0(strrep("[", 1e4), strrep("]", 1e4)), paste0(text, text), paste0(text, "}"), sub("50", "050", text),
+    sub("50", "0x32", text), sub("50", "NaN", text),
+    sub("50", "Infinity", text), gsub('"', "'", text), as.raw(c(0xff, 0xfe, 0x00)), raw(1000),
+    charToRaw(text)[c(1:50, 50:20)],
+    c(charToRaw(text), as.raw(0)), serialize(rel, NULL), memCompress(charToRaw(text), "gzip"),
+    charToRaw(sub('"y ~ x"', '"y ~ \xff"', text, useBytes = TRUE)),
     charToRaw(sub('"n"', '"\xc3("', text, useBytes = TRUE)))) {
     write_bytes(content)
     expect_error(read_release("release.json"), class = "noiseaware_error_file")
@@ -332,15 +393,18 @@ test_that("files: a formula is parsed, never evaluated", {
   local_release_dir()
   mark <- "was_evaluated"
   for (formula in c("system('touch was_evaluated') ~ x", "y ~ system('touch was_evaluated')", "y ~ x + file.create('was_evaluated')",
-                    "file.create('was_evaluated')", "{file.create('was_evaluated'); y ~ x}", "y ~ `x`[file.create('was_evaluated')]",
-                    "(function() file.create('was_evaluated'))() ~ x", "y ~ x\\nfile.create('was_evaluated')", "`~`(y, file.create('was_evaluated'))",
+                    "file.create('was_evaluated')", "{file.create('was_evaluated'); y ~ x}",
+                    "y ~ `x`[file.create('was_evaluated')]",
+                    "(function() file.create('was_evaluated'))() ~ x", "y ~ x\\nfile.create('was_evaluated')",
+                    "`~`(y, file.create('was_evaluated'))",
                     "y ~ {x}", "~x", "file.create('was_evaluated') -> y ~ x", "y ~ x, file.create('was_evaluated')")) {
     write_bytes(sub("y ~ x", formula, valid_json(), fixed = TRUE))
     expect_error(read_release("release.json"), class = "noiseaware_error_file", label = formula)
   }
   # braces in names and levels are not read as code by the messages either
   for (change in list(c('"n"', "\"{file.create('was_evaluated')}\""), c('"x": [', "\"{file.create('was_evaluated')}\": ["),
-                      c('"y": 12.1', "\"{file.create('was_evaluated')}\": 1"), c('"laplace"', "\"{file.create('was_evaluated')}\""),
+                      c('"y": 12.1', "\"{file.create('was_evaluated')}\": 1"),
+                      c('"laplace"', "\"{file.create('was_evaluated')}\""),
                       c("[-10, 10]", "[\"{file.create('was_evaluated')}\", \"{file.create('was_evaluated')}\"]"))) {
     write_bytes(sub(change[1], change[2], valid_json(), fixed = TRUE))
     expect_error(read_release("release.json"), class = "noiseaware_error_file")
@@ -363,7 +427,8 @@ test_that("files: any change of characters gives a release or one class of error
   local_release_dir()
   set.seed(70)
   with_factor <- as_release(seq_along(factor_st$components) / 3, factor_st, mech_gaussian(sd = seq_along(factor_st$components)), n = 50)
-  sources <- lapply(c(valid_json(), valid_json(with_factor)), charToRaw)
+  parts <- as_release(1:10, list(a = st, b = st), list(a = laplace, b = mech_gaussian(epsilon = 1, delta = 1e-6)), n = 50)
+  sources <- lapply(list(rel, with_factor, parts), function(release) charToRaw(valid_json(release)))
   alphabet <- c(as.raw(32:126), charToRaw("{}[]\",:0123456789.-+e\n\\"))
   mutate <- function(bytes) {
     at <- sort(sample.int(length(bytes), 2))
@@ -391,7 +456,7 @@ test_that("files: any change of characters gives a release or one class of error
   }
   read <- 0
   for (i in 1:2000) {
-    bytes <- sources[[1 + i %% 2]]
+    bytes <- sources[[1 + i %% 3]]
     for (k in seq_len(1 + rpois(1, 0.5))) bytes <- mutate(bytes)
     result <- tryCatch(if (i <= 60) from_file(bytes) else from_fields(bytes), error = identity, warning = identity)
     if (inherits(result, "noiseaware_release")) {

@@ -136,6 +136,15 @@ test_that("a release holds no confidential value", {
   }
 })
 
+test_that("nor does one of several statistics", {
+  st <- stat_crossprod(y ~ x, wide_bounds)
+  public <- release(confidential, list(a = st, b = st), list(a = mech_laplace(1), b = mech_gaussian(mu = 1)))
+  expect_identical(found(public, c(secret_numbers, internal("statistic_total")(st, confidential))), character())
+  path <- withr::local_tempfile()
+  write_release(public, path)
+  expect_identical(found(readLines(path)), character())
+})
+
 test_that("a simulated release writes no truth", {
   set.seed(4)
   simulated <- simulate_release(model_lm(), st, mech_laplace(1), n = 20)

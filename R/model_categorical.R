@@ -1,0 +1,104 @@
+#' A variable with several levels
+#'
+#' A factor; the parameters are the probabilities of its levels.
+#'
+#' @param variable The variable's name; `NULL` takes the release's only variable.
+#' @param prior Of the probabilities: [prior_dirichlet()], one weight or one for
+#'   each level.
+#'
+#' @return A model: an object of class `model_categorical`. Its parameters are
+#'   `prob[level]`, one for each level.
+#' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
+#'   `noiseaware_error_variables`.
+#' @seealso [model_bernoulli()], [model_naive_bayes()], [stat_counts()].
+#' @examples
+#' st <- stat_counts(~ race, levels = list(race = c("1", "2", "3")))
+#' rel <- as_release(c(99.2, 27.8, 61.4), st, mech_laplace(epsilon = 0.5), n = 189)
+#' sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1)
+#' @export
+model_categorical <- function(variable = NULL, prior = prior_dirichlet(1)) {
+  check_variable(variable, "variable", null = TRUE)
+  check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")
+  new_model("categorical", variable = variable, prior = prior, class = "model_categorical")
+}
+
+check_variable <- function(x, name, null = FALSE, call = caller_env()) {
+  if ((null && is.null(x)) || checkmate::test_string(x, min.chars = 1L)) return(invisible())
+  stop_argument(name, paste0(if (null) "NULL or ", "the name of a variable"), describe(x), call = call)
+}
+
+#' @export
+format.model_categorical <- function(x, ...) {
+  c("<model> categorical",
+    paste0("  variable  ", x$variable %||% "the release's"),
+    paste0("  prob      ", format(x$prior)))
+}
+
+#' @export
+bind_columns.model_categorical <- function(model, columns, levels, formula, call) {
+  columns <- bind_only_column(model$variable, columns, call)
+  levels <- coded_levels(columns, levels, call)
+  count <- length(levels[[1L]])
+  weights <- list(matrix(expand_prior(model$prior$alpha, count, "alpha", call), 1L))
+  bind_categorical(model, columns, levels, weights, list(NULL), reported = seq_len(count),
+                   parameters = paste0("prob[", levels[[1L]], "]"))
+}
+
+#' @export
+describe_model.bound_categorical <- function(bound) {
+  sprintf("categorical %s, %d levels", bound$columns$name, length(bound$levels[[1L]]))
+}
+
+# ---- what the models of categorical variables share --------------------------
+
+# levels of the columns, each of which must hold the codes of a factor
+coded_levels <- function(columns, levels, call) {
+  coded <- is.na(columns$level) & columns$variable %in% names(levels)
+  if (!all(coded)) {
+    stop_classed("variables", c("The model's variables must be categorical, released by {.fn stat_counts}.",
+                                x = "{.var {unique(columns$variable[!coded])}} {?is/are} not."), call = call)
+  }
+  levels[columns$variable]
+}
+
+# For each variable, class first, `weights` of the Dirichlet priors or what is
+# `known`, a rows x levels matrix each, the other NULL. `reported` indexes all
+# probabilities, row by row.
+bind_categorical <- function(model, columns, levels, weights, known, reported, parameters, class = NULL) {
+  row_by_row <- function(f) unlist(Map(function(w, k) as.vector(t(f(w, k))), weights, known), use.names = FALSE)
+  alpha <- row_by_row(function(w, k) w %||% (0 * k + 1))
+  probability <- row_by_row(function(w, k) k %||% (w * NA))
+  rows <- row_by_row(function(w, k) rep(ncol(w %||% k), nrow(w %||% k)))
+  rownames(columns) <- NULL
+  bound <- list(model = model, columns = columns, levels = levels, parameters = parameters,
+                reported = reported, probability = probability, rows = rows)
+  probability[is.na(probability)] <- 1
+  bound$spec <- list(name = "categorical", fields = list(
+    levels = as.double(lengths(levels)), known = as.double(!vapply(known, is.null, TRUE)), alpha = alpha,
+    theta = sticks_of(probability, rows), reported = as.double(reported - 1)))
+  structure(bound, class = c(class, "bound_categorical", "noiseaware_bound"))
+}
+
+# Coordinates of the C plug-in: for each row of probabilities, given with its
+# length, the logit of each level against those after it. Zero is taken for the
+# smallest number whose ratios are safe.
+sticks_of <- function(probability, rows) {
+  sticks <- lapply(split(pmax(probability, 1e-300), rep(seq_along(rows), rows)), function(p) {
+    rest <- rev(cumsum(rev(p)))
+    utils::head(log(p), -1L) - log(rest[-1L])
+  })
+  as.double(unlist(sticks, use.names = FALSE))
+}
+
+#' @export
+bound_theta.bound_categorical <- function(bound, values, call = caller_env()) {
+  probability <- bound$probability
+  probability[bound$reported] <- check_parameter_values(values, bound, "parameters", call)
+  # Bernoulli: the level that no draw reports
+  probability[is.na(probability)] <- 1 - sum(probability, na.rm = TRUE)
+  sums <- rowsum(probability, rep(seq_along(bound$rows), bound$rows))
+  if (any(probability < 0) || any(abs(sums - 1) > 1e-6)) {
+    stop_classed("argument", "{.arg parameters} must be probabilities that sum to 1 over the levels of each variable.", call = call)
+  }
+  sticks_of(probability, bound$rows)
+}

@@ -1,0 +1,182 @@
+#' A model of your own, written in R
+#'
+#' Three functions over all n records at once make a model: an iteration costs
+#' three calls to R, not some per record. They may draw from R's generator;
+#' `seed` of [sample_posterior()] fixes them too.
+#'
+#' @param r_prior `function()`: a draw from the prior, a named numeric vector
+#'   theta. Its names are the parameters' names.
+#' @param r_records `function(theta, n)`: n records from f(. | theta), a numeric
+#'   matrix (or data frame) with n rows and a column for each variable.
+#' @param r_theta `function(records, theta)`: a draw of theta from p(theta |
+#'   records), or from any kernel that leaves it invariant; `records` is the
+#'   matrix with named columns, `theta` the current value.
+#' @param variables Names of the records' columns, those of the release.
+#' @param move,log_prior Both or neither. `function(theta, theta_new, records)`:
+#'   the records with the same innovations under `theta_new` (the non-centred
+#'   view), and `function(theta)`: the log prior density up to a constant, -Inf
+#'   outside the support. With them chains mix well when the noise dominates;
+#'   without them the plain sampler runs, and the fit says so.
+#'
+#' @details Before a run each function is called once with a few records, and
+#'   what it returns is checked: shape, type, names, finite values. An error
+#'   inside a function is shown with its own message.
+#'
+#' @return A model: an object of class `model_custom`.
+#' @section Errors: `noiseaware_error_custom` (names the function, what it must
+#'   return and what it returned), `noiseaware_error_variables`.
+#' @examples
+#' # normal mean, sd 1 known, prior N(0, 3^2)
+#' model <- model_custom(
+#'   r_prior = function() c(mu = rnorm(1, 0, 3)),
+#'   r_records = function(theta, n) cbind(y = rnorm(n, theta["mu"], 1)),
+#'   r_theta = function(records, theta) {
+#'     precision <- 1 / 9 + nrow(records)
+#'     c(mu = rnorm(1, sum(records[, "y"]) / precision, 1 / sqrt(precision)))
+#'   },
+#'   variables = "y",
+#'   move = function(theta, theta_new, records) records + (theta_new["mu"] - theta["mu"]),
+#'   log_prior = function(theta) dnorm(theta["mu"], 0, 3, log = TRUE))
+#' st <- stat_crossprod(y ~ 1, bounds = list(y = c(-5, 5)))
+#' rel <- as_release(c(y = 4.1, `y^2` = 1.7), st, mech_laplace(epsilon = 1), n = 30)
+#' sample_posterior(rel, model, chains = 2, iter = 300, seed = 1)
+#' @export
+model_custom <- function(r_prior, r_records, r_theta, variables, move = NULL, log_prior = NULL) {
+  functions <- list(r_prior = r_prior, r_records = r_records, r_theta = r_theta, move = move, log_prior = log_prior)
+  arguments <- c(r_prior = 0L, r_records = 2L, r_theta = 2L, move = 3L, log_prior = 1L)
+  for (name in names(functions)) {
+    f <- functions[[name]]
+    if (is.null(f) && name %in% c("move", "log_prior")) next
+    if (!is.function(f)) stop_argument(name, "a function", describe(f), "custom")
+    if (!accepts_arguments(f, arguments[[name]])) {
+      stop_classed("custom", "{.arg {name}} must be a function of {arguments[[name]]} argument{?s}, but takes {length(formals(f))}.")
+    }
+  }
+  if (is.null(move) != is.null(log_prior)) {
+    stop_classed("custom", "{.arg move} and {.arg log_prior} must be given together.")
+  }
+  if (!checkmate::test_character(variables, min.len = 1L, any.missing = FALSE, unique = TRUE)) {
+    stop_argument("variables", "names of variables", describe(variables), "custom")
+  }
+  new_model("custom", functions = functions, variables = variables, class = "model_custom")
+}
+
+accepts_arguments <- function(f, count) {
+  if (is.primitive(f)) return(TRUE)
+  arguments <- formals(f)
+  if ("..." %in% names(arguments)) return(TRUE)
+  required <- sum(vapply(arguments, function(a) identical(a, quote(expr = )), TRUE))
+  length(arguments) >= count && required <= count
+}
+
+#' @export
+format.model_custom <- function(x, ...) {
+  c("<model> custom, R functions",
+    paste0("  variables  ", paste(x$variables, collapse = ", ")),
+    paste0("  moves      ", if (is.null(x$functions$move)) "none: the plain sampler, mixing may be slow" else "non-centred"))
+}
+
+#' @export
+bind_columns.model_custom <- function(model, columns, levels, formula, call) {
+  if (!setequal(model$variables, columns$name)) {
+    stop_classed("variables", c("The model's variables must be those of the release.",
+                                x = "The model has {.var {model$variables}}, the release {.var {columns$name}}."), call = call)
+  }
+  columns <- columns[match(model$variables, columns$name), ]
+  rownames(columns) <- NULL
+  parameters <- dry_run(model, call)
+  bound <- list(model = model, columns = columns, levels = levels, formula = formula, parameters = parameters, callbacks = TRUE)
+  bound$spec <- list(name = "custom", columns = nrow(columns), parameters = length(parameters),
+                     functions = checked_functions(model, parameters))
+  structure(bound, class = c("bound_custom", "noiseaware_bound"))
+}
+
+# Each function once with a few records, in a generator of its own; returns the
+# parameters' names.
+dry_run <- function(model, call, n = 5L) {
+  with_seed(1L, {
+    theta <- call_user(model$functions$r_prior, "r_prior")
+    if (!is.numeric(theta) || length(theta) == 0L || is.null(names(theta)) || anyDuplicated(names(theta))) {
+      stop_custom("r_prior", "a numeric vector with different names", theta, call)
+    }
+    parameters <- names(theta)
+    functions <- checked_functions(model, parameters)
+    theta <- functions$r_prior()
+    records <- functions$r_records(theta, n)
+    functions$r_theta(records, theta)
+    if (!is.null(functions$move)) {
+      functions$log_prior(theta)
+      functions$move(theta, functions$r_prior(), records)
+    }
+    parameters
+  })
+}
+
+stop_custom <- function(name, must, was, call = caller_env()) {
+  stop_classed("custom", "{.fn {name}} must return {must}, but returned {describe(was)}.", call = call)
+}
+
+# a user's function; an error in it comes back with its message and trace
+call_user <- function(f, name, ...) {
+  withCallingHandlers(f(...), error = function(e) {
+    cli::cli_abort("The model's function {.fn {name}} failed.", parent = e,
+                   class = c("noiseaware_error_custom", "noiseaware_error"), call = NULL)
+  })
+}
+
+# The user's functions with names put on and what they return checked, in the
+# shape the C code needs.
+checked_functions <- function(model, parameters) {
+  force(parameters)
+  user <- model$functions
+  variables <- model$variables
+  size <- length(parameters)
+  named_theta <- function(theta) stats::setNames(theta, parameters)
+  named_records <- function(records) {
+    dimnames(records) <- list(NULL, variables)
+    records
+  }
+  as_theta <- function(value, name) {
+    ok <- is.numeric(value) && length(value) == size && all(is.finite(value)) &&
+      (is.null(names(value)) || setequal(names(value), parameters))
+    if (!ok) stop_custom(name, paste0("finite numbers for ", paste(parameters, collapse = ", ")), value)
+    as.double(if (is.null(names(value))) value else value[parameters])
+  }
+  as_records <- function(value, n, name) {
+    if (is.data.frame(value)) value <- as.matrix(value)
+    if (is.null(dim(value)) && length(variables) == 1L) value <- matrix(value, ncol = 1L)
+    ok <- is.numeric(value) && identical(dim(value), c(as.integer(n), length(variables))) &&
+      (is.null(colnames(value)) || setequal(colnames(value), variables)) && !anyNA(value)
+    if (!ok) {
+      stop_custom(name, paste0("a numeric matrix of ", n, " rows and the column", if (length(variables) > 1L) "s", " ",
+                               paste(variables, collapse = ", "), ", without NA"), value)
+    }
+    if (!is.null(colnames(value))) value <- value[, variables, drop = FALSE]
+    storage.mode(value) <- "double"
+    value
+  }
+  list(
+    r_prior = function() as_theta(call_user(user$r_prior, "r_prior"), "r_prior"),
+    r_records = function(theta, n) as_records(call_user(user$r_records, "r_records", named_theta(theta), n), n, "r_records"),
+    r_theta = function(records, theta) {
+      as_theta(call_user(user$r_theta, "r_theta", named_records(records), named_theta(theta)), "r_theta")
+    },
+    move = if (!is.null(user$move)) function(theta, theta_new, records) {
+      value <- call_user(user$move, "move", named_theta(theta), named_theta(theta_new), named_records(records))
+      as_records(value, nrow(records), "move")
+    },
+    log_prior = if (!is.null(user$log_prior)) function(theta) {
+      value <- call_user(user$log_prior, "log_prior", named_theta(theta))
+      if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom("log_prior", "a number or -Inf", value)
+      as.double(value)
+    }
+  )
+}
+
+#' @export
+bound_theta.bound_custom <- function(bound, values, call = caller_env()) {
+  check_parameter_values(values, bound, "parameters", call)
+}
+
+#' @export
+describe_model.bound_custom <- function(bound) "custom model, R functions"

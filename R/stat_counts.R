@@ -1,0 +1,188 @@
+#' Counts of categorical variables
+#'
+#' How many records have each level of a variable, or each combination of levels
+#' of several: one-way or crossed margins, as many as there are terms.
+#'
+#' @param formula The margins, one a term: `~ y` counts the levels of `y`,
+#'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
+#'   Nothing stands on the left.
+#' @param levels A named list with the vector of all levels (two or more) of each
+#'   variable. Levels are public: choose them from what is known of the subject,
+#'   never from the confidential data.
+#'
+#' @details
+#' **Components.** Margin after margin, the last variable of a margin fastest:
+#' `y=a`, `y=b`, ... for `~ y`; `y=a:x1=no`, `y=a:x1=yes`, `y=b:x1=no`, ... for
+#' `~ y:x1`.
+#'
+#' **Sensitivity** (replace one record). A record adds 1 to one cell of each
+#' margin, so replacing it moves two cells of each of the k margins by 1 at most:
+#' 2 k in the L1 norm, sqrt(2 k) in the L2 norm. A record with other levels in
+#' every variable attains both.
+#'
+#' Noise makes counts fractional, negative, or not adding up to the number of
+#' records. That is as it should be: publish and analyse them as they are.
+#'
+#' @return A statistic: an object of class `stat_counts`.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_levels`.
+#' @references
+#' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
+#' Bayesian inference from privatized data, section 4.
+#' \doi{10.48550/arXiv.2206.00710}
+#' @examples
+#' stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' st <- stat_counts(~ low:smoke + low:race, levels = list(low = c("0", "1"),
+#'   smoke = c("0", "1"), race = c("1", "2", "3")))
+#' st
+#' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' @export
+stat_counts <- function(formula, levels) {
+  margins <- formula_margins(formula)
+  variables <- unique(unlist(margins))
+  levels <- check_levels(levels, variables)
+  count <- lengths(levels)
+  size <- vapply(margins, function(m) prod(count[m]), 0)
+  if (sum(size) > most_cells) {
+    stop_classed("levels", "{.arg formula} and {.arg levels} must give at most {format_number(most_cells, 7)} counts, but give {format_number(sum(size), 7)}.")
+  }
+  components <- unlist(lapply(margins, margin_cells, levels))
+  if (anyDuplicated(components)) {
+    clash <- unique(components[duplicated(components)])
+    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would stand for more than one.",
+                             i = "Rename a variable or a level: a component is named after them, as in {.val y=a:x1=no}."))
+  }
+  columns <- data.frame(name = variables, lower = 0, upper = count - 1, variable = variables, level = NA_character_, row.names = NULL)
+  new_statistic("counts", "cells", columns = columns, levels = levels, components = components,
+                formula = formula_text(formula), margins = margins, class = "stat_counts")
+}
+
+# Each count is a number that someone publishes: more are refused before
+# anything is made of them.
+most_cells <- 1e6
+
+# list of the margins' variables
+formula_margins <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula") || length(formula) != 2L) {
+    stop_argument("formula", "a formula without a left side, such as ~ y or ~ y:x1 + y:x2", describe(formula), "formula", call)
+  }
+  margins <- lapply(split_calls(formula[[2L]], "+"), function(term) {
+    variables <- lapply(split_calls(term, ":"), margin_variable, call)
+    as.character(variables)
+  })
+  for (m in margins) {
+    if (anyDuplicated(m)) {
+      stop_classed("formula", "A variable must stand once in a margin, but {.var {unique(m[duplicated(m)])}} stand{?s/} more often in {.code {paste(m, collapse = ':')}}.",
+                   call = call)
+    }
+  }
+  same <- duplicated(lapply(margins, sort))
+  if (any(same)) {
+    shown <- vapply(margins[same], paste, "", collapse = ":")
+    stop_classed("formula", c("Each margin must stand once in {.arg formula}, but {.code {unique(shown)}} stand{?s/} more often."), call = call)
+  }
+  margins
+}
+
+# What an operator joins, parentheses taken off. A loop, not a recursion: a
+# formula that was read from a file may be of any depth.
+split_calls <- function(side, operator) {
+  parts <- list()
+  todo <- list(side)
+  while (length(todo)) {
+    side <- todo[[length(todo)]]
+    todo[[length(todo)]] <- NULL
+    head <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
+    if (head == "(" || (head == operator && length(side) == 3L)) {
+      todo <- c(todo, rev(as.list(side)[-1L]))
+    } else {
+      parts[[length(parts) + 1L]] <- side
+    }
+  }
+  parts
+}
+
+margin_variable <- function(side, call) {
+  if (is.name(side) && !identical(side, quote(.))) return(side)
+  shown <- shorten_text(formula_text(side))
+  if (identical(side, quote(.))) {
+    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+  }
+  if (is.call(side) && identical(side[[1L]], quote(`*`))) {
+    stop_classed("formula", c("{.arg formula} must be margins joined by {.code +}; it has {.code {shown}}.",
+                              i = "Write {.code y:x} for the crossed counts; they contain those of {.var y} and of {.var x}."), call = call)
+  }
+  stop_classed("formula", c("{.arg formula} must be names joined by {.code :} and {.code +}; {.code {shown}} is not a name.",
+                            i = "Compute a transformed variable in the data first."), call = call)
+}
+
+# declared levels, in the order of `variables`
+check_levels <- function(levels, variables, call = caller_env()) {
+  if (!is.list(levels) || is.null(names(levels))) {
+    stop_argument("levels", "a named list with the levels of each variable", describe(levels), "levels", call)
+  }
+  absent <- setdiff(variables, names(levels))
+  if (length(absent)) {
+    stop_classed("levels", "{.arg levels} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
+  }
+  strange <- union(setdiff(names(levels), variables), names(levels)[duplicated(names(levels))])
+  if (length(strange)) {
+    stop_classed("levels", "{.arg levels} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
+                 call = call)
+  }
+  for (v in variables) {
+    name <- paste0("levels$", v)
+    if (!is.character(levels[[v]])) stop_argument(name, "a vector of level names", describe(levels[[v]]), "levels", call)
+    check_bound(levels[[v]], name, call)
+  }
+  lapply(levels[variables], as.vector)
+}
+
+# names of a margin's cells, the last variable fastest
+margin_cells <- function(margin, levels) {
+  parts <- lapply(margin, function(v) paste0(v, "=", levels[[v]]))
+  Reduce(function(slow, fast) as.vector(t(outer(slow, fast, paste, sep = ":"))), parts)
+}
+
+#' @export
+statistic_fields.stat_counts <- function(statistic) {
+  list(levels = as.double(lengths(statistic$levels)), members = as.double(lengths(statistic$margins)),
+       column = match(unlist(statistic$margins), statistic$columns$name) - 1)
+}
+
+#' @export
+describe_statistic.stat_counts <- function(statistic) {
+  k <- length(statistic$margins)
+  paste0("counts of ", shorten_text(statistic$formula), if (k > 1L) paste0(" (", k, " margins)"))
+}
+
+#' @export
+format.stat_counts <- function(x, ...) {
+  levels <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, shorten_list, ""))
+  c(paste0("<statistic> ", describe_statistic(x)),
+    paste0("  levels      ", shorten_list(levels)),
+    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
+    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+}
+
+#' @export
+sensitivity.stat_counts <- function(statistic, norm = c("L1", "L2")) {
+  moved <- 2 * length(statistic$margins)
+  if (match_norm(norm) == "L1") moved else sqrt(moved)
+}
+
+#' @export
+statistic_json.stat_counts <- function(statistic) {
+  list(name = "counts", formula = statistic$formula, levels = statistic$levels)
+}
+
+# field by field, then through the constructor
+stat_counts_from_json <- function(x, refuse) {
+  require_fields(x, c("name", "formula", "levels"), "statistic", refuse)
+  formula <- json_formula(x$formula, refuse)
+  if (!is.list(x$levels) || is.null(names(x$levels))) refuse("The statistic's levels must be an object with an entry for each variable.")
+  texts <- function(l) is.list(l) && length(l) > 0L && is.null(names(l)) && all(vapply(l, checkmate::test_string, TRUE))
+  for (v in seq_along(x$levels)) {
+    if (!texts(x$levels[[v]])) refuse(paste("The levels of", names(x$levels)[v], "must be an array of texts."))
+  }
+  stat_counts(formula, lapply(x$levels, unlist))
+}

@@ -1,0 +1,16 @@
+/* Models and statistics whose hooks are R functions (model_custom.c,
+ * stat_custom.c): the only plug-ins that see SEXP. They want all records in one
+ * block, so that an iteration costs a few calls to R, not some per record. */
+#ifndef NOISEAWARE_CUSTOM_H
+#define NOISEAWARE_CUSTOM_H
+
+#include "ffi.h"
+
+/* The functions stay R's, protected by the specification that holds them. */
+struct model model_custom_read(SEXP spec);
+struct stat stat_custom_read(SEXP spec);
+
+/* An m x columns matrix of the records in x. */
+SEXP custom_records(int m, int columns, const double *const *x);
+
+#endif

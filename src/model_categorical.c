@@ -1,0 +1,448 @@
+/* Model "categorical": a variable with two or more levels, called the class
+ * here, and any number of further variables, the features, that are independent
+ * of each other given it. With features it is the naive Bayes model (Ju et al.
+ * 2022, section 4 and equations S3 to S6), without it the categorical one, with
+ * two levels Bernoulli. Every vector of probabilities has a Dirichlet prior or
+ * is known.
+ *
+ * A record has one column of codes 0, 1, ... for each variable, class first. A
+ * *row* is one vector of probabilities: the class has one, a feature one for
+ * each class.
+ *
+ * theta holds a row of L levels as L - 1 sticks, t_l = logit(P(l | l or a later
+ * level)). Under a Dirichlet law the sticks are independent logit-betas, before
+ * and after counts are seen, so that a rare level disturbs only its own stick:
+ * log p(t_l) = a_l t_l - (a_l + ... + a_L) log(1 + exp(t_l)), Jacobian included.
+ *
+ * Innovations: record i has one uniform u for each variable, level = number of
+ * bounds R_l = P(l or a later level), l >= 1, that lie above u. Rows of many
+ * levels find their place by a guide table (Chen & Asau 1974).
+ *
+ * Complete-data statistic: the counts of the class, then those of every feature
+ * by class. Updates are conjugate. Cost per record: one uniform and one search
+ * for each variable; per update one gamma variate for each probability.
+ */
+#include "dist.h"
+#include "plugin.h"
+
+/* up to this many levels every bound is looked at */
+enum { MOST_COUNTED = 16 };
+
+struct variable {
+    int levels, cuts; /* cuts: levels - 1 */
+    int rows;
+    int known;
+    int at_stick; /* first of rows * cuts in theta */
+    int at_level; /* first of rows * levels in alpha and in the statistic */
+    int at_bound; /* first of rows * (levels + 1) in a table */
+    int buckets, at_bucket;
+};
+
+/* What records are drawn from, under one parameter. A row of bounds: 1, R_1,
+ * ..., R_{L-1}, 0. A bucket [g, g + 1) / buckets of a guide holds the number of
+ * bounds that lie above all of it. */
+struct table {
+    double *bound;
+    int *guide;
+};
+
+struct categorical {
+    int variables, sticks, probabilities, reported;
+    struct variable *variable;
+    const double *alpha, *known_theta;
+    double *first_weight, *all_weight; /* a_l, and a_l + ... + a_L */
+    int *which;                        /* probabilities that a draw reports */
+    double *theta;
+    int *changed;
+    struct table now, next;
+    /* workspace */
+    double *weight, *gamma, *probability;
+    double *u, *keep;  /* MAX_BLOCK */
+    int *row, *row_to; /* MAX_BLOCK: classes of the records */
+};
+
+/* ---- set-up ------------------------------------------------------------- */
+
+/* Fields: levels, one a variable; alpha, Dirichlet weights of all rows; known, 1
+ * for a variable whose rows are; theta, where the known sticks stand; reported,
+ * the indices of the probabilities in a draw. */
+static int create(const struct fields *fields, struct model *model) {
+    struct categorical *s = plugin_memory(1, sizeof *s);
+    s->variables = fields_length(fields, "levels");
+    s->reported = fields_length(fields, "reported");
+    const double *levels = fields_vector(fields, "levels", s->variables);
+    const double *known = fields_vector(fields, "known", s->variables);
+    const double *reported = fields_vector(fields, "reported", s->reported);
+    if (!levels || !known || !reported || s->variables < 1) return PLUGIN_BAD_FIELDS;
+    s->variable = plugin_memory((size_t)s->variables, sizeof *s->variable);
+    int bounds = 0, buckets = 0, widest = 0;
+    for (int v = 0; v < s->variables; ++v) {
+        struct variable *variable = s->variable + v;
+        variable->levels = (int)levels[v];
+        if (variable->levels < 2) return PLUGIN_BAD_FIELDS;
+        variable->cuts = variable->levels - 1;
+        variable->rows = v == 0 ? 1 : s->variable[0].levels;
+        variable->known = known[v] != 0;
+        variable->at_stick = s->sticks;
+        variable->at_level = s->probabilities;
+        variable->at_bound = bounds;
+        if (variable->levels > MOST_COUNTED)
+            for (variable->buckets = 1; variable->buckets < variable->levels;)
+                variable->buckets *= 2;
+        variable->at_bucket = buckets;
+        s->sticks += variable->rows * variable->cuts;
+        s->probabilities += variable->rows * variable->levels;
+        bounds += variable->rows * (variable->levels + 1);
+        buckets += variable->rows * variable->buckets;
+        widest = variable->levels > widest ? variable->levels : widest;
+    }
+    s->alpha = fields_vector(fields, "alpha", s->probabilities);
+    s->known_theta = fields_vector(fields, "theta", s->sticks);
+    if (!s->alpha || !s->known_theta) return PLUGIN_BAD_FIELDS;
+
+    s->first_weight = plugin_memory((size_t)s->sticks, sizeof(double));
+    s->all_weight = plugin_memory((size_t)s->sticks, sizeof(double));
+    s->theta = plugin_memory((size_t)s->sticks, sizeof(double));
+    s->changed = plugin_memory((size_t)s->variables, sizeof(int));
+    s->weight = plugin_memory((size_t)widest, sizeof(double));
+    s->gamma = plugin_memory((size_t)widest, sizeof(double));
+    s->probability = plugin_memory((size_t)s->probabilities, sizeof(double));
+    s->u = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->keep = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->row = plugin_memory(MAX_BLOCK, sizeof(int));
+    s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
+    s->now.bound = plugin_memory((size_t)bounds, sizeof(double));
+    s->next.bound = plugin_memory((size_t)bounds, sizeof(double));
+    s->now.guide = plugin_memory((size_t)buckets, sizeof(int));
+    s->next.guide = plugin_memory((size_t)buckets, sizeof(int));
+    s->which = plugin_memory((size_t)s->reported, sizeof(int));
+    for (int j = 0; j < s->reported; ++j) {
+        s->which[j] = (int)reported[j];
+        if (s->which[j] < 0 || s->which[j] >= s->probabilities) return PLUGIN_BAD_FIELDS;
+    }
+
+    model->self = s;
+    model->columns = s->variables;
+    model->parameters = s->sticks;
+    model->complete = s->probabilities;
+    model->reported = s->reported;
+    model->moves = plugin_memory((size_t)s->sticks, sizeof(int));
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        for (int r = 0; r < variable->rows; ++r) {
+            const double *alpha = s->alpha + variable->at_level + r * variable->levels;
+            const int at = variable->at_stick + r * variable->cuts;
+            double all = alpha[variable->cuts];
+            for (int l = variable->cuts - 1; l >= 0; --l) {
+                s->first_weight[at + l] = alpha[l];
+                s->all_weight[at + l] = all += alpha[l];
+            }
+            for (int l = 0; l < variable->cuts && !variable->known; ++l)
+                model->moves[model->moving++] = at + l;
+        }
+    }
+    return PLUGIN_OK;
+}
+
+/* ---- prior and update --------------------------------------------------- */
+
+/* log of a gamma variate; one of a small shape underflows */
+static double draw_log_gamma(struct rng *rng, double shape) {
+    if (shape >= 1) return log(dist_gamma(rng, shape));
+    const double boost = log(rng_uniform(rng)) / shape;
+    return log(dist_gamma(rng, shape + 1)) + (boost > -1e300 ? boost : -1e300);
+}
+
+static double log_add(double a, double b) {
+    return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+
+/* Sticks of a Dirichlet draw: gamma variates, each over the sum of those after
+ * it. On the log scale where a variate could underflow or a sum overflow. */
+static void draw_sticks(struct rng *rng, int levels, const double *weight, double *gamma,
+                        double *stick) {
+    const int last = levels - 1;
+    double least = weight[0], most = weight[0];
+    for (int l = 1; l < levels; ++l) {
+        least = weight[l] < least ? weight[l] : least;
+        most = weight[l] > most ? weight[l] : most;
+    }
+    if (least >= 0.1 && most <= 1e100) {
+        for (int l = 0; l < levels; ++l) gamma[l] = dist_gamma(rng, weight[l]);
+        double rest = gamma[last];
+        for (int l = last - 1; l >= 0; --l) {
+            stick[l] = log(gamma[l] / rest);
+            rest += gamma[l];
+        }
+    } else {
+        for (int l = 0; l < levels; ++l) gamma[l] = draw_log_gamma(rng, weight[l]);
+        double rest = gamma[last];
+        for (int l = last - 1; l >= 0; --l) {
+            stick[l] = gamma[l] - rest;
+            rest = log_add(rest, gamma[l]);
+        }
+    }
+}
+
+/* theta given these counts; the prior if there are none */
+static void draw_theta(struct categorical *s, const double *count, struct rng *rng, double *theta) {
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        if (variable->known) continue;
+        for (int r = 0; r < variable->rows; ++r) {
+            const int at = variable->at_level + r * variable->levels;
+            for (int l = 0; l < variable->levels; ++l)
+                s->weight[l] = s->alpha[at + l] + (count ? count[at + l] : 0);
+            draw_sticks(rng, variable->levels, s->weight, s->gamma,
+                        theta + variable->at_stick + r * variable->cuts);
+        }
+    }
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    struct categorical *s = self;
+    memcpy(theta, s->known_theta, (size_t)s->sticks * sizeof(double));
+    draw_theta(s, NULL, rng, theta);
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    (void)n; /* the counts add up to it */
+    draw_theta(self, c, rng, theta);
+    return PLUGIN_OK;
+}
+
+static double dprior(void *self, const double *theta) {
+    const struct categorical *s = self;
+    double log_density = 0;
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        if (variable->known) continue;
+        const int end = variable->at_stick + variable->rows * variable->cuts;
+        for (int j = variable->at_stick; j < end; ++j) {
+            const double t = theta[j], softplus = (t > 0 ? t : 0) + log1p(exp(-fabs(t)));
+            log_density += s->first_weight[j] * t - s->all_weight[j] * softplus;
+        }
+    }
+    return log_density;
+}
+
+static void report(void *self, const double *theta, double *out) {
+    struct categorical *s = self;
+    double *probability = s->probability;
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        for (int r = 0; r < variable->rows; ++r) {
+            double rest = 1;
+            for (int l = 0; l < variable->cuts; ++l) {
+                const double t = *theta++, small = exp(-fabs(t)), share = rest / (1 + small);
+                *probability++ = t > 0 ? share : share * small;
+                rest = t > 0 ? share * small : share;
+            }
+            *probability++ = rest;
+        }
+    }
+    for (int j = 0; j < s->reported; ++j) out[j] = s->probability[s->which[j]];
+}
+
+/* ---- tables ------------------------------------------------------------- */
+
+static void make_guide(const struct variable *variable, const double *bound, int *guide) {
+    const double width = 1.0 / variable->buckets;
+    for (int g = variable->buckets - 1, above = 0; g >= 0; --g) {
+        while (above < variable->cuts && bound[above + 1] >= (g + 1) * width) ++above;
+        guide[g] = above;
+    }
+}
+
+static void make_table(const struct categorical *s, const double *theta,
+                       const struct table *table) {
+    double *bound = table->bound;
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        for (int r = 0; r < variable->rows; ++r) {
+            double rest = 1;
+            const double *start = bound;
+            *bound++ = 1;
+            for (int l = 0; l < variable->cuts; ++l) *bound++ = rest /= 1 + exp(*theta++);
+            *bound++ = 0;
+            if (variable->buckets > 0)
+                make_guide(variable, start,
+                           table->guide + variable->at_bucket + r * variable->buckets);
+        }
+    }
+}
+
+static void set(void *self, const double *theta) {
+    struct categorical *s = self;
+    memcpy(s->theta, theta, (size_t)s->sticks * sizeof(double));
+    make_table(s, theta, &s->now);
+}
+
+/* ---- levels from uniforms ----------------------------------------------- */
+
+/* one row for all records */
+static inline void count_bounds(int m, int cuts, const double *restrict bound,
+                                const double *restrict u, double *restrict level) {
+    FOR_RECORDS(i, m) level[i] = u[i] < bound[1] ? 1 : 0;
+    for (int l = 2; l <= cuts; ++l) {
+        const double b = bound[l];
+        FOR_RECORDS(i, m) level[i] += u[i] < b ? 1 : 0;
+    }
+}
+
+/* a row for each record */
+static INLINE void count_row_bounds(int m, int cuts, const double *restrict bound,
+                                    const int *restrict row, const double *restrict u,
+                                    double *restrict level) {
+    for (int i = 0; i < m; ++i) {
+        const double *b = bound + row[i] * (cuts + 2);
+        double above = u[i] < b[1] ? 1 : 0;
+        for (int l = 2; l <= cuts; ++l) above += u[i] < b[l] ? 1 : 0;
+        level[i] = above;
+    }
+}
+
+static void search_bounds(const struct variable *variable, const struct table *table, int m,
+                          const int *row, const double *u, double *level) {
+    const double *bound = table->bound + variable->at_bound;
+    const int *guide = table->guide + variable->at_bucket;
+    for (int i = 0; i < m; ++i) {
+        const int r = row ? row[i] : 0;
+        const double *b = bound + (size_t)r * (variable->levels + 1);
+        int l = guide[(size_t)r * variable->buckets + (int)(u[i] * variable->buckets)];
+        while (u[i] < b[l + 1]) ++l;
+        level[i] = l;
+    }
+}
+
+/* Levels of variable v at the records' uniforms; `row` is NULL for the class. */
+VECTOR_CLONES static void find_levels(const struct categorical *s, const struct table *table, int v,
+                                      int m, const int *row, const double *u, double *level) {
+    const struct variable *variable = s->variable + v;
+    const double *bound = table->bound + variable->at_bound;
+    if (variable->buckets > 0) {
+        search_bounds(variable, table, m, row, u, level);
+    } else if (!row) {
+        count_bounds(m, variable->cuts, bound, u, level);
+    } else {
+        switch (variable->cuts) {
+        case 1:
+            count_row_bounds(m, 1, bound, row, u, level);
+            break;
+        case 2:
+            count_row_bounds(m, 2, bound, row, u, level);
+            break;
+        case 3:
+            count_row_bounds(m, 3, bound, row, u, level);
+            break;
+        default:
+            count_row_bounds(m, variable->cuts, bound, row, u, level);
+        }
+    }
+}
+
+static void read_rows(int m, const double *restrict class, int *restrict row) {
+    FOR_RECORDS(i, m) row[i] = (int)class[i];
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct categorical *s = self;
+    for (int v = 0; v < s->variables; ++v) {
+        rng_fill_uniform(rng, m, s->u);
+        find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, s->u, x[v]);
+        if (v == 0) read_rows(m, x[0], s->row);
+    }
+}
+
+/* A level is kept with probability rho, else drawn afresh; a feature only if the
+ * class stays what it was. One uniform decides and draws. */
+static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct categorical *s = self;
+    for (int v = 0; v < s->variables; ++v) {
+        double *u = s->u, *keep = s->keep;
+        rng_fill_uniform(rng, m, u);
+        for (int i = 0; i < m; ++i) {
+            keep[i] = u[i] < rho && (v == 0 || x_new[0][i] == x[0][i]);
+            u[i] = u[i] < rho ? u[i] / rho : (u[i] - rho) / (1 - rho);
+        }
+        find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, u, x_new[v]);
+        for (int i = 0; i < m; ++i) x_new[v][i] = keep[i] > 0 ? x[v][i] : x_new[v][i];
+        if (v == 0) read_rows(m, x_new[0], s->row);
+    }
+}
+
+/* ---- non-centred move: u uniform where it gives the old level --------------- */
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct categorical *s = self;
+    make_table(s, theta_new, &s->next);
+    int class_changed = 0;
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        const size_t bytes = (size_t)variable->rows * (size_t)variable->cuts * sizeof(double);
+        const int at = variable->at_stick;
+        changed[v] = class_changed || memcmp(s->theta + at, theta_new + at, bytes) != 0;
+        s->changed[v] = changed[v];
+        if (v == 0) class_changed = changed[0];
+    }
+}
+
+/* Rounding may put u on the upper bound, which belongs to another level. */
+static void place_uniforms(const struct categorical *s, int v, int m, const int *row,
+                           const double *restrict x, double *restrict u) {
+    const struct variable *variable = s->variable + v;
+    const double *bound = s->now.bound + variable->at_bound;
+    const int width = variable->levels + 1;
+    for (int i = 0; i < m; ++i) {
+        const double *b = bound + (int)x[i] + (row ? row[i] * width : 0);
+        const double high = b[0], low = b[1], inside = low + u[i] * (high - low);
+        u[i] = inside < high ? inside : low;
+    }
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct categorical *s = self;
+    read_rows(m, x[0], s->row);
+    const int *row_to = s->row;
+    for (int v = 0; v < s->variables; ++v) {
+        if (!s->changed[v]) continue;
+        rng_fill_uniform(rng, m, s->u);
+        place_uniforms(s, v, m, v == 0 ? NULL : s->row, x[v], s->u);
+        find_levels(s, &s->next, v, m, v == 0 ? NULL : row_to, s->u, x_new[v]);
+        if (v == 0) {
+            read_rows(m, x_new[0], s->row_to);
+            row_to = s->row_to;
+        }
+    }
+}
+
+/* ---- complete-data statistic ------------------------------------------------ */
+
+static void add(void *self, double sign, int m, const double *const *x, double *c) {
+    struct categorical *s = self;
+    read_rows(m, x[0], s->row);
+    for (int i = 0; i < m; ++i) c[s->row[i]] += sign;
+    for (int v = 1; v < s->variables; ++v) {
+        const int levels = s->variable[v].levels;
+        double *count = c + s->variable[v].at_level;
+        for (int i = 0; i < m; ++i) count[s->row[i] * levels + (int)x[v][i]] += sign;
+    }
+}
+
+const struct model_class model_categorical = {
+    .name = "categorical",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .report = report,
+    .set = set,
+    .rrecords = rrecords,
+    .perturb = perturb,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .rtheta = rtheta,
+};

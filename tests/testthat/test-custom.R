@@ -1,0 +1,118 @@
+# Users' own models and statistics in R.
+
+custom_mean <- function(move = TRUE, ...) {
+  model_custom(
+    r_prior = function() c(mu = rnorm(1, 0.5, 2)),
+    r_records = function(theta, n) cbind(y = rnorm(n, theta["mu"], 1.5)),
+    r_theta = function(records, theta) {
+      precision <- 1 / 4 + nrow(records) / 1.5^2
+      c(mu = rnorm(1, (0.5 / 4 + sum(records[, "y"]) / 1.5^2) / precision, 1 / sqrt(precision)))
+    },
+    variables = "y",
+    move = if (move) function(theta, theta_new, records) records + (theta_new["mu"] - theta["mu"]),
+    log_prior = if (move) function(theta) dnorm(theta["mu"], 0.5, 2, log = TRUE), ...)
+}
+
+test_that("a model in R has the law of the built-in one", {
+  st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
+  built_in <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
+  set.seed(3)
+  rel <- simulate_release(built_in, st, mech_laplace(scale = 0.4), n = 300)
+  reference <- sample_posterior(rel, built_in, chains = 2, iter = 20000, seed = 1)
+  exact <- parameter_draws(reference, "(Intercept)")
+  for (move in c(TRUE, FALSE)) {
+    fit <- sample_posterior(rel, custom_mean(move), chains = 2, iter = if (move) 3000 else 12000, seed = 2)
+    got <- parameter_draws(fit, "mu")
+    error <- sqrt(posterior::mcse_mean(got)^2 + posterior::mcse_mean(exact)^2)
+    expect_lt(abs(mean(got) - mean(exact)) / error, 5)
+    expect_lt(abs(sd(got) / sd(exact) - 1), 0.15)
+  }
+  expect_output(print(fit), "the model has no move, mixing may be slow")
+})
+
+test_that("seed fixes a custom model's draws, extend continues them, the user's generator is left alone", {
+  st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
+  rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
+  run <- function(iter = 60) sample_posterior(rel, custom_mean(), chains = 2, iter = iter, warmup = 20, seed = 5)
+  set.seed(1)
+  before <- .Random.seed
+  a <- run()
+  expect_identical(.Random.seed, before)
+  runif(3)
+  expect_identical(run()$draws, a$draws)
+  expect_identical(extend(a, 40)$draws, run(100)$draws)
+  # no replayed numbers: every draw differs
+  expect_identical(anyDuplicated(as.numeric(a$draws[, 1, ])), 0L)
+  expect_false(identical(a$draws[, 1, ], a$draws[, 2, ]))
+  expect_output(print(a), "custom model")
+})
+
+test_that("what a function returns is checked before a run, its errors are shown", {
+  st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
+  rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
+  broken <- function(...) {
+    parts <- utils::modifyList(custom_mean()$functions, list(...))
+    sample_posterior(rel, do.call(model_custom, c(parts, variables = "y")), chains = 1, iter = 10)
+  }
+  expect_snapshot(error = TRUE, broken(r_prior = function() 1))
+  expect_snapshot(error = TRUE, broken(r_prior = function() c(mu = NA_real_)))
+  expect_snapshot(error = TRUE, broken(r_records = function(theta, n) rnorm(n + 1)))
+  expect_snapshot(error = TRUE, broken(r_records = function(theta, n) rep("a", n)))
+  expect_snapshot(error = TRUE, broken(r_theta = function(records, theta) c(a = 1, b = 2)))
+  expect_snapshot(error = TRUE, broken(r_theta = function(records, theta) stop("no such luck")))
+  expect_snapshot(error = TRUE, broken(log_prior = function(theta) NA))
+  expect_snapshot(error = TRUE, broken(move = function(theta) 1))
+  for (bad in list(list(r_prior = function() 1), list(r_theta = function(records, theta) stop("x")),
+                   list(r_records = function(theta, n) matrix(NA_real_, n, 1)))) {
+    expect_error(do.call(broken, bad), class = "noiseaware_error_custom")
+  }
+  # an error in the midst of a run
+  calls <- 0
+  failing <- function(records, theta) {
+    calls <<- calls + 1
+    if (calls > 5) stop("late trouble")
+    theta
+  }
+  set.seed(4)
+  before <- .Random.seed
+  error <- tryCatch(broken(r_theta = failing), error = identity)
+  expect_match(conditionMessage(error$parent %||% error), "late trouble")
+  expect_error(model_custom(1, 2, 3, "y"), class = "noiseaware_error_custom")
+  expect_error(sample_posterior(rel, model_custom(function() c(a = 1), function(t, n) n, function(r, t) t, "z")),
+               class = "noiseaware_error_variables")
+})
+
+test_that("a custom statistic equals the built-in one", {
+  built_in <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-1, 1)), rescale = FALSE)
+  fun <- function(records) {
+    y <- pmin(pmax(records[, "y"], -2), 2)
+    x <- pmin(pmax(records[, "x"], -1), 1)
+    cbind(y, x, y^2, x * y, x^2)
+  }
+  own <- stat_custom(fun, built_in$components, c(L1 = sensitivity(built_in, "L1"), L2 = sensitivity(built_in, "L2")),
+                     bounds = list(y = c(-2, 2), x = c(-1, 1)))
+  expect_equal(sensitivity(own, "L2"), sensitivity(built_in, "L2"))
+  data <- data.frame(x = rnorm(700), y = rnorm(700))
+  expect_equal(internal("statistic_total")(own, data), internal("statistic_total")(built_in, data))
+  # the very same chain: one block holds all records of both
+  value <- c(0.5, 0.2, 2, 0.3, 1)
+  fits <- lapply(list(own, built_in), function(st) {
+    rel <- as_release(value, st, mech_laplace(epsilon = 4), n = 20)
+    sample_posterior(rel, model_lm(y ~ x), chains = 1, iter = 200, seed = 3)
+  })
+  expect_equal(as.numeric(fits[[1]]$draws), as.numeric(fits[[2]]$draws), tolerance = 1e-8)
+})
+
+test_that("custom statistics are checked and carry no data", {
+  bounds <- list(x = c(0, 10))
+  expect_error(stat_custom(1, "a", 1, bounds), class = "noiseaware_error_custom")
+  expect_error(stat_custom(function(r) r[, 1] > 1, "a", -1, bounds), class = "noiseaware_error_custom")
+  expect_error(stat_custom(function(r) cbind(1, 2), "a", 1, bounds), class = "noiseaware_error_custom")
+  expect_error(stat_custom(function(r) rep(NA, nrow(r)), "a", 1, bounds), class = "noiseaware_error_custom")
+  secret <- 1234.56789
+  st <- stat_custom(function(r) r[, "x"] > 2, "over", 1, bounds)
+  rel <- release(data.frame(x = c(1, 3, secret)), st, mech_laplace(epsilon = 1))
+  pattern <- writeBin(secret, raw(), endian = "big")
+  expect_false(grepl(paste(pattern, collapse = ""), paste(serialize(rel, NULL), collapse = ""), fixed = TRUE))
+  expect_error(write_release(rel, tempfile()), class = "noiseaware_error_file")
+})
