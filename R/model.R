@@ -24,7 +24,7 @@ bind_model <- function(model, statistic, call = caller_env()) {
   bound
 }
 
-bound_theta <- function(bound, values, call = caller_env()) UseMethod("bound_theta")
+bound_theta <- function(bound, values, call = caller_env(), name = "parameters") UseMethod("bound_theta")
 
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
 

@@ -174,8 +174,8 @@ checked_functions <- function(model, parameters) {
 }
 
 #' @export
-bound_theta.bound_custom <- function(bound, values, call = caller_env()) {
-  check_parameter_values(values, bound, "parameters", call)
+bound_theta.bound_custom <- function(bound, values, call = caller_env(), name = "parameters") {
+  check_parameter_values(values, bound, name, call)
 }
 
 #' @export

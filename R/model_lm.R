@@ -90,6 +90,9 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   if (variables[1L] %in% names(levels)) {
     stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)
   }
+  if ("sigma" %in% columns$name[columns$variable != variables[1L]]) {
+    stop_classed("variables", "A covariate must not be called {.var sigma}: that is the residual standard deviation.", call = call)
+  }
   columns <- columns[order(match(columns$variable, variables)), ]
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
@@ -132,19 +135,20 @@ lm_coefficient_fields <- function(bound, call) {
   k <- nrow(columns)
   centring <- lm_centring(bound)
   half <- (columns$upper - columns$lower) / 2
+  names <- c("(Intercept)", columns$name[-1L])
   fields <- list()
   if (inherits(prior, "fixed")) {
     fields$beta <- lm_centre(bound, check_fixed(prior$value, k, "prior", call))
   } else {
     if (inherits(prior, "prior_normal")) {
-      precision <- diag(1 / expand_prior(prior$sd, k, "sd", call)^2, k)
-      mean <- expand_prior(prior$mean, k, "mean", call)
+      precision <- diag(1 / expand_prior(prior$sd, k, "sd", call, names)^2, k)
+      mean <- expand_prior(prior$mean, k, "mean", call, names)
     } else {
       # the default is stated for covariates measured from their middles
       weak <- solve(centring$matrix)
       weak <- crossprod(weak, diag(c(1, half[-1L] / 2)^2 / 2.5^2, k) %*% weak)
       precision <- if (is.null(prior$precision)) weak else expand_matrix(prior$precision, k, "precision", call)
-      mean <- if (is.null(prior$mean)) centring$shift else expand_prior(prior$mean, k, "mean", call)
+      mean <- if (is.null(prior$mean)) centring$shift else expand_prior(prior$mean, k, "mean", call, names)
     }
     centred <- crossprod(centring$matrix, precision %*% centring$matrix)
     fields$beta_mean <- lm_centre(bound, mean)
@@ -180,7 +184,7 @@ lm_covariate_fields <- function(bound, call) {
     fields$mean <- check_fixed(mean$value, pc, "covariates$mean", call)
   } else {
     fields$mean_prior <- if (is.null(mean$mean)) (continuous$upper + continuous$lower) / 2 else
-      expand_prior(mean$mean, pc, "covariates$mean", call)
+      expand_prior(mean$mean, pc, "covariates$mean", call, continuous$name)
     fields$mean_kappa <- mean$kappa
   }
   if (inherits(cov, "fixed")) {
@@ -223,8 +227,8 @@ lm_parameters <- function(bound) {
 }
 
 #' @export
-bound_theta.bound_lm <- function(bound, values, call = caller_env()) {
-  values <- stats::setNames(check_parameter_values(values, bound, "parameters", call), bound$parameters)
+bound_theta.bound_lm <- function(bound, values, call = caller_env(), name = "parameters") {
+  values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
   fields <- bound$spec$fields
   columns <- bound$columns
   k <- nrow(columns)
@@ -237,12 +241,12 @@ bound_theta.bound_lm <- function(bound, values, call = caller_env()) {
   beta <- fields[["beta"]] %||% lm_centre(bound, take(k))
   sigma <- fields[["sigma"]] %||% take(1L)
   mean <- fields[["mean"]] %||% take(pc)
-  if (sigma <= 0) stop_argument("parameters", "positive in sigma", describe(sigma), call = call)
+  if (sigma <= 0) stop_argument(name, "positive in sigma", describe(sigma), call = call)
   if (is.null(fields$cov_chol)) {
     cov <- matrix(0, pc, pc)
     cov[upper.tri(cov, diag = TRUE)] <- take(pc * (pc + 1) / 2)
     upper <- tryCatch(chol(cov), error = function(e) {
-      stop_classed("argument", "{.arg parameters} must give a positive definite cov.", call = call)
+      stop_classed("argument", "{.arg {name}} must give a positive definite cov.", call = call)
     })
   } else {
     upper <- matrix(fields$cov_chol, pc, pc)

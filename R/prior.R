@@ -138,11 +138,18 @@ print.noiseaware_prior <- function(x, ...) {
   invisible(x)
 }
 
-# one value for each of k coordinates
-expand_prior <- function(x, k, name, call = caller_env()) {
+# One value for each of k coordinates; named values are put in their order.
+expand_prior <- function(x, k, name, call = caller_env(), coordinates = NULL) {
   if (!length(x) %in% c(1L, k)) {
     many <- if (k > 1L) paste(" or", k, "values")
     stop_classed("prior", "{.arg {name}} must have one value{many}, but has {length(x)}.", call = call)
+  }
+  if (!is.null(names(x)) && !is.null(coordinates) && length(x) == k) {
+    if (!setequal(names(x), coordinates)) {
+      stop_classed("prior", "{.arg {name}} must be named {.val {coordinates}}, or have no names; its names are {.val {names(x)}}.",
+                   call = call)
+    }
+    x <- x[coordinates]
   }
   rep_len(as.double(x), k)
 }

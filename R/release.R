@@ -100,6 +100,9 @@ as_release <- function(value, statistic, mechanism, n) {
   check_design(statistic, mechanism)
   n <- check_count(n, "n")
   parts <- design_parts(statistic, mechanism)
+  if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, length(value))) {
+    stop_classed("value", "{.arg value} must have a number for each record, but has {length(value)} for {n} records.")
+  }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
     rep(mechanism_scale(p$mechanism, p$statistic), each = value_size(p$statistic, n) / length(p$statistic$components))

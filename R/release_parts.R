@@ -48,7 +48,7 @@ is_several <- function(statistic) !inherits(statistic, "noiseaware_statistic")
 
 # how many numbers a statistic of n records releases
 value_size <- function(statistic, n) {
-  length(statistic$components) * if (statistic$kind == "records") n else 1L
+  length(statistic$components) * (if (statistic$kind == "records") n else 1)
 }
 
 part_components <- function(statistic, n, name = "") {

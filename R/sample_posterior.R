@@ -91,5 +91,5 @@ check_init <- function(init, bound, chains, call = caller_env()) {
   if (!is.list(init) || length(init) != chains) {
     stop_argument("init", paste("NULL or a list of", chains, "named vectors, one a chain"), describe(init), call = call)
   }
-  lapply(init, function(values) bound_theta(bound, values, call))
+  lapply(init, function(values) bound_theta(bound, values, call, "init"))
 }
