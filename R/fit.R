@@ -144,7 +144,7 @@ describe_model.bound_lm <- function(bound) paste("linear regression", bound$form
 
 acceptance_lines <- function(fit) {
   a <- acceptance(fit)
-  moves <- if (is.null(fit$bound$moves)) "none: the model has no move, mixing may be slow" else if (all(a$passes == 0)) "none" else
+  moves <- if (is.null(fit$bound$moves)) "none; the model has no move, mixing may be slow" else if (all(a$passes == 0)) "none" else
     sprintf("%s a sweep, accepted %s", paste(unique(range(a$passes)), collapse = " to "),
             format_number(mean(a$moves), 2))
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
@@ -216,7 +216,9 @@ acceptance <- function(fit) {
 #'
 #' @param fit A fit of method `"augment"`.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
-#'   of the release.
+#'   of the release; of several statistics, those that were summed.
+#' @section Errors: `noiseaware_error_argument`, also for a release of single
+#'   records, which has no totals: the draws of the n records are not kept.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -226,8 +228,12 @@ acceptance <- function(fit) {
 denoise <- function(fit) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")
+  if (length(fit$problem$summed) == 0L) {
+    stop_classed("argument", c("The release has single records and no totals, so there is no confidential statistic to draw.",
+                               i = "The draws of the records themselves are not kept."))
+  }
   chains_array(lapply(fit$chains, function(c) {
-    colnames(c$statistic) <- names(fit$release$value)
+    colnames(c$statistic) <- names(fit$release$value)[fit$problem$summed]
     c$statistic
   }))
 }
