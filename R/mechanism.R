@@ -1,8 +1,11 @@
 # What all mechanisms share: a list of public facts
 #   name    of the C plug-in
-#   kernel  "absolute" or "squared": log density = -kernel(noise * weight)
+#   kernel  "absolute" or "squared": log density = -kernel(noise * weight);
+#           "match": -weight where a noisy value is not the true one
 #   the budget or the scale, one of them given
-# Methods: mechanism_scale(), mechanism_weight(), mechanism_sd(), privacy().
+# Methods: mechanism_scale(), mechanism_sd(), privacy(); for noise that not
+# every statistic can take, check_pair(), check_noisy(); for noise that is not
+# added, add_noise().
 
 new_mechanism <- function(name, kernel, ..., class) {
   structure(list(name = name, kernel = kernel, ...), class = c(class, "noiseaware_mechanism"))
@@ -13,6 +16,20 @@ mechanism_scale <- function(mechanism, statistic, call = caller_env()) UseMethod
 
 # standard deviation of noise of that scale
 mechanism_sd <- function(mechanism, scale) UseMethod("mechanism_sd")
+
+# noisy values from true ones and uniforms; scale has one value for each
+add_noise <- function(mechanism, statistic, total, uniform, scale) UseMethod("add_noise")
+
+#' @export
+add_noise.default <- function(mechanism, statistic, total, uniform, scale) {
+  total + mechanism_noise(mechanism, uniform, scale)
+}
+
+# can these published values be that statistic with that noise?
+check_noisy <- function(mechanism, statistic, value, call = caller_env()) UseMethod("check_noisy")
+
+#' @export
+check_noisy.default <- function(mechanism, statistic, value, call = caller_env()) invisible()
 
 # given scales, one or one a component, in the statistic's order
 expand_scale <- function(scale, statistic, name, call) {

@@ -20,28 +20,32 @@ augment_problem <- function(release, bound, passes, words, chains) {
          passes = as.double(passes %||% -1)), layout)
 }
 
+# enum part_kind, enum kernel
 part_kinds <- c(totals = 0L, cells = 1L, records = 2L)
+part_kernels <- c(absolute = 0L, squared = 1L, match = 2L)
 
 augment_part <- function(part, bound, n) {
   statistic <- part$statistic
   spec <- statistic_spec(statistic)
   spec$kind <- part_kinds[[statistic$kind]]
-  spec$absolute <- as.integer(part$mechanism$kernel == "absolute")
+  spec$kernel <- part_kernels[[part$mechanism$kernel]]
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec$index <- part$index
   spec$released <- as.double(part$value)
   spec$weight <- as.double(1 / part$scale)
+  if (statistic$kind == "records") spec$weight <- spec$weight[seq(1, length(spec$weight), by = n)] # one a component
   spec$offset <- 0L
   spec
 }
 
 # Dense components first, those with the absolute kernel before the squared
 # ones, each group padded to a multiple of LANES; then the cells of counts.
-# `where` finds the release's components among them.
+# `where` finds among them those of the release's components that are totals,
+# `summed`.
 layout_parts <- function(parts) {
   lanes <- 4L
   group <- vapply(parts, function(p) {
-    if (p$kind == part_kinds[["totals"]]) c("squared", "absolute")[p$absolute + 1L] else names(part_kinds)[p$kind + 1L]
+    names(if (p$kind == part_kinds[["totals"]]) part_kernels[p$kernel + 1L] else part_kinds[p$kind + 1L])
   }, "")
   released <- weight <- numeric()
   where <- integer()
@@ -59,7 +63,8 @@ layout_parts <- function(parts) {
     weight <- c(weight, numeric(padding))
     end[[g]] <- length(weight)
   }
-  list(parts = parts, released = released, weight = weight, where = where,
+  summed <- which(!is.na(where))
+  list(parts = parts, released = released, weight = weight, where = where[summed], summed = summed,
        absolute = end$absolute, dense = end$squared)
 }
 

@@ -63,7 +63,7 @@ make_release <- function(data, statistic, mechanism, uniform, noise, call = call
   made <- Map(function(p, scale) {
     total <- statistic_total(p$statistic, data, call)
     scale <- rep(scale, each = length(total) / length(scale))
-    value <- total + mechanism_noise(p$mechanism, uniform(length(total)), scale)
+    value <- add_noise(p$mechanism, p$statistic, total, uniform(length(total)), scale)
     list(value = stats::setNames(value, part_components(p$statistic, nrow(data), p$name)), scale = scale)
   }, parts, scales)
   new_release(unlist(lapply(made, `[[`, "value")), statistic, mechanism, as.double(nrow(data)),
@@ -109,7 +109,9 @@ as_release <- function(value, statistic, mechanism, n) {
   })
   if (is.table(value)) value <- as.vector(value)
   value <- check_value(value, unlist(components))
-  new_release(value, statistic, mechanism, n, unlist(scales), "published")
+  result <- new_release(value, statistic, mechanism, n, unlist(scales), "published")
+  for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value)
+  result
 }
 
 check_value <- function(value, components, call = caller_env()) {

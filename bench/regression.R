@@ -29,18 +29,19 @@ regression_model <- function() {
            covariates = fixed(list(mean = problem$mean, cov = diag(2))))
 }
 
-# What a program did: kept draws, seconds, iterations with warmup, all chains.
-program_run <- function(program, epsilon, draws, time, iterations, note = "") {
+# What a program did: kept draws, seconds, iterations with warmup, all chains
+program_run <- function(program, epsilon, draws, time, iterations, accepted = NULL, passes = NULL, note = "") {
   list(program = program, epsilon = epsilon, draws = draws, time = time, iterations = iterations,
-       ess = min_ess(draws), note = note)
+       accepted = accepted, passes = passes, note = note)
 }
 
 # Runs of the same program with other seeds, as further chains of one run
 pool_runs <- function(runs) {
   first <- runs[[1L]]
-  total <- function(name) sum(vapply(runs, `[[`, 0, name))
+  every <- function(name) unlist(lapply(runs, `[[`, name))
   draws <- do.call(posterior::bind_draws, c(unname(lapply(runs, `[[`, "draws")), along = "chain"))
-  program_run(first$program, first$epsilon, draws, total("time"), total("iterations"), first$note)
+  program_run(first$program, first$epsilon, draws, sum(every("time")), sum(every("iterations")),
+              every("accepted"), every("passes"), first$note)
 }
 
 # ---- noiseaware -------------------------------------------------------------
@@ -51,48 +52,58 @@ run_noiseaware <- function(release, epsilon, program, chains, iter, passes, seed
   time <- seconds(fit <- sample_posterior(release, regression_model(), chains = chains, iter = iter, seed = seed,
                                           control = control))
   made <- acceptance(fit)
-  program_run(program, epsilon, posterior::subset_draws(fit$draws, coefficients), time, chains * iter,
-              sprintf("records accepted %s; passes %s", format_figure(mean(made$mean)),
-                      paste(unique(range(made$passes)), collapse = " to ")))
+  program_run(program, epsilon, posterior::subset_draws(fit$draws, coefficients), time, chains * iter, made$mean, made$passes)
 }
 
 # ---- dapper -----------------------------------------------------------------
 
-dapper_model <- function(scale) {
+# The four functions that dapper asks for; it checks their arguments' names.
+# "tuned": as few and as cheap R calls as we could manage. "matrix": in matrix
+# algebra, as one writes down a regression; the same law and the same cost in
+# principle, but R's overhead differs.
+dapper_functions <- function(scale, style) {
   n <- problem$n
   clamp <- problem$half_width
-  precision <- diag(3) / problem$prior_sd^2
-  # dapper checks the arguments' names
-  latent <- function(theta) {
-    x1 <- stats::rnorm(n, problem$mean[1])
-    x2 <- stats::rnorm(n, problem$mean[2])
-    cbind(theta[1] + theta[2] * x1 + theta[3] * x2 + stats::rnorm(n, 0, problem$sigma), x1, x2)
-  }
-  posterior <- function(dmat, theta) {
-    x <- cbind(1, dmat[, 2:3])
-    factor <- chol(crossprod(x) / problem$sigma^2 + precision)
-    mean <- backsolve(factor, forwardsolve(t(factor), crossprod(x, dmat[, 1]) / problem$sigma^2))
-    drop(mean + backsolve(factor, stats::rnorm(3)))
-  }
-  statistic <- function(xi, sdp, i) {
-    r <- pmin.int(pmax.int(xi, -clamp), clamp) / clamp
-    c(r, r[1] * r, r[2] * r[2], r[2] * r[3], r[3] * r[3])
-  }
-  mechanism <- function(sdp, sx) -sum(abs(sdp - sx)) / scale
-  dapper::new_privacy(posterior_f = posterior, latent_f = latent, mechanism_f = mechanism, statistic_f = statistic,
-                      npar = 3L, varnames = coefficients)
+  tuned <- list(
+    latent = function(theta) {
+      x1 <- stats::rnorm(n, problem$mean[1])
+      x2 <- stats::rnorm(n, problem$mean[2])
+      cbind(theta[1] + theta[2] * x1 + theta[3] * x2 + stats::rnorm(n, 0, problem$sigma), x1, x2)
+    },
+    posterior = function(dmat, theta) {
+      x <- cbind(1, dmat[, 2:3])
+      factor <- chol(crossprod(x) / problem$sigma^2 + diag(3) / problem$prior_sd^2)
+      mean <- backsolve(factor, forwardsolve(t(factor), crossprod(x, dmat[, 1]) / problem$sigma^2))
+      drop(mean + backsolve(factor, stats::rnorm(3)))
+    },
+    # y, x1, x2, y^2, y:x1, y:x2, x1^2, x1:x2, x2^2
+    statistic = function(xi, sdp, i) {
+      r <- pmin.int(pmax.int(xi, -clamp), clamp) / clamp
+      c(r, r[1] * r, r[2] * r[2], r[2] * r[3], r[3] * r[3])
+    },
+    mechanism = function(sdp, sx) -sum(abs(sdp - sx)) / scale)
+  if (style == "tuned") return(tuned)
+  utils::modifyList(tuned, list(
+    statistic = function(xi, sdp, i) {
+      record <- cbind(1, t(pmin(pmax(xi, -clamp), clamp) / clamp))
+      products <- crossprod(record)
+      products[lower.tri(products, diag = TRUE)][-1]
+    },
+    mechanism = function(sdp, sx) sum(-abs(sdp - sx) / scale - log(2 * scale))))
 }
 
 # Starts at the true coefficients and drops 500 iterations: kinder than what
 # noiseaware gets, which starts at a draw from the prior and drops half.
-run_dapper <- function(release, epsilon, iter, seed = 1) {
-  model <- dapper_model(problem$sensitivity / epsilon)
+run_dapper <- function(release, epsilon, iter, seed = 1, style = "tuned") {
+  f <- dapper_functions(problem$sensitivity / epsilon, style)
+  model <- dapper::new_privacy(posterior_f = f$posterior, latent_f = f$latent, mechanism_f = f$mechanism,
+                               statistic_f = f$statistic, npar = 3L, varnames = coefficients)
   warmup <- min(500, iter / 2)
   time <- seconds(out <- dapper::dapper_sample(model, sdp = unname(release$value), init_par = problem$beta, seed = seed,
                                                niter = iter, warmup = warmup, chains = 1))
   draws <- posterior::as_draws_array(out$chain)
   posterior::variables(draws) <- coefficients
-  program_run("dapper", epsilon, draws, time, iter, sprintf("records accepted %s", format_figure(mean(out$mean_accept))))
+  program_run(paste("dapper,", style), epsilon, draws, time, iter, mean(out$mean_accept))
 }
 
 # ---- Stan -------------------------------------------------------------------
@@ -120,19 +131,26 @@ run_stan <- function(compiled, release, epsilon, iter, centred) {
   posterior::variables(draws) <- coefficients
   diagnostics <- rstan::get_sampler_params(fit, inc_warmup = FALSE)[[1L]]
   program_run(if (centred) "Stan, centred" else "Stan, non-centred", epsilon, draws, sampling, iter - floor(iter / 2),
-              sprintf("leapfrog steps %s; divergent %d; at the greatest depth %d; whole call %s s",
+              note = sprintf("leapfrog steps %s; divergent %d; at the greatest depth %d; whole call %s s",
                       format_figure(mean(diagnostics[, "n_leapfrog__"])), sum(diagnostics[, "divergent__"]),
                       sum(diagnostics[, "treedepth__"] >= 10), format_figure(clocked)))
 }
 
 # ---- tables -----------------------------------------------------------------
 
+remarks <- function(run) {
+  span <- function(x) paste(unique(format_figure(range(x))), collapse = " to ")
+  parts <- c(if (length(run$accepted)) paste("records accepted", span(run$accepted)),
+             if (length(run$passes)) paste("passes", span(run$passes)), run$note)
+  paste(parts[nzchar(parts)], collapse = "; ")
+}
+
 cost_row <- function(run) {
   per <- run$time / run$iterations
   data.frame(epsilon = run$epsilon, program = run$program, iterations = run$iterations,
              `seconds per 10,000 iterations` = 1e4 * per,
              `ns per record and iteration` = if (grepl("Stan", run$program)) NA else 1e9 * per / problem$n,
-             `min bulk ESS` = run$ess, `min bulk ESS per second` = run$ess / run$time, remarks = run$note,
+             `min bulk ESS` = run$ess, `min bulk ESS per second` = run$ess / run$time, remarks = remarks(run),
              check.names = FALSE)
 }
 
@@ -165,6 +183,7 @@ bench_regression <- function(quick = FALSE) {
   rounds <- if (quick) 1 else 4
   long_iter <- if (quick) c(5e4, 5e4, 5e4, 5e4) else c(2e5, 2e5, 1e6, 1e6)
   plain_iter <- if (quick) c(5e4, 5e4, 5e4, 5e4) else c(1e6, 1e6, 1e6, 1e6)
+  matrix_iter <- if (quick) 200 else 1000
   dapper_iter <- if (quick) c(1000, 1000, 200, 200) else c(5000, 15000, 2000, 2000)
   centred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 20000, 600, 600)
   noncentred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 4000, 0, 0)
@@ -181,8 +200,10 @@ bench_regression <- function(quick = FALSE) {
       list(call = run_noiseaware(release, epsilon, "noiseaware, the call as it is (4 x 2,000)", 4, 2000, NULL, round),
            default = run_noiseaware(release, epsilon, "noiseaware, default (chains of 10,000)", 8, 1e4, NULL, 100 + round),
            long = run_noiseaware(release, epsilon, "noiseaware, default, long chains", 1, long_iter[at], NULL, 200 + round),
+           plain_default = run_noiseaware(release, epsilon, "noiseaware, plain sampler (chains of 10,000)", 8, 1e4, 0, 100 + round),
            plain = run_noiseaware(release, epsilon, "noiseaware, plain sampler, long chains", 1, plain_iter[at], 0, 300 + round),
-           dapper = if (has_dapper) run_dapper(release, epsilon, dapper_iter[at], round))
+           dapper = if (has_dapper) run_dapper(release, epsilon, dapper_iter[at], round),
+           matrix = if (has_dapper) run_dapper(release, epsilon, matrix_iter, round, "matrix"))
     })
     runs <- lapply(stats::setNames(nm = names(parts[[1L]])), function(program) {
       if (!is.null(parts[[1L]][[program]])) pool_runs(lapply(parts, `[[`, program))
@@ -193,8 +214,9 @@ bench_regression <- function(quick = FALSE) {
       if (centred_iter[at]) runs$centred <- run_stan(stan, release, epsilon, centred_iter[at], TRUE)
       if (noncentred_iter[at]) runs$noncentred <- run_stan(stan, release, epsilon, noncentred_iter[at], FALSE)
     }
+    runs <- lapply(runs, function(run) c(run, ess = min_ess(run$draws)))
     # too few iterations of dapper to be worth comparing at the larger epsilons
-    comparable <- setdiff(names(runs), c("call", if (epsilon > 10) "dapper"))
+    comparable <- setdiff(names(runs), c("call", "plain_default", "matrix", if (epsilon > 10) "dapper"))
     costs <- c(costs, lapply(runs, cost_row))
     agreement <- c(agreement, lapply(runs[comparable], agreement_rows, reference = runs$long))
     figures <- c(figures, regression_figures(runs, epsilon, case))
@@ -204,7 +226,8 @@ bench_regression <- function(quick = FALSE) {
                c(sprintf("n = %d, two covariates, Laplace noise of scale %g / epsilon on 9 totals, one data set, one release for each epsilon.",
                          problem$n, problem$sensitivity),
                  "Min bulk ESS is the smallest over the three coefficients, all chains of the program together. noiseaware and dapper ran in four rounds, one after the other, a chain or some in each. noiseaware: started at draws from the prior, the whole time of sample_posterior() with its set-up, warmup (half of the iterations) included. dapper: started at the true coefficients, first 500 iterations of a chain dropped, whole time. Stan: one chain, time of sampling only, no warmup, no compilation.",
-                 "'Same chain' ratios: dapper's effective draws are too few to be counted well in the time it was given. Its chain has the law of our plain sampler's, so the long run of that sampler gives its effective draws per kept iteration; the time per iteration is dapper's own (no warmup charged to it).",
+                 "dapper is run with two sets of the user's functions: tuned, the cheapest R that we could write, and matrix, a regression written in matrix algebra (few iterations, for its time alone).",
+                 "Same chain: dapper's effective draws are too few to be counted well in the time it was given. Its chain has the law of our plain sampler's, so the long run of that sampler gives its effective draws per kept iteration; the time per iteration is dapper's own (no warmup charged to it).",
                  "Off, in MCSE: difference from noiseaware's long default run over the two Monte Carlo errors; with few effective draws (ESS below 100) the error itself is badly known.",
                  "Stan is given in two forms, the records themselves as parameters (centred) and their innovations (non-centred); the target's ratio is against the faster one. At epsilon 100 and 1,000 only the centred form was run, for few iterations."))
 }
@@ -218,17 +241,21 @@ regression_figures <- function(runs, epsilon, case) {
     figure("seconds per 10,000 iterations, plain sampler", case, 1e4 * per(runs$plain)),
     figure("ns per record update, plain sampler", case, 1e9 * per(runs$plain) / problem$n),
     figure("min bulk ESS per second, default", case, rate(runs$default)),
-    figure("min bulk ESS per second over our plain sampler's", case, rate(runs$long) / rate(runs$plain), against_plain))
-  if (!is.null(runs$dapper)) {
-    iteration_target <- if (epsilon == 10) 500 else NA
-    ess_target <- c("1" = 20000, "10" = 5000, "100" = NA, "1000" = NA)[[as.character(epsilon)]]
-    same_chain <- runs$plain$ess / (runs$plain$iterations / 2) / per(runs$dapper)
+    figure("min bulk ESS per second over our plain sampler's, chains of 10,000", case,
+           rate(runs$default) / rate(runs$plain_default), against_plain),
+    figure("min bulk ESS per second over our plain sampler's, long chains", case,
+           rate(runs$long) / rate(runs$plain), against_plain))
+  iteration_target <- if (epsilon == 10) 500 else NA
+  ess_target <- c("1" = 20000, "10" = 5000, "100" = NA, "1000" = NA)[[as.character(epsilon)]]
+  same_chain <- function(run) runs$plain$ess / (runs$plain$iterations / 2) / per(run)
+  for (run in Filter(Negate(is.null), runs[c("dapper", "matrix")])) {
     out <- c(out, list(
-      figure("times faster per iteration than dapper, default", case, per(runs$dapper) / per(runs$default), iteration_target),
-      figure("times faster per iteration than dapper, plain sampler", case, per(runs$dapper) / per(runs$plain), iteration_target),
-      if (epsilon <= 10)
-        figure("min bulk ESS per second over dapper's, counted", case, rate(runs$default) / rate(runs$dapper), ess_target),
-      figure("min bulk ESS per second over dapper's, same chain", case, rate(runs$default) / same_chain, ess_target)))
+      figure(sprintf("times faster per iteration than %s; default", run$program), case, per(run) / per(runs$default), iteration_target),
+      figure(sprintf("times faster per iteration than %s; plain sampler", run$program), case, per(run) / per(runs$plain), iteration_target),
+      if (epsilon <= 10 && identical(run, runs$dapper))
+        figure(sprintf("min bulk ESS per second over that of %s; counted", run$program), case, rate(runs$default) / rate(run), ess_target),
+      figure(sprintf("min bulk ESS per second over that of %s; same chain", run$program), case,
+             rate(runs$default) / same_chain(run), ess_target)))
   }
   forms <- Filter(Negate(is.null), runs[c("centred", "noncentred")])
   if (length(forms)) {

@@ -9,7 +9,7 @@ static const double RECORDS_PER_LOOK = 3e5;
 static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);
     part->kind = (enum part_kind)Rf_asInteger(list_element(spec, "kind"));
-    part->kernel = Rf_asInteger(list_element(spec, "absolute")) ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
+    part->kernel = (enum kernel)Rf_asInteger(list_element(spec, "kernel"));
     part->offset = Rf_asInteger(list_element(spec, "offset"));
     part->column = INTEGER(list_element(spec, "column"));
     if (part->kind != PART_RECORDS) return;

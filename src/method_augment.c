@@ -33,7 +33,7 @@ void augment_prepare(struct augment *a) {
         const struct stat *stat = &a->part[k].stat;
         whole = whole || stat->whole;
         if (a->part[k].kind != PART_RECORDS) continue;
-        ++a->locals;
+        a->locals += stat->size;
         local_size = stat->size > local_size ? stat->size : local_size;
     }
     int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->dense > 0 ? a->dense : 1);
@@ -72,6 +72,11 @@ void augment_prepare(struct augment *a) {
         const size_t touched = (size_t)part->stat.touched * records;
         part->cell_before = plugin_memory(touched, sizeof(int));
         part->cell_after = plugin_memory(touched, sizeof(int));
+        a->counts_alone = a->parts == 1;
+        for (int j = 0; j < a->cells; ++j)
+            if (a->weight[j] != a->weight[0]) a->counts_alone = 0;
+        a->listed = plugin_memory(records, sizeof(int));
+        a->by = plugin_memory(touched, sizeof(double));
     }
 }
 
@@ -149,6 +154,26 @@ static double cells_energy(const struct augment *a, const double *residual) {
     return energy;
 }
 
+/* extra[i] += sign * energy of one noisy value about t[i] */
+static void add_value(enum kernel kernel, int m, double sign, double weight,
+                      const double *restrict released, const double *restrict t,
+                      double *restrict extra) {
+    switch (kernel) {
+    case KERNEL_ABSOLUTE:
+        for (int i = 0; i < m; ++i) extra[i] += sign * fabs((released[i] - t[i]) * weight);
+        break;
+    case KERNEL_SQUARED:
+        for (int i = 0; i < m; ++i) {
+            const double r = (released[i] - t[i]) * weight;
+            extra[i] += sign * 0.5 * r * r;
+        }
+        break;
+    case KERNEL_MATCH:
+        for (int i = 0; i < m; ++i) extra[i] += released[i] != t[i] ? sign * weight : 0;
+        break;
+    }
+}
+
 /* extra[i] += sign * energy of the local noise of record i of the block */
 static void add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
                       double sign) {
@@ -159,16 +184,10 @@ static void add_local(struct augment *a, ptrdiff_t start, int m, const double *c
         for (int at = 0, chunk; at < m; at += chunk) {
             chunk = chunk_of(stat->whole, m - at);
             stat->class->eval(stat->self, chunk, view_of(a, part, x, at), a->block, a->local);
-            for (int j = 0; j < stat->size; ++j) {
-                const double *t = a->local + (size_t)j * a->block;
-                const double *released = part->local_released + j * a->n + start + at;
-                const double weight = part->local_weight[j];
-                for (int i = 0; i < chunk; ++i) {
-                    const double r = (released[i] - t[i]) * weight;
-                    a->extra[at + i] +=
-                        sign * (part->kernel == KERNEL_ABSOLUTE ? fabs(r) : 0.5 * r * r);
-                }
-            }
+            for (int j = 0; j < stat->size; ++j)
+                add_value(part->kernel, chunk, sign, part->local_weight[j],
+                          part->local_released + j * a->n + start + at,
+                          a->local + (size_t)j * a->block, a->extra + at);
         }
     }
 }
@@ -284,6 +303,12 @@ static void evaluate(struct augment *a, int m, const double *const *x, int is_pr
 }
 
 /* ---- the sequential pass -------------------------------------------------------- */
+
+static void draw_thresholds(struct augment *a, double temper, int count) {
+    rng_fill_exponential(a->rng, count, a->threshold);
+    if (temper < 1)
+        for (int i = 0; i < count; ++i) a->threshold[i] /= temper;
+}
 
 /* candidate = residual - diff; returns the kernel's sum over it */
 static INLINE double step_absolute(int size, const double *restrict residual,
@@ -406,6 +431,82 @@ VECTOR_CLONES static void accept_block(struct augment *a, int m) {
     }
 }
 
+/* ---- the same where counts of one statistic, with one scale, are all there is ------- */
+
+/* by[i] = how far the residuals of a record's cells move: not at all where it
+ * would stay in its cell. So the pass needs no branch that cannot be predicted. */
+static INLINE void compare_cells(int m, double weight, const int *restrict from,
+                                 const int *restrict to, double *restrict by) {
+    FOR_RECORDS(i, m) by[i] = from[i] == to[i] ? 0 : weight;
+}
+
+/* With one margin many proposals change nothing at all: lists the others. */
+static INLINE int list_changes(int m, const int *restrict from, const int *restrict to,
+                               int *restrict listed) {
+    int count = 0;
+    for (int i = 0; i < m; ++i) {
+        listed[count] = i;
+        count += from[i] != to[i];
+    }
+    return count;
+}
+
+static INLINE double kernel_change(enum kernel kernel, double old, double change) {
+    const double fresh = old + change;
+    return kernel == KERNEL_ABSOLUTE ? fabs(fresh) - fabs(old) : 0.5 * change * (fresh + old);
+}
+
+static INLINE void accept_changes(struct augment *a, enum kernel kernel, int touched, int count) {
+    const struct part *part = a->part;
+    const int one = touched == 1, stride = a->block, *from = part->cell_before,
+              *to = part->cell_after;
+    const double weight = a->weight[0], *by = a->by, *threshold = a->threshold;
+    double *restrict residual = a->cell_residual, *restrict hit = a->hit;
+    double most = a->most_energy_step;
+    for (int j = 0; j < count; ++j) {
+        const int i = one ? a->listed[j] : j;
+        double leave = 0, enter = 0;
+        for (int k = 0, at = i; k < touched; ++k, at += stride) {
+            const double change = one ? weight : by[at];
+            leave += kernel_change(kernel, residual[from[at]], change);
+            enter += kernel_change(kernel, residual[to[at]], -change);
+        }
+        const double step = leave + enter;
+        most = step > most ? step : most;
+        if (step > threshold[j]) {
+            hit[i] = 0;
+            continue;
+        }
+        for (int k = 0, at = i; k < touched; ++k, at += stride) {
+            const double change = one ? weight : by[at];
+            residual[from[at]] += change;
+            residual[to[at]] -= change;
+        }
+    }
+    a->most_energy_step = most;
+}
+
+/* A record that is known to change nothing is accepted without a random number. */
+VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {
+    const struct part *part = a->part;
+    const int touched = part->stat.touched, absolute = part->kernel == KERNEL_ABSOLUTE;
+    int count = m;
+    for (int i = 0; i < m; ++i) a->hit[i] = 1;
+    if (touched == 1)
+        count = list_changes(m, part->cell_before, part->cell_after, a->listed);
+    else
+        for (int at = 0; at < touched * a->block; at += a->block)
+            compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at,
+                          a->by + at);
+    draw_thresholds(a, temper, count);
+    if (absolute && touched == 1)
+        accept_changes(a, KERNEL_ABSOLUTE, 1, count);
+    else if (absolute)
+        accept_changes(a, KERNEL_ABSOLUTE, touched, count);
+    else
+        accept_changes(a, KERNEL_SQUARED, touched, count);
+}
+
 static void count_accepted(int m, const double *restrict hit, int *restrict accepted) {
     for (int i = 0; i < m; ++i) accepted[i] += (int)hit[i];
 }
@@ -428,9 +529,7 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);
         propose(a, rho, m, a->x_new);
-        rng_fill_exponential(a->rng, m, a->threshold);
-        if (temper < 1)
-            for (int i = 0; i < m; ++i) a->threshold[i] /= temper;
+        if (!a->counts_alone) draw_thresholds(a, temper, m);
         evaluate(a, m, read_only(a->x_at), 0);
         evaluate(a, m, read_only(a->x_new), 1);
         if (a->locals > 0) {
@@ -438,8 +537,12 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
             add_local(a, start, m, read_only(a->x_at), -1);
             add_local(a, start, m, read_only(a->x_new), 1);
         }
-        differences(a, m);
-        accept_block(a, m);
+        if (a->counts_alone) {
+            accept_counts(a, temper, m);
+        } else {
+            differences(a, m);
+            accept_block(a, m);
+        }
         count_accepted(m, a->hit, a->accepted + start);
         accepted += (ptrdiff_t)block_sum(m, a->hit);
         for (int v = 0; v < a->model.columns; ++v)
@@ -534,8 +637,8 @@ int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *acc
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
     }
-    class->set(a->model.self, a->theta);
     if (passes > 0) {
+        class->set(a->model.self, a->theta);
         a->log_prior = class->dprior(a->model.self, a->theta);
         a->energy = augment_energy(a);
         for (int k = 0; k < passes; ++k) pass(a, learning);
@@ -544,12 +647,15 @@ int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *acc
         a->plain || !class->perturb ? 0 : adapt_choose_refresh(adapt, iteration, learning, a->rng);
     *accepted = sweep(a, adapt_refresh[refresh], *adapt->temper);
 
+    const int sees = learning && !a->plain; /* the plain sampler has nothing to learn */
     double *before = a->step, *after = a->theta_new;
-    gather_moving(a, before);
+    if (sees) gather_moving(a, before);
     const int status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
     if (status != PLUGIN_OK || !learning) return status;
-    gather_moving(a, after);
-    adapt_saw_sweep(adapt, refresh, (double)*accepted / (double)a->n, before, after);
+    if (sees) {
+        gather_moving(a, after);
+        adapt_saw_sweep(adapt, refresh, (double)*accepted / (double)a->n, before, after);
+    }
     adapt_cool(adapt);
     if (adapt_window_ends(iteration, warmup)) adapt_close_window(adapt);
     if (iteration + 1 == warmup) {

@@ -16,7 +16,7 @@ struct part {
     enum kernel kernel;
     const int *column;
     int offset; /* DENSE: among the dense components; CELLS: among the cells */
-    /* RECORDS: released values, n a component, and 1 / scale of each */
+    /* RECORDS: released values, n a component, and each component's weight */
     const double *local_released, *local_weight;
     int *cell_before, *cell_after; /* CELLS: touched * block */
 };
@@ -49,13 +49,16 @@ struct augment {
 
     /* Workspace, see augment_prepare */
     int block, move_block;
-    int locals; /* parts of kind RECORDS */
+    int locals; /* components of all parts of kind RECORDS */
     double *complete, *total;
     double *before, *after; /* dense components of a block, one after the other */
     double *diff;           /* their differences, record after record */
     double *local;          /* components of a block under local noise */
     double *extra;          /* what local noise adds to a record's step */
     double *candidate, *candidate_cells, *threshold, *hit;
+    int counts_alone; /* counts of one statistic, with one scale, are all there is */
+    int *listed;      /* then: the records of a block that would change a cell */
+    double *by;       /* and how far they would move residuals, touched * block */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **moved;
     double *theta_new, *step;

@@ -421,14 +421,30 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 /* ---- complete-data statistic ------------------------------------------------ */
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+/* how many records have that level, padding not counted */
+static inline double count_level(int m, double level, const double *restrict x) {
+    double part[LANES] = {0};
+    const int whole = m & ~(LANES - 1);
+    for (int i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; ++l) part[l] += x[i + l] == level ? 1 : 0;
+    for (int i = whole; i < m; ++i) part[i - whole] += x[i] == level ? 1 : 0;
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+VECTOR_CLONES static void add(void *self, double sign, int m, const double *const *x, double *c) {
     struct categorical *s = self;
-    read_rows(m, x[0], s->row);
-    for (int i = 0; i < m; ++i) c[s->row[i]] += sign;
+    const int classes = s->variable[0].levels;
+    if (classes <= MOST_COUNTED) {
+        for (int l = 0; l < classes; ++l) c[l] += sign * count_level(m, l, x[0]);
+    } else {
+        for (int i = 0; i < m; ++i) c[(int)x[0][i]] += sign;
+    }
     for (int v = 1; v < s->variables; ++v) {
-        const int levels = s->variable[v].levels;
+        const double levels = s->variable[v].levels, *restrict class = x[0], *restrict level = x[v];
         double *count = c + s->variable[v].at_level;
-        for (int i = 0; i < m; ++i) count[s->row[i] * levels + (int)x[v][i]] += sign;
+        int *restrict index = s->row;
+        FOR_RECORDS(i, m) index[i] = (int)(class[i] * levels + level[i]);
+        for (int i = 0; i < m; ++i) count[index[i]] += sign;
     }
 }
 

@@ -130,8 +130,9 @@ struct stat_class {
 
 /* ---- mechanism: how noise was added ------------------------------------ */
 
-/* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j). */
-enum kernel { KERNEL_ABSOLUTE /* |r| */, KERNEL_SQUARED /* r^2 / 2 */ };
+/* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j); with MATCH, of
+ * single values only, const - sum_j (weight_j where z_j differs from s_j). */
+enum kernel { KERNEL_ABSOLUTE /* |r| */, KERNEL_SQUARED /* r^2 / 2 */, KERNEL_MATCH };
 
 struct mech_class {
     const char *name;

@@ -11,11 +11,14 @@
 
 #define STATS(X)      \
     X(stat_crossprod) \
-    X(stat_counts)
+    X(stat_counts)    \
+    X(stat_records)
 
-#define MECHANISMS(X) \
-    X(mech_laplace)   \
-    X(mech_gaussian)
+#define MECHANISMS(X)        \
+    X(mech_laplace)          \
+    X(mech_gaussian)         \
+    X(mech_discrete_laplace) \
+    X(mech_discrete_gaussian)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;
 #define DECLARE_STAT(name) extern const struct stat_class name;

@@ -367,7 +367,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
   whole <- chain(60000)
   keys <- list(
     in_r = function() tools::pskill(Sys.getpid(), tools::SIGINT),
-    in_c = function() system(paste("sleep 0.3; kill -INT", Sys.getpid()), wait = FALSE)
+    in_c = function() system(paste0("(sleep 0.3; kill -INT ", Sys.getpid(), ")"), wait = FALSE)
   )
   for (key in keys) {
     blocks <- 0

@@ -1,0 +1,83 @@
+#' Discrete Laplace noise
+#'
+#' Adds an independent integer to every component, P(k) = tanh(1 / (2 b))
+#' exp(-|k| / b), for statistics whose components are integers, such as counts.
+#' With a budget `epsilon` the scale b is the statistic's L1 sensitivity over
+#' epsilon, which gives pure epsilon-differential privacy (Ghosh, Roughgarden &
+#' Sundararajan 2012).
+#'
+#' @param epsilon Privacy budget, a positive number.
+#' @param scale Instead of `epsilon`: the scale b; one value, or one for each
+#'   component, either in the statistic's order or named.
+#' @return A mechanism: an object of class `mech_discrete_laplace`.
+#' @details The released numbers are integers, so no bits below the point can leak
+#'   as they can with [mech_laplace()].
+#' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
+#'   [as_release()] with a statistic whose components may be fractions;
+#'   `noiseaware_error_value` from [as_release()] with published values that are not
+#'   integers.
+#' @references
+#' Ghosh, A., Roughgarden, T. and Sundararajan, M. (2012). Universally
+#' utility-maximizing privacy mechanisms. \doi{10.1137/09076828X}
+#' @seealso [ddiscrete_laplace()] for the law.
+#' @examples
+#' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
+#' release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 1))
+#' @export
+mech_discrete_laplace <- function(epsilon = NULL, scale = NULL) {
+  given <- check_one_of(list(epsilon = epsilon, scale = scale))
+  if (given == "epsilon") epsilon <- check_positive(epsilon, "epsilon", "mechanism")
+  if (given == "scale") scale <- check_scale(scale, "scale")
+  new_mechanism("discrete_laplace", "absolute", epsilon = epsilon, scale = scale, class = "mech_discrete_laplace")
+}
+
+#' @export
+mechanism_scale.mech_discrete_laplace <- function(mechanism, statistic, call = caller_env()) {
+  scale <- mechanism$scale %||% (sensitivity(statistic, "L1") / mechanism$epsilon)
+  expand_scale(scale, statistic, "scale", call)
+}
+
+# variance 2 r / (1 - r)^2 with r = exp(-1 / b)
+#' @export
+mechanism_sd.mech_discrete_laplace <- function(mechanism, scale) 1 / (sqrt(2) * sinh(1 / (2 * scale)))
+
+#' @rdname privacy
+#' @export
+privacy.mech_discrete_laplace <- function(x, statistic = NULL, ...) {
+  epsilon <- x$epsilon
+  if (is.null(epsilon) && !is.null(statistic)) epsilon <- sensitivity(statistic, "L1") / min(x$scale)
+  epsilon <- epsilon %||% NA_real_
+  privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
+}
+
+#' @export
+format.mech_discrete_laplace <- function(x, ...) {
+  if (is.null(x$epsilon)) paste0("discrete Laplace noise, scale ", shorten_list(format_number(x$scale), 4L))
+  else paste0("discrete Laplace noise, epsilon = ", format_number(x$epsilon))
+}
+
+#' @export
+check_pair.mech_discrete_laplace <- function(statistic, mechanism, call) check_integer_valued(statistic, call)
+
+#' @export
+check_noisy.mech_discrete_laplace <- function(mechanism, statistic, value, call = caller_env()) check_whole(value, call)
+
+# ---- what discrete noise asks of a statistic ----------------------------------
+
+# Is every component an integer, whatever the data?
+integer_valued <- function(statistic) UseMethod("integer_valued")
+
+#' @export
+integer_valued.default <- function(statistic) statistic$kind == "cells"
+
+check_integer_valued <- function(statistic, call) {
+  if (integer_valued(statistic)) return(invisible())
+  stop_classed("mechanism", c("Discrete noise is for statistics whose components are integers, such as counts.",
+                              x = "The statistic is {describe_statistic(statistic)}.",
+                              i = "Use {.fn mech_laplace} or {.fn mech_gaussian}."), call = call)
+}
+
+check_whole <- function(value, call) {
+  bad <- value != floor(value)
+  if (any(bad)) stop_argument("value", "integers, as the noise is discrete", describe_bad(value, bad), "value", call)
+}

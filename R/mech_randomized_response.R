@@ -1,0 +1,81 @@
+#' Randomised response
+#'
+#' Local privacy for categories: of each record, the true level is published with
+#' probability e^epsilon / (e^epsilon + k - 1), k the number of levels, else one of
+#' the others, each with the same probability (Warner 1965; k-ary: Kairouz, Oh &
+#' Viswanath 2014). This gives pure epsilon-differential privacy, also towards
+#' those who collect the data, if every person does it alone.
+#'
+#' It goes with [stat_records()] of factors. With several factors each has an equal
+#' share of epsilon.
+#'
+#' @param epsilon Privacy budget of a record, a positive number.
+#' @return A mechanism: an object of class `mech_randomized_response`.
+#' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
+#'   [as_release()] with any other statistic; `noiseaware_error_value` from
+#'   [as_release()] with published values that are not codes 0, 1, ..., k - 1.
+#' @references
+#' Warner, S. (1965). Randomized response: a survey technique for eliminating
+#' evasive answer bias. \doi{10.1080/01621459.1965.10480775}
+#'
+#' Kairouz, P., Oh, S. and Viswanath, P. (2014). Extremal mechanisms for local
+#' differential privacy. \doi{10.48550/arXiv.1407.1338}
+#' @examples
+#' st <- stat_records(~ smoke, levels = list(smoke = c("0", "1")))
+#' rel <- release(MASS::birthwt, st, mech_randomized_response(epsilon = 1))
+#' sample_posterior(rel, model_bernoulli(), chains = 2, iter = 400, seed = 1)
+#' @export
+mech_randomized_response <- function(epsilon) {
+  if (missing(epsilon)) stop_argument("epsilon", "a positive finite number", "missing", "mechanism")
+  epsilon <- check_positive(epsilon, "epsilon", "mechanism")
+  new_mechanism("randomized_response", "match", epsilon = epsilon, class = "mech_randomized_response")
+}
+
+# one over the log of the odds of the true level against another
+#' @export
+mechanism_scale.mech_randomized_response <- function(mechanism, statistic, call = caller_env()) {
+  expand_scale(length(statistic$components) / mechanism$epsilon, statistic, "epsilon", call)
+}
+
+# a level differs or not: there is no size of the noise
+#' @export
+mechanism_sd.mech_randomized_response <- function(mechanism, scale) rep(NA_real_, length(scale))
+
+#' @export
+add_noise.mech_randomized_response <- function(mechanism, statistic, total, uniform, scale) {
+  levels <- rep(lengths(statistic$levels[statistic$columns$variable]), each = length(total) / nrow(statistic$columns))
+  others <- (levels - 1) * exp(-1 / scale)
+  change <- others / (1 + others)
+  # the lowest uniforms change the level, each other one by an equal share
+  shift <- pmin(1 + floor(uniform / change * (levels - 1)), levels - 1)
+  unname((total + (uniform < change) * shift) %% levels)
+}
+
+#' @rdname privacy
+#' @export
+privacy.mech_randomized_response <- function(x, ...) privacy_row(epsilon = x$epsilon, delta = 0, rho = x$epsilon^2 / 2)
+
+#' @export
+format.mech_randomized_response <- function(x, ...) paste0("randomised response, epsilon = ", format_number(x$epsilon))
+
+#' @export
+check_pair.mech_randomized_response <- function(statistic, mechanism, call) {
+  if (statistic$kind != "records") {
+    stop_classed("mechanism", c("Randomised response changes the level of single records; it cannot be added to totals.",
+                                x = "The statistic is {describe_statistic(statistic)}.",
+                                i = "Use {.fn stat_records}, or another mechanism."), call = call)
+  }
+  numbers <- setdiff(statistic$columns$variable, names(statistic$levels))
+  if (length(numbers)) {
+    stop_classed("mechanism", c("Randomised response is for factors, but {.var {numbers}} {?is a number/are numbers}.",
+                                i = "Use {.fn mech_laplace} or {.fn mech_gaussian}, or release the numbers as a statistic of their own."),
+                 call = call)
+  }
+}
+
+#' @export
+check_noisy.mech_randomized_response <- function(mechanism, statistic, value, call = caller_env()) {
+  last <- rep(statistic$columns$upper, each = length(value) / nrow(statistic$columns))
+  bad <- value != floor(value) | value < 0 | value > last
+  if (any(bad)) stop_argument("value", "codes of levels, 0 for the first", describe_bad(value, bad), "value", call)
+}

@@ -1,0 +1,123 @@
+#' One noisy value for each record
+#'
+#' Local privacy: nothing is summed. Each record's own values are published, every
+#' one with noise of its own, as when people perturb their answers before they give
+#' them.
+#'
+#' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which a
+#'   model takes for its own formula.
+#' @param bounds A named list with `c(lower, upper)` for each number. Values outside
+#'   are clamped.
+#' @param levels A named list with the vector of all levels (two or more) of each
+#'   factor. Bounds and levels are public: choose them from what is known of the
+#'   subject, never from the confidential data.
+#'
+#' @details
+#' **Components.** The release has n values for each variable, `y[1]`, `y[2]`, ...,
+#' then `x[1]`, ...: of a number the clamped value, of a factor its code, 0 for the
+#' first level, 1 for the second. A matrix with a row for each record has the order
+#' that [as_release()] takes.
+#'
+#' **Mechanisms.** [mech_randomized_response()] for factors; [mech_laplace()] or
+#' [mech_gaussian()] for numbers, and for codes taken as numbers. The guarantee is
+#' that of one replaced record, as for totals.
+#'
+#' **Sensitivity** (replace one record). The width of each variable's bounds, k - 1
+#' for the code of a factor of k levels: their sum in the L1 norm, the root of the
+#' sum of squares in the L2 norm. All variables get the same noise; those of very
+#' different widths are better released as statistics of their own, each with a
+#' share of the budget (see [release()]).
+#'
+#' @return A statistic: an object of class `stat_records`.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
+#'   `noiseaware_error_levels`.
+#' @references
+#' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
+#' Bayesian inference from privatized data, section 3.
+#' \doi{10.48550/arXiv.2206.00710}
+#' @examples
+#' st <- stat_records(bwt ~ 1, bounds = list(bwt = c(500, 5500)))
+#' st
+#' rel <- release(MASS::birthwt, st, mech_laplace(epsilon = 4))
+#' sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' @export
+stat_records <- function(formula, bounds = NULL, levels = NULL) {
+  variables <- record_variables(formula)
+  numbers <- intersect(variables, names(bounds))
+  factors <- intersect(variables, names(levels))
+  if (!is.null(bounds)) bounds <- check_bounds(bounds, numbers)
+  if (!is.null(levels)) levels <- check_levels(levels, factors)
+  absent <- setdiff(variables, c(numbers, factors))
+  if (length(absent)) {
+    stop_classed("bounds", "Each variable must have an entry in {.arg bounds}, if it is a number, or in {.arg levels}; {.var {absent}} {?has/have} none.")
+  }
+  both <- intersect(numbers, factors)
+  if (length(both)) stop_classed("bounds", "A variable has either {.arg bounds} or {.arg levels}, but {.var {both}} {?has/have} both.")
+  for (v in numbers) {
+    if (is.character(bounds[[v]])) stop_argument(paste0("bounds$", v), "two numbers, lower and upper", "levels, which go to `levels`", "bounds")
+  }
+  ranges <- vapply(variables, function(v) if (v %in% numbers) bounds[[v]] else c(0, length(levels[[v]]) - 1), numeric(2))
+  columns <- data.frame(name = variables, lower = ranges[1L, ], upper = ranges[2L, ], variable = variables,
+                        level = NA_character_, row.names = NULL)
+  statistic <- new_statistic("records", "records", columns = columns, levels = as.list(levels), components = variables,
+                             formula = formula_text(formula), class = "stat_records")
+  if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
+    stop_classed("bounds", c("{.arg bounds} must be of a size that can be added, but the results overflow.", i = "Change the units of the data."))
+  }
+  statistic
+}
+
+# response first
+record_variables <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula")) stop_argument("formula", "a formula, such as ~ y or y ~ x", describe(formula), "formula", call)
+  if (length(formula) == 3L) return(formula_variables(formula, call))
+  variables <- formula_terms(formula[[2L]], call)
+  if (length(variables) == 0L) stop_classed("formula", "{.arg formula} must name a variable.", call = call)
+  twice <- unique(variables[duplicated(variables)])
+  if (length(twice)) {
+    stop_classed("formula", "A variable must stand once in {.arg formula}, but {.var {twice}} stand{?s/} more often.", call = call)
+  }
+  variables
+}
+
+#' @export
+statistic_fields.stat_records <- function(statistic) list(lower = statistic$columns$lower, upper = statistic$columns$upper)
+
+#' @export
+describe_statistic.stat_records <- function(statistic) paste0("single records of ", shorten_text(statistic$formula))
+
+#' @export
+format.stat_records <- function(x, ...) {
+  numbers <- x$columns[!x$columns$variable %in% names(x$levels), ]
+  bounds <- sprintf("%s in [%s, %s]", numbers$name, format_number(numbers$lower), format_number(numbers$upper))
+  levels <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, shorten_list, ""))
+  c(paste0("<statistic> ", describe_statistic(x)),
+    if (length(bounds)) paste0("  bounds      ", shorten_list(bounds)),
+    if (length(levels)) paste0("  levels      ", shorten_list(levels)),
+    sprintf("  components  %d for each record: %s", length(x$components), shorten_list(x$components)),
+    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+}
+
+#' @export
+sensitivity.stat_records <- function(statistic, norm = c("L1", "L2")) {
+  width <- statistic$columns$upper - statistic$columns$lower
+  if (match_norm(norm) == "L1") sum(width) else sqrt(sum(width^2))
+}
+
+# codes are; a number may be anything between its bounds
+#' @export
+integer_valued.stat_records <- function(statistic) all(statistic$columns$variable %in% names(statistic$levels))
+
+#' @export
+statistic_json.stat_records <- function(statistic) {
+  columns <- statistic$columns[!statistic$columns$variable %in% names(statistic$levels), ]
+  bounds <- lapply(stats::setNames(seq_len(nrow(columns)), columns$name), function(i) exact_numbers(c(columns$lower[i], columns$upper[i])))
+  c(list(name = "records", formula = statistic$formula), if (length(bounds)) list(bounds = bounds),
+    if (length(statistic$levels)) list(levels = statistic$levels))
+}
+
+stat_records_from_json <- function(x, refuse) {
+  given <- intersect(c("bounds", "levels"), names(x))
+  require_fields(x, c("name", "formula", given), "statistic", refuse)
+  do.call(stat_records, c(list(json_formula(x$formula, refuse)), lapply(x[given], json_bounds, refuse = refuse)))
+}

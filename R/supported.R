@@ -1,0 +1,52 @@
+# What fits together. A model, a statistic and a mechanism combine when the kind
+# of variable they see is the same; a method may ask for more.
+
+model_table <- list(
+  lm = "number", bernoulli = "code", categorical = "code", naive_bayes = "code",
+  poisson = "number", exponential = "number", normal = "number", custom = c("number", "code")
+)
+
+statistic_table <- list(
+  crossprod = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number"
+)
+
+mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response")
+
+#' Which combinations exist
+#'
+#' Models, statistics and mechanisms are independent of one another: any that
+#' see the same kind of variable combine. A combination that is not in the table
+#' fails before any work starts, with an error that says what is missing.
+#'
+#' @return A data frame with a row for each combination that works and the
+#'   columns `model`, `statistic`, `mechanism`, `method`, `exact`.
+#' @details Discrete noise needs a statistic of whole numbers: counts, or sums of
+#'   integers. Randomised response needs one category per record.
+#' @examples
+#' table <- supported()
+#' subset(table, model == "lm" & method == "augment")
+#' @export
+supported <- function() {
+  grid <- expand.grid(model = names(model_table), statistic = names(statistic_table), mechanism = mechanism_table,
+                      stringsAsFactors = FALSE)
+  pairs <- grid[mapply(variables_meet, grid$model, grid$statistic, grid$mechanism), ]
+  methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i], pairs$mechanism[i]))
+  out <- pairs[rep(seq_len(nrow(pairs)), lengths(methods)), ]
+  out$method <- unlist(methods)
+  out$exact <- out$method != "naive"
+  rownames(out) <- NULL
+  out
+}
+
+variables_meet <- function(model, statistic, mechanism) {
+  kinds <- intersect(model_table[[model]], statistic_table[[statistic]])
+  if (mechanism == "randomized_response") return(statistic == "records" && "code" %in% kinds)
+  if (startsWith(mechanism, "discrete") && statistic %in% c("crossprod", "records", "custom")) return(FALSE)
+  if (statistic == "records") kinds <- setdiff(kinds, "code")
+  length(kinds) > 0L
+}
+
+pair_methods <- function(model, statistic, mechanism) {
+  regression <- model == "lm" && statistic == "crossprod"
+  c("augment", if (regression && mechanism %in% c("laplace", "gaussian")) "collapse", if (regression) "naive")
+}
