@@ -91,14 +91,14 @@ sticks_of <- function(probability, rows) {
 }
 
 #' @export
-bound_theta.bound_categorical <- function(bound, values, call = caller_env()) {
+bound_theta.bound_categorical <- function(bound, values, call = caller_env(), name = "parameters") {
   probability <- bound$probability
-  probability[bound$reported] <- check_parameter_values(values, bound, "parameters", call)
+  probability[bound$reported] <- check_parameter_values(values, bound, name, call)
   # Bernoulli: the level that no draw reports
   probability[is.na(probability)] <- 1 - sum(probability, na.rm = TRUE)
   sums <- rowsum(probability, rep(seq_along(bound$rows), bound$rows))
   if (any(probability < 0) || any(abs(sums - 1) > 1e-6)) {
-    stop_classed("argument", "{.arg parameters} must be probabilities that sum to 1 over the levels of each variable.", call = call)
+    stop_classed("argument", "{.arg {name}} must be probabilities that sum to 1 over the levels of each variable.", call = call)
   }
   sticks_of(probability, bound$rows)
 }

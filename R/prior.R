@@ -19,6 +19,8 @@
 #'   bounds: mean c, kappa 1, df p + 2, scale diag((h / 2)^2), so that E(cov) =
 #'   scale.
 #' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
+#' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate that puts
+#'   the records' mean, at E(rate), into the middle of the bounds.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
 #'
 #' @return A prior, to be given to a model.
@@ -93,6 +95,13 @@ prior_niw <- function(mean = NULL, kappa = 1, scale = NULL, df = NULL) {
 #' @export
 prior_dirichlet <- function(alpha = 1) {
   new_prior(alpha = check_prior_numbers(alpha, "alpha", TRUE), class = "prior_dirichlet")
+}
+
+#' @rdname priors
+#' @export
+prior_gamma <- function(shape = 1, rate = NULL) {
+  new_prior(shape = check_positive(shape, "shape", "prior"),
+            rate = if (!is.null(rate)) check_positive(rate, "rate", "prior"), class = "prior_gamma")
 }
 
 #' @rdname priors

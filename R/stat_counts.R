@@ -43,7 +43,8 @@ stat_counts <- function(formula, levels) {
   count <- lengths(levels)
   size <- vapply(margins, function(m) prod(count[m]), 0)
   if (sum(size) > most_cells) {
-    stop_classed("levels", "{.arg formula} and {.arg levels} must give at most {format_number(most_cells, 7)} counts, but give {format_number(sum(size), 7)}.")
+    shown <- format(c(most_cells, sum(size)), big.mark = ",", trim = TRUE, digits = 7)
+    stop_classed("levels", "{.arg formula} and {.arg levels} must give at most {shown[1]} counts, but give {shown[2]}.")
   }
   components <- unlist(lapply(margins, margin_cells, levels))
   if (anyDuplicated(components)) {

@@ -5,6 +5,12 @@
  * upper-triangular form (the usual one under the reversal of coordinates),
  * because the inverse of its transpose is lower triangular and so gives the
  * Cholesky factor of an inverse-Wishart draw without a second factorisation.
+ *
+ * Poisson and binomial: transformed rejection with squeeze (Hormann 1993,
+ * Insurance: Mathematics and Economics 12, PTRS; J. Statist. Comput. Simul. 46,
+ * BTRS); where the mean is small, inversion or waiting times.
+ * Densities are computed from deviances (Loader 2000), so that nothing cancels
+ * for large means.
  */
 #include "dist.h"
 
@@ -20,6 +26,12 @@ double dist_gamma(struct rng *rng, double shape) {
         const double v = root * root * root;
         if (log(rng_uniform(rng)) < 0.5 * x * x + d * (1 - v + log(v))) return d * v;
     }
+}
+
+double dist_log_gamma(struct rng *rng, double shape) {
+    if (shape >= 1) return log(dist_gamma(rng, shape));
+    const double boost = log(rng_uniform(rng)) / shape;
+    return log(dist_gamma(rng, shape + 1)) + boost;
 }
 
 double dist_chisq(struct rng *rng, double df) { return 2 * dist_gamma(rng, 0.5 * df); }
@@ -51,4 +63,185 @@ void dist_dirichlet(struct rng *rng, int n, const double *alpha, double *p) {
     double sum = 0;
     for (int i = 0; i < n; ++i) sum += p[i] = dist_gamma(rng, alpha[i]);
     for (int i = 0; i < n; ++i) p[i] /= sum;
+}
+
+/* ---- Poisson and binomial ------------------------------------------------ */
+
+static const double TWO_PI = 6.283185307179586476925286766559;
+
+/* from this mean on the rejections are used */
+static const double REJECTION_MEAN = 10;
+
+/* log k! - (k + 1/2) log k + k - log(2 pi) / 2, k >= 1 */
+static double stirling_rest(double k) {
+    static const double first[9] = {
+        0.08106146679532726, 0.04134069595540929, 0.02767792568499834,
+        0.02079067210376509, 0.01664469118982119, 0.01387612882307075,
+        0.01189670994589177, 0.01041126526197209, 0.009255462182712733,
+    };
+    if (k < 10) return first[(int)k - 1];
+    const double r = 1 / (k * k);
+    return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - r / 1680) * r) * r) / k;
+}
+
+/* k log(k / mean) + mean - k, k >= 1 */
+static double deviance(double k, double mean) {
+    const double d = (mean - k) / k;
+    return k * (d - log1p(d));
+}
+
+static double poisson_density(double k, double mean) {
+    if (k < 1) return exp(-mean);
+    return exp(-deviance(k, mean) - stirling_rest(k)) / sqrt(TWO_PI * k);
+}
+
+static double binomial_density(double k, double n, double p) {
+    if (k < 1) return exp(n * log1p(-p));
+    if (k > n - 1) return exp(n * log(p));
+    const double log_density = stirling_rest(n) - stirling_rest(k) - stirling_rest(n - k) -
+                               deviance(k, n * p) - deviance(n - k, n * (1 - p));
+    return exp(log_density) / sqrt(TWO_PI * (k / n) * (n - k));
+}
+
+static void poisson_constants(struct dist_poisson *law, double mean) {
+    law->mean = mean;
+    law->b = 0.931 + 2.53 * sqrt(mean);
+    law->a = -0.059 + 0.02483 * law->b;
+    law->quick = 0.9277 - 3.6224 / (law->b - 2);
+    law->scale = 1.1239 + 1.1328 / (law->b - 3.4);
+}
+
+/* from candidate (u, v) on; out of line, so that the fast path stays short */
+NOINLINE static double poisson_slow(const struct dist_poisson *law, struct rng *rng, double u,
+                                    double v) {
+    for (;; u = rng_uniform(rng) - 0.5, v = rng_uniform(rng)) {
+        const double rest = 0.5 - fabs(u);
+        const double k = floor((2 * law->a / rest + law->b) * u + law->mean + 0.43);
+        if (rest >= 0.07 && v <= law->quick) return k;
+        if (k < 0 || (rest < 0.013 && v > rest)) continue;
+        if (v * law->scale <= poisson_density(k, law->mean) * (law->a / (rest * rest) + law->b))
+            return k;
+    }
+}
+
+/* in: u in out, v */
+static void poisson_rejection(const struct dist_poisson *law, struct rng *rng, int m,
+                              const double *v, double *out) {
+    for (int i = 0; i < m; ++i) {
+        const double u = out[i] - 0.5, rest = 0.5 - fabs(u);
+        if (rest >= 0.07 && v[i] <= law->quick) /* not negative there */
+            out[i] = (double)(int64_t)((2 * law->a / rest + law->b) * u + law->mean + 0.43);
+        else
+            out[i] = poisson_slow(law, rng, u, v[i]);
+    }
+}
+
+void dist_poisson_set(struct dist_poisson *law, double mean) {
+    if (mean >= POISSON_TABLE_MEAN) {
+        poisson_constants(law, mean);
+        return;
+    }
+    law->mean = mean;
+    double p = exp(-mean), below = p;
+    int k = 0;
+    for (; k < POISSON_TABLE - 1 && (k < mean || p > 1e-17 * below); ++k) {
+        law->below[k] = below;
+        p *= mean / (k + 1);
+        below += p;
+    }
+    law->below[k] = 1;
+    for (int i = 0, at = 0; i < POISSON_GUIDE; ++i) {
+        while (law->below[at] * POISSON_GUIDE <= i) ++at;
+        law->guide[i] = at;
+    }
+}
+
+static void poisson_search(const struct dist_poisson *law, int m, double *out) {
+    for (int i = 0; i < m; ++i) {
+        const double u = out[i];
+        int k = law->guide[(int)(u * POISSON_GUIDE)];
+        while (u >= law->below[k]) ++k;
+        out[i] = k;
+    }
+}
+
+void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out) {
+    for (int start = 0; start < m; start += MAX_BLOCK) {
+        const int chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        double v[MAX_BLOCK];
+        rng_fill_uniform(rng, chunk, out + start);
+        if (law->mean < POISSON_TABLE_MEAN) {
+            poisson_search(law, chunk, out + start);
+        } else {
+            rng_fill_uniform(rng, chunk, v);
+            poisson_rejection(law, rng, chunk, v, out + start);
+        }
+    }
+}
+
+double dist_poisson(struct rng *rng, double mean) {
+    if (mean >= REJECTION_MEAN) {
+        struct dist_poisson law;
+        poisson_constants(&law, mean);
+        const double u = rng_uniform(rng) - 0.5, v = rng_uniform(rng);
+        return poisson_slow(&law, rng, u, v);
+    }
+    /* arrivals of a Poisson process before the time `mean` */
+    double k = 0;
+    for (double time = rng_exponential(rng); time < mean; time += rng_exponential(rng)) ++k;
+    return k;
+}
+
+/* p <= 1/2 from here on */
+static double binomial_rejection(struct rng *rng, double n, double p) {
+    const double sd = sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * sd;
+    const double a = -0.0873 + 0.0248 * b + 0.01 * p, quick = 0.92 - 4.2 / b;
+    const double alpha = (2.83 + 5.1 / b) * sd;
+    for (;;) {
+        const double u = rng_uniform(rng) - 0.5, v = rng_uniform(rng), rest = 0.5 - fabs(u);
+        const double k = floor((2 * a / rest + b) * u + n * p + 0.5);
+        if (rest >= 0.07 && v <= quick) return k;
+        if (k < 0 || k > n) continue;
+        const double mode = binomial_density(floor((n + 1) * p), n, p);
+        if (v * alpha * mode <= binomial_density(k, n, p) * (a / (rest * rest) + b)) return k;
+    }
+}
+
+/* Inversion; f is P(0). */
+static double binomial_search(double u, double n, double odds, double f) {
+    double k = 0;
+    while (u >= f && k < n) {
+        u -= f;
+        f *= odds * (n - k) / (k + 1);
+        ++k;
+    }
+    return k;
+}
+
+static void binomial_draws(struct rng *rng, double p, int m, const double *restrict count,
+                           double *restrict out) {
+    enum { POWERS = 64 };
+    const double log_rest = log1p(-p), odds = p / (1 - p);
+    double power[POWERS]; /* of 1 - p */
+    power[0] = 1;
+    for (int k = 1; k < POWERS; ++k) power[k] = power[k - 1] * (1 - p);
+    rng_fill_uniform(rng, m, out);
+    for (int i = 0; i < m; ++i) {
+        const double n = count[i];
+        if (n * p >= REJECTION_MEAN)
+            out[i] = binomial_rejection(rng, n, p);
+        else
+            out[i] =
+                binomial_search(out[i], n, odds, n < POWERS ? power[(int)n] : exp(n * log_rest));
+    }
+}
+
+void dist_binomial_fill(struct rng *rng, double probability, int m, const double *restrict count,
+                        double *restrict out) {
+    if (probability <= 0.5) {
+        binomial_draws(rng, probability, m, count, out);
+        return;
+    }
+    binomial_draws(rng, 1 - probability, m, count, out);
+    for (int i = 0; i < m; ++i) out[i] = count[i] - out[i];
 }

@@ -3,8 +3,10 @@
 
 #include "rng.h"
 
-/* Gamma with that shape > 0 and rate 1; chi-square with df > 0. */
+/* Gamma with that shape > 0 and rate 1, its logarithm (never -inf, however
+ * small the shape); chi-square with df > 0. */
 double dist_gamma(struct rng *rng, double shape);
+double dist_log_gamma(struct rng *rng, double shape);
 double dist_chisq(struct rng *rng, double df);
 
 /* Upper-triangular B (row-major, n x n, lower part zeroed) with
@@ -18,5 +20,26 @@ void dist_inverse_wishart(struct rng *rng, int n, double df, const double *c, do
 
 /* sum_i log of a Dirichlet is never needed; the draw itself is. */
 void dist_dirichlet(struct rng *rng, int n, const double *alpha, double *p);
+
+/* Poisson draws of one mean, prepared once. Below POISSON_TABLE_MEAN a table is
+ * looked up, from there on the constants of a rejection are used. */
+enum { POISSON_TABLE_MEAN = 24, POISSON_TABLE = 96, POISSON_GUIDE = 128 };
+
+struct dist_poisson {
+    double mean;
+    double a, b, quick, scale;
+    double below[POISSON_TABLE]; /* P(X <= k), the last entry 1 */
+    int guide[POISSON_GUIDE];    /* where to begin for u in [i, i + 1) / POISSON_GUIDE */
+};
+
+void dist_poisson_set(struct dist_poisson *law, double mean);
+void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out);
+
+/* One draw, mean >= 0. */
+double dist_poisson(struct rng *rng, double mean);
+
+/* out[i] ~ Binomial(count[i], probability), whole numbers in doubles. */
+void dist_binomial_fill(struct rng *rng, double probability, int m, const double *restrict count,
+                        double *restrict out);
 
 #endif

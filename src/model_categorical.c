@@ -146,13 +146,6 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior and update --------------------------------------------------- */
 
-/* log of a gamma variate; one of a small shape underflows */
-static double draw_log_gamma(struct rng *rng, double shape) {
-    if (shape >= 1) return log(dist_gamma(rng, shape));
-    const double boost = log(rng_uniform(rng)) / shape;
-    return log(dist_gamma(rng, shape + 1)) + (boost > -1e300 ? boost : -1e300);
-}
-
 static double log_add(double a, double b) {
     return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
 }
@@ -175,7 +168,7 @@ static void draw_sticks(struct rng *rng, int levels, const double *weight, doubl
             rest += gamma[l];
         }
     } else {
-        for (int l = 0; l < levels; ++l) gamma[l] = draw_log_gamma(rng, weight[l]);
+        for (int l = 0; l < levels; ++l) gamma[l] = fmax(dist_log_gamma(rng, weight[l]), -1e300);
         double rest = gamma[last];
         for (int l = last - 1; l >= 0; --l) {
             stick[l] = gamma[l] - rest;

@@ -5,12 +5,16 @@
 
 #include "plugin.h"
 
-#define MODELS(X) \
-    X(model_lm)   \
-    X(model_categorical)
+#define MODELS(X)        \
+    X(model_lm)          \
+    X(model_categorical) \
+    X(model_normal)      \
+    X(model_poisson)     \
+    X(model_exponential)
 
 #define STATS(X)      \
     X(stat_crossprod) \
+    X(stat_sums)      \
     X(stat_counts)    \
     X(stat_records)
 

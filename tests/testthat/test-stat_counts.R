@@ -83,7 +83,7 @@ test_that("formulas and levels that cannot be are refused", {
     expect_error(stat_counts(~ y, levels), class = "noiseaware_error_levels", label = deparse(levels))
   }
   many <- as.character(1:1001)
-  expect_error(stat_counts(~ y:x, list(y = many, x = many)), "at most 1000000 counts", class = "noiseaware_error_levels")
+  expect_error(stat_counts(~ y:x, list(y = many, x = many)), "at most 1,000,000 counts, but give 1,002,001", class = "noiseaware_error_levels")
   expect_error(stat_counts(~ y:x, list(y = c("a", "a:x=b"), x = c("b", "b:x=b"))), "different names", class = "noiseaware_error_levels")
 })
 

@@ -1,0 +1,85 @@
+#' Poisson records
+#'
+#' x ~ Poisson(rate): counts, with an unknown rate.
+#'
+#' @param variable Name of the variable; `NULL` takes the release's only one.
+#' @param prior Of the rate: [prior_gamma()]. Its defaults are shape 1 and the
+#'   mean that the middle of the public bounds suggests, E(rate) = middle.
+#'
+#' @return A model: an object of class `model_poisson`. Its parameter is `rate`,
+#'   the mean of a record.
+#' @section Errors: `noiseaware_error_prior` (also if the prior is to be scaled
+#'   by bounds whose middle is not positive), `noiseaware_error_argument`,
+#'   `noiseaware_error_variables`.
+#' @references
+#' Steutel, F. W. and van Harn, K. (1979). Discrete analogues of
+#' self-decomposability and stability. *The Annals of Probability* 7, 893--899
+#' (thinning, by which records move with the rate).
+#' @examples
+#' model_poisson()
+#' st <- stat_sums(~ visits, bounds = list(visits = c(0, 20)))
+#' set.seed(1)
+#' rel <- simulate_release(data.frame(visits = rpois(200, 4)), st, mech_laplace(epsilon = 1))
+#' sample_posterior(rel, model_poisson(prior = prior_gamma(1, 0.2)), chains = 2, iter = 400, seed = 1)
+#' @export
+model_poisson <- function(variable = NULL, prior = prior_gamma()) {
+  check_variable_name(variable)
+  check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
+  new_model("poisson", variable = variable, prior = prior, class = "model_poisson")
+}
+
+#' @export
+format.model_poisson <- function(x, ...) {
+  c("<model> Poisson",
+    paste0("  variable  ", x$variable %||% "the release's"),
+    paste0("  rate      ", format(x$prior)))
+}
+
+#' @export
+bind_columns.model_poisson <- function(model, columns, levels, formula, call) {
+  columns <- bind_number(model$variable, columns, levels, call)
+  fields <- rate_prior(model$prior, columns, function(middle) middle, call)
+  structure(list(model = model, columns = columns, levels = list(), spec = list(name = "poisson", fields = fields),
+                 parameters = "rate"), class = c("bound_poisson", "noiseaware_bound"))
+}
+
+#' @export
+bound_theta.bound_poisson <- function(bound, values, call = caller_env()) log_rate(bound, values, call)
+
+#' @export
+describe_model.bound_poisson <- function(bound) paste("Poisson model of", bound$columns$name)
+
+# ---- what models of one number share -------------------------------------------
+
+check_variable_name <- function(variable, call = caller_env()) {
+  if (!is.null(variable) && !checkmate::test_string(variable, min.chars = 1L)) {
+    stop_argument("variable", "NULL or the name of a variable", describe(variable), call = call)
+  }
+}
+
+# the release's column, which must be a number
+bind_number <- function(variable, columns, levels, call) {
+  columns <- bind_only_column(variable, columns, call)
+  if (columns$variable %in% names(levels)) {
+    stop_classed("variables", "The model's variable must be a number, but {.var {columns$variable}} is a factor.", call = call)
+  }
+  columns
+}
+
+# gamma prior of a rate, E(rate) = rate_at(middle of the bounds) by default
+rate_prior <- function(prior, columns, rate_at, call) {
+  middle <- columns$lower + (columns$upper - columns$lower) / 2
+  rate <- prior$rate %||% (prior$shape / rate_at(middle))
+  if (!is.finite(rate) || rate <= 0) {
+    stop_classed("prior", c("{.arg prior} must be given with its rate, as {.code prior_gamma(shape, rate)}: only bounds with a positive middle can scale it.",
+                            x = "{.var {columns$name}} has the bounds {format_number(columns$lower)} and {format_number(columns$upper)}."),
+                 call = call)
+  }
+  list(shape = prior$shape, rate = rate)
+}
+
+log_rate <- function(bound, values, call) {
+  rate <- check_parameter_values(values, bound, "parameters", call)
+  if (rate <= 0) stop_argument("parameters", "positive in rate", describe(rate), call = call)
+  log(rate)
+}

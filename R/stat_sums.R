@@ -1,0 +1,217 @@
+#' Totals of terms
+#'
+#' Totals, over the records, of the terms of a formula: variables, their powers
+#' and their products. The sufficient statistics of many one-parameter families
+#' are of this kind: `~ x` for Poisson and exponential records, `~ x + I(x^2)`
+#' for normal ones.
+#'
+#' @param formula `~ term + term + ...`, without a response. A term is a
+#'   variable (`x`), a power (`I(x^2)`, a positive whole number) or a product of
+#'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). Compute anything else in
+#'   the data first.
+#' @param bounds A named list with `c(lower, upper)` for each variable. Bounds
+#'   are public: choose them from what is known of the subject, never from the
+#'   confidential data.
+#' @param outside What is done with a value outside its bounds. `"clamp"` moves
+#'   it to the nearer bound. `"drop"` leaves the record out: if any of its
+#'   variables lies outside, it adds 0 to every total (Bernstein & Sheldon 2018,
+#'   section 3.3). The number of records left out is not published.
+#'
+#' @details
+#' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, the
+#' variables of a product in the order in which the formula first has them.
+#'
+#' **Sensitivity** (replace one record). A term takes values between its minimum
+#' and its maximum over the box of bounds; the variables of a product vary on
+#' their own, so both are attained at ends of their powers' ranges. Two records
+#' inside the bounds differ by at most the term's range, maximum minus minimum:
+#' for x in \[10, 11\] the square ranges over 21, not over 1. With `"drop"` a
+#' record inside may take the place of one outside, which changes a term by at
+#' most its largest absolute value. The L1 (L2) sensitivity is the sum (root of
+#' the sum of squares) of the ranges, with `"drop"` the larger of that and the
+#' same of the largest absolute values. Terms that rise together, such as powers
+#' of a variable that is not negative, attain it; else it is an upper bound.
+#'
+#' @return A statistic: an object of class `stat_sums`.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
+#'   `noiseaware_error_argument`.
+#' @references
+#' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
+#' inference for exponential families. *Advances in Neural Information
+#' Processing Systems* 31.
+#' @seealso [stat_crossprod()] for all products of degree 2 at once, with a
+#'   tighter sensitivity.
+#' @examples
+#' st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 10)), outside = "drop")
+#' st
+#' set.seed(1)
+#' rel <- simulate_release(data.frame(x = rexp(100)), st, mech_laplace(epsilon = 1))
+#' rel$value
+#' @export
+stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
+  outside <- if (identical(outside, c("clamp", "drop"))) "clamp" else check_choice(outside, "outside", c("clamp", "drop"))
+  terms <- sum_terms(formula)
+  variables <- unique(unlist(lapply(terms, names)))
+  if (max(length(terms), length(variables)) > most_columns) {
+    stop_classed("formula", "{.arg formula} must have at most {most_columns} terms and variables, but has {length(terms)} and {length(variables)}.")
+  }
+  # powers: a row a term, a column a variable
+  powers <- matrix(0, length(terms), length(variables), dimnames = list(NULL, variables))
+  for (j in seq_along(terms)) powers[j, names(terms[[j]])] <- terms[[j]]
+  components <- vapply(seq_along(terms), function(j) monomial_name(powers[j, ], variables), "")
+  twice <- unique(components[duplicated(components)])
+  if (length(twice)) {
+    stop_classed("formula", "A term must stand once in {.arg formula}, but {.val {twice}} stand{?s/} more often.")
+  }
+  bounds <- check_bounds(bounds, variables)
+  factors <- variables[vapply(bounds, is.character, TRUE)]
+  if (length(factors)) {
+    stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.")
+  }
+  statistic <- new_statistic("sums", "totals", columns = expand_columns(variables, bounds), levels = list(), components = components,
+                             formula = formula_text(formula), outside = outside, powers = unname(powers),
+                             class = "stat_sums")
+  if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
+    stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the powers of {.arg formula}, but the results overflow.",
+                             i = "Change the units of the data."))
+  }
+  statistic
+}
+
+# "x", "x^2", "x:z", "x^2:z"
+monomial_name <- function(powers, variables) {
+  paste(ifelse(powers == 1, variables, paste0(variables, "^", powers))[powers > 0], collapse = ":")
+}
+
+# ---- the formula's terms, each as a named vector of powers ---------------------
+# Loops, not recursions: a formula that was read from a file may be of any depth.
+
+# A power or product of higher degree is refused before anything is made of it.
+most_degree <- 20
+
+sum_terms <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula") || length(formula) != 2L) {
+    stop_argument("formula", "a formula without a response, such as ~ x + I(x^2)", describe(formula), "formula", call)
+  }
+  terms <- list()
+  todo <- list(formula[[2L]])
+  while (length(todo)) {
+    side <- todo[[length(todo)]]
+    todo[[length(todo)]] <- NULL
+    if (is_operation(side, "(", 1L) || is_operation(side, "+", 2L)) {
+      todo <- c(todo, rev(as.list(side)[-1L]))
+    } else {
+      terms[[length(terms) + 1L]] <- term_powers(side, call)
+    }
+  }
+  terms
+}
+
+is_operation <- function(side, operator, arguments) {
+  is.call(side) && identical(side[[1L]], as.name(operator)) && length(side) == arguments + 1L
+}
+
+# the powers of one term; inside I() arithmetic, else only names and products
+# of different names
+term_powers <- function(term, call) {
+  arithmetic <- is_operation(term, "I", 1L)
+  product <- if (arithmetic) "*" else ":"
+  powers <- numeric()
+  todo <- list(list(side = if (arithmetic) term[[2L]] else term, power = 1))
+  while (length(todo)) {
+    at <- todo[[length(todo)]]
+    todo[[length(todo)]] <- NULL
+    side <- at$side
+    if (is.name(side) && !identical(side, quote(.))) {
+      name <- as.character(side)
+      if (!arithmetic && name %in% names(powers)) refuse_sum(term, call)
+      powers[name] <- sum(powers[name], at$power, na.rm = TRUE)
+      if (sum(powers) > most_degree) {
+        stop_classed("formula", "A term of {.arg formula} must be of degree {most_degree} or less, but {.code {shorten_text(formula_text(term))}} is not.",
+                     call = call)
+      }
+    } else if (is_operation(side, "(", 1L)) {
+      todo <- c(todo, list(list(side = side[[2L]], power = at$power)))
+    } else if (is_operation(side, product, 2L)) {
+      todo <- c(todo, lapply(list(side[[3L]], side[[2L]]), function(s) list(side = s, power = at$power)))
+    } else if (arithmetic && is_operation(side, "^", 2L) && is_power(side[[3L]])) {
+      todo <- c(todo, list(list(side = side[[2L]], power = at$power * side[[3L]])))
+    } else {
+      refuse_sum(term, call)
+    }
+  }
+  powers
+}
+
+is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >= 1 && x == floor(x)
+
+refuse_sum <- function(term, call) {
+  if (identical(term, quote(.))) {
+    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+  }
+  shown <- shorten_text(formula_text(term))
+  hint <- if (is_operation(term, "^", 2L)) "Write a power as {.code I(x^2)}." else
+    if (is_operation(term, "*", 2L)) "Write a product as {.code x:z} or {.code I(x * z)}." else
+      if (identical(term, 1) || identical(term, 1L)) "The number of records is public; it needs no total." else
+        "Compute anything else in the data first."
+  stop_classed("formula", c("The terms of {.arg formula} must be variables, powers {.code I(x^2)} or products {.code x:z} of different variables; {.code {shown}} is none of these.",
+                            i = hint), call = call)
+}
+
+# ---- methods -----------------------------------------------------------------
+
+#' @export
+statistic_fields.stat_sums <- function(statistic) {
+  powers <- statistic$powers
+  list(lower = statistic$columns$lower, upper = statistic$columns$upper,
+       drop = as.double(statistic$outside == "drop"), degree = rowSums(powers),
+       # each variable as often as its power
+       factor = as.double(unlist(lapply(seq_len(nrow(powers)), function(j) rep(seq_len(ncol(powers)) - 1, powers[j, ])))))
+}
+
+#' @export
+describe_statistic.stat_sums <- function(statistic) {
+  paste0("totals of ", statistic$formula,
+         if (statistic$outside == "drop") ", records outside the bounds left out" else ", clamped to the bounds")
+}
+
+# Minimum and maximum of every term over the box. A power's ends are at the
+# bounds, or at 0 for an even one; a product's at ends of its powers.
+term_limits <- function(statistic) {
+  lower <- statistic$columns$lower
+  upper <- statistic$columns$upper
+  t(apply(statistic$powers, 1L, function(powers) {
+    ends <- c(1, 1)
+    for (v in which(powers > 0)) {
+      power <- c(lower[v], upper[v])^powers[v]
+      if (powers[v] %% 2 == 0 && lower[v] < 0 && upper[v] > 0) power <- c(0, max(power))
+      ends <- range(outer(ends, power))
+    }
+    ends
+  }))
+}
+
+#' @export
+sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
+  norm <- match_norm(norm)
+  length_of <- if (norm == "L1") sum else function(x) sqrt(sum(x^2))
+  limits <- term_limits(statistic)
+  moved <- length_of(limits[, 2L] - limits[, 1L])
+  if (statistic$outside == "clamp") return(moved)
+  max(moved, length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L]))))
+}
+
+# ---- JSON --------------------------------------------------------------------
+
+#' @export
+statistic_json.stat_sums <- function(statistic) {
+  columns <- statistic$columns
+  bounds <- Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper)
+  list(name = "sums", formula = statistic$formula, bounds = stats::setNames(bounds, columns$name),
+       outside = statistic$outside)
+}
+
+stat_sums_from_json <- function(x, refuse) {
+  require_fields(x, c("name", "formula", "bounds", "outside"), "statistic", refuse)
+  stat_sums(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), outside = x$outside)
+}

@@ -1,0 +1,192 @@
+/* Model "normal": x ~ N(mean, sd^2).
+ *
+ * Priors: normal-inverse-gamma (sd^2 ~ InverseGamma(shape, rate), mean given sd
+ * ~ N(prior_mean, sd^2 / precision)), or an independent normal for the mean and
+ * an inverse gamma for sd^2; either may be known.
+ *
+ * theta: mean, log sd. Complete-data statistic: sums of x - centre and of its
+ * square, where the centre is a fixed public point (the middle of the bounds),
+ * so that nothing cancels when bounds lie far from zero. Updates are conjugate;
+ * with independent priors, mean given sd and then sd given mean.
+ */
+#include "dist.h"
+#include "plugin.h"
+
+enum { MEAN, LOG_SD };
+enum mean_prior { MEAN_KNOWN, MEAN_NORMAL, MEAN_NIG };
+
+struct normal {
+    const double *centre;
+    enum mean_prior mean_prior;
+    const double *mean, *sd;                    /* if known */
+    const double *prior_mean, *prior_precision; /* NIG: in units of 1 / sd^2 */
+    const double *shape, *rate;
+    double theta[2], sd_now;
+    double move_shift, move_ratio;
+    double *innovation; /* of a block */
+};
+
+static int create(const struct fields *fields, struct model *model) {
+    struct normal *p = plugin_memory(1, sizeof *p);
+    p->centre = fields_vector(fields, "centre", 1);
+    p->mean = fields_vector(fields, "mean", 1);
+    p->sd = fields_vector(fields, "sd", 1);
+    p->prior_mean = fields_vector(fields, "prior_mean", 1);
+    p->prior_precision = fields_vector(fields, "prior_precision", 1);
+    p->shape = fields_vector(fields, "shape", 1);
+    p->rate = fields_vector(fields, "rate", 1);
+    const double *nig = fields_vector(fields, "nig", 1);
+    const int complete = p->centre && (p->mean || (p->prior_mean && p->prior_precision && nig)) &&
+                         (p->sd || (p->shape && p->rate));
+    if (!complete) return PLUGIN_BAD_FIELDS;
+    p->mean_prior = p->mean ? MEAN_KNOWN : *nig != 0 ? MEAN_NIG : MEAN_NORMAL;
+    p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
+    model->self = p;
+    model->columns = 1;
+    model->parameters = model->complete = 2;
+    model->moves = plugin_memory(2, sizeof *model->moves);
+    if (!p->mean) model->moves[model->moving++] = MEAN;
+    if (!p->sd) model->moves[model->moving++] = LOG_SD;
+    model->reported = model->moving;
+    return PLUGIN_OK;
+}
+
+/* ---- prior -------------------------------------------------------------- */
+
+static double draw_log_sd(struct rng *rng, double shape, double rate) {
+    return 0.5 * (log(rate) - dist_log_gamma(rng, shape));
+}
+
+/* precision of the mean's prior in the variable's own units */
+static double own_precision(const struct normal *p, double log_sd) {
+    return *p->prior_precision * (p->mean_prior == MEAN_NIG ? exp(-2 * log_sd) : 1);
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    const struct normal *p = self;
+    theta[LOG_SD] = p->sd ? log(*p->sd) : draw_log_sd(rng, *p->shape, *p->rate);
+    theta[MEAN] = p->mean
+                      ? *p->mean
+                      : *p->prior_mean + rng_normal(rng) / sqrt(own_precision(p, theta[LOG_SD]));
+}
+
+/* d sd^2 = 2 sd^2 d log sd */
+static double dprior(void *self, const double *theta) {
+    const struct normal *p = self;
+    const double log_sd = theta[LOG_SD];
+    double log_density = 0;
+    if (!p->mean) {
+        const double distance = theta[MEAN] - *p->prior_mean;
+        log_density -= 0.5 * own_precision(p, log_sd) * distance * distance;
+    }
+    if (p->mean_prior == MEAN_NIG) log_density -= log_sd;
+    if (!p->sd) log_density -= 2 * *p->shape * log_sd + *p->rate * exp(-2 * log_sd);
+    return log_density;
+}
+
+static void report(void *self, const double *theta, double *out) {
+    const struct normal *p = self;
+    if (!p->mean) *out++ = theta[MEAN];
+    if (!p->sd) *out++ = exp(theta[LOG_SD]);
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+static void set(void *self, const double *theta) {
+    struct normal *p = self;
+    memcpy(p->theta, theta, sizeof p->theta);
+    p->sd_now = exp(theta[LOG_SD]);
+}
+
+/* shift + a x */
+VECTOR_CLONES static void affine(int m, double shift, double a, const double *restrict x,
+                                 double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = shift + a * x[i];
+}
+
+/* shift + a x + b y */
+VECTOR_CLONES static void combine(int m, double shift, double a, const double *restrict x, double b,
+                                  const double *restrict y, double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = shift + a * x[i] + b * y[i];
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    const struct normal *p = self;
+    rng_fill_normal(rng, m, p->innovation);
+    affine(m, p->theta[MEAN], p->sd_now, p->innovation, x[0]);
+}
+
+/* x* = mean + rho (x - mean) + sqrt(1 - rho^2) sd xi */
+static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    const struct normal *p = self;
+    rng_fill_normal(rng, m, p->innovation);
+    combine(m, (1 - rho) * p->theta[MEAN], sqrt(1 - rho * rho) * p->sd_now, p->innovation, rho,
+            x[0], x_new[0]);
+}
+
+/* x' = mean' + (sd' / sd)(x - mean) */
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct normal *p = self;
+    p->move_ratio = exp(theta_new[LOG_SD] - p->theta[LOG_SD]);
+    p->move_shift = theta_new[MEAN] - p->move_ratio * p->theta[MEAN];
+    changed[0] = memcmp(theta_new, p->theta, sizeof p->theta) != 0;
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    (void)rng; /* the innovation of a continuous record is known */
+    const struct normal *p = self;
+    affine(m, p->move_shift, p->move_ratio, x[0], x_new[0]);
+}
+
+/* ---- complete-data statistic and its update ----------------------------- */
+
+VECTOR_CLONES static void add(void *self, double sign, int m, const double *const *x, double *c) {
+    const struct normal *p = self;
+    affine(m, -*p->centre, 1, x[0], p->innovation);
+    c[0] += sign * block_sum(m, p->innovation);
+    c[1] += sign * block_dot(m, p->innovation, p->innovation);
+}
+
+/* Everything from the centre here. NIG: sd with the mean integrated out. */
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    const struct normal *p = self;
+    const double sum = c[0], square = c[1];
+    if (!isfinite(square)) return PLUGIN_NUMERICAL;
+    const double prior = p->mean ? 0 : *p->prior_mean - *p->centre;
+    if (p->mean_prior == MEAN_NIG && !p->sd) {
+        const double kappa = *p->prior_precision, distance = sum / n - prior;
+        const double scatter = square - sum * sum / n;
+        const double excess = (scatter > 0 ? scatter : 0) /* never below 0 but for rounding */
+                              + kappa * n / (kappa + n) * distance * distance;
+        theta[LOG_SD] = draw_log_sd(rng, *p->shape + 0.5 * n, *p->rate + 0.5 * excess);
+    }
+    if (!p->mean) {
+        const double weight = exp(-2 * theta[LOG_SD]), own = own_precision(p, theta[LOG_SD]);
+        const double precision = weight * n + own;
+        theta[MEAN] = *p->centre + (weight * sum + own * prior) / precision +
+                      rng_normal(rng) / sqrt(precision);
+    }
+    if (p->mean_prior != MEAN_NIG && !p->sd) {
+        const double distance = theta[MEAN] - *p->centre;
+        const double residual = square - 2 * distance * sum + n * distance * distance;
+        theta[LOG_SD] =
+            draw_log_sd(rng, *p->shape + 0.5 * n, *p->rate + 0.5 * (residual > 0 ? residual : 0));
+    }
+    return isfinite(theta[MEAN]) && isfinite(theta[LOG_SD]) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+const struct model_class model_normal = {
+    .name = "normal",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .report = report,
+    .set = set,
+    .rrecords = rrecords,
+    .perturb = perturb,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .rtheta = rtheta,
+};

@@ -1,0 +1,172 @@
+/* Model "poisson": x ~ Poisson(rate), rate ~ Gamma(shape, rate).
+ *
+ * theta: log rate. Complete-data statistic: sum of x. The update is conjugate,
+ * Gamma(shape + sum x, rate + n). Records are doubles that hold integers.
+ *
+ * Innovations: a Poisson process of intensity 1 for each record, which counts
+ * x = N(rate) arrivals by the time `rate`. Holding it fixed while the rate
+ * changes means, given x alone: for a smaller rate, every arrival was before
+ * the new time with probability rate' / rate, so x' ~ Binomial(x, rate' / rate);
+ * for a larger one, x' = x + Poisson(rate' - rate). The pair (x, x') has the
+ * same law either way round, f(x; rate) k(x, x') = f(x'; rate') k(x', x), which
+ * is what the acceptance ratio of a non-centred move needs. A partial refresh
+ * keeps each arrival with probability rho and adds Poisson((1 - rho) rate) new
+ * ones; it is reversible for the same reason.
+ *
+ * Both are done for a block at a time, by the waiting times between the
+ * arrivals that go or come: the cost is one exponential for each of them, not
+ * one draw per record.
+ */
+#include "dist.h"
+#include "plugin.h"
+
+/* Arrivals that go or come per record: beyond it a draw per record is cheaper. */
+static const double MANY = 0.5;
+
+struct poisson {
+    const double *shape, *rate; /* of the prior */
+    double log_rate, rate_now;  /* current parameter */
+    double keep, lose, gain;    /* of a non-centred move */
+    struct dist_poisson records, added;
+};
+
+static int create(const struct fields *fields, struct model *model) {
+    struct poisson *p = plugin_memory(1, sizeof *p);
+    p->shape = fields_vector(fields, "shape", 1);
+    p->rate = fields_vector(fields, "rate", 1);
+    if (!p->shape || !p->rate) return PLUGIN_BAD_FIELDS;
+    p->records.mean = p->added.mean = -1; /* not prepared */
+    model->self = p;
+    model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
+    model->moves = plugin_memory(1, sizeof *model->moves);
+    return PLUGIN_OK;
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    const struct poisson *p = self;
+    *theta = dist_log_gamma(rng, *p->shape) - log(*p->rate);
+}
+
+/* d rate = rate d log rate */
+static double dprior(void *self, const double *theta) {
+    const struct poisson *p = self;
+    return *p->shape * *theta - *p->rate * exp(*theta);
+}
+
+static void report(void *self, const double *theta, double *out) {
+    (void)self;
+    *out = exp(*theta);
+}
+
+static void set(void *self, const double *theta) {
+    struct poisson *p = self;
+    p->log_rate = *theta;
+    p->rate_now = exp(*theta);
+}
+
+static void draw(struct dist_poisson *law, double mean, struct rng *rng, int m, double *x) {
+    if (law->mean != mean) dist_poisson_set(law, mean);
+    dist_poisson_fill(law, rng, m, x);
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct poisson *p = self;
+    draw(&p->records, p->rate_now, rng, m, x[0]);
+}
+
+/* Of the x[i] arrivals of each record, how many are hit, each with that
+ * probability. */
+static void hit_arrivals(struct rng *rng, int m, double probability, const double *restrict x,
+                         double *restrict hits) {
+    if (probability * block_sum(m, x) > MANY * m) {
+        dist_binomial_fill(rng, probability, m, x, hits);
+        return;
+    }
+    memset(hits, 0, (size_t)m * sizeof *hits);
+    if (probability <= 0) return;
+    /* from one hit to the next the number of arrivals is geometric */
+    const double gap = -1 / log1p(-probability);
+    double before = floor(rng_exponential(rng) * gap);
+    for (int i = 0; i < m; ++i) {
+        double left = x[i];
+        while (before < left) {
+            left -= before + 1;
+            hits[i] += 1;
+            before = floor(rng_exponential(rng) * gap);
+        }
+        before -= left;
+    }
+}
+
+/* Every arrival is kept with probability keep = 1 - lose. */
+static void thin(struct rng *rng, int m, double keep, double lose, const double *restrict x,
+                 double *restrict out) {
+    if (keep < lose) {
+        hit_arrivals(rng, m, keep, x, out);
+        return;
+    }
+    hit_arrivals(rng, m, lose, x, out);
+    for (int i = 0; i < m; ++i) out[i] = x[i] - out[i];
+}
+
+/* x[i] += Poisson(mean), each record its own. */
+static void gain(struct poisson *p, struct rng *rng, int m, double mean, double *restrict x) {
+    if (mean > MANY) {
+        double fresh[MAX_BLOCK];
+        draw(&p->added, mean, rng, m, fresh);
+        for (int i = 0; i < m; ++i) x[i] += fresh[i];
+        return;
+    }
+    const double total = dist_poisson(rng, mean * m);
+    for (double k = 0; k < total; ++k) x[(int)(rng_uniform(rng) * m)] += 1;
+}
+
+static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct poisson *p = self;
+    thin(rng, m, rho, 1 - rho, x[0], x_new[0]);
+    gain(p, rng, m, (1 - rho) * p->rate_now, x_new[0]);
+}
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct poisson *p = self;
+    const double step = *theta_new - p->log_rate;
+    p->keep = step < 0 ? exp(step) : 1;
+    p->lose = step < 0 ? -expm1(step) : 0;
+    p->gain = step > 0 ? exp(*theta_new) - p->rate_now : 0;
+    changed[0] = step != 0;
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct poisson *p = self;
+    thin(rng, m, p->keep, p->lose, x[0], x_new[0]);
+    gain(p, rng, m, p->gain, x_new[0]);
+}
+
+static void add(void *self, double sign, int m, const double *const *x, double *c) {
+    (void)self;
+    c[0] += sign * block_sum(m, x[0]);
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    const struct poisson *p = self;
+    const double shape = *p->shape + c[0];
+    if (!(shape > 0) || !isfinite(shape)) return PLUGIN_NUMERICAL;
+    *theta = dist_log_gamma(rng, shape) - log(*p->rate + n);
+    return PLUGIN_OK;
+}
+
+const struct model_class model_poisson = {
+    .name = "poisson",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .report = report,
+    .set = set,
+    .rrecords = rrecords,
+    .perturb = perturb,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .rtheta = rtheta,
+};
