@@ -146,7 +146,7 @@ acceptance_lines <- function(fit) {
   a <- acceptance(fit)
   moves <- if (is.null(fit$bound$moves)) "none; the model has no move, mixing may be slow" else if (all(a$passes == 0)) "none" else
     sprintf("%s a sweep, accepted %s", paste(unique(range(a$passes)), collapse = " to "),
-            format_number(mean(a$moves), 2))
+            format_number(mean(a$moves, na.rm = TRUE), 2))
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
                                                    format_number(min(a$least), 2), format_number(a$bound[1L], 2))
   kept <- if (all(a$kept == 0)) "" else

@@ -87,6 +87,11 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   if (length(left)) {
     stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
   }
+  coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
+  if (length(coded)) {
+    stop_classed("variables", "A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
+                 call = call)
+  }
   if (variables[1L] %in% names(levels)) {
     stop_classed("variables", "The model's response must be a number, but {.var {variables[1]}} is a factor.", call = call)
   }

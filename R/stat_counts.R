@@ -71,8 +71,9 @@ formula_margins <- function(formula, call = caller_env()) {
     as.character(variables)
   })
   for (m in margins) {
-    if (anyDuplicated(m)) {
-      stop_classed("formula", "A variable must stand once in a margin, but {.var {unique(m[duplicated(m)])}} stand{?s/} more often in {.code {paste(m, collapse = ':')}}.",
+    twice <- unique(m[duplicated(m)])
+    if (length(twice)) {
+      stop_classed("formula", "A variable must stand once in a margin, but {.var {twice}} stand{?s/} more often in {.code {paste(m, collapse = ':')}}.",
                    call = call)
     }
   }

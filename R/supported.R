@@ -20,8 +20,8 @@ mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussi
 #'
 #' @return A data frame with a row for each combination that works and the
 #'   columns `model`, `statistic`, `mechanism`, `method`, `exact`.
-#' @details Discrete noise needs a statistic of whole numbers: counts, or sums of
-#'   integers. Randomised response needs one category per record.
+#' @details Discrete noise needs a statistic of whole numbers: counts, or the codes of a
+#'   factor. Randomised response needs one category per record.
 #' @examples
 #' table <- supported()
 #' subset(table, model == "lm" & method == "augment")
@@ -41,8 +41,7 @@ supported <- function() {
 variables_meet <- function(model, statistic, mechanism) {
   kinds <- intersect(model_table[[model]], statistic_table[[statistic]])
   if (mechanism == "randomized_response") return(statistic == "records" && "code" %in% kinds)
-  if (startsWith(mechanism, "discrete") && statistic %in% c("crossprod", "records", "custom")) return(FALSE)
-  if (statistic == "records") kinds <- setdiff(kinds, "code")
+  if (startsWith(mechanism, "discrete")) return("code" %in% kinds)
   length(kinds) > 0L
 }
 

@@ -354,12 +354,13 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
 static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct categorical *s = self;
+    const double below_one = 1 - 0x1p-53;
     for (int v = 0; v < s->variables; ++v) {
         double *u = s->u, *keep = s->keep;
         rng_fill_uniform(rng, m, u);
         for (int i = 0; i < m; ++i) {
             keep[i] = u[i] < rho && (v == 0 || x_new[0][i] == x[0][i]);
-            u[i] = u[i] < rho ? u[i] / rho : (u[i] - rho) / (1 - rho);
+            u[i] = u[i] < rho ? u[i] / rho : fmin((u[i] - rho) / (1 - rho), below_one);
         }
         find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, u, x_new[v]);
         for (int i = 0; i < m; ++i) x_new[v][i] = keep[i] > 0 ? x[v][i] : x_new[v][i];

@@ -60,7 +60,7 @@ static int create(const struct fields *fields, struct stat *stat) {
 }
 
 /* index = the margin's cell of every record, plus `first` */
-static inline void find_cells(const struct margin *margin, int first, int m, const double *const *x,
+static INLINE void find_cells(const struct margin *margin, int first, int m, const double *const *x,
                               int *restrict index) {
     const double *restrict a = x[margin->column[0]];
     if (margin->variables == 1) {

@@ -291,8 +291,8 @@ test_that("theta given the records is the conjugate posterior", {
 
 # ---- exact posteriors --------------------------------------------------------------------
 
-both_samplers <- function(release, model, iter = 12000) {
-  lapply(list(plain = list(passes = 0), interwoven = list()), function(control) {
+all_samplers <- function(release, model, iter = 8000) {
+  lapply(list(plain = list(passes = 0), learned = list(), interwoven = list(passes = 2)), function(control) {
     sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 11, control = control)
   })
 }
@@ -321,7 +321,7 @@ compositions <- function(n, levels) {
   unname(cbind(grid, n - rowSums(grid)))
 }
 
-expect_categorical <- function(release, model, alpha, names, fits = both_samplers(release, model)) {
+expect_categorical <- function(release, model, alpha, names, fits = all_samplers(release, model)) {
   counts <- compositions(release$n, length(alpha))
   shape <- sweep(counts, 2, alpha, "+")
   log_weight <- rowSums(lgamma(shape) - lgamma(counts + 1)) +
@@ -362,7 +362,7 @@ test_that("a scale for each count, and one record", {
 
 # Posterior of naive Bayes by enumeration of all databases. `alpha`: list of rows
 # x levels weights, or of known probabilities where `known`; class first.
-expect_naive_bayes <- function(release, model, alpha, known = rep(FALSE, length(alpha)), fits = both_samplers(release, model)) {
+expect_naive_bayes <- function(release, model, alpha, known = rep(FALSE, length(alpha)), fits = all_samplers(release, model)) {
   bound <- bind(model, release$statistic)
   levels <- lengths(bound$levels)
   cells <- as.matrix(expand.grid(lapply(levels, function(l) seq_len(l) - 1)))
@@ -443,7 +443,7 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   st <- one(letters[1:3])
   model <- model_categorical(prior = prior_dirichlet(c(1, 2, 3)))
   rel <- as_release(c(5, 0, 7), st, mech_laplace(scale = 0.02), 12)
-  for (fit in both_samplers(rel, model, iter = 20000)) {
+  for (fit in all_samplers(rel, model, iter = 20000)) {
     for (l in 1:3) {
       shape <- c(1, 2, 3)[l] + c(5, 0, 7)[l]
       expect_law(parameter_draws(fit, paste0("prob[", letters[l], "]")), function(p) qbeta(p, shape, 18 - shape), shape / 18)
@@ -452,7 +452,7 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   }
   model <- discrete_cases$by_class[[1]]
   rel <- as_release(rep(0, 10), pair, mech_gaussian(sd = 1e9), 6)
-  for (fit in both_samplers(rel, model)) {
+  for (fit in all_samplers(rel, model)) {
     expect_law(parameter_draws(fit, "p[y=a]"), function(p) qbeta(p, 1, 1))
     expect_law(parameter_draws(fit, "p[x2=t|y=a]"), function(p) qbeta(p, 3, 3))
     expect_law(parameter_draws(fit, "p[x1=u|y=b]"), function(p) qbeta(p, 4, 1))
