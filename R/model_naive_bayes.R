@@ -35,7 +35,8 @@
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' model <- model_naive_bayes("low", prior = prior_dirichlet(2), conditional = prior_dirichlet(2))
 #' fit <- sample_posterior(rel, model, chains = 2, iter = 400, seed = 1)
-#' posterior::summarise_draws(posterior::subset_draws(posterior::as_draws(fit), "p\\[low", regex = TRUE))
+#' draws <- posterior::subset_draws(posterior::as_draws(fit), "p\\[low", regex = TRUE)
+#' posterior::summarise_draws(draws)
 #' @export
 model_naive_bayes <- function(class, features = NULL, prior = prior_dirichlet(1), conditional = prior_dirichlet(1)) {
   if (missing(class)) stop_classed("argument", "{.arg class} must be given: the name of the class variable.")
