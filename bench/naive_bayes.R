@@ -6,7 +6,7 @@
 #   Rscript bench/naive_bayes.R [quick]
 
 if (!exists("bench_result")) source("bench/helpers.R")
-if (!exists("random_in_blocks")) source("bench/record.R")
+if (!exists("compile_random")) source("bench/record.R")
 
 # Processor seconds: the figures are of a few milliseconds, and other work on
 # the machine must not count.
@@ -28,20 +28,29 @@ bayes_problem <- function(epsilon) {
   list(model = model, release = simulate_release(model, statistic, mech_laplace(epsilon = epsilon), n = 100))
 }
 
+# 10,000 records, levels in the proportions 1 : 2 : 3 ...
 level_problem <- function(levels, epsilon) {
   model <- if (levels == 2) model_bernoulli() else model_categorical()
   set.seed(2022)
+  data <- data.frame(y = letters[sample(levels, 1e4, TRUE, prob = seq_len(levels))])
   statistic <- stat_counts(~ y, list(y = letters[seq_len(levels)]))
-  list(model = model, release = simulate_release(model, statistic, mech_laplace(epsilon = epsilon), n = 1e4))
+  list(model = model, release = simulate_release(data, statistic, mech_laplace(epsilon = epsilon)))
 }
 
 # User nanoseconds of one record update: extensions that keep almost no draw, so
 # that R has nothing to do, a long one less a short one.
 update_cost <- function(problem, iterations, passes = 0, times = 7L) {
-  fit <- sample_posterior(problem$release, problem$model, chains = 1, iter = 600, warmup = 100, thin = 500, seed = 1,
+  fit <- sample_posterior(problem$release, problem$model, chains = 1, iter = 200, warmup = 100, thin = 100, seed = 1,
                           control = list(passes = passes))
-  time <- stats::median(replicate(times, user_seconds(extend(fit, 500 + iterations)) - user_seconds(extend(fit, 500))))
-  list(ns = 1e9 * time / iterations / problem$release$n, acceptance = acceptance(extend(fit, 2000)))
+  time <- stats::median(replicate(times, user_seconds(extend(fit, 100 + iterations)) - user_seconds(extend(fit, 100))))
+  list(ns = 1e9 * time / iterations / problem$release$n, acceptance = acceptance(extend(fit, iterations)))
+}
+
+# user nanoseconds of a random number, see bench/random.c
+random_cost <- function(kind, total) {
+  blocks <- ceiling(total / 512)
+  time <- replicate(5L, user_seconds(.C("draw_blocks", match(kind, random_kinds) - 1L, as.integer(blocks), 0)))
+  1e9 * stats::median(time) / (512 * blocks)
 }
 
 cost_rows <- function(model, problems, epsilons, iterations, needed) {
@@ -69,8 +78,8 @@ bench_naive_bayes <- function(quick = FALSE) {
   loaded <- compile_random()
   on.exit(dyn.unload(loaded[["path"]]))
   total <- if (quick) 2e7 else 1e8
-  uniform <- random_in_blocks("uniform", total)
-  exponential <- random_in_blocks("exponential", total)
+  uniform <- random_cost("uniform", total)
+  exponential <- random_cost("exponential", total)
 
   epsilons <- if (quick) c(1, 10) else bayes_epsilons
   bayes <- cost_rows("naive Bayes", lapply(epsilons, bayes_problem), epsilons, if (quick) 5000 else 20000, 6 * uniform + exponential)

@@ -3,11 +3,11 @@
 #   Rscript bench/run.R [names] [quick]
 #
 # from the project's root, with the package in R's library path. Names pick some
-# of regression, record, simple; "quick" shortens them to see that they work.
+# of regression, record, naive_bayes, simple; "quick" shortens them to see that they work.
 # results.md is written by a full run only; the others print.
 
 titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Stan",
-            record = "Cost of a record", simple = "Simple regression, everything unknown")
+            record = "Cost of a record", naive_bayes = "Naive Bayes of Ju et al. (2022), and counts", simple = "Simple regression, everything unknown")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

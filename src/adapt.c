@@ -33,8 +33,8 @@ static const double TARGET = 0.30;
 /* Time of a pass over that of a sweep, measured by bench/record.R. */
 static const double PASS_COST = 0.1;
 
-/* While learning, at least LEAST_LEARNING passes are made: none would leave
- * nothing to learn from. */
+/* Now and then in warmup at least LEAST_LEARNING passes are made: none would
+ * leave nothing to learn from. */
 enum { FIRST_PASSES = 8, LEAST_LEARNING = 2, MOST_PASSES = 40, FIRST_WINDOW = 25 };
 
 enum { SCALARS = 8 };
@@ -94,14 +94,18 @@ void adapt_cool(struct adapt *adapt) {
     if (*adapt->temper > 1 - 1e-9) *adapt->temper = 1;
 }
 
-int adapt_passes(const struct adapt *adapt, int learning) {
+/* Every fourth iteration of warmup looks beyond what is chosen so far: the
+ * others cost no more than they will after it. */
+enum { LOOK = 4 };
+
+int adapt_passes(const struct adapt *adapt, int iteration, int learning) {
     const int passes = (int)*adapt->passes;
-    const int learn = learning && !*adapt->given && adapt->dim > 0;
-    return learn && passes < LEAST_LEARNING ? LEAST_LEARNING : passes;
+    const int look = learning && !*adapt->given && adapt->dim > 0 && iteration % LOOK == 0;
+    return look && passes < LEAST_LEARNING ? LEAST_LEARNING : passes;
 }
 
 int adapt_choose_refresh(const struct adapt *adapt, int iteration, int learning, struct rng *rng) {
-    if (learning) return iteration % REFRESHES;
+    if (learning && iteration % LOOK == 0) return iteration / LOOK % REFRESHES;
     const int chosen = (int)*adapt->refresh;
     return chosen == 0 || rng_uniform(rng) < 0.125 ? 0 : chosen;
 }

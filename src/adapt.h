@@ -42,7 +42,7 @@ void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup)
 void adapt_cool(struct adapt *adapt);
 
 /* How many passes to make before the next sweep, and which refresh to use. */
-int adapt_passes(const struct adapt *adapt, int learning);
+int adapt_passes(const struct adapt *adapt, int iteration, int learning);
 int adapt_choose_refresh(const struct adapt *adapt, int iteration, int learning, struct rng *rng);
 
 /* step = scale * chol * normal */

@@ -632,7 +632,7 @@ static void gather_moving(const struct augment *a, double *out) {
 int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *accepted) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
-    const int learning = iteration < warmup, passes = adapt_passes(adapt, learning);
+    const int learning = iteration < warmup, passes = adapt_passes(adapt, iteration, learning);
     if (iteration == 0) {
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
