@@ -30,7 +30,7 @@ supported <- function() {
   grid <- expand.grid(model = names(model_table), statistic = names(statistic_table), mechanism = mechanism_table,
                       stringsAsFactors = FALSE)
   pairs <- grid[mapply(variables_meet, grid$model, grid$statistic, grid$mechanism), ]
-  methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i], pairs$mechanism[i]))
+  methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i]))
   out <- pairs[rep(seq_len(nrow(pairs)), lengths(methods)), ]
   out$method <- unlist(methods)
   out$exact <- out$method != "naive"
@@ -45,7 +45,4 @@ variables_meet <- function(model, statistic, mechanism) {
   length(kinds) > 0L
 }
 
-pair_methods <- function(model, statistic, mechanism) {
-  regression <- model == "lm" && statistic == "crossprod"
-  c("augment", if (regression && mechanism %in% c("laplace", "gaussian")) "collapse", if (regression) "naive")
-}
+pair_methods <- function(model, statistic) c("augment", if (model == "lm" && statistic == "crossprod") "naive")

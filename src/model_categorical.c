@@ -75,7 +75,7 @@ static int create(const struct fields *fields, struct model *model) {
     const double *reported = fields_vector(fields, "reported", s->reported);
     if (!levels || !known || !reported || s->variables < 1) return PLUGIN_BAD_FIELDS;
     s->variable = plugin_memory((size_t)s->variables, sizeof *s->variable);
-    int bounds = 0, buckets = 0, widest = 0;
+    int bounds = 0, buckets = 0;
     for (int v = 0; v < s->variables; ++v) {
         struct variable *variable = s->variable + v;
         variable->levels = (int)levels[v];
@@ -94,7 +94,6 @@ static int create(const struct fields *fields, struct model *model) {
         s->probabilities += variable->rows * variable->levels;
         bounds += variable->rows * (variable->levels + 1);
         buckets += variable->rows * variable->buckets;
-        widest = variable->levels > widest ? variable->levels : widest;
     }
     s->alpha = fields_vector(fields, "alpha", s->probabilities);
     s->known_theta = fields_vector(fields, "theta", s->sticks);
@@ -104,8 +103,8 @@ static int create(const struct fields *fields, struct model *model) {
     s->all_weight = plugin_memory((size_t)s->sticks, sizeof(double));
     s->theta = plugin_memory((size_t)s->sticks, sizeof(double));
     s->changed = plugin_memory((size_t)s->variables, sizeof(int));
-    s->weight = plugin_memory((size_t)widest, sizeof(double));
-    s->gamma = plugin_memory((size_t)widest, sizeof(double));
+    s->weight = plugin_memory((size_t)s->probabilities, sizeof(double));
+    s->gamma = plugin_memory((size_t)s->probabilities, sizeof(double));
     s->probability = plugin_memory((size_t)s->probabilities, sizeof(double));
     s->u = plugin_memory(MAX_BLOCK, sizeof(double));
     s->keep = plugin_memory(MAX_BLOCK, sizeof(double));
@@ -146,49 +145,75 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior and update --------------------------------------------------- */
 
+/* Gamma variates of many shapes: Marsaglia & Tsang (2000, ACM TOMS 26(3)) with
+ * the candidates of a block drawn together. Their squeeze, or else the test
+ * behind it, accepts nearly all; the others start afresh. */
+static void fill_gamma(struct categorical *s, struct rng *rng, int count, const double *shape,
+                       double *gamma) {
+    double *z = s->keep, *u = s->u;
+    for (int start = 0; start < count; start += MAX_BLOCK, shape += MAX_BLOCK, gamma += MAX_BLOCK) {
+        const int m = count - start < MAX_BLOCK ? count - start : MAX_BLOCK;
+        rng_fill_normal(rng, m, z);
+        rng_fill_uniform(rng, m, u);
+        for (int j = 0; j < m; ++j) {
+            const double d = shape[j] - 1.0 / 3, square = z[j] * z[j];
+            const double root = 1 + z[j] / sqrt(9 * d), v = root * root * root;
+            const int accept = shape[j] >= 1 && root > 0 &&
+                               (u[j] < 1 - 0.0331 * square * square ||
+                                log(u[j]) < 0.5 * square + d * (1 - v + log(v)));
+            gamma[j] = accept ? d * v : dist_gamma(rng, shape[j]);
+        }
+    }
+}
+
 static double log_add(double a, double b) {
     return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
 }
 
-/* Sticks of a Dirichlet draw: gamma variates, each over the sum of those after
- * it. On the log scale where a variate could underflow or a sum overflow. */
-static void draw_sticks(struct rng *rng, int levels, const double *weight, double *gamma,
-                        double *stick) {
-    const int last = levels - 1;
-    double least = weight[0], most = weight[0];
-    for (int l = 1; l < levels; ++l) {
-        least = weight[l] < least ? weight[l] : least;
-        most = weight[l] > most ? weight[l] : most;
-    }
-    if (least >= 0.1 && most <= 1e100) {
-        for (int l = 0; l < levels; ++l) gamma[l] = dist_gamma(rng, weight[l]);
-        double rest = gamma[last];
-        for (int l = last - 1; l >= 0; --l) {
-            stick[l] = log(gamma[l] / rest);
-            rest += gamma[l];
-        }
-    } else {
-        for (int l = 0; l < levels; ++l) gamma[l] = fmax(dist_log_gamma(rng, weight[l]), -1e300);
-        double rest = gamma[last];
-        for (int l = last - 1; l >= 0; --l) {
-            stick[l] = gamma[l] - rest;
-            rest = log_add(rest, gamma[l]);
-        }
+/* Sticks of a row of gamma variates: each over the sum of those after it. */
+static void stack(int levels, const double *gamma, double *stick) {
+    double rest = gamma[levels - 1];
+    for (int l = levels - 2; l >= 0; --l) {
+        stick[l] = log(gamma[l] / rest);
+        rest += gamma[l];
     }
 }
 
-/* theta given these counts; the prior if there are none */
+static void stack_logs(int levels, const double *log_gamma, double *stick) {
+    double rest = log_gamma[levels - 1];
+    for (int l = levels - 2; l >= 0; --l) {
+        stick[l] = log_gamma[l] - rest;
+        rest = log_add(rest, log_gamma[l]);
+    }
+}
+
+/* theta given these counts, the prior if there are none; on the log scale where
+ * a gamma variate could underflow or a sum overflow */
 static void draw_theta(struct categorical *s, const double *count, struct rng *rng, double *theta) {
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         if (variable->known) continue;
-        for (int r = 0; r < variable->rows; ++r) {
-            const int at = variable->at_level + r * variable->levels;
-            for (int l = 0; l < variable->levels; ++l)
-                s->weight[l] = s->alpha[at + l] + (count ? count[at + l] : 0);
-            draw_sticks(rng, variable->levels, s->weight, s->gamma,
-                        theta + variable->at_stick + r * variable->cuts);
+        const int first = variable->at_level, total = variable->rows * variable->levels;
+        double least = INFINITY, most = 0;
+        for (int j = 0; j < total; ++j) {
+            const double weight = s->alpha[first + j] + (count ? count[first + j] : 0);
+            s->weight[j] = weight;
+            least = weight < least ? weight : least;
+            most = weight > most ? weight : most;
         }
+        const int plain = least >= 0.1 && most <= 1e100;
+        if (plain)
+            fill_gamma(s, rng, total, s->weight, s->gamma);
+        else
+            for (int j = 0; j < total; ++j)
+                s->gamma[j] = fmax(dist_log_gamma(rng, s->weight[j]), -1e300);
+        double *stick = theta + variable->at_stick;
+        const double *gamma = s->gamma;
+        for (int r = 0; r < variable->rows; ++r, gamma += variable->levels, stick += variable->cuts)
+            if (plain)
+                stack(variable->levels, gamma, stick);
+            else
+                stack_logs(variable->levels, gamma, stick);
     }
 }
 

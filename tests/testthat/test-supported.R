@@ -34,7 +34,7 @@ test_that("supported() says what runs", {
   expect_named(table, c("model", "statistic", "mechanism", "method", "exact"))
   expect_false(anyDuplicated(table) > 0)
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
-  # collapse has tests of its own; the naive Bayes model needs two variables
+  # the naive Bayes model needs two variables: it has tests of its own
   for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "naive")) {
     for (statistic in c("crossprod", "sums", "counts", "records", "custom")) {
       candidates <- list(number_statistics[[statistic]], code_statistics[[statistic]])
