@@ -22,9 +22,10 @@ check: $(TARBALL)
 	tools/install-packages check manual
 	tools/check $(TARBALL)
 
+# in a library of its own: the peers bring newer versions of shared packages
 bench: install
-	tools/install-packages bench
-	$(RSCRIPT) bench/run.R
+	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) tools/install-packages bench
+	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) $(RSCRIPT) bench/run.R
 
 lint:
 	tools/install-packages lint

@@ -87,12 +87,12 @@ normal_sd_fields <- function(prior, half) {
 }
 
 #' @export
-bound_theta.bound_normal <- function(bound, values, call = caller_env()) {
-  values <- stats::setNames(check_parameter_values(values, bound, "parameters", call), bound$parameters)
+bound_theta.bound_normal <- function(bound, values, call = caller_env(), name = "parameters") {
+  values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
   fields <- bound$spec$fields
   mean <- fields[["mean"]] %||% values[["mean"]]
   sd <- fields[["sd"]] %||% values[["sd"]]
-  if (sd <= 0) stop_argument("parameters", "positive in sd", describe(sd), call = call)
+  if (sd <= 0) stop_argument(name, "positive in sd", describe(sd), call = call)
   c(mean, log(sd))
 }
 

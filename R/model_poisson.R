@@ -44,7 +44,9 @@ bind_columns.model_poisson <- function(model, columns, levels, formula, call) {
 }
 
 #' @export
-bound_theta.bound_poisson <- function(bound, values, call = caller_env()) log_rate(bound, values, call)
+bound_theta.bound_poisson <- function(bound, values, call = caller_env(), name = "parameters") {
+  log_rate(bound, values, call, name)
+}
 
 #' @export
 describe_model.bound_poisson <- function(bound) paste("Poisson model of", bound$columns$name)
@@ -78,8 +80,8 @@ rate_prior <- function(prior, columns, rate_at, call) {
   list(shape = prior$shape, rate = rate)
 }
 
-log_rate <- function(bound, values, call) {
-  rate <- check_parameter_values(values, bound, "parameters", call)
-  if (rate <= 0) stop_argument("parameters", "positive in rate", describe(rate), call = call)
+log_rate <- function(bound, values, call, name) {
+  rate <- check_parameter_values(values, bound, name, call)
+  if (rate <= 0) stop_argument(name, "positive in rate", describe(rate), call = call)
   log(rate)
 }

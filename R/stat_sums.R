@@ -154,8 +154,8 @@ refuse_sum <- function(term, call) {
     if (is_operation(term, "*", 2L)) "Write a product as {.code x:z} or {.code I(x * z)}." else
       if (identical(term, 1) || identical(term, 1L)) "The number of records is public; it needs no total." else
         "Compute anything else in the data first."
-  stop_classed("formula", c("The terms of {.arg formula} must be variables, powers {.code I(x^2)} or products {.code x:z} of different variables; {.code {shown}} is none of these.",
-                            i = hint), call = call)
+  stop_classed("formula", c("The terms of {.arg formula} must be variables, powers {.code I(x^2)} or products {.code x:z} of different variables.",
+                            x = "{.code {shown}} is none of these.", i = hint), call = call)
 }
 
 # ---- methods -----------------------------------------------------------------

@@ -103,12 +103,16 @@ static double binomial_density(double k, double n, double p) {
     return exp(log_density) / sqrt(TWO_PI * (k / n) * (n - k));
 }
 
+/* As published, the acceptance ratio exceeds 1 by up to 0.005 and the squeeze
+ * its region by 0.003 (means of 10 to 40, computed over all u). Slightly larger
+ * constants make both hold for every mean, at the price of 0.5 per cent more
+ * candidates. */
 static void poisson_constants(struct dist_poisson *law, double mean) {
     law->mean = mean;
     law->b = 0.931 + 2.53 * sqrt(mean);
     law->a = -0.059 + 0.02483 * law->b;
-    law->quick = 0.9277 - 3.6224 / (law->b - 2);
-    law->scale = 1.1239 + 1.1328 / (law->b - 3.4);
+    law->quick = 0.918 - 3.6224 / (law->b - 2);
+    law->scale = 1.13 + 1.1454 / (law->b - 3.4);
 }
 
 /* from candidate (u, v) on; out of line, so that the fast path stays short */
@@ -127,9 +131,10 @@ NOINLINE static double poisson_slow(const struct dist_poisson *law, struct rng *
 /* in: u in out, v */
 static void poisson_rejection(const struct dist_poisson *law, struct rng *rng, int m,
                               const double *v, double *out) {
+    const double quick = law->mean < 1e15 ? law->quick : 0; /* a larger one is no int64_t */
     for (int i = 0; i < m; ++i) {
         const double u = out[i] - 0.5, rest = 0.5 - fabs(u);
-        if (rest >= 0.07 && v[i] <= law->quick) /* not negative there */
+        if (rest >= 0.07 && v[i] <= quick) /* not negative there */
             out[i] = (double)(int64_t)((2 * law->a / rest + law->b) * u + law->mean + 0.43);
         else
             out[i] = poisson_slow(law, rng, u, v[i]);

@@ -456,10 +456,10 @@ static INLINE double kernel_change(enum kernel kernel, double old, double change
     return kernel == KERNEL_ABSOLUTE ? fabs(fresh) - fabs(old) : 0.5 * change * (fresh + old);
 }
 
-static INLINE void accept_changes(struct augment *a, enum kernel kernel, int touched, int count) {
+static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one, int count) {
     const struct part *part = a->part;
-    const int one = touched == 1, stride = a->block, *from = part->cell_before,
-              *to = part->cell_after;
+    const int touched = one ? 1 : part->stat.touched, stride = a->block;
+    const int *from = part->cell_before, *to = part->cell_after;
     const double weight = a->weight[0], *by = a->by, *threshold = a->threshold;
     double *restrict residual = a->cell_residual, *restrict hit = a->hit;
     double most = a->most_energy_step;
@@ -502,9 +502,11 @@ VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m)
     if (absolute && touched == 1)
         accept_changes(a, KERNEL_ABSOLUTE, 1, count);
     else if (absolute)
-        accept_changes(a, KERNEL_ABSOLUTE, touched, count);
+        accept_changes(a, KERNEL_ABSOLUTE, 0, count);
+    else if (touched == 1)
+        accept_changes(a, KERNEL_SQUARED, 1, count);
     else
-        accept_changes(a, KERNEL_SQUARED, touched, count);
+        accept_changes(a, KERNEL_SQUARED, 0, count);
 }
 
 static void count_accepted(int m, const double *restrict hit, int *restrict accepted) {
