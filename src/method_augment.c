@@ -490,8 +490,9 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
 VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {
     const struct part *part = a->part;
     const int touched = part->stat.touched, absolute = part->kernel == KERNEL_ABSOLUTE;
+    double *restrict hit = a->hit;
     int count = m;
-    for (int i = 0; i < m; ++i) a->hit[i] = 1;
+    FOR_RECORDS(i, m) hit[i] = 1;
     if (touched == 1)
         count = list_changes(m, part->cell_before, part->cell_after, a->listed);
     else
@@ -509,8 +510,12 @@ VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m)
         accept_changes(a, KERNEL_SQUARED, 0, count);
 }
 
+/* `accepted` has no padding */
 static void count_accepted(int m, const double *restrict hit, int *restrict accepted) {
-    for (int i = 0; i < m; ++i) accepted[i] += (int)hit[i];
+    const int whole = m & ~(LANES - 1);
+    for (int i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; ++l) accepted[i + l] += (int)hit[i + l];
+    for (int i = whole; i < m; ++i) accepted[i] += (int)hit[i];
 }
 
 VECTOR_CLONES static void keep_accepted(int m, const double *restrict hit,

@@ -370,7 +370,7 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     for (int v = 0; v < s->variables; ++v) {
         rng_fill_uniform(rng, m, s->u);
         find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, s->u, x[v]);
-        if (v == 0) read_rows(m, x[0], s->row);
+        if (v == 0 && s->variables > 1) read_rows(m, x[0], s->row);
     }
 }
 
