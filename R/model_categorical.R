@@ -96,9 +96,6 @@ bound_theta.bound_categorical <- function(bound, values, call = caller_env(), na
   probability[bound$reported] <- check_parameter_values(values, bound, name, call)
   # Bernoulli: the level that no draw reports
   probability[is.na(probability)] <- 1 - sum(probability, na.rm = TRUE)
-  sums <- rowsum(probability, rep(seq_along(bound$rows), bound$rows))
-  if (any(probability < 0) || any(abs(sums - 1) > 1e-6)) {
-    stop_classed("argument", "{.arg {name}} must be probabilities that sum to 1 over the levels of each variable.", call = call)
-  }
+  check_simplices(probability, bound$rows, name, call)
   sticks_of(probability, bound$rows)
 }

@@ -48,23 +48,6 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
             covariates = covariates, levels = levels, class = "model_lm")
 }
 
-# list(mean =, cov =), each fixed() or prior_niw()
-split_covariates <- function(covariates, call = caller_env()) {
-  must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
-  if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
-  if (inherits(covariates, "fixed")) {
-    value <- covariates$value
-    if (!is.list(value) || !setequal(names(value), c("mean", "cov"))) {
-      stop_argument("covariates", must, "a fixed value without mean and cov", "prior", call)
-    }
-    return(list(mean = fixed(value$mean), cov = fixed(value$cov)))
-  }
-  ok <- is.list(covariates) && setequal(names(covariates), c("mean", "cov")) && length(covariates) == 2L &&
-    all(vapply(covariates, inherits, TRUE, c("fixed", "prior_niw")))
-  if (!ok) stop_argument("covariates", must, describe(covariates), "prior", call)
-  covariates[c("mean", "cov")]
-}
-
 #' @export
 format.model_lm <- function(x, ...) {
   sigma <- if (is.null(x$sigma)) "part of the prior of the coefficients" else format(x$sigma)
@@ -101,37 +84,20 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   columns <- columns[order(match(columns$variable, variables)), ]
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
-  fields <- c(lm_layout(bound), lm_coefficient_fields(bound, call), lm_covariate_fields(bound, call))
-  fields$alpha <- lm_level_weights(bound, call)
+  bound$design <- design_columns(columns, bound$levels)
+  fields <- c(design_fields(bound$design), lm_coefficient_fields(bound, call),
+              covariate_fields(bound$design[-1L, ], seq_len(nrow(columns) - 1L), model, bound$levels, call))
   bound$spec <- list(name = "lm", fields = fields)
   bound$formula <- model$formula %||% formula
-  bound$parameters <- lm_parameters(bound)
+  bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", columns$name[-1L]),
+                        if (!inherits(model$sigma, "fixed")) "sigma",
+                        covariate_parameters(bound$design[-1L, ], model, bound$levels))
   structure(bound, class = c("bound_lm", "noiseaware_bound"))
 }
 
-lm_layout <- function(bound) {
-  columns <- bound$columns
-  dummy <- !is.na(columns$level)
-  first <- vapply(names(bound$levels), function(v) match(v, columns$variable) - 1, 0)
-  list(centre = ifelse(dummy, 0, (columns$lower + columns$upper) / 2),
-       continuous = which(!dummy)[-1L] - 1,
-       factor_first = as.double(first), factor_levels = as.double(lengths(bound$levels)))
-}
+lm_centring <- function(bound) centring(bound$design$centre)
 
-# Natural coefficients b relate to the centred ones a by b = A a + c: the
-# intercept is a_1 + centre_y - sum a_j centre_j.
-lm_centring <- function(bound) {
-  centre <- lm_layout(bound)$centre
-  k <- length(centre)
-  matrix <- diag(k)
-  if (k > 1L) matrix[1L, -1L] <- -centre[-1L]
-  list(matrix = matrix, shift = c(centre[1L], numeric(k - 1L)))
-}
-
-lm_centre <- function(bound, coefficients) {
-  centring <- lm_centring(bound)
-  drop(solve(centring$matrix, coefficients - centring$shift))
-}
+lm_centre <- function(bound, coefficients) centre_coefficients(lm_centring(bound), coefficients)
 
 lm_coefficient_fields <- function(bound, call) {
   model <- bound$model
@@ -170,94 +136,23 @@ lm_coefficient_fields <- function(bound, call) {
   fields
 }
 
-check_fixed <- function(value, k, name, call) {
-  if (!is.numeric(value) || length(value) != k) {
-    stop_classed("prior", "{.arg {name}} must fix {k} value{?s}, but fixes {length(value)}.", call = call)
-  }
-  as.double(value)
-}
-
-lm_covariate_fields <- function(bound, call) {
-  continuous <- bound$columns[which(is.na(bound$columns$level))[-1L], ]
-  pc <- nrow(continuous)
-  half <- (continuous$upper - continuous$lower) / 2
-  mean <- bound$model$covariates$mean
-  cov <- bound$model$covariates$cov
-  if (pc == 0L) return(list(mean = numeric(), cov_chol = numeric()))
-  fields <- list()
-  if (inherits(mean, "fixed")) {
-    fields$mean <- check_fixed(mean$value, pc, "covariates$mean", call)
-  } else {
-    fields$mean_prior <- if (is.null(mean$mean)) (continuous$upper + continuous$lower) / 2 else
-      expand_prior(mean$mean, pc, "covariates$mean", call, continuous$name)
-    fields$mean_kappa <- mean$kappa
-  }
-  if (inherits(cov, "fixed")) {
-    value <- as.matrix(cov$value)
-    if (nrow(value) != pc || ncol(value) != pc) {
-      stop_classed("prior", "{.arg covariates$cov} must fix a {pc} x {pc} matrix, but fixes one of {nrow(value)} x {ncol(value)}.",
-                   call = call)
-    }
-    check_positive_definite(value, "covariates$cov", call)
-    fields$cov_chol <- as.double(chol(unname(value))) # upper by columns: lower by rows
-  } else {
-    scale <- if (is.null(cov$scale)) diag((half / 2)^2, pc) else expand_matrix(cov$scale, pc, "scale", call)
-    df <- cov$df %||% (pc + 2)
-    if (df <= pc - 1) {
-      stop_argument("df", paste("larger than", pc - 1, "for", pc, "covariates"), describe(df), "prior", call)
-    }
-    fields$cov_scale <- as.double(scale)
-    fields$cov_df <- df
-  }
-  fields
-}
-
-lm_level_weights <- function(bound, call) {
-  counts <- lengths(bound$levels)
-  as.double(unlist(lapply(counts, function(l) expand_prior(bound$model$levels$alpha, l, "alpha", call))))
-}
-
-lm_parameters <- function(bound) {
-  columns <- bound$columns
-  model <- bound$model
-  continuous <- columns$name[which(is.na(columns$level))[-1L]]
-  pc <- length(continuous)
-  lower <- which(upper.tri(diag(pc), diag = TRUE), arr.ind = TRUE) # rows of the lower triangle
-  c(if (!inherits(model$prior, "fixed")) c("(Intercept)", columns$name[-1L]),
-    if (!inherits(model$sigma, "fixed")) "sigma",
-    if (pc > 0L && !inherits(model$covariates$mean, "fixed")) paste0("mean[", continuous, "]"),
-    if (pc > 0L && !inherits(model$covariates$cov, "fixed"))
-      paste0("cov[", continuous[lower[, 2L]], ",", continuous[lower[, 1L]], "]"),
-    unlist(lapply(names(bound$levels), function(v) paste0("prob[", v, ",", bound$levels[[v]], "]"))))
-}
-
 #' @export
 bound_theta.bound_lm <- function(bound, values, call = caller_env(), name = "parameters") {
   values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
   fields <- bound$spec$fields
-  columns <- bound$columns
-  k <- nrow(columns)
-  pc <- length(fields$continuous)
-  take <- function(count) {
-    taken <- utils::head(values, count)
-    values <<- utils::tail(values, -count)
-    unname(taken)
+  k <- nrow(bound$design)
+  beta <- fields[["beta"]]
+  if (is.null(beta)) {
+    beta <- lm_centre(bound, unname(values[seq_len(k)]))
+    values <- values[-seq_len(k)]
   }
-  beta <- fields[["beta"]] %||% lm_centre(bound, take(k))
-  sigma <- fields[["sigma"]] %||% take(1L)
-  mean <- fields[["mean"]] %||% take(pc)
+  sigma <- fields[["sigma"]]
+  if (is.null(sigma)) {
+    sigma <- values[["sigma"]]
+    values <- values[-1L]
+  }
   if (sigma <= 0) stop_argument(name, "positive in sigma", describe(sigma), call = call)
-  if (is.null(fields$cov_chol)) {
-    cov <- matrix(0, pc, pc)
-    cov[upper.tri(cov, diag = TRUE)] <- take(pc * (pc + 1) / 2)
-    upper <- tryCatch(chol(cov), error = function(e) {
-      stop_classed("argument", "{.arg {name}} must give a positive definite cov.", call = call)
-    })
-  } else {
-    upper <- matrix(fields$cov_chol, pc, pc)
-  }
-  diag(upper) <- log(diag(upper))
-  unname(c(beta, log(sigma), mean, upper[upper.tri(upper, diag = TRUE)], values))
+  c(beta, log(sigma), covariate_theta(fields, values, name, call))
 }
 
 #' @export

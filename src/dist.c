@@ -14,6 +14,8 @@
  */
 #include "dist.h"
 
+#include "linalg.h"
+
 double dist_gamma(struct rng *rng, double shape) {
     if (shape < 1) {
         const double boost = log(rng_uniform(rng)) / shape;
@@ -59,10 +61,11 @@ void dist_inverse_wishart(struct rng *rng, int n, double df, const double *c, do
     }
 }
 
-void dist_dirichlet(struct rng *rng, int n, const double *alpha, double *p) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += p[i] = dist_gamma(rng, alpha[i]);
-    for (int i = 0; i < n; ++i) p[i] /= sum;
+void dist_normal_precision(struct rng *rng, int n, const double *mean, double scale,
+                           const double *l, double *x) {
+    for (int j = 0; j < n; ++j) x[j] = rng_normal(rng);
+    linalg_backward(n, l, x);
+    for (int j = 0; j < n; ++j) x[j] = mean[j] + scale * x[j];
 }
 
 /* ---- Poisson and binomial ------------------------------------------------ */

@@ -18,8 +18,9 @@ void dist_bartlett_upper(struct rng *rng, int n, double df, double *b);
 void dist_inverse_wishart(struct rng *rng, int n, double df, const double *c, double *l,
                           double *work);
 
-/* sum_i log of a Dirichlet is never needed; the draw itself is. */
-void dist_dirichlet(struct rng *rng, int n, const double *alpha, double *p);
+/* x ~ N(mean, scale^2 (L L')^-1), L lower triangular, row-major. `x` is not `mean`. */
+void dist_normal_precision(struct rng *rng, int n, const double *mean, double scale,
+                           const double *l, double *x);
 
 /* Poisson draws of one mean, prepared once. Below POISSON_TABLE_MEAN a table is
  * looked up, from there on the constants of a rejection are used. */

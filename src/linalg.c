@@ -65,6 +65,14 @@ void linalg_backward(int n, const double *l, double *x) {
 
 /* Jacobi rotations: the matrices are small, and LAPACK's workspace query would
  * be the longer code. */
+double linalg_quadratic(int n, const double *a, const double *x, const double *centre) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i)
+        for (int j = 0; j < n; ++j)
+            sum += a[(size_t)i * n + j] * (x[i] - centre[i]) * (x[j] - centre[j]);
+    return sum;
+}
+
 double linalg_least_eigenvalue(int n, double *a) {
     for (int sweep = 0; sweep < 60; ++sweep) {
         double off = 0, diagonal = 0;

@@ -13,6 +13,9 @@ int linalg_cholesky(int n, double *a);
 void linalg_forward(int n, const double *l, double *x);
 void linalg_backward(int n, const double *l, double *x);
 
+/* (x - centre)' a (x - centre), a full. */
+double linalg_quadratic(int n, const double *a, const double *x, const double *centre);
+
 /* Smallest eigenvalue of a full symmetric matrix, which is destroyed. NaN
  * if an entry is not finite. */
 double linalg_least_eigenvalue(int n, double *a);

@@ -240,7 +240,7 @@ test_that("factor covariates carry categorical levels", {
   records <- .Call(internal("ffi_model_records"), bound$spec, theta, 30000L, internal("new_stream")())$records
   dummies <- records[, 2:3]
   expect_true(all(dummies %in% 0:1) && all(rowSums(dummies) <= 1))
-  probability <- tail(drop(theta), 3)
+  probability <- tail(drop(internal("reported")(bound, theta)), 3)
   counts <- c(sum(rowSums(dummies) == 0), colSums(dummies))
   expect_gt(chisq.test(counts, p = probability)$p.value, 1e-6)
   refreshed <- .Call(internal("ffi_model_perturb"), bound$spec, theta, 0.6, records, internal("new_stream")())$records
@@ -252,12 +252,27 @@ test_that("factor covariates carry categorical levels", {
   draws <- internal("reported")(bound, internal("gibbs")(bound, complete, 20, start, c(20000L, 1L), NULL)$theta)
   count <- sum(records[1:20, 2])
   expect_gt(ks.test(draws[, "prob[g,b]"], "pbeta", 2 + count, 4 + 20 - count)$p.value, 1e-6)
-  # moved records keep their levels
+  # moved records keep their levels where these keep their probabilities
   two <- prior_theta(bound, 2, seed = 9)
-  two[nrow(two) - 0:2, 2] <- two[nrow(two) - 0:2, 1]
+  other <- two[, 2]
+  two[nrow(two) - 0:1, 2] <- two[nrow(two) - 0:1, 1]
   moved <- .Call(internal("ffi_model_move"), bound$spec, two[, 1], two[, 2], records, internal("new_stream")(c(1, 1)))
   expect_identical(moved[, 2:3], records[, 2:3])
   nat <- function(th) { th[1] <- th[1] - sum(th[2:4] * bound$spec$fields$centre[-1]) + bound$spec$fields$centre[1]; th }
   residual <- function(x, th) (x[, 1] - nat(th)[1] - x[, -1] %*% nat(th)[2:4]) / exp(th[5])
   expect_equal(residual(moved, two[, 2]), residual(records, two[, 1]), tolerance = 1e-8)
+  # and else move with them, their innovations and the residuals held
+  from <- .Call(internal("ffi_model_records"), bound$spec, two[, 1], 30000L, internal("new_stream")())$records
+  moved <- .Call(internal("ffi_model_move"), bound$spec, two[, 1], other, from, internal("new_stream")(c(1, 1)))
+  expect_equal(residual(moved, other), residual(from, two[, 1]), tolerance = 1e-8)
+  probability <- sapply(list(two[, 1], other), function(th) tail(drop(internal("reported")(bound, th)), 3))
+  level <- function(x) drop(x[, 2:3] %*% 1:2)
+  expect_gt(chisq.test(tabulate(level(moved) + 1, 3), p = probability[, 2])$p.value, 1e-6)
+  # level l has the uniforms between the bounds P(after l) and P(l or after)
+  bounds <- apply(probability, 2, function(p) rev(cumsum(rev(c(p, 0)))))
+  overlap <- function(a, b) pmax(0, min(bounds[a, 1], bounds[b, 2]) - max(bounds[a + 1, 1], bounds[b + 1, 2]))
+  expected <- outer(1:3, 1:3, Vectorize(overlap))
+  seen <- table(factor(level(from), 0:2), factor(level(moved), 0:2))
+  expect_true(all(seen[expected == 0] == 0))
+  expect_gt(chisq.test(seen[expected > 0], p = expected[expected > 0])$p.value, 1e-6)
 })

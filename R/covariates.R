@@ -1,0 +1,139 @@
+# The law of covariates, a part of several models: src/covariates.c. A model has
+# the elements `covariates` (see split_covariates()) and `levels`, a
+# prior_dirichlet().
+
+# list(mean =, cov =), each fixed() or prior_niw()
+split_covariates <- function(covariates, call = caller_env()) {
+  must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
+  if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
+  if (inherits(covariates, "fixed")) {
+    value <- covariates$value
+    if (!is.list(value) || !setequal(names(value), c("mean", "cov"))) {
+      stop_argument("covariates", must, "a fixed value without mean and cov", "prior", call)
+    }
+    return(list(mean = fixed(value$mean), cov = fixed(value$cov)))
+  }
+  ok <- is.list(covariates) && setequal(names(covariates), c("mean", "cov")) && length(covariates) == 2L &&
+    all(vapply(covariates, inherits, TRUE, c("fixed", "prior_niw")))
+  if (!ok) stop_argument("covariates", must, describe(covariates), "prior", call)
+  covariates[c("mean", "cov")]
+}
+
+# Columns of the design, and of the moments in C: those of a record, but that
+# the codes of a factor become dummies. `column` is the record's column, `code`
+# what a dummy stands for in a column of codes, `centre` what is subtracted.
+design_columns <- function(columns, levels) {
+  do.call(rbind, lapply(seq_len(nrow(columns)), function(j) {
+    one <- columns[j, c("name", "lower", "upper", "variable", "level")]
+    if (is.na(one$level) && one$variable %in% names(levels)) {
+      level <- levels[[one$variable]][-1L]
+      return(data.frame(name = paste0(one$variable, level), lower = 0, upper = 1, variable = one$variable, level = level,
+                        column = j - 1, code = seq_along(level), centre = 0))
+    }
+    cbind(one, column = j - 1, code = 0, centre = if (is.na(one$level)) (one$lower + one$upper) / 2 else 0)
+  }))
+}
+
+design_fields <- function(design) {
+  list(centre = as.double(design$centre), column = as.double(design$column), code = as.double(design$code))
+}
+
+# Natural coefficients b relate to those of centred columns, a, by b = A a + c:
+# the intercept is a_1 + centre_1 - sum a_j centre_j, the response's centre first.
+centring <- function(centre) {
+  k <- length(centre)
+  matrix <- diag(k)
+  if (k > 1L) matrix[1L, -1L] <- -centre[-1L]
+  list(matrix = matrix, shift = c(centre[1L], numeric(k - 1L)))
+}
+
+centre_coefficients <- function(centring, coefficients) drop(solve(centring$matrix, coefficients - centring$shift))
+
+check_fixed <- function(value, k, name, call) {
+  if (!is.numeric(value) || length(value) != k) {
+    stop_classed("prior", "{.arg {name}} must fix {k} value{?s}, but fixes {length(value)}.", call = call)
+  }
+  as.double(value)
+}
+
+# `design`: its rows of covariates, at the places `at` (from 0) of the moments
+covariate_fields <- function(design, at, model, levels, call) {
+  dummy <- !is.na(design$level)
+  levels <- levels[unique(design$variable[dummy])]
+  weights <- lapply(lengths(levels), function(l) expand_prior(model$levels$alpha, l, "alpha", call))
+  c(list(continuous = as.double(at[!dummy]), factor_first = as.double(at[match(names(levels), design$variable)]),
+         factor_levels = as.double(lengths(levels)), alpha = as.double(unlist(weights))),
+    covariate_mean_fields(design[!dummy, ], model$covariates$mean, call),
+    covariate_cov_fields(design[!dummy, ], model$covariates$cov, call))
+}
+
+covariate_mean_fields <- function(continuous, prior, call) {
+  p <- nrow(continuous)
+  if (p == 0L) return(list(mean = numeric()))
+  if (inherits(prior, "fixed")) return(list(mean = check_fixed(prior$value, p, "covariates$mean", call)))
+  mean <- if (is.null(prior$mean)) continuous$centre else expand_prior(prior$mean, p, "covariates$mean", call, continuous$name)
+  list(mean_prior = as.double(mean), mean_kappa = prior$kappa)
+}
+
+covariate_cov_fields <- function(continuous, prior, call) {
+  p <- nrow(continuous)
+  if (p == 0L) return(list(cov_chol = numeric()))
+  if (inherits(prior, "fixed")) {
+    value <- as.matrix(prior$value)
+    if (nrow(value) != p || ncol(value) != p) {
+      stop_classed("prior", "{.arg covariates$cov} must fix a {p} x {p} matrix, but fixes one of {nrow(value)} x {ncol(value)}.",
+                   call = call)
+    }
+    check_positive_definite(value, "covariates$cov", call)
+    return(list(cov_chol = as.double(chol(unname(value))))) # upper by columns: lower by rows
+  }
+  half <- (continuous$upper - continuous$lower) / 2
+  scale <- if (is.null(prior$scale)) diag((half / 2)^2, p) else expand_matrix(prior$scale, p, "scale", call)
+  df <- prior$df %||% (p + 2)
+  if (df <= p - 1) stop_argument("df", paste("larger than", p - 1, "for", p, "variables"), describe(df), "prior", call)
+  list(cov_scale = as.double(scale), cov_df = as.double(df))
+}
+
+covariate_parameters <- function(design, model, levels) {
+  continuous <- design$name[is.na(design$level)]
+  p <- length(continuous)
+  lower <- which(upper.tri(diag(p), diag = TRUE), arr.ind = TRUE) # rows of the lower triangle
+  factors <- intersect(design$variable, names(levels))
+  c(if (p > 0L && !inherits(model$covariates$mean, "fixed")) paste0("mean[", continuous, "]"),
+    if (p > 0L && !inherits(model$covariates$cov, "fixed")) paste0("cov[", continuous[lower[, 2L]], ",", continuous[lower[, 1L]], "]"),
+    unlist(lapply(factors, function(v) paste0("prob[", v, ",", levels[[v]], "]"))))
+}
+
+# The covariates' part of theta from natural values, in the order of
+# covariate_parameters().
+covariate_theta <- function(fields, values, name, call) {
+  values <- unname(values)
+  p <- length(fields$continuous)
+  mean <- fields[["mean"]]
+  if (is.null(mean)) {
+    mean <- values[seq_len(p)]
+    values <- values[-seq_len(p)]
+  }
+  upper <- fields$cov_chol
+  if (is.null(upper)) {
+    cov <- matrix(0, p, p)
+    entries <- seq_len(p * (p + 1) / 2)
+    cov[upper.tri(cov, diag = TRUE)] <- values[entries]
+    values <- values[-entries]
+    upper <- tryCatch(chol(cov), error = function(e) {
+      stop_classed("argument", "{.arg {name}} must give a positive definite cov.", call = call)
+    })
+  }
+  upper <- matrix(upper, p, p)
+  diag(upper) <- log(diag(upper))
+  check_simplices(values, fields$factor_levels, name, call)
+  c(mean, upper[upper.tri(upper, diag = TRUE)], sticks_of(values, fields$factor_levels))
+}
+
+# rows of probabilities, one after the other, given with their lengths
+check_simplices <- function(probability, rows, name, call) {
+  sums <- vapply(split(probability, rep(seq_along(rows), rows)), sum, 0)
+  if (any(probability < 0) || any(abs(sums - 1) > 1e-6)) {
+    stop_classed("argument", "{.arg {name}} must be probabilities that sum to 1 over the levels of each variable.", call = call)
+  }
+}

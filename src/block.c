@@ -1,0 +1,91 @@
+/* What models share that work on columns of a block: linear combinations, and
+ * sums of products. Cost: one pass for up to four terms, one for each further
+ * term; q (q + 1) / 2 dot products. */
+#include "block.h"
+
+#include "plugin.h"
+
+struct terms terms_new(int most) {
+    struct terms terms = {.coef = plugin_memory((size_t)most, sizeof(double)),
+                          .column = plugin_memory((size_t)most, sizeof(double *))};
+    return terms;
+}
+
+void terms_clear(struct terms *terms) { terms->count = 0; }
+
+void terms_add(struct terms *terms, double coef, const double *column) {
+    if (coef == 0) return;
+    terms->coef[terms->count] = coef;
+    terms->column[terms->count++] = column;
+}
+
+VECTOR_CLONES static void combine(int m, double shift, int terms, const double *coef,
+                                  const double *const *column, double *restrict out) {
+    const double *restrict a = terms > 0 ? column[0] : NULL;
+    const double *restrict b = terms > 1 ? column[1] : NULL;
+    const double *restrict c = terms > 2 ? column[2] : NULL;
+    const double *restrict d = terms > 3 ? column[3] : NULL;
+    const double ca = terms > 0 ? coef[0] : 0, cb = terms > 1 ? coef[1] : 0;
+    const double cc = terms > 2 ? coef[2] : 0, cd = terms > 3 ? coef[3] : 0;
+    switch (terms) {
+    case 0:
+        FOR_RECORDS(i, m) out[i] = shift;
+        return;
+    case 1:
+        FOR_RECORDS(i, m) out[i] = shift + ca * a[i];
+        return;
+    case 2:
+        FOR_RECORDS(i, m) out[i] = shift + ca * a[i] + cb * b[i];
+        return;
+    case 3:
+        FOR_RECORDS(i, m) out[i] = shift + ca * a[i] + cb * b[i] + cc * c[i];
+        return;
+    default:
+        FOR_RECORDS(i, m) out[i] = shift + ca * a[i] + cb * b[i] + cc * c[i] + cd * d[i];
+    }
+    for (int k = 4; k < terms; ++k) {
+        const double *restrict e = column[k];
+        const double ce = coef[k];
+        FOR_RECORDS(i, m) out[i] += ce * e[i];
+    }
+}
+
+void terms_sum(const struct terms *terms, double shift, int m, double *out) {
+    combine(m, shift, terms->count, terms->coef, terms->column, out);
+}
+
+struct moments moments_new(int q, const double *centre) {
+    struct moments moments = {
+        .q = q,
+        .centre = centre,
+        .centred = plugin_memory((size_t)q * MAX_BLOCK, sizeof(double)),
+    };
+    return moments;
+}
+
+static int product_at(int q, int i, int j) { return q + i * q - i * (i - 1) / 2 + (j - i); }
+
+double moments_product(const struct moments *moments, const double *c, int i, int j) {
+    return c[i <= j ? product_at(moments->q, i, j) : product_at(moments->q, j, i)];
+}
+
+VECTOR_CLONES void moments_centre(const struct moments *moments, int m, const double *const *x) {
+    for (int v = 0; v < moments->q; ++v) {
+        const double centre = moments->centre[v], *restrict in = x[v];
+        double *restrict out = moments->centred + (size_t)v * MAX_BLOCK;
+        FOR_RECORDS(i, m) out[i] = in[i] - centre;
+    }
+}
+
+VECTOR_CLONES void moments_add(const struct moments *moments, double sign, int m,
+                               const double *const *x, double *c) {
+    const int q = moments->q;
+    moments_centre(moments, m, x);
+    double *product = c + q;
+    for (int i = 0; i < q; ++i) {
+        const double *one = moments->centred + (size_t)i * MAX_BLOCK;
+        c[i] += sign * block_sum(m, one);
+        for (int j = i; j < q; ++j)
+            *product++ += sign * block_dot(m, one, moments->centred + (size_t)j * MAX_BLOCK);
+    }
+}

@@ -1,0 +1,42 @@
+#ifndef NOISEAWARE_BLOCK_H
+#define NOISEAWARE_BLOCK_H
+
+#include "core.h"
+
+/* A linear combination of a block's columns. */
+struct terms {
+    int count;
+    double *coef;
+    const double **column;
+};
+
+struct terms terms_new(int most);
+void terms_clear(struct terms *terms);
+
+/* One more term; a coefficient 0 costs nothing. */
+void terms_add(struct terms *terms, double coef, const double *column);
+
+/* out = shift + sum of the terms; `out` is none of their columns. */
+void terms_sum(const struct terms *terms, double shift, int m, double *out);
+
+/* Sums of q centred columns and the upper triangle of their products, row by
+ * row: a complete-data statistic free of cancellation when the centre, a fixed
+ * public point, lies near the records. */
+struct moments {
+    int q;
+    const double *centre;
+    double *centred; /* workspace, q columns of MAX_BLOCK */
+};
+
+struct moments moments_new(int q, const double *centre);
+static inline int moments_size(int q) { return q + q * (q + 1) / 2; }
+
+/* Writes the centred columns. */
+void moments_centre(const struct moments *moments, int m, const double *const *x);
+void moments_add(const struct moments *moments, double sign, int m, const double *const *x,
+                 double *c);
+
+/* Sum of the products of columns i and j. */
+double moments_product(const struct moments *moments, const double *c, int i, int j);
+
+#endif

@@ -1,0 +1,505 @@
+/* The law of covariates, shared by the models that have some: continuous ones
+ * N(mean, cov) with a normal-inverse-Wishart prior or known values, factors
+ * categorical with Dirichlet priors, independent of the rest and of each other.
+ *
+ * A factor of a record is either dummy columns, one a level but the first, or
+ * one column of codes 0, 1, ... The moments, and a regression's design, always
+ * have dummies.
+ *
+ * theta: mean | rows of the lower Cholesky factor of cov, logarithm on the
+ * diagonal | for each factor of L levels L - 1 sticks, t_l = logit(P(l | l or a
+ * later level)). Under a Dirichlet law the sticks are independent logit-betas,
+ * before and after counts are seen; log p(t_l) = a_l t_l - (a_l + ... + a_L)
+ * log(1 + exp(t_l)), Jacobian included. What is known stays at its value.
+ *
+ * Innovations: x = mean + L u, u standard normal; a level is the number of
+ * bounds R_l = P(l or a later level), l >= 1, above a uniform. Updates are
+ * conjugate (MATH: NIW, Dirichlet). Cost: O(normal^2) per record and
+ * O(normal^3) per update.
+ */
+#include "covariates.h"
+
+#include "dist.h"
+#include "linalg.h"
+
+static int packed(int i, int j) { return i * (i + 1) / 2 + j; }
+
+static double dot(int n, const double *a, const double *b) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+static void unpack_chol(const struct covariates *cov, const double *theta, double *chol) {
+    const double *row = theta + cov->at_chol;
+    const int p = cov->normal;
+    for (int i = 0; i < p; ++i) {
+        for (int j = 0; j < p; ++j) chol[(size_t)i * p + j] = j < i ? row[packed(i, j)] : 0;
+        chol[(size_t)i * p + i] = exp(row[packed(i, i)]);
+    }
+}
+
+static void pack_chol(const struct covariates *cov, const double *chol, double *theta) {
+    double *row = theta + cov->at_chol;
+    const int p = cov->normal;
+    for (int i = 0; i < p; ++i) {
+        for (int j = 0; j < i; ++j) row[packed(i, j)] = chol[(size_t)i * p + j];
+        row[packed(i, i)] = log(chol[(size_t)i * p + i]);
+    }
+}
+
+/* ---- set-up ------------------------------------------------------------- */
+
+/* Fields: centre, one a column of the moments; column and code, for each of
+ * these the record's column and, if that holds codes, the code that its dummy
+ * stands for; continuous, and factor_first, where covariates are among them. */
+static int read_layout(const struct fields *fields, int at, struct covariates *cov) {
+    cov->q = fields_length(fields, "centre");
+    cov->normal = fields_length(fields, "continuous");
+    cov->factors = fields_length(fields, "factor_levels");
+    cov->centre = fields_vector(fields, "centre", cov->q);
+    cov->design_column = fields_vector(fields, "column", cov->q);
+    cov->design_code = fields_vector(fields, "code", cov->q);
+    const double *continuous = fields_vector(fields, "continuous", cov->normal);
+    const double *first = fields_vector(fields, "factor_first", cov->factors);
+    const double *levels = fields_vector(fields, "factor_levels", cov->factors);
+    if (!cov->centre || !cov->design_column || !cov->design_code || !continuous || !first ||
+        !levels)
+        return PLUGIN_BAD_FIELDS;
+    const int p = cov->normal;
+    cov->column = plugin_memory((size_t)p, sizeof(int));
+    cov->moment = plugin_memory((size_t)p, sizeof(int));
+    for (int i = 0; i < p; ++i) {
+        cov->moment[i] = (int)continuous[i];
+        cov->column[i] = (int)cov->design_column[cov->moment[i]];
+    }
+    cov->at_mean = at;
+    cov->at_chol = cov->at_mean + p;
+    cov->at_sticks = cov->end = cov->at_chol + p * (p + 1) / 2;
+    cov->factor = plugin_memory((size_t)cov->factors, sizeof *cov->factor);
+    for (int f = 0; f < cov->factors; ++f) {
+        struct factor *factor = cov->factor + f;
+        factor->levels = (int)levels[f];
+        factor->first = (int)first[f];
+        factor->column = (int)cov->design_column[factor->first];
+        factor->coded = cov->design_code[factor->first] != 0;
+        factor->at = cov->levels;
+        factor->stick = cov->end;
+        cov->levels += factor->levels;
+        cov->end += factor->levels - 1;
+        cov->coded = cov->coded || factor->coded;
+    }
+    return PLUGIN_OK;
+}
+
+int covariates_create(const struct fields *fields, int at, struct covariates *cov) {
+    const int status = read_layout(fields, at, cov);
+    if (status != PLUGIN_OK) return status;
+    const int p = cov->normal;
+    const size_t square = (size_t)p * (size_t)p;
+    const double *kappa = fields_vector(fields, "mean_kappa", 1);
+    const double *scale = fields_vector(fields, "cov_scale", p * p);
+    const double *df = fields_vector(fields, "cov_df", 1);
+    cov->mean = fields_vector(fields, "mean", p);
+    cov->cov_chol = fields_vector(fields, "cov_chol", p * p);
+    cov->prior.mean = fields_vector(fields, "mean_prior", p);
+    cov->alpha = fields_vector(fields, "alpha", cov->levels);
+    if (!(cov->mean || (cov->prior.mean && kappa)) || !(cov->cov_chol || (scale && df)) ||
+        !cov->alpha)
+        return PLUGIN_BAD_FIELDS;
+    if (kappa) cov->prior.kappa = *kappa;
+    if (df) cov->prior.df = *df;
+    if (scale) {
+        cov->prior.scale_chol = plugin_memory(square, sizeof(double));
+        memcpy(cov->prior.scale_chol, scale, square * sizeof(double));
+        if (linalg_cholesky(p, cov->prior.scale_chol)) return PLUGIN_BAD_FIELDS;
+    }
+
+    const size_t bounds = (size_t)(cov->levels + cov->factors);
+    cov->mean_now = plugin_memory((size_t)p, sizeof(double));
+    cov->chol = plugin_memory(square, sizeof(double));
+    cov->bound = plugin_memory(bounds, sizeof(double));
+    cov->bound_new = plugin_memory(bounds, sizeof(double));
+    cov->move_matrix = plugin_memory(square, sizeof(double));
+    cov->move_shift = plugin_memory((size_t)p, sizeof(double));
+    cov->terms = terms_new(p + 1);
+    cov->posterior.scale_chol = plugin_memory(square, sizeof(double));
+    cov->posterior_mean = plugin_memory((size_t)p, sizeof(double));
+    cov->chol_new = plugin_memory(square, sizeof(double));
+    cov->bartlett = plugin_memory(square, sizeof(double));
+    cov->draw = plugin_memory((size_t)p, sizeof(double));
+    cov->innovation = plugin_memory((size_t)p * MAX_BLOCK, sizeof(double));
+    cov->weight = plugin_memory((size_t)cov->levels, sizeof(double));
+    cov->u = plugin_memory(MAX_BLOCK, sizeof(double));
+    cov->level = plugin_memory(MAX_BLOCK, sizeof(double));
+    cov->level_old = plugin_memory(MAX_BLOCK, sizeof(double));
+    if (cov->coded) cov->dummy = plugin_memory((size_t)cov->q * MAX_BLOCK, sizeof(double));
+    cov->design = plugin_memory((size_t)cov->q, sizeof(double *));
+    return PLUGIN_OK;
+}
+
+void covariates_moves(const struct covariates *cov, struct model *model) {
+    for (int j = cov->at_mean; j < cov->end; ++j) {
+        const int known = j < cov->at_chol     ? cov->mean != NULL
+                          : j < cov->at_sticks ? cov->cov_chol != NULL
+                                               : 0;
+        if (known) continue;
+        model->moves[model->moving++] = j;
+        if (j < cov->at_sticks) ++model->reported;
+    }
+    model->reported += cov->levels;
+}
+
+/* ---- prior -------------------------------------------------------------- */
+
+/* mean and cov from that law */
+static void draw_niw(struct covariates *cov, const struct niw *law, struct rng *rng,
+                     double *theta) {
+    const int p = cov->normal;
+    if (cov->cov_chol) {
+        memcpy(cov->chol_new, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
+    } else {
+        dist_inverse_wishart(rng, p, law->df, law->scale_chol, cov->chol_new, cov->bartlett);
+        pack_chol(cov, cov->chol_new, theta);
+    }
+    if (cov->mean) return;
+    for (int j = 0; j < p; ++j) cov->draw[j] = rng_normal(rng);
+    for (int i = 0; i < p; ++i)
+        theta[cov->at_mean + i] =
+            law->mean[i] + dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(law->kappa);
+}
+
+/* Log density in theta's coordinates: d cov = prod_i 2 L_ii^(p - i) L_ii d theta
+ * (i from 0). */
+static double niw_log_density(struct covariates *cov, const struct niw *law, const double *theta) {
+    const int p = cov->normal;
+    double log_density = 0;
+    unpack_chol(cov, theta, cov->chol_new);
+    if (!cov->cov_chol) {
+        /* tr(Psi Sigma^-1) = |L^-1 C|^2, column by column */
+        for (int j = 0; j < p; ++j) {
+            for (int i = 0; i < p; ++i)
+                cov->draw[i] = i >= j ? law->scale_chol[(size_t)i * p + j] : 0;
+            linalg_forward(p, cov->chol_new, cov->draw);
+            log_density -= 0.5 * dot(p, cov->draw, cov->draw);
+            log_density -= (law->df + j) * theta[cov->at_chol + packed(j, j)];
+        }
+    }
+    if (!cov->mean) {
+        for (int i = 0; i < p; ++i) {
+            cov->draw[i] = theta[cov->at_mean + i] - law->mean[i];
+            log_density -= theta[cov->at_chol + packed(i, i)];
+        }
+        linalg_forward(p, cov->chol_new, cov->draw);
+        log_density -= 0.5 * law->kappa * dot(p, cov->draw, cov->draw);
+    }
+    return log_density;
+}
+
+/* Sticks of a Dirichlet law with these weights; never infinite. */
+static void draw_sticks(struct rng *rng, int levels, const double *weight, double *stick) {
+    double rest = weight[levels - 1];
+    for (int l = levels - 2; l >= 0; --l) {
+        const double odds = dist_log_gamma(rng, weight[l]) - dist_log_gamma(rng, rest);
+        stick[l] = fmax(-1e300, fmin(odds, 1e300));
+        rest += weight[l];
+    }
+}
+
+static double sticks_log_density(int levels, const double *weight, const double *stick) {
+    double rest = weight[levels - 1], log_density = 0;
+    for (int l = levels - 2; l >= 0; --l) {
+        const double t = stick[l];
+        rest += weight[l];
+        log_density += weight[l] * t - rest * ((t > 0 ? t : 0) + log1p(exp(-fabs(t))));
+    }
+    return log_density;
+}
+
+void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
+    if (cov->mean) memcpy(theta + cov->at_mean, cov->mean, (size_t)cov->normal * sizeof(double));
+    if (cov->cov_chol) pack_chol(cov, cov->cov_chol, theta);
+    draw_niw(cov, &cov->prior, rng, theta);
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        draw_sticks(rng, factor->levels, cov->alpha + factor->at, theta + factor->stick);
+    }
+}
+
+double covariates_dprior(struct covariates *cov, const double *theta) {
+    double log_density = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        log_density +=
+            sticks_log_density(factor->levels, cov->alpha + factor->at, theta + factor->stick);
+    }
+    return log_density;
+}
+
+double *covariates_report(struct covariates *cov, const double *theta, double *out) {
+    const int p = cov->normal;
+    if (!cov->mean)
+        for (int i = 0; i < p; ++i) *out++ = theta[cov->at_mean + i];
+    if (!cov->cov_chol) {
+        unpack_chol(cov, theta, cov->chol_new);
+        for (int i = 0; i < p; ++i)
+            for (int j = 0; j <= i; ++j)
+                *out++ = dot(j + 1, cov->chol_new + (size_t)i * p, cov->chol_new + (size_t)j * p);
+    }
+    for (int f = 0; f < cov->factors; ++f) {
+        double rest = 1;
+        for (int l = 0; l < cov->factor[f].levels - 1; ++l) {
+            const double t = theta[cov->factor[f].stick + l], small = exp(-fabs(t));
+            const double share = rest / (1 + small);
+            *out++ = t > 0 ? share : share * small;
+            rest = t > 0 ? share * small : share;
+        }
+        *out++ = rest;
+    }
+    return out;
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+/* Factor f has the bounds 1, R_1, ..., R_{L-1}, 0. */
+static double *bounds_of(const struct covariates *cov, double *bound, int f) {
+    return bound + cov->factor[f].at + f;
+}
+
+static void fill_bounds(const struct covariates *cov, const double *theta, double *bound) {
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        double *b = bounds_of(cov, bound, f);
+        b[0] = 1;
+        for (int l = 1; l < factor->levels; ++l)
+            b[l] = b[l - 1] / (1 + exp(theta[factor->stick + l - 1]));
+        b[factor->levels] = 0;
+    }
+}
+
+void covariates_set(struct covariates *cov, const double *theta) {
+    memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
+    unpack_chol(cov, theta, cov->chol);
+    fill_bounds(cov, theta, cov->bound);
+}
+
+VECTOR_CLONES static void count_bounds(int m, int levels, const double *restrict bound,
+                                       const double *restrict u, double *restrict level) {
+    FOR_RECORDS(i, m) level[i] = u[i] < bound[1] ? 1 : 0;
+    for (int l = 2; l < levels; ++l) {
+        const double b = bound[l];
+        FOR_RECORDS(i, m) level[i] += u[i] < b ? 1 : 0;
+    }
+}
+
+VECTOR_CLONES static void is_level(int m, double level, const double *restrict levels,
+                                   double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = levels[i] == level ? 1 : 0;
+}
+
+VECTOR_CLONES static void read_dummies(int m, int levels, const double *const *dummy,
+                                       double *restrict level) {
+    FOR_RECORDS(i, m) level[i] = 0;
+    for (int l = 1; l < levels; ++l) {
+        const double *restrict d = dummy[l - 1];
+        FOR_RECORDS(i, m) level[i] += l * d[i];
+    }
+}
+
+static void read_levels(const struct factor *factor, int m, const double *const *x, double *level) {
+    if (factor->coded)
+        memcpy(level, x[factor->column], (size_t)PAD_LANES(m) * sizeof(double));
+    else
+        read_dummies(m, factor->levels, x + factor->column, level);
+}
+
+static void write_levels(const struct factor *factor, int m, const double *level,
+                         double *const *x) {
+    if (factor->coded)
+        memcpy(x[factor->column], level, (size_t)PAD_LANES(m) * sizeof(double));
+    else
+        for (int l = 1; l < factor->levels; ++l) is_level(m, l, level, x[factor->column + l - 1]);
+}
+
+/* Levels, kept with probability rho, else drawn afresh: one uniform decides and
+ * draws. */
+static void refresh_levels(struct covariates *cov, double rho, struct rng *rng, int m,
+                           const double *const *x, double *const *x_new) {
+    const double below_one = 1 - 0x1p-53;
+    double *u = cov->u, *old = cov->level_old, *level = cov->level;
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        rng_fill_uniform(rng, m, u);
+        if (rho > 0) {
+            read_levels(factor, m, x, old);
+            for (int i = 0; i < m; ++i) {
+                old[i] = u[i] < rho ? old[i] : -1;
+                u[i] = u[i] < rho ? u[i] : fmin((u[i] - rho) / (1 - rho), below_one);
+            }
+        }
+        count_bounds(m, factor->levels, bounds_of(cov, cov->bound, f), u, level);
+        if (rho > 0)
+            for (int i = 0; i < m; ++i) level[i] = old[i] >= 0 ? old[i] : level[i];
+        write_levels(factor, m, level, x_new);
+    }
+}
+
+/* x* = mean + rho (x - mean) + sqrt(1 - rho^2) L xi. With rho = 0 the old
+ * records are not looked at. */
+void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
+                        const double *const *x, double *const *x_new) {
+    const int p = cov->normal;
+    const double fresh = sqrt(1 - rho * rho);
+    refresh_levels(cov, rho, rng, m, x, x_new);
+    for (int j = 0; j < p; ++j) rng_fill_normal(rng, m, cov->innovation + (size_t)j * MAX_BLOCK);
+    for (int i = 0; i < p; ++i) {
+        terms_clear(&cov->terms);
+        for (int j = 0; j <= i; ++j)
+            terms_add(&cov->terms, fresh * cov->chol[(size_t)i * p + j],
+                      cov->innovation + (size_t)j * MAX_BLOCK);
+        if (rho != 0) terms_add(&cov->terms, rho, x[cov->column[i]]);
+        terms_sum(&cov->terms, (1 - rho) * cov->mean_now[i], m, x_new[cov->column[i]]);
+    }
+}
+
+const double *const *covariates_design(struct covariates *cov, int m, const double *const *x) {
+    for (int j = 0; j < cov->q; ++j) {
+        const double *column = x[(int)cov->design_column[j]];
+        if (cov->design_code[j] != 0) {
+            double *dummy = cov->dummy + (size_t)j * MAX_BLOCK;
+            is_level(m, cov->design_code[j], column, dummy);
+            column = dummy;
+        }
+        cov->design[j] = column;
+    }
+    return cov->design;
+}
+
+/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean); a level's uniform is
+ *      drawn where it gives the old one --------------------------------------- */
+
+static int differ(const double *theta, const double *theta_new, int from, int to) {
+    return memcmp(theta + from, theta_new + from, (size_t)(to - from) * sizeof(double)) != 0;
+}
+
+void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
+                         int *changed) {
+    const int p = cov->normal;
+    cov->moves_normal = differ(theta, theta_new, cov->at_mean, cov->at_sticks);
+    cov->moves_factors = differ(theta, theta_new, cov->at_sticks, cov->end);
+    fill_bounds(cov, theta_new, cov->bound_new);
+    for (int f = 0; f < cov->factors; ++f) {
+        struct factor *factor = cov->factor + f;
+        const int cuts = factor->levels - 1, columns = factor->coded ? 1 : cuts;
+        factor->changed = differ(theta, theta_new, factor->stick, factor->stick + cuts);
+        for (int v = 0; v < columns; ++v) changed[factor->column + v] = factor->changed;
+    }
+    for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
+    if (!cov->moves_normal) return;
+
+    /* M L = L': row i of M from the last column back */
+    unpack_chol(cov, theta_new, cov->chol_new);
+    for (int i = 0; i < p; ++i) {
+        double *row = cov->move_matrix + (size_t)i * p;
+        for (int j = i; j >= 0; --j) {
+            double sum = cov->chol_new[(size_t)i * p + j];
+            for (int l = j + 1; l <= i; ++l) sum -= row[l] * cov->chol[(size_t)l * p + j];
+            row[j] = sum / cov->chol[(size_t)j * p + j];
+        }
+        cov->move_shift[i] = theta_new[cov->at_mean + i] - dot(i + 1, row, cov->mean_now);
+    }
+}
+
+/* Rounding may put u on the upper bound, which belongs to another level. */
+static void place_uniforms(int m, const double *bound, const double *level, double *u) {
+    for (int i = 0; i < m; ++i) {
+        const double *b = bound + (int)level[i];
+        const double inside = b[1] + u[i] * (b[0] - b[1]);
+        u[i] = inside < b[0] ? inside : b[1];
+    }
+}
+
+void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
+                     double *const *x_new) {
+    const int p = cov->normal;
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        if (!factor->changed) continue;
+        rng_fill_uniform(rng, m, cov->u);
+        read_levels(factor, m, x, cov->level);
+        place_uniforms(m, bounds_of(cov, cov->bound, f), cov->level, cov->u);
+        count_bounds(m, factor->levels, bounds_of(cov, cov->bound_new, f), cov->u, cov->level);
+        write_levels(factor, m, cov->level, x_new);
+    }
+    for (int i = 0; cov->moves_normal && i < p; ++i) {
+        terms_clear(&cov->terms);
+        for (int j = 0; j <= i; ++j)
+            terms_add(&cov->terms, cov->move_matrix[(size_t)i * p + j], x[cov->column[j]]);
+        terms_sum(&cov->terms, cov->move_shift[i], m, x_new[cov->column[i]]);
+    }
+}
+
+/* ---- update ------------------------------------------------------------- */
+
+/* The normal-inverse-Wishart law given n records. Its scale is the scatter about
+ * the known mean, or about the average and the prior's mean. */
+static int condition_niw(struct covariates *cov, const struct moments *moments, const double *c,
+                         double n, const double *theta) {
+    const int p = cov->normal;
+    const struct niw *prior = &cov->prior;
+    struct niw *posterior = &cov->posterior;
+    const double *known = theta + cov->at_mean;
+    double *average = cov->draw, *distance = cov->posterior_mean;
+    for (int i = 0; i < p; ++i) {
+        average[i] = c[cov->moment[i]] / n; /* centred */
+        distance[i] =
+            average[i] + cov->centre[cov->moment[i]] - (cov->mean ? known[i] : prior->mean[i]);
+    }
+    if (!cov->cov_chol) {
+        const double weight = cov->mean ? n : prior->kappa * n / (prior->kappa + n);
+        for (int i = 0; i < p; ++i) {
+            for (int j = 0; j <= i; ++j) {
+                const double *row = prior->scale_chol + (size_t)i * p;
+                const double scatter = moments_product(moments, c, cov->moment[i], cov->moment[j]) -
+                                       n * average[i] * average[j] +
+                                       weight * distance[i] * distance[j];
+                posterior->scale_chol[(size_t)i * p + j] =
+                    dot(j + 1, row, prior->scale_chol + (size_t)j * p) + scatter;
+            }
+        }
+        if (linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
+    }
+    posterior->df = prior->df + n;
+    posterior->kappa = prior->kappa + n;
+    for (int i = 0; i < p && !cov->mean; ++i)
+        cov->posterior_mean[i] = prior->mean[i] + n * distance[i] / posterior->kappa;
+    posterior->mean = cov->posterior_mean;
+    return PLUGIN_OK;
+}
+
+static void update_sticks(struct covariates *cov, const double *c, double n, struct rng *rng,
+                          double *theta) {
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        double *weight = cov->weight + factor->at, rest = n;
+        for (int l = 1; l < factor->levels; ++l) {
+            const int v = factor->first + l - 1;
+            const double count = c[v] + n * cov->centre[v];
+            weight[l] = cov->alpha[factor->at + l] + count;
+            rest -= count;
+        }
+        weight[0] = cov->alpha[factor->at] + (rest > 0 ? rest : 0);
+        draw_sticks(rng, factor->levels, weight, theta + factor->stick);
+    }
+}
+
+int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
+                      double n, struct rng *rng, double *theta) {
+    if (cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
+        const int status = condition_niw(cov, moments, c, n, theta);
+        if (status != PLUGIN_OK) return status;
+        draw_niw(cov, &cov->posterior, rng, theta);
+    }
+    update_sticks(cov, c, n, rng, theta);
+    return PLUGIN_OK;
+}

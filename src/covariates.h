@@ -1,0 +1,91 @@
+#ifndef NOISEAWARE_COVARIATES_H
+#define NOISEAWARE_COVARIATES_H
+
+#include "block.h"
+#include "plugin.h"
+#include "rng.h"
+
+/* The law of covariates, a part of other models: continuous ones N(mean, cov),
+ * factors categorical and independent of the rest. See covariates.c. */
+
+struct factor {
+    int levels;
+    int column; /* in a record: of the level's code, or of the first dummy */
+    int coded;
+    int first;   /* among the moments' columns: the first dummy */
+    int at;      /* first of its levels in alpha */
+    int stick;   /* first of its sticks in theta */
+    int changed; /* by the current move */
+};
+
+/* Normal-inverse-Wishart law of mean and cov, or what is left of it when one of
+ * them is known. */
+struct niw {
+    const double *mean;
+    double kappa;
+    double *scale_chol;
+    double df;
+};
+
+struct covariates {
+    int q; /* columns of the moments, and of the design */
+    const double *centre;
+
+    int normal;  /* continuous covariates */
+    int *column; /* their columns in a record */
+    int *moment; /* among the moments' columns */
+    int factors, coded, levels;
+    struct factor *factor;
+    const double *design_column, *design_code;
+
+    const double *mean, *cov_chol; /* if known */
+    struct niw prior;
+    const double *alpha; /* Dirichlet weights, factor after factor */
+
+    /* offsets in theta */
+    int at_mean, at_chol, at_sticks, end;
+
+    /* current parameter; matrices are dense row-major */
+    double *mean_now, *chol, *bound, *bound_new;
+
+    /* the current move's map of continuous covariates */
+    int moves_normal, moves_factors;
+    double *move_matrix, *move_shift;
+
+    /* workspace */
+    struct terms terms;
+    struct niw posterior;
+    double *posterior_mean, *chol_new, *bartlett, *draw, *weight;
+    double *innovation;            /* normal columns of MAX_BLOCK */
+    double *u, *level, *level_old; /* MAX_BLOCK */
+    double *dummy;                 /* q columns of MAX_BLOCK, if there are codes */
+    const double **design;
+};
+
+/* Reads the fields; theta's coordinates begin at `at`. */
+int covariates_create(const struct fields *fields, int at, struct covariates *cov);
+
+/* Notes the unknown coordinates, and what a draw reports. */
+void covariates_moves(const struct covariates *cov, struct model *model);
+
+void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta);
+double covariates_dprior(struct covariates *cov, const double *theta);
+double *covariates_report(struct covariates *cov, const double *theta, double *out);
+
+/* As the model's hooks of these names, covariates' columns only. */
+void covariates_set(struct covariates *cov, const double *theta);
+void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
+                        const double *const *x, double *const *x_new);
+void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
+                         int *changed);
+void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
+                     double *const *x_new);
+
+/* The moments' columns of a block: codes of a factor become dummies. */
+const double *const *covariates_design(struct covariates *cov, int m, const double *const *x);
+
+/* The covariates' part of theta given the records' moments. */
+int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
+                      double n, struct rng *rng, double *theta);
+
+#endif
