@@ -1,11 +1,14 @@
 #' Continue a run
 #'
 #' Adds iterations to every chain of a fit, from the very state where it
-#' stopped: 1000 iterations and 1000 more give the same bits as 2000.
+#' stopped: 1000 iterations and 1000 more give the same bits as 2000. Adds
+#' replicates to a calibration: 100 and 100 more are the same as 200.
 #'
-#' @param fit A fit of method `"augment"`.
+#' @param fit A fit of method `"augment"`, or a calibration from [calibrate()].
 #' @param iter How many iterations to add to each chain.
-#' @return A fit with all draws, old and new. The old fit stays as it was.
+#' @param ... Not used.
+#' @return A fit with all draws, or a calibration with all replicates, old and
+#'   new. The old one stays as it was.
 #' @section Errors: `noiseaware_error_argument`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -14,8 +17,16 @@
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' extend(fit, 200)
 #' @export
-extend <- function(fit, iter) {
-  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+extend <- function(fit, ...) UseMethod("extend")
+
+#' @export
+extend.default <- function(fit, ...) {
+  stop_argument("fit", "a fit made by sample_posterior(), or a calibration", describe(fit))
+}
+
+#' @rdname extend
+#' @export
+extend.noiseaware_fit <- function(fit, iter, ...) {
   if (is.null(fit$chains)) {
     stop_classed("argument", "{.arg fit} must have chains to continue; method {.val {fit$method}} has none.")
   }

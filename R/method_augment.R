@@ -134,7 +134,8 @@ with_callback_seed <- function(bound, seed, code) {
 }
 
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends
-# the run; what is there by then is returned.
+# the run; what is there by then is returned. Under a sequential plan no future
+# is made: that would cost more than a short chain.
 run_chains <- function(count, chain, total, call = caller_env()) {
   progress <- progressr::progressor(steps = total)
   report <- function(amount) progress(amount = amount)
@@ -142,13 +143,16 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   values <- list()
   interrupted <- FALSE
   tryCatch({
-    for (k in seq_len(count)) {
-      futures[[k]] <- future::future(chain(k, report), seed = NULL, packages = "noiseaware")
-      if (stopped_early(futures[[k]])) break
+    if (inherits(future::plan("next"), "sequential")) {
+      while (length(values) < count && (length(values) == 0L || values[[length(values)]]$status == 0L)) {
+        values[[length(values) + 1L]] <- chain(length(values) + 1L, report)
+      }
+    } else {
+      for (k in seq_len(count)) futures[[k]] <- future::future(chain(k, report), seed = NULL, packages = "noiseaware")
+      values <- lapply(futures, future::value)
     }
-    values <- lapply(futures, future::value)
   }, interrupt = function(i) interrupted <<- TRUE)
-  if (interrupted) {
+  if (interrupted && length(futures)) {
     finished <- Filter(function(f) future::resolved(f), futures)
     values <- lapply(finished, function(f) tryCatch(future::value(f), error = function(e) NULL))
     values <- Filter(Negate(is.null), values)
@@ -162,12 +166,6 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   values <- Filter(function(v) NROW(v$draws) > 0L, values)
   if (incomplete) warn_interrupted(values, count, call)
   values
-}
-
-# under a sequential plan a chain that was interrupted is seen at once, and the
-# next one is not begun
-stopped_early <- function(f) {
-  inherits(f, "SequentialFuture") && !identical(future::value(f)$status, 0L)
 }
 
 warn_interrupted <- function(values, count, call) {

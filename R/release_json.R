@@ -23,18 +23,23 @@ write_release <- function(release, path) {
   check_path(path)
   if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
   if (dir.exists(path)) stop_classed("file", "Cannot write {.file {path}}: it is a directory.")
-  partial <- tempfile("release-", tmpdir = dirname(path))
+  write_whole(paste0(release_json(release), "\n"), path)
+  invisible(path)
+}
+
+# a file that is whole or absent
+write_whole <- function(text, path, call = caller_env()) {
+  partial <- tempfile("partial-", tmpdir = dirname(path))
   on.exit(unlink(partial))
-  bytes <- charToRaw(paste0(release_json(release), "\n"))
+  bytes <- charToRaw(text)
   written <- tryCatch({
     writeBin(bytes, partial)
     # a full disk raises no error
     file.size(partial) == length(bytes) && file.rename(partial, path)
   }, error = function(e) FALSE, warning = function(w) FALSE)
   if (!isTRUE(written)) {
-    stop_classed("file", c("Cannot write {.file {path}}.", i = "Is the directory writable, and is there space left?"))
+    stop_classed("file", c("Cannot write {.file {path}}.", i = "Is the directory writable, and is there space left?"), call = call)
   }
-  invisible(path)
 }
 
 #' @rdname write_release

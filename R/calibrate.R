@@ -1,0 +1,183 @@
+#' Is a design calibrated?
+#'
+#' Simulation-based calibration: draws parameters from the prior, records from
+#' the model, a release of them, and the posterior given that release; the truth
+#' must then rank uniformly among the posterior draws (Cook, Gelman & Rubin 2006,
+#' Talts et al. 2018). All of it is repeated `replicates` times.
+#'
+#' @param model,statistic,mechanism,n The design, as in [simulate_release()].
+#' @param replicates Number of replicates.
+#' @param method As in [sample_posterior()]; or `"nonprivate"`, for
+#'   [nonprivate_posterior()] of the simulated records; or a sampler of your own:
+#'   a function of `release` and `model` (and of `data`, the simulated records,
+#'   if it has such an argument) that returns a fit or draws, in any form that
+#'   [posterior::as_draws()] takes, of some or all parameters. With a variable
+#'   `log_eta` among them, log eta(z | s) is ranked too.
+#' @param ... Further arguments of the sampler: of [sample_posterior()] `chains`,
+#'   `iter`, `warmup`, `thin`, `control`.
+#' @param parameters `NULL` draws the truth from the prior in every replicate. A
+#'   named vector keeps it fixed: then [coverage()] is that of the intervals at
+#'   this point, and ranks need not be uniform.
+#' @param level Probability inside the interval whose ends are kept.
+#' @param seed A whole number that fixes everything, or `NULL` to go on with R's
+#'   generator. Results depend on the seed, not on `future::plan()`.
+#' @param file Name of a file to keep finished replicates in, or `NULL`. If it is
+#'   there, the run resumes from it.
+#'
+#' @details
+#' **Ranks.** Each variable's draws are thinned by their number over their
+#' effective number, so that they are nearly independent; ties are broken at
+#' random. Beside the parameters, log eta(z | s), the log noise density at the
+#' imputed statistic up to a constant, is ranked as `log_eta`: ranks of the
+#' parameters alone cannot tell the posterior from the prior.
+#'
+#' **Many cores, many machines.** Replicates run in chunks of about a second,
+#' through the future package: `future::plan(multisession, workers = 2)` on one
+#' machine, `plan(cluster, workers = c("node1", "node2"))` over SSH. On a Slurm
+#' cluster, with a template file of the site,
+#' ```r
+#' library(future.batchtools)
+#' plan(batchtools_slurm, template = "slurm.tmpl", workers = 50,
+#'      resources = list(ncpus = 1, walltime = 3600, memory = 1024))
+#' cal <- calibrate(model, statistic, mechanism, n = 1000, replicates = 5000,
+#'                  seed = 1, file = "calibration.jsonl")
+#' ```
+#' sends every chunk as a job of its own; start it in `screen`, or as a job, on a
+#' machine that stays up. If it is stopped, the same call resumes it. Functions
+#' of the user take along the variables they use; load packages in them by `::`.
+#' `progressr::handlers(global = TRUE)` turns on a bar.
+#'
+#' **Failures.** An error in a replicate is kept, with its message, and counted
+#' when the result is printed; so are warnings. If a worker dies, the error
+#' (`noiseaware_error_worker`) has the finished replicates in its field
+#' `calibration`; with a file they are there too. An interrupt returns them.
+#'
+#' **File.** JSON lines: a header with the problem, then one line a replicate,
+#' added when the replicate comes back from its worker. A last line cut short by
+#' a kill is run again; any other damage, or a file of another problem, is an
+#' error, and nothing of the file is used. The problem is compared through the
+#' text of models, functions and arguments; what a function finds in its
+#' environment is not compared.
+#'
+#' @return An object of class `calibration`: `results`, a data frame with a row for
+#'   each replicate and variable (`replicate`, `variable`, `truth`, `rank` among
+#'   `draws` thinned draws, `quantile` = (rank + U) / (draws + 1) with U uniform,
+#'   posterior `mean`, `sd`, ends `lower` and `upper` of the central interval,
+#'   `rhat`, `ess` (bulk)); `runs`, a row for each replicate (`replicate`,
+#'   `seed`, `seconds`, `method`, `failed`); `conditions`, the errors and warnings
+#'   (`replicate`, `type`, `class`, `message`). See [calibration_methods].
+#' @section Errors: As in [simulate_release()] and [sample_posterior()], before
+#'   anything is run; `noiseaware_error_file`, `noiseaware_error_worker`,
+#'   `noiseaware_error_interrupted` (before the first replicate was there).
+#' @references
+#' Talts, S., Betancourt, M., Simpson, D., Vehtari, A. and Gelman, A. (2018).
+#' Validating Bayesian inference algorithms with simulation-based calibration.
+#' \doi{10.48550/arXiv.1804.06788}
+#' @seealso [coverage()], [ks_uniform()], [design()].
+#' @examples
+#' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+#' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,
+#'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#' cal
+#' @export
+calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
+                      parameters = NULL, level = 0.95, seed = NULL, file = NULL) {
+  check_model(model)
+  check_design(statistic, mechanism)
+  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic)
+  bound <- bind_model(model, statistic)
+  if (!is.null(parameters)) bound_theta(bound, parameters)
+  problem <- list(model = model, statistic = statistic, mechanism = mechanism, n = check_count(n, "n"),
+                  method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),
+                  parameters = parameters, level = check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE),
+                  seed = check_seed(seed))
+  replicates <- check_count(replicates, "replicates")
+  if (is.null(file)) {
+    problem$seed <- problem$seed %||% new_seed()
+    return(complete_calibration(problem, list(), replicate_seeds(problem$seed, replicates)))
+  }
+  check_path(file)
+  stored <- resume_file(file, problem)
+  problem$seed <- stored$seed
+  complete_calibration(problem, stored$runs, replicate_seeds(problem$seed, replicates), file)
+}
+
+new_seed <- function() as.integer(floor(stats::runif(1L) * (2^31 - 1)))
+
+# distinct seeds, one a replicate; more of them begin with the same ones
+replicate_seeds <- function(seed, count) {
+  drawn <- with_seed(seed, floor(stats::runif(count + 1000L) * (2^31 - 1)))
+  as.integer(unique(drawn)[seq_len(count)])
+}
+
+check_sampler <- function(method, call = caller_env()) {
+  if (is.function(method)) {
+    if (!accepts_arguments(method, 2L) && !"data" %in% names(formals(method))) {
+      stop_argument("method", "a method's name or a function of release and model", "a function of other arguments", "method", call)
+    }
+    return(method)
+  }
+  check_choice(method, "method", c("auto", unique(supported()$method), "nonprivate"), "method", call)
+}
+
+# what sample_posterior() would refuse in every replicate
+check_sampler_arguments <- function(arguments, method, call = caller_env()) {
+  if (length(arguments) && (is.null(names(arguments)) || any(names(arguments) == ""))) {
+    stop_classed("argument", "Further arguments must be named.", call = call)
+  }
+  if (is.function(method)) return(arguments)
+  known <- if (method == "nonprivate") c("chains", "iter", "warmup", "thin") else c("chains", "iter", "warmup", "thin", "control")
+  strange <- setdiff(names(arguments), known)
+  if (length(strange)) {
+    stop_classed("argument", c("Further arguments must be some of {.arg {known}}; {.arg {strange}} {?is/are} not."), call = call)
+  }
+  iter <- arguments$iter %||% 2000
+  check_run(arguments$chains %||% 4, iter, arguments$warmup %||% floor(check_count(iter, "iter", call = call) / 2),
+            arguments$thin %||% 1, NULL, call)
+  if (!is.null(arguments$control)) check_control(arguments$control, call)
+  arguments
+}
+
+# The replicates with the `wanted` seeds; `runs` are there already.
+complete_calibration <- function(problem, runs, wanted, file = NULL, call = caller_env()) {
+  replicates <- length(wanted)
+  runs <- runs[match(wanted, vapply(runs, `[[`, 0L, "seed"), nomatch = 0L)]
+  present <- vapply(runs, `[[`, 0L, "seed")
+  fresh <- list()
+  keep <- function(more) {
+    if (!is.null(file)) append_runs(file, more)
+    fresh <<- c(fresh, more)
+  }
+  collect <- function() {
+    all <- c(runs, fresh)
+    new_calibration(problem, all[order(match(vapply(all, `[[`, 0L, "seed"), wanted))])
+  }
+  outcome <- run_replicates(problem, setdiff(wanted, present), keep)
+  result <- collect()
+  if (outcome$status == "done") return(warn_failed(result, call))
+  finished <- nrow(result$runs)
+  where <- if (!is.null(file)) "They are in {.file {file}}: the same call resumes the run." else
+    if (outcome$status == "interrupted") "{.fn extend} runs the others." else
+      "They are in this condition's field {.field calibration}; {.fn extend} runs the others."
+  if (outcome$status == "interrupted") {
+    if (finished == 0L) stop_classed("interrupted", "Interrupted before the first replicate was there.", call = call)
+    cli::cli_warn(c("The run was interrupted: {finished} of {replicates} replicate{?s} {?is/are} there.", i = where),
+                  class = "noiseaware_warning_interrupted", call = call)
+    return(result)
+  }
+  cli::cli_abort(c("A worker failed: {finished} of {replicates} replicate{?s} {?is/are} there.",
+                   x = "{shorten_text(outcome$message, 300L)}", i = where),
+                 class = c("noiseaware_error_worker", "noiseaware_error"), calibration = result, call = call)
+}
+
+warn_failed <- function(result, call) {
+  failed <- result$runs$replicate[result$runs$failed]
+  if (length(failed)) {
+    errors <- result$conditions[result$conditions$type == "error", ]
+    cli::cli_warn(c("{length(failed)} of {nrow(result$runs)} replicate{?s} failed.",
+                    x = "Replicate {errors$replicate[1]}: {shorten_text(errors$message[1], 300L)}",
+                    i = "All messages are in the result's {.field conditions}."),
+                  class = "noiseaware_warning_failed", call = call)
+  }
+  result
+}

@@ -1,0 +1,156 @@
+# A calibration:
+#   problem     what calibrate() was asked
+#   results, runs, conditions   data frames, see calibrate()
+
+new_calibration <- function(problem, runs) {
+  stack <- function(name) {
+    tables <- lapply(seq_along(runs), function(k) if (!is.null(runs[[k]][[name]])) cbind(replicate = k, runs[[k]][[name]]))
+    do.call(rbind, tables)
+  }
+  field <- function(name, type) vapply(runs, `[[`, type, name)
+  structure(list(
+    problem = problem,
+    results = stack("results") %||% empty_results(),
+    runs = data.frame(replicate = seq_along(runs), seed = field("seed", 0L), seconds = field("seconds", 0),
+                      method = field("method", ""), failed = field("failed", TRUE)),
+    conditions = stack("conditions") %||% data.frame(replicate = integer(), type = character(), class = character(), message = character())
+  ), class = "calibration")
+}
+
+empty_results <- function() {
+  cbind(data.frame(replicate = integer(), variable = character()),
+        as.data.frame(lapply(stats::setNames(nm = number_columns), function(name) numeric())))
+}
+
+# the runs that new_calibration() was given
+calibration_runs <- function(x) {
+  split_rows <- function(table) split(table[-1L], factor(table$replicate, x$runs$replicate))
+  results <- split_rows(x$results)
+  conditions <- split_rows(x$conditions)
+  plain <- function(table) if (nrow(table)) `rownames<-`(table, NULL)
+  lapply(seq_len(nrow(x$runs)), function(k) {
+    c(as.list(x$runs[k, -1L]), list(results = plain(results[[k]]), conditions = plain(conditions[[k]])))
+  })
+}
+
+#' Work with a calibration
+#'
+#' @param x,object A calibration from [calibrate()].
+#' @param ... For `c()`, more calibrations of the same design, with other seeds.
+#'
+#' @return
+#' * `summary()`: a data frame with a row for each variable: number of
+#'   `replicates`, `coverage_50` and `coverage_90` of the central intervals,
+#'   `ks` and `p.value` of [ks_uniform()], `in_band`: whether the ECDF of the
+#'   quantiles stays inside the simultaneous 99 per cent band, the largest
+#'   `rhat`, the smallest `ess` and number of ranked `draws`.
+#' * `c()`, `rbind()`: the replicates of all, renumbered.
+#' * `extend(x, replicates)`: as if `replicates` more had been asked for at once,
+#'   after all that are there.
+#' @section Errors: `noiseaware_error_argument`: calibrations of different
+#'   designs, or that have a replicate (a seed) in common.
+#' @examples
+#' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+#' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,
+#'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#' summary(cal)
+#' extend(cal, 5)
+#' @name calibration_methods
+NULL
+
+#' @rdname calibration_methods
+#' @export
+c.calibration <- function(x, ...) {
+  all <- list(x, ...)
+  for (other in all) check_class(other, "...", "calibration", "calibrations made by calibrate()")
+  texts <- lapply(all, function(a) problem_texts(a$problem))
+  differ <- unique(unlist(lapply(texts, function(t) names(t)[!mapply(identical, t, texts[[1L]])])))
+  if (length(differ)) {
+    stop_classed("argument", "Only calibrations of the same design can be bound together; these differ in {.field {differ}}.")
+  }
+  runs <- unlist(lapply(all, calibration_runs), recursive = FALSE)
+  shared <- sum(duplicated(vapply(runs, `[[`, 0L, "seed")))
+  if (shared) {
+    stop_classed("argument", c("Calibrations must have different replicates to be bound together, but {shared} {?is/are} there twice.",
+                               i = "Run them with different seeds."))
+  }
+  new_calibration(x$problem, runs)
+}
+
+#' @rdname calibration_methods
+#' @param deparse.level Not used.
+#' @export
+rbind.calibration <- function(..., deparse.level = 1) c(...)
+
+#' @rdname extend
+#' @param replicates How many replicates to add to a calibration.
+#' @export
+extend.calibration <- function(fit, replicates, ...) {
+  replicates <- check_count(replicates, "replicates")
+  there <- calibration_runs(fit)
+  seeds <- fit$runs$seed
+  # the first seeds of this problem that are not there; those of others that were bound stay
+  fresh <- setdiff(replicate_seeds(fit$problem$seed, length(seeds) + replicates), seeds)[seq_len(replicates)]
+  complete_calibration(fit$problem, there, c(seeds, fresh))
+}
+
+#' @rdname calibration_methods
+#' @export
+summary.calibration <- function(object, ...) {
+  results <- object$results
+  ks <- ks_uniform(object)
+  rows <- lapply(ks$variable, function(v) {
+    r <- results[results$variable == v, ]
+    data.frame(variable = v, replicates = nrow(r), coverage_50 = mean(inside_central(r$quantile, 0.5)),
+               coverage_90 = mean(inside_central(r$quantile, 0.9)),
+               ks = ks$statistic[ks$variable == v], p.value = ks$p.value[ks$variable == v],
+               in_band = inside_band(r$quantile, 0.99), rhat = max(-Inf, r$rhat, na.rm = TRUE),
+               ess = min(Inf, r$ess, na.rm = TRUE), draws = min(r$draws))
+  })
+  do.call(rbind, rows)
+}
+
+#' @rdname calibration_methods
+#' @export
+print.calibration <- function(x, ...) {
+  problem <- x$problem
+  failed <- sum(x$runs$failed)
+  cat("<calibration> ", describe_model(bind_model(problem$model, problem$statistic)), "\n", sep = "")
+  for (p in design_parts(problem$statistic, problem$mechanism)) {
+    cat("  release     ", describe_statistic(p$statistic), "; ", format(p$mechanism), "\n", sep = "")
+  }
+  cat("  records     ", format_number(problem$n), "\n", sep = "")
+  cat("  method      ", if (is.function(problem$method)) "a function" else unique(stats::na.omit(c(x$runs$method, problem$method)))[1L], "\n", sep = "")
+  cat("  truth       ", if (is.null(problem$parameters)) "drawn from the prior" else "fixed", "\n", sep = "")
+  cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")
+  if (nrow(x$results)) {
+    cat("\n")
+    print_calibration_table(summary(x))
+  }
+  for (line in calibration_warnings(x)) cat("! ", line, "\n", sep = "")
+  invisible(x)
+}
+
+print_calibration_table <- function(table) {
+  shown <- data.frame(variable = table$variable, `cover 50%` = sprintf("%.3f", table$coverage_50),
+                      `cover 90%` = sprintf("%.3f", table$coverage_90), KS = sprintf("%.3f", table$ks),
+                      p = format.pval(table$p.value, digits = 2, eps = 1e-4), `99% band` = ifelse(table$in_band, "inside", "OUTSIDE"),
+                      `max rhat` = sprintf("%.3f", table$rhat), `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
+  print(shown, row.names = FALSE)
+}
+
+calibration_warnings <- function(x) {
+  first <- function(type) {
+    rows <- x$conditions[x$conditions$type == type, ]
+    if (nrow(rows)) {
+      count <- length(unique(rows$replicate))
+      sprintf("%d replicate%s with %s %s, first in %d: %s", count, if (count == 1L) "" else "s",
+              if (type == "error") "an" else "a", type, rows$replicate[1L], shorten_text(rows$message[1L], 100L))
+    }
+  }
+  high <- length(unique(x$results$replicate[which(x$results$rhat > 1.05)]))
+  few <- length(unique(x$results$replicate[x$results$draws < 50]))
+  c(first("error"), first("warning"),
+    if (high) sprintf("R-hat above 1.05 in %d of %d replicates: their ranks cannot be trusted; run longer chains.", high, sum(!x$runs$failed)),
+    if (few) sprintf("A variable has fewer than 50 nearly independent draws in %d of %d replicates: run longer chains.", few, sum(!x$runs$failed)))
+}

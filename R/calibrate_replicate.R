@@ -1,0 +1,110 @@
+# One replicate of a calibration: prior draw, records, release, posterior, ranks.
+
+# A list: seed, seconds, method, failed, results (a data frame or NULL),
+# conditions (a data frame). Everything random follows from the seed.
+run_replicate <- function(problem, bound, seed) {
+  started <- proc.time()[["elapsed"]]
+  conditions <- list()
+  note <- function(type, condition) {
+    message <- cli::ansi_strip(conditionMessage(condition))
+    class <- class(condition)[1L]
+    conditions[[length(conditions) + 1L]] <<- data.frame(type = type, class = class, message = message)
+  }
+  # the user's interrupt ends the whole run: it is no fault of the replicate
+  rethrow <- function(condition) rlang::interrupt()
+  made <- with_seed(seed, withCallingHandlers(
+    tryCatch(rank_replicate(problem, bound),
+             noiseaware_error_interrupted = rethrow,
+             error = function(e) {
+               note("error", e)
+               list(method = NA_character_)
+             }),
+    noiseaware_warning_interrupted = rethrow,
+    warning = function(w) {
+      note("warning", w)
+      tryInvokeRestart("muffleWarning")
+    }
+  ))
+  list(seed = seed, seconds = round(proc.time()[["elapsed"]] - started, 3), method = made$method,
+       failed = is.null(made$results), results = made$results, conditions = do.call(rbind, conditions))
+}
+
+rank_replicate <- function(problem, bound) {
+  simulated <- simulate_design(problem, bound)
+  fit <- progressr::without_progress(draw_posterior(problem, simulated))
+  is_fit <- inherits(fit, "noiseaware_fit")
+  draws <- if (is_fit) fit$draws else posterior::as_draws_array(fit)
+  draws <- array(draws, dim(draws), dimnames(draws)) # plain: subsetting keeps no class
+  log_eta <- if (is_fit) log_noise_draws(fit)
+  truth <- c(simulated$parameters, log_eta = simulated$log_eta)
+  variables <- intersect(dimnames(draws)[[3L]], names(truth))
+  if (length(variables) == 0L) {
+    stop_classed("method", "The sampler must return draws of the model's parameters ({.val {names(simulated$parameters)}}), but returned {.val {dimnames(draws)[[3]]}}.")
+  }
+  rows <- lapply(variables, function(v) rank_variable(v, draws[, , v], truth[[v]], problem$level))
+  if (!is.null(log_eta)) rows <- c(rows, list(rank_variable("log_eta", log_eta, simulated$log_eta, problem$level)))
+  columns <- lapply(stats::setNames(nm = names(rows[[1L]])), function(name) unlist(lapply(rows, `[[`, name)))
+  list(results = as.data.frame(columns), method = if (is_fit) fit$method else "function")
+}
+
+# parameters, data, release (without the truth), log_eta
+simulate_design <- function(problem, bound) {
+  release <- simulate_release(problem$model, problem$statistic, problem$mechanism, problem$n, problem$parameters)
+  truth <- attr(release, "truth")
+  attr(release, "truth") <- NULL
+  parts <- release_parts(release)
+  totals <- lapply(parts, function(p) statistic_total(p$statistic, truth$data))
+  list(parameters = truth$parameters, data = truth$data, release = release,
+       log_eta = sum(mapply(log_noise, parts, totals)))
+}
+
+# log eta(z | s) of a part up to the constant that methods leave out
+log_noise <- function(part, total) {
+  residual <- (part$value - total) / part$scale
+  -switch(part$mechanism$kernel,
+    absolute = sum(abs(residual)),
+    squared = sum(residual^2) / 2,
+    match = sum((1 / part$scale)[residual != 0]))
+}
+
+draw_posterior <- function(problem, simulated) {
+  method <- problem$method
+  arguments <- problem$arguments
+  if (is.function(method)) {
+    if ("data" %in% names(formals(method))) arguments$data <- simulated$data
+    return(do.call(method, c(list(simulated$release, problem$model), arguments), quote = TRUE))
+  }
+  if (method == "nonprivate") {
+    return(do.call(nonprivate_posterior, c(list(simulated$data, problem$model, problem$statistic), arguments), quote = TRUE))
+  }
+  do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments), quote = TRUE)
+}
+
+# iterations x chains; NULL if the method imputes no statistic
+log_noise_draws <- function(fit) {
+  draws <- lapply(fit$chains, `[[`, "log_noise")
+  if (length(draws) == 0L || any(vapply(draws, is.null, TRUE))) return(NULL)
+  vapply(draws, `[`, numeric(nrow(fit$draws)), seq_len(nrow(fit$draws)))
+}
+
+# Ranks the truth among the draws (iterations x chains), thinned by their number
+# over their effective number.
+rank_variable <- function(variable, draws, truth, level) {
+  draws <- as.matrix(draws)
+  if (!all(is.finite(draws))) stop_classed("method", "Draws must be finite, but those of {.val {variable}} are not all.")
+  ess <- posterior::ess_bulk(draws)
+  step <- if (is.na(ess)) 1 else min(max(1, ceiling(length(draws) / ess)), nrow(draws))
+  kept <- draws[seq(step, nrow(draws), by = step), ]
+  rank <- rank_among(kept, truth)
+  ends <- stats::quantile(draws, c((1 - level) / 2, (1 + level) / 2), names = FALSE)
+  list(variable = variable, truth = truth, rank = rank, draws = as.double(length(kept)),
+       quantile = (rank + stats::runif(1L)) / (length(kept) + 1), mean = mean(draws), sd = stats::sd(draws),
+       lower = ends[1L], upper = ends[2L], rhat = posterior::rhat(draws), ess = ess)
+}
+
+# Ties are broken at random. Values that differ by rounding are ties: log eta of
+# whole numbers has them.
+rank_among <- function(draws, truth) {
+  tied <- abs(draws - truth) <= 1e-9 * abs(truth)
+  sum(draws < truth & !tied) + sample.int(sum(tied) + 1L, 1L) - 1
+}

@@ -1,0 +1,105 @@
+#' Coverage of posterior intervals
+#'
+#' How often central posterior intervals held the truth, over the replicates of a
+#' calibration.
+#'
+#' @param x A calibration from [calibrate()].
+#' @param levels Probabilities inside the intervals.
+#' @param variables Names of variables; all by default.
+#' @param prob Probability of the Monte Carlo interval of the coverage.
+#' @param ... Not used.
+#' @return A data frame of class `coverage` with a row for each variable and level:
+#'   `variable`, `level`, `coverage`, `lower` and `upper` (Clopper-Pearson interval:
+#'   the number of intervals that hold the truth is binomial), `replicates`.
+#'   `plot()` draws it, see [plot.calibration()].
+#' @details A central interval of level l holds the truth if and only if the
+#'   truth's posterior quantile is between (1 - l) / 2 and (1 + l) / 2; so any level
+#'   can be asked for afterwards.
+#' @section Errors: `noiseaware_error_argument`.
+#' @examples
+#' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+#' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,
+#'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#' coverage(cal, levels = c(0.5, 0.9))
+#' @export
+coverage <- function(x, ...) UseMethod("coverage")
+
+#' @export
+coverage.default <- function(x, ...) {
+  stop_argument("x", "a calibration made by calibrate()", describe(x))
+}
+
+#' @rdname coverage
+#' @export
+coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables = NULL, prob = 0.95, ...) {
+  check_probabilities(levels, "levels")
+  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  quantiles <- variable_quantiles(x, variables)
+  rows <- lapply(names(quantiles), function(v) {
+    held <- vapply(levels, function(l) sum(inside_central(quantiles[[v]], l)), 0)
+    cbind(variable = v, coverage_rows(levels, held, length(quantiles[[v]]), prob))
+  })
+  structure(do.call(rbind, rows), class = c("coverage", "data.frame"), prob = prob)
+}
+
+coverage_rows <- function(levels, held, trials, prob) {
+  tail <- (1 - prob) / 2
+  data.frame(level = levels, coverage = held / trials,
+             lower = ifelse(held == 0, 0, stats::qbeta(tail, held, trials - held + 1)),
+             upper = ifelse(held == trials, 1, stats::qbeta(1 - tail, held + 1, trials - held)),
+             replicates = trials)
+}
+
+inside_central <- function(quantile, level) abs(quantile - 0.5) <= level / 2
+
+check_probabilities <- function(levels, name, call = caller_env()) {
+  ok <- is.numeric(levels) && length(levels) > 0L && !anyNA(levels) && all(levels > 0 & levels < 1)
+  if (!ok) stop_argument(name, "numbers between 0 and 1", describe(levels), call = call)
+}
+
+# ---- simultaneous bands ------------------------------------------------------
+
+# Band of the ECDF of `count` uniforms at the points k / points, k = 1 .. points - 1,
+# that holds it everywhere with probability at least `prob` (Saeilynoja, Buerkner &
+# Vehtari 2022, section 2.1): binomial intervals of one level, chosen by the exact
+# probability of staying inside.
+ecdf_band <- function(count, points = max(2L, min(count, 100L)), prob = 0.99) {
+  at <- seq_len(points - 1L) / points
+  ends <- function(gamma) {
+    list(lower = stats::qbinom(gamma / 2, count, at), upper = stats::qbinom(gamma / 2, count, at, lower.tail = FALSE))
+  }
+  holds <- function(log_gamma) band_probability(ends(exp(log_gamma)), count, points) >= prob
+  low <- log((1 - prob) / points) # union bound
+  high <- log(1 - prob)
+  for (step in 1:20) {
+    middle <- (low + high) / 2
+    if (holds(middle)) low <- middle else high <- middle
+  }
+  band <- ends(exp(low))
+  data.frame(at = at, lower = band$lower / count, upper = band$upper / count)
+}
+
+# Probability that the counts stay between the ends. Counts of uniforms are a
+# Poisson process given its total, so that every step has the same increments.
+band_probability <- function(ends, count, points) {
+  increment <- stats::dpois(0:count, count / points)
+  from <- 0L
+  mass <- 1
+  lower <- c(ends$lower, count)
+  upper <- c(ends$upper, count)
+  for (k in seq_len(points)) {
+    to <- lower[k]:upper[k]
+    jump <- outer(to, from, `-`)
+    step <- increment[pmax(jump, 0L) + 1L] * (jump >= 0)
+    mass <- drop(matrix(step, length(to)) %*% mass)
+    from <- to
+  }
+  mass / stats::dpois(count, count)
+}
+
+# does the ECDF stay inside?
+inside_band <- function(quantile, prob) {
+  band <- ecdf_band(length(quantile), prob = prob)
+  height <- stats::ecdf(quantile)(band$at)
+  all(height >= band$lower - 1e-9 & height <= band$upper + 1e-9)
+}

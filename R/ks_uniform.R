@@ -1,0 +1,39 @@
+#' Kolmogorov-Smirnov distance of ranks from uniform
+#'
+#' @param x A calibration from [calibrate()], or a numeric vector in \[0, 1\].
+#' @return A data frame with a row for each variable: `variable`, `statistic` (the
+#'   largest distance between the ECDF of the quantiles and the identity),
+#'   `p.value` (exact below 100 replicates).
+#' @section Errors: `noiseaware_error_argument`.
+#' @references
+#' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian inference
+#' for exponential families. \doi{10.48550/arXiv.1809.02188}
+#' @examples
+#' ks_uniform(c(0.1, 0.4, 0.8))
+#' @export
+ks_uniform <- function(x) {
+  if (inherits(x, "calibration")) quantiles <- variable_quantiles(x) else {
+    ok <- is.numeric(x) && length(x) > 0L && !anyNA(x) && all(x >= 0 & x <= 1)
+    if (!ok) stop_argument("x", "a calibration, or numbers between 0 and 1", describe(x))
+    quantiles <- list(x = x)
+  }
+  rows <- lapply(names(quantiles), function(v) {
+    # ties come from reading rounded numbers; the exact law is that without them
+    test <- suppressWarnings(stats::ks.test(quantiles[[v]], "punif"))
+    data.frame(variable = v, statistic = unname(test$statistic), p.value = test$p.value)
+  })
+  do.call(rbind, rows)
+}
+
+# list of quantile vectors, one a variable
+variable_quantiles <- function(calibration, variables = NULL, call = caller_env()) {
+  results <- calibration$results
+  if (nrow(results) == 0L) stop_classed("argument", "Every replicate of the calibration failed; see its {.field conditions}.", call = call)
+  all <- unique(results$variable)
+  absent <- setdiff(variables, all)
+  if (length(absent)) {
+    stop_classed("argument", c("{.arg variables} must name variables of the calibration; {.val {absent}} {?is/are} not.",
+                               i = "Variables: {.val {all}}."), call = call)
+  }
+  split(results$quantile, factor(results$variable, variables %||% all))
+}

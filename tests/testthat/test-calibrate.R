@@ -1,0 +1,190 @@
+test_that("the exact posterior passes, for parameters and for log eta", {
+  table <- summary(calibrate_known(known_sampler()))
+  expect_identical(table$variable, c("mean", "log_eta"))
+  expect_true(all(table$in_band))
+  expect_true(all(table$p.value > 1e-3))
+})
+
+test_that("the prior fails on log eta only", {
+  table <- summary(calibrate_known(known_sampler(prior = TRUE)))
+  expect_identical(table$in_band, c(TRUE, FALSE))
+  expect_gt(table$p.value[1], 1e-3)
+  expect_lt(table$p.value[2], 1e-6)
+})
+
+test_that("a posterior too narrow, too wide or biased is seen at 200 replicates", {
+  for (fault in list(list(scale = 0.6), list(scale = 2), list(bias = 0.5))) {
+    table <- summary(calibrate_known(do.call(known_sampler, fault)))
+    expect_false(table$in_band[1])
+  }
+})
+
+test_that("coverage of a posterior too narrow follows its binomial law", {
+  cal <- calibrate_known(known_sampler(scale = 0.5), seed = 2)
+  levels <- c(0.5, 0.9)
+  table <- coverage(cal, levels, "mean")
+  true <- 2 * pnorm(0.5 * qnorm((1 + levels) / 2)) - 1
+  for (k in seq_along(levels)) {
+    expect_gt(binom.test(round(table$coverage[k] * 200), 200, true[k])$p.value, 1e-6)
+    expect_lt(binom.test(round(table$coverage[k] * 200), 200, levels[k])$p.value, 1e-6)
+  }
+})
+
+test_that("the interval of coverage is that of Clopper and Pearson", {
+  table <- internal("coverage_rows")(0.9, c(0, 7, 20), 20, 0.95)
+  for (k in 1:3) {
+    exact <- binom.test(c(0, 7, 20)[k], 20)$conf.int
+    expect_equal(c(table$lower[k], table$upper[k]), exact[1:2])
+  }
+})
+
+test_that("built-in samplers are calibrated, log eta too", {
+  st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 200, chains = 1, iter = 600, seed = 1)
+  expect_true(all(summary(bernoulli)$in_band))
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
+  lm <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 20, replicates = 100, chains = 2, iter = 1000, seed = 2)
+  expect_true(all(summary(lm)$in_band))
+  expect_setequal(summary(lm)$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]", "log_eta"))
+  expect_false(any(lm$runs$failed))
+})
+
+test_that("the naive analysis is not calibrated", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
+  cal <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 100, replicates = 100, "naive", chains = 1, iter = 300, seed = 1)
+  expect_false(all(summary(cal)$in_band))
+  expect_false("log_eta" %in% cal$results$variable)
+})
+
+test_that("the confidential data are given to the non-private posterior and to functions that ask", {
+  cal <- calibrate_known("nonprivate", chains = 1, iter = 300)
+  expect_true(summary(cal)$in_band)
+  sizes <- calibrate_known(function(release, model, data) {
+    expect_identical(attr(release, "truth"), NULL)
+    cbind(mean = rep(nrow(data), 5))
+  }, replicates = 2)
+  expect_identical(sizes$results$mean, c(10, 10))
+})
+
+test_that("ranks, quantiles and moments are those of the draws", {
+  rank_variable <- internal("rank_variable")
+  set.seed(1)
+  draws <- matrix(rnorm(400), 200)
+  row <- rank_variable("a", draws, 0.3, 0.9)
+  step <- ceiling(400 / posterior::ess_bulk(draws))
+  kept <- draws[seq(step, 200, by = step), ]
+  expect_identical(row$rank, as.double(sum(kept < 0.3)))
+  expect_true(row$quantile >= row$rank / (row$draws + 1) && row$quantile <= (row$rank + 1) / (row$draws + 1))
+  expect_equal(unlist(row[c("mean", "sd", "lower", "upper", "rhat", "ess")], use.names = FALSE),
+               c(mean(draws), sd(draws), quantile(draws, c(0.05, 0.95), names = FALSE), posterior::rhat(draws), posterior::ess_bulk(draws)))
+  # slow mixing leaves few draws
+  slow <- matrix(as.double(arima.sim(list(ar = 0.95), 2000)), 1000)
+  row <- rank_variable("a", slow, 0, 0.9)
+  expect_lt(row$draws, 150)
+  kept <- slow[seq(ceiling(2000 / posterior::ess_bulk(slow)), 1000, by = ceiling(2000 / posterior::ess_bulk(slow))), 1]
+  expect_lt(abs(acf(kept, plot = FALSE)$acf[2]), 0.3)
+})
+
+test_that("ties are broken at random, rounding or not", {
+  set.seed(1)
+  draws <- rep(c(1, 2, 3), each = 3) * (1 + c(-1e-13, 0, 1e-13))
+  ranks <- replicate(400, internal("rank_among")(draws, 2))
+  expect_setequal(ranks, c(3, 4, 5, 6))
+  expect_gt(chisq.test(table(ranks))$p.value, 1e-6)
+})
+
+test_that("log eta of the truth is the noise density of the release, up to a constant", {
+  counts <- stat_counts(~ y, levels = list(y = c("a", "b")))
+  sums <- stat_records(~ y, levels = list(y = c("a", "b")))
+  problem <- list(model = model_bernoulli(), n = 30, parameters = NULL,
+                  statistic = list(a = counts, b = sums), mechanism = list(a = mech_laplace(epsilon = 1), b = mech_randomized_response(epsilon = 1)))
+  set.seed(3)
+  simulated <- internal("simulate_design")(problem)
+  total <- table(simulated$data$y)
+  kept <- simulated$release$value[-(1:2)] == as.integer(simulated$data$y) - 1
+  expect_equal(simulated$log_eta, -sum(abs(simulated$release$value[1:2] - total)) / 2 - sum(!kept))
+})
+
+test_that("the seed fixes the result, and more replicates begin with the same ones", {
+  before <- runif(1)
+  a <- calibrate_known(known_sampler(), 8)
+  b <- calibrate_known(known_sampler(), 5)
+  expect_identical(a$results[a$results$replicate <= 5, ], b$results)
+  expect_identical(extend(b, 3)$results, a$results)
+  expect_false(identical(calibrate_known(known_sampler(), 5, seed = 2)$results, b$results))
+  set.seed(9)
+  c <- calibrate_known(known_sampler(), 3, seed = NULL)
+  set.seed(9)
+  expect_identical(calibrate_known(known_sampler(), 3, seed = NULL)$results, c$results)
+})
+
+test_that("calibrations of one design bind together", {
+  a <- calibrate_known(known_sampler(), 4)
+  b <- calibrate_known(known_sampler(), 3, seed = 2)
+  both <- c(a, b)
+  expect_identical(both, rbind(a, b))
+  expect_identical(both$runs$replicate, 1:7)
+  expect_identical(both$results$quantile, c(a$results$quantile, b$results$quantile))
+  expect_identical(nrow(extend(both, 2)$runs), 9L)
+  expect_identical(anyDuplicated(extend(both, 2)$runs$seed), 0L)
+  expect_error(c(a, a), class = "noiseaware_error_argument")
+  expect_error(c(a, calibrate_known(known_sampler(), 3, seed = 2, level = 0.5)), "level", class = "noiseaware_error_argument")
+})
+
+test_that("a failed replicate is kept and counted, and so are warnings", {
+  fails <- function(release, model) {
+    if (release$value > 0) stop("above zero")
+    warning("below zero")
+    known_draws(release$value)
+  }
+  expect_warning(cal <- calibrate_known(fails, 20), class = "noiseaware_warning_failed")
+  failed <- cal$runs$replicate[cal$runs$failed]
+  expect_gt(length(failed), 2)
+  expect_lt(length(failed), 18)
+  expect_setequal(cal$results$replicate, setdiff(1:20, failed))
+  expect_identical(cal$conditions$replicate[cal$conditions$type == "error"], failed)
+  expect_identical(nrow(cal$conditions), 20L)
+  printed <- capture.output(print(cal))
+  expect_match(printed, paste(length(failed), "failed"), all = FALSE)
+  expect_match(printed, "with an error", all = FALSE)
+  expect_match(printed, "with a warning", all = FALSE)
+  expect_warning(none <- calibrate_known(function(release, model) stop("no"), 3), class = "noiseaware_warning_failed")
+  expect_match(capture.output(print(none)), "3 failed", all = FALSE)
+  expect_error(coverage(none), class = "noiseaware_error_argument")
+})
+
+test_that("draws without a parameter, or not finite, are an error of the replicate", {
+  expect_warning(cal <- calibrate_known(function(release, model) cbind(other = 1:5), 1), "must return draws")
+  expect_warning(cal <- calibrate_known(function(release, model) cbind(mean = c(1, NA)), 1), "finite")
+})
+
+test_that("bad arguments are refused before anything runs", {
+  expect_error(calibrate(1, known$statistic, known$mechanism, 10), class = "noiseaware_error_argument")
+  expect_error(calibrate_known("guess"), class = "noiseaware_error_method")
+  expect_error(calibrate_known(function(x) x), class = "noiseaware_error_method")
+  expect_error(calibrate_known("augment", iter = 10, warmup = 20), class = "noiseaware_error_argument")
+  expect_error(calibrate_known("augment", itr = 10), class = "noiseaware_error_argument")
+  expect_error(calibrate_known("augment", 0), class = "noiseaware_error_argument")
+  expect_error(calibrate_known("augment", parameters = c(mu = 1)), class = "noiseaware_error_argument")
+  expect_error(calibrate_known("augment", level = 1), class = "noiseaware_error_argument")
+  expect_error(calibrate_known("augment", file = file.path(tempfile(), "a")), class = "noiseaware_error_file")
+})
+
+test_that("a fixed truth stays fixed", {
+  cal <- calibrate_known(known_sampler(), 5, parameters = c(mean = 1.5))
+  expect_identical(unique(cal$results$truth[cal$results$variable == "mean"]), 1.5)
+})
+
+test_that("an interrupt returns what is there", {
+  count <- 0
+  stops <- function(release, model) {
+    count <<- count + 1
+    if (count == 4) rlang::interrupt()
+    known_draws(release$value)
+  }
+  expect_warning(cal <- calibrate_known(stops, 10), class = "noiseaware_warning_interrupted")
+  expect_identical(nrow(cal$runs), 3L)
+  expect_identical(extend(cal, 2)$results, calibrate_known(known_sampler(), 5)$results)
+  count <- 3
+  expect_error(calibrate_known(stops, 10), class = "noiseaware_error_interrupted")
+})
