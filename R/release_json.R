@@ -214,7 +214,7 @@ part_from_json <- function(x, f, refuse) {
 # Readers of the statistics, by name: each checks its fields and calls the
 # constructor.
 statistic_readers <- function() {
-  list(crossprod = stat_crossprod_from_json, sums = stat_sums_from_json, counts = stat_counts_from_json, records = stat_records_from_json)
+  list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, counts = stat_counts_from_json, records = stat_records_from_json)
 }
 
 statistic_from_json <- function(x, refuse) {

@@ -62,6 +62,8 @@ release_columns <- function(statistic) {
   statistics <- if (is_several(statistic)) statistic else list(statistic)
   columns <- do.call(rbind, unname(lapply(statistics, `[[`, "columns")))
   levels <- do.call(c, unname(lapply(statistics, `[[`, "levels")))
+  formulas <- unname(unlist(lapply(statistics, `[[`, "formula")))
+  response <- !startsWith(as.character(formulas), "~") # a regression's says more
   list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))],
-       formula = Find(Negate(is.null), lapply(statistics, `[[`, "formula")))
+       formula = c(formulas[response], formulas)[1L])
 }

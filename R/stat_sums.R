@@ -177,10 +177,8 @@ describe_statistic.stat_sums <- function(statistic) {
 
 # Minimum and maximum of every term over the box. A power's ends are at the
 # bounds, or at 0 for an even one; a product's at ends of its powers.
-term_limits <- function(statistic) {
-  lower <- statistic$columns$lower
-  upper <- statistic$columns$upper
-  t(apply(statistic$powers, 1L, function(powers) {
+term_limits <- function(powers, lower, upper) {
+  t(apply(powers, 1L, function(powers) {
     ends <- c(1, 1)
     for (v in which(powers > 0)) {
       power <- c(lower[v], upper[v])^powers[v]
@@ -195,7 +193,7 @@ term_limits <- function(statistic) {
 sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
   norm <- match_norm(norm)
   length_of <- if (norm == "L1") sum else function(x) sqrt(sum(x^2))
-  limits <- term_limits(statistic)
+  limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
   moved <- length_of(limits[, 2L] - limits[, 1L])
   if (statistic$outside == "clamp") return(moved)
   max(moved, length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L]))))

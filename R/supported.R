@@ -7,7 +7,7 @@ model_table <- list(
 )
 
 statistic_table <- list(
-  crossprod = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number"
+  crossprod = "number", moments4 = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number"
 )
 
 mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response")

@@ -1,14 +1,16 @@
-/* Statistic "crossprod": totals of all distinct monomials of degree 1 and 2 in
- * the variables of a record, each clamped to its bounds (Ju et al. 2022,
- * section 5).
+/* Statistic "crossprod": totals of monomials in the variables of a record, each
+ * clamped to its bounds: those of degree 1 and 2 of a regression (Ju et al.
+ * 2022, section 5), those up to degree 4 of its covariates (Bernstein & Sheldon
+ * 2019, section 3.4.4).
  *
  * With rescaling, v = clamp(scale * x + shift, -1, 1); without, scale = 1,
  * shift = 0 and the limits are the bounds. Components: the q variables, then
- * the products listed in (first, second).
+ * the products listed in (first, second) of components before them.
  *
  * Invariant: every component depends on a record only through clamped values,
  * so it stays inside the range that the sensitivity was computed from.
- * Cost: 4 q + |pairs| vectorised operations per record.
+ * Cost: 4 q + |pairs| vectorised operations per record, in total() one more for
+ * each product that is a factor of another.
  */
 #include "plugin.h"
 
@@ -16,7 +18,8 @@ struct crossprod {
     int q, pairs;
     const double *scale, *shift, *lower, *upper;
     int *first, *second;
-    double *clamped; /* q columns of MAX_BLOCK */
+    int kept;       /* components that are a factor of another, and those before them */
+    double *column; /* the kept ones, MAX_BLOCK each */
 };
 
 static int create(const struct fields *fields, struct stat *stat) {
@@ -33,11 +36,14 @@ static int create(const struct fields *fields, struct stat *stat) {
         return PLUGIN_BAD_FIELDS;
     s->first = plugin_memory((size_t)s->pairs, sizeof *s->first);
     s->second = plugin_memory((size_t)s->pairs, sizeof *s->second);
+    s->kept = s->q;
     for (int k = 0; k < s->pairs; ++k) {
         s->first[k] = (int)first[k];
         s->second[k] = (int)second[k];
+        if (s->first[k] >= s->kept) s->kept = s->first[k] + 1;
+        if (s->second[k] >= s->kept) s->kept = s->second[k] + 1;
     }
-    s->clamped = plugin_memory((size_t)s->q * MAX_BLOCK, sizeof *s->clamped);
+    s->column = plugin_memory((size_t)s->kept * MAX_BLOCK, sizeof *s->column);
     stat->self = s;
     stat->columns = s->q;
     stat->size = s->q + s->pairs;
@@ -71,13 +77,17 @@ VECTOR_CLONES static void eval(void *self, int m, const double *const *x, int st
 VECTOR_CLONES static void total(void *self, int m, const double *const *x, double *total) {
     struct crossprod *s = self;
     for (int v = 0; v < s->q; ++v) {
-        double *clamped = s->clamped + (size_t)v * MAX_BLOCK;
+        double *clamped = s->column + (size_t)v * MAX_BLOCK;
         clamp(s, v, m, x[v], clamped);
         total[v] += block_sum(m, clamped);
     }
-    for (int k = 0; k < s->pairs; ++k)
-        total[s->q + k] += block_dot(m, s->clamped + (size_t)s->first[k] * MAX_BLOCK,
-                                     s->clamped + (size_t)s->second[k] * MAX_BLOCK);
+    for (int k = 0; k < s->pairs; ++k) {
+        const double *first = s->column + (size_t)s->first[k] * MAX_BLOCK;
+        const double *second = s->column + (size_t)s->second[k] * MAX_BLOCK;
+        if (s->q + k < s->kept)
+            multiply(m, first, second, s->column + (size_t)(s->q + k) * MAX_BLOCK);
+        total[s->q + k] += block_dot(m, first, second);
+    }
 }
 
 const struct stat_class stat_crossprod = {

@@ -3,6 +3,7 @@
 
 number_statistics <- list(
   crossprod = stat_crossprod(x ~ 1, bounds = list(x = c(0, 4))),
+  moments4 = stat_moments4(~ x, bounds = list(x = c(0, 4))),
   sums = stat_sums(~ x, bounds = list(x = c(0, 4))),
   records = stat_records(~ x, bounds = list(x = c(0, 4))),
   custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 4), "x", 4, list(x = c(0, 4)))
@@ -36,7 +37,7 @@ test_that("supported() says what runs", {
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
   # the naive Bayes model needs two variables: it has tests of its own
   for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "naive")) {
-    for (statistic in c("crossprod", "sums", "counts", "records", "custom")) {
+    for (statistic in c("crossprod", "moments4", "sums", "counts", "records", "custom")) {
       candidates <- list(number_statistics[[statistic]], code_statistics[[statistic]])
       candidates <- candidates[!vapply(candidates, is.null, TRUE)]
       ran <- any(vapply(candidates, function(st) runs(models[[model]], st, mechanisms[[mechanism]], method), TRUE))

@@ -1,0 +1,142 @@
+#' Totals of all monomials up to degree 4
+#'
+#' The moments of covariates that method `"clt"` asks for when nothing else is
+#' known of their law: totals, over the records, of every monomial of degree 1
+#' to 4 in the covariates. Release them beside [stat_crossprod()], with a share
+#' of the budget (Bernstein & Sheldon 2019, section 3.4.4, take half), and give
+#' the model [covariate_moments()].
+#'
+#' @param formula `~ covariate + ...`, main effects only.
+#' @param bounds A named list with `c(lower, upper)` for each covariate. Bounds
+#'   are public: choose them from what is known of the subject, never from the
+#'   confidential data.
+#' @param rescale Whether to map each clamped variable to \[-1, 1\] before
+#'   multiplying. With `FALSE` products are in the variables' own units.
+#'
+#' @details
+#' **Components** are named by their monomials: the p covariates, the products
+#' of two, of three, of four; `x1`, `x1^2`, `x1:x2`, `x1^2:x2`, ... There are
+#' choose(p + 4, 4) - 1 of them; each stands once, and the constant, which is
+#' public, not at all.
+#'
+#' **Sensitivity** (replace one record): the sum (root of the sum of squares)
+#' of every monomial's range over the box, maximum minus minimum: with `rescale
+#' = TRUE` 1 for a product of even powers, else 2. Of one rescaled covariate the
+#' norms are known exactly. With records v > 0 > w (of one sign they differ by 1 a
+#' component at most) and v >= -w every |v^k - w^k| grows with v; at v = 1 and w = -t they add up to
+#' 4 + t - t^2 + t^3 - t^4, at most 4.3263, and their squares to
+#' 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
+#'
+#' @return A statistic: an object of class `stat_moments4`.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
+#'   `noiseaware_error_argument`.
+#' @references
+#' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
+#' regression. *Advances in Neural Information Processing Systems* 32.
+#' @examples
+#' bounds <- list(bwt = c(500, 5500), age = c(14, 50))
+#' st <- list(regression = stat_crossprod(bwt ~ age, bounds),
+#'   covariates = stat_moments4(~ age, bounds["age"]))
+#' half <- mech_laplace(epsilon = 1)
+#' set.seed(1)
+#' simulate_release(MASS::birthwt, st, list(regression = half, covariates = half))
+#' @export
+stat_moments4 <- function(formula, bounds, rescale = TRUE) {
+  check_flag(rescale, "rescale")
+  variables <- moment_variables(formula)
+  size <- choose(length(variables) + 4, 4) - 1
+  if (size > most_moments) {
+    stop_classed("formula", "{.arg formula} must have few enough covariates for {most_moments} monomials, but the {length(variables)} have {size}.")
+  }
+  bounds <- check_bounds(bounds, variables)
+  factors <- variables[vapply(bounds, is.character, TRUE)]
+  if (length(factors)) {
+    stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.")
+  }
+  terms <- monomials4(length(variables))
+  components <- apply(terms$powers, 1L, monomial_name, variables = variables)
+  if (anyDuplicated(components)) {
+    stop_classed("formula", c("Components must have different names, but {.val {unique(components[duplicated(components)])}} would stand for more than one.",
+                              i = "Rename a variable: a component is named after its variables, as in {.val x^2:z}."))
+  }
+  statistic <- new_statistic("crossprod", "totals", columns = expand_columns(variables, bounds), levels = list(),
+                             components = components, formula = formula_text(formula), rescale = rescale,
+                             powers = terms$powers, pairs = terms$pairs, class = "stat_moments4")
+  if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
+        !is.finite(sensitivity(statistic, "L2"))) {
+    stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the fourth power, but the results overflow.",
+                             i = "Change the units of the data."))
+  }
+  statistic
+}
+
+# Their number grows with the fourth power of the covariates': too many are
+# refused before anything is made of them.
+most_moments <- 2e5
+
+moment_variables <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula") || length(formula) != 2L) {
+    stop_argument("formula", "a formula without a response, such as ~ x1 + x2", describe(formula), "formula", call)
+  }
+  variables <- formula_terms(formula[[2L]], call)
+  twice <- unique(variables[duplicated(variables)])
+  if (length(variables) == 0L || length(twice)) {
+    fault <- if (length(twice)) "{.var {twice}} stand{?s/} more often" else "there is none"
+    stop_classed("formula", paste0("{.arg formula} must name covariates, each once, but ", fault, "."), call = call)
+  }
+  variables
+}
+
+# Exponents of all monomials of degree 1 to 4 in p variables, and for those from
+# degree 2 on the two earlier monomials that each is the product of.
+monomials4 <- function(p) {
+  index <- list(matrix(seq_len(p)))
+  for (degree in 2:4) {
+    before <- index[[degree - 1L]]
+    last <- before[, degree - 1L]
+    rows <- rep(seq_along(last), p - last + 1L)
+    index[[degree]] <- cbind(before[rows, , drop = FALSE], unlist(lapply(last, function(l) l:p)))
+  }
+  powers <- do.call(rbind, lapply(index, function(i) t(apply(i, 1L, tabulate, nbins = p))))
+  two <- function(i, j) p + (i - 1) * p - (i - 1) * (i - 2) / 2 + (j - i + 1) # place of the product i <= j
+  third <- index[[3L]]
+  fourth <- index[[4L]]
+  list(powers = matrix(powers, ncol = p), # apply() drops a dimension when p is 1
+       pairs = data.frame(first = c(index[[2L]][, 1L], third[, 1L], two(fourth[, 1L], fourth[, 2L])),
+                          second = c(index[[2L]][, 2L], two(third[, 2L], third[, 3L]), two(fourth[, 3L], fourth[, 4L]))))
+}
+
+#' @export
+statistic_fields.stat_moments4 <- function(statistic) statistic_fields.stat_crossprod(statistic)
+
+#' @export
+describe_statistic.stat_moments4 <- function(statistic) {
+  paste0("monomials of ", statistic$formula, " up to degree 4",
+         if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")
+}
+
+#' @export
+sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2")) {
+  norm <- match_norm(norm)
+  if (statistic$rescale && nrow(statistic$columns) == 1L) {
+    t <- 0.605829586188268 # 1 - 2t + 3t^2 - 4t^3 = 0
+    return(if (norm == "L1") 4 + t - t^2 + t^3 - t^4 else sqrt(8))
+  }
+  fields <- statistic_fields(statistic)
+  limits <- term_limits(statistic$powers, fields$lower, fields$upper)
+  ranges <- limits[, 2L] - limits[, 1L]
+  if (norm == "L1") sum(ranges) else sqrt(sum(ranges^2))
+}
+
+#' @export
+statistic_json.stat_moments4 <- function(statistic) {
+  columns <- statistic$columns
+  bounds <- Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper)
+  list(name = "moments4", formula = statistic$formula, bounds = stats::setNames(bounds, columns$name),
+       rescale = statistic$rescale)
+}
+
+stat_moments4_from_json <- function(x, refuse) {
+  require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
+  stat_moments4(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), rescale = x$rescale)
+}
