@@ -8,7 +8,7 @@ TARBALL := noiseaware_$(VERSION).tar.gz
 # where the package is installed for demo, test and bench: nothing outside is touched
 LIBRARY := $(CURDIR)/.library
 export R_LIBS := $(LIBRARY)
-SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars) DESCRIPTION NAMESPACE
+SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
 .PHONY: demo test check bench lint docs install clean
 

@@ -3,7 +3,8 @@
 
 model_table <- list(
   lm = "number", bernoulli = "code", categorical = "code", naive_bayes = "code",
-  poisson = "number", exponential = "number", normal = "number", custom = c("number", "code")
+  poisson = "number", exponential = "number", normal = "number", custom = c("number", "code"),
+  compiled = c("number", "code")
 )
 
 statistic_table <- list(

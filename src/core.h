@@ -17,6 +17,7 @@
 #define USE_FC_LEN_T
 #endif
 #include <Rconfig.h>
+#include "noiseaware.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -45,27 +46,18 @@
  * that a compiler vectorises them at -O2 without a scalar remainder. Buffers
  * are padded to a multiple of LANES; what stands in the padding is finite and
  * is never read by a sum. */
-enum { LANES = 4 };
+enum { LANES = NOISEAWARE_LANES };
 
 /* No block has more records than this. */
-enum { MAX_BLOCK = 256 };
+enum { MAX_BLOCK = NOISEAWARE_MAX_BLOCK };
 
 #define PAD_LANES(m) (((m) + (LANES - 1)) & ~(LANES - 1))
 
 /* for each record i of a block of m, padding included */
-#define FOR_RECORDS(i, m)                                        \
-    for (int lane_base = 0; lane_base < (m); lane_base += LANES) \
-        for (int i = lane_base; i < lane_base + LANES; ++i)
+#define FOR_RECORDS(i, m) NOISEAWARE_RECORDS(i, m)
 
 /* Sums over a block without its padding, in LANES partial sums. */
-static inline double block_sum(int m, const double *restrict a) {
-    double part[LANES] = {0};
-    const int whole = m & ~(LANES - 1);
-    for (int i = 0; i < whole; i += LANES)
-        for (int l = 0; l < LANES; ++l) part[l] += a[i + l];
-    for (int i = whole; i < m; ++i) part[i - whole] += a[i];
-    return (part[0] + part[1]) + (part[2] + part[3]);
-}
+static inline double block_sum(int m, const double *a) { return noiseaware_sum(m, a); }
 
 static inline double block_dot(int m, const double *restrict a, const double *restrict b) {
     double part[LANES] = {0};

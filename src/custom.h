@@ -10,6 +10,9 @@
 struct model model_custom_read(SEXP spec);
 struct stat stat_custom_read(SEXP spec);
 
+/* A model in a user's library (ffi_compiled.c). */
+struct model model_compiled_read(SEXP spec);
+
 /* An m x columns matrix of the records in x. */
 SEXP custom_records(int m, int columns, const double *const *x);
 

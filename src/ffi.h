@@ -30,28 +30,34 @@ SEXP rng_write(const struct rng *rng);
 int interrupt_pending(void);
 
 /* Every routine that R may call: X(name, number of arguments). */
-#define FFI_ROUTINES(X)        \
-    X(ffi_registry, 0)         \
-    X(ffi_entropy, 1)          \
-    X(ffi_rng_seed, 2)         \
-    X(ffi_rng_draw, 4)         \
-    X(ffi_mech_quantile, 3)    \
-    X(ffi_mech_log_density, 3) \
-    X(ffi_discrete_law, 5)     \
-    X(ffi_stat_eval, 2)        \
-    X(ffi_stat_total, 2)       \
-    X(ffi_model_shape, 1)      \
-    X(ffi_model_prior, 3)      \
-    X(ffi_model_log_prior, 2)  \
-    X(ffi_model_report, 2)     \
-    X(ffi_model_records, 4)    \
-    X(ffi_model_perturb, 5)    \
-    X(ffi_model_move, 5)       \
-    X(ffi_model_complete, 3)   \
-    X(ffi_model_gibbs, 6)      \
-    X(ffi_augment_start, 3)    \
-    X(ffi_augment_block, 3)    \
-    X(ffi_augment_run, 4)      \
+#define FFI_ROUTINES(X)         \
+    X(ffi_registry, 0)          \
+    X(ffi_entropy, 1)           \
+    X(ffi_rng_seed, 2)          \
+    X(ffi_rng_draw, 4)          \
+    X(ffi_mech_quantile, 3)     \
+    X(ffi_mech_log_density, 3)  \
+    X(ffi_discrete_law, 5)      \
+    X(ffi_stat_eval, 2)         \
+    X(ffi_stat_total, 2)        \
+    X(ffi_model_shape, 1)       \
+    X(ffi_model_prior, 3)       \
+    X(ffi_model_log_prior, 2)   \
+    X(ffi_model_report, 2)      \
+    X(ffi_model_records, 4)     \
+    X(ffi_model_perturb, 5)     \
+    X(ffi_model_move, 5)        \
+    X(ffi_model_complete, 3)    \
+    X(ffi_model_gibbs, 6)       \
+    X(ffi_model_joint, 4)       \
+    X(ffi_model_overrun, 5)     \
+    X(ffi_compiled_callable, 2) \
+    X(ffi_compiled_hooks, 1)    \
+    X(ffi_compiled_sizes, 1)    \
+    X(ffi_compiled_invert, 2)   \
+    X(ffi_augment_start, 3)     \
+    X(ffi_augment_block, 3)     \
+    X(ffi_augment_run, 4)       \
     X(ffi_duplicate, 1)
 
 #define SEXP_ARGUMENTS_0 void

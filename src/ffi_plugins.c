@@ -28,23 +28,25 @@ SEXP ffi_mech_log_density(SEXP name, SEXP noise, SEXP scale) {
 /* ---- blocks over a matrix ----------------------------------------------- */
 
 struct blocks {
-    double *column_buffer; /* columns of MAX_BLOCK */
-    double **x;
-    int columns;
+    double **x; /* columns of `size` */
+    int columns, size;
 };
 
-static struct blocks blocks_new(int columns) {
+/* for n records; `whole`: all of them in one */
+static struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
     struct blocks b;
     b.columns = columns;
-    b.column_buffer = plugin_memory((size_t)columns * MAX_BLOCK, sizeof(double));
+    b.size = whole && n > MAX_BLOCK ? (int)n : MAX_BLOCK;
+    const size_t stride = (size_t)PAD_LANES(b.size);
+    double *buffer = plugin_memory((size_t)columns * stride, sizeof(double));
     b.x = plugin_memory((size_t)columns, sizeof(double *));
-    for (int v = 0; v < columns; ++v) b.x[v] = b.column_buffer + (size_t)v * MAX_BLOCK;
+    for (int v = 0; v < columns; ++v) b.x[v] = buffer + (size_t)v * stride;
     return b;
 }
 
 static int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start) {
     const R_xlen_t n = Rf_nrows(matrix);
-    const int m = (int)(n - start < MAX_BLOCK ? n - start : MAX_BLOCK);
+    const int m = (int)(n - start < b->size ? n - start : b->size);
     for (int v = 0; v < b->columns; ++v)
         memcpy(b->x[v], REAL(matrix) + v * n + start, (size_t)m * sizeof(double));
     return m;
@@ -65,15 +67,15 @@ static const double *const *read_only(const struct blocks *b) {
 SEXP ffi_stat_eval(SEXP spec, SEXP x) {
     const struct stat stat = read_stat(spec);
     const R_xlen_t n = Rf_nrows(x);
-    struct blocks b = blocks_new(stat.columns);
-    double *t = plugin_memory((size_t)stat.size * MAX_BLOCK, sizeof(double));
+    struct blocks b = blocks_new(stat.columns, stat.whole, n);
+    const int stride = PAD_LANES(b.size);
+    double *t = plugin_memory((size_t)stat.size * stride, sizeof(double));
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n, stat.size));
-    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+    for (R_xlen_t start = 0; start < n; start += b.size) {
         const int m = blocks_load(&b, x, start);
-        stat.class->eval(stat.self, m, read_only(&b), MAX_BLOCK, t);
+        stat.class->eval(stat.self, m, read_only(&b), stride, t);
         for (int j = 0; j < stat.size; ++j)
-            memcpy(REAL(out) + j * n + start, t + (size_t)j * MAX_BLOCK,
-                   (size_t)m * sizeof(double));
+            memcpy(REAL(out) + j * n + start, t + (size_t)j * stride, (size_t)m * sizeof(double));
     }
     UNPROTECT(1);
     return out;
@@ -82,10 +84,10 @@ SEXP ffi_stat_eval(SEXP spec, SEXP x) {
 SEXP ffi_stat_total(SEXP spec, SEXP x) {
     const struct stat stat = read_stat(spec);
     const R_xlen_t n = Rf_nrows(x);
-    struct blocks b = blocks_new(stat.columns);
+    struct blocks b = blocks_new(stat.columns, stat.whole, n);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, stat.size));
     memset(REAL(out), 0, (size_t)stat.size * sizeof(double));
-    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+    for (R_xlen_t start = 0; start < n; start += b.size) {
         const int m = blocks_load(&b, x, start);
         stat.class->total(stat.self, m, read_only(&b), REAL(out));
     }
@@ -105,10 +107,11 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP moves = PROTECT(Rf_allocVector(INTSXP, model.moving));
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
-    const char *const names[] = {"sizes", "moves", "can_move"};
-    const SEXP values[] = {sizes, moves, can_move};
-    SEXP list = named_list(3, names, values);
-    UNPROTECT(3);
+    SEXP can_perturb = PROTECT(Rf_ScalarLogical(model.class->perturb != NULL));
+    const char *const names[] = {"sizes", "moves", "can_move", "can_perturb"};
+    const SEXP values[] = {sizes, moves, can_move, can_perturb};
+    SEXP list = named_list(4, names, values);
+    UNPROTECT(4);
     return list;
 }
 
@@ -162,13 +165,13 @@ static SEXP records_and_state(SEXP x, const struct rng *rng) {
 SEXP ffi_model_records(SEXP spec, SEXP theta, SEXP n_records, SEXP state) {
     const struct model model = read_model(spec);
     const int n = Rf_asInteger(n_records);
-    struct blocks b = blocks_new(model.columns);
+    struct blocks b = blocks_new(model.columns, model.whole, n);
     struct rng rng;
     rng_read(state, &rng);
     SEXP x = PROTECT(Rf_allocMatrix(REALSXP, n, model.columns));
     model.class->set(model.self, REAL(theta));
-    for (int start = 0; start < n; start += MAX_BLOCK) {
-        const int m = n - start < MAX_BLOCK ? n - start : MAX_BLOCK;
+    for (int start = 0; start < n; start += b.size) {
+        const int m = n - start < b.size ? n - start : b.size;
         model.class->rrecords(model.self, &rng, m, b.x);
         blocks_store(&b, x, start, m);
     }
@@ -180,12 +183,13 @@ SEXP ffi_model_records(SEXP spec, SEXP theta, SEXP n_records, SEXP state) {
 SEXP ffi_model_perturb(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
     const struct model model = read_model(spec);
     const R_xlen_t n = Rf_nrows(x);
-    struct blocks old = blocks_new(model.columns), fresh = blocks_new(model.columns);
+    struct blocks old = blocks_new(model.columns, model.whole, n),
+                  fresh = blocks_new(model.columns, model.whole, n);
     struct rng rng;
     rng_read(state, &rng);
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int)n, model.columns));
     model.class->set(model.self, REAL(theta));
-    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+    for (R_xlen_t start = 0; start < n; start += old.size) {
         const int m = blocks_load(&old, x, start);
         model.class->perturb(model.self, Rf_asReal(rho), &rng, m, read_only(&old), fresh.x);
         blocks_store(&fresh, out, start, m);
@@ -199,14 +203,15 @@ SEXP ffi_model_perturb(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
 SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x, SEXP state) {
     const struct model model = read_model(spec);
     const R_xlen_t n = Rf_nrows(x);
-    struct blocks old = blocks_new(model.columns), fresh = blocks_new(model.columns);
+    struct blocks old = blocks_new(model.columns, model.whole, n),
+                  fresh = blocks_new(model.columns, model.whole, n);
     int *changed = plugin_memory((size_t)model.columns, sizeof *changed);
     struct rng rng;
     rng_read(state, &rng);
     SEXP out = PROTECT(Rf_duplicate(x));
     model.class->set(model.self, REAL(theta));
     model.class->set_move(model.self, REAL(theta_new), changed);
-    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+    for (R_xlen_t start = 0; start < n; start += old.size) {
         const int m = blocks_load(&old, x, start);
         blocks_load(&fresh, x, start);
         model.class->move(model.self, &rng, m, read_only(&old), fresh.x);
@@ -220,10 +225,10 @@ SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x, SEXP state) {
 SEXP ffi_model_complete(SEXP spec, SEXP x, SEXP sign) {
     const struct model model = read_model(spec);
     const R_xlen_t n = Rf_nrows(x);
-    struct blocks b = blocks_new(model.columns);
+    struct blocks b = blocks_new(model.columns, model.whole, n);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, model.complete));
     memset(REAL(out), 0, (size_t)model.complete * sizeof(double));
-    for (R_xlen_t start = 0; start < n; start += MAX_BLOCK) {
+    for (R_xlen_t start = 0; start < n; start += b.size) {
         const int m = blocks_load(&b, x, start);
         model.class->add(model.self, Rf_asReal(sign), m, read_only(&b), REAL(out));
     }

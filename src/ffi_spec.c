@@ -80,6 +80,7 @@ static const char *spec_name(SEXP spec) { return CHAR(STRING_ELT(list_element(sp
 struct model read_model(SEXP spec) {
     const char *name = spec_name(spec);
     if (strcmp(name, "custom") == 0) return model_custom_read(spec);
+    if (strcmp(name, "compiled") == 0) return model_compiled_read(spec);
     struct model model = {0};
     for (int i = 0; i < COUNT(models) && !model.class; ++i)
         if (strcmp(models[i]->name, name) == 0) model.class = models[i];

@@ -7,6 +7,9 @@
  *
  * A plug-in is one C file that is static but for its class descriptor, and a
  * line in registry.h. A hook that is NULL means "not available".
+ *
+ * The public header noiseaware.h offers users the same contract for a model;
+ * model_compiled.c translates.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -35,7 +38,11 @@ int fields_length(const struct fields *fields, const char *name);
 /* Zero-initialised memory that lives as long as the call from R. */
 void *plugin_memory(size_t count, size_t size);
 
-enum { PLUGIN_OK = 0, PLUGIN_BAD_FIELDS = 1, PLUGIN_NUMERICAL = 2 };
+enum {
+    PLUGIN_OK = NOISEAWARE_OK,
+    PLUGIN_BAD_FIELDS = NOISEAWARE_BAD_FIELDS,
+    PLUGIN_NUMERICAL = NOISEAWARE_NUMERICAL
+};
 
 /* ---- model: how records arise, and the prior --------------------------- */
 

@@ -1,0 +1,196 @@
+#' Try a model hook by hook
+#'
+#' Calls each hook (or R function) of a model outside the sampler and checks what
+#' it returns: shapes and finite values, what must be the same twice, and the
+#' laws that the exact sampler relies on. Meant for a model of your own, from
+#' [model_compiled()] or [model_custom()]; it takes any.
+#'
+#' @param model A model.
+#' @param statistic A statistic (or a release, or a list of statistics) whose
+#'   variables the model describes.
+#' @param n Number of records to draw for a check.
+#' @param seed A whole number. R's generator is left as it was.
+#'
+#' @details The checks:
+#' * `rrecords`, `move`, `perturb`: nothing is written beyond a block.
+#' * `rprior`, `rrecords`, `report`: finite values; the same stream gives the same
+#'   draws.
+#' * `set`: records depend on theta.
+#' * `invert`: the way back from reported values.
+#' * `add`: adding and removing records changes nothing; two parts sum to the whole.
+#' * `rtheta`: theta from the prior, records from theta, theta from its update: the
+#'   last has the law of the first (Geweke 2004).
+#' * `dprior`: Metropolis steps with it leave the prior draws' law as it is; a
+#'   forgotten Jacobian shows here.
+#' * `move`: to the same theta gives the same records; from theta to theta' gives
+#'   records from theta'.
+#' * `perturb`: rho = 1 gives the same records; rho = 0.5 leaves their law.
+#'
+#' Laws are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails.
+#'
+#' @return A data frame of class `model_debug`: `hook`, `check`, `ok` (`NA` where the
+#'   model has no such hook), `detail`.
+#' @section Errors: As those of [sample_posterior()] for the model and its
+#'   variables.
+#' @references
+#' Geweke, J. (2004). Getting it right: joint distribution tests of posterior
+#' simulators. *Journal of the American Statistical Association* 99, 799-804.
+#' \doi{10.1198/016214504000001132}
+#' @examples
+#' debug_model(model_exponential(), stat_sums(~ time, bounds = list(time = c(0, 10))))
+#' @export
+debug_model <- function(model, statistic, n = 500, seed = 1) {
+  check_model(model)
+  if (inherits(statistic, "noiseaware_release")) statistic <- statistic$statistic
+  for (s in if (is_several(statistic)) statistic else list(statistic)) check_statistic(s)
+  n <- check_count(n, "n", lower = 10)
+  seed <- check_seed(seed) %||% 1L
+  bound <- bind_model(model, statistic)
+  trial <- model_trial(bound, n, seed)
+  checks <- list(
+    list("rrecords", "stays in its block", trial$overrun(1L)), list("move", "stays in its block", trial$overrun(3L)),
+    list("perturb", "stays in its block", trial$overrun(2L)),
+    list("rprior", "finite", trial$prior_finite), list("rprior", "repeatable", trial$prior_repeatable),
+    list("report", "finite", trial$report_finite), list("invert", "inverts report", trial$inverts),
+    list("rrecords", "finite", trial$records_finite), list("rrecords", "repeatable", trial$records_repeatable),
+    list("set", "records depend on theta", trial$theta_matters),
+    list("add", "add and remove", trial$add_remove), list("add", "sums over parts", trial$add_parts),
+    list("rtheta", "leaves the joint law", trial$joint),
+    list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_law),
+    list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
+    list("move", "gives the new law", trial$move_law),
+    list("perturb", "rho = 1 changes nothing", trial$perturb_same), list("perturb", "leaves the law", trial$perturb_law)
+  )
+  unsafe <- FALSE
+  rows <- lapply(checks, function(check) {
+    result <- if (unsafe) not_tried else with_seed(seed, tryCatch(check[[3L]](), error = function(e) failed_check(one_line(e))))
+    unsafe <<- unsafe || identical(result, overrun_seen)
+    data.frame(hook = check[[1L]], check = check[[2L]], ok = result$ok, detail = result$detail)
+  })
+  structure(do.call(rbind, rows), label = describe_model(bound), class = c("model_debug", "data.frame"))
+}
+
+check_result <- function(ok, detail = "") list(ok = ok, detail = detail)
+failed_check <- function(detail) check_result(FALSE, detail)
+no_hook <- check_result(NA, "not available")
+overrun_seen <- failed_check("writes beyond the block: the other hooks are not tried")
+not_tried <- check_result(NA, "not tried")
+
+#' @export
+print.model_debug <- function(x, ...) {
+  failed <- sum(!x$ok, na.rm = TRUE)
+  cat(sprintf("<debug> %s: %d checks, %s\n", attr(x, "label"), sum(!is.na(x$ok)), if (failed) paste(failed, "FAILED") else "all passed"))
+  mark <- ifelse(is.na(x$ok), "-", ifelse(x$ok, "ok", "FAILED"))
+  cat(paste0("  ", format(x$hook), "  ", format(x$check), "  ", format(mark), "  ", x$detail), sep = "\n")
+  invisible(x)
+}
+
+# The checks as functions without arguments, each with its own copy of the
+# streams. theta has a prior draw in each column.
+model_trial <- function(bound, n, seed) {
+  spec <- bound$spec
+  stream <- function(k) new_stream(c(seed %% 2^31, 0), k)
+  # an R model draws from R's generator: it has streams there too
+  call <- function(k, ...) if (isTRUE(bound$callbacks)) with_seed((seed + k) %% 2^31, .Call(...)) else .Call(...)
+  prior <- function(draws, k = 0L) call(k, ffi_model_prior, spec, stream(k), as.integer(draws))$theta
+  records <- function(theta, k = 1L) call(k, ffi_model_records, spec, theta, as.integer(n), stream(k))$records
+  theta <- prior(200)
+  from <- theta[, 1L]
+  to <- theta[, 2L]
+  moves <- bound$moves
+  move <- function(to, x, k = 2L) call(k, ffi_model_move, spec, from, to, x, stream(k))
+  perturb <- function(rho, x) call(3L, ffi_model_perturb, spec, from, rho, x, stream(3L))$records
+  complete <- function(x, sign = 1) call(0L, ffi_model_complete, spec, x, sign)
+  can_perturb <- .Call(ffi_model_shape, spec)$can_perturb
+  finite <- function(x) check_result(all(is.finite(x)), if (all(is.finite(x))) "" else "not finite")
+  same <- function(a, b, tolerance = 1e-8) {
+    worst <- max(abs(a - b) / (1 + abs(b)), 0)
+    check_result(is.finite(worst) && worst <= tolerance, if (is.finite(worst) && worst <= tolerance) "" else paste("differ by", format_number(worst)))
+  }
+  list(
+    prior_finite = function() finite(theta),
+    prior_repeatable = function() same(prior(200), theta, 0),
+    report_finite = function() finite(reported(bound, theta)),
+    inverts = function() {
+      if (inherits(bound, "bound_compiled") && !can_invert(bound)) return(no_hook)
+      back <- apply(reported(bound, theta[, 1:20, drop = FALSE]), 1L, function(values) bound_theta(bound, stats::setNames(values, bound$parameters)))
+      same(matrix(back, nrow(theta)), theta[, 1:20, drop = FALSE], 1e-6)
+    },
+    records_finite = function() finite(records(from)),
+    records_repeatable = function() same(records(from), records(from), 0),
+    overrun = function(which) function() {
+      over <- call(4L, ffi_model_overrun, spec, from, to, 5L, stream(4L))[which]
+      if (is.na(over)) no_hook else if (over) overrun_seen else check_result(TRUE)
+    },
+    theta_matters = function() {
+      check_result(any(vapply(2:6, function(k) !identical(records(theta[, k]), records(from)), TRUE)))
+    },
+    add_remove = function() {
+      x <- records(from)
+      if (length(complete(x)) == 0L) no_hook else same(complete(x) + complete(x, -1), 0 * complete(x))
+    },
+    add_parts = function() {
+      x <- records(from)
+      if (length(complete(x)) == 0L) return(no_hook)
+      half <- seq_len(n) <= n / 2
+      same(complete(x[half, , drop = FALSE]) + complete(x[!half, , drop = FALSE]), complete(x))
+    },
+    joint = function() trial_joint(bound, call, stream),
+    density_finite = function() if (is.null(moves)) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
+    density_law = function() if (is.null(moves)) no_hook else trial_density(bound, call, prior),
+    move_same = function() {
+      x <- records(from)
+      if (is.null(moves)) no_hook else same(move(from, x), x)
+    },
+    move_repeatable = function() if (is.null(moves)) no_hook else same(move(to, records(from)), move(to, records(from)), 0),
+    move_law = function() {
+      if (is.null(moves)) return(no_hook)
+      end <- replace(from, moves, to[moves]) # known and other coordinates stay
+      same_law(move(end, records(from)), records(end, 5L))
+    },
+    perturb_same = function() {
+      if (!can_perturb) return(no_hook)
+      x <- records(from)
+      same(perturb(1, x), x)
+    },
+    perturb_law = function() if (can_perturb) same_law(perturb(0.5, records(from)), records(from, 5L)) else no_hook
+  )
+}
+
+# two samples, column by column
+law_p <- function(a, b) {
+  min(vapply(seq_len(ncol(a)), function(v) suppressWarnings(stats::ks.test(a[, v], b[, v], exact = FALSE)$p.value), 0))
+}
+
+law_result <- function(p) check_result(min(p) > 1e-6, paste("p =", format_number(min(p), 2)))
+
+same_law <- function(a, b) law_result(law_p(a, b))
+
+# few records leave the prior's width to the update, many the likelihood's
+trial_joint <- function(bound, call, stream, replicates = 2000L) {
+  p <- vapply(bound$model$records %||% c(2L, 20L), function(n) {
+    run <- call(6L, ffi_model_joint, bound$spec, as.integer(n), 2L * replicates, stream(6L))
+    if (is.null(run) || !all(is.finite(run$after))) return(NaN)
+    # two halves, so that the samples are independent
+    first <- seq_len(replicates)
+    law_p(reported(bound, run$after[, first, drop = FALSE]), reported(bound, run$before[, -first, drop = FALSE]))
+  }, 0)
+  if (anyNA(p)) failed_check("the update failed, or is not finite") else law_result(p)
+}
+
+trial_density <- function(bound, call, prior, draws = 1000L, steps = 10L) {
+  moves <- bound$moves
+  theta <- prior(draws, 7L)
+  fresh <- prior(2L * draws, 8L)[, draws + seq_len(draws), drop = FALSE]
+  scale <- apply(theta[moves, , drop = FALSE], 1L, stats::mad)
+  density <- call(0L, ffi_model_log_prior, bound$spec, theta)
+  for (k in seq_len(steps)) {
+    proposed <- theta
+    proposed[moves, ] <- proposed[moves, ] + scale * stats::rnorm(length(moves) * draws)
+    new <- call(0L, ffi_model_log_prior, bound$spec, proposed)
+    accept <- log(stats::runif(draws)) < new - density
+    theta[, accept] <- proposed[, accept]
+    density[accept] <- new[accept]
+  }
+  same_law(t(theta[moves, , drop = FALSE]), t(fresh[moves, , drop = FALSE]))
+}

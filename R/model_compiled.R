@@ -1,0 +1,199 @@
+#' A model of your own, written in C
+#'
+#' A model is a table of C functions over blocks of records, described in the
+#' header `noiseaware.h` in `system.file("include", package = "noiseaware")`. It
+#' needs nothing of R and links to nothing. It runs as fast as a built-in one.
+#'
+#' @param symbol Name of the C function that returns the address of the table,
+#'   `const struct noiseaware_model_class *symbol(void)`.
+#' @param package,dll Where it is, one of them: the name of a package whose library
+#'   has the function or that has registered it with `R_RegisterCCallable()`; or the
+#'   path of a shared library, as `R CMD SHLIB` makes it, with or without its
+#'   extension.
+#' @param parameters Names of the values that a draw reports, in the order of the
+#'   hook `report`.
+#' @param variables Names of the records' columns, in the model's order; `NULL`
+#'   takes those of the release.
+#' @param fields Named list of numeric vectors that the hook `create` may ask for,
+#'   such as the numbers of a prior. The public bounds of the columns are added as
+#'   `lower` and `upper`.
+#'
+#' @details Compile with `R CMD SHLIB model.c`, the environment variable
+#'   `PKG_CPPFLAGS` set to `-I` and the folder of the header. A complete pair of
+#'   files, `gamma_model.c` and `gamma_model.R`, is in `system.file("examples",
+#'   package = "noiseaware")`; see also
+#'   `vignette("compiled-model", package = "noiseaware")`. Try a new model with
+#'   [debug_model()] first: an error in C may end the R session.
+#'
+#'   The library is looked up again wherever a chain runs, so under
+#'   `future::plan()` its path must be good there too.
+#'
+#' @return A model: an object of class `model_compiled`.
+#' @section Errors: `noiseaware_error_compiled`: no such package or library, one
+#'   that cannot be loaded, no such symbol, another version of the interface
+#'   (its number or the size of its table), required hooks that are missing, sizes
+#'   that make no sense, fields that the model refuses. `noiseaware_error_variables`.
+#' @seealso [model_custom()] for a model in R.
+#' @examplesIf interactive()
+#' example <- system.file("examples", "gamma_model.R", package = "noiseaware")
+#' source(example, echo = TRUE)
+#' @export
+model_compiled <- function(symbol, package = NULL, dll = NULL, parameters, variables = NULL, fields = list()) {
+  if (!checkmate::test_string(symbol, min.chars = 1L)) stop_argument("symbol", "the name of a C function", describe(symbol), "compiled")
+  given <- check_one_of(list(package = package, dll = dll), "compiled")
+  place <- if (given == "dll") dll else package
+  if (!checkmate::test_string(place, min.chars = 1L)) {
+    stop_argument(given, if (given == "dll") "the path of a shared library" else "the name of a package", describe(place), "compiled")
+  }
+  if (missing(parameters) || !checkmate::test_character(parameters, min.len = 1L, any.missing = FALSE, unique = TRUE, min.chars = 1L)) {
+    stop_argument("parameters", "different names of the reported values", if (missing(parameters)) "missing" else describe(parameters), "compiled")
+  }
+  ok <- is.null(variables) || checkmate::test_character(variables, min.len = 1L, any.missing = FALSE, unique = TRUE)
+  if (!ok) stop_argument("variables", "NULL or different names of variables", describe(variables), "compiled")
+  fields <- check_fields(fields)
+  source <- list(symbol = symbol, package = package, dll = if (!is.null(dll)) find_library(dll))
+  table <- .Call(ffi_compiled_hooks, compiled_address(source))
+  check_hooks(table, symbol)
+  new_model("compiled", source = source, title = table$name, moves = table$hooks[["move"]], parameters = parameters,
+            variables = variables, fields = fields, class = "model_compiled")
+}
+
+check_fields <- function(fields, call = caller_env()) {
+  ok <- is.list(fields) && !is.object(fields) && (length(fields) == 0L || checkmate::test_names(names(fields), "unique"))
+  if (!ok) stop_argument("fields", "a list of numeric vectors with different names", describe(fields), "compiled", call)
+  for (name in names(fields)) {
+    value <- fields[[name]]
+    if (!is.numeric(value) || anyNA(value)) stop_argument(paste0("fields$", name), "numbers without NA", describe(value), "compiled", call)
+  }
+  lapply(fields, as.double)
+}
+
+# full path of a shared library, its extension added if need be
+find_library <- function(dll, call = caller_env()) {
+  candidates <- c(dll, paste0(dll, .Platform$dynlib.ext))
+  found <- candidates[file.exists(candidates) & !dir.exists(candidates)]
+  if (length(found) == 0L) stop_classed("compiled", "There is no shared library {.file {dll}}.", call = call)
+  normalizePath(found[1L])
+}
+
+# Address of the function that returns the table of hooks. Called in every
+# process where the model runs, it loads the library there.
+compiled_address <- function(source, call = caller_env()) {
+  if (is.null(source$dll)) return(package_address(source$symbol, source$package, call))
+  paths <- vapply(unclass(getLoadedDLLs()), function(d) d[["path"]], "")
+  place <- match(source$dll, paths)
+  library <- if (!is.na(place)) getLoadedDLLs()[[place]] else tryCatch(dyn.load(source$dll), error = function(e) {
+    stop_classed("compiled", c("The library {.file {source$dll}} cannot be loaded.", x = "{conditionMessage(e)}"), call = call)
+  })
+  find_symbol(source$symbol, library) %||%
+    stop_classed("compiled", c("There is no function {.fn {source$symbol}} in {.file {source$dll}}.",
+                               i = "Is it declared static, or spelled differently?"), call = call)
+}
+
+package_address <- function(symbol, package, call) {
+  if (!requireNamespace(package, quietly = TRUE)) {
+    stop_classed("compiled", "The package {.pkg {package}} is not installed, or cannot be loaded.", call = call)
+  }
+  callable <- function() tryCatch(.Call(ffi_compiled_callable, package, symbol), error = function(e) NULL)
+  find_symbol(symbol, package) %||% callable() %||%
+    stop_classed("compiled", c("There is no function {.fn {symbol}} in the package {.pkg {package}}.",
+                               i = "It must be visible, or registered with {.code R_RegisterCCallable()}."), call = call)
+}
+
+find_symbol <- function(symbol, library) {
+  tryCatch(getNativeSymbolInfo(symbol, library, unlist = TRUE, withRegistrationInfo = FALSE)$address, error = function(e) NULL)
+}
+
+check_hooks <- function(table, symbol, call = caller_env()) {
+  header <- stats::setNames(table$header, c("absent", "abi", "our_abi", "size", "our_size"))
+  if (header[["absent"]]) stop_classed("compiled", "{.fn {symbol}} must return a table of hooks, but returned NULL.", call = call)
+  if (header[["abi"]] != header[["our_abi"]]) {
+    stop_classed("compiled", c("The model must be compiled for version {header[['our_abi']]} of the interface, but is for {header[['abi']]}.",
+                               i = "Compile it anew with the header of this package."), call = call)
+  }
+  if (header[["size"]] != header[["our_size"]]) {
+    stop_classed("compiled", c("The model's table of hooks must have {header[['our_size']]} bytes, but has {header[['size']]}.",
+                               i = "Set {.code .size = sizeof(struct noiseaware_model_class)}, and compile it anew with the header of this package."),
+                 call = call)
+  }
+  there <- table$hooks
+  absent <- setdiff(c("create", "rprior", "set", "rrecords", "add", "rtheta"), names(there)[there])
+  if (length(absent)) stop_classed("compiled", "The model lacks the hook{?s} {.field {absent}}.", call = call)
+  together <- c("dprior", "set_move", "move")
+  if (any(there[together]) && !all(there[together])) {
+    stop_classed("compiled", "The model must have all of the hooks {.field {together}} or none, but lacks {.field {together[!there[together]]}}.",
+                 call = call)
+  }
+  if (there[["invert"]] && !there[["report"]]) {
+    stop_classed("compiled", "The model has the hook {.field invert}, but lacks {.field report}.", call = call)
+  }
+}
+
+#' @export
+format.model_compiled <- function(x, ...) {
+  source <- x$source
+  c(paste("<model> compiled,", if (nzchar(x$title)) x$title else source$symbol),
+    paste0("  from       ", source$symbol, "() in ", if (is.null(source$dll)) paste("package", source$package) else basename(source$dll)),
+    paste0("  variables  ", if (is.null(x$variables)) "the release's" else paste(x$variables, collapse = ", ")),
+    paste0("  parameters ", paste(x$parameters, collapse = ", ")),
+    paste0("  moves      ", if (x$moves) "non-centred" else "none: the plain sampler, mixing may be slow"))
+}
+
+#' @export
+bind_columns.model_compiled <- function(model, columns, levels, formula, call) {
+  variables <- model$variables %||% columns$name
+  if (!setequal(variables, columns$name)) {
+    stop_classed("variables", c("The model's variables must be those of the release.",
+                                x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
+  }
+  columns <- columns[match(variables, columns$name), ]
+  rownames(columns) <- NULL
+  bounds <- list(lower = as.double(columns$lower), upper = as.double(columns$upper))
+  fields <- c(model$fields, bounds[setdiff(names(bounds), names(model$fields))])
+  spec <- list(name = "compiled", find = compiled_address, source = model$source, fields = fields)
+  check_sizes(.Call(ffi_compiled_sizes, spec), model, variables, call)
+  structure(list(model = model, columns = columns, levels = levels, formula = formula, spec = spec, parameters = model$parameters),
+            class = c("bound_compiled", "noiseaware_bound"))
+}
+
+check_sizes <- function(made, model, variables, call) {
+  status <- made[1L]
+  moves <- made[-(1:7)]
+  made <- stats::setNames(made[2:7], c("columns", "parameters", "complete", "reported", "moving", "moves"))
+  refuse <- function(name, must) stop_classed("compiled", "The model's size {.field {name}} must be {must}, but is {made[[name]]}.", call = call)
+  if (status != 0L) {
+    stop_classed("compiled", c("The model refuses its fields: its hook {.fn create} returned {status}.",
+                               i = "Fields given: {.val {names(model$fields)}}."), call = call)
+  }
+  if (made[["columns"]] != length(variables)) refuse("columns", paste("the number of variables,", length(variables)))
+  if (made[["parameters"]] < 1L || made[["parameters"]] > 1e5) refuse("parameters", "from 1 to 100,000")
+  if (made[["complete"]] < 0L || made[["complete"]] > 1e7) refuse("complete", "from 0 to 10,000,000")
+  if (made[["reported"]] != length(model$parameters)) refuse("reported", paste("the number of names in parameters,", length(model$parameters)))
+  if (!model$moves) return(invisible())
+  if (made[["moving"]] < 1L || made[["moving"]] > made[["parameters"]]) refuse("moving", paste("from 1 to", made[["parameters"]]))
+  if (!made[["moves"]] || anyDuplicated(moves) || any(moves < 0L | moves >= made[["parameters"]])) {
+    stop_classed("compiled", "The model's {.field moves} must list {made[['moving']]} different place{?s} in theta, from 0 to {made[['parameters']] - 1}.",
+                 call = call)
+  }
+}
+
+#' @export
+bound_theta.bound_compiled <- function(bound, values, call = caller_env(), name = "parameters") {
+  values <- check_parameter_values(values, bound, name, call)
+  if (!can_invert(bound)) {
+    stop_classed("compiled", "{.arg {name}} needs the model's hook {.field invert}, which it lacks.", call = call)
+  }
+  theta <- .Call(ffi_compiled_invert, bound$spec, values)
+  if (is.null(theta)) stop_argument(name, "values that the model can have", paste(format_number(values), collapse = ", "), call = call)
+  theta
+}
+
+can_invert <- function(bound) {
+  hooks <- .Call(ffi_compiled_hooks, compiled_address(bound$spec$source))$hooks
+  hooks[["invert"]] || !hooks[["report"]]
+}
+
+#' @export
+describe_model.bound_compiled <- function(bound) {
+  paste("compiled model", if (nzchar(bound$model$title)) bound$model$title else bound$model$source$symbol)
+}

@@ -1,0 +1,102 @@
+/* A compiled model as R sees it. Its library is looked up anew in every call
+ * from R (R/model_compiled.R): addresses do not survive the way to another
+ * process, where a chain may run. */
+#include "custom.h"
+#include "ffi.h"
+#include "model_compiled.h"
+
+#include <R_ext/Rdynload.h>
+
+typedef const struct noiseaware_model_class *(*entry_function)(void);
+
+static const struct noiseaware_model_class *hooks_at(SEXP address) {
+    const entry_function entry = (entry_function)R_ExternalPtrAddrFn(address);
+    return entry ? entry() : NULL;
+}
+
+/* a function that another package has registered for C; an error without it */
+SEXP ffi_compiled_callable(SEXP package, SEXP symbol) {
+    DL_FUNC function = R_GetCCallable(CHAR(STRING_ELT(package, 0)), CHAR(STRING_ELT(symbol, 0)));
+    return R_MakeExternalPtrFn(function, R_NilValue, R_NilValue);
+}
+
+/* What the model says of itself: ABI and size of its struct against ours, and
+ * which hooks are there. The hooks are not looked at unless the first agree. */
+SEXP ffi_compiled_hooks(SEXP address) {
+    const struct noiseaware_model_class *hooks = hooks_at(address);
+    const int agrees = hooks && hooks->abi == NOISEAWARE_ABI &&
+                       hooks->size == sizeof(struct noiseaware_model_class);
+    const double numbers[] = {!hooks, hooks ? hooks->abi : 0, NOISEAWARE_ABI,
+                              hooks && hooks->abi == NOISEAWARE_ABI ? (double)hooks->size : 0,
+                              (double)sizeof(struct noiseaware_model_class)};
+    const char *const hook_names[] = {"create", "rprior", "set",    "rrecords", "add",  "rtheta",
+                                      "report", "invert", "dprior", "set_move", "move", "perturb"};
+    enum { NUMBERS = 5, HOOKS = 12 };
+    int present[HOOKS] = {0};
+    if (agrees) {
+        const int there[HOOKS] = {!!hooks->create,   !!hooks->rprior, !!hooks->set,
+                                  !!hooks->rrecords, !!hooks->add,    !!hooks->rtheta,
+                                  !!hooks->report,   !!hooks->invert, !!hooks->dprior,
+                                  !!hooks->set_move, !!hooks->move,   !!hooks->perturb};
+        memcpy(present, there, sizeof present);
+    }
+    SEXP header = PROTECT(Rf_allocVector(REALSXP, NUMBERS));
+    memcpy(REAL(header), numbers, sizeof numbers);
+    SEXP flags = PROTECT(Rf_allocVector(LGLSXP, HOOKS));
+    SEXP flag_names = Rf_allocVector(STRSXP, HOOKS);
+    Rf_setAttrib(flags, R_NamesSymbol, flag_names);
+    for (int i = 0; i < HOOKS; ++i) {
+        LOGICAL(flags)[i] = present[i];
+        SET_STRING_ELT(flag_names, i, Rf_mkChar(hook_names[i]));
+    }
+    SEXP title = PROTECT(agrees && hooks->name ? Rf_mkString(hooks->name) : Rf_mkString(""));
+    const char *const names[] = {"header", "hooks", "name"};
+    const SEXP values[] = {header, flags, title};
+    SEXP list = named_list(3, names, values);
+    UNPROTECT(3);
+    return list;
+}
+
+static int create_from(SEXP spec, struct model *model) {
+    SEXP call = PROTECT(Rf_lang2(list_element(spec, "find"), list_element(spec, "source")));
+    SEXP address = PROTECT(Rf_eval(call, R_GlobalEnv));
+    const struct fields fields = read_fields(list_element(spec, "fields"));
+    const int status = model_compiled_create(hooks_at(address), &fields, model);
+    UNPROTECT(2);
+    return status;
+}
+
+/* beyond this a size is taken for a slip, and `moves` is not followed */
+enum { MOST_PARAMETERS = 100000 };
+
+/* create()'s status, then the sizes it filled in, then the moving coordinates */
+SEXP ffi_compiled_sizes(SEXP spec) {
+    struct model model = {0};
+    const int status = create_from(spec, &model);
+    const int sane = model.moves && model.moving > 0 && model.moving <= model.parameters &&
+                     model.parameters <= MOST_PARAMETERS;
+    const int sizes[] = {status,         model.columns, model.parameters,   model.complete,
+                         model.reported, model.moving,  model.moves != NULL};
+    enum { SIZES = 7 };
+    SEXP out = PROTECT(Rf_allocVector(INTSXP, SIZES + (sane ? model.moving : 0)));
+    memcpy(INTEGER(out), sizes, sizeof sizes);
+    if (sane) memcpy(INTEGER(out) + SIZES, model.moves, (size_t)model.moving * sizeof(int));
+    UNPROTECT(1);
+    return out;
+}
+
+/* theta of natural-scale values; NULL if the model refuses them */
+SEXP ffi_compiled_invert(SEXP spec, SEXP values) {
+    const struct model model = model_compiled_read(spec);
+    SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
+    const int status = model_compiled_invert(&model, REAL(values), REAL(theta));
+    UNPROTECT(1);
+    return status == PLUGIN_OK ? theta : R_NilValue;
+}
+
+struct model model_compiled_read(SEXP spec) {
+    struct model model = {0};
+    if (create_from(spec, &model) != PLUGIN_OK)
+        Rf_error("internal error: a compiled model refuses fields that it took before");
+    return model;
+}

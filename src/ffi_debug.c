@@ -1,0 +1,89 @@
+/* Hooks of a model called outside the sampler, for debug_model(). */
+#include "ffi.h"
+
+static double **new_columns(const struct model *model, int size) {
+    double **x = plugin_memory((size_t)model->columns, sizeof *x);
+    for (int v = 0; v < model->columns; ++v) x[v] = plugin_memory((size_t)size, sizeof(double));
+    return x;
+}
+
+/* For each replicate theta from the prior, n records from it, theta again from
+ * its update: before and after have the same law, the prior (Geweke 2004). NULL
+ * if an update fails. */
+SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
+    const struct model model = read_model(spec);
+    const int n = Rf_asInteger(n_records), count = Rf_asInteger(replicates);
+    if (n > MAX_BLOCK && !model.whole) Rf_error("internal error: more records than a block");
+    struct rng rng;
+    rng_read(state, &rng);
+    double **x = new_columns(&model, PAD_LANES(n));
+    double *complete = plugin_memory((size_t)model.complete, sizeof *complete);
+    SEXP before = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
+    SEXP after = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
+    for (int k = 0; k < count; ++k) {
+        double *theta = REAL(before) + (size_t)k * model.parameters;
+        double *updated = REAL(after) + (size_t)k * model.parameters;
+        model.class->rprior(model.self, &rng, theta);
+        model.class->set(model.self, theta);
+        model.class->rrecords(model.self, &rng, n, x);
+        memset(complete, 0, (size_t)model.complete * sizeof *complete);
+        model.class->add(model.self, 1, n, (const double *const *)x, complete);
+        memcpy(updated, theta, (size_t)model.parameters * sizeof(double));
+        if (model.class->rtheta(model.self, complete, n, &rng, updated) != PLUGIN_OK) {
+            UNPROTECT(2);
+            return R_NilValue;
+        }
+    }
+    const char *const names[] = {"before", "after"};
+    const SEXP values[] = {before, after};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
+}
+
+/* a column's end, where nothing may be written */
+enum { GUARD = 16 };
+static const double UNTOUCHED = 8.5e-301;
+
+static void mark(int columns, int m, double *const *x) {
+    for (int v = 0; v < columns; ++v)
+        for (int i = 0; i < GUARD; ++i) x[v][PAD_LANES(m) + i] = UNTOUCHED;
+}
+
+static int marks_differ(int columns, int m, double *const *x) {
+    for (int v = 0; v < columns; ++v)
+        for (int i = 0; i < GUARD; ++i)
+            if (x[v][PAD_LANES(m) + i] != UNTOUCHED) return 1;
+    return 0;
+}
+
+/* Do rrecords, perturb and move write beyond a block of m records? NA for a hook
+ * that is not there. */
+SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SEXP state) {
+    const struct model model = read_model(spec);
+    const int m = Rf_asInteger(m_records), size = PAD_LANES(m) + GUARD;
+    struct rng rng;
+    rng_read(state, &rng);
+    double **x = new_columns(&model, size), **fresh = new_columns(&model, size);
+    const double *const *view = (const double *const *)x;
+    int *changed = plugin_memory((size_t)model.columns, sizeof *changed);
+    SEXP out = PROTECT(Rf_allocVector(LGLSXP, 3));
+    for (int k = 0; k < 3; ++k) LOGICAL(out)[k] = NA_LOGICAL;
+    model.class->set(model.self, REAL(theta));
+    mark(model.columns, m, x);
+    model.class->rrecords(model.self, &rng, m, x);
+    LOGICAL(out)[0] = marks_differ(model.columns, m, x);
+    if (model.class->perturb) {
+        mark(model.columns, m, fresh);
+        model.class->perturb(model.self, 0.5, &rng, m, view, fresh);
+        LOGICAL(out)[1] = marks_differ(model.columns, m, fresh);
+    }
+    if (model.class->move) {
+        mark(model.columns, m, fresh);
+        model.class->set_move(model.self, REAL(theta_new), changed);
+        model.class->move(model.self, &rng, m, view, fresh);
+        LOGICAL(out)[2] = marks_differ(model.columns, m, fresh);
+    }
+    UNPROTECT(1);
+    return out;
+}

@@ -1,0 +1,201 @@
+# A user's own model in C: the worked example of inst/examples, compiled and run,
+# and variants of it that are wrong in one way each.
+
+example_file <- function(name) system.file("examples", name, package = "noiseaware", mustWork = TRUE)
+
+# the script as a user runs it: it compiles the example and samples
+script <- new.env()
+script_output <- capture.output(source(example_file("gamma_model.R"), local = script, print.eval = TRUE))
+gamma_model <- function(shape = 2, prior = c(2, 2), ...) {
+  model_compiled("gamma_model", dll = script$library_file, parameters = "rate", fields = list(shape = shape, prior = prior), ...)
+}
+times <- stat_sums(~ x, bounds = list(x = c(0, 60)))
+
+# wrong in one way each
+variants <- local({
+  code <- c('#include "gamma_model.c"', "#include <R_ext/Rdynload.h>", "#include <string.h>",
+    "#define VARIANT(name, change) \\",
+    "const struct noiseaware_model_class *name(void); \\",
+    "const struct noiseaware_model_class *name(void) { static struct noiseaware_model_class t; t = gamma_class; change; return &t; }",
+    "static int create_wrong(const struct noiseaware_host *host, struct noiseaware_model *model) {",
+    "  static const int far[] = {7};",
+    "  const int status = create(host, model);",
+    '  const double *spoil = host->field(host, "spoil", -1);',
+    "  model->columns = (int)spoil[0]; model->parameters = (int)spoil[1]; model->complete = (int)spoil[2];",
+    "  model->reported = (int)spoil[3]; model->moving = (int)spoil[4];",
+    "  if (spoil[5] == 1) model->moves = NULL;",
+    "  if (spoil[5] == 2) model->moves = (int *)far;",
+    "  return status; }",
+    "static double dprior_wrong(void *self, const double *theta) { return dprior(self, theta) - theta[0]; }",
+    "static int rtheta_wrong(void *self, const double *c, double n, struct noiseaware_random *random, double *theta) {",
+    "  return rtheta(self, c, 0.5 * n, random, theta); }",
+    "static void move_wrong(void *self, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
+    "  (void)random; (void)self; for (int i = 0; i < m; ++i) x_new[0][i] = x[0][i] * ((struct gamma_model *)self)->ratio * ((struct gamma_model *)self)->ratio; }",
+    "static void rrecords_wrong(void *self, struct noiseaware_random *random, int m, double *const *x) {",
+    "  rrecords(self, random, m, x); x[0][m + 6] = 1; }",
+    "static void add_wrong(void *self, double sign, int m, const double *const *x, double *c) { (void)sign; add(self, 1, m, x, c); }",
+    "static void rprior_wrong(void *self, struct noiseaware_random *random, double *theta) { rprior(self, random, theta); theta[0] = -INFINITY; }",
+    "static void perturb_wrong(void *self, double rho, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
+    "  (void)rho; perturb(self, 0.5, random, m, x, x_new); for (int i = 0; i < m; ++i) x_new[0][i] *= 2; }",
+    "VARIANT(other_abi, t.abi = 99)", "VARIANT(other_size, t.size += 8)", "VARIANT(lacks, t.rrecords = NULL; t.add = NULL)",
+    "VARIANT(half_move, t.set_move = NULL)", "VARIANT(no_move, t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.perturb = NULL)",
+    "VARIANT(only_invert, t.report = NULL)", "VARIANT(no_invert, t.invert = NULL)", "VARIANT(plain_theta, t.report = NULL; t.invert = NULL)",
+    "VARIANT(sizes, t.create = create_wrong)", "VARIANT(bad_dprior, t.dprior = dprior_wrong)", "VARIANT(bad_rtheta, t.rtheta = rtheta_wrong)",
+    "VARIANT(bad_move, t.move = move_wrong)", "VARIANT(bad_records, t.rrecords = rrecords_wrong)", "VARIANT(bad_add, t.add = add_wrong)",
+    "VARIANT(bad_rprior, t.rprior = rprior_wrong)", "VARIANT(bad_perturb, t.perturb = perturb_wrong)",
+    "const struct noiseaware_model_class *nothing(void);", "const struct noiseaware_model_class *nothing(void) { return NULL; }",
+    "void R_init_variants(DllInfo *dll);",
+    'void R_init_variants(DllInfo *dll) { (void)dll; R_RegisterCCallable("stats", "noiseaware_test_model", (DL_FUNC)gamma_model); }')
+  file <- file.path(script$folder, "variants.c")
+  writeLines(code, file)
+  library_file <- file.path(script$folder, paste0("variants", .Platform$dynlib.ext))
+  withr::with_envvar(c(PKG_CPPFLAGS = paste0("-I", shQuote(system.file("include", package = "noiseaware")))), {
+    system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", shQuote(library_file), shQuote(file)), stdout = FALSE)
+  })
+  library_file
+})
+variant <- function(symbol, ..., fields = list(shape = 2, prior = c(2, 2)), parameters = "rate") {
+  model_compiled(symbol, dll = variants, parameters = parameters, fields = fields, ...)
+}
+
+test_that("the example compiles and runs as it stands", {
+  expect_true(file.exists(script$library_file))
+  expect_true(all(script$fit$draws > 0))
+  expect_true(any(grepl("20 checks, all passed", script_output)))
+  expect_true(any(grepl("compiled model gamma", script_output)))
+  expect_output(print(gamma_model()), "compiled, gamma.*gamma_model\\(\\).*non-centred")
+})
+
+test_that("the compiled model has the exact posterior", {
+  prior <- c(8, 6)
+  z <- 7.5
+  scale <- 1.3
+  rel <- as_release(z, times, mech_laplace(scale = scale), n = 3)
+  fit <- sample_posterior(rel, gamma_model(2, prior), chains = 2, iter = 21000, warmup = 1000, seed = 4)
+  # the total of three Gamma(2, rate) is Gamma(6, rate); no record reaches the bound
+  rate <- seq(0.02, 5, length.out = 800)
+  total <- seq(0.005, 60, by = 0.01)
+  density <- vapply(rate, function(r) dgamma(r, prior[1], prior[2]) * sum(dgamma(total, 6, r) * exp(-abs(z - total) / scale)), 0)
+  expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
+  # the prior alone is elsewhere: the test can see the data
+  expect_gt(abs(sum(rate * density) / sum(density) - prior[1] / prior[2]), 0.1)
+})
+
+test_that("with shape 1 it is the built-in exponential model", {
+  rel <- as_release(30, stat_sums(~ x, bounds = list(x = c(0, 3))), mech_laplace(scale = 3), n = 40)
+  own <- sample_posterior(rel, gamma_model(1, c(3, 2)), chains = 2, iter = 11000, warmup = 1000, seed = 5)
+  built_in <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 11000, warmup = 1000, seed = 6)
+  a <- parameter_draws(own, "rate")
+  b <- parameter_draws(built_in, "rate")
+  expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+  expect_lt(abs(sd(a) - sd(b)) / sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2), 5)
+})
+
+test_that("runs repeat, continue, and survive the way to another process", {
+  rel <- as_release(30, times, mech_laplace(scale = 3), n = 300)
+  run <- function(iter) sample_posterior(rel, gamma_model(), chains = 2, iter = iter, warmup = 40, seed = 7, init = c(rate = 1))
+  a <- run(60)
+  expect_identical(run(60)$draws, a$draws)
+  # addresses are lost on the way
+  expect_identical(extend(unserialize(serialize(a, NULL)), 40)$draws, run(100)$draws)
+  # a model without moves, and one whose theta is reported as it is
+  expect_output(print(sample_posterior(rel, variant("no_move"), chains = 1, iter = 60, seed = 1)), "records +accepted")
+  plain <- sample_posterior(rel, variant("plain_theta", parameters = "log_rate"), chains = 2, iter = 60, warmup = 40, seed = 7, init = c(log_rate = 0))
+  expect_equal(as.numeric(exp(plain$draws)), as.numeric(a$draws), tolerance = 1e-12)
+})
+
+test_that("a function that a package has registered is found", {
+  variant("no_move") # loads the library, which registers one
+  model <- model_compiled("noiseaware_test_model", package = "stats", parameters = "rate", fields = list(shape = 2, prior = c(2, 2)))
+  expect_output(print(model), "package stats")
+  rel <- as_release(30, times, mech_laplace(scale = 3), n = 30)
+  run <- function(model) sample_posterior(rel, model, chains = 1, iter = 40, seed = 7)$draws
+  expect_identical(run(model), run(gamma_model()))
+})
+
+test_that("what does not fit is refused before it is called", {
+  refused <- function(code, pattern) expect_error(code, pattern, class = "noiseaware_error_compiled")
+  refused(variant("other_abi"), "version 1 of the interface, but is for 99")
+  refused(variant("other_size"), "must have [0-9]+ bytes")
+  refused(variant("lacks"), "lacks the hooks.*rrecords.*add")
+  refused(variant("half_move"), "lacks.*set_move")
+  refused(variant("only_invert"), "lacks.*report")
+  refused(variant("nothing"), "returned NULL")
+  refused(variant("no_such_function"), "There is no function")
+  refused(model_compiled("a", dll = file.path(tempdir(), "none.so"), parameters = "a"), "no shared library")
+  text <- tempfile(fileext = ".so")
+  writeLines("not a library", text)
+  refused(model_compiled("a", dll = text, parameters = "a"), "cannot be loaded")
+  refused(model_compiled("a", package = "nosuchpackage", parameters = "a"), "not installed")
+  refused(model_compiled("no_such_function", package = "stats", parameters = "a"), "There is no function")
+  refused(model_compiled("a", parameters = "a"), "Exactly one")
+  refused(model_compiled("a", package = "stats"), "parameters")
+  refused(model_compiled("a", package = 1, parameters = "a"), "package")
+  refused(variant("no_move", fields = list(1)), "fields")
+  refused(variant("no_move", fields = list(prior = c(1, NA))), "fields\\$prior")
+  refused(variant("no_move", fields = list(prior = "a")), "fields\\$prior")
+  refused(variant("no_move", variables = c("a", "a")), "variables")
+
+  rel <- as_release(30, times, mech_laplace(scale = 3), n = 30)
+  run <- function(...) sample_posterior(rel, ..., chains = 1, iter = 20)
+  refused(run(variant("no_move", fields = list(shape = 2))), "refuses its fields")
+  expect_error(run(variant("no_move", variables = "other")), class = "noiseaware_error_variables")
+  refused(run(variant("no_move", parameters = c("a", "b"))), "reported.*must be the number of names")
+  spoiled <- function(...) run(variant("sizes", fields = list(shape = 2, prior = c(2, 2), spoil = c(...))))
+  expect_s3_class(spoiled(1, 1, 1, 1, 1, 0), "noiseaware_fit")
+  refused(spoiled(2, 1, 1, 1, 1, 0), "columns")
+  refused(spoiled(1, 0, 1, 1, 1, 0), "parameters")
+  refused(spoiled(1, 2e9, 1, 1, 2e9, 0), "parameters")
+  refused(spoiled(1, 1, -1, 1, 1, 0), "complete")
+  refused(spoiled(1, 1, 1, 2, 1, 0), "reported")
+  refused(spoiled(1, 1, 1, 1, 0, 0), "moving")
+  refused(spoiled(1, 1, 1, 1, 2, 0), "moving")
+  refused(spoiled(1, 1, 1, 1, 1, 1), "moves")
+  refused(spoiled(1, 1, 1, 1, 1, 2), "moves")
+
+  refused(sample_posterior(rel, variant("no_invert"), init = c(rate = 1)), "invert")
+  expect_error(sample_posterior(rel, gamma_model(), init = c(rate = -1)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, gamma_model(), init = c(scale = 1)), class = "noiseaware_error_argument")
+})
+
+test_that("debug_model() passes what is right and names what is wrong", {
+  failed <- function(model, ...) {
+    result <- debug_model(model, times, ...)
+    unique(result$hook[result$ok %in% FALSE])
+  }
+  expect_identical(failed(gamma_model(0.4)), character())
+  expect_identical(failed(variant("no_invert")), character())
+  expect_identical(failed(variant("no_move")), character())
+  expect_identical(failed(variant("bad_dprior")), "dprior")
+  expect_identical(failed(variant("bad_rtheta")), "rtheta")
+  expect_identical(failed(variant("bad_move")), "move")
+  expect_identical(failed(variant("bad_records")), "rrecords")
+  expect_identical(failed(variant("bad_add")), "add")
+  expect_true("rprior" %in% failed(variant("bad_rprior")))
+  expect_identical(failed(variant("bad_perturb")), "perturb")
+  expect_output(print(debug_model(variant("bad_dprior"), times)), "1 FAILED.*dprior +is the density of rprior +FAILED")
+
+  # every built-in model, and R functions; the user's generator is left alone
+  set.seed(1)
+  before <- .Random.seed
+  codes <- stat_counts(~ a:b, levels = list(a = c("x", "y", "z"), b = c("u", "v")))
+  number <- stat_sums(~ x, bounds = list(x = c(0, 6)))
+  pairs <- list(
+    list(model_exponential(), number), list(model_poisson(), number), list(model_normal(), number), list(model_lm(x ~ 1), number),
+    list(model_lm(), stat_crossprod(y ~ x, list(y = c(-2, 2), x = c(0, 1)))), list(model_naive_bayes("a"), codes),
+    list(model_categorical(), stat_counts(~ a, levels = list(a = c("x", "y", "z"))))
+  )
+  for (pair in pairs) expect_false(any(debug_model(pair[[1]], pair[[2]])$ok %in% FALSE))
+  normal_mean <- function(sd = 1) {
+    model_custom(
+      r_prior = function() c(mu = rnorm(1, 0, 3)), r_records = function(theta, n) rnorm(n, theta, 1),
+      r_theta = function(records, theta) rnorm(1, sum(records) / (1 / 9 + nrow(records)), sd / sqrt(1 / 9 + nrow(records))),
+      variables = "x", move = function(theta, theta_new, records) records + (theta_new - theta), log_prior = function(theta) dnorm(theta, 0, 3, log = TRUE))
+  }
+  expect_false(any(debug_model(normal_mean(), number)$ok %in% FALSE))
+  expect_identical(.Random.seed, before)
+  expect_identical(with(debug_model(normal_mean(10), number), unique(hook[ok %in% FALSE])), "rtheta")
+  expect_error(debug_model(1, number), class = "noiseaware_error_argument")
+  expect_error(debug_model(model_normal(), 1), class = "noiseaware_error_argument")
+  expect_error(debug_model(model_normal(), codes), class = "noiseaware_error_variables")
+})
