@@ -33,8 +33,8 @@ mech_discrete_gaussian <- function(rho = NULL, sd = NULL) {
 }
 
 #' @export
-mechanism_scale.mech_discrete_gaussian <- function(mechanism, statistic, call = caller_env()) {
-  sd <- mechanism$sd %||% (sensitivity(statistic, "L2") / sqrt(2 * mechanism$rho))
+mechanism_scale.mech_discrete_gaussian <- function(mechanism, statistic, call = caller_env(), unit = 0) {
+  sd <- mechanism$sd %||% (grid_sensitivity(statistic, "L2", unit) / sqrt(2 * mechanism$rho))
   expand_scale(sd, statistic, "sd", call)
 }
 
@@ -58,9 +58,9 @@ mechanism_sd.mech_discrete_gaussian <- function(mechanism, scale) {
 
 #' @rdname privacy
 #' @export
-privacy.mech_discrete_gaussian <- function(x, statistic = NULL, ...) {
+privacy.mech_discrete_gaussian <- function(x, statistic = NULL, ..., unit = 0) {
   rho <- x$rho
-  if (is.null(rho) && !is.null(statistic)) rho <- (sensitivity(statistic, "L2") / min(x$sd))^2 / 2
+  if (is.null(rho) && !is.null(statistic)) rho <- (grid_sensitivity(statistic, "L2", unit) / min(x$sd))^2 / 2
   privacy_row(rho = rho %||% NA_real_)
 }
 

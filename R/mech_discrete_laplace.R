@@ -32,8 +32,8 @@ mech_discrete_laplace <- function(epsilon = NULL, scale = NULL) {
 }
 
 #' @export
-mechanism_scale.mech_discrete_laplace <- function(mechanism, statistic, call = caller_env()) {
-  scale <- mechanism$scale %||% (sensitivity(statistic, "L1") / mechanism$epsilon)
+mechanism_scale.mech_discrete_laplace <- function(mechanism, statistic, call = caller_env(), unit = 0) {
+  scale <- mechanism$scale %||% (grid_sensitivity(statistic, "L1", unit) / mechanism$epsilon)
   expand_scale(scale, statistic, "scale", call)
 }
 
@@ -43,9 +43,9 @@ mechanism_sd.mech_discrete_laplace <- function(mechanism, scale) 1 / (sqrt(2) * 
 
 #' @rdname privacy
 #' @export
-privacy.mech_discrete_laplace <- function(x, statistic = NULL, ...) {
+privacy.mech_discrete_laplace <- function(x, statistic = NULL, ..., unit = 0) {
   epsilon <- x$epsilon
-  if (is.null(epsilon) && !is.null(statistic)) epsilon <- sensitivity(statistic, "L1") / min(x$scale)
+  if (is.null(epsilon) && !is.null(statistic)) epsilon <- grid_sensitivity(statistic, "L1", unit) / min(x$scale)
   epsilon <- epsilon %||% NA_real_
   privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
 }

@@ -11,8 +11,8 @@ new_mechanism <- function(name, kernel, ..., class) {
   structure(list(name = name, kernel = kernel, ...), class = c(class, "noiseaware_mechanism"))
 }
 
-# noise scale of every component
-mechanism_scale <- function(mechanism, statistic, call = caller_env()) UseMethod("mechanism_scale")
+# noise scale of every component, of records that were rounded to units
+mechanism_scale <- function(mechanism, statistic, call = caller_env(), unit = 0) UseMethod("mechanism_scale")
 
 # standard deviation of noise of that scale
 mechanism_sd <- function(mechanism, scale) UseMethod("mechanism_sd")
@@ -72,6 +72,7 @@ check_scale <- function(x, name, call = caller_env()) {
 #' @param x A mechanism or a release.
 #' @param statistic Needed only for a mechanism that was given its noise scale
 #'   instead of a budget: the guarantee then depends on the sensitivity.
+#' @param unit The granularity of a release, whose rounding adds to the sensitivity.
 #' @param ... Not used.
 #'
 #' @return A data frame with one row and the columns `epsilon` and `delta`

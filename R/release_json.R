@@ -114,12 +114,16 @@ release_json <- function(release) {
     n = exact_numbers(release$n),
     neighbours = "one record replaced",
     noise = release$noise,
+    granularity = if (release$noise == "entropy") exact_numbers(one_if_same(release$granularity)),
     statistic = each_part(release$statistic, statistic_json),
     mechanism = each_part(release$mechanism, mechanism_json),
     value = exact_numbers(release$value)
   )
+  content <- content[!vapply(content, is.null, TRUE)]
   jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
 }
+
+one_if_same <- function(x) if (all(x == x[[1L]])) x[[1L]] else x
 
 # one, or each of a named list
 each_part <- function(x, f) if (is.list(x) && !is.object(x)) lapply(x, f) else f(x)
@@ -167,8 +171,8 @@ release_from_list <- function(content, path, call = caller_env()) {
 one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condition$body), collapse = " "))
 
 release_from_fields <- function(content, refuse) {
-  require_fields(content, c("format", "version", "n", "neighbours", "noise", "statistic", "mechanism", "value"),
-                 "the file", refuse)
+  require_fields(content, c("format", "version", "n", "neighbours", "noise", "statistic", "mechanism", "value",
+                            if (identical(content[["noise"]], "entropy")) "granularity"), "the file", refuse)
   if (!identical(content$neighbours, "one record replaced")) refuse("neighbours must be \"one record replaced\".")
   if (!checkmate::test_choice(content$noise, names(noise_source))) {
     refuse(paste0("noise must be one of ", paste(dQuote(names(noise_source), FALSE), collapse = ", "), "."))
@@ -179,6 +183,14 @@ release_from_fields <- function(content, refuse) {
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
   result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
+  if (content$noise != "entropy") return(result)
+  unit <- json_numbers(content$granularity, "granularity", c("number", "object"), refuse)
+  if (!is.null(names(unit))) {
+    if (!setequal(names(unit), names(result$value)) || anyDuplicated(names(unit))) refuse("granularity must have the names of the values.")
+    unit <- unit[names(result$value)]
+  }
+  result <- set_granularity(result, unit)
+  if (is.character(result)) refuse(result)
   result
 }
 

@@ -9,7 +9,8 @@ release_parts <- function(release) {
   lapply(design_parts(release$statistic, release$mechanism), function(part) {
     index <- end + seq_len(value_size(part$statistic, release$n))
     end <<- utils::tail(index, 1L)
-    c(part, list(index = index, scale = unname(release$scale[index]), value = unname(release$value[index])))
+    c(part, list(index = index, scale = unname(release$scale[index]), value = unname(release$value[index]),
+                 granularity = unname(release$granularity[index])))
   })
 }
 

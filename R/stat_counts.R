@@ -173,6 +173,9 @@ sensitivity.stat_counts <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
+component_size.stat_counts <- function(statistic) 1
+
+#' @export
 statistic_json.stat_counts <- function(statistic) {
   list(name = "counts", formula = statistic$formula, levels = statistic$levels)
 }

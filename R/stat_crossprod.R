@@ -247,6 +247,13 @@ describe_statistic.stat_crossprod <- function(statistic) {
          if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")
 }
 
+#' @export
+component_size.stat_crossprod <- function(statistic) {
+  if (statistic$rescale) return(1)
+  size <- pmax(abs(statistic$columns$lower), abs(statistic$columns$upper))
+  max(size, size[statistic$pairs$first] * size[statistic$pairs$second])
+}
+
 # range of every component over the box of bounds
 component_ranges <- function(statistic) {
   lower <- statistic$columns$lower

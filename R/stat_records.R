@@ -104,6 +104,9 @@ sensitivity.stat_records <- function(statistic, norm = c("L1", "L2")) {
   if (match_norm(norm) == "L1") sum(width) else sqrt(sum(width^2))
 }
 
+#' @export
+component_size.stat_records <- function(statistic) max(abs(statistic$columns$lower), abs(statistic$columns$upper))
+
 # codes are; a number may be anything between its bounds
 #' @export
 integer_valued.stat_records <- function(statistic) all(statistic$columns$variable %in% names(statistic$levels))

@@ -199,6 +199,9 @@ sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
   max(moved, length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L]))))
 }
 
+#' @export
+component_size.stat_sums <- function(statistic) max(abs(term_limits(statistic)))
+
 # ---- JSON --------------------------------------------------------------------
 
 #' @export

@@ -27,6 +27,6 @@ with_seed <- function(seed, code) {
 check_seed <- function(seed, call = caller_env()) {
   if (is.null(seed)) return(NULL)
   ok <- is.numeric(seed) && length(seed) == 1L && is.finite(seed) && seed == floor(seed) && abs(seed) < 2^31
-  if (!ok) stop_argument("seed", "NULL or a whole number", describe(seed), call = call)
+  if (!ok) stop_argument("seed", "NULL or a whole number below 2^31 in size", describe(seed), call = call)
   as.integer(seed)
 }

@@ -3,11 +3,14 @@
 #   Rscript bench/run.R [names] [quick]
 #
 # from the project's root, with the package in R's library path. Names pick some
-# of regression, record, naive_bayes, simple; "quick" shortens them to see that they work.
-# results.md is written by a full run only; the others print.
+# of the sections; "quick" shortens them to see that they work. Every run prints;
+# one that is not quick puts its sections into results.md in place of the old ones.
 
 titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Stan",
-            record = "Cost of a record", naive_bayes = "Naive Bayes of Ju et al. (2022), and counts", simple = "Simple regression, everything unknown")
+            record = "Cost of a record",
+            naive_bayes = "Naive Bayes of Ju et al. (2022), and counts",
+            simple = "Simple regression, everything unknown",
+            release = "Exact noise")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 
@@ -31,22 +34,31 @@ machine_lines <- function() {
     sprintf("%s; BLAS %s, LAPACK %s", R.version.string, blas[1L], blas[2L]),
     sprintf("Compiler: %s (%s), flags %s", compiler, first_line(strsplit(compiler, " ")[[1L]][1L], "--version"), flags),
     sprintf("Packages: %s", paste(packages, vapply(packages, version, ""), collapse = ", ")),
-    sprintf("Commit %s%s", first_line("git", c("describe", "--always")),
-            if (is.na(first_line("git", c("status", "--porcelain", "--", "R", "src")))) "" else ", with changes in R or src"),
     "Seconds are processor seconds; one chain at a time on one core, no future plan.")
 }
 
 load_average <- function() if (file.exists("/proc/loadavg")) sub(" [^ ]*/.*", "", readLines("/proc/loadavg")) else "unknown"
+
+# sections of results.md by name; those that no script here wrote keep their title
+old_sections <- function() {
+  lines <- if (file.exists("bench/results.md")) readLines("bench/results.md") else character()
+  start <- grep("^## ", lines)
+  end <- c(utils::tail(start, -1L) - 1L, length(lines))
+  sections <- Map(function(from, to) c(trimws(lines[from:to], "right"), if (nzchar(lines[to])) ""), start, end)
+  name <- base::names(titles)[match(lines[start], paste("##", titles))]
+  stats::setNames(sections, ifelse(is.na(name), lines[start], name))
+}
 
 main <- function(arguments) {
   quick <- "quick" %in% arguments
   names <- setdiff(arguments, "quick")
   strange <- setdiff(names, base::names(titles))
   if (length(strange)) stop("no such benchmark: ", paste(strange, collapse = ", "), call. = FALSE)
-  full <- !quick && length(names) == 0L
   if (length(names) == 0L) names <- base::names(titles)
 
   load_before <- load_average()
+  commit <- first_line("git", c("describe", "--always"))
+  changed <- if (is.na(first_line("git", c("status", "--porcelain", "--", "R", "src")))) "" else " with changes in R or src"
   failed <- FALSE
   # a process for each: what one loads (rstan sets compiler flags) is no matter to the next
   sections <- lapply(names, function(name) {
@@ -57,14 +69,19 @@ main <- function(arguments) {
       failed <<- TRUE
       lines <- c(lines, "", "FAILED.")
     }
-    c("", paste("##", titles[[name]]), "", lines, "",
-      sprintf("`bench/%s.R`, %.1f minutes.", name, as.numeric(difftime(Sys.time(), began, units = "mins"))))
+    section <- c(paste("##", titles[[name]]), "", lines, "",
+      sprintf("`bench/%s.R`, %s, %.1f minutes, commit %s%s, load average %s to %s.", name, format(began, "%Y-%m-%d"),
+              as.numeric(difftime(Sys.time(), began, units = "mins")), commit, changed, load_before, load_average()), "")
+    cat(section, sep = "\n")
+    section
   })
-  text <- c("# Benchmarks", "", "Written by `Rscript bench/run.R`. \"met\" says whether a target was reached.", "",
-            paste("-", c(machine_lines(), sprintf("Load average before: %s; after: %s.", load_before, load_average()))),
-            unlist(sections))
-  cat(text, sep = "\n")
-  if (full && !failed) writeLines(text, "bench/results.md")
+  base::names(sections) <- names
+  if (!quick && !failed) {
+    sections <- utils::modifyList(old_sections(), sections)
+    sections <- sections[union(intersect(base::names(titles), base::names(sections)), base::names(sections))]
+    head <- c("# Benchmarks", "", "Written by `Rscript bench/run.R`. \"met\" says whether a target was reached.", "", paste("-", machine_lines()), "")
+    writeLines(c(head, utils::head(unlist(sections), -1L)), "bench/results.md")
+  }
   if (failed) quit(status = 1)
 }
 

@@ -26,38 +26,53 @@ const struct mech_class *read_mechanism(SEXP name);
 void rng_read(SEXP raw, struct rng *rng);
 SEXP rng_write(const struct rng *rng);
 
+/* A matrix of records, block by block. */
+struct blocks {
+    double **x; /* columns of `size` */
+    int columns, size;
+};
+
+/* for n records; `whole`: all of them in one */
+struct blocks blocks_new(int columns, int whole, R_xlen_t n);
+
+/* the block of records that begins at `start`; returns how many there are */
+int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start);
+const double *const *read_only(const struct blocks *b);
+
 /* a pending user interrupt, consumed */
 int interrupt_pending(void);
 
 /* Every routine that R may call: X(name, number of arguments). */
-#define FFI_ROUTINES(X)         \
-    X(ffi_registry, 0)          \
-    X(ffi_entropy, 1)           \
-    X(ffi_rng_seed, 2)          \
-    X(ffi_rng_draw, 4)          \
-    X(ffi_mech_quantile, 3)     \
-    X(ffi_mech_log_density, 3)  \
-    X(ffi_discrete_law, 5)      \
-    X(ffi_stat_eval, 2)         \
-    X(ffi_stat_total, 2)        \
-    X(ffi_model_shape, 1)       \
-    X(ffi_model_prior, 3)       \
-    X(ffi_model_log_prior, 2)   \
-    X(ffi_model_report, 2)      \
-    X(ffi_model_records, 4)     \
-    X(ffi_model_perturb, 5)     \
-    X(ffi_model_move, 5)        \
-    X(ffi_model_complete, 3)    \
-    X(ffi_model_gibbs, 6)       \
-    X(ffi_model_joint, 4)       \
-    X(ffi_model_overrun, 5)     \
+#define FFI_ROUTINES(X) \
+    X(ffi_registry, 0) \
+    X(ffi_entropy, 1) \
+    X(ffi_exact_noise, 5) \
+    X(ffi_exact_release, 7) \
+    X(ffi_rng_seed, 2) \
+    X(ffi_rng_draw, 4) \
+    X(ffi_mech_quantile, 3) \
+    X(ffi_mech_log_density, 3) \
+    X(ffi_discrete_law, 5) \
+    X(ffi_stat_eval, 2) \
+    X(ffi_stat_total, 2) \
+    X(ffi_model_shape, 1) \
+    X(ffi_model_prior, 3) \
+    X(ffi_model_log_prior, 2) \
+    X(ffi_model_report, 2) \
+    X(ffi_model_records, 4) \
+    X(ffi_model_perturb, 5) \
+    X(ffi_model_move, 5) \
+    X(ffi_model_complete, 3) \
+    X(ffi_model_gibbs, 6) \
+    X(ffi_model_joint, 4) \
+    X(ffi_model_overrun, 5) \
     X(ffi_compiled_callable, 2) \
-    X(ffi_compiled_hooks, 1)    \
-    X(ffi_compiled_sizes, 1)    \
-    X(ffi_compiled_invert, 2)   \
-    X(ffi_augment_start, 3)     \
-    X(ffi_augment_block, 3)     \
-    X(ffi_augment_run, 4)       \
+    X(ffi_compiled_hooks, 1) \
+    X(ffi_compiled_sizes, 1) \
+    X(ffi_compiled_invert, 2) \
+    X(ffi_augment_start, 3) \
+    X(ffi_augment_block, 3) \
+    X(ffi_augment_run, 4) \
     X(ffi_duplicate, 1)
 
 #define SEXP_ARGUMENTS_0 void
@@ -67,6 +82,7 @@ int interrupt_pending(void);
 #define SEXP_ARGUMENTS_4 SEXP, SEXP, SEXP, SEXP
 #define SEXP_ARGUMENTS_5 SEXP, SEXP, SEXP, SEXP, SEXP
 #define SEXP_ARGUMENTS_6 SEXP, SEXP, SEXP, SEXP, SEXP, SEXP
+#define SEXP_ARGUMENTS_7 SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP
 
 #define DECLARE_ROUTINE(name, count) SEXP name(SEXP_ARGUMENTS_##count);
 FFI_ROUTINES(DECLARE_ROUTINE)

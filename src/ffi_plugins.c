@@ -27,13 +27,7 @@ SEXP ffi_mech_log_density(SEXP name, SEXP noise, SEXP scale) {
 
 /* ---- blocks over a matrix ----------------------------------------------- */
 
-struct blocks {
-    double **x; /* columns of `size` */
-    int columns, size;
-};
-
-/* for n records; `whole`: all of them in one */
-static struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
+struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
     struct blocks b;
     b.columns = columns;
     b.size = whole && n > MAX_BLOCK ? (int)n : MAX_BLOCK;
@@ -44,7 +38,7 @@ static struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
     return b;
 }
 
-static int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start) {
+int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start) {
     const R_xlen_t n = Rf_nrows(matrix);
     const int m = (int)(n - start < b->size ? n - start : b->size);
     for (int v = 0; v < b->columns; ++v)
@@ -58,9 +52,7 @@ static void blocks_store(const struct blocks *b, SEXP matrix, R_xlen_t start, in
         memcpy(REAL(matrix) + v * n + start, b->x[v], (size_t)m * sizeof(double));
 }
 
-static const double *const *read_only(const struct blocks *b) {
-    return (const double *const *)b->x;
-}
+const double *const *read_only(const struct blocks *b) { return (const double *const *)b->x; }
 
 /* ---- statistics --------------------------------------------------------- */
 

@@ -1,22 +1,6 @@
-/* Random streams and the operating system's entropy, as R sees them. */
-#if defined(_WIN32)
-#define _CRT_RAND_S
-#include <stdlib.h>
-#elif defined(__APPLE__)
-#include <sys/random.h>
-#elif defined(__linux__)
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <sys/random.h>
-#else
-#include <unistd.h>
-#endif
-
+/* Random streams, as R sees them. */
 #include "dist.h"
 #include "ffi.h"
-
-#include <errno.h>
 
 void rng_read(SEXP raw, struct rng *rng) { memcpy(rng->s, RAW(raw), sizeof rng->s); }
 
@@ -67,50 +51,4 @@ SEXP ffi_rng_draw(SEXP state, SEXP kind, SEXP count, SEXP parameter) {
     SEXP list = named_list(2, names, parts);
     UNPROTECT(2);
     return list;
-}
-
-/* Random bytes from the operating system; 0 if it cannot give them. */
-static int system_entropy(unsigned char *out, size_t bytes) {
-#if defined(_WIN32)
-    for (size_t i = 0; i < bytes; i += sizeof(unsigned int)) {
-        unsigned int word;
-        if (rand_s(&word)) return 0;
-        memcpy(out + i, &word, bytes - i < sizeof word ? bytes - i : sizeof word);
-    }
-    return 1;
-#elif defined(__linux__)
-    while (bytes > 0) {
-        const ssize_t got = getrandom(out, bytes, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return 0;
-        out += got;
-        bytes -= (size_t)got;
-    }
-    return 1;
-#else
-    while (bytes > 0) { /* getentropy gives 256 bytes at a time */
-        const size_t chunk = bytes < 256 ? bytes : 256;
-        if (getentropy(out, chunk) != 0) return 0;
-        out += chunk;
-        bytes -= chunk;
-    }
-    return 1;
-#endif
-}
-
-/* Uniforms strictly inside (0, 1) with 53 bits each. */
-SEXP ffi_entropy(SEXP count) {
-    const int n = Rf_asInteger(count);
-    SEXP values = PROTECT(Rf_allocVector(REALSXP, n));
-    int complete = 1;
-    for (int i = 0; i < n && complete; ++i) {
-        uint64_t word = 0;
-        while (word == 0 && complete) {
-            complete = system_entropy((unsigned char *)&word, sizeof word);
-            word >>= 11;
-        }
-        REAL(values)[i] = (double)(int64_t)word * 0x1p-53;
-    }
-    UNPROTECT(1);
-    return complete ? values : R_NilValue;
 }

@@ -5,22 +5,22 @@
 
 #include "plugin.h"
 
-#define MODELS(X)        \
-    X(model_lm)          \
+#define MODELS(X) \
+    X(model_lm) \
     X(model_categorical) \
-    X(model_normal)      \
-    X(model_poisson)     \
+    X(model_normal) \
+    X(model_poisson) \
     X(model_exponential)
 
-#define STATS(X)      \
+#define STATS(X) \
     X(stat_crossprod) \
-    X(stat_sums)      \
-    X(stat_counts)    \
+    X(stat_sums) \
+    X(stat_counts) \
     X(stat_records)
 
-#define MECHANISMS(X)        \
-    X(mech_laplace)          \
-    X(mech_gaussian)         \
+#define MECHANISMS(X) \
+    X(mech_laplace) \
+    X(mech_gaussian) \
     X(mech_discrete_laplace) \
     X(mech_discrete_gaussian)
 

@@ -1,0 +1,107 @@
+# The grid of a real release: every record's values are rounded to multiples of a
+# unit, a power of two, and everything that follows is integer arithmetic; see
+# src/ffi_exact.c. The unit follows from public facts alone.
+#
+# Rounding moves the difference of two records by up to one unit a component, so
+# units are part of the sensitivity and the noise is scaled from it.
+
+# steps that a scale has, at the least and by choice
+coarsest_grid <- 2^10
+laplace_grid <- c(2^23, 2^44)
+gaussian_grid <- c(2^23, 2^23)
+
+# "laplace" and "gaussian" have exact samplers; their order is enum law in C
+exact_laws <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
+is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
+
+# largest absolute value of a record's contribution to any component; where it
+# is not known, far beyond what the sensitivity suggests
+component_size <- function(statistic) UseMethod("component_size")
+
+#' @export
+component_size.default <- function(statistic) 2^20 * sensitivity(statistic, "L1")
+
+# unit of every component
+release_unit <- function(mechanism, statistic, n, call = caller_env()) {
+  scale <- mechanism_scale(mechanism, statistic, call)
+  if (is_discrete(mechanism)) return(rep(1, length(scale)))
+  steps <- if (exact_laws[[mechanism$name]] == "laplace") laplace_grid else gaussian_grid
+  finest <- scale / steps[1L]
+  # a small budget makes the noise large against the sensitivity: rounding shall not count there either
+  if (is.null(mechanism$scale) && is.null(mechanism$sd)) {
+    finest <- pmin(finest, pmax(scale / steps[2L], sensitivity(statistic, "L1") * 2^-20 / length(scale)))
+  }
+  added <- if (statistic$kind == "records") 1 else n
+  coarsest <- added * component_size(statistic) / 2^61
+  unit <- 2^pmax(floor(log2(finest)), ceiling(log2(coarsest)))
+  if (any(unit < 2^-900 | unit > 2^900 | scale < coarsest_grid * unit)) {
+    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale is at least {format_number(coarsest_grid * max(coarsest))}.",
+                                x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
+  }
+  unit
+}
+
+# sensitivity of totals that were rounded to units; integers are not changed by a
+# unit that divides 1
+grid_sensitivity <- function(statistic, norm, unit) {
+  exact <- sensitivity(statistic, norm)
+  if (all(unit == 0) || (integer_valued(statistic) && all(unit <= 1))) return(exact)
+  unit <- rep_len(unit, length(statistic$components))
+  # and a hair for the last bits of a record's products
+  exact + (1 + 2^-20) * (if (norm == "L1") sum(unit) else sqrt(sum(unit^2)))
+}
+
+# The scale of every component in units as a ratio of integers, rounded up.
+exact_scale <- function(mechanism, statistic, unit, call = caller_env()) {
+  scale <- mechanism_scale(mechanism, statistic, call, unit = unit) / unit
+  # a budget's scale was computed in doubles
+  if (is.null(mechanism$scale) && is.null(mechanism$sd)) scale <- scale * (1 + 2^-40)
+  bits <- if (!is_discrete(mechanism)) 0 else
+    if (exact_laws[[mechanism$name]] == "laplace") pmin(pmax(30 - floor(log2(scale)), 0), 52) else pmin(pmax(24 - floor(log2(scale)), 0), 25)
+  numerator <- ceiling(scale * 2^bits)
+  largest <- if (exact_laws[[mechanism$name]] == "laplace") 2^46 else 2^25
+  if (any(numerator > largest)) {
+    stop_classed("mechanism", "The noise of a real release must have a scale of at most {format_number(largest)} units, but has {format_number(max(numerator))}.",
+                 call = call)
+  }
+  list(numerator = numerator, denominator = rep_len(2^bits, length(numerator)), scale = numerator / 2^bits * unit)
+}
+
+# the released values of one part, with their scale and unit
+exact_part <- function(part, data, call) {
+  statistic <- part$statistic
+  mechanism <- part$mechanism
+  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  if (mechanism$kernel == "match") return(simulated_part(part, data, call, entropy_uniform))
+  unit <- release_unit(mechanism, statistic, nrow(x), call)
+  scale <- exact_scale(mechanism, statistic, unit, call)
+  law <- match(exact_laws[[mechanism$name]], unique(exact_laws)) - 1L
+  value <- .Call(ffi_exact_release, statistic_spec(statistic), x, statistic$kind, unit, law, scale$numerator, scale$denominator)
+  if (is.null(value)) stop_entropy(call)
+  each <- length(value) / length(unit)
+  list(value = value, scale = rep(scale$scale, each = each), unit = rep(unit, each = each))
+}
+
+entropy_uniform <- function(count, call = caller_env()) .Call(ffi_entropy, count) %||% stop_entropy(call)
+
+stop_entropy <- function(call) {
+  stop_classed("entropy", "The operating system gave no random bytes; nothing is released.", call = call)
+}
+
+# A release that was read: its units are declared, its scale follows from them.
+# What is wrong is a text, else NULL.
+set_granularity <- function(release, unit) {
+  release$granularity[] <- unit
+  for (p in release_parts(release)) {
+    drawn <- p$mechanism$kernel != "match"
+    power <- log2(pmax(p$granularity, 2^-1000))
+    if (!all(if (drawn) power > -1000 & power == floor(power) else p$granularity == 0)) return("granularity must be a power of two for added noise, 0 else.")
+    if (!drawn) next
+    each <- length(p$value) / length(p$statistic$components)
+    unit <- p$granularity[seq(1, length(p$value), by = each)]
+    steps <- p$value / p$granularity
+    if (any(p$granularity != rep(unit, each = each)) || any(steps != round(steps))) return("value must have multiples of the granularity.")
+    release$scale[p$index] <- rep(exact_scale(p$mechanism, p$statistic, unit)$scale, each = each)
+  }
+  release
+}

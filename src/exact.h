@@ -1,0 +1,32 @@
+/* Exact samplers of discrete noise, for releases that are published: see
+ * exact.c. */
+#ifndef NOISEAWARE_EXACT_H
+#define NOISEAWARE_EXACT_H
+
+#include "core.h"
+
+/* Where random words come from: `fill` writes that many bytes and says whether
+ * it could. After a failure every draw ends and is worth nothing. */
+struct bit_source {
+    int (*fill)(void *self, unsigned char *out, size_t bytes);
+    void *self;
+    int failed, left; /* words left in the buffer */
+    uint64_t word[128];
+};
+
+void bits_start(struct bit_source *source,
+                int (*fill)(void *self, unsigned char *out, size_t bytes), void *self);
+
+/* forgets the words that are left */
+void bits_end(struct bit_source *source);
+
+/* Uniform on 0, ..., below - 1. */
+uint64_t exact_uniform(struct bit_source *source, uint64_t below);
+
+/* P(k) proportional to exp(-|k| s / t); 0 < t <= 2^52, 0 < s. */
+int64_t exact_laplace(struct bit_source *source, uint64_t t, uint64_t s);
+
+/* P(k) proportional to exp(-k^2 / (2 sigma^2)), sigma = a / b; a, b <= 2^25. */
+int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,149 @@
+/* Releases on an integer grid, as R sees them: the records' values are rounded
+ * to multiples of `unit`, a power of two, and added as 64-bit integers, exact
+ * noise is added, and only the result becomes a double. The true totals never
+ * leave this file.
+ *
+ * A record's value is cut off so far out that no sum overflows; that depends on
+ * the record alone, so it does not add to the sensitivity. */
+#include "entropy.h"
+#include "exact.h"
+#include "ffi.h"
+
+static int from_system(void *self, unsigned char *out, size_t bytes) {
+    (void)self;
+    return system_entropy(out, bytes);
+}
+
+/* bytes that a test has laid out, a buffer at a time */
+struct tape {
+    const unsigned char *at;
+    size_t left;
+};
+
+static int from_tape(void *self, unsigned char *out, size_t bytes) {
+    struct tape *tape = self;
+    if (tape->left < bytes) return 0;
+    memcpy(out, tape->at, bytes);
+    tape->at += bytes;
+    tape->left -= bytes;
+    return 1;
+}
+
+enum law { LAW_LAPLACE = 0, LAW_GAUSSIAN = 1 };
+
+static int64_t draw(struct bit_source *source, enum law law, double numerator, double denominator) {
+    const uint64_t a = (uint64_t)numerator, b = (uint64_t)denominator;
+    return law == LAW_LAPLACE ? exact_laplace(source, a, b) : exact_gaussian(source, a, b);
+}
+
+/* Noise of scale numerator / denominator; NULL if the random bits ran out. */
+SEXP ffi_exact_noise(SEXP law, SEXP count, SEXP numerator, SEXP denominator, SEXP bytes) {
+    const int n = Rf_asInteger(count);
+    struct tape tape;
+    struct bit_source source;
+    if (Rf_isNull(bytes)) {
+        bits_start(&source, from_system, NULL);
+    } else {
+        tape = (struct tape){RAW(bytes), (size_t)Rf_xlength(bytes)};
+        bits_start(&source, from_tape, &tape);
+    }
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    for (int i = 0; i < n; ++i) REAL(out)
+    [i] = (double)draw(&source, (enum law)Rf_asInteger(law), Rf_asReal(numerator),
+                       Rf_asReal(denominator));
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : out;
+}
+
+/* Uniforms strictly inside (0, 1) with 53 bits each; NULL without entropy. */
+SEXP ffi_entropy(SEXP count) {
+    const int n = Rf_asInteger(count);
+    struct bit_source source;
+    bits_start(&source, from_system, NULL);
+    SEXP values = PROTECT(Rf_allocVector(REALSXP, n));
+    for (int i = 0; i < n; ++i)
+        REAL(values)[i] = (double)(1 + exact_uniform(&source, (UINT64_C(1) << 53) - 1)) * 0x1p-53;
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : values;
+}
+
+/* A value in units; `most` is a whole number far below 2^63. */
+static int64_t to_grid(double value, double unit, double most) {
+    const double units = rint(value / unit);
+    return (int64_t)(units > most ? most : units < -most ? -most : units);
+}
+
+struct grid {
+    const double *unit, *numerator, *denominator;
+    enum law law;
+};
+
+static double release_total(struct bit_source *source, const struct grid *grid, int j,
+                            int64_t total) {
+    total += draw(source, grid->law, grid->numerator[j], grid->denominator[j]);
+    return (double)total * grid->unit[j];
+}
+
+/* integers already, and no finer unit loses one: few components are touched */
+static void release_counts(struct bit_source *source, const struct grid *grid,
+                           const struct stat *stat, SEXP x, double *out) {
+    const R_xlen_t n = Rf_nrows(x);
+    struct blocks b = blocks_new(stat->columns, stat->whole, n);
+    double *total = plugin_memory((size_t)stat->size, sizeof *total);
+    for (R_xlen_t start = 0; start < n; start += b.size) {
+        const int m = blocks_load(&b, x, start);
+        stat->class->total(stat->self, m, read_only(&b), total);
+    }
+    for (int j = 0; j < stat->size; ++j)
+        out[j] = release_total(source, grid, j, to_grid(total[j], grid->unit[j], 0x1p62));
+}
+
+static void release_values(struct bit_source *source, const struct grid *grid,
+                           const struct stat *stat, SEXP x, int summed, double *out) {
+    const R_xlen_t n = Rf_nrows(x);
+    const double most = floor(0x1p62 / (summed ? (double)n : 1));
+    struct blocks b = blocks_new(stat->columns, stat->whole, n);
+    const int stride = PAD_LANES(b.size);
+    double *t = plugin_memory((size_t)stat->size * stride, sizeof *t);
+    int64_t *total = plugin_memory((size_t)stat->size, sizeof *total);
+    for (R_xlen_t start = 0; start < n; start += b.size) {
+        const int m = blocks_load(&b, x, start);
+        stat->class->eval(stat->self, m, read_only(&b), stride, t);
+        for (int j = 0; j < stat->size; ++j) {
+            for (int i = 0; i < m; ++i) {
+                const int64_t units = to_grid(t[(size_t)j * stride + i], grid->unit[j], most);
+                if (summed)
+                    total[j] += units;
+                else
+                    out[j * n + start + i] = release_total(source, grid, j, units);
+            }
+        }
+    }
+    for (int j = 0; j < stat->size && summed; ++j)
+        out[j] = release_total(source, grid, j, total[j]);
+}
+
+/* What is released of the records x (n x columns): totals, or with kind
+ * "records" every value; with noise of scale numerator[j] / denominator[j]
+ * units[j] in component j. NULL without entropy. */
+SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP law, SEXP numerator,
+                       SEXP denominator) {
+    const char *what = CHAR(STRING_ELT(kind, 0));
+    const int summed = strcmp(what, "records") != 0;
+    const struct stat stat = read_stat(spec);
+    const struct grid grid = {REAL(unit), REAL(numerator), REAL(denominator),
+                              (enum law)Rf_asInteger(law)};
+    struct bit_source source;
+    bits_start(&source, from_system, NULL);
+    SEXP out =
+        PROTECT(Rf_allocVector(REALSXP, summed ? stat.size : (R_xlen_t)stat.size * Rf_nrows(x)));
+    if (strcmp(what, "cells") == 0)
+        release_counts(&source, &grid, &stat, x, REAL(out));
+    else
+        release_values(&source, &grid, &stat, x, summed, REAL(out));
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : out;
+}
