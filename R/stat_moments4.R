@@ -116,6 +116,12 @@ describe_statistic.stat_moments4 <- function(statistic) {
 }
 
 #' @export
+component_size.stat_moments4 <- function(statistic) {
+  fields <- statistic_fields(statistic)
+  max(abs(term_limits(statistic$powers, fields$lower, fields$upper)))
+}
+
+#' @export
 sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2")) {
   norm <- match_norm(norm)
   if (statistic$rescale && nrow(statistic$columns) == 1L) {

@@ -200,7 +200,9 @@ sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
-component_size.stat_sums <- function(statistic) max(abs(term_limits(statistic)))
+component_size.stat_sums <- function(statistic) {
+  max(abs(term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)))
+}
 
 # ---- JSON --------------------------------------------------------------------
 
