@@ -4,7 +4,7 @@
 #' stopped: 1000 iterations and 1000 more give the same bits as 2000. Adds
 #' replicates to a calibration: 100 and 100 more are the same as 200.
 #'
-#' @param fit A fit of method `"augment"`, or a calibration from [calibrate()].
+#' @param fit A fit of method `"augment"` or `"clt"`, or a calibration from [calibrate()].
 #' @param iter How many iterations to add to each chain.
 #' @param ... Not used.
 #' @return A fit with all draws, or a calibration with all replicates, old and
@@ -37,7 +37,7 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
     old <- fit$chains[[k]]
     # chains of an interrupted run catch up with the longest one
     more <- with_callback_seed(fit$bound, old$state$r_seed, {
-      augment_chain(fit$problem, .Call(ffi_duplicate, old$state), run$iter - length(old$acceptance), run, report)
+      run_blocks(fit$problem, .Call(ffi_duplicate, old$state), run$iter - length(old$acceptance), run, report)
     })
     join_chains(old, more)
   }, iter * length(fit$chains))

@@ -1,8 +1,8 @@
 # A fit:
 #   draws     posterior::draws_array of the parameters
 #   release   or NULL (non-private); bound, run; method, exact
-#   chains    for "augment": per chain the raw draws, the imputed statistic,
-#             log noise density, acceptance and the state to continue from
+#   chains    per chain the raw draws, the imputed statistic, log noise density,
+#             acceptance and the state to continue from; NULL for baselines
 #   info      what a method has to report
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -18,8 +18,10 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
     colnames(c$draws) <- parameters
     c$draws
   }))
-  new_fit(draws, release, bound, run, "augment", TRUE, chains, problem, words)
+  new_fit(draws, release, bound, run, problem$method, problem$method %in% exact_methods, chains, problem, words)
 }
+
+exact_methods <- c("augment", "collapse")
 
 # matrices draws x parameters, one a chain, cut to the shortest
 chains_array <- function(chains) {
@@ -111,6 +113,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
 
 method_line <- c(
   augment = "augment: imputes the records (exact)",
+  clt = "clt: normal law for the statistic (approximate, better the more records)",
   naive = "naive: takes the noisy totals for the true ones (NOT exact: ignores the noise)",
   nonprivate = "non-private: from the confidential records themselves (exact, not private)"
 )
@@ -128,6 +131,7 @@ print.noiseaware_fit <- function(x, ...) {
   }
   cat("  draws      ", size[2L], " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
   if (x$method == "augment") cat(acceptance_lines(x), sep = "\n")
+  if (x$method == "clt") cat(clt_lines(x), sep = "\n")
   if (isTRUE(x$info$projected)) cat("  totals     impossible as published; moved to the nearest valid ones\n")
   cat("\n")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)),
@@ -192,7 +196,7 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #' @export
 acceptance <- function(fit) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} updates no records.")
+  if (fit$method != "augment") stop_classed("argument", "Method {.val {fit$method}} updates no records.")
   guarantee <- privacy(fit$release)
   bound <- if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_
   warmup <- fit$run$warmup
@@ -212,9 +216,9 @@ acceptance <- function(fit) {
 #' Draws of the confidential statistic
 #'
 #' The exact totals, before noise, are unknown to the analyst; method
-#' `"augment"` imputes them along with the records.
+#' `"augment"` imputes them along with the records, `"clt"` from their normal law.
 #'
-#' @param fit A fit of method `"augment"`.
+#' @param fit A fit of method `"augment"` or `"clt"`.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
 #'   of the release; of several statistics, those that were summed.
 #' @section Errors: `noiseaware_error_argument`, also for a release of single

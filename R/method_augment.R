@@ -7,7 +7,7 @@ sample_augment <- function(release, bound, run, init, control) {
   chains <- run_chains(run$chains, function(k, report) {
     with_callback_seed(bound, chain_seed(words, k), {
       state <- augment_start(problem, bound, words, k, init[[k]])
-      augment_chain(problem, state, run$iter, run, report)
+      run_blocks(problem, state, run$iter, run, report)
     })
   }, run$iter * run$chains)
   fit_from_chains(chains, release, bound, run, problem, words)
@@ -16,7 +16,7 @@ sample_augment <- function(release, bound, run, init, control) {
 # What the C code needs to know; see struct augment.
 augment_problem <- function(release, bound, passes, words, chains) {
   layout <- layout_parts(lapply(release_parts(release), augment_part, bound = bound, n = release$n))
-  c(list(model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
+  c(list(method = "augment", model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
          passes = as.double(passes %||% -1)), layout)
 }
 
@@ -93,9 +93,10 @@ augment_start <- function(problem, bound, words, k, theta) {
 # Runs a chain on, in blocks short enough for progress and interrupts. `state`
 # belongs to this call: C changes it, and the block, in place. Status: 0 done,
 # 1 interrupted, 2 failed.
-augment_chain <- function(problem, state, iterations, run, report) {
+run_blocks <- function(problem, state, iterations, run, report) {
   schedule <- as.integer(c(run$warmup, run$thin))
-  most <- max(1, min(floor(5e6 / problem$n), 1000))
+  method <- block_methods(problem)
+  most <- max(1, floor(method$most))
   blocks <- list()
   status <- 0L
   tryCatch({
@@ -103,9 +104,9 @@ augment_chain <- function(problem, state, iterations, run, report) {
     while (left > 0 && status == 0L) {
       count <- min(left, most)
       at <- state$counters[1L] + seq_len(count) - run$warmup
-      block <- .Call(ffi_augment_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
+      block <- .Call(method$block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
-      .Call(ffi_augment_run, problem, state, block, schedule)
+      .Call(method$run, problem, state, block, schedule)
       status <- block$made[3L]
       left <- left - count
       report(count)
@@ -118,6 +119,13 @@ augment_chain <- function(problem, state, iterations, run, report) {
   }
   list(draws = t(bind("draws", cbind, 2L)), statistic = t(bind("statistic", cbind, 2L)[problem$where, , drop = FALSE]),
        log_noise = bind("log_noise", c, 2L), acceptance = bind("acceptance", c, 1L), state = state, status = status)
+}
+
+# the C routines of a method, and how many iterations a block has at most
+block_methods <- function(problem) {
+  switch(problem$method,
+         augment = list(block = ffi_augment_block, run = ffi_augment_run, most = min(5e6 / problem$n, 1000)),
+         clt = list(block = ffi_clt_block, run = ffi_clt_run, most = min(1e9 / length(problem$released)^3, 10000)))
 }
 
 # A user's R functions draw from R's generator: a chain has a seed of its own

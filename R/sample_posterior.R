@@ -6,7 +6,8 @@
 #' @param release A release: [release()], [as_release()], [read_release()].
 #' @param model A model, such as [model_lm()].
 #' @param method `"augment"` imputes the confidential records (exact, cost
-#'   proportional to n); `"naive"` takes the noisy totals for the true ones (not
+#'   proportional to n); `"clt"` takes a normal law for the statistic
+#'   (approximate, better the more records; cost free of n); `"naive"` takes the noisy totals for the true ones (not
 #'   a posterior: a baseline to compare with); `"auto"` takes the cheapest exact
 #'   method, today `"augment"`.
 #' @param chains Number of chains. They run through the future package: set
@@ -21,7 +22,11 @@
 #'   with a named vector of parameter values for each chain.
 #' @param control A list: `passes`, the number of non-centred moves between two
 #'   sweeps over the records (`NULL`: learned in warmup, like the share of a record's innovation that a sweep keeps; 0: the plain sampler of
-#'   Ju et al. 2022).
+#'   Ju et al. 2022). For `"clt"`: `passes`, the moves of the parameters with the
+#'   statistic integrated out in an iteration (1); `sampler`, `"marginal"` or
+#'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves;
+#'   `conjugate = FALSE` leaves out the update of the parameters given the
+#'   imputed statistic, so that the draws are those of the normal law alone.
 #'
 #' @details
 #' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
@@ -37,6 +42,10 @@
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data, Algorithm 1.
 #' \doi{10.48550/arXiv.2206.00710}
+#'
+#' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
+#' inference for exponential families. *Advances in Neural Information
+#' Processing Systems* 31. \doi{10.48550/arXiv.1809.02188}
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -49,12 +58,13 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
                              control = list()) {
   check_release(release)
   check_model(model)
-  check_choice(method, "method", c("auto", "augment", "naive"), "method")
+  check_choice(method, "method", c("auto", "augment", "clt", "naive"), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
-  control <- check_control(control)
+  control <- check_control(control, method)
   bound <- bind_model(model, release$statistic)
   init <- check_init(init, bound, run$chains)
   if (method == "naive") return(sample_naive(release, bound, run))
+  if (method == "clt") return(sample_clt(release, bound, run, init, control))
   sample_augment(release, bound, run, init, control)
 }
 
@@ -72,15 +82,19 @@ check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {
   list(chains = chains, iter = iter, warmup = warmup, thin = thin, seed = seed)
 }
 
-check_control <- function(control, call = caller_env()) {
+check_control <- function(control, method, call = caller_env()) {
   if (!is.list(control) || (length(control) && is.null(names(control)))) {
     stop_argument("control", "a named list", describe(control), call = call)
   }
-  strange <- setdiff(names(control), "passes")
+  known <- c("passes", if (method == "clt") c("sampler", "conjugate"))
+  strange <- setdiff(names(control), known)
   if (length(strange)) {
-    stop_classed("argument", "{.arg control} must have only the entry {.field passes}, but has {.field {strange}}.", call = call)
+    entries <- if (length(known) > 1L) "entries" else "entry"
+    stop_classed("argument", "{.arg control} must have only the {entries} {.field {known}}, but has {.field {strange}}.", call = call)
   }
-  if (!is.null(control$passes)) check_count(control$passes, "control$passes", lower = 0, call = call)
+  if (!is.null(control$passes)) check_count(control$passes, "control$passes", lower = as.numeric(method == "clt"), call = call)
+  if (!is.null(control$sampler)) check_choice(control$sampler, "control$sampler", c("marginal", "gibbs"), call = call)
+  if (!is.null(control$conjugate)) check_flag(control$conjugate, "control$conjugate", call = call)
   control
 }
 

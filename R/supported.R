@@ -34,7 +34,7 @@ supported <- function() {
   methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i]))
   out <- pairs[rep(seq_len(nrow(pairs)), lengths(methods)), ]
   out$method <- unlist(methods)
-  out$exact <- out$method != "naive"
+  out$exact <- out$method %in% exact_methods
   rownames(out) <- NULL
   out
 }
@@ -46,4 +46,9 @@ variables_meet <- function(model, statistic, mechanism) {
   length(kinds) > 0L
 }
 
-pair_methods <- function(model, statistic) c("augment", if (model == "lm" && statistic == "crossprod") "naive")
+pair_methods <- function(model, statistic) {
+  c("augment", if (statistic %in% clt_table[[model]]) "clt", if (model == "lm" && statistic == "crossprod") "naive")
+}
+
+# statistics whose moments under a model are known
+clt_table <- list(bernoulli = "counts", categorical = "counts", naive_bayes = "counts")

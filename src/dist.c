@@ -253,3 +253,13 @@ void dist_binomial_fill(struct rng *rng, double probability, int m, const double
     binomial_draws(rng, 1 - probability, m, count, out);
     for (int i = 0; i < m; ++i) out[i] = count[i] - out[i];
 }
+
+/* Michael, Schucany & Haas (1976), written for v itself: of the two roots the
+ * larger is free of cancellation, the smaller is value^2 over it. At 0 it is the
+ * square of a standard normal, as it should be. */
+double dist_laplace_variance(struct rng *rng, double value) {
+    const double g = rng_normal(rng), y = 0.5 * g * g;
+    const double v = value + y + sqrt(y) * sqrt(2 * value + y);
+    if (!(v > 0)) return 0; /* both are 0 */
+    return rng_uniform(rng) * (v + value) <= v ? v : value * (value / v);
+}

@@ -22,6 +22,10 @@ void dist_inverse_wishart(struct rng *rng, int n, double df, const double *c, do
 void dist_normal_precision(struct rng *rng, int n, const double *mean, double scale,
                            const double *l, double *x);
 
+/* The variance v of a Laplace variate of scale 1 seen as a normal one, given its
+ * absolute value: 1 / v ~ InverseGaussian(mean 1 / value, shape 1). */
+double dist_laplace_variance(struct rng *rng, double value);
+
 /* Poisson draws of one mean, prepared once. Below POISSON_TABLE_MEAN a table is
  * looked up, from there on the constants of a rejection are used. */
 enum { POISSON_TABLE_MEAN = 24, POISSON_TABLE = 96, POISSON_GUIDE = 128 };

@@ -21,6 +21,7 @@ SEXP named_list(int count, const char *const *names, const SEXP *values);
 struct fields read_fields(SEXP list);
 struct model read_model(SEXP spec);
 struct stat read_stat(SEXP spec);
+struct record_moments read_moments(SEXP spec);
 const struct mech_class *read_mechanism(SEXP name);
 
 void rng_read(SEXP raw, struct rng *rng);
@@ -73,6 +74,11 @@ int interrupt_pending(void);
     X(ffi_augment_start, 3) \
     X(ffi_augment_block, 3) \
     X(ffi_augment_run, 4) \
+    X(ffi_clt_moments, 2)       \
+    X(ffi_clt_complete, 3)      \
+    X(ffi_clt_start, 3)         \
+    X(ffi_clt_block, 3)         \
+    X(ffi_clt_run, 4)           \
     X(ffi_duplicate, 1)
 
 #define SEXP_ARGUMENTS_0 void

@@ -68,6 +68,7 @@ struct fields read_fields(SEXP list) {
 #define LIST_CLASS(name) &name,
 static const struct model_class *const models[] = {MODELS(LIST_CLASS)};
 static const struct stat_class *const stats[] = {STATS(LIST_CLASS)};
+static const struct record_moments_class *const moments_classes[] = {MOMENTS(LIST_CLASS)};
 static const struct mech_class *const mechanisms[] = {MECHANISMS(LIST_CLASS)};
 #define COUNT(list) ((int)(sizeof(list) / sizeof(list)[0]))
 
@@ -100,6 +101,17 @@ struct stat read_stat(SEXP spec) {
     const struct fields fields = read_fields(list_element(spec, "fields"));
     stop_unless(stat.class->create(&fields, &stat), "statistic", name);
     return stat;
+}
+
+struct record_moments read_moments(SEXP spec) {
+    const char *name = spec_name(spec);
+    struct record_moments moments = {0};
+    for (int i = 0; i < COUNT(moments_classes) && !moments.class; ++i)
+        if (strcmp(moments_classes[i]->name, name) == 0) moments.class = moments_classes[i];
+    if (!moments.class) Rf_error("internal error: no moments '%s'", name);
+    const struct fields fields = read_fields(list_element(spec, "fields"));
+    stop_unless(moments.class->create(&fields, &moments), "moments", name);
+    return moments;
 }
 
 const struct mech_class *read_mechanism(SEXP name) {

@@ -107,3 +107,81 @@ double linalg_least_eigenvalue(int n, double *a) {
         if (a[(size_t)i * n + i] < least) least = a[(size_t)i * n + i];
     return least;
 }
+
+/* Pivots on the largest remaining diagonal of the matrix scaled to a unit one,
+ * so that components of very different sizes are served alike. */
+int linalg_semi_cholesky(int n, double *a, int *pivot, double *work) {
+    double tolerance = 1e-11;
+    double *unit = work;
+    for (int i = 0; i < n; ++i) {
+        const double variance = a[(size_t)i * n + i];
+        unit[i] = variance > 0 ? sqrt(variance) : 0;
+        pivot[i] = i;
+    }
+    for (int i = 0; i < n; ++i)
+        for (int j = 0; j <= i; ++j) {
+            const double scale = unit[i] * unit[j];
+            a[(size_t)i * n + j] = scale > 0 ? a[(size_t)i * n + j] / scale : 0;
+        }
+    int rank = n;
+    if (n >= LAPACK_FROM) {
+        int info = 0;
+        F77_CALL(dpstrf)("U", &n, a, &n, pivot, &rank, &tolerance, work + n, &info FCONE);
+        if (info < 0) return 0;
+        for (int i = 0; i < n; ++i) --pivot[i];
+    } else {
+        for (int k = 0; k < n; ++k) {
+            int best = k;
+            for (int i = k + 1; i < n; ++i)
+                if (a[(size_t)i * n + i] > a[(size_t)best * n + best]) best = i;
+            if (!(a[(size_t)best * n + best] > tolerance)) {
+                rank = k;
+                break;
+            }
+            if (best != k) {
+                /* rows and columns k and best change places, lower triangle */
+                const int swap = pivot[k];
+                pivot[k] = pivot[best];
+                pivot[best] = swap;
+                for (int j = 0; j < k; ++j) {
+                    const double value = a[(size_t)k * n + j];
+                    a[(size_t)k * n + j] = a[(size_t)best * n + j];
+                    a[(size_t)best * n + j] = value;
+                }
+                for (int j = k + 1; j < best; ++j) {
+                    const double value = a[(size_t)j * n + k];
+                    a[(size_t)j * n + k] = a[(size_t)best * n + j];
+                    a[(size_t)best * n + j] = value;
+                }
+                for (int i = best + 1; i < n; ++i) {
+                    const double value = a[(size_t)i * n + k];
+                    a[(size_t)i * n + k] = a[(size_t)i * n + best];
+                    a[(size_t)i * n + best] = value;
+                }
+                const double value = a[(size_t)k * n + k];
+                a[(size_t)k * n + k] = a[(size_t)best * n + best];
+                a[(size_t)best * n + best] = value;
+            }
+            const double root = sqrt(a[(size_t)k * n + k]);
+            a[(size_t)k * n + k] = root;
+            for (int i = k + 1; i < n; ++i) a[(size_t)i * n + k] /= root;
+            for (int i = k + 1; i < n; ++i)
+                for (int j = k + 1; j <= i; ++j)
+                    a[(size_t)i * n + j] -= a[(size_t)i * n + k] * a[(size_t)j * n + k];
+        }
+    }
+    for (int i = 0; i < n; ++i)
+        for (int j = 0; j < rank && j <= i; ++j) a[(size_t)i * n + j] *= unit[pivot[i]];
+    return rank;
+}
+
+void linalg_semi_multiply(int n, int rank, const double *l, const int *pivot, const double *x,
+                          double *out) {
+    for (int i = 0; i < n; ++i) {
+        const double *row = l + (size_t)i * n;
+        const int last = i < rank ? i + 1 : rank;
+        double sum = 0;
+        for (int j = 0; j < last; ++j) sum += row[j] * x[j];
+        out[pivot[i]] = sum;
+    }
+}

@@ -16,6 +16,13 @@ void linalg_backward(int n, const double *l, double *x);
 /* (x - centre)' a (x - centre), a full. */
 double linalg_quadratic(int n, const double *a, const double *x, const double *centre);
 
+/* Of a singular matrix: P' a P = L L' with L over a's lower triangle, its first
+ * `rank` columns, and pivot[i] the row of a that became row i. Returns the rank.
+ * `work` holds 3 n. Multiplying: out = P L x, x of length rank. */
+int linalg_semi_cholesky(int n, double *a, int *pivot, double *work);
+void linalg_semi_multiply(int n, int rank, const double *l, const int *pivot, const double *x,
+                          double *out);
+
 /* Smallest eigenvalue of a full symmetric matrix, which is destroyed. NaN
  * if an entry is not finite. */
 double linalg_least_eigenvalue(int n, double *a);

@@ -135,6 +135,42 @@ struct stat_class {
     void (*cells)(void *self, int m, const double *const *x, int stride, int *index);
 };
 
+/* ---- moments: the normal law of the totals, for "clt" ------------------- */
+
+struct record_moments_class;
+
+/* Mean and covariance, under theta, of what one record adds to a vector of
+ * totals: first the `released` components of the statistic, t, then `aside`
+ * ones that the model's complete-data statistic needs and t does not give. A
+ * pair of a model and a release has one of these; it reads theta in the
+ * model's coordinates and nothing else of the model. */
+struct record_moments {
+    const struct record_moments_class *class;
+    void *self;
+    int released; /* components of t, in the units of the release */
+    int aside;    /* 0 where the total of t determines the complete-data one */
+    int complete; /* length of the model's complete-data statistic */
+};
+
+struct record_moments_class {
+    const char *name;
+    int (*create)(const struct fields *fields, struct record_moments *moments);
+
+    /* mean: released + aside values; cov: a square matrix of that size, row by
+     * row, both triangles; it may be singular. PLUGIN_NUMERICAL where they are
+     * not finite. */
+    int (*eval)(void *self, const double *theta, double *mean, double *cov);
+
+    /* A draw of the total over n records, N(n mean, n cov) with what eval()
+     * gives at theta. NULL: the method factors the covariance. */
+    void (*simulate)(void *self, const double *theta, double n, struct rng *rng, double *total);
+
+    /* The complete-data statistic that a total stands for. Returns 1 if records
+     * could have it, else 0; project() then makes it one that they could. */
+    int (*complete)(void *self, double n, const double *total, double *c);
+    void (*project)(void *self, double n, double *c);
+};
+
 /* ---- mechanism: how noise was added ------------------------------------ */
 
 /* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j); with MATCH, of

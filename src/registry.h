@@ -24,14 +24,19 @@
     X(mech_discrete_laplace) \
     X(mech_discrete_gaussian)
 
+#define MOMENTS(X) X(moments_counts)
+
 #define DECLARE_MODEL(name) extern const struct model_class name;
 #define DECLARE_STAT(name) extern const struct stat_class name;
 #define DECLARE_MECHANISM(name) extern const struct mech_class name;
+#define DECLARE_MOMENTS(name) extern const struct record_moments_class name;
 MODELS(DECLARE_MODEL)
 STATS(DECLARE_STAT)
 MECHANISMS(DECLARE_MECHANISM)
+MOMENTS(DECLARE_MOMENTS)
 #undef DECLARE_MODEL
 #undef DECLARE_STAT
 #undef DECLARE_MECHANISM
+#undef DECLARE_MOMENTS
 
 #endif

@@ -362,7 +362,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
   p <- interrupt_problem()
   chain <- function(iterations, report = function(amount) NULL) {
     state <- internal("augment_start")(p$problem, p$bound, p$words, 1, NULL)
-    internal("augment_chain")(p$problem, state, iterations, p$run, report)
+    internal("run_blocks")(p$problem, state, iterations, p$run, report)
   }
   whole <- chain(60000)
   keys <- list(
@@ -382,7 +382,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
     expect_equal(part$state$counters[1], kept + 100)
     upto <- min(kept, nrow(whole$draws))
     expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
-    more <- internal("augment_chain")(p$problem, part$state, 50, p$run, function(amount) NULL)
+    more <- internal("run_blocks")(p$problem, part$state, 50, p$run, function(amount) NULL)
     expect_identical(more$draws, chain(kept + 150)$draws[kept + 1:50, ])
   }
 })
@@ -392,7 +392,7 @@ test_that("an interrupted run warns, gives what there is, and can be extended", 
   run <- internal("run_chains")
   chain <- function(iterations, status) {
     state <- internal("augment_start")(p$problem, p$bound, p$words, 1, NULL)
-    out <- internal("augment_chain")(p$problem, state, iterations, p$run, function(amount) NULL)
+    out <- internal("run_blocks")(p$problem, state, iterations, p$run, function(amount) NULL)
     out$status <- status
     out
   }

@@ -36,7 +36,7 @@ test_that("supported() says what runs", {
   expect_false(anyDuplicated(table) > 0)
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
   # the naive Bayes model needs two variables: it has tests of its own
-  for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "naive")) {
+  for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "clt", "naive")) {
     for (statistic in c("crossprod", "moments4", "sums", "counts", "records", "custom")) {
       candidates <- list(number_statistics[[statistic]], code_statistics[[statistic]])
       candidates <- candidates[!vapply(candidates, is.null, TRUE)]

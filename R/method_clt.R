@@ -1,0 +1,131 @@
+# Method "clt": see src/method_clt.c. Here the moments of a pair are looked up, a
+# problem is set up, and chains are run as those of "augment".
+
+sample_clt <- function(release, bound, run, init, control, call = caller_env()) {
+  if (release$n < 2) {
+    stop_classed("method", c("Method {.val clt} must have two or more records: its normal law is one of totals.",
+                             i = "Method {.val augment} is exact for any number."), call = call)
+  }
+  words <- with_seed(run$seed, seed_words())
+  problem <- clt_problem(release, bound, control, words, run$chains, call)
+  chains <- run_chains(run$chains, function(k, report) {
+    state <- clt_start(problem, bound, words, k, init[[k]])
+    run_blocks(problem, state, run$iter, run, report)
+  }, run$iter * run$chains)
+  fit_from_chains(chains, release, bound, run, problem, words)
+}
+
+# What the C code needs to know; see struct clt.
+clt_problem <- function(release, bound, control, words, chains, call) {
+  law <- clt_law(bound, release, call)
+  flat <- clt_noise(release)
+  index <- law$index
+  gibbs <- identical(control$sampler, "gibbs")
+  problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
+                  released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
+                  marginal = as.double(!gibbs), conjugate = as.double(gibbs || !isFALSE(control$conjugate)),
+                  passes = as.double(control$passes %||% 1), move_sd = move_sd(bound, words, chains),
+                  where = seq_along(index), summed = index)
+  problem$ridge <- clt_ridge(problem, bound, words, chains, call)
+  problem
+}
+
+# scale of the noise of every component, and whether its kernel is absolute
+clt_noise <- function(release) {
+  parts <- release_parts(release)
+  list(scale = unlist(lapply(parts, function(p) as.double(p$scale))),
+       absolute = unlist(lapply(parts, function(p) rep(as.double(p$mechanism$kernel == "absolute"), length(p$index)))))
+}
+
+# Where the noise is below a millionth of the sampling standard deviation that
+# the prior expects, it is raised to that: z could not be told from a singular
+# normal law.
+clt_ridge <- function(problem, bound, words, chains, call) {
+  theta <- .Call(ffi_model_prior, bound$spec, new_stream(words, chains + 1L), 5L)$theta
+  moments <- Filter(Negate(is.null), .Call(ffi_clt_moments, problem$moments, theta))
+  if (length(moments) == 0L) {
+    stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from that of the bounds?"),
+                 call = call)
+  }
+  at <- seq_along(problem$released)
+  variance <- vapply(moments, function(m) diag(m$cov)[at], numeric(length(at)))
+  least <- 1e-12 * problem$n * apply(matrix(variance, length(at)), 1L, stats::median)
+  as.double(ifelse(problem$scale^2 < least, least, 0))
+}
+
+clt_start <- function(problem, bound, words, k, theta) {
+  stream <- new_stream(words, k - 1L)
+  if (is.null(theta)) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- prior$theta
+    stream <- prior$state
+  }
+  .Call(ffi_clt_start, problem, as.double(theta), stream)
+}
+
+# The moments of a release under a model: `spec` for the C plug-in, and `index`,
+# the release's components that it describes, in its order.
+clt_law <- function(bound, release, call) UseMethod("clt_law")
+
+#' @export
+clt_law.default <- function(bound, release, call) refuse_clt(bound, release, call)
+
+refuse_clt <- function(bound, release, call) {
+  statistics <- vapply(release_parts(release), function(p) class(p$statistic)[1L], "")
+  stop_classed("method", c("Method {.val clt} must know the moments of the released statistic under the model.",
+                           x = "There are none of {.cls {unique(statistics)}} under {.cls {class(bound$model)[1]}}.",
+                           i = "See {.fn supported}."), call = call)
+}
+
+# ---- counts ------------------------------------------------------------------
+
+#' @export
+clt_law.bound_categorical <- function(bound, release, call) {
+  parts <- release_parts(release)
+  if (!all(vapply(parts, function(p) inherits(p$statistic, "stat_counts"), TRUE))) refuse_clt(bound, release, call)
+  variables <- bound$columns$name
+  levels <- lengths(bound$levels)
+  margins <- unlist(lapply(parts, function(p) lapply(p$statistic$margins, match, variables)), recursive = FALSE)
+  # the complete-data counts: of the class, and of each feature by class
+  wanted <- c(list(1L), lapply(seq_along(variables)[-1L], function(v) c(1L, v)))
+  given <- function(set) which(vapply(margins, function(m) all(set %in% m), TRUE))[1L]
+  for (set in rev(wanted)) if (is.na(given(set))) margins <- c(margins, list(set))
+  cells <- lapply(margins, margin_levels, levels)
+  cell_levels <- do.call(rbind, cells)
+  first <- cumsum(c(0, vapply(cells, nrow, 0)))
+  pairs <- Map(function(set, offset) {
+    m <- given(set)
+    digits <- cells[[m]][, set, drop = FALSE]
+    to <- if (length(set) == 1L) digits[, 1L] else digits[, 1L] * levels[set[2L]] + digits[, 2L]
+    cbind(first[m] + seq_len(nrow(digits)) - 1, offset + to)
+  }, wanted, cumsum(c(0, levels[1L], levels[1L] * levels[-1L]))[seq_along(wanted)])
+  pairs <- do.call(rbind, pairs)
+  index <- unlist(lapply(parts, `[[`, "index"))
+  fields <- list(levels = as.double(levels), released = as.double(length(index)),
+                 margin = as.double(rep(seq_along(cells) - 1, vapply(cells, nrow, 0L))), level = as.double(t(cell_levels)),
+                 complete_cell = as.double(pairs[, 1L]), part_of = as.double(pairs[, 2L]))
+  list(spec = list(name = "counts", fields = fields), index = index)
+}
+
+# a row for each cell of a margin, the last variable fastest: its level of every
+# variable, from 0, or -1
+margin_levels <- function(margin, levels) {
+  digits <- as.matrix(expand.grid(rev(lapply(levels[margin], function(l) seq_len(l) - 1))))
+  out <- matrix(-1, nrow(digits), length(levels))
+  out[, margin] <- digits[, rev(seq_along(margin))]
+  out
+}
+
+# ---- what the fit has to report -------------------------------------------------
+
+clt_lines <- function(fit) {
+  counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(5L)))
+  iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
+  share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
+  moves <- if (fit$problem$marginal == 0) "none: the Gibbs sampler of Bernstein & Sheldon" else
+    sprintf("%d an iteration with the statistic integrated out, accepted %s", fit$problem$passes,
+            format_number(counters[3L] / max(counters[2L], 1), 2))
+  c(paste0("  moves      ", moves),
+    if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
+    if (any(fit$problem$ridge > 0)) "  noise      too small to tell from none; raised to a millionth of the sampling sd")
+}

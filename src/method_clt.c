@@ -1,0 +1,228 @@
+/* Method "clt": a normal law for the totals (Bernstein & Sheldon 2018, 2019), in
+ * the one form that serves every model and statistic with known moments.
+ *
+ * For one record let (t, a) have mean mu and covariance V under theta, t the
+ * released statistic, a what the complete-data statistic c needs beside it. By
+ * the central limit theorem the total is N(n mu, n V), and z | s ~ N(s, Omega)
+ * with Omega = diag(omega^2): fixed for Gaussian noise; for Laplace noise of
+ * scale b, omega^2 ~ Exponential(rate 1 / (2 b^2)). Discrete noise has the same
+ * kernel as its continuous twin. An iteration:
+ *   1. theta | omega, z with the total integrated out, z ~ N(n mu_t, n V_tt +
+ *      Omega): random walks, their shape and scale learned in warmup;
+ *   2. (s, a) | theta, omega, z: draw (s0, a0) ~ N(n mu, n V), e ~ N(0, Omega),
+ *      r = (n V_tt + Omega)^-1 (z - s0 - e), add n V_.t r: V may be singular;
+ *   3. theta | c by the model's own update;
+ *   4. omega | s, 1 / omega^2 inverse Gaussian.
+ * Steps 2 to 4 alone are the papers' Gibbs sampler. Steps 1, 2 and 4 alone sample
+ * p(theta) N(z; n mu_t, n V_tt + Omega) p(omega) exactly; with step 3 the exact
+ * law of c given theta comes in, to which the normal one tends as n grows.
+ *
+ * A drawn c that no records could have (counts outside [0, n], a scatter that is
+ * negative) is drawn again, then projected; both are counted.
+ *
+ * Cost, free of n, for w components: two evaluations of the moments, two
+ * Cholesky factors of the released ones and one of all (none with simulate()).
+ */
+#include "method_clt.h"
+
+#include "dist.h"
+#include "linalg.h"
+
+/* draws before a complete-data statistic is projected */
+enum { MOST_DRAWS = 20 };
+
+static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+static void law_prepare(struct law *law, int size, int wide) {
+    law->mean = numbers((size_t)wide);
+    law->cov = numbers((size_t)wide * (size_t)wide);
+    law->factor = numbers((size_t)size * (size_t)size);
+    law->white = numbers((size_t)size);
+}
+
+void clt_prepare(struct clt *a) {
+    a->size = a->moments.released;
+    a->wide = a->size + a->moments.aside;
+    law_prepare(&a->now, a->size, a->wide);
+    if (a->marginal) law_prepare(&a->next, a->size, a->wide);
+    a->total = numbers((size_t)a->wide);
+    a->complete = numbers((size_t)a->moments.complete);
+    if (!a->moments.class->simulate) a->root = numbers((size_t)a->wide * (size_t)a->wide);
+    a->pivot = plugin_memory((size_t)a->wide, sizeof(int));
+    a->normal = numbers((size_t)a->wide);
+    a->pull = numbers((size_t)a->size);
+    a->work = numbers(3 * (size_t)a->wide);
+    a->theta_new = numbers((size_t)a->model.parameters);
+    a->step = numbers((size_t)a->model.parameters);
+}
+
+void clt_start(struct clt *a) {
+    for (int j = 0; j < a->size; ++j)
+        a->variance[j] = (a->absolute[j] != 0 ? 2 : 1) * a->scale[j] * a->scale[j];
+}
+
+/* ---- the law of z ----------------------------------------------------------- */
+
+static int set_moments(const struct clt *a, const double *theta, struct law *law) {
+    return a->moments.class->eval(a->moments.self, theta, law->mean, law->cov);
+}
+
+/* factor and log density from the moments; PLUGIN_NUMERICAL if not positive definite */
+static int set_density(const struct clt *a, struct law *law) {
+    const int d = a->size, w = a->wide;
+    for (int i = 0; i < d; ++i) {
+        const double *restrict cov = law->cov + (size_t)i * w;
+        double *restrict row = law->factor + (size_t)i * d;
+        for (int j = 0; j <= i; ++j) row[j] = a->n * cov[j];
+        row[i] += a->ridge[i] + a->variance[i];
+        law->white[i] = a->released[i] - a->n * law->mean[i];
+    }
+    if (linalg_cholesky(d, law->factor) != 0) return PLUGIN_NUMERICAL;
+    linalg_forward(d, law->factor, law->white);
+    double square = 0, log_pivots = 0, product = 1;
+    for (int i = 0; i < d; ++i) {
+        square += law->white[i] * law->white[i];
+        product *= law->factor[(size_t)i * d + i];
+        if (!(product > 1e-100 && product < 1e100)) {
+            log_pivots += log(product);
+            product = 1;
+        }
+    }
+    law->log_density = -0.5 * square - log_pivots - log(product);
+    return isfinite(law->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+/* ---- theta with the total integrated out ------------------------------------- */
+
+static void swap_laws(struct clt *a) {
+    const struct law old = a->now;
+    a->now = a->next;
+    a->next = old;
+}
+
+static int move(struct clt *a, int learning) {
+    const struct model_class *class = a->model.class;
+    adapt_propose(&a->adapt, a->rng, a->step);
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    for (int j = 0; j < a->model.moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
+    const double threshold = rng_exponential(a->rng);
+
+    double log_ratio = -INFINITY;
+    a->next.log_prior = class->dprior(a->model.self, a->theta_new);
+    if (isfinite(a->next.log_prior) && set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
+        set_density(a, &a->next) == PLUGIN_OK)
+        log_ratio = a->next.log_prior - a->now.log_prior + a->next.log_density - a->now.log_density;
+    const int accept = -log_ratio < threshold;
+    if (accept) {
+        swap_laws(a);
+        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    }
+    if (learning) {
+        const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        adapt_saw_pass(&a->adapt, probability, accept, a->step);
+    } else {
+        a->moves_made += 1;
+        a->moves_accepted += accept;
+    }
+    return accept;
+}
+
+/* ---- the total given theta, omega and z ---------------------------------------- */
+
+static void prepare_root(struct clt *a) {
+    if (a->moments.class->simulate) return;
+    memcpy(a->root, a->now.cov, (size_t)a->wide * (size_t)a->wide * sizeof(double));
+    a->rank = linalg_semi_cholesky(a->wide, a->root, a->pivot, a->work);
+}
+
+static void draw_total(struct clt *a) {
+    const int d = a->size, w = a->wide;
+    double *total = a->total, *pull = a->pull;
+    if (a->moments.class->simulate) {
+        a->moments.class->simulate(a->moments.self, a->theta, a->n, a->rng, total);
+    } else {
+        const double root_n = sqrt(a->n);
+        rng_fill_normal(a->rng, a->rank, a->normal);
+        linalg_semi_multiply(w, a->rank, a->root, a->pivot, a->normal, a->work);
+        for (int i = 0; i < w; ++i) total[i] = a->n * a->now.mean[i] + root_n * a->work[i];
+    }
+    rng_fill_normal(a->rng, d, a->normal);
+    for (int j = 0; j < d; ++j) {
+        if (a->ridge[j] > 0) total[j] += sqrt(a->ridge[j]) * rng_normal(a->rng);
+        pull[j] = a->released[j] - total[j] - sqrt(a->variance[j]) * a->normal[j];
+    }
+    linalg_forward(d, a->now.factor, pull);
+    linalg_backward(d, a->now.factor, pull);
+    for (int i = 0; i < w; ++i) {
+        const double *restrict cov = a->now.cov + (size_t)i * w;
+        double sum = 0;
+        for (int j = 0; j < d; ++j) sum += cov[j] * pull[j];
+        total[i] += a->n * sum;
+    }
+    for (int j = 0; j < d; ++j) total[j] += a->ridge[j] * pull[j];
+}
+
+static void draw_complete(struct clt *a, int learning) {
+    const struct record_moments *m = &a->moments;
+    for (int k = 1;; ++k) {
+        draw_total(a);
+        if (!a->conjugate || m->class->complete(m->self, a->n, a->total, a->complete)) return;
+        a->invalid += k == 1 && !learning;
+        if (k == MOST_DRAWS) break;
+    }
+    m->class->project(m->self, a->n, a->complete);
+    a->projected += !learning;
+}
+
+static void draw_variances(struct clt *a) {
+    for (int j = 0; j < a->size; ++j) {
+        if (a->absolute[j] == 0) continue;
+        const double b = a->scale[j];
+        a->variance[j] =
+            b * b * dist_laplace_variance(a->rng, fabs(a->released[j] - a->total[j]) / b);
+    }
+}
+
+double clt_log_noise(const struct clt *a) {
+    double energy = 0;
+    for (int j = 0; j < a->size; ++j) {
+        const double r = fabs(a->released[j] - a->total[j]) / a->scale[j];
+        energy += a->absolute[j] != 0 ? r : 0.5 * r * r;
+    }
+    return -energy;
+}
+
+/* ---- an iteration ----------------------------------------------------------------- */
+
+static void gather_moving(const struct clt *a, double *out) {
+    for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
+}
+
+int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
+    const struct model_class *class = a->model.class;
+    const int learning = iteration < warmup;
+    if (!a->fresh && set_moments(a, a->theta, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    if (set_density(a, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    a->fresh = 1;
+    *accepted = 0;
+    if (a->marginal) {
+        a->now.log_prior = class->dprior(a->model.self, a->theta);
+        for (int k = 0; k < a->passes; ++k) *accepted += move(a, learning);
+        *accepted /= a->passes;
+    }
+    prepare_root(a);
+    draw_complete(a, learning);
+    draw_variances(a);
+    double *before = a->step, *after = a->theta_new;
+    gather_moving(a, before);
+    if (a->conjugate) {
+        a->fresh = 0;
+        if (class->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta) != PLUGIN_OK)
+            return PLUGIN_NUMERICAL;
+    }
+    if (!learning || !a->marginal) return PLUGIN_OK;
+    gather_moving(a, after);
+    adapt_saw_sweep(&a->adapt, 0, 0, before, after);
+    if (adapt_window_ends(iteration, warmup)) adapt_close_window(&a->adapt);
+    return PLUGIN_OK;
+}

@@ -1,0 +1,58 @@
+#ifndef NOISEAWARE_METHOD_CLT_H
+#define NOISEAWARE_METHOD_CLT_H
+
+#include "adapt.h"
+#include "plugin.h"
+
+/* The law of the released totals under one theta. */
+struct law {
+    double *mean, *cov; /* of one record, released + aside */
+    double *factor;     /* of n cov_tt + noise */
+    double *white;      /* factor^-1 (z - n mean_t) */
+    double log_density, log_prior;
+};
+
+struct clt {
+    struct model model;
+    struct record_moments moments;
+    double n;
+    int size, wide;          /* released; released + aside */
+    const double *released;  /* z */
+    const double *scale;     /* of the noise */
+    const double *absolute;  /* 1: Laplace, a scale mixture; 0: Gaussian */
+    const double *ridge;     /* variance added to a total, where noise and covariance both vanish */
+    int marginal, conjugate; /* which steps an iteration has */
+    int passes;
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *theta;
+    double *variance; /* omega^2, of the noise */
+    struct rng *rng;
+    struct adapt adapt;
+    /* counters of the iterations after warmup */
+    double moves_made, moves_accepted;
+    double invalid, projected; /* iterations that drew an invalid statistic; that projected one */
+
+    /* Workspace */
+    int fresh; /* now.mean and now.cov belong to theta */
+    struct law now, next;
+    double *total; /* the last draw, released + aside */
+    double *complete;
+    double *root; /* factor of cov, in the order of pivot */
+    int *pivot, rank;
+    double *normal, *pull, *work, *theta_new, *step;
+};
+
+void clt_prepare(struct clt *a);
+
+/* omega^2 at the noise's own variance */
+void clt_start(struct clt *a);
+
+/* log eta(z | s) at the last draw of the total, up to a constant */
+double clt_log_noise(const struct clt *a);
+
+/* One iteration; the share of accepted moves goes to *accepted. Returns
+ * PLUGIN_*. */
+int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted);
+
+#endif
