@@ -64,7 +64,11 @@ log_noise <- function(part, total) {
   -switch(part$mechanism$kernel,
     absolute = sum(abs(residual)),
     squared = sum(residual^2) / 2,
-    match = sum((1 / part$scale)[residual != 0]))
+    match = sum((1 / part$scale)[residual != 0]),
+    density = {
+      noise <- matrix(residual, ncol = length(part$statistic$components))
+      -sum(checked_density(part$mechanism, part$statistic, part$value)(noise))
+    })
 }
 
 draw_posterior <- function(problem, simulated) {

@@ -1,7 +1,8 @@
 # What all mechanisms share: a list of public facts
 #   name    of the C plug-in
 #   kernel  "absolute" or "squared": log density = -kernel(noise * weight);
-#           "match": -weight where a noisy value is not the true one
+#           "match": -weight where a noisy value is not the true one;
+#           "density": an R function of all components at once
 #   the budget or the scale, one of them given
 # Methods: mechanism_scale(), mechanism_sd(), privacy(); for noise that not
 # every statistic can take, check_pair(), check_noisy(); for noise that is not
@@ -93,6 +94,7 @@ privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu
 }
 
 format_privacy <- function(guarantee) {
+  if (all(is.na(guarantee))) return("not known")
   parts <- c(
     if (!is.na(guarantee$epsilon) && identical(guarantee$delta, 0)) paste0("epsilon = ", format_number(guarantee$epsilon)),
     if (!is.na(guarantee$epsilon) && !identical(guarantee$delta, 0))

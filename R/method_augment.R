@@ -22,13 +22,16 @@ augment_problem <- function(release, bound, passes, words, chains) {
 
 # enum part_kind, enum kernel
 part_kinds <- c(totals = 0L, cells = 1L, records = 2L)
-part_kernels <- c(absolute = 0L, squared = 1L, match = 2L)
+part_kernels <- c(absolute = 0L, squared = 1L, match = 2L, density = 3L)
 
 augment_part <- function(part, bound, n) {
   statistic <- part$statistic
   spec <- statistic_spec(statistic)
-  spec$kind <- part_kinds[[statistic$kind]]
-  spec$kernel <- part_kernels[[part$mechanism$kernel]]
+  kernel <- part$mechanism$kernel
+  # a density of its own sees all counts at once
+  spec$kind <- part_kinds[[if (kernel == "density" && statistic$kind == "cells") "totals" else statistic$kind]]
+  spec$kernel <- part_kernels[[kernel]]
+  if (kernel == "density") spec$density <- checked_density(part$mechanism, statistic, part$value)
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec$index <- part$index
   spec$released <- as.double(part$value)
@@ -39,7 +42,7 @@ augment_part <- function(part, bound, n) {
 }
 
 # Dense components first, those with the absolute kernel before the squared
-# ones, each group padded to a multiple of LANES; then the cells of counts.
+# ones and those before noise with a density of its own, each group padded to a multiple of LANES; then the cells of counts.
 # `where` finds among them those of the release's components that are totals,
 # `summed`.
 layout_parts <- function(parts) {
@@ -50,7 +53,7 @@ layout_parts <- function(parts) {
   released <- weight <- numeric()
   where <- integer()
   end <- list()
-  for (g in c("absolute", "squared", "cells")) {
+  for (g in c("absolute", "squared", "density", "cells")) {
     start <- if (g == "cells") length(weight) else 0L
     for (k in which(group == g)) {
       parts[[k]]$offset <- length(weight) - start
@@ -65,7 +68,7 @@ layout_parts <- function(parts) {
   }
   summed <- which(!is.na(where))
   list(parts = parts, released = released, weight = weight, where = where[summed], summed = summed,
-       absolute = end$absolute, dense = end$squared)
+       absolute = end$absolute, separable = end$squared, dense = end$density)
 }
 
 # Spread of the prior in the moving coordinates, robust to heavy tails: where

@@ -18,7 +18,7 @@ sample_clt <- function(release, bound, run, init, control, call = caller_env()) 
 # What the C code needs to know; see struct clt.
 clt_problem <- function(release, bound, control, words, chains, call) {
   law <- clt_law(bound, release, call)
-  flat <- clt_noise(release)
+  flat <- clt_noise(release, call)
   index <- law$index
   gibbs <- identical(control$sampler, "gibbs")
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
@@ -31,8 +31,11 @@ clt_problem <- function(release, bound, control, words, chains, call) {
 }
 
 # scale of the noise of every component, and whether its kernel is absolute
-clt_noise <- function(release) {
+clt_noise <- function(release, call = caller_env()) {
   parts <- release_parts(release)
+  if (any(vapply(parts, function(p) p$mechanism$kernel == "density", TRUE))) {
+    stop_classed("method", "Method {.val clt} needs noise of a built-in mechanism, not {.fn mech_custom}.", call = call)
+  }
   list(scale = unlist(lapply(parts, function(p) as.double(p$scale))),
        absolute = unlist(lapply(parts, function(p) rep(as.double(p$mechanism$kernel == "absolute"), length(p$index)))))
 }

@@ -119,7 +119,7 @@ stop_custom <- function(name, must, was, call = caller_env()) {
 # a user's function; an error in it comes back with its message and trace
 call_user <- function(f, name, ...) {
   withCallingHandlers(f(...), error = function(e) {
-    cli::cli_abort("The model's function {.fn {name}} failed.", parent = e,
+    cli::cli_abort("The function {.fn {name}} failed.", parent = e,
                    class = c("noiseaware_error_custom", "noiseaware_error"), call = NULL)
   })
 }

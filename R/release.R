@@ -85,6 +85,10 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @export
 release <- function(data, statistic, mechanism) {
   check_design(statistic, mechanism)
+  for (p in design_parts(statistic, mechanism)) if (inherits(p$mechanism, "mech_custom")) {
+    stop_classed("mechanism", c("{.fn release} draws noise from the operating system's entropy, which {.fn mech_custom} cannot do.",
+                                i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."))
+  }
   make_release(data, statistic, mechanism, exact_part, "entropy")
 }
 

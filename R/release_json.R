@@ -141,6 +141,10 @@ statistic_json.stat_crossprod <- function(statistic) {
 }
 
 mechanism_json <- function(mechanism) {
+  if (inherits(mechanism, "mech_custom")) {
+    stop_classed("file", "A release with a custom noise density cannot be written as JSON; publish its value and the function's text.",
+                 call = caller_env(3))
+  }
   parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel"))]
   parameters <- parameters[!vapply(parameters, is.null, TRUE)]
   c(list(name = mechanism$name), lapply(parameters, exact_numbers))

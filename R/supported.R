@@ -11,7 +11,7 @@ statistic_table <- list(
   crossprod = "number", moments4 = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number"
 )
 
-mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response")
+mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response", "custom")
 
 #' Which combinations exist
 #'
@@ -31,7 +31,7 @@ supported <- function() {
   grid <- expand.grid(model = names(model_table), statistic = names(statistic_table), mechanism = mechanism_table,
                       stringsAsFactors = FALSE)
   pairs <- grid[mapply(variables_meet, grid$model, grid$statistic, grid$mechanism), ]
-  methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i]))
+  methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i], pairs$mechanism[i]))
   out <- pairs[rep(seq_len(nrow(pairs)), lengths(methods)), ]
   out$method <- unlist(methods)
   out$exact <- out$method %in% exact_methods
@@ -46,8 +46,8 @@ variables_meet <- function(model, statistic, mechanism) {
   length(kinds) > 0L
 }
 
-pair_methods <- function(model, statistic) {
-  c("augment", if (statistic %in% clt_table[[model]]) "clt", if (model == "lm" && statistic == "crossprod") "naive")
+pair_methods <- function(model, statistic, mechanism) {
+  c("augment", if (statistic %in% clt_table[[model]] && mechanism != "custom") "clt", if (model == "lm" && statistic == "crossprod") "naive")
 }
 
 # statistics whose moments under a model are known

@@ -1,5 +1,6 @@
 /* Method "augment" as R sees it: a problem (what is known), a state that comes
  * back (what changes), and blocks of iterations. */
+#include "custom.h"
 #include "ffi.h"
 #include "method_augment.h"
 
@@ -12,6 +13,8 @@ static void read_part(SEXP spec, struct part *part) {
     part->kernel = (enum kernel)Rf_asInteger(list_element(spec, "kernel"));
     part->offset = Rf_asInteger(list_element(spec, "offset"));
     part->column = INTEGER(list_element(spec, "column"));
+    if (part->kernel == KERNEL_DENSITY)
+        part->density = mech_custom_read(list_element(spec, "density"), part->stat.size);
     if (part->kind != PART_RECORDS) return;
     part->local_released = REAL(list_element(spec, "released"));
     part->local_weight = REAL(list_element(spec, "weight"));
@@ -29,6 +32,7 @@ static void read_problem(SEXP problem, struct augment *a) {
     a->dense = Rf_asInteger(list_element(problem, "dense"));
     a->cells = (int)Rf_xlength(list_element(problem, "weight")) - a->dense;
     a->absolute = Rf_asInteger(list_element(problem, "absolute"));
+    a->separable = Rf_asInteger(list_element(problem, "separable"));
     a->n = (ptrdiff_t)list_number(problem, "n");
     a->stride = PAD_LANES(a->n);
     a->plain = list_number(problem, "passes") == 0;

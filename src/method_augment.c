@@ -26,6 +26,9 @@
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 6144, LEAST_BLOCK = 16 };
 
+/* candidates in one call of a density, see accept_foreseen */
+enum { MOST_FORESEEN = 63, PATH = MOST_FORESEEN + 1 };
+
 void augment_prepare(struct augment *a) {
     const int columns = a->model.columns, size = a->dense + a->cells;
     int whole = a->model.whole, local_size = 0;
@@ -54,6 +57,10 @@ void augment_prepare(struct augment *a) {
     a->diff = plugin_memory(components, sizeof(double));
     a->local = plugin_memory((size_t)local_size * records, sizeof(double));
     a->extra = plugin_memory(records, sizeof(double));
+    a->path = plugin_memory((size_t)(a->dense - a->separable) * PATH, sizeof(double));
+    a->path_energy = plugin_memory(PATH, sizeof(double));
+    a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
+    a->foreseen = 1;
     a->threshold = plugin_memory(records, sizeof(double));
     a->hit = plugin_memory(records, sizeof(double));
     double ***const pointers[] = {&a->x_new, &a->x_at, &a->at_chunk, &a->to_chunk};
@@ -141,7 +148,20 @@ static double kernel_energy(enum kernel kernel, int size, const double *residual
 
 static double dense_energy(const struct augment *a, const double *residual) {
     return kernel_energy(KERNEL_ABSOLUTE, a->absolute, residual) +
-           kernel_energy(KERNEL_SQUARED, a->dense - a->absolute, residual + a->absolute);
+           kernel_energy(KERNEL_SQUARED, a->separable - a->absolute, residual + a->absolute);
+}
+
+/* of the totals whose noise has a density of its own */
+static double density_energy(const struct augment *a, const double *residual) {
+    double energy = 0;
+    for (int k = 0; k < a->parts && a->separable < a->dense; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
+        double value;
+        part->density.log_density(part->density.self, 1, 1, residual + part->offset, &value);
+        energy -= value;
+    }
+    return energy;
 }
 
 static double cells_energy(const struct augment *a, const double *residual) {
@@ -171,7 +191,22 @@ static void add_value(enum kernel kernel, int m, double sign, double weight,
     case KERNEL_MATCH:
         for (int i = 0; i < m; ++i) extra[i] += released[i] != t[i] ? sign * weight : 0;
         break;
+    case KERNEL_DENSITY:
+        break; /* not a sum over values, see add_local_density */
     }
+}
+
+/* the same for values whose noise has a density of its own; a->local holds the
+ * block's components */
+static void add_local_density(struct augment *a, const struct part *part, ptrdiff_t start, int m,
+                              double sign, double *extra) {
+    for (int j = 0; j < part->stat.size; ++j) {
+        const double *released = part->local_released + j * a->n + start;
+        double *t = a->local + (size_t)j * a->block;
+        for (int i = 0; i < m; ++i) t[i] = released[i] - t[i];
+    }
+    part->density.log_density(part->density.self, m, a->block, a->local, a->path_log);
+    for (int i = 0; i < m; ++i) extra[i] -= sign * a->path_log[i];
 }
 
 /* extra[i] += sign * energy of the local noise of record i of the block */
@@ -184,6 +219,10 @@ static void add_local(struct augment *a, ptrdiff_t start, int m, const double *c
         for (int at = 0, chunk; at < m; at += chunk) {
             chunk = chunk_of(stat->whole, m - at);
             stat->class->eval(stat->self, chunk, view_of(a, part, x, at), a->block, a->local);
+            if (part->kernel == KERNEL_DENSITY) {
+                add_local_density(a, part, start + at, chunk, sign, a->extra + at);
+                continue;
+            }
             for (int j = 0; j < stat->size; ++j)
                 add_value(part->kernel, chunk, sign, part->local_weight[j],
                           part->local_released + j * a->n + start + at,
@@ -238,7 +277,8 @@ static double local_energy(struct augment *a) {
 }
 
 double augment_energy(struct augment *a) {
-    return dense_energy(a, a->residual) + cells_energy(a, a->cell_residual) + local_energy(a);
+    return dense_energy(a, a->residual) + density_energy(a, a->residual) +
+           cells_energy(a, a->cell_residual) + local_energy(a);
 }
 
 /* records from f(. | theta) for the state's theta */
@@ -431,6 +471,72 @@ VECTOR_CLONES static void accept_block(struct augment *a, int m) {
     }
 }
 
+/* ---- the same where noise has a density of its own ---------------------------------- */
+
+/* One record, whose densities change the energy by `change`. Where the state has
+ * density 0, every step is taken until it has not. */
+static int accept_one(struct augment *a, int i, double change) {
+    const double *diff = a->diff + (size_t)i * a->dense;
+    double *residual = a->residual, *candidate = a->candidate;
+    const int absolute = a->absolute, separable = a->separable;
+    double step = change + a->extra[i] - dense_energy(a, residual);
+    step += step_absolute(absolute, residual, diff, candidate);
+    step += step_squared(separable - absolute, residual + absolute, diff + absolute,
+                         candidate + absolute);
+    for (int j = separable; j < a->dense; ++j) candidate[j] = residual[j] - diff[j];
+    for (int k = 0; k < a->parts; ++k)
+        if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
+    if (step > a->most_energy_step) a->most_energy_step = step;
+    const int accepted = !(step > a->threshold[i]);
+    a->hit[i] = accepted;
+    if (!accepted) return 0;
+    a->residual = candidate;
+    a->candidate = residual;
+    for (int k = 0; k < a->parts; ++k)
+        if (a->part[k].kind == PART_CELLS) change_cells(a, a->part + k, i);
+    return 1;
+}
+
+/* path_energy[k] of the state (k = 0) and of what it would be after record
+ * `first` + k - 1, if until there all are accepted, or none is. */
+static void foresee(struct augment *a, int first, int count, int accepting) {
+    const int separable = a->separable;
+    for (int j = separable; j < a->dense; ++j) {
+        double *path = a->path + (size_t)(j - separable) * PATH;
+        path[0] = a->residual[j];
+        for (int k = 0; k < count; ++k)
+            path[k + 1] = path[accepting ? k : 0] - a->diff[(size_t)(first + k) * a->dense + j];
+    }
+    memset(a->path_energy, 0, PATH * sizeof(double));
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
+        part->density.log_density(part->density.self, count + 1, PATH,
+                                  a->path + (size_t)(part->offset - separable) * PATH, a->path_log);
+        for (int i = 0; i <= count; ++i) a->path_energy[i] -= a->path_log[i];
+    }
+}
+
+/* A call of a density costs far more than a record. So the decisions of several
+ * records are foreseen, all accepted or none, and their densities asked for in one
+ * call; they are then decided one by one until one turns out otherwise. Exact:
+ * what is foreseen decides about the number of calls, not about the records. */
+static void accept_foreseen(struct augment *a, int m) {
+    for (int i = 0; i < m;) {
+        const int accepting = a->foreseen > 0.5;
+        const double miss = accepting ? 1 - a->foreseen : a->foreseen;
+        const double run = 2 / (miss + 2.0 / MOST_FORESEEN); /* twice the expected one */
+        const int ahead = run < 1 ? 1 : (int)run, count = ahead < m - i ? ahead : m - i;
+        foresee(a, i, count, accepting);
+        for (int k = 0, right = 1; k < count && right; ++k, ++i) {
+            const double change = a->path_energy[k + 1] - a->path_energy[accepting ? k : 0];
+            const int accepted = accept_one(a, i, change);
+            a->foreseen += 0.05 * (accepted - a->foreseen);
+            right = accepted == accepting;
+        }
+    }
+}
+
 /* ---- the same where counts of one statistic, with one scale, are all there is ------- */
 
 /* by[i] = how far the residuals of a record's cells move: not at all where it
@@ -548,7 +654,10 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
             accept_counts(a, temper, m);
         } else {
             differences(a, m);
-            accept_block(a, m);
+            if (a->separable < a->dense)
+                accept_foreseen(a, m);
+            else
+                accept_block(a, m);
         }
         count_accepted(m, a->hit, a->accepted + start);
         accepted += (ptrdiff_t)block_sum(m, a->hit);
@@ -580,7 +689,8 @@ static double moved_energy(struct augment *a) {
         energy += add_totals(a, start, m, moved_block(a, m));
     }
     residual_from_total(a, a->candidate, a->candidate_cells);
-    return energy + dense_energy(a, a->candidate) + cells_energy(a, a->candidate_cells);
+    return energy + dense_energy(a, a->candidate) + density_energy(a, a->candidate) +
+           cells_energy(a, a->candidate_cells);
 }
 
 static void keep_moved(struct augment *a) {

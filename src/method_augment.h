@@ -19,6 +19,7 @@ struct part {
     /* RECORDS: released values, n a component, and each component's weight */
     const double *local_released, *local_weight;
     int *cell_before, *cell_after; /* CELLS: touched * block */
+    struct density density;        /* with KERNEL_DENSITY */
 };
 
 struct augment {
@@ -26,9 +27,10 @@ struct augment {
     int parts;
     struct part *part;
     /* Dense components come first: `absolute` with the absolute kernel, then
-     * the rest of `dense` with the squared one. Both are multiples of LANES; a
-     * component that only pads has released = weight = 0. Then the cells. */
-    int absolute, dense, cells;
+     * the rest of `separable` with the squared one, the rest of `dense` with a
+     * density of their own. All are multiples of LANES; a component that only pads
+     * has released = weight = 0. Then the cells. */
+    int absolute, separable, dense, cells;
     const double *released, *weight; /* dense + cells */
     ptrdiff_t n, stride;             /* records, and PAD_LANES(n) */
     int plain;                       /* no partial refresh: the sweep of Ju et al. alone */
@@ -59,6 +61,8 @@ struct augment {
     int counts_alone; /* counts of one statistic, with one scale, are all there is */
     int *listed;      /* then: the records of a block that would change a cell */
     double *by;       /* and how far they would move residuals, touched * block */
+    double *path, *path_energy, *path_log; /* see accept_foreseen */
+    double foreseen;                       /* share of the last proposals that were accepted */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **moved;
     double *theta_new, *step;

@@ -175,7 +175,20 @@ struct record_moments_class {
 
 /* log eta(z | s) = const - sum_j kernel((z_j - s_j) * weight_j); with MATCH, of
  * single values only, const - sum_j (weight_j where z_j differs from s_j). */
-enum kernel { KERNEL_ABSOLUTE /* |r| */, KERNEL_SQUARED /* r^2 / 2 */, KERNEL_MATCH };
+enum kernel {
+    KERNEL_ABSOLUTE /* |r| */,
+    KERNEL_SQUARED /* r^2 / 2 */,
+    KERNEL_MATCH,
+    KERNEL_DENSITY
+};
+
+/* With DENSITY, any log density, up to a constant, of the noise z - s of several
+ * candidates at once: component j of candidate i is noise[j * stride + i]. A call
+ * may be expensive. */
+struct density {
+    void *self;
+    void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
+};
 
 struct mech_class {
     const char *name;

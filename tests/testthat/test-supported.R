@@ -14,7 +14,8 @@ code_statistics <- list(
 )
 mechanisms <- list(
   laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1),
-  discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1)
+  discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1),
+  custom = mech_custom(function(noise) -rowSums(abs(noise)))
 )
 models <- list(
   lm = model_lm(x ~ 1), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),

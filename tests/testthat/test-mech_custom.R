@@ -1,0 +1,130 @@
+# Noise whose density is the user's R function.
+
+laplace_of_noise <- mech_custom(function(noise) -rowSums(abs(noise)) / 1.5, r = function(s) s + rexp(length(s), 1 / 1.5) - rexp(length(s), 1 / 1.5),
+                                sd = sqrt(2) * 1.5)
+laplace_of_both <- mech_custom(function(z, s) rowSums(dexp(abs(z - s), 1 / 1.5, log = TRUE)))
+
+test_that("with the Laplace density the chain is that of mech_laplace(), record by record", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-1, 1)))
+  value <- c(4, 1, 9, -3, 6)
+  run <- function(mechanism, ...) sample_posterior(as_release(value, st, mechanism, n = 300), model_lm(), chains = 1, iter = 60, seed = 3, ...)
+  built_in <- run(mech_laplace(scale = 1.5))
+  for (mechanism in list(laplace_of_noise, laplace_of_both)) {
+    fit <- run(mechanism)
+    expect_equal(as.numeric(fit$draws), as.numeric(built_in$draws), tolerance = 1e-6)
+    expect_identical(fit$chains[[1]]$state$accepted, built_in$chains[[1]]$state$accepted)
+    expect_equal(as.numeric(denoise(fit)), as.numeric(denoise(built_in)), tolerance = 1e-6)
+    expect_equal(fit$chains[[1]]$log_noise, built_in$chains[[1]]$log_noise, tolerance = 1e-6)
+  }
+  # many refused, so that other decisions are foreseen
+  sharp <- mech_custom(function(noise) -rowSums(abs(noise)) / 0.02)
+  a <- run(sharp, control = list(passes = 0))
+  b <- run(mech_laplace(scale = 0.02), control = list(passes = 0))
+  expect_identical(a$chains[[1]]$state$accepted, b$chains[[1]]$state$accepted)
+  expect_lt(mean(a$chains[[1]]$acceptance), 0.5)
+})
+
+test_that("counts, local noise and several parts give the built-in chain too", {
+  same_chain <- function(value, statistic, custom, built_in, n, model) {
+    runs <- lapply(list(custom, built_in), function(m) {
+      rel <- as_release(value, statistic, m, n = n)
+      sample_posterior(rel, model, chains = 1, iter = 60, seed = 3)
+    })
+    expect_equal(as.numeric(runs[[1]]$draws), as.numeric(runs[[2]]$draws), tolerance = 1e-6)
+  }
+  own <- mech_custom(function(noise) -rowSums(abs(noise)) / 2)
+  built_in <- mech_laplace(scale = 2)
+  x <- stat_sums(~ x, bounds = list(x = c(0, 5)))
+  each <- stat_records(~ x, bounds = list(x = c(0, 5)))
+  set.seed(2)
+  same_chain(runif(300, -2, 6), each, own, built_in, 300, model_exponential())
+  both <- list(total = x, each = each)
+  same_chain(c(200, runif(300, -2, 6)), both, list(total = own, each = own), list(total = built_in, each = built_in), 300, model_exponential())
+  same_chain(c(200, runif(300, -2, 6)), both, list(total = own, each = built_in), list(total = built_in, each = built_in), 300, model_exponential())
+  twice <- list(a = x, b = stat_sums(~ I(x^2), bounds = list(x = c(0, 5))))
+  same_chain(c(200, 600), twice, list(a = own, b = mech_gaussian(sd = 20)), list(a = built_in, b = mech_gaussian(sd = 20)), 300, model_exponential())
+  # counts: the same law, by another path of random numbers
+  counts <- stat_counts(~ x, levels = list(x = c("a", "b")))
+  fits <- lapply(list(own, built_in), function(m) sample_posterior(as_release(c(9, 3), counts, m, n = 10), model_bernoulli(), chains = 2, iter = 6000, seed = 3))
+  draws <- lapply(fits, parameter_draws, "prob")
+  error <- sqrt(posterior::mcse_mean(draws[[1]])^2 + posterior::mcse_mean(draws[[2]])^2)
+  expect_lt(abs(mean(draws[[1]]) - mean(draws[[2]])) / error, 5)
+})
+
+test_that("heavy tails, correlated noise and noise that depends on the totals: the exact posterior", {
+  # one record, x ~ Exponential(rate), x in [0, 60] for all that matters
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 60)))
+  z <- c(3, 15)
+  rate <- seq(0.005, 12, by = 0.005)
+  x <- seq(0.001, 60, by = 0.002)
+  s <- cbind(x, x^2)
+  cases <- list(
+    cauchy = mech_custom(function(noise) rowSums(stats::dcauchy(noise, scale = 0.7, log = TRUE))),
+    correlated = mech_custom(function(noise) -0.5 * (noise[, 1]^2 + noise[, 2]^2 / 25 - 0.32 * noise[, 1] * noise[, 2]) / 0.36),
+    dependent = mech_custom(function(z, s) rowSums(stats::dnorm(z, s, 0.3 + 0.2 * s, log = TRUE)))
+  )
+  noise <- sweep(-s, 2, z, "+")
+  log_eta <- list(
+    cauchy = rowSums(dcauchy(noise, scale = 0.7, log = TRUE)),
+    correlated = -0.5 * (noise[, 1]^2 + noise[, 2]^2 / 25 - 0.32 * noise[, 1] * noise[, 2]) / 0.36,
+    dependent = dnorm(z[1], s[, 1], 0.3 + 0.2 * s[, 1], log = TRUE) + dnorm(z[2], s[, 2], 0.3 + 0.2 * s[, 2], log = TRUE)
+  )
+  for (name in names(cases)) {
+    rel <- as_release(z, st, cases[[name]], n = 1)
+    fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 9000, warmup = 1000, seed = 8)
+    density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * exp(log_eta[[name]])), 0)
+    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
+  }
+})
+
+test_that("noise of bounded support: a chain finds it and stays in it", {
+  st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
+  inside <- mech_custom(function(noise) ifelse(abs(noise[, 1]) <= 3, 0, -Inf))
+  rel <- as_release(c(x = 400), st, inside, n = 100) # far from where the prior starts
+  fit <- sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
+  expect_true(all(abs(as.numeric(denoise(fit)) - 400) <= 3))
+})
+
+test_that("simulated releases use r, and only they", {
+  st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
+  data <- data.frame(x = rep(2, 50))
+  set.seed(1)
+  noise <- replicate(2000, simulate_release(data, st, laplace_of_noise)$value) - 100
+  expect_gt(ks.test(abs(noise), "pexp", 1 / 1.5)$p.value, 1e-6)
+  rel <- simulate_release(data, st, laplace_of_noise)
+  expect_equal(noise_sd(rel), c(x = sqrt(2) * 1.5))
+  expect_true(is.na(noise_sd(as_release(3, st, laplace_of_both, n = 2))))
+  expect_output(print(rel), "guarantee  not known")
+  expect_output(print(laplace_of_noise), "density of its own.*slower")
+  expect_error(simulate_release(data, st, laplace_of_both), class = "noiseaware_error_mechanism")
+  expect_error(simulate_release(data, st, mech_custom(function(noise) -rowSums(abs(noise)), r = function(s) c(s, 1))), class = "noiseaware_error_custom")
+  expect_error(release(data, st, laplace_of_noise), class = "noiseaware_error_mechanism")
+  expect_error(write_release(rel, tempfile()), class = "noiseaware_error_file")
+  expect_true(all(is.na(privacy(laplace_of_noise))))
+  # no environment that could carry data
+  carrying <- function(secret) mech_custom(function(noise) -rowSums(abs(noise)), r = function(s) s)
+  expect_identical(environment(carrying(123)$log_density), globalenv())
+  expect_identical(environment(carrying(123)$r), globalenv())
+})
+
+test_that("what a density returns is checked, its errors are shown", {
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
+  run <- function(f) sample_posterior(as_release(c(9, 20), st, mech_custom(f), n = 5), model_exponential(), chains = 1, iter = 20, seed = 1)
+  expect_snapshot(error = TRUE, run(function(noise) rep(NA_real_, nrow(noise))))
+  expect_snapshot(error = TRUE, run(function(noise) -abs(noise)))
+  expect_snapshot(error = TRUE, run(function(noise) -sum(abs(noise))))
+  expect_snapshot(error = TRUE, run(function(noise) "a"))
+  expect_snapshot(error = TRUE, run(function(noise) stop("no such luck")))
+  expect_snapshot(error = TRUE, run(function(noise) -rowSums(abs(noise)) - nrow(noise)))
+  for (bad in list(function(noise) rep(NA_real_, nrow(noise)), function(z, s) 1, function(noise) stop("x"), function(noise) rep(Inf, nrow(noise)))) {
+    expect_error(run(bad), class = "noiseaware_error_custom")
+  }
+  expect_error(mech_custom(1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(function() 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(function(a, b, c) 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(function(noise) 1, r = 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(function(noise) 1, sd = -1), class = "noiseaware_error_mechanism")
+  each <- stat_records(~ x, bounds = list(x = c(0, 5)))
+  expect_error(as_release(c(1, 2), each, laplace_of_both, n = 2), class = "noiseaware_error_mechanism")
+  expect_error(as_release(c(1, 2), st, mech_custom(function(noise) 1, sd = c(1, 2, 3)), n = 2), class = "noiseaware_error_mechanism")
+})
