@@ -24,7 +24,9 @@
     X(mech_discrete_laplace) \
     X(mech_discrete_gaussian)
 
-#define MOMENTS(X) X(moments_counts)
+#define MOMENTS(X)    \
+    X(moments_counts) \
+    X(moments_sums)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;
 #define DECLARE_STAT(name) extern const struct stat_class name;

@@ -80,3 +80,100 @@ test_that("a run goes on bit for bit, and a seed fixes it", {
     expect_identical(denoise(extend(run(500), 500)), denoise(whole))
   }
 })
+
+# ---- powers of one number: moments by sums and quadrature -------------------------
+
+# E f over the law, piece by piece between the bounds
+exact_moments <- function(law, f, bounds) {
+  expect <- switch(law$name,
+    poisson = function(g) sum(g(0:3000) * dpois(0:3000, law$rate)),
+    function(g) {
+      ends <- sort(unique(c(law$from, bounds[bounds > law$from], law$from + (law$to - law$from) * c(0.25, 0.5, 0.75), law$to)))
+      sum(mapply(function(a, b) integrate(function(x) g(x) * law$density(x), a, b, rel.tol = 1e-12, stop.on.error = FALSE)$value,
+                 ends[-length(ends)], ends[-1]))
+    })
+  mean <- vapply(seq_along(f), function(i) expect(f[[i]]), 0)
+  cov <- outer(seq_along(f), seq_along(f), Vectorize(function(i, j) expect(function(x) (f[[i]](x) - mean[i]) * (f[[j]](x) - mean[j]))))
+  list(mean = mean, cov = cov)
+}
+
+poisson_law <- function(rate) list(name = "poisson", rate = rate, theta = log(rate), model = model_poisson(prior = prior_gamma(1, 1)))
+exponential_law <- function(rate) {
+  list(name = "exponential", density = function(x) dexp(x, rate), from = 0, to = 60 / rate, theta = log(rate),
+       model = model_exponential(prior = prior_gamma(1, 1)))
+}
+normal_law <- function(mean, sd) {
+  list(name = "normal", density = function(x) dnorm(x, mean, sd), from = mean - 14 * sd, to = mean + 14 * sd, theta = c(mean, log(sd)),
+       model = model_normal(prior = prior_nig(0, 1, 2, 2)))
+}
+
+test_that("moments of clamped and dropped powers", {
+  cases <- list(
+    list(poisson_law(3), list(c(0, 5), c(1.5, 4.2), c(0, 100), c(2, 300), c(8, 9))),
+    list(poisson_law(500), list(c(0, 450), c(480, 520), c(300, 1000))),
+    list(exponential_law(0.5), list(c(0, 3), c(-2, 1), c(0.5, 0.6), c(1, 100), c(-3, -1))),
+    list(normal_law(1, 2), list(c(0, 3), c(-20, 30), c(4, 5), c(-9, 1.1), c(12, 40))),
+    list(normal_law(1000, 2), list(c(990, 1001), c(0, 5000))))
+  for (case in cases) for (box in case[[2]]) for (outside in c("clamp", "drop")) {
+    law <- case[[1]]
+    st <- stat_sums(~ x + I(x^3), list(x = box), outside)
+    rel <- as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10)
+    got <- clt_law_of(law$model, rel)
+    centre <- got$bound$spec$fields$centre
+    t <- lapply(c(1, 3), function(p) function(x) {
+      if (outside == "clamp") pmin(pmax(x, box[1]), box[2])^p else ifelse(x >= box[1] & x <= box[2], x^p, 0)
+    })
+    c <- if (law$name == "normal") list(function(x) x - centre, function(x) (x - centre)^2) else list(function(x) x)
+    exact <- exact_moments(law, c(t, c), box)
+    m <- clt_moments(got, law$theta)[[1]]
+    expect_equal(m$mean, exact$mean, tolerance = 1e-9, info = paste(law$name, box[1], outside))
+    unit <- sqrt(pmax(diag(exact$cov), 1e-12))
+    expect_lt(max(abs(m$cov - exact$cov) / outer(unit, unit)), 1e-6)
+    expect_identical(m$cov, t(m$cov))
+  }
+})
+
+test_that("parts with bounds of their own, and the cross-products of one number", {
+  law <- normal_law(1, 2)
+  st <- list(a = stat_sums(~ x, list(x = c(0, 3))), b = stat_crossprod(x ~ 1, list(x = c(-2, 6))))
+  rel <- as_release(c(1, 1, 1), st, list(a = mech_laplace(epsilon = 1), b = mech_gaussian(mu = 1)), 10)
+  f <- list(function(x) pmin(pmax(x, 0), 3), function(x) (pmin(pmax(x, -2), 6) - 2) / 4, function(x) ((pmin(pmax(x, -2), 6) - 2) / 4)^2)
+  exact <- exact_moments(law, f, c(-2, 0, 3, 6))
+  m <- clt_moments(clt_law_of(law$model, rel), law$theta)[[1]]
+  expect_equal(m$mean[1:3], exact$mean, tolerance = 1e-10)
+  expect_equal(m$cov[1:3, 1:3], exact$cov, tolerance = 1e-9)
+})
+
+test_that("impossible totals are found and projected", {
+  st <- stat_sums(~ x + I(x^2), list(x = c(0, 3)))
+  rel <- as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10)
+  complete <- function(model, total) .Call(internal("ffi_clt_complete"), clt_law_of(model, rel)$spec, 10, c(0, 0, total))
+  for (model in list(poisson_law(1)$model, exponential_law(1)$model)) {
+    expect_identical(unlist(complete(model, -1)), c(complete = -1, valid = 0, projected = 0))
+    expect_true(complete(model, 2)$valid)
+  }
+  bad <- complete(model_normal(), c(20, 39))
+  expect_false(bad$valid)
+  expect_identical(bad$projected, c(20, 40))
+  expect_true(complete(model_normal(), c(20, 41))$valid)
+})
+
+# many records: the exact posterior, bounds that bind
+test_that("with many records it is the exact posterior", {
+  n <- 3000
+  st <- stat_sums(~ x, list(x = c(0, 4)))
+  rel <- as_release(5210, st, mech_laplace(scale = 60), n)
+  rate <- seq(1.2, 2.6, length.out = 400)
+  # the law of the clamped total is a convolution power, by FFT
+  cells <- 2^14
+  likelihood <- vapply(rate, function(r) {
+    p <- c(dpois(0:3, r), ppois(3, r, lower.tail = FALSE), numeric(cells - 5))
+    total <- Re(fft(fft(p)^n, inverse = TRUE)) / cells
+    sum(total * exp(-abs(5210 - 0:(cells - 1)) / 60))
+  }, 0)
+  for (control in list(list(), list(conjugate = FALSE), list(sampler = "gibbs"))) {
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "clt", chains = 2, iter = 22000, warmup = 2000,
+                            seed = 2, control = control)
+    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
+  }
+})
