@@ -5,12 +5,16 @@
 #   granularity  of every component: its value is a multiple of it; 0 if that is
 #              not known
 #   noise      where the noise came from: "entropy", "simulation", "published"
+#   neighbours, missing  what the guarantee is about, and the rule for missing values
+
+neighbours_rule <- "one record replaced"
+missing_rule <- "refused"
 
 new_release <- function(value, statistic, mechanism, n, scale, granularity, noise) {
   structure(list(value = value, statistic = statistic, mechanism = mechanism, n = n,
                  scale = stats::setNames(scale, names(value)),
                  granularity = stats::setNames(rep_len(granularity, length(value)), names(value)),
-                 noise = noise),
+                 noise = noise, neighbours = neighbours_rule, missing = missing_rule),
             class = "noiseaware_release")
 }
 
@@ -28,6 +32,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names, each with its share of
 #'   the budget.
+#' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
+#'   that would exceed it is refused.
 #'
 #' @details Neighbouring databases differ in one replaced record, so the number
 #'   of records n is public and is published with the totals.
@@ -75,7 +81,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   the named vector of noisy totals.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing` (says
 #'   how many values are missing, and in which rows), `noiseaware_error_levels`,
-#'   `noiseaware_error_mechanism`, `noiseaware_error_entropy`.
+#'   `noiseaware_error_mechanism`, `noiseaware_error_budget`,
+#'   `noiseaware_error_entropy`.
 #' @seealso [as_release()] for numbers that someone else has published,
 #'   [write_release()] to publish, [sample_posterior()] to analyse.
 #' @examples
@@ -83,13 +90,16 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' @export
-release <- function(data, statistic, mechanism) {
+release <- function(data, statistic, mechanism, budget = NULL) {
   check_design(statistic, mechanism)
-  for (p in design_parts(statistic, mechanism)) if (inherits(p$mechanism, "mech_custom")) {
-    stop_classed("mechanism", c("{.fn release} draws noise from the operating system's entropy, which {.fn mech_custom} cannot do.",
-                                i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."))
-  }
-  make_release(data, statistic, mechanism, exact_part, "entropy")
+  parts <- design_parts(statistic, mechanism)
+  check_exact(parts)
+  check_affordable(budget, design_privacy(parts))
+  result <- make_release(data, statistic, mechanism, exact_part, "entropy")
+  cost <- privacy(result)
+  check_affordable(budget, cost) # rounding counted
+  spend(budget, cost, paste(vapply(parts, function(p) describe_statistic(p$statistic), ""), collapse = "; "))
+  result
 }
 
 # every part's values by noisy_part(part, data, call)
@@ -306,8 +316,10 @@ print_table <- function(table) {
 
 #' @rdname privacy
 #' @export
-privacy.noiseaware_release <- function(x, ...) {
-  rows <- lapply(release_parts(x), function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity))
+privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
+
+design_privacy <- function(parts) {
+  rows <- lapply(parts, function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity %||% 0))
   if (length(rows) == 1L) return(rows[[1L]])
   # all parts see the same records: basic composition, and for mu Dong, Roth & Su
   total <- do.call(rbind, rows)

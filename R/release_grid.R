@@ -14,6 +14,13 @@ gaussian_grid <- c(2^23, 2^23)
 exact_laws <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
 is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
 
+check_exact <- function(parts, call = caller_env()) {
+  for (p in parts) if (!p$mechanism$name %in% c(names(exact_laws), "randomized_response")) {
+    stop_classed("mechanism", c("{.fn release} draws noise exactly from the operating system's entropy; it cannot draw {format(p$mechanism)}.",
+                                i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."), call = call)
+  }
+}
+
 # largest absolute value of a record's contribution to any component; where it
 # is not known, far beyond what the sensitivity suggests
 component_size <- function(statistic) UseMethod("component_size")

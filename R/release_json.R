@@ -112,7 +112,8 @@ release_json <- function(release) {
   content <- list(
     format = schema_format, version = schema_version,
     n = exact_numbers(release$n),
-    neighbours = "one record replaced",
+    neighbours = release$neighbours,
+    missing = release$missing,
     noise = release$noise,
     granularity = if (release$noise == "entropy") exact_numbers(one_if_same(release$granularity)),
     statistic = each_part(release$statistic, statistic_json),
@@ -175,9 +176,12 @@ release_from_list <- function(content, path, call = caller_env()) {
 one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condition$body), collapse = " "))
 
 release_from_fields <- function(content, refuse) {
-  require_fields(content, c("format", "version", "n", "neighbours", "noise", "statistic", "mechanism", "value",
+  require_fields(content, c("format", "version", "n", "neighbours", "missing", "noise", "statistic", "mechanism", "value",
                             if (identical(content[["noise"]], "entropy")) "granularity"), "the file", refuse)
-  if (!identical(content$neighbours, "one record replaced")) refuse("neighbours must be \"one record replaced\".")
+  for (rule in c("neighbours", "missing")) {
+    must <- if (rule == "neighbours") neighbours_rule else missing_rule
+    if (!identical(content[[rule]], must)) refuse(paste0(rule, " must be \"", must, "\"."))
+  }
   if (!checkmate::test_choice(content$noise, names(noise_source))) {
     refuse(paste0("noise must be one of ", paste(dQuote(names(noise_source), FALSE), collapse = ", "), "."))
   }

@@ -110,3 +110,35 @@ int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b) {
     }
     return 0;
 }
+
+/* how many of the sorted values are below x */
+static uint64_t count_below(size_t n, const double *sorted, double x) {
+    size_t low = 0, high = n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (sorted[middle] < x)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Exponential mechanism over a grid by rejection: a uniform candidate is kept with
+ * probability exp(-step * distance). Some candidate has distance 0, so a try
+ * succeeds with probability 1 / candidates at the least. */
+uint64_t exact_quantile(struct bit_source *source, uint64_t candidates, size_t n,
+                        const double *cell, uint64_t target, uint64_t p, uint64_t q) {
+    while (!source->failed) {
+        const uint64_t g = exact_uniform(source, candidates);
+        const uint64_t below = count_below(n, cell, (double)g),
+                       through = count_below(n, cell, (double)g + 1);
+        const uint64_t distance = below > target     ? below - target
+                                  : through < target ? target - through
+                                                     : 0;
+        const uint64_t whole = distance * (p / q) + distance * (p % q) / q;
+        const struct ratio rest = {distance * (p % q) % q, q};
+        if (exp_coins(source, whole, one) && exp_coin(source, 1, &rest)) return g;
+    }
+    return 0;
+}

@@ -29,4 +29,11 @@ int64_t exact_laplace(struct bit_source *source, uint64_t t, uint64_t s);
 /* P(k) proportional to exp(-k^2 / (2 sigma^2)), sigma = a / b; a, b <= 2^25. */
 int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b);
 
+/* A cell g of 0, ..., candidates - 1 with probability proportional to
+ * exp(-(p / q) d(g)), where d(g) is how far `target` lies outside the numbers of
+ * values below g and of values up to g. `cell` has the n values, sorted; p < 2^63,
+ * q <= 2^31, n < 2^31. */
+uint64_t exact_quantile(struct bit_source *source, uint64_t candidates, size_t n,
+                        const double *cell, uint64_t target, uint64_t p, uint64_t q);
+
 #endif

@@ -147,3 +147,21 @@ SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP law, SEXP n
     UNPROTECT(1);
     return source.failed ? R_NilValue : out;
 }
+
+/* A cell of the grid, or `count` of them for the tests; NULL without entropy. */
+SEXP ffi_exact_quantile(SEXP count, SEXP candidates, SEXP cell, SEXP target, SEXP numerator,
+                        SEXP denominator) {
+    const int n = Rf_asInteger(count);
+    struct bit_source source;
+    bits_start(&source, from_system, NULL);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    for (int i = 0; i < n; ++i)
+        REAL(out)
+        [i] = (double)exact_quantile(&source, (uint64_t)Rf_asReal(candidates),
+                                     (size_t)Rf_xlength(cell), REAL(cell),
+                                     (uint64_t)Rf_asReal(target), (uint64_t)Rf_asReal(numerator),
+                                     (uint64_t)Rf_asReal(denominator));
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : out;
+}

@@ -1,0 +1,115 @@
+counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
+data <- data.frame(g = c("a", "b", "a"), x = c(0.1, 0.5, 0.9))
+
+test_that("epsilons add up, and what exceeds the limit is refused", {
+  account <- budget(epsilon = 1)
+  release(data, counts, mech_discrete_laplace(0.6), budget = account)
+  release(data, counts, mech_laplace(0.4), budget = account)
+  expect_identical(nrow(summary(account)), 2L)
+  expect_equal(sum(summary(account)$epsilon), 1)
+  set.seed(1)
+  expect_error(release(data, counts, mech_laplace(1e-6), budget = account), class = "noiseaware_error_budget")
+  expect_error(private_quantile(data$x, 0.5, c(0, 1), 1e-6, budget = account), class = "noiseaware_error_budget")
+  expect_identical(nrow(summary(account)), 2L)
+  # Gaussian noise has no pure epsilon
+  expect_error(release(data, counts, mech_gaussian(mu = 1), budget = budget(epsilon = 100)), class = "noiseaware_error_budget")
+})
+
+test_that("a failed release spends nothing", {
+  account <- budget(rho = 1)
+  expect_error(release(data.frame(g = NA), counts, mech_gaussian(mu = 1), budget = account), class = "noiseaware_error_missing")
+  expect_identical(nrow(summary(account)), 0L)
+})
+
+test_that("zCDP composes over all kinds", {
+  account <- budget(rho = 1)
+  release(data, counts, mech_gaussian(rho = 0.25), budget = account)
+  release(data, counts, mech_gaussian(mu = 1), budget = account)
+  release(data, counts, mech_discrete_laplace(epsilon = 0.5), budget = account)
+  expect_equal(summary(account)$rho, c(0.25, 0.5, 0.125))
+  expect_error(release(data, counts, mech_gaussian(rho = 0.2), budget = account), class = "noiseaware_error_budget")
+  several <- list(a = counts, b = counts)
+  release(data, several, list(a = mech_gaussian(rho = 0.06), b = mech_gaussian(rho = 0.06)), budget = account)
+  expect_equal(sum(summary(account)$rho), 0.995)
+})
+
+test_that("approximate privacy takes the better of two bounds", {
+  account <- budget(epsilon = 3, delta = 1e-5)
+  for (i in 1:20) release(data, counts, mech_gaussian(rho = 0.005), budget = account)
+  expect_equal(internal("budget_used")(account$limit, account$spent), zcdp_epsilon(0.1, 1e-5))
+  expect_error(release(data, counts, mech_gaussian(rho = 1), budget = account), class = "noiseaware_error_budget")
+  pure <- budget(epsilon = 1, delta = 1e-5)
+  release(data, counts, mech_laplace(1), budget = pure)
+  expect_equal(internal("budget_used")(pure$limit, pure$spent), 1)
+})
+
+test_that("the conversion from zCDP is between its known bounds", {
+  for (rho in c(1e-3, 0.1, 1, 10)) {
+    for (delta in c(1e-10, 1e-5, 0.1)) {
+      epsilon <- zcdp_epsilon(rho, delta)
+      expect_lte(epsilon, rho + 2 * sqrt(rho * log(1 / delta))) # Bun & Steinke 2016, Proposition 1.3
+      # Gaussian noise of that rho needs no less
+      if (epsilon > 0) expect_gte(delta, internal("gaussian_delta")(epsilon, sqrt(2 * rho)))
+      if (epsilon > 0) expect_equal(zcdp_delta(rho, epsilon), delta, tolerance = 1e-6)
+      # the infimum, by a grid
+      a <- exp(seq(-12, 12, length.out = 2e5))
+      grid <- (1 + a) * rho - (log(delta) + log(a)) / a + (1 + a) / a * (log(a) - log1p(a))
+      expect_equal(epsilon, max(0, min(grid)), tolerance = 1e-6)
+    }
+  }
+})
+
+test_that("budgets print, and refuse bad limits", {
+  expect_snapshot({
+    account <- budget(epsilon = 2)
+    account
+    invisible(release(data, counts, mech_discrete_laplace(0.5), budget = account))
+    account
+    summary(account)
+    budget(epsilon = 1, delta = 1e-6)
+    budget(rho = 0.5)
+    release(data, counts, mech_laplace(5), budget = account)
+  }, error = TRUE)
+  for (bad in list(list(), list(epsilon = 1, rho = 1), list(epsilon = 0), list(epsilon = NA), list(rho = -1), list(rho = 1, delta = 0.1),
+                   list(epsilon = 1, delta = 1), list(epsilon = Inf))) {
+    expect_error(do.call(budget, bad), class = "noiseaware_error_budget")
+  }
+  expect_error(release(data, counts, mech_laplace(1), budget = 3), class = "noiseaware_error_argument")
+})
+
+test_that("private quantiles have the exponential mechanism's law", {
+  values <- c(2, 2, 3, 7, 7, 7, 9)
+  steps <- 10
+  for (target in c(0, 3, 7)) {
+    g <- 0:steps
+    distance <- pmax(0, vapply(g, function(v) sum(values < v), 0) - target, target - vapply(g, function(v) sum(values <= v), 0))
+    mass <- exp(-0.75 * distance)
+    draws <- .Call(internal("ffi_exact_quantile"), 20000L, steps + 1, values, target, 3, 4)
+    expect_gt(stats::chisq.test(tabulate(draws + 1, steps + 1), p = mass / sum(mass))$p.value, 1e-6)
+  }
+  # the loss of a neighbour differs by one at most
+  set.seed(3)
+  loss <- function(x, target) vapply(0:10, function(v) max(0, sum(x < v) - target, target - sum(x <= v)), 0)
+  for (i in 1:200) {
+    x <- sample(0:10, 6, replace = TRUE)
+    y <- replace(x, 1, sample(0:10, 1))
+    target <- sample(0:6, 1)
+    expect_lte(max(abs(loss(x, target) - loss(y, target))), 1)
+    expect_identical(min(loss(x, target)), 0)
+  }
+})
+
+test_that("private quantiles find the quantile", {
+  set.seed(2)
+  x <- stats::rnorm(2000, 50, 10)
+  expect_lt(abs(private_quantile(x, 0.5, c(-1000, 1000), 2) - 50), 3)
+  expect_gt(private_quantile(x, 0.99, c(-1000, 1000), 2), 60)
+  expect_identical(private_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10), 5)
+  expect_identical(private_quantile(c(-1e308, Inf, -Inf) , 0.5, c(0, 10), 1e5, steps = 1), 0)
+  for (bad in list(quote(private_quantile("a", 0.5, c(0, 1), 1)), quote(private_quantile(numeric(), 0.5, c(0, 1), 1)),
+                   quote(private_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(private_quantile(1, 2, c(0, 1), 1)),
+                   quote(private_quantile(1, 0.5, c(1, 0), 1)), quote(private_quantile(1, 0.5, c(0, 1), 0)),
+                   quote(private_quantile(1, 0.5, c(0, 1), 1, steps = 0)), quote(private_quantile(1, 0.5, c("a", "b"), 1)))) {
+    expect_error(eval(bad), class = "noiseaware_error")
+  }
+})
