@@ -105,7 +105,7 @@ test_that("private quantiles find the quantile", {
   expect_lt(abs(private_quantile(x, 0.5, c(-1000, 1000), 2) - 50), 3)
   expect_gt(private_quantile(x, 0.99, c(-1000, 1000), 2), 60)
   expect_identical(private_quantile(rep(5, 500), 0.5, c(0, 10), 10, steps = 10), 5)
-  expect_identical(private_quantile(c(-1e308, Inf, -Inf) , 0.5, c(0, 10), 1e5, steps = 1), 0)
+  expect_identical(private_quantile(c(-1e308, Inf, -Inf), 0.3, c(0, 10), 1e5, steps = 1), 0)
   for (bad in list(quote(private_quantile("a", 0.5, c(0, 1), 1)), quote(private_quantile(numeric(), 0.5, c(0, 1), 1)),
                    quote(private_quantile(c(1, NA), 0.5, c(0, 1), 1)), quote(private_quantile(1, 2, c(0, 1), 1)),
                    quote(private_quantile(1, 0.5, c(1, 0), 1)), quote(private_quantile(1, 0.5, c(0, 1), 0)),
