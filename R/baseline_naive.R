@@ -62,18 +62,24 @@ gibbs <- function(bound, complete, n, from, draws_steps, call) {
 }
 
 # Noise can make totals impossible: a centred cross-product must be positive
-# semidefinite. Eigenvalues of the scaled matrix below a small floor are raised
-# to it.
-valid_moments <- function(moments, floor = 1e-6) {
+# semidefinite.
+valid_moments <- function(moments) {
   n <- moments[1L, 1L]
   sums <- moments[1L, -1L]
-  scatter <- moments[-1L, -1L, drop = FALSE] - outer(sums, sums) / n
-  unit <- sqrt(pmax(abs(diag(scatter)), .Machine$double.xmin))
-  eigen <- eigen(scatter / outer(unit, unit), symmetric = TRUE)
+  valid <- raise_eigenvalues(moments[-1L, -1L, drop = FALSE] - outer(sums, sums) / n)
+  if (valid$projected) moments[-1L, -1L] <- valid$matrix + outer(sums, sums) / n
+  list(moments = moments, projected = valid$projected)
+}
+
+# Eigenvalues of the matrix scaled to a unit diagonal that lie below a small
+# floor are raised to it.
+raise_eigenvalues <- function(matrix, floor = 1e-6) {
+  unit <- sqrt(pmax(abs(diag(matrix)), .Machine$double.xmin))
+  eigen <- eigen(matrix / outer(unit, unit), symmetric = TRUE)
   projected <- any(eigen$values < floor)
   if (projected) {
     scaled <- eigen$vectors %*% (pmax(eigen$values, floor) * t(eigen$vectors))
-    moments[-1L, -1L] <- scaled * outer(unit, unit) + outer(sums, sums) / n
+    matrix[] <- scaled * outer(unit, unit)
   }
-  list(moments = moments, projected = projected)
+  list(matrix = matrix, projected = projected)
 }

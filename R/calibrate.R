@@ -86,6 +86,7 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   check_design(statistic, mechanism)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic)
   bound <- bind_model(model, statistic)
+  check_records_law(bound)
   if (!is.null(parameters)) bound_theta(bound, parameters)
   problem <- list(model = model, statistic = statistic, mechanism = mechanism, n = check_count(n, "n"),
                   method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),

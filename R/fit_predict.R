@@ -80,6 +80,7 @@ add_residual <- function(fit, expected) {
 simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   nsim <- check_count(nsim, "nsim")
   bound <- object$bound
+  check_records_law(bound)
   draws <- parameter_matrix(object)
   with_seed(check_seed(seed), {
     rows <- sample.int(nrow(draws), nsim, replace = TRUE)

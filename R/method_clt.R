@@ -176,5 +176,6 @@ clt_lines <- function(fit) {
             format_number(counters[3L] / max(counters[2L], 1), 2))
   c(paste0("  moves      ", moves),
     if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
+    if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
     if (any(fit$problem$ridge > 0)) "  noise      too small to tell from none; raised to a millionth of the sampling sd")
 }

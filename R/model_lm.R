@@ -14,7 +14,8 @@
 #'   sigma^2.
 #' @param covariates Of the continuous covariates: [prior_niw()];
 #'   `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the
-#'   two [fixed()] and the other a [prior_niw()].
+#'   two [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, no law
+#'   but their moments: [covariate_moments()].
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
 #'
@@ -42,7 +43,7 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
     }
     if (inherits(sigma, "fixed")) check_positive(sigma$value, "sigma", "prior")
   }
-  covariates <- split_covariates(covariates)
+  if (!inherits(covariates, "covariate_moments")) covariates <- split_covariates(covariates)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
   new_model("lm", formula = if (!is.null(formula)) formula_text(formula), prior = prior, sigma = sigma,
             covariates = covariates, levels = levels, class = "model_lm")
@@ -55,7 +56,8 @@ format.model_lm <- function(x, ...) {
     paste0("  formula       ", x$formula %||% "the statistic's"),
     paste0("  coefficients  ", format(x$prior)),
     paste0("  sigma         ", sigma),
-    paste0("  covariates    mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov)))
+    paste0("  covariates    ", if (inherits(x$covariates, "covariate_moments")) paste("known", format(x$covariates)) else
+      paste0("mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov))))
 }
 
 #' @export
@@ -85,6 +87,10 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   bound$design <- design_columns(columns, bound$levels)
+  if (inherits(model$covariates, "covariate_moments")) {
+    bound$moments <- bind_moments(bound, call)
+    model$covariates <- moments_law(bound$moments)
+  }
   fields <- c(design_fields(bound$design), lm_coefficient_fields(bound, call),
               covariate_fields(bound$design[-1L, ], seq_len(nrow(columns) - 1L), model, bound$levels, call))
   bound$spec <- list(name = "lm", fields = fields)

@@ -226,6 +226,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   n <- check_count(n, "n")
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn
   bound <- bind_model(x, statistic)
+  check_records_law(bound)
   theta <- if (!is.null(parameters)) bound_theta(bound, parameters)
   stream <- new_stream()
   if (is.null(theta)) {

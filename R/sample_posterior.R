@@ -61,10 +61,11 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_choice(method, "method", c("auto", "augment", "clt", "naive"), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
-  bound <- bind_model(model, release$statistic)
+  bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
   if (method == "naive") return(sample_naive(release, bound, run))
   if (method == "clt") return(sample_clt(release, bound, run, init, control))
+  check_records_law(bound)
   sample_augment(release, bound, run, init, control)
 }
 

@@ -52,4 +52,5 @@ pair_methods <- function(model, statistic, mechanism) {
 
 # statistics whose moments under a model are known
 clt_table <- list(bernoulli = "counts", categorical = "counts", naive_bayes = "counts",
-                  poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"))
+                  poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"),
+                  lm = "crossprod")

@@ -76,6 +76,7 @@ int interrupt_pending(void);
     X(ffi_augment_block, 3) \
     X(ffi_augment_run, 4) \
     X(ffi_clt_moments, 2)       \
+    X(ffi_clt_simulate, 5)      \
     X(ffi_clt_complete, 3)      \
     X(ffi_clt_start, 3)         \
     X(ffi_clt_block, 3)         \

@@ -28,6 +28,22 @@ SEXP ffi_clt_moments(SEXP spec, SEXP theta) {
     return out;
 }
 
+/* Draws of the total over n records under theta, one a column; NULL without the
+ * hook. */
+SEXP ffi_clt_simulate(SEXP spec, SEXP theta, SEXP n, SEXP draws, SEXP state) {
+    const struct record_moments m = read_moments(spec);
+    const int wide = m.released + m.aside, count = Rf_asInteger(draws);
+    if (!m.class->simulate) return R_NilValue;
+    struct rng rng;
+    rng_read(state, &rng);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, wide, count));
+    for (int i = 0; i < count; ++i)
+        m.class->simulate(m.self, REAL(theta), Rf_asReal(n), &rng,
+                          REAL(out) + (size_t)i * (size_t)wide);
+    UNPROTECT(1);
+    return out;
+}
+
 /* The complete-data statistic of a total over n records, whether records could
  * have it, and the nearest one that they could. */
 SEXP ffi_clt_complete(SEXP spec, SEXP n, SEXP total) {

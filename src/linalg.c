@@ -63,6 +63,22 @@ void linalg_backward(int n, const double *l, double *x) {
     }
 }
 
+void linalg_raise_eigenvalues(int n, double *a, double least, double *work) {
+    double *vector = work, *value = work + (size_t)n * n, *scratch = value + n;
+    const int size = 3 * n;
+    int info = 0;
+    memcpy(vector, a, (size_t)n * n * sizeof(double));
+    F77_CALL(dsyev)("V", "U", &n, vector, &n, value, scratch, &size, &info FCONE FCONE);
+    if (info != 0) return;
+    memset(a, 0, (size_t)n * n * sizeof(double));
+    for (int k = 0; k < n; ++k) {
+        const double *v = vector + (size_t)k * n;
+        const double raised = value[k] > least ? value[k] : least;
+        for (int i = 0; i < n; ++i)
+            for (int j = 0; j < n; ++j) a[(size_t)i * n + j] += raised * v[i] * v[j];
+    }
+}
+
 /* Jacobi rotations: the matrices are small, and LAPACK's workspace query would
  * be the longer code. */
 double linalg_quadratic(int n, const double *a, const double *x, const double *centre) {

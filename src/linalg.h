@@ -23,6 +23,10 @@ int linalg_semi_cholesky(int n, double *a, int *pivot, double *work);
 void linalg_semi_multiply(int n, int rank, const double *l, const int *pivot, const double *x,
                           double *out);
 
+/* Raises eigenvalues of a full symmetric matrix to `least`. `work` holds
+ * n * n + 4 n. Leaves the matrix as it is if LAPACK fails. */
+void linalg_raise_eigenvalues(int n, double *a, double least, double *work);
+
 /* Smallest eigenvalue of a full symmetric matrix, which is destroyed. NaN
  * if an entry is not finite. */
 double linalg_least_eigenvalue(int n, double *a);

@@ -26,7 +26,8 @@
 
 #define MOMENTS(X)    \
     X(moments_counts) \
-    X(moments_sums)
+    X(moments_sums)   \
+    X(moments_lm)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;
 #define DECLARE_STAT(name) extern const struct stat_class name;

@@ -1,0 +1,134 @@
+#' Covariates known by their moments alone
+#'
+#' In a regression under method `"clt"` nothing need be known of the covariates
+#' but their moments up to the fourth (Bernstein & Sheldon 2019, section 3.4.4).
+#' Given to [model_lm()] in place of a law of the covariates, this takes those
+#' moments from draws of a prior on the covariates, or from a release of
+#' [stat_moments4()].
+#'
+#' @param draws A data frame or matrix of draws from the prior on the covariates,
+#'   with their names, at least 100 rows; the more, the smaller the Monte Carlo
+#'   error of the moments. **Never the confidential records.** `NULL`: the
+#'   moments are those of the [stat_moments4()] in the release.
+#'
+#' @details
+#' The paper's three sources of moments are
+#' * **update**: `covariates = prior_niw()`, the default of [model_lm()].
+#'   Normal covariates, whose mean and covariance are unknown and drawn too.
+#' * **prior**: `covariates = fixed(list(mean = , cov = ))` for normal
+#'   covariates, with moments in closed form; `covariate_moments(draws)` for any
+#'   other law.
+#' * **noisy**: `covariate_moments()`. The noise in the moments is not accounted
+#'   for: they are divided by n, moved into the ranges that the bounds allow and
+#'   to a positive definite covariance (the fit says so), and then taken for true. Intervals may
+#'   be slightly off where that noise is large.
+#'
+#' The covariates' mean and covariance are no parameters then. Methods that
+#' draw records need a law of theirs, and refuse such a model.
+#'
+#' @return An object to be given to [model_lm()] as `covariates`.
+#' @section Errors: `noiseaware_error_prior`; when the model meets the release,
+#'   `noiseaware_error_moments` (no fourth moments of these covariates in it) and
+#'   `noiseaware_error_method`.
+#' @references
+#' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
+#' regression. *Advances in Neural Information Processing Systems* 32.
+#' @examples
+#' set.seed(1)
+#' covariate_moments(data.frame(age = 14 + 36 * rbeta(1e4, 2, 4)))
+#'
+#' bounds <- list(bwt = c(500, 5500), age = c(14, 50))
+#' st <- list(regression = stat_crossprod(bwt ~ age, bounds),
+#'   covariates = stat_moments4(~ age, bounds["age"]))
+#' half <- mech_laplace(epsilon = 1)
+#' rel <- simulate_release(MASS::birthwt, st, list(regression = half, covariates = half))
+#' sample_posterior(rel, model_lm(covariates = covariate_moments()), method = "clt",
+#'   chains = 2, iter = 1000, seed = 1)
+#' @export
+covariate_moments <- function(draws = NULL) {
+  if (is.null(draws)) return(new_prior(class = "covariate_moments"))
+  names <- colnames(draws)
+  ok <- (is.data.frame(draws) || is.matrix(draws)) && !is.null(names) && !anyDuplicated(names) && nrow(draws) >= 100 &&
+    all(vapply(as.data.frame(draws), is.numeric, TRUE))
+  if (!ok) {
+    stop_argument("draws", "NULL, or a matrix or data frame of numbers with the covariates' names and 100 rows or more",
+                  describe_shape(draws), "prior")
+  }
+  x <- matrix(as.double(unlist(draws)), ncol = length(names))
+  if (!all(is.finite(x))) stop_argument("draws", "finite", "not", "prior")
+  centre <- colMeans(x)
+  unit <- apply(x, 2L, stats::sd)
+  if (any(unit == 0)) {
+    stop_classed("prior", "{.arg draws} must vary in every covariate, but {.var {names[unit == 0]}} {?does/do} not.")
+  }
+  x <- sweep(sweep(x, 2L, centre), 2L, unit, "/")
+  if (qr(x)$rank < ncol(x)) {
+    stop_classed("prior", "{.arg draws} must have covariates of which none is a linear function of the others.")
+  }
+  p <- ncol(x)
+  pairs <- product_pairs(p)
+  x <- cbind(1, x)
+  products <- x[, pairs[, 1L], drop = FALSE] * x[, pairs[, 2L], drop = FALSE]
+  average <- colMeans(products)
+  new_prior(names = names, scale = 1 / unit, shift = -centre / unit, mean = average[seq_len(p)],
+            fourth = crossprod(sweep(products, 2L, average)) / nrow(x), projected = FALSE, draws = nrow(x),
+            class = "covariate_moments")
+}
+
+# Distinct products of (1, x_1..x_p) but for the constant, row by row: columns
+# of x, the constant being the first.
+product_pairs <- function(p) {
+  first <- rep(seq_len(p + 1L), (p + 1L):1L)
+  second <- unlist(lapply(seq_len(p + 1L), function(i) i:(p + 1L)))
+  cbind(first, second)[-1L, , drop = FALSE]
+}
+
+#' @export
+format.covariate_moments <- function(x, ...) {
+  if (is.null(x$names)) return("by the fourth moments in the release")
+  if (is.null(x$draws)) return("by the release's fourth moments")
+  sprintf("by the moments of %s draws", format(x$draws, big.mark = ","))
+}
+
+# What a model takes from the release before it is bound to the statistic.
+complete_model <- function(model, release, call = caller_env()) UseMethod("complete_model")
+
+#' @export
+complete_model.default <- function(model, release, call = caller_env()) model
+
+#' @export
+complete_model.model_lm <- function(model, release, call = caller_env()) {
+  if (is_open_moments(model$covariates)) model$covariates <- released_moments(release, call)
+  model
+}
+
+is_open_moments <- function(covariates) inherits(covariates, "covariate_moments") && is.null(covariates$names)
+
+# Moments of covariates from their noisy totals, in the totals' own units
+released_moments <- function(release, call) {
+  part <- Find(function(p) inherits(p$statistic, "stat_moments4"), release_parts(release))
+  if (is.null(part)) {
+    stop_classed("moments", c("{.code covariate_moments()} without draws takes the covariates' moments from the release, which must have a {.fn stat_moments4}.",
+                              x = "The release has none.",
+                              i = "Release it with a share of the budget, or give draws from a prior on the covariates."), call = call)
+  }
+  statistic <- part$statistic
+  fields <- statistic_fields(statistic)
+  limits <- term_limits(statistic$powers, fields$lower, fields$upper)
+  noisy <- part$value / release$n
+  moment <- pmin(pmax(noisy, limits[, 1L]), limits[, 2L])
+  names <- statistic$columns$name
+  p <- length(names)
+  # exponents of each product, and the moment that two products multiply to
+  pairs <- product_pairs(p)
+  exponents <- t(apply(pairs, 1L, function(pair) tabulate(pair, p + 1L)[-1L]))
+  exponents <- matrix(exponents, ncol = p)
+  key <- function(powers) do.call(paste, as.data.frame(powers))
+  place <- function(a, b) match(key(exponents[a, , drop = FALSE] + exponents[b, , drop = FALSE]), key(statistic$powers))
+  w <- seq_len(nrow(pairs))
+  first <- moment[match(key(exponents), key(statistic$powers))]
+  fourth <- outer(w, w, function(a, b) moment[place(a, b)]) - outer(first, first)
+  valid <- raise_eigenvalues(fourth)
+  new_prior(names = names, scale = fields$scale, shift = fields$shift, mean = first[seq_len(p)], fourth = valid$matrix,
+            projected = valid$projected || any(moment != noisy), class = "covariate_moments")
+}

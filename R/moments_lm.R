@@ -1,0 +1,102 @@
+# What src/moments_lm.c needs to know of a regression and its cross-products.
+
+#' @export
+clt_law.bound_lm <- function(bound, release, call) {
+  parts <- release_parts(release)
+  of_class <- function(class) vapply(parts, function(p) inherits(p$statistic, class), TRUE)
+  regression <- which(of_class("stat_crossprod"))
+  # fourth moments are no data where they stand for the covariates' law
+  used <- of_class("stat_crossprod") | (of_class("stat_moments4") & !is.null(bound$moments))
+  if (length(regression) != 1L || !all(used)) refuse_clt(bound, release, call)
+  if (length(bound$levels)) {
+    stop_classed("method", c("Method {.val clt} must have numeric covariates, but {.var {names(bound$levels)}} {?is a factor/are factors}.",
+                             i = "Method {.val augment} takes factors."), call = call)
+  }
+  part <- parts[[regression]]
+  statistic <- part$statistic
+  released <- statistic_fields(statistic)
+  q <- nrow(bound$columns)
+  column <- match(bound$columns$name, statistic$columns$name)
+  product <- matrix(0L, q, q)
+  pairs <- statistic$pairs
+  product[cbind(pairs$first, pairs$second)] <- product[cbind(pairs$second, pairs$first)] <- q + seq_len(nrow(pairs))
+  # 1 stands for the constant in the pairs, for the response in the columns
+  pairs <- product_pairs(q - 1L)
+  at <- c(ifelse(pairs[, 1L] == 1L, column[pairs[, 2L]], product[cbind(column[pairs[, 1L]], column[pairs[, 2L]])]),
+          column[1L], product[column[1L], column[-1L]], product[column[1L], column[1L]])
+  fields <- list(scale = released$scale[column], shift = released$shift[column], centre = bound$spec$fields$centre,
+                 at = as.double(at - 1L))
+  if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
+  list(spec = list(name = "lm", fields = fields), index = part$index)
+}
+
+# Cov(w) and its root in released units. One column: x' = a x + b of the
+# moments' own units, and so x_i' x_j' = a_i a_j x_i x_j + a_i b_j x_i + b_i a_j x_j + b_i b_j.
+fourth_fields <- function(moments, fields) {
+  p <- length(moments$names)
+  if (p == 0L) return(NULL)
+  a <- c(1, fields$scale[-1L] / moments$scale)
+  b <- c(0, fields$shift[-1L] - fields$scale[-1L] * moments$shift / moments$scale)
+  pairs <- product_pairs(p)
+  rows <- seq_len(nrow(pairs))
+  map <- matrix(0, nrow(pairs), nrow(pairs))
+  map[cbind(rows, rows)] <- a[pairs[, 1L]] * a[pairs[, 2L]]
+  for (side in 1:2) {
+    other <- 3 - side
+    inner <- pairs[, 1L] > 1L
+    at <- cbind(rows, pairs[, side] - 1L)[inner, , drop = FALSE]
+    map[at] <- map[at] + (a[pairs[, side]] * b[pairs[, other]])[inner]
+  }
+  fourth <- map %*% moments$fourth %*% t(map)
+  list(fourth = as.double(fourth), root = as.double(semi_root(fourth)))
+}
+
+# R with R R' = a, a positive semidefinite: as many columns as its rank
+semi_root <- function(a) {
+  unit <- sqrt(diag(a))
+  factor <- suppressWarnings(chol(a / outer(unit, unit), pivot = TRUE))
+  rank <- attr(factor, "rank")
+  unit * t(factor[seq_len(rank), order(attr(factor, "pivot")), drop = FALSE])
+}
+
+# The moments in the order of the model's covariates.
+bind_moments <- function(bound, call) {
+  moments <- bound$model$covariates
+  if (is_open_moments(moments)) {
+    stop_classed("method", c("{.code covariate_moments()} without draws must meet a release with {.fn stat_moments4}, in {.fn sample_posterior} by method {.val clt}.",
+                             i = "It says nothing of how records arise."), call = call)
+  }
+  covariates <- bound$columns$name[-1L]
+  if (length(bound$levels) || !setequal(moments$names, covariates)) {
+    stop_classed("moments", c("{.fn covariate_moments} must have the model's covariates, all numeric.",
+                              x = "The model has {.var {covariates}}, the moments {.var {moments$names}}."), call = call)
+  }
+  order <- match(covariates, moments$names)
+  p <- length(order)
+  pairs <- product_pairs(p)
+  moved <- c(1L, order + 1L)
+  place <- matrix(0L, p + 1L, p + 1L)
+  place[pairs] <- place[pairs[, 2:1]] <- seq_len(nrow(pairs))
+  rows <- place[cbind(moved[pairs[, 1L]], moved[pairs[, 2L]])]
+  moments$names <- covariates
+  moments$scale <- moments$scale[order]
+  moments$shift <- moments$shift[order]
+  moments$mean <- moments$mean[order]
+  moments$fourth <- unname(moments$fourth)[rows, rows, drop = FALSE]
+  moments
+}
+
+# the mean and covariance among them, for the model's C code
+moments_law <- function(moments) {
+  x <- seq_along(moments$names)
+  list(mean = fixed((moments$mean - moments$shift) / moments$scale),
+       cov = fixed(moments$fourth[x, x, drop = FALSE] / outer(moments$scale, moments$scale)))
+}
+
+# Methods that draw records need a law of the covariates.
+check_records_law <- function(bound, call = caller_env()) {
+  if (!is.null(bound$moments)) {
+    stop_classed("method", c("Records can be drawn only from a model with a law of its covariates; {.fn covariate_moments} has none.",
+                             i = "Give {.arg covariates} a {.fn prior_niw} or a fixed mean and covariance, or use method {.val clt}."), call = call)
+  }
+}

@@ -1,0 +1,279 @@
+# Method "clt" for regression: moments against explicit sums and against records,
+# posteriors against quadrature and against "augment".
+
+clt_spec <- function(model, statistic, release = NULL) {
+  release <- release %||% as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 100)
+  bound <- internal("bind_model")(model, statistic)
+  list(bound = bound, spec = internal("clt_law")(bound, release, NULL)$spec)
+}
+
+`%||%` <- function(x, y) if (is.null(x)) y else x
+
+known_lm <- function(p) {
+  set.seed(50 + p)
+  scatter <- crossprod(matrix(rnorm(3 * p * p), 3 * p)) / 3 / p
+  list(beta = c(0.7, -1.1, 0.4, 0.9)[seq_len(p + 1)], sigma = 1.3, mean = c(0.9, -1.2, 0.3)[seq_len(p)], cov = scatter)
+}
+
+fixed_model <- function(k, formula = NULL, covariates = fixed(list(mean = k$mean, cov = k$cov))) {
+  if (length(k$beta) == 1) model_lm(formula, fixed(k$beta), fixed(k$sigma)) else
+    model_lm(formula, fixed(k$beta), fixed(k$sigma), covariates)
+}
+
+prior_theta <- function(bound) .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(1, 2)), 1L)$theta
+
+# E x_i x_j x_k x_l, x_1 the constant: by Isserlis, or of given records
+normal_fourth <- function(mean, cov) {
+  m <- c(1, mean)
+  T <- rbind(0, cbind(0, cov))
+  function(i) {
+    a <- m[i]
+    t <- function(u, v) T[i[u], i[v]]
+    prod(a) + t(1, 2) * a[3] * a[4] + t(1, 3) * a[2] * a[4] + t(1, 4) * a[2] * a[3] + t(2, 3) * a[1] * a[4] + t(2, 4) * a[1] * a[3] +
+      t(3, 4) * a[1] * a[2] + t(1, 2) * t(3, 4) + t(1, 3) * t(2, 4) + t(1, 4) * t(2, 3)
+  }
+}
+
+sample_fourth <- function(x) {
+  x <- cbind(1, x)
+  function(i) mean(x[, i[1]] * x[, i[2]] * x[, i[3]] * x[, i[4]])
+}
+
+# The sums of the 2019 appendix, as they stand there, for (vech xx', xy, y^2)
+# with the constant left out.
+appendix_moments <- function(fourth, theta, sigma) {
+  d <- length(theta)
+  s <- seq_len(d)
+  eta <- outer(s, s, Vectorize(function(i, j) fourth(c(1, 1, i, j))))
+  xi <- array(0, c(d, d, d, d))
+  for (i in s) for (j in s) for (k in s) for (l in s) xi[i, j, k, l] <- fourth(c(i, j, k, l)) - eta[i, j] * eta[k, l]
+  pairs <- do.call(rbind, lapply(s, function(i) cbind(i, i:d)))[-1, , drop = FALSE]
+  w <- nrow(pairs)
+  V <- matrix(0, w + d + 1, w + d + 1)
+  square <- w + d + 1
+  for (a in seq_len(w)) {
+    i <- pairs[a, 1]
+    j <- pairs[a, 2]
+    for (b in seq_len(w)) V[a, b] <- xi[i, j, pairs[b, 1], pairs[b, 2]]
+    for (k in s) V[a, w + k] <- V[w + k, a] <- sum(theta * xi[i, j, k, ])
+    V[a, square] <- V[square, a] <- sum(outer(theta, theta) * xi[i, j, , ])
+  }
+  for (i in s) {
+    for (j in s) V[w + i, w + j] <- sigma^2 * eta[i, j] + sum(outer(theta, theta) * xi[i, , j, ])
+    V[w + i, square] <- V[square, w + i] <- sum(outer(theta, outer(theta, theta)) * xi[i, , , ]) + 2 * sigma^2 * sum(theta * eta[i, ])
+  }
+  V[square, square] <- 2 * sigma^4 + sum(outer(theta, outer(theta, outer(theta, theta))) * xi) + 4 * sigma^2 * sum(outer(theta, theta) * eta)
+  list(mean = c(eta[pairs], eta %*% theta, sigma^2 + sum(outer(theta, theta) * eta)), cov = V, pairs = pairs)
+}
+
+# where the statistic y, x.., y^2, y:x.., x:x.. has them, columns in order
+released_order <- function(p) {
+  d <- p + 1
+  pairs <- do.call(rbind, lapply(seq_len(d), function(i) cbind(i, i:d)))[-1, , drop = FALSE]
+  name <- function(i, j) ifelse(i == 1, paste0("x", j - 1), ifelse(i == j, paste0("x", i - 1, "^2"), paste0("x", i - 1, ":x", j - 1)))
+  c(if (p > 0) name(pairs[, 1], pairs[, 2]), "y", if (p > 0) paste0("y:x", seq_len(p)), "y^2")
+}
+
+test_that("moments are the sums of the appendix, for normal covariates and for any", {
+  for (p in 0:3) {
+    k <- known_lm(p)
+    st <- lm_problem(p, rescale = FALSE)
+    set.seed(60)
+    x <- matrix(rexp(150 * p), 150, dimnames = list(NULL, if (p > 0) paste0("x", seq_len(p))))
+    sources <- list(list(fourth = if (p > 0) normal_fourth(k$mean, k$cov) else function(i) 1, model = fixed_model(k)))
+    if (p > 0) sources[[2]] <- list(fourth = sample_fourth(x), model = fixed_model(k, covariates = covariate_moments(x)))
+    for (source in sources) {
+      expected <- appendix_moments(source$fourth, k$beta, k$sigma)
+      at <- match(released_order(p), st$components)
+      problem <- clt_spec(source$model, st)
+      got <- .Call(internal("ffi_clt_moments"), problem$spec, prior_theta(problem$bound))[[1]]
+      expect_equal(got$mean[at], expected$mean, tolerance = 1e-12)
+      expect_equal(got$cov[at, at], expected$cov, tolerance = 1e-11)
+      expect_identical(got$cov, t(got$cov))
+    }
+  }
+})
+
+test_that("moments are those of records: rescaled, in any order, unknown parameters", {
+  st <- stat_crossprod(x2 ~ y + x1, list(x2 = c(-90, 60), y = c(-70, 90), x1 = c(-40, 70))) # bounds off centre, and never reached
+  problem <- clt_spec(model_lm(y ~ x1 + x2), st)
+  theta <- internal("bound_theta")(problem$bound, c("(Intercept)" = 2, x1 = 0.6, x2 = -1.4, sigma = 2.2, "mean[x1]" = 3, "mean[x2]" = -1,
+                                                    "cov[x1,x1]" = 3, "cov[x2,x1]" = -1, "cov[x2,x2]" = 2))
+  moments <- .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]
+  n <- 1e6
+  x <- .Call(internal("ffi_model_records"), problem$bound$spec, theta, as.integer(n), internal("new_stream")(c(3, 4)))$records
+  t <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), x[, match(st$columns$name, problem$bound$columns$name)])
+  centred <- sweep(t, 2, moments$mean)
+  expect_lt(max(abs(colMeans(centred)) / sqrt(diag(moments$cov) / n)), 5)
+  errors <- vapply(seq_len(9), function(i) vapply(seq_len(9), function(j) {
+    product <- centred[, i] * centred[, j]
+    (mean(product) - moments$cov[i, j]) / (sd(product) / sqrt(n))
+  }, 0), numeric(9))
+  expect_lt(max(abs(errors)), 5)
+})
+
+test_that("draws of the total have the mean and the covariance of the law", {
+  set.seed(61)
+  binary <- cbind(x1 = rexp(200), x2 = rep(0:1, 100)) # x2^2 = x2: a covariance of lower rank
+  for (source in list(NULL, covariate_moments(binary))) {
+    k <- known_lm(2)
+    st <- lm_problem(2)
+    problem <- clt_spec(if (is.null(source)) fixed_model(k) else fixed_model(k, covariates = source), st)
+    theta <- prior_theta(problem$bound)
+    law <- .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]]
+    n <- 50
+    count <- 2e5
+    s <- t(.Call(internal("ffi_clt_simulate"), problem$spec, theta, n, as.integer(count), internal("new_stream")(c(5, 6))))
+    s <- sweep(s, 2, n * law$mean) / sqrt(n)
+    sd <- sqrt(diag(law$cov))
+    expect_lt(max(abs(colMeans(s)) / sd * sqrt(count)), 5)
+    # of a normal law the covariance's error is sqrt((v_i v_j + v_ij^2) / count)
+    expect_lt(max(abs(crossprod(s) / count - law$cov) / sqrt((outer(sd, sd)^2 + law$cov^2) / count)), 5)
+  }
+})
+
+test_that("the total gives the complete-data statistic of the records", {
+  for (rescale in c(TRUE, FALSE)) {
+    st <- stat_crossprod(x2 ~ y + x1, list(x2 = c(-90, 60), y = c(-70, 90), x1 = c(-40, 70)), rescale)
+    problem <- clt_spec(model_lm(y ~ x1 + x2), st)
+    set.seed(62)
+    data <- data.frame(y = rnorm(40, 4), x1 = rnorm(40), x2 = rnorm(40, -2))
+    total <- internal("statistic_total")(st, data)
+    got <- .Call(internal("ffi_clt_complete"), problem$spec, 40, total)
+    expect_equal(got$complete, .Call(internal("ffi_model_complete"), problem$bound$spec, as.matrix(data), 1), tolerance = 1e-11)
+    expect_true(got$valid)
+    expect_equal(got$projected, got$complete, tolerance = 1e-11)
+
+    # totals that no records have: a product larger than both squares allow
+    total[["y:x1"]] <- 1e3 * total[["y:x1"]]
+    got <- .Call(internal("ffi_clt_complete"), problem$spec, 40, total)
+    expect_false(got$valid)
+    scatter <- matrix(0, 3, 3)
+    scatter[lower.tri(scatter, diag = TRUE)] <- got$projected[-(1:3)]
+    scatter <- scatter + t(scatter) - diag(diag(scatter)) - outer(got$projected[1:3], got$projected[1:3]) / 40
+    expect_gt(min(eigen(scatter)$values), 0)
+    expect_identical(got$projected[1:3], got$complete[1:3])
+  }
+})
+
+# ---- posteriors ----------------------------------------------------------------
+
+test_that("with the normal law alone the posterior is that of quadrature", {
+  st <- lm_problem(1)
+  model <- model_lm(prior = prior_normal(0, 3), sigma = fixed(1.5), covariates = fixed(list(mean = 0.5, cov = matrix(2))))
+  set.seed(63)
+  rel <- simulate_release(model, st, mech_gaussian(mu = 0.2), n = 60, parameters = c("(Intercept)" = 1, x1 = 0.7))
+  problem <- clt_spec(model, st, rel)
+  grid <- expand.grid(a = seq(-9, 9, length.out = 121), b = seq(-9, 9, length.out = 121))
+  theta <- apply(grid, 1, function(g) internal("bound_theta")(problem$bound, c("(Intercept)" = g[[1]], x1 = g[[2]])))
+  laws <- .Call(internal("ffi_clt_moments"), problem$spec, theta)
+  log_density <- vapply(laws, function(law) {
+    root <- chol(60 * law$cov + diag(rel$scale^2))
+    -sum(log(diag(root))) - sum(backsolve(root, rel$value - 60 * law$mean, transpose = TRUE)^2) / 2
+  }, 0) - rowSums(grid^2) / 18
+  density <- matrix(exp(log_density - max(log_density)), 121)
+  fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 20000, seed = 2, control = list(conjugate = FALSE, passes = 3))
+  expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
+  expect_law(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
+})
+
+same_posterior <- function(a, b, ks = 0.06) {
+  for (v in posterior::variables(a$draws)) {
+    distance <- suppressWarnings(stats::ks.test(as.vector(parameter_draws(a, v)), as.vector(parameter_draws(b, v)))$statistic)
+    expect_lt(unname(distance), ks)
+  }
+}
+
+test_that("posteriors are close to those of 'augment' where bounds do not bind", {
+  truth <- c("(Intercept)" = 1, x1 = 0.8, sigma = 1.2, "mean[x1]" = 0.5, "cov[x1,x1]" = 2)
+  st <- lm_problem(1)
+  set.seed(64)
+  rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
+  exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 3000, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 10000, seed = 4), exact)
+
+  # Gaussian noise, an intercept alone
+  flat <- lm_problem(0)
+  rel <- simulate_release(model_lm(), flat, mech_gaussian(mu = 0.3), n = 1000, parameters = c("(Intercept)" = 2, sigma = 1.5))
+  exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 3000, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 10000, seed = 4), exact)
+})
+
+test_that("both samplers, and all sources of right moments, agree", {
+  st <- lm_problem(1)
+  mechanism <- mech_laplace(epsilon = 2)
+  truth <- c("(Intercept)" = 1, x1 = 0.8, sigma = 1.2, "mean[x1]" = 0.5, "cov[x1,x1]" = 2)
+  set.seed(65)
+  rel <- simulate_release(model_lm(), st, mechanism, n = 1e4, parameters = truth)
+  x <- 0.5 + sqrt(2) * stats::qnorm(stats::ppoints(2e5))
+  fourth <- stat_moments4(~ x1, list(x1 = c(-10, 10)))
+  both <- as_release(unname(c(rel$value, 1e4 * colMeans(outer(x / 10, 1:4, "^")))), list(regression = st, covariates = fourth),
+                     list(regression = mechanism, covariates = mechanism), 1e4)
+  run <- function(release, covariates, ...) {
+    sample_posterior(release, model_lm(covariates = covariates), method = "clt", chains = 4, iter = 8000, seed = 5, ...)
+  }
+  known <- run(rel, fixed(list(mean = 0.5, cov = matrix(2))))
+  same_posterior(run(rel, fixed(list(mean = 0.5, cov = matrix(2))), control = list(sampler = "gibbs")), known)
+  same_posterior(run(rel, covariate_moments(cbind(x1 = x))), known)
+  noisy <- run(both, covariate_moments())
+  expect_false(noisy$bound$moments$projected)
+  same_posterior(noisy, known)
+})
+
+test_that("covariances that are nearly singular, and totals near the edge of validity, are no obstacle", {
+  st <- lm_problem(2)
+  set.seed(66)
+  x <- rnorm(500)
+  data <- data.frame(x1 = x, x2 = x + 1e-6 * rnorm(500), y = 2 * x + 1e-4 * rnorm(500))
+  for (mechanism in list(mech_laplace(epsilon = 1e6), mech_gaussian(mu = 1e8), mech_laplace(epsilon = 1), mech_laplace(epsilon = 1e-4))) {
+    rel <- simulate_release(data, st, mechanism)
+    for (sampler in c("marginal", "gibbs")) {
+      fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 400, seed = 6, control = list(sampler = sampler))
+      expect_true(all(is.finite(fit$draws)))
+    }
+  }
+  # totals that no records have, and few records
+  edge <- as_release(c(0, 0, 1, 2, 1), lm_problem(1), mech_laplace(scale = 0.5), 3)
+  fit <- sample_posterior(edge, model_lm(), method = "clt", chains = 1, iter = 2000, seed = 7)
+  expect_true(all(is.finite(fit$draws)))
+  expect_gt(fit$chains[[1]]$state$counters[4], 0)
+  expect_output(print(fit), "impossible draws in")
+})
+
+test_that("what cannot be done is refused", {
+  st <- lm_problem(1)
+  bounds <- list(x1 = c(-10, 10))
+  mechanism <- mech_laplace(epsilon = 1)
+  rel <- as_release(c(1, 2, 30, 4, 50), st, mechanism, 20)
+  clt <- function(release, model) sample_posterior(release, model, method = "clt", chains = 1, iter = 20)
+  expect_error(clt(rel, model_lm(covariates = covariate_moments())), class = "noiseaware_error_moments")
+  x <- cbind(x1 = stats::qnorm(stats::ppoints(200)))
+  expect_error(clt(rel, model_lm(covariates = covariate_moments(`colnames<-`(x, "z")))), class = "noiseaware_error_moments")
+  known <- model_lm(covariates = covariate_moments(x))
+  expect_output(print(known), "known by the moments of 200 draws")
+  expect_output(print(clt(rel, known)), "clt")
+  for (refused in list(function() sample_posterior(rel, known), function() sample_posterior(rel, known, method = "augment"),
+                       function() simulate_release(known, st, mechanism, n = 10), function() simulate(clt(rel, known)),
+                       function() calibrate(known, st, mechanism, n = 10, replicates = 1),
+                       function() simulate_release(model_lm(covariates = covariate_moments()), st, mechanism, n = 10))) {
+    expect_error(refused(), class = "noiseaware_error_method")
+  }
+  for (draws in list(1, "x", x[, 1], x[1:50, , drop = FALSE], unname(x), cbind(x1 = c(NA, x)), cbind(x, x), cbind(x1 = numeric(200)),
+                     cbind(x, x2 = 2 * x[, 1] + 1), data.frame(x1 = rep("a", 200)))) {
+    expect_error(covariate_moments(draws), class = "noiseaware_error_prior")
+  }
+  factor <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b")))
+  expect_error(clt(as_release(c(1, 2, 3, 4), factor, mechanism, 20), model_lm()), class = "noiseaware_error_method")
+  # fourth moments beside a model with a law of its covariates: only "augment" uses both
+  both <- as_release(c(1, 2, 30, 4, 50, 1, 2, 3, 4), list(a = st, b = stat_moments4(~ x1, bounds)), list(a = mechanism, b = mechanism), 20)
+  expect_error(clt(both, model_lm()), class = "noiseaware_error_method")
+})
+
+test_that("noisy moments that no covariates have are moved to valid ones, and the fit says so", {
+  st <- list(regression = lm_problem(1), covariates = stat_moments4(~ x1, list(x1 = c(-10, 10))))
+  mechanism <- mech_laplace(epsilon = 1)
+  rel <- as_release(c(1, 2, 30, 4, 50, 40, -2, 3, 90), st, list(regression = mechanism, covariates = mechanism), 20)
+  fit <- sample_posterior(rel, model_lm(covariates = covariate_moments()), method = "clt", chains = 1, iter = 400, seed = 8)
+  expect_true(all(is.finite(fit$draws)))
+  expect_output(print(fit), "moved to valid ones")
+})
