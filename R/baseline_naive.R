@@ -36,12 +36,13 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   bound <- bind_model(model, statistic)
   records <- record_matrix(data, bound$columns, bound$levels)
-  complete <- .Call(ffi_model_complete, bound$spec, records, 1)
+  complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records, 1)
   draws <- conjugate_draws(bound, complete, nrow(records), run)
   new_fit(draws, NULL, bound, run, method = "nonprivate", exact = TRUE, info = list(n = nrow(records)))
 }
 
-# draws_array of the model's own update given a complete-data statistic
+# draws_array of the model's own update given a complete-data statistic, or the
+# records where the update has latent variables
 conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
   kept <- as.integer((run$iter - run$warmup) %/% run$thin)
@@ -54,7 +55,8 @@ conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
 }
 
 gibbs <- function(bound, complete, n, from, draws_steps, call) {
-  out <- .Call(ffi_model_gibbs, bound$spec, as.double(complete), as.double(n), as.double(from$theta), from$state, draws_steps)
+  storage.mode(complete) <- "double"
+  out <- .Call(ffi_model_gibbs, bound$spec, complete, as.double(n), as.double(from$theta), from$state, draws_steps)
   if (is.null(out)) {
     stop_classed("numerical", "The update of the parameters failed: a matrix is not positive definite.", call = call)
   }

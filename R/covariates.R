@@ -49,6 +49,27 @@ centring <- function(centre) {
 
 centre_coefficients <- function(centring, coefficients) drop(solve(centring$matrix, coefficients - centring$shift))
 
+# prior of the natural coefficients, of the centred ones
+normal_coefficient_fields <- function(centring, mean, precision) {
+  centred <- crossprod(centring$matrix, precision %*% centring$matrix)
+  list(beta_mean = centre_coefficients(centring, mean), beta_precision = as.double((centred + t(centred)) / 2))
+}
+
+# Response first, then the covariates: all variables of the release.
+regression_variables <- function(formula, columns, call) {
+  variables <- formula_variables(if (!is.null(formula)) text_formula(formula), call)
+  absent <- setdiff(variables, columns$variable)
+  if (length(absent)) {
+    stop_classed("variables", c("Variables of the model must be in the release; {.var {absent}} {?is/are} not.",
+                                i = "The release has {.var {unique(columns$variable)}}."), call = call)
+  }
+  left <- setdiff(columns$variable, variables)
+  if (length(left)) {
+    stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
+  }
+  variables
+}
+
 check_fixed <- function(value, k, name, call) {
   if (!is.numeric(value) || length(value) != k) {
     stop_classed("prior", "{.arg {name}} must fix {k} value{?s}, but fixes {length(value)}.", call = call)

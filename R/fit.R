@@ -103,8 +103,8 @@ parameter_matrix <- function(fit) {
 # of a regression its coefficients, else all parameters
 coefficient_draws <- function(fit, call = caller_env()) {
   draws <- parameter_matrix(fit)
-  if (!inherits(fit$bound, "bound_lm")) return(draws)
-  names <- c("(Intercept)", fit$bound$columns$name[-1L])
+  if (!inherits(fit$bound, "bound_regression")) return(draws)
+  names <- c("(Intercept)", fit$bound$design$name[-1L])
   if (!all(names %in% colnames(draws))) {
     stop_classed("argument", "The coefficients of this model are fixed; there is no draw of them.", call = call)
   }

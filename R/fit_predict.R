@@ -1,10 +1,11 @@
 #' Predict from a fit
 #'
-#' @param object A fit of [model_lm()].
+#' @param object A fit of [model_lm()] or [model_logistic()].
 #' @param newdata A data frame with the covariates.
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row a posterior draw; `"expected"`: a matrix
-#'   of draws of the expected response.
+#'   of draws of the expected response, of a logistic regression the
+#   probability of 1.
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
 #'   `"predictive"`: interval of a new record's response.
 #' @param level Probability inside the interval.
@@ -44,27 +45,34 @@ draws_interval <- function(draws, level) {
   apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
 }
 
-# draws x rows of beta' x
+# draws x rows of beta' x, of a logistic regression as probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {
-  if (!inherits(fit$bound, "bound_lm")) stop_classed("method", "Only a fit of {.fn model_lm} can predict a response.", call = call)
-  columns <- fit$bound$columns[-1L, ]
-  x <- record_matrix(newdata, columns, fit$bound$levels, call)
+  if (!inherits(fit$bound, "bound_regression")) {
+    stop_classed("method", "Only a fit of {.fn model_lm} or {.fn model_logistic} can predict a response.", call = call)
+  }
+  design <- fit$bound$design
+  x <- record_matrix(newdata, design[-1L, ], fit$bound$levels, call)
   fields <- fit$bound$spec$fields
   beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
-    centring <- lm_centring(fit$bound)
+    centring <- centring(design$centre)
     matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
   }
-  unname(beta %*% t(cbind(1, x)))
+  predictor <- unname(beta %*% t(cbind(1, x)))
+  if (inherits(fit$bound, "bound_logistic")) stats::plogis(predictor) else predictor
 }
 
 add_residual <- function(fit, expected) {
+  if (inherits(fit$bound, "bound_logistic")) {
+    expected[] <- stats::rbinom(length(expected), 1L, expected)
+    return(expected)
+  }
   sigma <- fit$bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
   expected + sigma * stats::rnorm(length(expected))
 }
 
 #' Simulate databases from the posterior predictive law
 #'
-#' @param object A fit of [model_lm()].
+#' @param object A fit.
 #' @param nsim Number of databases.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Not used.

@@ -21,6 +21,7 @@ bind_model <- function(model, statistic, call = caller_env()) {
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
   bound$moves <- if (shape$can_move) shape$moves + 1L
+  bound$latent <- shape$latent # then the update needs the records
   bound
 }
 

@@ -62,16 +62,7 @@ format.model_lm <- function(x, ...) {
 
 #' @export
 bind_columns.model_lm <- function(model, columns, levels, formula, call) {
-  variables <- formula_variables(text_formula(model$formula %||% formula), call)
-  absent <- setdiff(variables, columns$variable)
-  if (length(absent)) {
-    stop_classed("variables", c("Variables of the model must be in the release; {.var {absent}} {?is/are} not.",
-                                i = "The release has {.var {unique(columns$variable)}}."), call = call)
-  }
-  left <- setdiff(columns$variable, variables)
-  if (length(left)) {
-    stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
-  }
+  variables <- regression_variables(model$formula %||% formula, columns, call)
   coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
   if (length(coded)) {
     stop_classed("variables", "A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
@@ -98,7 +89,7 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", columns$name[-1L]),
                         if (!inherits(model$sigma, "fixed")) "sigma",
                         covariate_parameters(bound$design[-1L, ], model, bound$levels))
-  structure(bound, class = c("bound_lm", "noiseaware_bound"))
+  structure(bound, class = c("bound_lm", "bound_regression", "noiseaware_bound"))
 }
 
 lm_centring <- function(bound) centring(bound$design$centre)
@@ -127,9 +118,7 @@ lm_coefficient_fields <- function(bound, call) {
       precision <- if (is.null(prior$precision)) weak else expand_matrix(prior$precision, k, "precision", call)
       mean <- if (is.null(prior$mean)) centring$shift else expand_prior(prior$mean, k, "mean", call, names)
     }
-    centred <- crossprod(centring$matrix, precision %*% centring$matrix)
-    fields$beta_mean <- lm_centre(bound, mean)
-    fields$beta_precision <- as.double((centred + t(centred)) / 2)
+    fields <- normal_coefficient_fields(centring, mean, precision)
     fields$beta_nig <- as.double(inherits(prior, "prior_nig"))
   }
   if (inherits(model$sigma, "fixed")) {

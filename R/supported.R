@@ -2,7 +2,7 @@
 # of variable they see is the same; a method may ask for more.
 
 model_table <- list(
-  lm = "number", bernoulli = "code", categorical = "code", naive_bayes = "code",
+  lm = "number", logistic = c("number", "code"), bernoulli = "code", categorical = "code", naive_bayes = "code",
   poisson = "number", exponential = "number", normal = "number", custom = c("number", "code"),
   compiled = c("number", "code")
 )

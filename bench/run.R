@@ -10,7 +10,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             record = "Cost of a record",
             naive_bayes = "Naive Bayes of Ju et al. (2022), and counts",
             simple = "Simple regression, everything unknown",
-            release = "Exact noise")
+            release = "Exact noise",
+            logistic = "Logistic regression")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

@@ -100,10 +100,11 @@ SEXP ffi_model_shape(SEXP spec) {
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
     SEXP can_perturb = PROTECT(Rf_ScalarLogical(model.class->perturb != NULL));
-    const char *const names[] = {"sizes", "moves", "can_move", "can_perturb"};
-    const SEXP values[] = {sizes, moves, can_move, can_perturb};
-    SEXP list = named_list(4, names, values);
-    UNPROTECT(4);
+    SEXP latent = PROTECT(Rf_ScalarLogical(model.class->add_latent != NULL));
+    const char *const names[] = {"sizes", "moves", "can_move", "can_perturb", "latent"};
+    const SEXP values[] = {sizes, moves, can_move, can_perturb, latent};
+    SEXP list = named_list(5, names, values);
+    UNPROTECT(5);
     return list;
 }
 
@@ -228,8 +229,22 @@ SEXP ffi_model_complete(SEXP spec, SEXP x, SEXP sign) {
     return out;
 }
 
-/* `draws` draws of theta given a complete-data statistic, the kernel applied
- * `steps` times between two of them; NULL if the update fails */
+/* complete-data statistic of a matrix of records, latent variables included */
+static void complete_records(const struct model *model, struct blocks *b, SEXP x, struct rng *rng,
+                             const double *theta, double *c) {
+    memset(c, 0, (size_t)model->complete * sizeof(double));
+    model->class->set(model->self, theta);
+    for (R_xlen_t start = 0; start < Rf_nrows(x); start += b->size) {
+        const int m = blocks_load(b, x, start);
+        model->class->add(model->self, 1, m, read_only(b), c);
+        if (model->class->add_latent)
+            model->class->add_latent(model->self, rng, m, read_only(b), c);
+    }
+}
+
+/* `draws` draws of theta given a complete-data statistic, or a matrix of records
+ * where there are latent variables; the kernel is applied `steps` times between
+ * two of them. NULL if the update fails. */
 SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP state,
                      SEXP draws_steps) {
     const struct model model = read_model(spec);
@@ -240,9 +255,14 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, draws));
     double *current = plugin_memory((size_t)model.parameters, sizeof(double));
     memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
+    const int latent = model.class->add_latent != NULL;
+    struct blocks b = blocks_new(model.columns, model.whole, (R_xlen_t)n);
+    double *c = plugin_memory((size_t)model.complete, sizeof(double));
+    if (!latent) memcpy(c, REAL(complete), (size_t)model.complete * sizeof(double));
     for (int i = 0; i < draws; ++i) {
         for (int k = 0; k < steps; ++k) {
-            if (model.class->rtheta(model.self, REAL(complete), n, &rng, current) != PLUGIN_OK) {
+            if (latent) complete_records(&model, &b, complete, &rng, current, c);
+            if (model.class->rtheta(model.self, c, n, &rng, current) != PLUGIN_OK) {
                 UNPROTECT(1);
                 return R_NilValue;
             }

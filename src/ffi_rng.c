@@ -1,5 +1,6 @@
 /* Random streams, as R sees them. */
 #include "dist.h"
+#include "dist_polya_gamma.h"
 #include "ffi.h"
 
 void rng_read(SEXP raw, struct rng *rng) { memcpy(rng->s, RAW(raw), sizeof rng->s); }
@@ -42,6 +43,11 @@ SEXP ffi_rng_draw(SEXP state, SEXP kind, SEXP count, SEXP parameter) {
         rng_fill_exponential(&rng, n, out);
     } else if (strcmp(what, "gamma") == 0) {
         for (int i = 0; i < n; ++i) out[i] = dist_gamma(&rng, Rf_asReal(parameter));
+    } else if (strcmp(what, "polya_gamma") == 0) {
+        struct polya_gamma law;
+        polya_gamma_prepare(&law);
+        for (int i = 0; i < n; ++i) out[i] = Rf_asReal(parameter);
+        polya_gamma_fill(&law, &rng, n, out, out);
     } else {
         Rf_error("internal error: no draw of kind '%s'", what);
     }

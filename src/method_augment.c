@@ -132,6 +132,9 @@ static void add_complete(struct augment *a, int m) {
         chunk = chunk_of(model->whole, m - start);
         shift_columns(a, a->x_at, start, a->at_chunk);
         model->class->add(model->self, 1, chunk, read_only(a->at_chunk), a->complete);
+        if (model->class->add_latent)
+            model->class->add_latent(model->self, a->rng, chunk, read_only(a->at_chunk),
+                                     a->complete);
     }
 }
 

@@ -102,8 +102,13 @@ struct model_class {
     /* c += sign * sum over the block of c(x_i); sign is 1 or -1. */
     void (*add)(void *self, double sign, int m, const double *const *x, double *c);
 
-    /* theta from a kernel that leaves p(theta | c, n) invariant, in place.
-     * Returns PLUGIN_*. */
+    /* NULL unless the update needs latent variables of the records. Draws those
+     * of a block given its records and the current theta (see set), and adds to
+     * c what rtheta needs of them: rtheta may be called once for such a c. */
+    void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
+
+    /* theta from a kernel that leaves p(theta | c, n) invariant, in place; with
+     * add_latent, from p(theta | records, latent variables). Returns PLUGIN_*. */
     int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
 };
 

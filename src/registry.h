@@ -7,6 +7,7 @@
 
 #define MODELS(X) \
     X(model_lm) \
+    X(model_logistic) \
     X(model_categorical) \
     X(model_normal) \
     X(model_poisson) \

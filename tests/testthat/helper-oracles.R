@@ -55,3 +55,34 @@ lm_problem <- function(p = 1, ...) {
   formula <- stats::as.formula(if (p == 0) "y ~ 1" else paste("y ~", paste(variables[-1], collapse = " + ")))
   stat_crossprod(formula, stats::setNames(rep(list(c(-10, 10)), p + 1), variables), ...)
 }
+
+# Joint-distribution test (Geweke 2004). Alternate the sampler with redrawing z: theta then follows its prior.
+geweke <- function(model, statistic, mechanism, n, iterations, passes) {
+  bound <- internal("bind_model")(model, statistic)
+  rel <- simulate_release(model, statistic, mechanism, n = n)
+  words <- internal("seed_words")()
+  problem <- internal("augment_problem")(rel, bound, passes, words, 1)
+  state <- internal("augment_start")(problem, bound, words, 1, NULL)
+  inside <- problem$where
+  d <- length(inside)
+  draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
+  for (i in seq_len(iterations)) {
+    block <- .Call(internal("ffi_augment_block"), problem, 1L, 1L)
+    .Call(internal("ffi_augment_run"), problem, state, block, c(0L, 1L))
+    draws[i, ] <- block$draws
+    noise <- internal("mechanism_noise")(mechanism, runif(d), rel$scale)
+    problem$released[inside] <- block$statistic[inside] + noise
+    state$residual[inside] <- noise * problem$weight[inside]
+  }
+  draws
+}
+
+# draws x parameters against draws from the prior, at some of its quantiles
+expect_prior <- function(draws, prior, probabilities = c(0.1, 0.5, 0.9)) {
+  for (name in colnames(draws)) {
+    for (p in probabilities) {
+      below <- (draws[, name] <= quantile(prior[, name], p)) + 0
+      expect_lt(abs(mean(below) - p) / posterior::mcse_mean(below), 5)
+    }
+  }
+}

@@ -2,11 +2,11 @@
 # refused with a classed error.
 
 number_statistics <- list(
-  crossprod = stat_crossprod(x ~ 1, bounds = list(x = c(0, 4))),
-  moments4 = stat_moments4(~ x, bounds = list(x = c(0, 4))),
-  sums = stat_sums(~ x, bounds = list(x = c(0, 4))),
-  records = stat_records(~ x, bounds = list(x = c(0, 4))),
-  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 4), "x", 4, list(x = c(0, 4)))
+  crossprod = stat_crossprod(x ~ 1, bounds = list(x = c(0, 1))),
+  moments4 = stat_moments4(~ x, bounds = list(x = c(0, 1))),
+  sums = stat_sums(~ x, bounds = list(x = c(0, 1))),
+  records = stat_records(~ x, bounds = list(x = c(0, 1))),
+  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
 )
 code_statistics <- list(
   counts = stat_counts(~ x, levels = list(x = c("a", "b"))),
@@ -18,7 +18,7 @@ mechanisms <- list(
   custom = mech_custom(function(noise) -rowSums(abs(noise)))
 )
 models <- list(
-  lm = model_lm(x ~ 1), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),
+  lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),
   exponential = model_exponential(), normal = model_normal(),
   custom = model_custom(function() c(mu = 1), function(theta, n) cbind(x = stats::rbinom(n, 1, 0.5)), function(records, theta) theta, "x")
 )

@@ -1,0 +1,128 @@
+#' Logistic regression, covariates modelled too
+#'
+#' y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
+#' else 0. Continuous covariates are multivariate normal, factor covariates
+#' categorical and independent of the rest. The coefficients, the covariates'
+#' mean and covariance may be unknown or [fixed()].
+#'
+#' @param formula `response ~ covariates` among the release's variables; `NULL`
+#'   takes the statistic's own formula. The response is a number with the bounds
+#'   0 and 1, or a factor of two levels, of which the second counts as 1.
+#' @param prior Of the coefficients (intercept first): [prior_normal()],
+#'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
+#'   bounds, see below.
+#' @param covariates,levels As in [model_lm()].
+#'
+#' @details
+#' **Default prior.** With covariates measured from the middles of their bounds,
+#' of half-width h: intercept N(0, 2.5^2), slope j N(0, (5 / h_j)^2), a level's
+#' coefficient N(0, 2.5^2).
+#'
+#' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],
+#' [stat_records()] and [stat_custom()], factors as dummy variables
+#' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
+#' factor's first level is the reference.
+#'
+#' **Update.** Given the imputed records the coefficients are drawn by
+#' Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta)
+#' variate for each record, then a normal draw. Given the innovations of the
+#' records, y = 1 where a uniform number is below its probability, they move as
+#' in [sample_posterior()].
+#'
+#' @return A model: an object of class `model_logistic`. Its parameters are the
+#'   coefficients (`(Intercept)`, the covariates' names, a factor's name and
+#'   level), `mean[x]`, `cov[x,x']` and `prob[factor,level]`.
+#' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
+#'   `noiseaware_error_variables`.
+#' @references
+#' Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for
+#' logistic models using Polya-Gamma latent variables. *Journal of the American
+#' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
+#' @examples
+#' model_logistic(prior = prior_normal(0, 2))
+#' st <- stat_crossprod(low ~ age, bounds = list(low = c(0, 1), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_logistic(), chains = 2, iter = 400, seed = 1)
+#' predict(fit, data.frame(age = c(20, 30)), interval = "credible")
+#' @export
+model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet()) {
+  if (!is.null(formula)) formula_variables(formula)
+  if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior")
+  covariates <- split_covariates(covariates)
+  check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
+  new_model("logistic", formula = if (!is.null(formula)) formula_text(formula), prior = prior, covariates = covariates,
+            levels = levels, class = "model_logistic")
+}
+
+#' @export
+format.model_logistic <- function(x, ...) {
+  c("<model> logistic regression",
+    paste0("  formula       ", x$formula %||% "the statistic's"),
+    paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
+    paste0("  covariates    mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov)))
+}
+
+#' @export
+bind_columns.model_logistic <- function(model, columns, levels, formula, call) {
+  variables <- regression_variables(model$formula %||% formula, columns, call)
+  columns <- columns[order(match(columns$variable, variables)), ]
+  rownames(columns) <- NULL
+  check_binary(columns[columns$variable == variables[1L], ], call)
+  forms <- tapply(is.na(columns$level), columns$variable, function(plain) any(plain) && length(plain) > 1L)
+  if (any(forms)) {
+    stop_classed("variables", "A factor must be released in one form, but {.var {names(forms)[forms]}} {?is/are} released as codes and as dummy variables.",
+                 call = call)
+  }
+  bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
+  factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]
+  bound$design <- design_columns(columns, factors)
+  bound$design$centre[1L] <- 0
+  covariates <- bound$design[-1L, ]
+  bound$spec <- list(name = "logistic", fields = c(
+    design_fields(bound$design), list(columns = as.double(nrow(columns))), logistic_coefficient_fields(bound, call),
+    covariate_fields(covariates, seq_len(nrow(covariates)), model, factors, call)))
+  bound$formula <- model$formula %||% formula
+  bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", covariates$name),
+                        covariate_parameters(covariates, model, factors))
+  structure(bound, class = c("bound_logistic", "bound_regression", "noiseaware_bound"))
+}
+
+check_binary <- function(response, call) {
+  if (nrow(response) == 1L && response$lower == 0 && response$upper == 1) return(invisible())
+  stop_classed("variables", "The response of {.fn model_logistic} must be a number with the bounds 0 and 1, or a factor of two levels; {.var {response$variable[1]}} is neither.",
+               call = call)
+}
+
+logistic_coefficient_fields <- function(bound, call) {
+  prior <- bound$model$prior
+  design <- bound$design
+  k <- nrow(design)
+  names <- c("(Intercept)", design$name[-1L])
+  centring <- centring(design$centre)
+  if (inherits(prior, "fixed")) {
+    return(list(beta = centre_coefficients(centring, check_fixed(prior$value, k, "prior", call))))
+  }
+  if (is.null(prior)) {
+    sd <- c(2.5, ifelse(is.na(design$level), 10 / (design$upper - design$lower), 2.5)[-1L])
+    return(list(beta_mean = numeric(k), beta_precision = as.double(diag(1 / sd^2, k))))
+  }
+  normal_coefficient_fields(centring, expand_prior(prior$mean, k, "mean", call, names),
+                            diag(1 / expand_prior(prior$sd, k, "sd", call, names)^2, k))
+}
+
+#' @export
+bound_theta.bound_logistic <- function(bound, values, call = caller_env(), name = "parameters") {
+  values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
+  fields <- bound$spec$fields
+  beta <- fields[["beta"]]
+  if (is.null(beta)) {
+    k <- seq_len(nrow(bound$design))
+    beta <- centre_coefficients(centring(bound$design$centre), unname(values[k]))
+    values <- values[-k]
+  }
+  c(beta, covariate_theta(fields, values, name, call))
+}
+
+#' @export
+describe_model.bound_logistic <- function(bound) paste("logistic regression", bound$formula)

@@ -1,0 +1,275 @@
+/* Model "logistic": y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 +
+ * beta' x, else 0; covariates as in covariates.c.
+ *
+ * A record has the columns y, then its covariates. Internally the regression is
+ * centred at a fixed public point, as in model_lm.c: eta = alpha + sum beta_j
+ * (x_j - c_j), over the columns of the design.
+ *
+ * theta: alpha, slopes (k of them) | the covariates' part. What is known stays
+ * at its value.
+ *
+ * Innovations: y = 1[u < P(y = 1 | x)], u uniform.
+ *
+ * Update: no statistic of the records has a conjugate one. With omega ~ PG(1,
+ * eta) for each record (Polson, Scott & Windle 2013, JASA 108),
+ *   beta | omega ~ N(V (Z'(y - 1/2) + P b), V), V = (Z' Omega Z + P)^-1,
+ * for the prior N(b, P^-1); so add_latent() draws omega and sums omega z z'.
+ *
+ * Complete-data statistic: moments of y and the design (block.h), then the upper
+ * triangle of Z' Omega Z, row by row. Cost O(k^2), an exponential and a
+ * Polya-Gamma draw per record, O(k^3) per update.
+ */
+#include "covariates.h"
+#include "dist.h"
+#include "dist_polya_gamma.h"
+#include "linalg.h"
+
+struct logistic {
+    int columns; /* of a record */
+    int k;       /* coefficients, and columns of the moments */
+    int at_omega;
+    struct covariates cov;
+    struct moments moments;
+    struct polya_gamma polya_gamma;
+    const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
+
+    /* current parameter and the one that a move goes to, intercepts natural */
+    double *theta, intercept, *theta_new, intercept_new;
+
+    /* workspace */
+    double *gram, *solution;
+    double *eta, *eta_new, *u, *omega, *weighted; /* MAX_BLOCK */
+    struct terms terms;
+    int *changed;
+    const double **moved;
+};
+
+static double natural_intercept(const struct logistic *s, const double *theta) {
+    double intercept = theta[0];
+    for (int j = 1; j < s->k; ++j) intercept -= theta[j] * s->cov.centre[j];
+    return intercept;
+}
+
+/* ---- set-up ------------------------------------------------------------- */
+
+static int create(const struct fields *fields, struct model *model) {
+    struct logistic *s = plugin_memory(1, sizeof *s);
+    const int k = fields_length(fields, "centre");
+    s->k = k;
+    const int status = covariates_create(fields, k, &s->cov);
+    if (status != PLUGIN_OK) return status;
+    s->beta = fields_vector(fields, "beta", k);
+    s->beta_mean = fields_vector(fields, "beta_mean", k);
+    s->beta_precision = fields_vector(fields, "beta_precision", k * k);
+    const double *columns = fields_vector(fields, "columns", 1);
+    if (!columns || !(s->beta || (s->beta_mean && s->beta_precision))) return PLUGIN_BAD_FIELDS;
+
+    polya_gamma_prepare(&s->polya_gamma);
+    s->moments = moments_new(k, s->cov.centre);
+    s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
+    s->theta_new = plugin_memory((size_t)s->cov.end, sizeof(double));
+    s->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
+    s->solution = plugin_memory((size_t)k, sizeof(double));
+    double **const block[] = {&s->eta, &s->eta_new, &s->u, &s->omega, &s->weighted};
+    for (int j = 0; j < 5; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->terms = terms_new(k);
+    s->at_omega = moments_size(k);
+    s->columns = (int)*columns;
+    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
+    s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
+
+    model->self = s;
+    model->columns = s->columns;
+    model->parameters = s->cov.end;
+    model->complete = s->at_omega + (s->beta ? 0 : k * (k + 1) / 2);
+    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
+    for (int j = 0; j < k && !s->beta; ++j) model->moves[model->moving++] = j;
+    model->reported = model->moving;
+    covariates_moves(&s->cov, model);
+    return PLUGIN_OK;
+}
+
+/* ---- prior -------------------------------------------------------------- */
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    struct logistic *s = self;
+    const int k = s->k;
+    if (s->beta) {
+        memcpy(theta, s->beta, (size_t)k * sizeof(double));
+    } else {
+        memcpy(s->gram, s->beta_precision, (size_t)k * (size_t)k * sizeof(double));
+        (void)linalg_cholesky(k, s->gram); /* checked in R */
+        dist_normal_precision(rng, k, s->beta_mean, 1, s->gram, theta);
+    }
+    covariates_rprior(&s->cov, rng, theta);
+}
+
+static double dprior(void *self, const double *theta) {
+    struct logistic *s = self;
+    double log_density = covariates_dprior(&s->cov, theta);
+    if (!s->beta)
+        log_density -= 0.5 * linalg_quadratic(s->k, s->beta_precision, theta, s->beta_mean);
+    return log_density;
+}
+
+static void report(void *self, const double *theta, double *out) {
+    struct logistic *s = self;
+    if (!s->beta) {
+        *out++ = natural_intercept(s, theta);
+        for (int j = 1; j < s->k; ++j) *out++ = theta[j];
+    }
+    (void)covariates_report(&s->cov, theta, out);
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+static void set(void *self, const double *theta) {
+    struct logistic *s = self;
+    memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
+    s->intercept = natural_intercept(s, theta);
+    covariates_set(&s->cov, theta);
+}
+
+static void linear_predictor(struct logistic *s, const double *theta, double intercept, int m,
+                             const double *const *design, double *eta) {
+    terms_clear(&s->terms);
+    for (int j = 1; j < s->k; ++j) terms_add(&s->terms, theta[j], design[j]);
+    terms_sum(&s->terms, intercept, m, eta);
+}
+
+static inline double probability(double eta) { return 1 / (1 + exp(-eta)); }
+
+/* y at eta_new. Where w is below `keep`, with the innovation of (eta, y), drawn
+ * uniformly on its side, else with a fresh one; w serves for either. */
+static void respond(int m, double keep, const double *restrict w, const double *restrict eta,
+                    const double *restrict y, const double *restrict eta_new,
+                    double *restrict y_new) {
+    for (int i = 0; i < m; ++i) {
+        double u;
+        if (w[i] < keep) {
+            const double p = probability(eta[i]), share = w[i] / keep;
+            u = y[i] > 0 ? p * share : p + (1 - p) * share;
+        } else {
+            u = (w[i] - keep) / (1 - keep);
+        }
+        y_new[i] = u < probability(eta_new[i]) ? 1 : 0;
+    }
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct logistic *s = self;
+    covariates_perturb(&s->cov, 0, rng, m, NULL, x);
+    const double *const *design = covariates_design(&s->cov, m, (const double *const *)x);
+    linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
+    rng_fill_uniform(rng, m, s->u);
+    for (int i = 0; i < m; ++i) x[0][i] = s->u[i] < probability(s->eta_new[i]) ? 1 : 0;
+}
+
+static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct logistic *s = self;
+    covariates_perturb(&s->cov, rho, rng, m, x, x_new);
+    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
+    linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
+    rng_fill_uniform(rng, m, s->u);
+    respond(m, rho, s->u, s->eta, x[0], s->eta_new, x_new[0]);
+}
+
+/* ---- non-centred move --------------------------------------------------- */
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct logistic *s = self;
+    memcpy(s->theta_new, theta_new, (size_t)s->cov.end * sizeof(double));
+    s->intercept_new = natural_intercept(s, theta_new);
+    covariates_set_move(&s->cov, s->theta, theta_new, changed);
+    changed[0] = 1;
+    memcpy(s->changed, changed, (size_t)s->columns * sizeof(int));
+}
+
+/* the moved covariates lie partly in x, partly in x_new */
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct logistic *s = self;
+    covariates_move(&s->cov, rng, m, x, x_new);
+    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
+    linear_predictor(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved),
+                     s->eta_new);
+    rng_fill_uniform(rng, m, s->u);
+    respond(m, 1, s->u, s->eta, x[0], s->eta_new, x_new[0]);
+}
+
+/* ---- complete-data statistic and its update ----------------------------- */
+
+static void add(void *self, double sign, int m, const double *const *x, double *c) {
+    struct logistic *s = self;
+    moments_add(&s->moments, sign, m, covariates_design(&s->cov, m, x), c);
+}
+
+static void weight_column(int m, const double *restrict omega, const double *restrict z,
+                          double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = omega[i] * z[i];
+}
+
+VECTOR_CLONES static void add_weighted(struct logistic *s, int m, double *c) {
+    const double *z = s->moments.centred;
+    *c++ += block_sum(m, s->omega);
+    for (int j = 1; j < s->k; ++j) *c++ += block_dot(m, s->omega, z + (size_t)j * MAX_BLOCK);
+    for (int i = 1; i < s->k; ++i) {
+        weight_column(m, s->omega, z + (size_t)i * MAX_BLOCK, s->weighted);
+        for (int j = i; j < s->k; ++j) *c++ += block_dot(m, s->weighted, z + (size_t)j * MAX_BLOCK);
+    }
+}
+
+static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
+    struct logistic *s = self;
+    if (s->beta) return;
+    const double *const *design = covariates_design(&s->cov, m, x);
+    linear_predictor(s, s->theta, s->intercept, m, design, s->eta);
+    polya_gamma_fill(&s->polya_gamma, rng, m, s->eta, s->omega);
+    moments_centre(&s->moments, m, design);
+    add_weighted(s, m, c + s->at_omega);
+}
+
+static int update_coefficients(struct logistic *s, const double *c, double n, struct rng *rng,
+                               double *theta) {
+    const int k = s->k;
+    const double *weighted = c + s->at_omega;
+    for (int i = 0; i < k; ++i) {
+        /* Z'(y - 1/2); column 0 of the moments is y, of Z the constant */
+        s->solution[i] =
+            i == 0 ? c[0] - 0.5 * n : moments_product(&s->moments, c, 0, i) - 0.5 * c[i];
+        for (int j = 0; j < k; ++j)
+            s->solution[i] += s->beta_precision[(size_t)i * k + j] * s->beta_mean[j];
+        for (int j = i; j < k; ++j)
+            s->gram[(size_t)j * k + i] = s->beta_precision[(size_t)j * k + i] + *weighted++;
+    }
+    if (linalg_cholesky(k, s->gram)) return PLUGIN_NUMERICAL;
+    linalg_forward(k, s->gram, s->solution);
+    linalg_backward(k, s->gram, s->solution);
+    dist_normal_precision(rng, k, s->solution, 1, s->gram, theta);
+    return PLUGIN_OK;
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct logistic *s = self;
+    const int status = s->beta ? PLUGIN_OK : update_coefficients(s, c, n, rng, theta);
+    if (status != PLUGIN_OK) return status;
+    return covariates_update(&s->cov, &s->moments, c, n, rng, theta);
+}
+
+const struct model_class model_logistic = {
+    .name = "logistic",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .report = report,
+    .set = set,
+    .rrecords = rrecords,
+    .perturb = perturb,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .add_latent = add_latent,
+    .rtheta = rtheta,
+};
