@@ -3,14 +3,81 @@
 
 # noisy totals in place of the true ones
 sample_naive <- function(release, bound, run, call = caller_env()) {
-  if (!inherits(release$statistic, "stat_crossprod") || !inherits(bound, "bound_lm")) {
-    stop_classed("method", "Method {.val naive} needs a release of {.fn stat_crossprod} and {.fn model_lm}.", call = call)
+  naive <- naive_complete(bound, release, call)
+  draws <- conjugate_draws(bound, naive$complete, release$n, run)
+  new_fit(draws, release, bound, run, method = "naive", exact = FALSE, info = list(projected = naive$projected))
+}
+
+# The complete-data statistic that the noisy totals stand for, clamping ignored,
+# and whether it had to be made a possible one.
+naive_complete <- function(bound, release, call) UseMethod("naive_complete")
+
+#' @export
+naive_complete.default <- function(bound, release, call) {
+  statistics <- unique(vapply(release_parts(release), function(p) class(p$statistic)[1L], ""))
+  stop_classed("method", c("Method {.val naive} must be able to compute the statistic that the model's update needs from the released one.",
+                           x = "{.cls {class(bound$model)[1]}} cannot from {.cls {statistics}}.", i = "See {.fn supported}."), call = call)
+}
+
+#' @export
+naive_complete.bound_lm <- function(bound, release, call) {
+  if (!inherits(release$statistic, "stat_crossprod")) NextMethod()
+  valid <- valid_moments(crossprod_moments(release$statistic, release$value, release$n))
+  list(complete = bound_complete(bound, valid$moments, release$n), projected = valid$projected)
+}
+
+#' @export
+naive_complete.bound_categorical <- function(bound, release, call) {
+  if (!all(vapply(release_parts(release), function(p) inherits(p$statistic, "stat_counts"), TRUE))) NextMethod()
+  law <- clt_law(bound, release, call)
+  if (law$spec$fields$released < length(law$spec$fields$margin)) {
+    stop_classed("method", c("Method {.val naive} must find the counts of the class, and of every feature by class, in the release.",
+                             x = "The margins of the release do not give them.", i = "Release the margins class:feature."), call = call)
   }
-  moments <- crossprod_moments(release$statistic, release$value, release$n)
-  valid <- valid_moments(moments)
-  draws <- conjugate_draws(bound, bound_complete(bound, valid$moments, release$n), release$n, run)
-  new_fit(draws, release, bound, run, method = "naive", exact = FALSE,
-          info = list(projected = valid$projected))
+  possible(law, release$n, as.double(release$value[law$index]))
+}
+
+#' @export
+naive_complete.bound_poisson <- function(bound, release, call) naive_powers(bound, release, 1, 0, call)
+
+#' @export
+naive_complete.bound_exponential <- naive_complete.bound_poisson
+
+#' @export
+naive_complete.bound_normal <- function(bound, release, call) {
+  powers <- if (is.null(bound$spec$fields$sd)) 1:2 else 1
+  naive_powers(bound, release, powers, bound$spec$fields$centre, call)
+}
+
+# totals of powers of x - centre from those of factor (x - shift), in any part
+naive_powers <- function(bound, release, powers, centre, call) {
+  parts <- release_parts(release)
+  parts <- parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]
+  value <- unlist(lapply(parts, `[[`, "value"))
+  components <- do.call(rbind, lapply(parts, function(p) power_components(p$statistic)))
+  if (is.null(components)) return(naive_complete.default(bound, release, call))
+  at <- match(powers, components$power)
+  if (anyNA(at)) {
+    stop_classed("method", c("Method {.val naive} must have the total{?s} of {.val {c('x', 'x^2')[powers]}} in the release.",
+                             x = "{.val {c('x', 'x^2')[powers[is.na(at)]]}} {?is/are} not there."), call = call)
+  }
+  # sum of factor (x - shift), and of its square, about the centre
+  used <- components[at, ]
+  step <- used$shift - centre
+  sum <- value[at[1L]] / used$factor[1L] + release$n * step[1L]
+  square <- if (length(powers) == 2L) {
+    value[at[2L]] / used$factor[2L]^2 + 2 * step[2L] * (sum - release$n * step[2L]) + release$n * step[2L]^2
+  } else {
+    sum^2 / release$n # not used where the sd is known
+  }
+  law <- clt_law(bound, release, call)
+  aside <- if (inherits(bound, "bound_normal")) c(sum, square) else sum
+  possible(law, release$n, c(numeric(length(law$index)), aside))
+}
+
+possible <- function(law, n, total) {
+  out <- .Call(ffi_clt_complete, law$spec, as.double(n), as.double(total))
+  list(complete = out$projected, projected = max(abs(out$projected - out$complete)) > 1e-9 * n)
 }
 
 #' The posterior that the confidential data would give
@@ -36,8 +103,12 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   bound <- bind_model(model, statistic)
   records <- record_matrix(data, bound$columns, bound$levels)
-  complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records, 1)
-  draws <- conjugate_draws(bound, complete, nrow(records), run)
+  draws <- if (is.null(bound$spec$functions)) {
+    complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records, 1)
+    conjugate_draws(bound, complete, nrow(records), run)
+  } else {
+    custom_draws(bound, records, run)
+  }
   new_fit(draws, NULL, bound, run, method = "nonprivate", exact = TRUE, info = list(n = nrow(records)))
 }
 
@@ -52,6 +123,25 @@ conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
     reported(bound, gibbs(bound, complete, n, warm, c(kept, as.integer(run$thin)), call)$theta)
   })
   chains_array(chains)
+}
+
+# the same of a model of R functions, whose update takes the records themselves
+custom_draws <- function(bound, records, run) {
+  functions <- bound$spec$functions
+  words <- with_seed(run$seed, seed_words())
+  kept <- (run$iter - run$warmup) %/% run$thin
+  chains_array(lapply(seq_len(run$chains), function(k) {
+    with_seed(chain_seed(words, k), {
+      theta <- functions$r_prior()
+      for (i in seq_len(run$warmup)) theta <- functions$r_theta(records, theta)
+      draws <- matrix(0, kept, length(theta), dimnames = list(NULL, bound$parameters))
+      for (i in seq_len(kept)) {
+        for (j in seq_len(run$thin)) theta <- functions$r_theta(records, theta)
+        draws[i, ] <- theta
+      }
+      draws
+    })
+  }))
 }
 
 gibbs <- function(bound, complete, n, from, draws_steps, call) {

@@ -21,7 +21,11 @@ mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussi
 #'
 #' @return A data frame with a row for each combination that works and the
 #'   columns `model`, `statistic`, `mechanism`, `method`, `exact`.
-#' @details Discrete noise needs a statistic of whole numbers: counts, or the codes of a
+#' @details `"naive"` needs the totals that the model's update takes: of `x`, for
+#'   [model_normal()] with an unknown sd of `x` and `I(x^2)`; of naive Bayes models
+#'   every margin class:feature.
+#'
+#'   Discrete noise needs a statistic of whole numbers: counts, or the codes of a
 #'   factor. Randomised response needs one category per record.
 #' @examples
 #' table <- supported()
@@ -47,8 +51,12 @@ variables_meet <- function(model, statistic, mechanism) {
 }
 
 pair_methods <- function(model, statistic, mechanism) {
-  c("augment", if (statistic %in% clt_table[[model]] && mechanism != "custom") "clt", if (model == "lm" && statistic == "crossprod") "naive")
+  c("augment", if (statistic %in% clt_table[[model]] && mechanism != "custom") "clt", if (statistic %in% naive_table[[model]]) "naive")
 }
+
+# statistics whose totals a model can update with
+naive_table <- list(lm = "crossprod", bernoulli = "counts", categorical = "counts", naive_bayes = "counts",
+                    poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"))
 
 # statistics whose moments under a model are known
 clt_table <- list(bernoulli = "counts", categorical = "counts", naive_bayes = "counts",

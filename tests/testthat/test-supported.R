@@ -4,7 +4,7 @@
 number_statistics <- list(
   crossprod = stat_crossprod(x ~ 1, bounds = list(x = c(0, 1))),
   moments4 = stat_moments4(~ x, bounds = list(x = c(0, 1))),
-  sums = stat_sums(~ x, bounds = list(x = c(0, 1))),
+  sums = stat_sums(~ x + I(x^2), bounds = list(x = c(0, 1))),
   records = stat_records(~ x, bounds = list(x = c(0, 1))),
   custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
 )
