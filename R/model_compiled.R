@@ -80,14 +80,23 @@ find_library <- function(dll, call = caller_env()) {
 # process where the model runs, it loads the library there.
 compiled_address <- function(source, call = caller_env()) {
   if (is.null(source$dll)) return(package_address(source$symbol, source$package, call))
-  paths <- vapply(unclass(getLoadedDLLs()), function(d) d[["path"]], "")
-  place <- match(source$dll, paths)
-  library <- if (!is.na(place)) getLoadedDLLs()[[place]] else tryCatch(dyn.load(source$dll), error = function(e) {
-    stop_classed("compiled", c("The library {.file {source$dll}} cannot be loaded.", x = "{conditionMessage(e)}"), call = call)
-  })
-  find_symbol(source$symbol, library) %||%
+  # once a block of iterations, so not by a search of all that is loaded
+  seen <- native_symbol(source$symbol, sub("[.][^.]*$", "", basename(source$dll)))
+  if (!is.null(seen) && identical(seen$dll[["path"]], source$dll)) return(seen$address)
+  library <- load_library(source$dll, call)
+  native_symbol(source$symbol, library)$address %||%
     stop_classed("compiled", c("There is no function {.fn {source$symbol}} in {.file {source$dll}}.",
                                i = "Is it declared static, or spelled differently?"), call = call)
+}
+
+# dyn.load() of a library that is loaded would load it anew, at other addresses
+load_library <- function(path, call) {
+  loaded <- unclass(getLoadedDLLs())
+  place <- match(path, vapply(loaded, function(d) d[["path"]], ""))
+  if (!is.na(place)) return(loaded[[place]])
+  tryCatch(dyn.load(path), error = function(e) {
+    stop_classed("compiled", c("The library {.file {path}} cannot be loaded.", x = "{conditionMessage(e)}"), call = call)
+  })
 }
 
 package_address <- function(symbol, package, call) {
@@ -95,13 +104,13 @@ package_address <- function(symbol, package, call) {
     stop_classed("compiled", "The package {.pkg {package}} is not installed, or cannot be loaded.", call = call)
   }
   callable <- function() tryCatch(.Call(ffi_compiled_callable, package, symbol), error = function(e) NULL)
-  find_symbol(symbol, package) %||% callable() %||%
+  native_symbol(symbol, package)$address %||% callable() %||%
     stop_classed("compiled", c("There is no function {.fn {symbol}} in the package {.pkg {package}}.",
                                i = "It must be visible, or registered with {.code R_RegisterCCallable()}."), call = call)
 }
 
-find_symbol <- function(symbol, library) {
-  tryCatch(getNativeSymbolInfo(symbol, library, unlist = TRUE, withRegistrationInfo = FALSE)$address, error = function(e) NULL)
+native_symbol <- function(symbol, library) {
+  tryCatch(getNativeSymbolInfo(symbol, library, unlist = TRUE, withRegistrationInfo = FALSE), error = function(e) NULL)
 }
 
 check_hooks <- function(table, symbol, call = caller_env()) {

@@ -93,7 +93,7 @@ bind_columns.model_custom <- function(model, columns, levels, formula, call) {
 
 # Each function once with a few records, in a generator of its own; returns the
 # parameters' names.
-dry_run <- function(model, call, n = 5L) {
+dry_run <- function(model, call, n = model$records %||% 5L) {
   with_seed(1L, {
     theta <- call_user(model$functions$r_prior, "r_prior")
     if (!is.numeric(theta) || length(theta) == 0L || is.null(names(theta)) || anyDuplicated(names(theta))) {
@@ -131,28 +131,35 @@ checked_functions <- function(model, parameters) {
   user <- model$functions
   variables <- model$variables
   size <- length(parameters)
-  named_theta <- function(theta) stats::setNames(theta, parameters)
+  # once an iteration each: cheap where all is as it should be
+  named_theta <- function(theta) {
+    names(theta) <- parameters
+    theta
+  }
   named_records <- function(records) {
     dimnames(records) <- list(NULL, variables)
     records
   }
   as_theta <- function(value, name) {
+    given <- names(value)
     ok <- is.numeric(value) && length(value) == size && all(is.finite(value)) &&
-      (is.null(names(value)) || setequal(names(value), parameters))
+      (is.null(given) || identical(given, parameters) || setequal(given, parameters))
     if (!ok) stop_custom(name, paste0("finite numbers for ", paste(parameters, collapse = ", ")), value)
-    as.double(if (is.null(names(value))) value else value[parameters])
+    as.double(if (is.null(given) || identical(given, parameters)) value else value[parameters])
   }
   as_records <- function(value, n, name) {
     if (is.data.frame(value)) value <- as.matrix(value)
-    if (is.null(dim(value)) && length(variables) == 1L) value <- matrix(value, ncol = 1L)
-    ok <- is.numeric(value) && identical(dim(value), c(as.integer(n), length(variables))) &&
-      (is.null(colnames(value)) || setequal(colnames(value), variables)) && !anyNA(value)
+    if (is.null(dim(value)) && length(value) == n && length(variables) == 1L) dim(value) <- c(n, 1L)
+    size <- dim(value)
+    given <- colnames(value)
+    ok <- is.numeric(value) && length(size) == 2L && size[1L] == n && size[2L] == length(variables) && !anyNA(value) &&
+      (is.null(given) || identical(given, variables) || setequal(given, variables))
     if (!ok) {
       stop_custom(name, paste0("a numeric matrix of ", n, " rows and the column", if (length(variables) > 1L) "s", " ",
                                paste(variables, collapse = ", "), ", without NA"), value)
     }
-    if (!is.null(colnames(value))) value <- value[, variables, drop = FALSE]
-    storage.mode(value) <- "double"
+    if (!is.null(given) && !identical(given, variables)) value <- value[, variables, drop = FALSE]
+    if (!is.double(value)) storage.mode(value) <- "double"
     value
   }
   list(

@@ -11,7 +11,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             naive_bayes = "Naive Bayes of Ju et al. (2022), and counts",
             simple = "Simple regression, everything unknown",
             release = "Exact noise",
-            logistic = "Logistic regression")
+            logistic = "Logistic regression",
+            custom = "Models of one's own")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 
