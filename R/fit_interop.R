@@ -1,0 +1,93 @@
+# Generics of other packages, registered when those are loaded.
+
+#' Methods for the generics of other packages
+#'
+#' Registered only when the package that owns the generic is there.
+#'
+#' @param object,x A fit from [sample_posterior()].
+#' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
+#' @param draws Number of draws; all by default.
+#' @param seed Fixes predictive draws; see [sample_posterior()].
+#' @param prob,level Probability inside the interval.
+#' @param pars Names of parameters; all by default.
+#' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
+#' @param ... Not used.
+#'
+#' @return
+#' * rstantools: `posterior_predict()` and `posterior_epred()`, draws x rows matrices
+#'   of a new record's response and of its expectation; `posterior_interval()`, a
+#'   matrix with a row for each parameter.
+#' * generics (and broom): `tidy()`, a data frame with the columns `term`,
+#'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess`;
+#'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
+#'   `rhat` (largest), `ess` (smallest).
+#' * coda: `as.mcmc.list()`, and `as.mcmc()` of all chains end to end.
+#' @name interop
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' if (requireNamespace("generics", quietly = TRUE)) generics::tidy(fit)
+#' if (requireNamespace("rstantools", quietly = TRUE)) {
+#'   dim(rstantools::posterior_predict(fit, data.frame(age = c(20, 30))))
+#' }
+NULL
+
+#' @rdname interop
+#' @exportS3Method rstantools::posterior_predict
+posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed = NULL, ...) {
+  thin_rows(stats::predict(object, newdata, type = "draws", seed = seed), draws)
+}
+
+#' @rdname interop
+#' @exportS3Method rstantools::posterior_epred
+posterior_epred.noiseaware_fit <- function(object, newdata, draws = NULL, ...) {
+  thin_rows(stats::predict(object, newdata, type = "expected"), draws)
+}
+
+# that many rows, evenly spread
+thin_rows <- function(x, draws, call = caller_env()) {
+  if (is.null(draws)) return(x)
+  draws <- check_count(draws, "draws", call = call)
+  if (draws > nrow(x)) stop_argument("draws", paste("at most", nrow(x)), describe(draws), call = call)
+  x[round(seq(1, nrow(x), length.out = draws)), , drop = FALSE]
+}
+
+#' @rdname interop
+#' @exportS3Method rstantools::posterior_interval
+posterior_interval.noiseaware_fit <- function(object, prob = 0.9, pars = NULL, ...) stats::confint(object, pars, prob)
+
+#' @rdname interop
+#' @exportS3Method generics::tidy
+tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ...) {
+  check_flag(intervals, "intervals")
+  table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")
+  table[-1L] <- lapply(table[-1L], as.double)
+  out <- data.frame(term = table$variable, estimate = table$mean, std.error = table$sd)
+  if (intervals) out[c("conf.low", "conf.high")] <- as.data.frame(unname(stats::confint(x, level = level)))
+  cbind(out, rhat = table$rhat, ess = table$ess_bulk)
+}
+
+#' @rdname interop
+#' @exportS3Method generics::glance
+glance.noiseaware_fit <- function(x, ...) {
+  table <- posterior::summarise_draws(x$draws, "rhat", "ess_bulk")
+  epsilon <- if (is.null(x$release)) NA_real_ else privacy(x$release)$epsilon
+  data.frame(method = x$method, exact = x$exact, nobs = nobs(x), epsilon = epsilon, chains = dim(x$draws)[2L],
+             draws = posterior::ndraws(x$draws), rhat = as.double(max(table$rhat)), ess = as.double(min(table$ess_bulk)))
+}
+
+#' @rdname interop
+#' @exportS3Method coda::as.mcmc.list
+as.mcmc.list.noiseaware_fit <- function(x, ...) {
+  start <- x$run$warmup + x$run$thin
+  chains <- lapply(seq_len(dim(x$draws)[2L]), function(k) {
+    coda::mcmc(matrix(x$draws[, k, ], nrow(x$draws), dimnames = list(NULL, posterior::variables(x$draws))), start = start, thin = x$run$thin)
+  })
+  coda::mcmc.list(chains)
+}
+
+#' @rdname interop
+#' @exportS3Method coda::as.mcmc
+as.mcmc.noiseaware_fit <- function(x, ...) coda::mcmc(parameter_matrix(x))

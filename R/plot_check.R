@@ -1,0 +1,67 @@
+#' Check a fit against its own release
+#'
+#' Posterior predictive check on what is known: the published numbers. Each
+#' replicate draws parameters from the posterior, records given the parameters,
+#' and noise, and makes the release anew. If a published number lies far
+#' outside its replicates, the model cannot have produced it: the model, its
+#' bounds or the description of the release are wrong.
+#'
+#' @param object,fit A fit to a release, from [sample_posterior()].
+#' @param draws Number of replicates.
+#' @param level Probability inside the intervals.
+#' @param seed Fixes the replicates; see [sample_posterior()].
+#' @param ... Passed on by `pp_check()` to `release_check_data()`.
+#'
+#' @return `pp_check()` (the generic is bayesplot's) a ggplot: for each component the published number in
+#'   standard deviations from the mean of its replicates, and their interval.
+#'   `release_check_data()` its data twin, one row a component: `component`, `value`, `mean`, `sd`,
+#'   `lower`, `upper` of the replicates, and `p`, the two-sided tail probability.
+#' @section Errors: `noiseaware_error_argument`, also where n times `draws` is more
+#'   than 10^8 records.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' bayesplot::pp_check(fit, draws = 50, seed = 1)
+#' release_check_data(fit, draws = 50, seed = 1)
+#' @importFrom bayesplot pp_check
+#' @export
+pp_check.noiseaware_fit <- function(object, ...) plot_release_check(release_check_data(object, ...))
+
+#' @rdname pp_check.noiseaware_fit
+#' @export
+release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
+  draws <- check_count(draws, "draws", lower = 2)
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  release <- fit$release
+  if (draws * release$n > 1e8) {
+    stop_classed("argument", "{.arg draws} times the number of records must be at most 10^8, but is {format(draws * release$n)}.")
+  }
+  data <- stats::simulate(fit, draws, check_seed(seed))
+  again <- with_seed(seed, vapply(data, function(d) simulate_release(d, release$statistic, release$mechanism)$value, release$value))
+  again <- matrix(again, ncol = draws)
+  tails <- draws_interval(t(again), level)
+  above <- rowMeans(again > release$value) + rowMeans(again == release$value) / 2
+  data.frame(component = names(release$value), value = unname(release$value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
+             lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above))
+}
+
+plot_release_check <- function(data) {
+  most <- 40L
+  left_out <- nrow(data) - most
+  data <- utils::head(data, most)
+  sd <- ifelse(data$sd > 0, data$sd, 1)
+  shown <- data.frame(component = factor(data$component, rev(data$component)), at = (data$value - data$mean) / sd,
+                      lower = (data$lower - data$mean) / sd, upper = (data$upper - data$mean) / sd)
+  ggplot2::ggplot(shown, ggplot2::aes(y = .data$component)) +
+    ggplot2::geom_vline(xintercept = 0, colour = "grey60") +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = 3, colour = "grey75") +
+    ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
+    ggplot2::labs(x = "published number, in standard deviations from the mean of its replicates", y = NULL,
+                  subtitle = paste0("Bars: replicates of the release from the posterior",
+                                    if (left_out > 0L) paste0("; ", left_out, " more components not shown"))) +
+    theme_noiseaware()
+}

@@ -1,0 +1,74 @@
+set.seed(1)
+st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 300, thin = 3, seed = 1)
+new <- data.frame(age = c(20, 30, 45))
+
+test_that("rstantools", {
+  expect_identical(rstantools::posterior_epred(fit, new), predict(fit, new, type = "expected"))
+  expect_identical(rstantools::posterior_predict(fit, new, seed = 3), predict(fit, new, type = "draws", seed = 3))
+  expect_identical(dim(rstantools::posterior_predict(fit, new, draws = 7)), c(7L, 3L))
+  expect_identical(rstantools::posterior_epred(fit, new, draws = 100), predict(fit, new, type = "expected"))
+  expect_error(rstantools::posterior_epred(fit, new, draws = 101), class = "noiseaware_error_argument")
+  expect_identical(rstantools::posterior_interval(fit, prob = 0.5, pars = "age"), confint(fit, "age", 0.5))
+})
+
+test_that("generics", {
+  tidied <- generics::tidy(fit, level = 0.8)
+  expect_identical(tidied$term, posterior::variables(fit$draws))
+  expect_identical(names(tidied), c("term", "estimate", "std.error", "conf.low", "conf.high", "rhat", "ess"))
+  expect_equal(tidied$conf.high, unname(confint(fit, level = 0.8)[, 2]))
+  expect_equal(tidied$estimate[1:2], unname(coef(fit)))
+  expect_false("conf.low" %in% names(generics::tidy(fit, intervals = FALSE)))
+  glanced <- generics::glance(fit)
+  expect_identical(nrow(glanced), 1L)
+  expect_identical(glanced[c("method", "exact", "nobs", "epsilon", "chains", "draws")],
+                   data.frame(method = "augment", exact = TRUE, nobs = 189, epsilon = 2, chains = 2L, draws = 100L))
+})
+
+test_that("coda", {
+  chains <- coda::as.mcmc.list(fit)
+  expect_identical(coda::nchain(chains), 2L)
+  expect_identical(unname(unclass(chains[[2]])[, "age"]), as.vector(fit$draws[, 2, "age"]))
+  expect_identical(stats::start(chains), 153)
+  expect_identical(coda::thin(chains), 3)
+  expect_identical(dim(coda::as.mcmc(fit)), c(100L, 5L))
+})
+
+test_that("a release is checked against replicates of itself", {
+  check <- release_check_data(fit, draws = 200, seed = 5)
+  expect_identical(check$component, names(rel$value))
+  expect_identical(check$value, unname(rel$value))
+  expect_true(all(check$p > 0.001))
+  expect_identical(release_check_data(fit, draws = 200, seed = 5), check)
+  # a number that the posterior cannot have led to
+  moved <- fit
+  moved$release$value[["age"]] <- rel$value[["age"]] + 20 * check$sd[check$component == "age"]
+  expect_identical(release_check_data(moved, draws = 200, seed = 5)$p[check$component == "age"], 0)
+  expect_s3_class(bayesplot::pp_check(fit, draws = 20, seed = 1), "ggplot")
+  expect_error(release_check_data(fit, draws = 1e7), class = "noiseaware_error_argument")
+  expect_error(release_check_data(nonprivate_posterior(MASS::birthwt, st, model_lm(), iter = 100, seed = 1)), class = "noiseaware_error")
+})
+
+test_that("replicates have the predictive law: mean and variance of a normal total", {
+  sums <- stat_sums(~ x, bounds = list(x = c(-50, 50)))
+  known <- model_normal(prior = prior_nig(mean = 0, precision = 1e8, shape = 1e7, rate = 4e7))
+  fit <- sample_posterior(as_release(3, sums, mech_gaussian(sd = 5), n = 25), known, chains = 1, iter = 400, seed = 2)
+  check <- release_check_data(fit, draws = 4000, seed = 1)
+  expect_lt(abs(check$mean), 5 * sqrt(125 / 4000))
+  expect_lt(abs(check$sd^2 / 125 - 1), 5 * sqrt(2 / 4000))
+})
+
+test_that("saved and reloaded fits go on", {
+  path <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(fit, path)
+  again <- readRDS(path)
+  expect_identical(extend(again, 30)$draws, extend(fit, 30)$draws)
+  expect_identical(summary(again), summary(fit))
+})
+
+test_that("update() takes another prior", {
+  tight <- update(fit, model = model_lm(prior = prior_nig(mean = 0, precision = 1e6)))
+  expect_lt(abs(coef(tight)[["age"]]), 20)
+  expect_identical(tight$run$iter, fit$run$iter)
+})
