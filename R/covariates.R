@@ -3,19 +3,19 @@
 # prior_dirichlet().
 
 # list(mean =, cov =), each fixed() or prior_niw()
-split_covariates <- function(covariates, call = caller_env()) {
+split_covariates <- function(covariates, name = "covariates", call = caller_env()) {
   must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
   if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
   if (inherits(covariates, "fixed")) {
     value <- covariates$value
     if (!is.list(value) || !setequal(names(value), c("mean", "cov"))) {
-      stop_argument("covariates", must, "a fixed value without mean and cov", "prior", call)
+      stop_argument(name, must, "a fixed value without mean and cov", "prior", call)
     }
     return(list(mean = fixed(value$mean), cov = fixed(value$cov)))
   }
   ok <- is.list(covariates) && setequal(names(covariates), c("mean", "cov")) && length(covariates) == 2L &&
     all(vapply(covariates, inherits, TRUE, c("fixed", "prior_niw")))
-  if (!ok) stop_argument("covariates", must, describe(covariates), "prior", call)
+  if (!ok) stop_argument(name, must, describe(covariates), "prior", call)
   covariates[c("mean", "cov")]
 }
 
@@ -78,34 +78,34 @@ check_fixed <- function(value, k, name, call) {
 }
 
 # `design`: its rows of covariates, at the places `at` (from 0) of the moments
-covariate_fields <- function(design, at, model, levels, call) {
+covariate_fields <- function(design, at, model, levels, call, name = "covariates") {
   dummy <- !is.na(design$level)
   levels <- levels[unique(design$variable[dummy])]
   weights <- lapply(lengths(levels), function(l) expand_prior(model$levels$alpha, l, "alpha", call))
   c(list(continuous = as.double(at[!dummy]), factor_first = as.double(at[match(names(levels), design$variable)]),
          factor_levels = as.double(lengths(levels)), alpha = as.double(unlist(weights))),
-    covariate_mean_fields(design[!dummy, ], model$covariates$mean, call),
-    covariate_cov_fields(design[!dummy, ], model$covariates$cov, call))
+    covariate_mean_fields(design[!dummy, ], model$covariates$mean, paste0(name, "$mean"), call),
+    covariate_cov_fields(design[!dummy, ], model$covariates$cov, paste0(name, "$cov"), call))
 }
 
-covariate_mean_fields <- function(continuous, prior, call) {
+covariate_mean_fields <- function(continuous, prior, name, call) {
   p <- nrow(continuous)
   if (p == 0L) return(list(mean = numeric()))
-  if (inherits(prior, "fixed")) return(list(mean = check_fixed(prior$value, p, "covariates$mean", call)))
-  mean <- if (is.null(prior$mean)) continuous$centre else expand_prior(prior$mean, p, "covariates$mean", call, continuous$name)
+  if (inherits(prior, "fixed")) return(list(mean = check_fixed(prior$value, p, name, call)))
+  mean <- if (is.null(prior$mean)) continuous$centre else expand_prior(prior$mean, p, name, call, continuous$name)
   list(mean_prior = as.double(mean), mean_kappa = prior$kappa)
 }
 
-covariate_cov_fields <- function(continuous, prior, call) {
+covariate_cov_fields <- function(continuous, prior, name, call) {
   p <- nrow(continuous)
   if (p == 0L) return(list(cov_chol = numeric()))
   if (inherits(prior, "fixed")) {
     value <- as.matrix(prior$value)
     if (nrow(value) != p || ncol(value) != p) {
-      stop_classed("prior", "{.arg covariates$cov} must fix a {p} x {p} matrix, but fixes one of {nrow(value)} x {ncol(value)}.",
+      stop_classed("prior", "{.arg {name}} must fix a {p} x {p} matrix, but fixes one of {nrow(value)} x {ncol(value)}.",
                    call = call)
     }
-    check_positive_definite(value, "covariates$cov", call)
+    check_positive_definite(value, name, call)
     return(list(cov_chol = as.double(chol(unname(value))))) # upper by columns: lower by rows
   }
   half <- (continuous$upper - continuous$lower) / 2

@@ -3,7 +3,7 @@
 
 model_table <- list(
   lm = "number", logistic = c("number", "code"), bernoulli = "code", categorical = "code", naive_bayes = "code",
-  poisson = "number", exponential = "number", normal = "number", custom = c("number", "code"),
+  poisson = "number", exponential = "number", normal = "number", mvnormal = "number", custom = c("number", "code"),
   compiled = c("number", "code")
 )
 

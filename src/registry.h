@@ -8,6 +8,7 @@
 #define MODELS(X) \
     X(model_lm) \
     X(model_logistic) \
+    X(model_mvnormal) \
     X(model_categorical) \
     X(model_normal) \
     X(model_poisson) \

@@ -18,7 +18,7 @@ mechanisms <- list(
   custom = mech_custom(function(noise) -rowSums(abs(noise)))
 )
 models <- list(
-  lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),
+  lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), mvnormal = model_mvnormal(), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),
   exponential = model_exponential(), normal = model_normal(),
   custom = model_custom(function() c(mu = 1), function(theta, n) cbind(x = stats::rbinom(n, 1, 0.5)), function(records, theta) theta, "x")
 )

@@ -1,0 +1,73 @@
+#' Multivariate normal records
+#'
+#' Records N(mean, cov) of one or more variables; the mean, the covariance or
+#' both are unknown.
+#'
+#' @param variables Names of the variables, which must be those of the release;
+#'   `NULL` takes them in its order.
+#' @param prior [prior_niw()] for both; or `list(mean = , cov = )` with one of
+#'   the two [fixed()] and the other a [prior_niw()].
+#'
+#' @return A model: an object of class `model_mvnormal`. Its parameters are
+#'   `mean[x]` and `cov[x,x']` (the lower triangle, row by row), those that are
+#'   not known.
+#' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
+#'   `noiseaware_error_variables`.
+#' @references
+#' Gelman, A. et al. (2013). *Bayesian Data Analysis*, 3rd ed., section 3.6 (the
+#' update given the records).
+#' @seealso [model_normal()] for one variable, with other priors; [model_lm()]
+#'   for a regression.
+#' @examples
+#' model_mvnormal()
+#' st <- stat_sums(~ age + lwt + I(age^2) + I(age * lwt) + I(lwt^2),
+#'   bounds = list(age = c(14, 50), lwt = c(80, 260)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_gaussian(mu = 1))
+#' sample_posterior(rel, model_mvnormal(), chains = 2, iter = 400, seed = 1)
+#' @export
+model_mvnormal <- function(variables = NULL, prior = prior_niw()) {
+  ok <- is.null(variables) || checkmate::test_character(variables, min.chars = 1L, any.missing = FALSE, min.len = 1L, unique = TRUE)
+  if (!ok) stop_argument("variables", "NULL or names of different variables", describe(variables))
+  prior <- split_covariates(prior, "prior")
+  if (inherits(prior$mean, "fixed") && inherits(prior$cov, "fixed")) {
+    stop_classed("prior", "{.arg prior} must leave the mean or the covariance unknown, but both are fixed.")
+  }
+  # the names of a model with covariates
+  new_model("mvnormal", variables = variables, covariates = prior, class = "model_mvnormal")
+}
+
+#' @export
+format.model_mvnormal <- function(x, ...) {
+  c("<model> multivariate normal",
+    paste0("  variables  ", if (is.null(x$variables)) "the release's" else paste(x$variables, collapse = ", ")),
+    paste0("  mean       ", format(x$covariates$mean)),
+    paste0("  cov        ", format(x$covariates$cov)))
+}
+
+#' @export
+bind_columns.model_mvnormal <- function(model, columns, levels, formula, call) {
+  factors <- unique(columns$variable[columns$variable %in% names(levels)])
+  if (length(factors)) {
+    stop_classed("variables", "The model's variables must be numbers, but {.var {factors}} {?is a factor/are factors}.", call = call)
+  }
+  variables <- model$variables %||% columns$name
+  if (!setequal(variables, columns$name)) {
+    stop_classed("variables", c("The model's variables must be those of the release.",
+                                x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
+  }
+  columns <- columns[match(variables, columns$name), ]
+  rownames(columns) <- NULL
+  design <- design_columns(columns, list())
+  fields <- c(design_fields(design), covariate_fields(design, seq_len(nrow(design)) - 1L, model, list(), call, "prior"))
+  structure(list(model = model, columns = columns, levels = list(), design = design, spec = list(name = "mvnormal", fields = fields),
+                 parameters = covariate_parameters(design, model, list())), class = c("bound_mvnormal", "noiseaware_bound"))
+}
+
+#' @export
+bound_theta.bound_mvnormal <- function(bound, values, call = caller_env(), name = "parameters") {
+  covariate_theta(bound$spec$fields, check_parameter_values(values, bound, name, call), name, call)
+}
+
+#' @export
+describe_model.bound_mvnormal <- function(bound) paste("multivariate normal model of", paste(bound$columns$name, collapse = ", "))

@@ -1,0 +1,96 @@
+/* Model "mvnormal": records N(mean, cov), the law of covariates.c with nothing
+ * beside it.
+ *
+ * Complete-data statistic: moments (block.h), centred at a fixed public point
+ * (the middle of the bounds). Cost: O(q^2) per record, O(q^3) per update.
+ */
+#include "covariates.h"
+
+struct mvnormal {
+    struct covariates cov;
+    struct moments moments;
+    double *theta;
+};
+
+static int create(const struct fields *fields, struct model *model) {
+    struct mvnormal *s = plugin_memory(1, sizeof *s);
+    const int status = covariates_create(fields, 0, &s->cov);
+    if (status != PLUGIN_OK) return status;
+    if (s->cov.normal != s->cov.q || s->cov.factors > 0) return PLUGIN_BAD_FIELDS;
+    s->moments = moments_new(s->cov.q, s->cov.centre);
+    s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
+    model->self = s;
+    model->columns = s->cov.q;
+    model->parameters = s->cov.end;
+    model->complete = moments_size(s->cov.q);
+    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
+    covariates_moves(&s->cov, model);
+    return PLUGIN_OK;
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    struct mvnormal *s = self;
+    covariates_rprior(&s->cov, rng, theta);
+}
+
+static double dprior(void *self, const double *theta) {
+    struct mvnormal *s = self;
+    return covariates_dprior(&s->cov, theta);
+}
+
+static void report(void *self, const double *theta, double *out) {
+    struct mvnormal *s = self;
+    (void)covariates_report(&s->cov, theta, out);
+}
+
+static void set(void *self, const double *theta) {
+    struct mvnormal *s = self;
+    memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
+    covariates_set(&s->cov, theta);
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct mvnormal *s = self;
+    covariates_perturb(&s->cov, 0, rng, m, NULL, x);
+}
+
+static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct mvnormal *s = self;
+    covariates_perturb(&s->cov, rho, rng, m, x, x_new);
+}
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct mvnormal *s = self;
+    covariates_set_move(&s->cov, s->theta, theta_new, changed);
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct mvnormal *s = self;
+    covariates_move(&s->cov, rng, m, x, x_new);
+}
+
+static void add(void *self, double sign, int m, const double *const *x, double *c) {
+    const struct mvnormal *s = self;
+    moments_add(&s->moments, sign, m, x, c);
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct mvnormal *s = self;
+    return covariates_update(&s->cov, &s->moments, c, n, rng, theta);
+}
+
+const struct model_class model_mvnormal = {
+    .name = "mvnormal",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .report = report,
+    .set = set,
+    .rrecords = rrecords,
+    .perturb = perturb,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .rtheta = rtheta,
+};
