@@ -183,6 +183,7 @@ test_that("debug_model() passes what is right and names what is wrong", {
   pairs <- list(
     list(model_exponential(), number), list(model_poisson(), number), list(model_normal(), number), list(model_lm(x ~ 1), number),
     list(model_lm(), stat_crossprod(y ~ x, list(y = c(-2, 2), x = c(0, 1)))), list(model_naive_bayes("a"), codes),
+    list(model_logistic(), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-1, 1)))),
     list(model_categorical(), stat_counts(~ a, levels = list(a = c("x", "y", "z"))))
   )
   for (pair in pairs) expect_false(any(debug_model(pair[[1]], pair[[2]])$ok %in% FALSE))
