@@ -3,6 +3,7 @@
  * term; q (q + 1) / 2 dot products. */
 #include "block.h"
 
+#include "lanes.h"
 #include "plugin.h"
 
 struct terms terms_new(int most) {
@@ -77,8 +78,8 @@ VECTOR_CLONES void moments_centre(const struct moments *moments, int m, const do
     }
 }
 
-VECTOR_CLONES void moments_add(const struct moments *moments, double sign, int m,
-                               const double *const *x, double *c) {
+static inline void add_all(const struct moments *moments, double sign, int m,
+                           const double *const *x, double *c) {
     const int q = moments->q;
     moments_centre(moments, m, x);
     double *product = c + q;
@@ -88,4 +89,50 @@ VECTOR_CLONES void moments_add(const struct moments *moments, double sign, int m
         for (int j = i; j < q; ++j)
             *product++ += sign * block_dot(m, one, moments->centred + (size_t)j * MAX_BLOCK);
     }
+}
+
+#if HAS_LANES
+/* The same for few columns, everything in registers. */
+static INLINE void add_few(const struct moments *moments, int q, double sign, int m,
+                           const double *const *x, double *c) {
+    enum { MOST = 4, SUMS = MOST * (MOST + 3) / 2 };
+    lanes sum[SUMS] = {{0}};
+    for (int i = 0; i < m; i += LANES) {
+        lanes value[MOST];
+        const int left = m - i;
+        UNROLL for (int v = 0; v < q; ++v) {
+            const double centre = moments->centre[v];
+            value[v] = LANES_LOAD(x[v] + i) - (lanes){centre, centre, centre, centre};
+            if (left < LANES) /* the padding counts for nothing */
+                for (int l = left; l < LANES; ++l) value[v][l] = 0;
+        }
+        int at = q;
+        UNROLL for (int a = 0; a < q; ++a) {
+            sum[a] += value[a];
+            UNROLL for (int b = a; b < q; ++b) sum[at++] += value[a] * value[b];
+        }
+    }
+    UNROLL for (int j = 0; j < q * (q + 3) / 2; ++j) c[j] += sign * lanes_sum(sum + j);
+}
+#endif
+
+VECTOR_CLONES void moments_add(const struct moments *moments, double sign, int m,
+                               const double *const *x, double *c) {
+#if HAS_LANES
+    switch (moments->q) {
+    case 1:
+        add_few(moments, 1, sign, m, x, c);
+        return;
+    case 2:
+        add_few(moments, 2, sign, m, x, c);
+        return;
+    case 3:
+        add_few(moments, 3, sign, m, x, c);
+        return;
+    case 4:
+        add_few(moments, 4, sign, m, x, c);
+        return;
+    }
+#endif
+    add_all(moments, sign, m, x, c);
 }

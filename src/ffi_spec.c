@@ -3,9 +3,12 @@
 #include "ffi.h"
 #include "registry.h"
 
+/* Starts a cache line: a vector that lies across two takes twice as long to store. */
 void *plugin_memory(size_t count, size_t size) {
+    enum { LINE = 64 };
     const size_t bytes = (count > 0 ? count : 1) * size;
-    void *memory = R_alloc(bytes, 1);
+    char *memory = R_alloc(bytes + LINE - 1, 1);
+    memory += (LINE - (uintptr_t)memory % LINE) % LINE;
     memset(memory, 0, bytes);
     return memory;
 }

@@ -23,8 +23,10 @@
  */
 #include "method_augment.h"
 
+#include "lanes.h"
+
 /* the differences of a block should stay in the first-level cache */
-enum { BLOCK_BYTES = 6144, LEAST_BLOCK = 16 };
+enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 
 /* candidates in one call of a density, see accept_foreseen */
 enum { MOST_FORESEEN = 63, PATH = MOST_FORESEEN + 1 };
@@ -35,6 +37,7 @@ void augment_prepare(struct augment *a) {
     for (int k = 0; k < a->parts; ++k) {
         const struct stat *stat = &a->part[k].stat;
         whole = whole || stat->whole;
+        a->dense_parts += a->part[k].kind == PART_DENSE;
         if (a->part[k].kind != PART_RECORDS) continue;
         a->locals += stat->size;
         local_size = stat->size > local_size ? stat->size : local_size;
@@ -44,6 +47,8 @@ void augment_prepare(struct augment *a) {
     if (block > MAX_BLOCK) block = MAX_BLOCK;
     if (whole || a->n < block) block = (int)a->stride;
     a->block = block;
+    for (int j = 0; j < a->dense; ++j)
+        if (a->weight[j] != 0) a->used = j + 1;
     a->move_block = whole ? block : MAX_BLOCK;
     const size_t records = (size_t)block, components = (size_t)a->dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
@@ -53,7 +58,7 @@ void augment_prepare(struct augment *a) {
     a->cell_residual = plugin_memory((size_t)a->cells, sizeof(double));
     a->candidate_cells = plugin_memory((size_t)a->cells, sizeof(double));
     a->before = plugin_memory(components, sizeof(double));
-    a->after = plugin_memory(components, sizeof(double));
+    a->change = plugin_memory(components, sizeof(double));
     a->diff = plugin_memory(components, sizeof(double));
     a->local = plugin_memory((size_t)local_size * records, sizeof(double));
     a->extra = plugin_memory(records, sizeof(double));
@@ -62,10 +67,11 @@ void augment_prepare(struct augment *a) {
     a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
     a->foreseen = 1;
     a->threshold = plugin_memory(records, sizeof(double));
-    a->hit = plugin_memory(records, sizeof(double));
+    a->gap = plugin_memory(records, sizeof(double));
     double ***const pointers[] = {&a->x_new, &a->x_at, &a->at_chunk, &a->to_chunk};
     for (int k = 0; k < 4; ++k) *pointers[k] = plugin_memory((size_t)columns, sizeof(double *));
     a->view = plugin_memory((size_t)columns, sizeof(double *));
+    a->view_new = plugin_memory((size_t)columns, sizeof(double *));
     a->moved = plugin_memory((size_t)columns, sizeof(double *));
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
@@ -298,59 +304,96 @@ void augment_start(struct augment *a) {
 
 /* ---- a sweep: proposals and their statistics ---------------------------------- */
 
-/* (t(x*) - t(x)) * weight, component by component */
-static inline void difference(int m, double weight, const double *restrict before,
-                              double *restrict after) {
-    FOR_RECORDS(i, m) after[i] = (after[i] - before[i]) * weight;
-}
-
-/* Turns LANES components round: the acceptance pass reads those of a record
- * side by side. */
-static inline void transpose(int m, int stride, const double *restrict in, int width,
-                             double *restrict out) {
-    const double *restrict in1 = in + stride, *restrict in2 = in1 + stride,
-                           *restrict in3 = in2 + stride;
-    for (int i = 0; i < m; ++i, out += width) {
-        out[0] = in[i];
-        out[1] = in1[i];
-        out[2] = in2[i];
-        out[3] = in3[i];
+/* the components of a dense part, or the cells that a record touches */
+static void evaluate(struct augment *a, const struct part *part, int m, const double *const *x,
+                     double *t, int *index) {
+    const struct stat *stat = &part->stat;
+    for (int at = 0, chunk; at < m; at += chunk) {
+        chunk = chunk_of(stat->whole, m - at);
+        const double *const *view = view_of(a, part, x, at);
+        if (part->kind == PART_DENSE)
+            stat->class->eval(stat->self, chunk, view, a->block, t + at);
+        else
+            stat->class->cells(stat->self, chunk, view, a->block, index + at);
     }
 }
 
-VECTOR_CLONES static void differences(struct augment *a, int m) {
-    for (int j = 0; j < a->dense; ++j)
-        difference(m, a->weight[j], a->before + (size_t)j * a->block,
-                   a->after + (size_t)j * a->block);
-    for (int j = 0; j < a->dense; j += LANES)
-        transpose(m, a->block, a->after + (size_t)j * a->block, a->dense, a->diff + j);
+/* change = (change - before) * weight */
+VECTOR_CLONES static void subtract(int m, double weight, const double *restrict before,
+                                   double *restrict change) {
+    FOR_RECORDS(i, m) change[i] = (change[i] - before[i]) * weight;
 }
 
-static void evaluate(struct augment *a, int m, const double *const *x, int is_proposal) {
-    double *t = is_proposal ? a->after : a->before;
+/* Turns components round, two at a time: the acceptance pass reads those of a
+ * record side by side. `width` is even. */
+VECTOR_CLONES static void turn_round(int m, int size, int stride, const double *restrict change,
+                                     int width, double *restrict row) {
+    for (int j = 0; j < size; j += 2) {
+        const double *restrict first = change + (size_t)j * stride;
+        const double *restrict second = first + stride;
+        double *restrict out = row + j;
+#if HAS_LANES
+        for (int i = 0; i < m; i += 2, out += 2 * width) {
+            const pair a = PAIR_LOAD(first + i), b = PAIR_LOAD(second + i);
+            PAIR_STORE(out, PAIR_OF(a, 0, b, 0));
+            PAIR_STORE(out + width, PAIR_OF(a, 1, b, 1));
+        }
+#else
+        for (int i = 0; i < m; ++i, out += width) {
+            out[0] = first[i];
+            out[1] = second[i];
+        }
+#endif
+    }
+}
+
+/* rows of the only dense part by its own means */
+static int direct_changes(struct augment *a, const struct part *part, int m) {
+    const struct stat *stat = &part->stat;
+    if (a->dense_parts > 1 || !stat->class->changes || m > MAX_BLOCK) return 0;
+    for (int v = 0; v < stat->columns; ++v) a->view_new[v] = a->x_new[part->column[v]];
+    return stat->class->changes(stat->self, m, view_of(a, part, read_only(a->x_at), 0), a->view_new,
+                                a->weight, a->dense, a->diff);
+}
+
+/* What the proposals of a block would change: residuals of dense components,
+ * record after record, and cells. */
+static void find_changes(struct augment *a, int m) {
+    const double *const *x = read_only(a->x_at), *const *x_new = read_only(a->x_new);
+    int direct = 0;
     for (int k = 0; k < a->parts; ++k) {
         const struct part *part = a->part + k;
-        const struct stat *stat = &part->stat;
-        if (part->kind == PART_RECORDS) continue;
-        for (int at = 0, chunk; at < m; at += chunk) {
-            chunk = chunk_of(stat->whole, m - at);
-            const double *const *view = view_of(a, part, x, at);
-            if (part->kind == PART_DENSE)
-                stat->class->eval(stat->self, chunk, view, a->block,
-                                  t + (size_t)part->offset * a->block + at);
-            else
-                stat->class->cells(stat->self, chunk, view, a->block,
-                                   (is_proposal ? part->cell_after : part->cell_before) + at);
+        if (part->kind == PART_CELLS) {
+            evaluate(a, part, m, x, NULL, part->cell_before);
+            evaluate(a, part, m, x_new, NULL, part->cell_after);
+        } else if (part->kind == PART_DENSE && !(direct = direct_changes(a, part, m))) {
+            double *change = a->change + (size_t)part->offset * a->block;
+            evaluate(a, part, m, x, a->before, NULL);
+            evaluate(a, part, m, x_new, change, NULL);
+            for (int j = 0; j < part->stat.size; ++j)
+                subtract(m, a->weight[part->offset + j], a->before + (size_t)j * a->block,
+                         change + (size_t)j * a->block);
         }
     }
+    if (!direct) turn_round(m, a->used, a->block, a->change, a->dense, a->diff);
 }
 
 /* ---- the sequential pass -------------------------------------------------------- */
 
+/* E > step holds for every E where the step is not positive, so that such a
+ * record leaves its threshold, which nobody has looked at, to the next one.
+ * Moves the ones left to the front and tops them up to `count`. */
 static void draw_thresholds(struct augment *a, double temper, int count) {
-    rng_fill_exponential(a->rng, count, a->threshold);
+    double *threshold = a->threshold;
+    const int left = a->drawn - a->taken, more = count - left;
+    memmove(threshold, threshold + a->taken, (size_t)left * sizeof(double));
+    a->taken = 0;
+    a->drawn = left;
+    if (more <= 0) return;
+    rng_fill_exponential(a->rng, more, threshold + left);
     if (temper < 1)
-        for (int i = 0; i < count; ++i) a->threshold[i] /= temper;
+        for (int i = left; i < count; ++i) threshold[i] /= temper;
+    a->drawn = count;
 }
 
 /* candidate = residual - diff; returns the kernel's sum over it */
@@ -412,12 +455,13 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 }
 
 /* The pass over a block. With E = -log(u) exponential, u < exp(-step) reads
- * step < E. `sparse` compiles the counts and local noise in. */
-static INLINE void accept_records(struct augment *a, int m, int width, int absolute, int sparse) {
+ * step < E; gap = step - E. `sparse` compiles the counts and local noise in. */
+static INLINE void accept_records(struct augment *a, int m, int sparse) {
+    const int width = a->dense, absolute = a->absolute;
     const double *threshold = a->threshold, *diff = a->diff;
-    double *hit = a->hit;
     double *residual = a->residual, *candidate = a->candidate;
     double energy = dense_energy(a, residual), most = a->most_energy_step;
+    int taken = 0;
     for (int i = 0; i < m; ++i, diff += width) {
         double proposed = 0;
         if (absolute > 0) proposed += step_absolute(absolute, residual, diff, candidate);
@@ -430,14 +474,15 @@ static INLINE void accept_records(struct augment *a, int m, int width, int absol
             for (int k = 0; k < a->parts; ++k)
                 if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
         }
+        const double limit = threshold[taken];
+        a->gap[i] = step - limit;
         most = step > most ? step : most;
-        hit[i] = 0;
-        if (step <= threshold[i]) {
+        taken += step > 0;
+        if (step <= limit) {
             double *swap = residual;
             residual = candidate;
             candidate = swap;
             energy = proposed;
-            hit[i] = 1;
             if (sparse)
                 for (int k = 0; k < a->parts; ++k)
                     if (a->part[k].kind == PART_CELLS) change_cells(a, a->part + k, i);
@@ -446,32 +491,96 @@ static INLINE void accept_records(struct augment *a, int m, int width, int absol
     a->residual = residual;
     a->candidate = candidate;
     a->most_energy_step = most;
+    a->taken = taken;
 }
 
-/* The compiler unrolls the pass for the sizes of small problems. */
-VECTOR_CLONES static void accept_block(struct augment *a, int m) {
-    if (a->cells > 0 || a->locals > 0) {
-        accept_records(a, m, a->dense, a->absolute, 1);
-    } else if (a->absolute == a->dense) {
-        switch (a->dense) {
-        case 1 * LANES:
-            accept_records(a, m, 1 * LANES, 1 * LANES, 0);
-            break;
-        case 2 * LANES:
-            accept_records(a, m, 2 * LANES, 2 * LANES, 0);
-            break;
-        case 3 * LANES:
-            accept_records(a, m, 3 * LANES, 3 * LANES, 0);
-            break;
-        case 4 * LANES:
-            accept_records(a, m, 4 * LANES, 4 * LANES, 0);
-            break;
-        default:
-            accept_records(a, m, a->dense, a->dense, 0);
+#if HAS_LANES
+static INLINE void add_kernel(enum kernel kernel, const lanes *residual, lanes *sum) {
+    if (kernel == KERNEL_ABSOLUTE)
+        *sum += LANES_ABS(*residual);
+    else
+        *sum += *residual * *residual;
+}
+
+/* The same for up to four `vectors` of LANES dense components with one kernel.
+ * The residual stays in registers: a record waits for the one before it no
+ * longer than a subtraction takes, as long as the branch is foreseen. */
+static INLINE void accept_lanes(struct augment *a, int m, int vectors, enum kernel kernel) {
+    const double *restrict threshold = a->threshold, *restrict diff = a->diff;
+    double *restrict residual = a->residual, *restrict gap = a->gap;
+    int taken = 0;
+    const lanes zero = {0};
+    lanes r0 = LANES_LOAD(residual), r1 = zero, r2 = zero, r3 = zero;
+    if (vectors > 1) r1 = LANES_LOAD(residual + LANES);
+    if (vectors > 2) r2 = LANES_LOAD(residual + 2 * LANES);
+    if (vectors > 3) r3 = LANES_LOAD(residual + 3 * LANES);
+    double energy = dense_energy(a, residual), most = a->most_energy_step;
+    for (int i = 0; i < m; ++i, diff += vectors * LANES) {
+        lanes c0 = r0 - LANES_LOAD(diff), c1 = zero, c2 = zero, c3 = zero, sum = zero;
+        add_kernel(kernel, &c0, &sum);
+        if (vectors > 1) {
+            c1 = r1 - LANES_LOAD(diff + LANES);
+            add_kernel(kernel, &c1, &sum);
         }
-    } else {
-        accept_records(a, m, a->dense, a->absolute, 0);
+        if (vectors > 2) {
+            c2 = r2 - LANES_LOAD(diff + 2 * LANES);
+            add_kernel(kernel, &c2, &sum);
+        }
+        if (vectors > 3) {
+            c3 = r3 - LANES_LOAD(diff + 3 * LANES);
+            add_kernel(kernel, &c3, &sum);
+        }
+        const double total = lanes_sum(&sum);
+        const double proposed = kernel == KERNEL_ABSOLUTE ? total : 0.5 * total;
+        const double step = proposed - energy;
+        const double limit = threshold[taken];
+        gap[i] = step - limit;
+        most = step > most ? step : most;
+        taken += step > 0;
+        if (step <= limit) {
+            r0 = c0, r1 = c1, r2 = c2, r3 = c3;
+            energy = proposed;
+        }
     }
+    LANES_STORE(residual, r0);
+    if (vectors > 1) LANES_STORE(residual + LANES, r1);
+    if (vectors > 2) LANES_STORE(residual + 2 * LANES, r2);
+    if (vectors > 3) LANES_STORE(residual + 3 * LANES, r3);
+    a->most_energy_step = most;
+    a->taken = taken;
+}
+
+static INLINE int accept_few(struct augment *a, int m, enum kernel kernel) {
+    switch (a->dense / LANES) {
+    case 1:
+        accept_lanes(a, m, 1, kernel);
+        return 1;
+    case 2:
+        accept_lanes(a, m, 2, kernel);
+        return 1;
+    case 3:
+        accept_lanes(a, m, 3, kernel);
+        return 1;
+    case 4:
+        accept_lanes(a, m, 4, kernel);
+        return 1;
+    default:
+        return 0;
+    }
+}
+#endif
+
+VECTOR_CLONES static void accept_block(struct augment *a, int m) {
+    const int sparse = a->cells > 0 || a->locals > 0;
+    int done = 0;
+#if HAS_LANES
+    if (!sparse && a->absolute == a->dense) done = accept_few(a, m, KERNEL_ABSOLUTE);
+    if (!sparse && a->absolute == 0) done = accept_few(a, m, KERNEL_SQUARED);
+#endif
+    if (!done && sparse)
+        accept_records(a, m, 1);
+    else if (!done)
+        accept_records(a, m, 0);
 }
 
 /* ---- the same where noise has a density of its own ---------------------------------- */
@@ -490,8 +599,9 @@ static int accept_one(struct augment *a, int i, double change) {
     for (int k = 0; k < a->parts; ++k)
         if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
     if (step > a->most_energy_step) a->most_energy_step = step;
-    const int accepted = !(step > a->threshold[i]);
-    a->hit[i] = accepted;
+    const int accepted = !(step > a->threshold[a->taken]);
+    a->gap[i] = accepted ? 0 : 1;
+    a->taken += step > 0;
     if (!accepted) return 0;
     a->residual = candidate;
     a->candidate = residual;
@@ -570,8 +680,9 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
     const int touched = one ? 1 : part->stat.touched, stride = a->block;
     const int *from = part->cell_before, *to = part->cell_after;
     const double weight = a->weight[0], *by = a->by, *threshold = a->threshold;
-    double *restrict residual = a->cell_residual, *restrict hit = a->hit;
+    double *restrict residual = a->cell_residual, *restrict gap = a->gap;
     double most = a->most_energy_step;
+    int taken = 0;
     for (int j = 0; j < count; ++j) {
         const int i = one ? a->listed[j] : j;
         double leave = 0, enter = 0;
@@ -582,10 +693,10 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
         }
         const double step = leave + enter;
         most = step > most ? step : most;
-        if (step > threshold[j]) {
-            hit[i] = 0;
-            continue;
-        }
+        const double excess = step - threshold[taken];
+        taken += step > 0;
+        gap[i] = excess;
+        if (excess > 0) continue;
         for (int k = 0, at = i; k < touched; ++k, at += stride) {
             const double change = one ? weight : by[at];
             residual[from[at]] += change;
@@ -593,15 +704,16 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
         }
     }
     a->most_energy_step = most;
+    a->taken = taken;
 }
 
 /* A record that is known to change nothing is accepted without a random number. */
 VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {
     const struct part *part = a->part;
     const int touched = part->stat.touched, absolute = part->kernel == KERNEL_ABSOLUTE;
-    double *restrict hit = a->hit;
+    double *restrict gap = a->gap;
     int count = m;
-    FOR_RECORDS(i, m) hit[i] = 1;
+    FOR_RECORDS(i, m) gap[i] = 0;
     if (touched == 1)
         count = list_changes(m, part->cell_before, part->cell_after, a->listed);
     else
@@ -620,18 +732,28 @@ VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m)
 }
 
 /* `accepted` has no padding */
-static void count_accepted(int m, const double *restrict hit, int *restrict accepted) {
+VECTOR_CLONES static int count_accepted(int m, const double *restrict gap, int *restrict accepted) {
+    int part[LANES] = {0};
     const int whole = m & ~(LANES - 1);
     for (int i = 0; i < whole; i += LANES)
-        for (int l = 0; l < LANES; ++l) accepted[i + l] += (int)hit[i + l];
-    for (int i = whole; i < m; ++i) accepted[i] += (int)hit[i];
+        for (int l = 0; l < LANES; ++l) {
+            const int hit = gap[i + l] <= 0;
+            accepted[i + l] += hit;
+            part[l] += hit;
+        }
+    for (int i = whole; i < m; ++i) {
+        const int hit = gap[i] <= 0;
+        accepted[i] += hit;
+        part[0] += hit;
+    }
+    return part[0] + part[1] + part[2] + part[3];
 }
 
-VECTOR_CLONES static void keep_accepted(int m, const double *restrict hit,
+VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
                                         const double *restrict x_new, double *restrict x) {
     FOR_RECORDS(i, m) {
         const double old = x[i], fresh = x_new[i];
-        x[i] = hit[i] > 0 ? fresh : old;
+        x[i] = gap[i] <= 0 ? fresh : old;
     }
 }
 
@@ -640,14 +762,14 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict hit,
  * `temper`. */
 static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
     ptrdiff_t accepted = 0;
+    a->taken = a->drawn = 0;
     a->model.class->set(a->model.self, a->theta);
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);
         propose(a, rho, m, a->x_new);
         if (!a->counts_alone) draw_thresholds(a, temper, m);
-        evaluate(a, m, read_only(a->x_at), 0);
-        evaluate(a, m, read_only(a->x_new), 1);
+        find_changes(a, m);
         if (a->locals > 0) {
             clear_extra(a);
             add_local(a, start, m, read_only(a->x_at), -1);
@@ -656,16 +778,14 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
         if (a->counts_alone) {
             accept_counts(a, temper, m);
         } else {
-            differences(a, m);
             if (a->separable < a->dense)
                 accept_foreseen(a, m);
             else
                 accept_block(a, m);
         }
-        count_accepted(m, a->hit, a->accepted + start);
-        accepted += (ptrdiff_t)block_sum(m, a->hit);
+        accepted += count_accepted(m, a->gap, a->accepted + start);
         for (int v = 0; v < a->model.columns; ++v)
-            keep_accepted(m, a->hit, a->x_new[v], a->x_at[v]);
+            keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);
         add_complete(a, m);
     }
     return accepted;

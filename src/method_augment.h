@@ -53,18 +53,23 @@ struct augment {
     int block, move_block;
     int locals; /* components of all parts of kind RECORDS */
     double *complete, *total;
-    double *before, *after; /* dense components of a block, one after the other */
-    double *diff;           /* their differences, record after record */
-    double *local;          /* components of a block under local noise */
-    double *extra;          /* what local noise adds to a record's step */
-    double *candidate, *candidate_cells, *threshold, *hit;
+    int dense_parts;
+    int used;                /* dense components up to the last that does not only pad */
+    double *before, *change; /* dense components of a block, one after the other */
+    double *diff;            /* the changes, record after record */
+    double *local;           /* components of a block under local noise */
+    double *extra;           /* what local noise adds to a record's step */
+    double *candidate, *candidate_cells;
+    double *threshold; /* drawn, of which the first are taken */
+    int drawn, taken;
+    double *gap;      /* of the records of a block: above 0 where the proposal is rejected */
     int counts_alone; /* counts of one statistic, with one scale, are all there is */
     int *listed;      /* then: the records of a block that would change a cell */
     double *by;       /* and how far they would move residuals, touched * block */
     double *path, *path_energy, *path_log; /* see accept_foreseen */
     double foreseen;                       /* share of the last proposals that were accepted */
     double **x_new, **x_at, **at_chunk, **to_chunk;
-    const double **view, **moved;
+    const double **view, **view_new, **moved;
     double *theta_new, *step;
     int *changed;
     double log_prior, energy;

@@ -98,20 +98,24 @@ static inline double normal_from(struct rng *rng) {
     }
 }
 
+/* As normal_slow, but it sees the draw through. */
+NOINLINE static double exponential_slow(struct rng *rng, int layer, double x) {
+    /* no memory: beyond the base strip's edge the law starts afresh */
+    if (layer == 0) return exponential_edge[1] + rng_exponential(rng);
+    const double low = exponential_height[layer], high = exponential_height[layer + 1];
+    const int under = low + uniform_from(rng) * (high - low) < exp(-x);
+    return under ? x : rng_exponential(rng);
+}
+
 static inline double exponential_from(struct rng *rng) {
-    double shift = 0;
-    for (;;) {
-        const uint64_t bits = next_bits(rng);
-        const int layer = (int)(bits & 255);
-        const double x = (double)(int64_t)(bits >> 11) * exponential_step[layer];
-        if (x < exponential_edge[layer + 1]) return shift + x;
-        if (layer == 0) { /* no memory: beyond r the law starts afresh */
-            shift += exponential_edge[1];
-            continue;
-        }
-        const double low = exponential_height[layer], high = exponential_height[layer + 1];
-        if (low + uniform_from(rng) * (high - low) < exp(-x)) return shift + x;
-    }
+    const uint64_t bits = next_bits(rng);
+    const int layer = (int)(bits & 255);
+    const double x = (double)(int64_t)(bits >> 11) * exponential_step[layer];
+    if (x < exponential_edge[layer + 1]) return x;
+    struct rng copy = *rng;
+    const double slow = exponential_slow(&copy, layer, x);
+    *rng = copy;
+    return slow;
 }
 
 uint64_t rng_bits(struct rng *rng) { return next_bits(rng); }

@@ -197,7 +197,7 @@ replayer <- function(stream) {
   })
 }
 
-replay <- function(release, model, words, iterations, passes) {
+replay <- function(release, model, words, iterations, passes, block = release$n) {
   bound <- internal("bind_model")(model, release$statistic)
   f <- bound$spec$fields
   st <- release$statistic
@@ -209,16 +209,17 @@ replay <- function(release, model, words, iterations, passes) {
   beta <- f$beta_mean + backsolve(chol(precision), r$draw("normal", k))
   sigma <- f$sigma
   l <- t(matrix(f$cov_chol, pc))
-  records <- function() {
-    u <- matrix(r$draw("normal", n * pc), n)
-    e <- r$draw("normal", n)
-    x <- rep(f$mean, each = n) + u %*% t(l)
+  records <- function(m) {
+    u <- matrix(r$draw("normal", m * pc), m)
+    e <- r$draw("normal", m)
+    x <- rep(f$mean, each = m) + u %*% t(l)
     cbind(f$centre[1] + beta[1] + sweep(x, 2, f$centre[-1]) %*% beta[-1] + sigma * e, x)
   }
+  blocks <- split(seq_len(n), (seq_len(n) - 1) %/% block)
   energy_of <- function(x) -log_noise(release$mechanism$kernel, unname(release$scale), unname(release$value),
                                       matrix(colSums(r_components(st, x)), 1))
   log_prior <- function(b) -drop(t(b - f$beta_mean) %*% precision %*% (b - f$beta_mean)) / 2
-  x <- records()
+  x <- do.call(rbind, lapply(blocks, function(rows) records(length(rows))))
   energy <- energy_of(x)
   sd <- internal("move_sd")(bound, words, 1)
   out <- matrix(0, iterations, k)
@@ -235,15 +236,20 @@ replay <- function(release, model, words, iterations, passes) {
         energy <- energy_new
       }
     }
-    proposal <- records()
-    threshold <- r$draw("exponential", n)
-    for (i in seq_len(n)) {
-      x_new <- x
-      x_new[i, ] <- proposal[i, ]
-      energy_new <- energy_of(x_new)
-      if (energy_new - energy <= threshold[i]) {
-        x <- x_new
-        energy <- energy_new
+    threshold <- numeric()
+    for (rows in blocks) {
+      proposal <- records(length(rows))
+      threshold <- c(threshold, r$draw("exponential", max(0, length(rows) - length(threshold))))
+      for (i in seq_along(rows)) {
+        x_new <- x
+        x_new[rows[i], ] <- proposal[i, ]
+        step <- energy_of(x_new) - energy
+        if (step <= threshold[1]) {
+          x <- x_new
+          energy <- energy + step
+        }
+        # where the energy does not rise, the next record gets the threshold
+        if (step > 0) threshold <- threshold[-1]
       }
     }
     centred <- sweep(x, 2, f$centre)
@@ -271,6 +277,10 @@ test_that("a plain R sampler replays the chain", {
       expect_equal(got, expected, tolerance = 1e-9)
       expect_gt(length(unique(got[, 1])), 20)
     }
+    # several blocks, the last one not full: thresholds are carried along
+    rel <- simulate_release(model, st, mechanism, n = 270)
+    fit <- sample_posterior(rel, model, chains = 1, iter = 4, warmup = 0, seed = 5, control = list(passes = 0))
+    expect_equal(matrix(posterior::as_draws_matrix(fit), 4), replay(rel, model, fit$words, 4, 0, block = 128), tolerance = 1e-9)
   }
 })
 

@@ -1,0 +1,56 @@
+/* A few doubles side by side, in registers: GNU C's vector types (gcc, clang),
+ * which the compiler turns into what the machine has. HAS_LANES is 0 elsewhere;
+ * plain loops that give the same bits stand beside every use.
+ *
+ * Values stay local to a function: how they are passed depends on the machine.
+ */
+#ifndef NOISEAWARE_LANES_H
+#define NOISEAWARE_LANES_H
+
+#include "core.h"
+
+#if defined(__GNUC__) && !defined(NOISEAWARE_NO_LANES)
+#define HAS_LANES 1
+
+/* memory need be aligned for a double only */
+typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned(8), may_alias));
+typedef double pair __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
+typedef int64_t lanes_bits __attribute__((vector_size(LANES * sizeof(int64_t)), aligned(8)));
+
+#define LANES_LOAD(p) (*(const lanes *)(p))
+#define LANES_STORE(p, value) (*(lanes *)(p) = (value))
+#define LANES_ABS(a) ((lanes)((lanes_bits)(a) & ~(lanes_bits)(lanes){-0.0, -0.0, -0.0, -0.0}))
+
+#define PAIR_LOAD(p) (*(const pair *)(p))
+#define PAIR_STORE(p, value) (*(pair *)(p) = (value))
+
+/* a[i], b[j] */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define PAIR_OF(a, i, b, j) __builtin_shufflevector(a, b, i, 2 + j)
+#define LANES_HALF(a, i, j) __builtin_shufflevector(a, a, i, j)
+#endif
+#endif
+#ifndef PAIR_OF
+#define PAIR_OF(a, i, b, j) ((pair){(a)[i], (b)[j]})
+#define LANES_HALF(a, i, j) ((pair){(a)[i], (a)[j]})
+#endif
+
+/* before a loop of few, constant rounds over lanes: arrays of them become registers */
+#if defined(__clang__)
+#define UNROLL
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* in the order of block_sum() */
+static INLINE double lanes_sum(const lanes *a) {
+    const pair first = LANES_HALF(*a, 0, 1), second = LANES_HALF(*a, 2, 3);
+    return (first[0] + first[1]) + (second[0] + second[1]);
+}
+
+#else
+#define HAS_LANES 0
+#endif
+
+#endif
