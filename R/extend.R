@@ -4,7 +4,7 @@
 #' stopped: 1000 iterations and 1000 more give the same bits as 2000. Adds
 #' replicates to a calibration: 100 and 100 more are the same as 200.
 #'
-#' @param fit A fit of method `"augment"` or `"clt"`, or a calibration from [calibrate()].
+#' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or a calibration from [calibrate()].
 #' @param iter How many iterations to add to each chain.
 #' @param ... Not used.
 #' @return A fit with all draws, or a calibration with all replicates, old and
@@ -45,7 +45,9 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
 }
 
 join_chains <- function(old, more) {
-  list(draws = rbind(old$draws, more$draws), statistic = rbind(old$statistic, more$statistic),
-       log_noise = c(old$log_noise, more$log_noise), acceptance = c(old$acceptance, more$acceptance),
-       state = more$state, status = more$status)
+  values <- setdiff(names(old), c("state", "status"))
+  joined <- lapply(stats::setNames(nm = values), function(name) {
+    if (is.matrix(old[[name]])) rbind(old[[name]], more[[name]]) else c(old[[name]], more[[name]])
+  })
+  c(joined, more[c("state", "status")])
 }

@@ -1,8 +1,10 @@
 # A fit:
 #   draws     posterior::draws_array of the parameters
-#   release   or NULL (non-private); bound, run; method, exact
+#   release   or NULL (non-private); bound, run; method
+#   exact     NA: if no record lies outside the bounds
 #   chains    per chain the raw draws, the imputed statistic, log noise density,
-#             acceptance and the state to continue from; NULL for baselines
+#             acceptance and the state to continue from; for "collapse" also the
+#             share of records outside the bounds; NULL for baselines
 #   info      what a method has to report
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -18,7 +20,7 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
     colnames(c$draws) <- parameters
     c$draws
   }))
-  new_fit(draws, release, bound, run, problem$method, problem$method %in% exact_methods, chains, problem, words)
+  new_fit(draws, release, bound, run, problem$method, problem$exact %||% (problem$method %in% exact_methods), chains, problem, words)
 }
 
 exact_methods <- c("augment", "collapse")
@@ -113,6 +115,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
 
 method_line <- c(
   augment = "augment: imputes the records (exact)",
+  collapse = "collapse: moves the totals, not the records",
   clt = "clt: normal law for the statistic (approximate, better the more records)",
   naive = "naive: takes the noisy totals for the true ones (NOT exact: ignores the noise)",
   ops = "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)",
@@ -124,7 +127,7 @@ method_line <- c(
 print.noiseaware_fit <- function(x, ...) {
   size <- dim(x$draws)
   cat("<posterior> ", describe_model(x$bound), "\n", sep = "")
-  cat("  method     ", method_line[[x$method]], "\n", sep = "")
+  cat("  method     ", method_line[[x$method]], if (x$method == "collapse" && isTRUE(x$exact)) " (exact)", "\n", sep = "")
   cat("  records    ", format(nobs(x), big.mark = ",", scientific = FALSE), "\n", sep = "")
   if (!is.null(x$release)) {
     mechanisms <- vapply(release_parts(x$release), function(p) format(p$mechanism), "")
@@ -132,6 +135,7 @@ print.noiseaware_fit <- function(x, ...) {
   }
   cat("  draws      ", size[2L], " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
   if (x$method == "augment") cat(acceptance_lines(x), sep = "\n")
+  if (x$method == "collapse") cat(collapse_lines(x), sep = "\n")
   if (x$method == "clt") cat(clt_lines(x), sep = "\n")
   if (isTRUE(x$info$projected)) cat("  totals     impossible as published; moved to the nearest valid ones\n")
   cat("\n")
@@ -181,7 +185,7 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 
 #' How often record updates were accepted
 #'
-#' @param fit A fit of method `"augment"`.
+#' @param fit A fit of method `"augment"` or `"collapse"`.
 #' @return A data frame with a row for each chain: `mean`, the share of accepted
 #'   record updates after warmup; `lowest`, that of the record accepted least;
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
@@ -189,6 +193,12 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
 #'   moves a sweep; `moves`, their acceptance rate; `kept`, the share of a record's
 #'   innovation that most sweeps keep (0: independent proposals).
+#'
+#'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
+#'   moves of the totals, and: for normal totals `jumps`, that of joint jumps of
+#'   totals and parameters, `passes` and `moves`; for counts `within` a class and
+#'   `between` classes; for one total `fresh`, that of proposals from the prior.
+#'   `NA` where no such move was made.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -197,6 +207,7 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #' @export
 acceptance <- function(fit) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (fit$method == "collapse") return(collapse_acceptance(fit))
   if (fit$method != "augment") stop_classed("argument", "Method {.val {fit$method}} updates no records.")
   guarantee <- privacy(fit$release)
   bound <- if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_
@@ -217,9 +228,9 @@ acceptance <- function(fit) {
 #' Draws of the confidential statistic
 #'
 #' The exact totals, before noise, are unknown to the analyst; method
-#' `"augment"` imputes them along with the records, `"clt"` from their normal law.
+#' `"augment"` imputes them along with the records, `"collapse"` without, `"clt"` from their normal law.
 #'
-#' @param fit A fit of method `"augment"` or `"clt"`.
+#' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
 #'   of the release; of several statistics, those that were summed.
 #' @section Errors: `noiseaware_error_argument`, also for a release of single

@@ -115,20 +115,28 @@ run_blocks <- function(problem, state, iterations, run, report) {
       report(count)
     }
   }, interrupt = function(i) status <<- 1L)
-  bind <- function(name, how, part) {
-    do.call(how, lapply(blocks, function(b) {
-      if (is.matrix(b[[name]])) b[[name]][, seq_len(b$made[part]), drop = FALSE] else b[[name]][seq_len(b$made[part])]
-    }))
-  }
-  list(draws = t(bind("draws", cbind, 2L)), statistic = t(bind("statistic", cbind, 2L)[problem$where, , drop = FALSE]),
-       log_noise = bind("log_noise", c, 2L), acceptance = bind("acceptance", c, 1L), state = state, status = status)
+  names <- setdiff(names(blocks[[1L]]), "made")
+  chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
+  chain$statistic <- chain$statistic[, problem$where, drop = FALSE]
+  c(chain, list(state = state, status = status))
+}
+
+# a block has `acceptance` for each iteration, the rest for each draw (matrices: one a column)
+bind_blocks <- function(blocks, name) {
+  part <- if (name == "acceptance") 1L else 2L
+  values <- lapply(blocks, function(b) {
+    upto <- seq_len(b$made[part])
+    if (is.matrix(b[[name]])) b[[name]][, upto, drop = FALSE] else b[[name]][upto]
+  })
+  if (is.matrix(values[[1L]])) t(do.call(cbind, values)) else do.call(c, values)
 }
 
 # the C routines of a method, and how many iterations a block has at most
 block_methods <- function(problem) {
   switch(problem$method,
          augment = list(block = ffi_augment_block, run = ffi_augment_run, most = min(5e6 / problem$n, 1000)),
-         clt = list(block = ffi_clt_block, run = ffi_clt_run, most = min(1e9 / length(problem$released)^3, 10000)))
+         clt = list(block = ffi_clt_block, run = ffi_clt_run, most = min(1e9 / length(problem$released)^3, 10000)),
+         collapse = list(block = ffi_collapse_block, run = ffi_collapse_run, most = 1000))
 }
 
 # A user's R functions draw from R's generator: a chain has a seed of its own

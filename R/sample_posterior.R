@@ -6,7 +6,9 @@
 #' @param release A release: [release()], [as_release()], [read_release()].
 #' @param model A model, such as [model_lm()].
 #' @param method `"augment"` imputes the confidential records (exact, cost
-#'   proportional to n); `"clt"` takes a normal law for the statistic
+#'   proportional to n); `"collapse"` moves the totals themselves, where their law
+#'   is known (exact if no record lies outside the bounds, for counts always; cost
+#'   free of n; see below); `"clt"` takes a normal law for the statistic
 #'   (approximate, better the more records; cost free of n); `"naive"` takes the noisy totals for the true ones (not
 #'   a posterior: a baseline to compare with); `"auto"` takes the cheapest exact
 #'   method, today `"augment"`.
@@ -22,7 +24,8 @@
 #'   with a named vector of parameter values for each chain.
 #' @param control A list: `passes`, the number of non-centred moves between two
 #'   sweeps over the records (`NULL`: learned in warmup, like the share of a record's innovation that a sweep keeps; 0: the plain sampler of
-#'   Ju et al. 2022). For `"clt"`: `passes`, the moves of the parameters with the
+#'   Ju et al. 2022). For `"collapse"` of normal totals: `passes`, those between two
+#'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters with the
 #'   statistic integrated out in an iteration (1); `sampler`, `"marginal"` or
 #'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves;
 #'   `conjugate = FALSE` leaves out the update of the parameters given the
@@ -32,6 +35,22 @@
 #' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
 #' turns a bar on. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
+#'
+#' **Method `"collapse"`** imputes no record: given the parameters it knows the law
+#' of the totals, so its time does not depend on n. It serves
+#' * counts ([stat_counts()]) under [model_bernoulli()], [model_categorical()] and
+#'   [model_naive_bayes()], if the margins have one variable, or the class and one
+#'   feature. The probabilities are integrated out. Exact, whatever the noise. With
+#'   few records (up to some hundred) the draws are independent.
+#' * totals of variables and of products of two ([stat_crossprod()],
+#'   [stat_sums()]) under [model_normal()], and [model_lm()] without factors.
+#' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
+#'   [model_exponential()].
+#'
+#' But for counts it leaves out what the bounds do to records outside them. The
+#' fit's print shows the posterior expectation of their share (the tails of the
+#' variables' marginal laws, summed) and the probability that there is one; the
+#' draws are exact but for that.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods].
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
@@ -58,12 +77,13 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
                              control = list()) {
   check_release(release)
   check_model(model)
-  check_choice(method, "method", c("auto", "augment", "clt", "naive"), "method")
+  check_choice(method, "method", c("auto", "augment", "collapse", "clt", "naive"), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
   if (method == "naive") return(sample_naive(release, bound, run))
+  if (method == "collapse") return(sample_collapse(release, bound, run, init, control))
   if (method == "clt") return(sample_clt(release, bound, run, init, control))
   check_records_law(bound)
   sample_augment(release, bound, run, init, control)

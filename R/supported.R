@@ -20,7 +20,8 @@ mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussi
 #' fails before any work starts, with an error that says what is missing.
 #'
 #' @return A data frame with a row for each combination that works and the
-#'   columns `model`, `statistic`, `mechanism`, `method`, `exact`.
+#'   columns `model`, `statistic`, `mechanism`, `method`, `exact` (`NA`: if no
+#'   record lies outside the bounds).
 #' @details `"naive"` needs the totals that the model's update takes: of `x`, for
 #'   [model_normal()] with an unknown sd of `x` and `I(x^2)`; of naive Bayes models
 #'   every margin class:feature.
@@ -39,6 +40,7 @@ supported <- function() {
   out <- pairs[rep(seq_len(nrow(pairs)), lengths(methods)), ]
   out$method <- unlist(methods)
   out$exact <- out$method %in% exact_methods
+  out$exact[out$method == "collapse" & out$statistic != "counts"] <- NA
   rownames(out) <- NULL
   out
 }
@@ -51,12 +53,17 @@ variables_meet <- function(model, statistic, mechanism) {
 }
 
 pair_methods <- function(model, statistic, mechanism) {
-  c("augment", if (statistic %in% clt_table[[model]] && mechanism != "custom") "clt", if (statistic %in% naive_table[[model]]) "naive")
+  c("augment", if (statistic %in% collapse_table[[model]] && mechanism != "custom") "collapse",
+    if (statistic %in% clt_table[[model]] && mechanism != "custom") "clt", if (statistic %in% naive_table[[model]]) "naive")
 }
 
 # statistics whose totals a model can update with
 naive_table <- list(lm = "crossprod", bernoulli = "counts", categorical = "counts", naive_bayes = "counts",
                     poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"))
+
+# statistics whose totals have a known law under a model
+collapse_table <- list(lm = c("crossprod", "sums"), normal = c("crossprod", "sums"), poisson = "sums", exponential = "sums",
+                       bernoulli = "counts", categorical = "counts", naive_bayes = "counts")
 
 # statistics whose moments under a model are known
 clt_table <- list(bernoulli = "counts", categorical = "counts", naive_bayes = "counts",

@@ -259,6 +259,16 @@ double *covariates_report(struct covariates *cov, const double *theta, double *o
     return out;
 }
 
+void covariates_law(const struct covariates *cov, const double *theta, int width, double *mean,
+                    double *chol) {
+    const double *row = theta + cov->at_chol;
+    for (int i = 0; i < cov->normal; ++i) {
+        mean[i] = theta[cov->at_mean + i];
+        for (int j = 0; j < width; ++j) chol[(size_t)i * width + j] = j < i ? row[packed(i, j)] : 0;
+        chol[(size_t)i * width + i] = exp(row[packed(i, i)]);
+    }
+}
+
 /* ---- records ------------------------------------------------------------ */
 
 /* Factor f has the bounds 1, R_1, ..., R_{L-1}, 0. */

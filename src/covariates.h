@@ -72,6 +72,11 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta);
 double covariates_dprior(struct covariates *cov, const double *theta);
 double *covariates_report(struct covariates *cov, const double *theta, double *out);
 
+/* Mean and lower Cholesky factor, rows of `width`, zeros above the diagonal, of
+ * the continuous ones under theta. */
+void covariates_law(const struct covariates *cov, const double *theta, int width, double *mean,
+                    double *chol);
+
 /* As the model's hooks of these names, covariates' columns only. */
 void covariates_set(struct covariates *cov, const double *theta);
 void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,

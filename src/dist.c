@@ -98,6 +98,27 @@ static double poisson_density(double k, double mean) {
     return exp(-deviance(k, mean) - stirling_rest(k)) / sqrt(TWO_PI * k);
 }
 
+double dist_log_poisson(double k, double mean) {
+    if (k < 1) return -mean;
+    return -deviance(k, mean) - stirling_rest(k) - 0.5 * log(TWO_PI * k);
+}
+
+/* (a - 1) log w - B_3(t) / (3 w^2) - B_5(t) / (10 w^4) - ..., w = k + t, t = a / 2,
+ * B the Bernoulli polynomials: the even powers of 1 / w cancel. */
+void dist_rising_set(struct dist_rising *law, double a) {
+    const double t = 0.5 * a, third = t * (t - 0.5) * (t - 1);
+    law->a = a;
+    law->from = 64 + 30 * a;
+    law->third = third / 3;
+    law->fifth = third * (t * t - t - 1.0 / 3) / 10;
+}
+
+double dist_log_rising(const struct dist_rising *law, double k) {
+    if (k < law->from) return lgamma(k + law->a) - lgamma(k + 1);
+    const double w = k + 0.5 * law->a, inverse = 1 / (w * w);
+    return (law->a - 1) * log(w) - (law->third + law->fifth * inverse) * inverse;
+}
+
 static double binomial_density(double k, double n, double p) {
     if (k < 1) return exp(n * log1p(-p));
     if (k > n - 1) return exp(n * log(p));

@@ -40,6 +40,18 @@ struct dist_poisson {
 void dist_poisson_set(struct dist_poisson *law, double mean);
 void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out);
 
+/* log P(k) of a Poisson law, k a whole number; -inf where it cannot be. */
+double dist_log_poisson(double k, double mean);
+
+/* log Gamma(k + a) / Gamma(k + 1) for one a > 0, prepared once; k >= 0, and no
+ * digit is lost for large k. */
+struct dist_rising {
+    double a, from, third, fifth;
+};
+
+void dist_rising_set(struct dist_rising *law, double a);
+double dist_log_rising(const struct dist_rising *law, double k);
+
 /* One draw, mean >= 0. */
 double dist_poisson(struct rng *rng, double mean);
 

@@ -81,6 +81,12 @@ int interrupt_pending(void);
     X(ffi_clt_start, 3)         \
     X(ffi_clt_block, 3)         \
     X(ffi_clt_run, 4)           \
+    X(ffi_collapse_origin, 1) \
+    X(ffi_collapse_tables, 1) \
+    X(ffi_collapse_start, 3) \
+    X(ffi_collapse_totals, 2) \
+    X(ffi_collapse_block, 3) \
+    X(ffi_collapse_run, 4) \
     X(ffi_duplicate, 1)
 
 #define SEXP_ARGUMENTS_0 void

@@ -30,6 +30,7 @@ struct lm {
     const double *sigma, *sigma_shape, *sigma_rate;
 
     int at_sigma; /* in theta */
+    int *order;   /* of law(): covariates, then y */
 
     /* current parameter, natural scale */
     double *theta, intercept, sigma_now;
@@ -84,6 +85,12 @@ static int create(const struct fields *fields, struct model *model) {
     lm->innovation = plugin_memory(MAX_BLOCK, sizeof(double));
     lm->terms = terms_new(2 * k);
 
+    if (lm->cov.factors == 0) {
+        lm->order = plugin_memory((size_t)k, sizeof *lm->order);
+        memcpy(lm->order, lm->cov.column, (size_t)lm->p * sizeof *lm->order);
+        model->origin = lm->cov.centre;
+        model->order = lm->order;
+    }
     model->self = lm;
     model->columns = k;
     model->parameters = lm->cov.end;
@@ -215,6 +222,26 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     terms_sum(&lm->terms, lm->move_y_shift, m, x_new[0]);
 }
 
+/* ---- joint law without factors: x = mean + C u, y = alpha + beta' x + sigma e,
+ *      so the last row of the factor is (beta' C, sigma) ---------------------- */
+
+static void law(void *self, const double *theta, double *mean, double *chol) {
+    const struct lm *lm = self;
+    const struct covariates *cov = &lm->cov;
+    const int p = lm->p, k = lm->k;
+    double *last = chol + (size_t)p * k;
+    mean[p] = theta[0];
+    memset(last, 0, (size_t)p * sizeof(double));
+    last[p] = exp(theta[lm->at_sigma]);
+    covariates_law(cov, theta, k, mean, chol);
+    for (int i = 0; i < p; ++i) {
+        const double slope = theta[cov->column[i]];
+        mean[i] -= cov->centre[cov->moment[i]];
+        mean[p] += slope * mean[i];
+        for (int j = 0; j <= i; ++j) last[j] += slope * chol[(size_t)i * k + j];
+    }
+}
+
 /* ---- complete-data statistic and its update ----------------------------- */
 
 static void add(void *self, double sign, int m, const double *const *x, double *c) {
@@ -298,4 +325,5 @@ const struct model_class model_lm = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .law = law,
 };

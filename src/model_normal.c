@@ -24,6 +24,7 @@ struct normal {
     double theta[2], sd_now;
     double move_shift, move_ratio;
     double *innovation; /* of a block */
+    int order;
 };
 
 static int create(const struct fields *fields, struct model *model) {
@@ -48,6 +49,8 @@ static int create(const struct fields *fields, struct model *model) {
     if (!p->mean) model->moves[model->moving++] = MEAN;
     if (!p->sd) model->moves[model->moving++] = LOG_SD;
     model->reported = model->moving;
+    model->origin = p->centre;
+    model->order = &p->order;
     return PLUGIN_OK;
 }
 
@@ -176,6 +179,12 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return isfinite(theta[MEAN]) && isfinite(theta[LOG_SD]) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
+static void law(void *self, const double *theta, double *mean, double *chol) {
+    const struct normal *p = self;
+    *mean = theta[MEAN] - *p->centre;
+    *chol = exp(theta[LOG_SD]);
+}
+
 const struct model_class model_normal = {
     .name = "normal",
     .create = create,
@@ -189,4 +198,5 @@ const struct model_class model_normal = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .law = law,
 };

@@ -61,6 +61,11 @@ struct model {
     int complete; /* length of the complete-data statistic */
     int reported; /* length of a draw as the user sees it */
     int whole;    /* wants all records in one block */
+
+    /* NULL unless records are normal given theta. Then: where law() measures
+     * each column from, and the columns in the order of law(). */
+    const double *origin;
+    const int *order;
 };
 
 struct model_class {
@@ -110,6 +115,14 @@ struct model_class {
     /* theta from a kernel that leaves p(theta | c, n) invariant, in place; with
      * add_latent, from p(theta | records, latent variables). Returns PLUGIN_*. */
     int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
+
+    /* The joint law of a record's columns where model->origin is not NULL: mean
+     * less origin, and the lower Cholesky factor of the covariance (row-major,
+     * zeros above the diagonal), both in the order of model->order. The
+     * complete-data statistic of such a model is the totals of the columns less
+     * origin, then the upper triangle of the totals of their products, row by
+     * row, both in the columns' own order. */
+    void (*law)(void *self, const double *theta, double *mean, double *chol);
 };
 
 /* ---- statistic: what was summed over the records ----------------------- */

@@ -8,6 +8,8 @@ number_statistics <- list(
   records = stat_records(~ x, bounds = list(x = c(0, 1))),
   custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
 )
+# a total that another one beside it would spoil
+alone_statistics <- list(sums = stat_sums(~ x, bounds = list(x = c(0, 1))))
 code_statistics <- list(
   counts = stat_counts(~ x, levels = list(x = c("a", "b"))),
   records = stat_records(~ x, levels = list(x = c("a", "b")))
@@ -37,9 +39,9 @@ test_that("supported() says what runs", {
   expect_false(anyDuplicated(table) > 0)
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
   # the naive Bayes model needs two variables: it has tests of its own
-  for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "clt", "naive")) {
+  for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "collapse", "clt", "naive")) {
     for (statistic in c("crossprod", "moments4", "sums", "counts", "records", "custom")) {
-      candidates <- list(number_statistics[[statistic]], code_statistics[[statistic]])
+      candidates <- list(number_statistics[[statistic]], code_statistics[[statistic]], alone_statistics[[statistic]])
       candidates <- candidates[!vapply(candidates, is.null, TRUE)]
       ran <- any(vapply(candidates, function(st) runs(models[[model]], st, mechanisms[[mechanism]], method), TRUE))
       expect_identical(ran, paste(model, statistic, mechanism, method) %in% listed,

@@ -1,0 +1,121 @@
+# Method "collapse": see src/method_collapse.h. A model belongs to a family of
+# laws of the totals, each with a file of its own here and in src:
+#   normal  totals of variables and of their products, records normal given the
+#           parameters
+#   counts  counts of a class and of features by class; `recursion` where few
+#           records make independent draws possible
+#   total   the total of one Poisson or exponential variable
+
+sample_collapse <- function(release, bound, run, init, control, call = caller_env()) {
+  words <- with_seed(run$seed, seed_words())
+  problem <- collapse_problem(release, bound, control$passes, words, run$chains, call)
+  chains <- run_chains(run$chains, function(k, report) {
+    state <- collapse_start(problem, bound, words, k, init[[k]])
+    run_blocks(problem, state, run$iter, run, report)
+  }, run$iter * run$chains, call)
+  fit_from_chains(chains, release, bound, run, problem, words)
+}
+
+# What the C code needs to know; see struct collapse. A family's law() gives
+# fields for it, and of each component in the release's order what part of the
+# totals it is (`component`, a matrix with a row or a vector with an entry each).
+collapse_problem <- function(release, bound, passes, words, chains, call = caller_env()) {
+  law_of <- switch(collapse_family(bound, call), normal = normal_law, counts = counts_law, total = total_law)
+  parts <- release_parts(release)
+  for (p in parts) check_collapse_part(p, call)
+  law <- law_of(bound, parts, release$n, call)
+  if (!is.null(passes) && law$family != "normal") {
+    stop_classed("argument", "{.arg control$passes} is for records and normal totals; {.val collapse} of this model has no such moves.", call = call)
+  }
+  absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
+  order <- order(!absolute) # components with the absolute kernel first
+  fields <- c(law$fields, lapply(law$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
+  if (law$family == "normal") {
+    fields$move_sd <- move_sd(bound, words, chains)
+    fields$passes <- as.double(passes %||% (3 * length(bound$moves)))
+  }
+  problem <- list(method = "collapse", exact = if (law$family %in% c("counts", "recursion")) TRUE else NA,
+                  model = bound$spec, family = law$family, n = as.double(release$n), released = as.double(release$value[order]),
+                  weight = as.double(1 / release$scale[order]), absolute = sum(absolute), where = order(order),
+                  summed = seq_along(release$value), fields = fields)
+  problem$fields$tables <- .Call(ffi_collapse_tables, problem)
+  problem
+}
+
+collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_family")
+
+#' @export
+collapse_family.default <- function(bound, call = caller_env()) {
+  if (!is.null(collapse_origin(bound))) return("normal")
+  fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} these not normal." else
+    "Those of this model are not."
+  stop_classed("method", c("Method {.val collapse} needs totals whose law given the parameters is known: of counts, of one Poisson or exponential variable, or of normal records.",
+                           x = fault, i = "Method {.val augment} has no such need."), call = call)
+}
+
+check_collapse_part <- function(part, call) {
+  if (!part$mechanism$kernel %in% c("absolute", "squared", "match")) {
+    stop_classed("method", "Method {.val collapse} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
+  }
+  if (part$statistic$kind != "records") return(invisible())
+  stop_classed("method", c("Method {.val collapse} needs totals with noise.",
+                           x = "The release has {.fn stat_records}, one noisy value per record.",
+                           i = "Method {.val augment} can use it."), call = call)
+}
+
+stop_collapse_part <- function(part, needs, call) {
+  name <- if (part$name == "") "" else paste0(" ", part$name, ",")
+  stop_classed("method", c("Method {.val collapse} of this model needs {needs}.",
+                           x = "The release has{name} {describe_statistic(part$statistic)}.",
+                           i = "Method {.val augment} can use it."), call = call)
+}
+
+# chain k owns the stream after k - 1 jumps
+collapse_start <- function(problem, bound, words, k, theta) {
+  stream <- new_stream(words, k - 1L)
+  if (is.null(theta)) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- prior$theta
+    stream <- prior$state
+  }
+  .Call(ffi_collapse_start, problem, as.double(theta), stream)
+}
+
+# Posterior expectation of the share of records outside the bounds (summed over
+# the variables, so if anything too large), and the probability that there is one.
+outside_bounds <- function(fit) {
+  share <- unlist(lapply(fit$chains, `[[`, "outside"))
+  c(share = mean(share), any = mean(-expm1(nobs(fit) * log1p(-share))))
+}
+
+outside_lines <- function(fit) {
+  outside <- format_number(outside_bounds(fit), 2)
+  c(sprintf("  bounds     exact if no record lies outside the bounds: expected share outside %s,", outside[["share"]]),
+    sprintf("             probability of a record outside %s", outside[["any"]]))
+}
+
+collapse_lines <- function(fit) {
+  a <- acceptance(fit)
+  share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
+  switch(fit$problem$family,
+         normal = c(outside_lines(fit), sprintf("  totals     drawn anew, %s", share(a$mean)),
+                    sprintf("  moves      non-centred: %g an iteration, %s; jumps: %s", a$passes[1L], share(a$moves), share(a$jumps))),
+         recursion = "  counts     independent draws, all counts at once",
+         counts = sprintf("  counts     moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
+         total = c(outside_lines(fit), sprintf("  total      walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh))))
+}
+
+# acceptance() of a fit; the kinds of moves are those of the family's C file
+collapse_acceptance <- function(fit) {
+  rows <- lapply(seq_along(fit$chains), function(k) {
+    made <- matrix(fit$chains[[k]]$state$counters[-1L], 2L)
+    share <- ifelse(made[1L, ] > 0, made[2L, ] / made[1L, ], NA_real_)
+    all <- sum(made[2L, ]) / sum(made[1L, ])
+    switch(fit$problem$family,
+           normal = data.frame(chain = k, mean = share[1L], jumps = share[2L], passes = fit$problem$fields$passes, moves = share[3L]),
+           recursion = data.frame(chain = k, mean = share[1L]),
+           counts = data.frame(chain = k, mean = all, within = share[1L], between = sum(made[2L, -1L]) / sum(made[1L, -1L])),
+           total = data.frame(chain = k, mean = share[1L], fresh = share[2L]))
+  })
+  do.call(rbind, rows)
+}

@@ -1,0 +1,69 @@
+# Method "collapse", counts: see src/method_collapse_counts.c and
+# src/method_collapse_recursion.c.
+
+#' @export
+collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"
+
+counts_law <- function(bound, parts, n, call) {
+  fields <- bound$spec$fields
+  target <- unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
+  probability <- ifelse(is.na(bound$probability), 0, bound$probability)
+  table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
+  if (all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work) {
+    return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
+  }
+  list(family = "counts", fields = table, component = list(target = target))
+}
+
+# Beyond it (about a tenth of a second) moves are made instead of independent draws.
+most_recursion_work <- 1e7
+
+# terms of the convolutions
+recursion_work <- function(levels, n) ((levels[1L] - 1) + levels[1L] * sum(levels[-1L] - 1)) * (n + 1)^2 / 2
+
+# weights of 0..n records: n + 1 of each cell, noise and all, and of each row
+recursion_fields <- function(table, target, parts, n) {
+  m <- 0:n
+  levels <- table$levels
+  rows <- c(levels[1L], rep(levels[-1L], each = levels[1L])) # levels of each row
+  known <- rep(c(table$known[1L], rep(table$known[-1L], each = levels[1L])), rows) > 0
+  log_weight <- vapply(seq_along(known), function(cell) {
+    if (!known[cell]) return(lgamma(table$alpha[cell] + m) - lgamma(m + 1))
+    ifelse(m == 0, 0, m * log(table$probability[cell])) - lgamma(m + 1)
+  }, numeric(n + 1))
+  for (p in parts) {
+    for (k in seq_along(p$index)) {
+      r <- (p$value[k] - m) / p$scale[k]
+      cell <- target[p$index[k]] + 1
+      log_weight[, cell] <- log_weight[, cell] - if (p$mechanism$kernel == "absolute") abs(r) else r^2 / 2
+    }
+  }
+  row_of <- rep(seq_along(rows), rows)
+  sums <- rowsum(table$alpha, row_of)[-1L]
+  row_known <- known[match(seq_along(rows), row_of)][-1L]
+  log_psi <- vapply(seq_along(sums), function(row) {
+    lgamma(m + 1) - if (row_known[row]) 0 else lgamma(sums[row] + m)
+  }, numeric(n + 1))
+  list(levels = levels, log_weight = as.double(log_weight), log_psi = as.double(log_psi))
+}
+
+# Where each component stands, from 0: among the cells, which are the classes and
+# then the levels by class of one feature after the other; or after all cells, a
+# level of a feature without regard to the class.
+counts_targets <- function(part, levels, call) {
+  statistic <- part$statistic
+  needs <- "counts of its variables, of the class crossed with one feature at the most"
+  if (!inherits(statistic, "stat_counts")) stop_collapse_part(part, needs, call)
+  size <- lengths(levels)
+  classes <- size[[1L]]
+  first_cell <- c(0, classes + c(0, cumsum(classes * size[-1L])))
+  first_level <- c(NA, sum(classes, classes * size[-1L]) + c(0, cumsum(size[-1L])))
+  unlist(lapply(statistic$margins, function(margin) {
+    v <- match(margin, names(levels))
+    if (length(v) == 1L) return((if (v == 1L) 0 else first_level[v]) + seq_len(size[v]) - 1)
+    if (length(v) > 2L || !1L %in% v) stop_collapse_part(part, needs, call)
+    feature <- setdiff(v, 1L)
+    cells <- matrix(first_cell[feature] + seq_len(classes * size[feature]) - 1, classes, byrow = TRUE) # class x level
+    as.vector(if (v[1L] == 1L) t(cells) else cells) # the margin's last variable is the fastest
+  }))
+}

@@ -1,0 +1,82 @@
+/* Method "collapse": draws from the posterior without the records (MATH part 6).
+ *
+ * Where the law of the released statistic, or of totals that determine it, is
+ * known given theta, these totals are moved themselves, at a cost free of n.
+ * Each family of laws is one method_collapse_*.c with one descriptor.
+ */
+#ifndef NOISEAWARE_METHOD_COLLAPSE_H
+#define NOISEAWARE_METHOD_COLLAPSE_H
+
+#include "plugin.h"
+
+struct collapse_class;
+
+/* Moves made after warmup, of three kinds that each family names, and next to
+ * each how many were accepted. */
+enum { MADE, ACCEPTED, MOVE_KINDS = 3, COLLAPSE_COUNTERS = 2 * MOVE_KINDS };
+
+struct collapse {
+    const struct collapse_class *class;
+    void *self;
+    struct model model;
+    double n;
+    int size, absolute; /* released components, first those with the absolute kernel */
+    const double *released, *weight;
+    int stored; /* length of store */
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *theta, *store, *counter;
+    struct rng *rng;
+};
+
+struct collapse_class {
+    const char *name;
+
+    /* Reads the family's fields, allocates, sets `self` and `stored`; all else
+     * but the state is there. Returns PLUGIN_*. */
+    int (*create)(const struct fields *fields, struct collapse *c);
+
+    /* A new state: totals from their law given theta, nothing learned yet. */
+    void (*start)(struct collapse *c);
+
+    /* From the state to what is handier while running, and back. */
+    void (*load)(struct collapse *c);
+    void (*save)(struct collapse *c);
+
+    /* One iteration. Warmup ends after `warmup` of them. Returns PLUGIN_*;
+     * *accepted gets the share of accepted moves of the totals. */
+    int (*iterate)(struct collapse *c, int iteration, int warmup, double *accepted);
+
+    /* The released components before noise. */
+    void (*statistic)(const struct collapse *c, double *out);
+
+    /* Minus the log of the noise density, up to a constant. */
+    double (*energy)(const struct collapse *c);
+
+    /* Expected share of records outside the bounds, given theta; NULL where
+     * there is no such record. */
+    double (*outside)(const struct collapse *c);
+
+    /* Work of an iteration, in multiplications or so. */
+    double (*work)(const struct collapse *c);
+
+    /* What create() had to compute at some length, to be given to it as the field
+     * "tables" from then on; NULL where there is nothing. */
+    const double *(*tables)(const struct collapse *c, size_t *size);
+};
+
+/* How far a component's misfit is from 0, in energy. */
+static inline double collapse_kernel(const struct collapse *c, int component, double residual) {
+    const double r = residual * c->weight[component];
+    return component < c->absolute ? fabs(r) : 0.5 * r * r;
+}
+
+static inline void collapse_count(struct collapse *c, int kind, int accepted) {
+    c->counter[2 * kind + MADE] += 1;
+    c->counter[2 * kind + ACCEPTED] += accepted;
+}
+
+extern const struct collapse_class collapse_normal, collapse_counts, collapse_recursion,
+    collapse_total;
+
+#endif

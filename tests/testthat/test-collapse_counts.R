@@ -1,0 +1,265 @@
+# Method "collapse" for counts: against enumeration of all databases, against
+# method "augment", at sizes that no record-level method reaches.
+
+set_constant <- function(name, value) {
+  namespace <- asNamespace("noiseaware")
+  old <- get(name, namespace)
+  unlockBinding(name, namespace)
+  assign(name, value, namespace)
+  lockBinding(name, namespace)
+  old
+}
+
+# independent draws (recursion) or moves, whatever the size
+counts_fit <- function(release, model, moves, ...) {
+  if (moves) {
+    old <- set_constant("most_recursion_work", -1)
+    on.exit(set_constant("most_recursion_work", old))
+  }
+  fit <- sample_posterior(release, model, method = "collapse", ...)
+  expect_identical(fit$problem$family, if (moves) "counts" else "recursion")
+  expect_true(fit$exact)
+  fit
+}
+
+# All sequences of n records of a class and features, their statistic and log
+# probability under the prior: the predictive law of each record given those
+# before it, so no formula of the package's is used. `alpha`: weights of the class,
+# then for each feature a matrix with a row for each class; `known` likewise
+# probabilities, or NULL.
+enumerate_records <- function(n, levels, alpha, known) {
+  types <- as.matrix(do.call(expand.grid, lapply(lengths(levels), seq_len)))
+  sequences <- as.matrix(do.call(expand.grid, rep(list(seq_len(nrow(types))), n)))
+  log_p <- numeric(nrow(sequences))
+  predictive <- function(value, before, weight, probability) {
+    if (!is.null(probability)) return(log(probability[value]))
+    log((weight[value] + sum(before == value)) / (sum(weight) + length(before)))
+  }
+  for (s in seq_len(nrow(sequences))) {
+    x <- types[sequences[s, ], , drop = FALSE]
+    for (i in seq_len(n)) {
+      past <- x[seq_len(i - 1), , drop = FALSE]
+      y <- x[i, 1]
+      log_p[s] <- log_p[s] + predictive(y, past[, 1], alpha[[1]], known[[1]])
+      for (v in seq_along(levels)[-1]) {
+        same <- past[past[, 1] == y, v]
+        log_p[s] <- log_p[s] + predictive(x[i, v], same, alpha[[v]][y, ], known[[v]][y, ])
+      }
+    }
+  }
+  list(types = types, sequences = sequences, log_p = log_p)
+}
+
+# released counts of every sequence, in the statistic's order
+enumerated_counts <- function(statistic, all, levels) {
+  counts <- lapply(statistic$margins, function(margin) {
+    v <- match(margin, names(levels))
+    cells <- as.matrix(rev(do.call(expand.grid, rev(lapply(lengths(levels[v]), seq_len))))) # last variable fastest
+    vapply(seq_len(nrow(cells)), function(cell) {
+      is_in <- apply(all$types[, v, drop = FALSE], 1, function(t) all(t == cells[cell, ]))
+      rowSums(matrix(is_in[all$sequences], nrow(all$sequences)))
+    }, numeric(nrow(all$sequences)))
+  })
+  do.call(cbind, counts)
+}
+
+check_enumerated <- function(fit, counts, weight) {
+  p <- exp(weight - max(weight))
+  p <- p / sum(p)
+  d <- denoise(fit)
+  for (k in seq_along(posterior::variables(d))) {
+    draws <- posterior::extract_variable_matrix(d, posterior::variables(d)[k])
+    for (value in unique(counts[, k])) {
+      exact <- sum(p[counts[, k] == value])
+      if (exact > 0.01 && exact < 0.99) expect_same_mean((draws == value) + 0, exact)
+    }
+    expect_true(all(draws %in% counts[p > 0, k]))
+  }
+  # a moment that sees how the counts hang together
+  for (k in seq_len(ncol(counts))[-1]) {
+    both <- posterior::extract_variable_matrix(d, posterior::variables(d)[1]) * posterior::extract_variable_matrix(d, posterior::variables(d)[k])
+    if (stats::sd(both) > 0) expect_same_mean(both, sum(p * counts[, 1] * counts[, k]))
+  }
+  p
+}
+
+levels2 <- list(y = c("a", "b"), x1 = c("u", "v"), x2 = c("u", "v", "w"))
+alpha2 <- list(c(1.5, 0.8), matrix(c(2, 0.6, 1, 3), 2), matrix(1.2, 2, 3))
+
+bayes_model <- function(alpha, fixed_feature = NULL) {
+  dirichlet <- function(rows) list(a = prior_dirichlet(rows[1, ]), b = prior_dirichlet(rows[2, ]))
+  model_naive_bayes("y", prior = prior_dirichlet(alpha[[1]]),
+                    conditional = list(x1 = if (is.null(fixed_feature)) dirichlet(alpha[[2]]) else fixed(fixed_feature), x2 = dirichlet(alpha[[3]])))
+}
+
+test_that("naive Bayes: every database of three records enumerated", {
+  all <- enumerate_records(3, levels2, alpha2, list(NULL, NULL, NULL))
+  known <- matrix(c(0.3, 0.9, 0.7, 0.1), 2)
+  with_known <- enumerate_records(3, levels2, alpha2, list(NULL, known, NULL))
+  cases <- list(
+    list(~ y:x1 + y:x2, mech_laplace(scale = 1.5), FALSE), list(~ y:x1 + y:x2, mech_laplace(scale = 1.5), TRUE),
+    list(~ x1:y + x2 + y, mech_gaussian(sd = 1.2), TRUE), list(~ y + x2:y, mech_discrete_gaussian(sd = 1), FALSE),
+    list(~ x1 + x2, mech_discrete_laplace(scale = 1), TRUE)
+  )
+  for (case in cases) {
+    for (fixed_feature in list(NULL, known)) {
+      st <- stat_counts(case[[1]], levels2[unique(all.vars(case[[1]]))])
+      if (!"x1" %in% names(st$levels) || !"y" %in% names(st$levels)) next
+      these <- if (is.null(fixed_feature)) all else with_known
+      set.seed(4)
+      z <- round(runif(length(st$components), -1, 3))
+      rel <- as_release(z, st, case[[2]], 3)
+      model <- bayes_model(alpha2, fixed_feature)
+      if (!"x2" %in% names(st$levels)) next
+      counts <- enumerated_counts(st, these, levels2)
+      kernel <- log_noise(case[[2]]$kernel, unname(rel$scale), unname(rel$value), counts)
+      fit <- counts_fit(rel, model, case[[3]], chains = 2, iter = 12000, warmup = 1000, seed = 1)
+      p <- check_enumerated(fit, counts, these$log_p + kernel)
+      # theta given the records, averaged over them
+      b <- rowSums(matrix(these$types[these$sequences, 1] == 2, nrow(these$sequences)))
+      expect_same_mean(parameter_draws(fit, "p[y=b]"), sum(p * (0.8 + b) / (2.3 + 3)))
+      w <- rowSums(matrix(these$types[these$sequences, 1] == 2 & these$types[these$sequences, 3] == 3, nrow(these$sequences)))
+      expect_same_mean(parameter_draws(fit, "p[x2=w|y=b]"), sum(p * (1.2 + w) / (3.6 + b)))
+    }
+  }
+})
+
+test_that("several releases of the same counts", {
+  all <- enumerate_records(3, levels2, alpha2, list(NULL, NULL, NULL))
+  st <- list(one = stat_counts(~ y:x1, levels2[1:2]), two = stat_counts(~ y:x2 + x1, levels2), three = stat_counts(~y, levels2[1]))
+  mechanism <- list(one = mech_laplace(scale = 2), two = mech_gaussian(sd = 1.5), three = mech_laplace(scale = 1))
+  set.seed(5)
+  rel <- as_release(round(runif(14, 0, 2), 1), st, mechanism, 3)
+  counts <- do.call(cbind, lapply(st, enumerated_counts, all, levels2))
+  at <- list(1:4, 5:12, 13:14)
+  kernel <- Reduce(`+`, Map(function(m, i) log_noise(m$kernel, unname(rel$scale[i]), unname(rel$value[i]), counts[, i]), mechanism, at))
+  fit <- counts_fit(rel, bayes_model(alpha2), TRUE, chains = 2, iter = 12000, warmup = 1000, seed = 1)
+  check_enumerated(fit, counts, all$log_p + kernel)
+  expect_identical(posterior::variables(denoise(fit)), names(rel$value))
+})
+
+test_that("categorical and Bernoulli: every table of twelve records", {
+  n <- 12
+  for (moves in c(TRUE, FALSE)) {
+    st <- stat_counts(~y, list(y = c("a", "b", "c")))
+    alpha <- c(0.4, 2, 1)
+    rel <- as_release(c(1, 8, 6), st, mech_laplace(scale = 2), n)
+    counts <- as.matrix(subset(expand.grid(0:n, 0:n, 0:n), Var1 + Var2 + Var3 == n))
+    weight <- rowSums(lgamma(t(alpha + t(counts))) - lgamma(counts + 1)) + log_noise("absolute", unname(rel$scale), unname(rel$value), counts)
+    fit <- counts_fit(rel, model_categorical(prior = prior_dirichlet(alpha)), moves, chains = 2, iter = 12000, warmup = 1000, seed = 2)
+    p <- check_enumerated(fit, counts, weight)
+    expect_same_mean(parameter_draws(fit, "prob[a]"), sum(p * (0.4 + counts[, 1]) / (3.4 + n)))
+    st <- stat_counts(~y, list(y = c("a", "b")))
+    rel <- as_release(c(11.4, 2.3), st, mech_gaussian(sd = 3), n)
+    counts <- cbind(n:0, 0:n)
+    weight <- lbeta(2 + counts[, 2], 1.5 + counts[, 1]) + lchoose(n, counts[, 1]) + log_noise("squared", unname(rel$scale), unname(rel$value), counts)
+    fit <- counts_fit(rel, model_bernoulli(prior = prior_beta(2, 1.5)), moves, chains = 2, iter = 12000, warmup = 1000, seed = 2)
+    p <- check_enumerated(fit, counts, weight)
+    theta <- seq(0, 1, length.out = 2001)
+    density <- vapply(theta, function(t) sum(p * dbeta(t, 2 + counts[, 2], 1.5 + counts[, 1])), 0)
+    expect_law(parameter_draws(fit, "prob"), grid_quantile(theta, density))
+  }
+})
+
+# what is far from the release has no weight that a double could hold
+test_that("millions of records: the posterior of a count", {
+  st <- stat_counts(~y, list(y = c("a", "b")))
+  for (n in c(1e6, 1e9)) {
+    for (mechanism in list(mech_laplace(scale = 40), mech_gaussian(sd = 60))) {
+      rel <- as_release(c(0.7 * n + 30, 0.3 * n + 21), st, mechanism, n)
+      k <- round(0.3 * n) + -1500:1500
+      # (n - k + 1)^(b - 1) and k^(a - 1) within a part in n, lgamma() would lose the digits
+      weight <- 29 * log(k + 14.5) + 1 * log(n - k + 1) + log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), cbind(n - k, k))
+      p <- exp(weight - max(weight))
+      p <- p / sum(p)
+      fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(30, 2)), method = "collapse", chains = 2, iter = 12000, warmup = 2000, seed = 3)
+      expect_identical(fit$problem$family, "counts")
+      draws <- posterior::extract_variable_matrix(denoise(fit), "y=b")
+      expect_law(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
+      expect_same_mean((draws - 0.3 * n)^2, sum(p * (k - 0.3 * n)^2))
+      expect_equal(mean(parameter_draws(fit, "prob")), 0.3, tolerance = 1e-3)
+    }
+  }
+})
+
+test_that("the posterior is that of imputed records", {
+  levels <- list(y = c("a", "b", "c"), x1 = c("u", "v"), x2 = c("u", "v", "w"))
+  model <- model_naive_bayes("y", prior = prior_dirichlet(2), conditional = prior_dirichlet(2))
+  set.seed(8)
+  for (moves in c(TRUE, FALSE)) {
+    st <- stat_counts(if (moves) ~ y:x1 + x2:y + x1 else ~ y:x1 + x2:y, levels)
+    rel <- simulate_release(model, st, if (moves) mech_laplace(epsilon = 2) else mech_gaussian(mu = 1), n = 40)
+    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 8000, warmup = 1000, seed = 2)
+    expect_identical(fit$problem$family, if (moves) "counts" else "recursion")
+    for (name in posterior::variables(fit$draws)) {
+      a <- parameter_draws(fit, name)
+      b <- parameter_draws(exact, name)
+      keep <- function(draws) as.vector(draws)[unique(round(seq(1, length(draws), length.out = posterior::ess_basic(draws) / 3)))]
+      expect_gt(suppressWarnings(stats::ks.test(keep(a), keep(b)))$p.value, 1e-6, label = name)
+      expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5, label = name)
+    }
+  }
+})
+
+# Features known so well that a class can grow only in their proportions: moves
+# that split their units over the cells.
+test_that("known probabilities and wide noise", {
+  n <- 1e5
+  p <- rbind(c(0.2, 0.8), c(0.6, 0.4))
+  levels <- list(y = c("a", "b"), x1 = c("u", "v"))
+  st <- stat_counts(~ y:x1, levels)
+  rel <- as_release(n * c(0.5 * p[1, ], 0.5 * p[2, ]), st, mech_gaussian(sd = 3e3), n)
+  model <- model_naive_bayes("y", prior = prior_dirichlet(1), conditional = list(x1 = fixed(p)))
+  fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 6000, warmup = 2000, seed = 1)
+  share <- parameter_draws(fit, "p[y=a]")
+  # the class's share is what the four counts say of it: a normal law
+  direction <- c(p[1, ], -p[2, ])
+  sd <- 3e3 / n / sqrt(sum(direction^2))
+  expect_lt(posterior::rhat(share), 1.02)
+  expect_gt(posterior::ess_bulk(share), 500)
+  expect_same_mean(share, 0.5)
+  expect_same_mean((share - 0.5)^2 / sd^2, 1, errors = 6)
+})
+
+test_that("restarts, seeds, thin, init", {
+  levels <- list(y = c("a", "b"), x1 = c("u", "v", "w"))
+  model <- model_naive_bayes("y")
+  set.seed(1)
+  for (n in c(30, 5000)) {
+    rel <- simulate_release(model, stat_counts(~ y:x1, levels), mech_laplace(epsilon = 1), n = n)
+    run <- function(...) sample_posterior(rel, model, method = "collapse", chains = 2, ...)
+    whole <- run(iter = 1500, warmup = 300, seed = 7)
+    expect_identical(whole$problem$family, if (n == 30) "recursion" else "counts")
+    half <- run(iter = 500, warmup = 300, seed = 7)
+    longer <- extend(half, 1000)
+    expect_identical(longer$draws, whole$draws)
+    expect_identical(longer$chains, whole$chains)
+    expect_identical(denoise(longer), denoise(whole))
+    expect_identical(extend(run(iter = 301, warmup = 300, seed = 7), 1199)$draws, whole$draws)
+    expect_false(identical(run(iter = 500, warmup = 300, seed = 8)$draws, half$draws))
+    expect_equal(as.numeric(run(iter = 500, warmup = 300, seed = 7, thin = 2)$draws), as.numeric(half$draws[seq(2, 200, 2), , ]))
+    start <- c("p[y=a]" = 0.9, "p[y=b]" = 0.1, setNames(rep(1 / 3, 6), whole$bound$parameters[3:8]))
+    if (n > 30) expect_false(identical(run(iter = 500, warmup = 300, seed = 7, init = start)$draws, half$draws))
+    expect_error(run(control = list(passes = 2)), "control\\$passes", class = "noiseaware_error_argument")
+    expect_output(print(whole), "moves the totals, not the records \\(exact\\)")
+    expect_output(print(whole), if (n == 30) "independent draws" else "within a class: accepted 0")
+    expect_named(acceptance(whole), if (n == 30) c("chain", "mean") else c("chain", "mean", "within", "between"))
+    # the table adds up, whole numbers
+    d <- unclass(posterior::as_draws_matrix(denoise(whole)))
+    expect_true(all(rowSums(d) == n) && all(d == round(d)) && all(d >= 0))
+  }
+})
+
+test_that("what the table does not determine is refused", {
+  model <- model_naive_bayes("y")
+  refuse <- function(formula, statistic = stat_counts(formula, levels2)) {
+    rel <- as_release(rep(1, length(statistic$components)), statistic, mech_laplace(epsilon = 1), 5)
+    expect_error(sample_posterior(rel, model, method = "collapse"), "class crossed with one feature", class = "noiseaware_error_method")
+  }
+  refuse(~ y + x1:x2)
+  refuse(~ y:x1:x2)
+  local <- stat_records(~y, levels = levels2[1])
+  expect_error(sample_posterior(as_release(c(0, 1, 1), local, mech_randomized_response(epsilon = 1), 3), model_bernoulli(), method = "collapse"),
+               "one noisy value per record", class = "noiseaware_error_method")
+})

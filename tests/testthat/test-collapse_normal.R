@@ -1,0 +1,458 @@
+# Method "collapse" against method "augment" with bounds that never bind, against
+# exact answers and real records; limits, restarts, errors.
+
+# bounds so wide that no record is ever clamped
+wide_statistic <- function(p, rescale = FALSE, bounds = c(-1000, 1000)) {
+  variables <- c("y", paste0("x", seq_len(p)))[seq_len(p + 1)]
+  formula <- stats::as.formula(if (p == 0) "y ~ 1" else paste("y ~", paste(variables[-1], collapse = " + ")))
+  stat_crossprod(formula, stats::setNames(rep(list(bounds), p + 1), variables), rescale)
+}
+
+collapse_models <- function(p) {
+  beta <- c(0.5, 0.8, -0.6)[seq_len(p + 1)]
+  cov <- matrix(c(1.2, 0.3, 0.3, 0.8), 2)[seq_len(p), seq_len(p), drop = FALSE]
+  known <- if (p > 0) fixed(list(mean = c(0.3, -0.2)[seq_len(p)], cov = cov)) else prior_niw()
+  half <- if (p > 0) list(mean = prior_niw(0, 2, 1, 5), cov = fixed(cov)) else prior_niw()
+  list(
+    known = model_lm(prior = prior_normal(beta, 1.5), sigma = fixed(1.5), covariates = known),
+    partly = model_lm(prior = prior_normal(beta, 1), sigma = prior_inverse_gamma(4, 5), covariates = half),
+    unknown = model_lm(prior = prior_nig(beta, 1, 4, 5), covariates = prior_niw(0.2, 2, 2, p + 5))
+  )
+}
+
+collapse_data <- function(n, p) {
+  x <- matrix(rnorm(n * p, 0.3), n)
+  y <- 0.5 + drop(x %*% c(0.8, -0.6)[seq_len(p)]) + rnorm(n, 0, 1.3)
+  stats::setNames(data.frame(y, x), c("y", paste0("x", seq_len(p)))[seq_len(p + 1)])
+}
+
+collapse_fit <- function(release, model, ...) sample_posterior(release, model, method = "collapse", ...)
+
+# about independent draws, evenly spaced
+thinned <- function(draws) {
+  keep <- max(50, floor(min(posterior::ess_basic(draws), posterior::ess_tail(draws), length(draws)) / 2))
+  as.vector(draws)[unique(round(seq(1, length(draws), length.out = keep)))]
+}
+
+expect_same_law <- function(a, b, label) {
+  # it warns of values that stand twice, where a proposal was refused
+  expect_gt(suppressWarnings(stats::ks.test(thinned(a), thinned(b)))$p.value, 1e-6, label = label)
+  error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
+  expect_lt(abs(mean(a) - mean(b)) / error, 5, label = label)
+}
+
+scaled_draws <- function(fit, name) {
+  draws <- parameter_draws(fit, name)
+  # variances have long tails
+  if (grepl("^sigma|^cov\\[(.*),\\1\\]", name)) log(draws) else draws
+}
+
+# ---- against the records of method "augment" --------------------------------------
+
+cases <- data.frame(
+  n = c(5, 5, 5, 5, 3, 2, 5, 50, 50),
+  p = c(0, 1, 2, 2, 1, 2, 1, 2, 1),
+  mechanism = c("laplace", "gaussian", "laplace", "gaussian", "gaussian", "gaussian", "laplace", "gaussian", "laplace"),
+  model = c("unknown", "unknown", "unknown", "known", "unknown", "unknown", "partly", "unknown", "partly")
+)
+
+for (i in seq_len(nrow(cases))) {
+  case <- cases[i, ]
+  label <- paste(names(case), case, collapse = ", ")
+  test_that(paste("the posterior is that of imputed records:", label), {
+    set.seed(100 + i)
+    st <- wide_statistic(case$p)
+    size <- sqrt(case$n) * (if (case$model == "known") 1.6 else 2)
+    mechanism <- if (case$mechanism == "laplace") mech_laplace(scale = size) else mech_gaussian(sd = size)
+    rel <- simulate_release(collapse_data(case$n, case$p), st, mechanism)
+    model <- collapse_models(case$p)[[case$model]]
+    exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = if (case$n > 20) 5000 else 8000, warmup = 1000, seed = 1)
+    fit <- collapse_fit(rel, model, chains = 2, iter = 5000, warmup = 1000, seed = 2)
+    for (name in posterior::variables(fit$draws)) {
+      expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), paste(label, name))
+    }
+    d <- denoise(fit)
+    for (name in posterior::variables(d)) {
+      expect_same_law(posterior::extract_variable_matrix(d, name), posterior::extract_variable_matrix(denoise(exact), name), paste(label, name))
+    }
+  })
+}
+
+test_that("two statistics with noise of different kinds, one rescaled", {
+  set.seed(7)
+  st <- list(all = wide_statistic(1, bounds = c(-300, 400)), y = stat_crossprod(y ~ 1, list(y = c(-100, 300)), rescale = TRUE))
+  mechanism <- list(all = mech_gaussian(sd = c(2, 3, 4, 3, 2)), y = mech_laplace(scale = c(0.02, 1e-2)))
+  data <- collapse_data(5, 1)
+  rel <- simulate_release(data, st, mechanism)
+  model <- collapse_models(1)$unknown
+  exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 10000, warmup = 1000, seed = 1)
+  fit <- collapse_fit(rel, model, chains = 2, iter = 6000, warmup = 1000, seed = 2)
+  for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+  expect_identical(posterior::variables(denoise(fit)), names(rel$value))
+  expect_equal(fit$problem$fields[c("lower", "upper")], list(lower = c(-100, -300), upper = c(300, 400)))
+  for (name in names(rel$value)) {
+    expect_same_law(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
+  }
+})
+
+# ---- n = 1 and 2: quadrature over the records ---------------------------------------
+
+test_that("one and two records, no covariate: quadrature", {
+  st <- wide_statistic(0)
+  model <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
+  beta <- seq(-9, 10, length.out = 401)
+  y <- seq(-9, 10, length.out = 241)
+  f <- outer(y, beta, function(y, b) dnorm(y, b, 1.5))
+  for (mechanism in list(mech_laplace(scale = c(0.4, 0.7)), mech_gaussian(sd = c(0.4, 0.7)))) {
+    for (n in 1:2) {
+      rel <- as_release(if (n == 1) c(1.2, 1) else c(1.6, 2.1), st, mechanism, n)
+      records <- as.matrix(expand.grid(rep(list(y), n)))
+      s <- cbind(rowSums(records), rowSums(records^2))
+      noise <- exp(log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), s))
+      likelihood <- if (n == 1) colSums(f * noise) else colSums(f * (matrix(noise, length(y)) %*% f))
+      density <- dnorm(beta, 0.5, 2) * likelihood
+      fit <- collapse_fit(rel, model, chains = 2, iter = 11000, warmup = 1000, seed = 3)
+      expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
+    }
+  }
+})
+
+# ---- the law of the statistic --------------------------------------------------------
+
+collapse_setup <- function(release, model, passes = NULL, words = c(1, 2)) {
+  bound <- internal("bind_model")(model, release$statistic)
+  list(bound = bound, words = words, release = release,
+       problem = internal("collapse_problem")(release, bound, passes, words, 1))
+}
+
+state_totals <- function(setup, state) {
+  .Call(internal("ffi_collapse_totals"), setup$problem, state)[setup$problem$where]
+}
+
+# the innovations come first in what a state keeps beside theta
+state_innovation <- function(state, q, n) {
+  rank <- min(n - 1, q)
+  state$store[seq_len(q + sum(pmin(seq_len(q), rank)))]
+}
+
+# statistics drawn as the sampler starts: innovations from their law
+law_draws <- function(setup, theta, draws) {
+  stream <- internal("new_stream")(c(5, 6))
+  out <- matrix(0, draws, length(setup$release$value))
+  for (i in seq_len(draws)) {
+    state <- .Call(internal("ffi_collapse_start"), setup$problem, theta, stream)
+    out[i, ] <- state_totals(setup, state)
+    stream <- state$rng
+  }
+  out
+}
+
+test_that("totals drawn by their law are those of real records", {
+  for (p in 1:2) {
+    for (rescale in c(TRUE, FALSE)) {
+      st <- wide_statistic(p, rescale)
+      bound <- internal("bind_model")(collapse_models(p)$unknown, st)
+      values <- c("(Intercept)" = 0.4, x1 = 1.1, x2 = -0.7, sigma = 0.8, "mean[x1]" = 0.5, "mean[x2]" = -1, "cov[x1,x1]" = 1.3,
+                  "cov[x2,x1]" = 0.5, "cov[x2,x2]" = 0.9)[bound$parameters]
+      theta <- internal("bound_theta")(bound, values)
+      for (n in if (rescale) 3 else c(2, 10)) {
+        rel <- as_release(numeric(length(st$components)), st, mech_gaussian(sd = 1), n)
+        draws <- 2000
+        got <- law_draws(collapse_setup(rel, collapse_models(p)$unknown), theta, draws)
+        stream <- internal("new_stream")(c(7, p))
+        x <- .Call(internal("ffi_model_records"), bound$spec, theta, as.integer(n * draws), stream)$records
+        # r_components() gives one row a record
+        want <- rowsum(r_components(st, x), rep(seq_len(draws), n), reorder = FALSE)
+        for (j in seq_len(ncol(got))) {
+          expect_gt(ks.test(got[, j], want[, j])$p.value, 1e-6)
+          for (k in seq_len(j)) {
+            a <- (got[, j] - mean(want[, j])) * (got[, k] - mean(want[, k]))
+            b <- (want[, j] - mean(want[, j])) * (want[, k] - mean(want[, k]))
+            expect_lt(abs(mean(a) - mean(b)) / sqrt(var(a) / draws + var(b) / draws), 5)
+          }
+        }
+      }
+    }
+  }
+})
+
+test_that("the state's statistic is what theta and the innovations say, in plain R", {
+  st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-4, 7), x1 = c(-1, 3), x2 = c(-2, 2)))
+  for (n in c(1, 2, 3, 40)) {
+    rel <- as_release(numeric(9), st, mech_laplace(scale = 1), n)
+    setup <- collapse_setup(rel, collapse_models(2)$unknown)
+    state <- internal("collapse_start")(setup$problem, setup$bound, setup$words, 1, NULL)
+    nat <- internal("reported")(setup$bound, state$theta)[1, ]
+    beta <- nat[c("x1", "x2")]
+    mean_x <- nat[c("mean[x1]", "mean[x2]")]
+    c_x <- t(chol(matrix(nat[c("cov[x1,x1]", "cov[x2,x1]", "cov[x2,x1]", "cov[x2,x2]")], 2)))
+    # order of the law: x1, x2, y
+    mean <- c(mean_x, nat["(Intercept)"] + sum(beta * mean_x))
+    l <- rbind(cbind(c_x, 0), c(beta %*% c_x, nat["sigma"]))
+    u <- state_innovation(state, 3, n)
+    b <- matrix(0, 3, min(n - 1, 3))
+    at <- 3
+    for (i in 1:3) {
+      for (j in seq_len(min(i, ncol(b)))) {
+        at <- at + 1
+        b[i, j] <- if (i == j) sqrt(n - j) + u[at] / sqrt(2) else u[at]
+      }
+    }
+    expect_length(u, at)
+    total <- n * mean + sqrt(n) * drop(l %*% u[1:3])
+    product <- l %*% b %*% t(b) %*% t(l) + total %o% total / n
+    moments <- rbind(c(n, total), cbind(total, product))[c(1, 4, 2, 3), c(1, 4, 2, 3)]
+    fields <- internal("statistic_fields")(st)
+    rescaling <- diag(c(1, fields$scale))
+    rescaling[-1, 1] <- fields$shift
+    moments <- rescaling %*% moments %*% t(rescaling)
+    want <- c(moments[1, -1], moments[cbind(st$pairs$first, st$pairs$second) + 1])
+    expect_equal(state_totals(setup, state), unname(want), tolerance = 1e-9)
+  }
+})
+
+# ---- limits ---------------------------------------------------------------------------
+
+test_that("with endless noise it is the prior", {
+  st <- wide_statistic(2)
+  model <- collapse_models(2)$unknown
+  bound <- internal("bind_model")(model, st)
+  set.seed(3)
+  prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 200000L)$theta)
+  releases <- list(as_release(rep(0, 9), st, mech_laplace(scale = 1e9), 2), as_release(rep(0, 9), st, mech_gaussian(sd = 1e9), 40))
+  for (rel in releases) {
+    fit <- collapse_fit(rel, model, chains = 2, iter = 6000, warmup = 1000, seed = 4)
+    for (name in bound$parameters) {
+      expect_law(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
+    }
+  }
+})
+
+test_that("with next to no noise it is the conjugate posterior given the totals", {
+  st <- wide_statistic(1)
+  set.seed(5)
+  total <- internal("statistic_total")(st, collapse_data(50, 1))
+  for (model in collapse_models(1)) {
+    bound <- internal("bind_model")(model, st)
+    complete <- internal("bound_complete")(bound, internal("crossprod_moments")(st, total, 50), 50)
+    start <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 1L)
+    theta <- .Call(internal("ffi_model_gibbs"), bound$spec, complete, 50, start$theta, start$state, c(100000L, 1L))$theta
+    exact <- internal("reported")(bound, theta)
+    for (mechanism in list(mech_laplace(scale = 1e-5), mech_gaussian(sd = 1e-5))) {
+      fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 5000, warmup = 1000, seed = 6)
+      for (name in bound$parameters) {
+        expect_law(parameter_draws(fit, name), function(p) quantile(exact[, name], p, names = FALSE), errors = 6)
+      }
+      expect_lt(max(abs(colMeans(posterior::as_draws_matrix(denoise(fit))) - total)), 1e-4)
+    }
+  }
+})
+
+test_that("a thousand million records are no more work than fifty", {
+  n <- 1e9
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-9, 11), x = c(-8, 8)), rescale = FALSE)
+  truth <- c(y = 0.5, x = 0, `y^2` = 2.25, `y:x` = 1, `x^2` = 1) * n
+  rel <- as_release(truth, st, mech_gaussian(mu = 1), n)
+  for (seed in 1:2) {
+    fit <- collapse_fit(rel, model_lm(), chains = 2, iter = 3000, seed = seed)
+    table <- posterior::summarise_draws(fit$draws, "mean", "sd", "rhat", "ess_bulk")
+    expect_equal(table$variable, c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]"))
+    expect_lt(max(table$rhat), 1.02)
+    # the posterior of the totals themselves, far wider than the noise
+    sd <- sqrt(c(1, 1, 0.5, 1, 2) / n)
+    expect_lt(max(abs(table$mean - c(0.5, 1, 1, 0, 1)) / sd), 0.5)
+    expect_lt(max(abs(log(table$sd / sd))), 0.2)
+    expect_lt(abs(mean(posterior::extract_variable(denoise(fit), "x^2")) - n) / noise_sd(rel)[["x^2"]], 0.5)
+  }
+})
+
+# ---- joint-distribution test (Geweke 2004) -----------------------------------------------
+
+# Alternate the sampler, its proposals learned before, with redrawing z: theta then
+# follows its prior.
+collapse_geweke <- function(model, statistic, mechanism, n, iterations) {
+  setup <- collapse_setup(simulate_release(model, statistic, mechanism, n = n), model)
+  problem <- setup$problem
+  state <- internal("collapse_start")(problem, setup$bound, setup$words, 1, NULL)
+  run <- list(warmup = 600, thin = 1)
+  invisible(internal("run_blocks")(problem, state, 600, run, function(amount) NULL))
+  jumps <- length(state_innovation(state, length(setup$bound$columns$name), n)) + 3
+  state$store[jumps] <- 2 # they are among the moves, whatever warmup found of their worth
+  scale <- 1 / problem$weight
+  draws <- matrix(0, iterations, length(setup$bound$parameters), dimnames = list(NULL, setup$bound$parameters))
+  for (i in seq_len(iterations)) {
+    block <- .Call(internal("ffi_collapse_block"), problem, 1L, 1L)
+    .Call(internal("ffi_collapse_run"), problem, state, block, c(600L, 1L))
+    draws[i, ] <- block$draws
+    problem$released <- drop(block$statistic) + internal("mechanism_noise")(mechanism, runif(length(scale)), scale)
+  }
+  draws
+}
+
+# A prior without long tails: the totals' law given theta is far from normal out
+# there, proposals stick, and the error of a mean is no longer known.
+test_that("joint-distribution test", {
+  st <- wide_statistic(1)
+  model <- model_lm(prior = prior_nig(c(0.5, 0), 4, 15, 14), covariates = prior_niw(0.5, 4, 16, 20))
+  bound <- internal("bind_model")(model, st)
+  set.seed(31)
+  for (n in c(4, 12)) {
+    for (mechanism in list(mech_laplace(scale = n), mech_gaussian(sd = n))) {
+      draws <- collapse_geweke(model, st, mechanism, n, 6000)
+      # the prior's probability below each draw
+      below <- cbind(stats::pt((draws[, 1] - 0.5) * sqrt(4 * 15 / 14), 30), stats::pt(draws[, 2] * sqrt(4 * 15 / 14), 30),
+                     stats::pgamma(1 / draws[, 3]^2, 15, 14, lower.tail = FALSE),
+                     stats::pt((draws[, 4] - 0.5) * sqrt(4 * 20 / 16), 20), stats::pchisq(16 / draws[, 5], 20, lower.tail = FALSE))
+      for (j in 1:5) {
+        for (p in c(0.1, 0.5, 0.9)) expect_same_mean((below[, j] <= p) + 0, p)
+        expect_same_mean(below[, j], 0.5)
+        expect_same_mean((below[, j] - 0.5)^2, 1 / 12)
+      }
+    }
+  }
+})
+
+# ---- restarts, seeds, interrupts ------------------------------------------------------------
+
+collapse_release <- function(n = 50, mechanism = mech_gaussian(mu = 1)) {
+  set.seed(6)
+  simulate_release(model_lm(), lm_problem(1), mechanism, n = n)
+}
+
+test_that("1000 iterations and 1000 more are the same bits as 2000", {
+  for (mechanism in list(mech_gaussian(mu = 1), mech_laplace(epsilon = 1))) {
+    rel <- collapse_release(mechanism = mechanism)
+    whole <- collapse_fit(rel, model_lm(), chains = 2, iter = 2000, warmup = 500, seed = 7)
+    half <- collapse_fit(rel, model_lm(), chains = 2, iter = 1000, warmup = 500, seed = 7)
+    draws_before <- half$draws
+    longer <- extend(half, 1000)
+    expect_identical(longer$draws, whole$draws)
+    expect_identical(denoise(longer), denoise(whole))
+    expect_identical(longer$chains, whole$chains)
+    expect_identical(half$draws, draws_before)
+    early <- collapse_fit(rel, model_lm(), chains = 2, iter = 501, warmup = 500, seed = 7)
+    expect_identical(extend(early, 1499)$draws, whole$draws)
+    saved <- tempfile()
+    saveRDS(half, saved)
+    expect_identical(extend(readRDS(saved), 1000)$draws, whole$draws)
+  }
+})
+
+test_that("seed, thin and init are used; the user's generator is left alone", {
+  rel <- collapse_release()
+  run <- function(...) collapse_fit(rel, model_lm(), chains = 2, iter = 120, warmup = 20, ...)
+  set.seed(1)
+  before <- .Random.seed
+  a <- run(seed = 3)
+  expect_identical(.Random.seed, before)
+  expect_identical(run(seed = 3)$draws, a$draws)
+  expect_false(identical(run(seed = 4)$draws, a$draws))
+  expect_false(identical(a$draws[, 1, ], a$draws[, 2, ]))
+  expect_equal(as.numeric(run(seed = 3, thin = 2)$draws), as.numeric(a$draws[seq(2, 100, 2), , ]))
+  start <- c("(Intercept)" = 1, x1 = 1, sigma = 1, "mean[x1]" = 0, "cov[x1,x1]" = 1)
+  expect_false(identical(run(seed = 3, init = list(start, start))$draws, a$draws))
+  expect_equal(acceptance(run(seed = 3, control = list(passes = 2)))$passes, c(2, 2))
+  expect_true(all(is.na(acceptance(run(seed = 3, control = list(passes = 0)))$moves)))
+  no_warmup <- collapse_fit(rel, model_lm(), chains = 1, iter = 50, warmup = 0, seed = 1)
+  expect_gt(length(unique(as.numeric(no_warmup$draws[, , 1]))), 40)
+})
+
+test_that("draws do not depend on the number of workers", {
+  skip_on_cran()
+  rel <- collapse_release()
+  one <- collapse_fit(rel, model_lm(), chains = 3, iter = 200, seed = 5)
+  old <- future::plan(future::multisession, workers = 2)
+  on.exit(future::plan(old))
+  two <- collapse_fit(rel, model_lm(), chains = 3, iter = 200, seed = 5)
+  expect_identical(two$draws, one$draws)
+  expect_identical(extend(two, 100)$draws, extend(one, 100)$draws)
+})
+
+test_that("an interrupt leaves draws and state that belong together", {
+  skip_on_cran()
+  skip_on_os("windows")
+  setup <- collapse_setup(collapse_release(), model_lm())
+  run <- list(warmup = 100, thin = 1)
+  chain <- function(iterations, report = function(amount) NULL) {
+    state <- internal("collapse_start")(setup$problem, setup$bound, setup$words, 1, NULL)
+    internal("run_blocks")(setup$problem, state, iterations, run, report)
+  }
+  whole <- chain(20000)
+  keys <- list(
+    in_r = function() tools::pskill(Sys.getpid(), tools::SIGINT),
+    in_c = function() system(paste("sleep 0.02; kill -INT", Sys.getpid()), wait = FALSE)
+  )
+  for (key in keys) {
+    blocks <- 0
+    part <- chain(1e6, function(amount) {
+      blocks <<- blocks + 1
+      if (blocks == 3) key()
+    })
+    expect_identical(part$status, 1L)
+    kept <- nrow(part$draws)
+    expect_gte(kept, 2900)
+    expect_identical(length(part$acceptance), kept + 100L)
+    expect_identical(length(part$outside), kept)
+    expect_equal(part$state$counters[1], kept + 100)
+    upto <- min(kept, nrow(whole$draws))
+    expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
+    more <- internal("run_blocks")(setup$problem, part$state, 50, run, function(amount) NULL)
+    expect_identical(more$draws, chain(kept + 150)$draws[kept + 1:50, ])
+  }
+})
+
+# ---- what it reports, what it refuses ---------------------------------------------------------
+
+test_that("the share of records outside the bounds is that of the draws' marginal laws", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 4), x = c(-1, 2)))
+  rel <- as_release(c(y = 3, x = -2, `y^2` = 9, `y:x` = 4, `x^2` = 12), st, mech_laplace(epsilon = 5), 40)
+  fit <- collapse_fit(rel, model_lm(), chains = 1, iter = 600, warmup = 300, seed = 1)
+  d <- posterior::as_draws_df(fit)
+  mean_y <- d[["(Intercept)"]] + d$x * d[["mean[x]"]]
+  sd_y <- sqrt(d$sigma^2 + d$x^2 * d[["cov[x,x]"]])
+  sd_x <- sqrt(d[["cov[x,x]"]])
+  tails <- function(lower, upper, mean, sd) pnorm(lower, mean, sd) + pnorm(upper, mean, sd, lower.tail = FALSE)
+  share <- tails(-2, 4, mean_y, sd_y) + tails(-1, 2, d[["mean[x]"]], sd_x)
+  expect_equal(fit$chains[[1]]$outside, pmin(share, 1), tolerance = 1e-9)
+  outside <- internal("outside_bounds")(fit)
+  expect_equal(outside[["share"]], mean(share))
+  expect_equal(outside[["any"]], mean(1 - (1 - share)^40))
+  expect_output(print(fit), "exact if no record lies outside the bounds: expected share outside 0.")
+  expect_output(print(fit), "probability of a record outside")
+  expect_identical(fit$exact, NA)
+})
+
+test_that("what it cannot do it refuses, and says what is missing", {
+  st <- stat_crossprod(y ~ g, bounds = list(y = c(0, 1), g = c("a", "b")))
+  rel <- as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), 10)
+  expect_error(collapse_fit(rel, model_lm()), "factor .g. makes", class = "noiseaware_error_method")
+  st <- stat_custom(function(records) cbind(records[, "y"], records[, "y"]^2, records[, "x"]), names = c("a", "b", "c"), sensitivity = 3,
+                    bounds = list(y = c(0, 1), x = c(0, 1)))
+  rel <- as_release(c(1, 2, 3), st, mech_laplace(epsilon = 1), 10)
+  expect_error(collapse_fit(rel, model_lm(y ~ x)), "products of two of them", class = "noiseaware_error_method")
+})
+
+test_that("a normal variable, totals of a formula, known or unknown mean and sd", {
+  set.seed(21)
+  data <- data.frame(x = rnorm(6, 1, 2))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260)))
+  models <- list(model_normal(prior = prior_nig(0.5, 1, 4, 12)), model_normal(prior = list(mean = fixed(1.2), sd = prior_inverse_gamma(4, 10))),
+                 model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 10))))
+  releases <- list(simulate_release(data, st, mech_laplace(scale = c(2, 8))), simulate_release(data, st, mech_gaussian(sd = c(4, 6))))
+  for (k in seq_along(models)) {
+    rel <- releases[[k %% 2 + 1]]
+    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = k)
+    fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 5000, warmup = 1000, seed = 2)
+    for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+    for (name in st$components) {
+      expect_same_law(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
+    }
+  }
+  # one total of two: the other is integrated out
+  only_mean <- simulate_release(data, stat_sums(~x, bounds = list(x = c(-200, 260)), outside = "drop"), mech_laplace(scale = 2))
+  exact <- sample_posterior(only_mean, models[[3]], method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 9)
+  fit <- collapse_fit(only_mean, models[[3]], chains = 2, iter = 5000, warmup = 1000, seed = 2)
+  for (name in c("mean", "sd")) expect_same_law(log(abs(parameter_draws(fit, name))), log(abs(parameter_draws(exact, name))), name)
+  expect_error(collapse_fit(as_release(1, stat_sums(~ I(x^3), list(x = c(0, 1))), mech_laplace(scale = 1), 5), model_normal()),
+               "products of two", class = "noiseaware_error_method")
+})

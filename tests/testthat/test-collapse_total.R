@@ -1,0 +1,99 @@
+# Method "collapse" for the total of a Poisson or exponential variable: the rate's
+# posterior is a mixture over the total, computed by summation or quadrature.
+
+wide <- list(x = c(0, 1e6))
+total_fit <- function(release, model, ...) sample_posterior(release, model, method = "collapse", chains = 2, iter = 12000, warmup = 2000, ...)
+
+# noise's log density at the totals s
+noise_at <- function(rel, mechanism, s) log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), cbind(s))
+
+check_mixture <- function(fit, s, log_weight, shape, rate) {
+  p <- exp(log_weight - max(log_weight))
+  p <- p / sum(p)
+  cumulative <- function(x) sum(p * stats::pgamma(x, shape, rate))
+  ends <- range(stats::qgamma(c(1e-6, 1 - 1e-6), shape[which.max(p)], rate[which.max(p)]), parameter_draws(fit, "rate")) * c(0.5, 2)
+  quantile <- function(q) stats::uniroot(function(x) cumulative(x) - q, ends, tol = 1e-12 * ends[2])$root
+  expect_law(parameter_draws(fit, "rate"), quantile, sum(p * shape / rate))
+  total <- posterior::extract_variable_matrix(denoise(fit), "x")
+  expect_same_mean(total, sum(p * s))
+  expect_same_mean((total - sum(p * s))^2, sum(p * (s - sum(p * s))^2))
+}
+
+test_that("Poisson: the closed mixture", {
+  st <- stat_sums(~x, bounds = wide)
+  model <- model_poisson(prior = prior_gamma(1.7, 0.4))
+  for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 0.7), mech_laplace(scale = 300))) {
+    for (n in c(1, 20)) {
+      rel <- as_release(if (n == 1) 4.3 else 61.2, st, mechanism, n)
+      s <- 0:20000
+      weight <- stats::dnbinom(s, 1.7, 0.4 / (0.4 + n), log = TRUE) + noise_at(rel, mechanism, s)
+      check_mixture(total_fit(rel, model, seed = 1), s, weight, 1.7 + s, rep(0.4 + n, length(s)))
+    }
+  }
+})
+
+test_that("exponential: quadrature over the total", {
+  st <- stat_sums(~x, bounds = wide)
+  model <- model_exponential(prior = prior_gamma(3.2, 0.9))
+  for (mechanism in list(mech_laplace(scale = 2), mech_gaussian(sd = 0.3), mech_laplace(scale = 100))) {
+    for (n in c(1, 15)) {
+      rel <- as_release(if (n == 1) 0.8 else 7.5, st, mechanism, n)
+      s <- sort(c(exp(seq(log(1e-8), log(1e6), length.out = 60000)), rel$value + seq(-5, 5, length.out = 20000) * rel$scale))
+      s <- s[s > 0]
+      width <- c(diff(s), 0) / 2 + c(0, diff(s)) / 2
+      weight <- (n - 1) * log(s) - (3.2 + n) * log(0.9 + s) + noise_at(rel, mechanism, s) + log(width)
+      fit <- total_fit(rel, model, seed = 2)
+      if (mechanism$kernel == "absolute" && rel$scale > 50) { # a total with long tails
+        p <- exp(weight - max(weight))
+        expect_law(log(posterior::extract_variable_matrix(denoise(fit), "x")), function(q) log(s[findInterval(q, cumsum(p) / sum(p)) + 1]))
+      } else {
+        check_mixture(fit, s, weight, rep(3.2 + n, length(s)), 0.9 + s)
+      }
+    }
+  }
+})
+
+test_that("a thousand million records", {
+  n <- 1e9
+  rel <- as_release(c(2.5 * n), stat_sums(~x, bounds = list(x = c(0, 100))), mech_laplace(epsilon = 0.01), n)
+  for (model in list(model_poisson(prior = prior_gamma(2, 1)), model_exponential(prior = prior_gamma(2, 1)))) {
+    fit <- total_fit(rel, model, seed = 3)
+    total <- posterior::extract_variable_matrix(denoise(fit), "x")
+    expect_same_mean(total - 2.5 * n, 0)
+    # the prior is flat at the scale of the noise: the total has the noise's law
+    expect_law((total - 2.5 * n) / rel$scale, function(p) ifelse(p < 0.5, log(2 * p), -log(2 - 2 * p)))
+    expect_lt(posterior::rhat(parameter_draws(fit, "rate")), 1.01)
+  }
+})
+
+test_that("two noisy totals of the same variable, against imputed records", {
+  st <- list(a = stat_sums(~x, bounds = list(x = c(0, 400))), b = stat_sums(~x, bounds = list(x = c(0, 300)), outside = "drop"))
+  mechanism <- list(a = mech_laplace(scale = 5), b = mech_gaussian(sd = 4))
+  for (model in list(model_poisson(prior = prior_gamma(2, 0.8)), model_exponential(prior = prior_gamma(6, 8)))) {
+    rel <- as_release(c(25, 31), st, mechanism, 8)
+    exact <- parameter_draws(sample_posterior(rel, model, method = "augment", chains = 2, iter = 12000, warmup = 1000, seed = 1), "rate")
+    draws <- parameter_draws(total_fit(rel, model, seed = 2), "rate")
+    keep <- function(draws) as.vector(draws)[unique(round(seq(1, length(draws), length.out = posterior::ess_basic(draws) / 2)))]
+    expect_gt(suppressWarnings(stats::ks.test(keep(draws), keep(exact)))$p.value, 1e-6)
+  }
+})
+
+test_that("the share of records outside the bounds, restarts, refusals", {
+  rel <- as_release(30, stat_sums(~x, bounds = list(x = c(1, 6))), mech_laplace(scale = 3), 10)
+  for (model in list(model_poisson(prior = prior_gamma(2, 1)), model_exponential(prior = prior_gamma(2, 4)))) {
+    run <- function(iter, ...) sample_posterior(rel, model, method = "collapse", chains = 2, iter = iter, warmup = 200, seed = 4, ...)
+    fit <- run(600)
+    rate <- parameter_draws(fit, "rate")[, 1]
+    share <- if (inherits(model, "model_poisson")) ppois(0, rate) + ppois(6, rate, lower.tail = FALSE) else pexp(1, rate) + pexp(6, rate, lower.tail = FALSE)
+    expect_equal(fit$chains[[1]]$outside, share, tolerance = 1e-10)
+    expect_output(print(fit), "exact if no record lies outside the bounds: expected share outside")
+    expect_identical(fit$exact, NA)
+    expect_identical(extend(run(400), 200)$draws, fit$draws)
+    expect_identical(extend(run(201), 399)$chains, fit$chains)
+    expect_error(run(300, control = list(passes = 1)), class = "noiseaware_error_argument")
+    expect_named(acceptance(fit), c("chain", "mean", "fresh"))
+    expect_false(identical(run(400, init = list(c(rate = 9), c(rate = 9)))$draws, run(400)$draws))
+    squares <- as_release(c(30, 90), stat_sums(~ x + I(x^2), bounds = list(x = c(0, 6))), mech_laplace(scale = 3), 10)
+    expect_error(sample_posterior(squares, model, method = "collapse"), "total of its variable alone", class = "noiseaware_error_method")
+  }
+})
