@@ -103,7 +103,7 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   bound <- bind_model(model, statistic)
   records <- record_matrix(data, bound$columns, bound$levels)
-  draws <- if (is.null(bound$spec$functions)) {
+  draws <- if (!inherits(bound, "bound_custom")) {
     complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records, 1)
     conjugate_draws(bound, complete, nrow(records), run)
   } else {
@@ -117,12 +117,14 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
 conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
   kept <- as.integer((run$iter - run$warmup) %/% run$thin)
-  chains <- lapply(seq_len(run$chains), function(k) {
+  chain <- function(k) {
     start <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
     warm <- gibbs(bound, complete, n, start, c(1L, as.integer(max(run$warmup, 1))), call)
     reported(bound, gibbs(bound, complete, n, warm, c(kept, as.integer(run$thin)), call)$theta)
-  })
-  chains_array(chains)
+  }
+  chains_array(lapply(seq_len(run$chains), function(k) {
+    if (isTRUE(bound$callbacks)) with_seed(chain_seed(words, k), chain(k)) else chain(k)
+  }))
 }
 
 # the same of a model of R functions, whose update takes the records themselves

@@ -9,8 +9,10 @@ sample_clt <- function(release, bound, run, init, control, call = caller_env()) 
   words <- with_seed(run$seed, seed_words())
   problem <- clt_problem(release, bound, control, words, run$chains, call)
   chains <- run_chains(run$chains, function(k, report) {
-    state <- clt_start(problem, bound, words, k, init[[k]])
-    run_blocks(problem, state, run$iter, run, report)
+    with_callback_seed(bound, chain_seed(words, k), {
+      state <- clt_start(problem, bound, words, k, init[[k]])
+      run_blocks(problem, state, run$iter, run, report)
+    })
   }, run$iter * run$chains)
   fit_from_chains(chains, release, bound, run, problem, words)
 }
@@ -24,10 +26,16 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   marginal = as.double(!gibbs), conjugate = as.double(gibbs || !isFALSE(control$conjugate)),
-                  passes = as.double(control$passes %||% 1), move_sd = move_sd(bound, words, chains),
+                  passes = as.double(control$passes %||% 1), move_sd = clt_move_sd(bound, words, chains),
                   where = seq_along(index), summed = index)
   problem$ridge <- clt_ridge(problem, bound, words, chains, call)
   problem
+}
+
+# spread of the prior in the coordinates that move, whether records can move or not
+clt_move_sd <- function(bound, words, chains) {
+  bound$moves <- .Call(ffi_model_shape, bound$spec)$moves + 1L
+  move_sd(bound, words, chains)
 }
 
 # scale of the noise of every component, and whether its kernel is absolute
@@ -44,7 +52,9 @@ clt_noise <- function(release, call = caller_env()) {
 # the prior expects, it is raised to that: z could not be told from a singular
 # normal law.
 clt_ridge <- function(problem, bound, words, chains, call) {
-  theta <- .Call(ffi_model_prior, bound$spec, new_stream(words, chains + 1L), 5L)$theta
+  theta <- with_callback_seed(bound, chain_seed(words, chains + 1L), {
+    .Call(ffi_model_prior, bound$spec, new_stream(words, chains + 1L), 5L)
+  })$theta
   moments <- Filter(Negate(is.null), .Call(ffi_clt_moments, problem$moments, theta))
   if (length(moments) == 0L) {
     stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from that of the bounds?"),

@@ -4,7 +4,7 @@
 model_table <- list(
   lm = "number", logistic = c("number", "code"), bernoulli = "code", categorical = "code", naive_bayes = "code",
   poisson = "number", exponential = "number", normal = "number", mvnormal = "number", custom = c("number", "code"),
-  compiled = c("number", "code")
+  compiled = c("number", "code"), expfam = "number"
 )
 
 statistic_table <- list(
@@ -68,4 +68,4 @@ collapse_table <- list(lm = c("crossprod", "sums"), normal = c("crossprod", "sum
 # statistics whose moments under a model are known
 clt_table <- list(bernoulli = "counts", categorical = "counts", naive_bayes = "counts",
                   poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"),
-                  lm = "crossprod")
+                  lm = "crossprod", expfam = c("sums", "crossprod", "moments4", "custom"))

@@ -13,6 +13,10 @@ struct stat stat_custom_read(SEXP spec);
 /* A noise density that is an R function (mech_custom.c). */
 struct density mech_custom_read(SEXP fun, int size);
 
+/* A family of one number and its moments (expfam_custom.c). */
+struct model model_expfam_read(SEXP spec);
+struct record_moments moments_expfam_read(SEXP spec);
+
 /* A model in a user's library (ffi_compiled.c). */
 struct model model_compiled_read(SEXP spec);
 

@@ -84,6 +84,7 @@ static const char *spec_name(SEXP spec) { return CHAR(STRING_ELT(list_element(sp
 struct model read_model(SEXP spec) {
     const char *name = spec_name(spec);
     if (strcmp(name, "custom") == 0) return model_custom_read(spec);
+    if (strcmp(name, "expfam") == 0) return model_expfam_read(spec);
     if (strcmp(name, "compiled") == 0) return model_compiled_read(spec);
     struct model model = {0};
     for (int i = 0; i < COUNT(models) && !model.class; ++i)
@@ -108,6 +109,7 @@ struct stat read_stat(SEXP spec) {
 
 struct record_moments read_moments(SEXP spec) {
     const char *name = spec_name(spec);
+    if (strcmp(name, "expfam") == 0) return moments_expfam_read(spec);
     struct record_moments moments = {0};
     for (int i = 0; i < COUNT(moments_classes) && !moments.class; ++i)
         if (strcmp(moments_classes[i]->name, name) == 0) moments.class = moments_classes[i];

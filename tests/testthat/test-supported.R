@@ -22,6 +22,8 @@ mechanisms <- list(
 models <- list(
   lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), mvnormal = model_mvnormal(), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),
   exponential = model_exponential(), normal = model_normal(),
+  expfam = model_expfam(function(x, theta) -(x - theta)^2 / 2, function(x) x, function() c(mu = 1), function(theta) 0,
+                        function(total, n) c(mu = total / n), function(theta, n) rep(0.5, n)),
   custom = model_custom(function() c(mu = 1), function(theta, n) cbind(x = stats::rbinom(n, 1, 0.5)), function(records, theta) theta, "x")
 )
 
