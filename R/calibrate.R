@@ -135,7 +135,7 @@ check_sampler_arguments <- function(arguments, method, call = caller_env()) {
   iter <- arguments$iter %||% 2000
   check_run(arguments$chains %||% 4, iter, arguments$warmup %||% floor(check_count(iter, "iter", call = call) / 2),
             arguments$thin %||% 1, NULL, call)
-  if (!is.null(arguments$control)) check_control(arguments$control, call)
+  if (!is.null(arguments$control)) check_control(arguments$control, method, call)
   arguments
 }
 

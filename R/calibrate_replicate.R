@@ -60,6 +60,10 @@ simulate_design <- function(problem, bound) {
 
 # log eta(z | s) of a part up to the constant that methods leave out
 log_noise <- function(part, total) {
+  if (part$mechanism$kernel == "density") {
+    density <- checked_density(part$mechanism, part$statistic, part$value)
+    return(sum(density(matrix(part$value - total, ncol = length(part$statistic$components)))))
+  }
   residual <- (part$value - total) / part$scale
   -switch(part$mechanism$kernel,
     absolute = sum(abs(residual)),
@@ -76,12 +80,12 @@ draw_posterior <- function(problem, simulated) {
   arguments <- problem$arguments
   if (is.function(method)) {
     if ("data" %in% names(formals(method))) arguments$data <- simulated$data
-    return(do.call(method, c(list(simulated$release, problem$model), arguments), quote = TRUE))
+    return(do.call(method, c(list(simulated$release, problem$model), arguments)))
   }
   if (method == "nonprivate") {
-    return(do.call(nonprivate_posterior, c(list(simulated$data, problem$model, problem$statistic), arguments), quote = TRUE))
+    return(do.call(nonprivate_posterior, c(list(simulated$data, problem$model, problem$statistic), arguments)))
   }
-  do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments), quote = TRUE)
+  do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments))
 }
 
 # iterations x chains; NULL if the method imputes no statistic

@@ -1,21 +1,31 @@
 #' Coverage of posterior intervals
 #'
 #' How often central posterior intervals held the truth, over the replicates of a
-#' calibration.
+#' calibration; or how often predictive intervals of a fit held the response of
+#' new records (Bernstein & Sheldon 2019, Figure 4).
 #'
-#' @param x A calibration from [calibrate()].
+#' @param x A calibration from [calibrate()]; or a fit of [model_lm()], or a named
+#'   list of such fits.
 #' @param levels Probabilities inside the intervals.
 #' @param variables Names of variables; all by default.
 #' @param prob Probability of the Monte Carlo interval of the coverage.
+#' @param newdata For fits: new records, the response included; with a list of
+#'   fits also a list of data frames, one for each.
+#' @param seed For fits: fixes the predictive draws; see [sample_posterior()].
 #' @param ... Not used.
-#' @return A data frame of class `coverage` with a row for each variable and level:
+#' @return A data frame of class `noiseaware_coverage` with a row for each variable and level:
 #'   `variable`, `level`, `coverage`, `lower` and `upper` (Clopper-Pearson interval:
-#'   the number of intervals that hold the truth is binomial), `replicates`.
+#'   the number of intervals that hold the truth is binomial), `replicates` (for
+#'   fits: new records; fits of one name are taken together, and `variable` is that
+#'   name, or the response's).
 #'   `plot()` draws it, see [plot.calibration()].
 #' @details A central interval of level l holds the truth if and only if the
 #'   truth's posterior quantile is between (1 - l) / 2 and (1 + l) / 2; so any level
 #'   can be asked for afterwards.
 #' @section Errors: `noiseaware_error_argument`.
+#' @references
+#' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
+#' regression. \doi{10.48550/arXiv.1910.13153}
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,
@@ -39,7 +49,42 @@ coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables =
     held <- vapply(levels, function(l) sum(inside_central(quantiles[[v]], l)), 0)
     cbind(variable = v, coverage_rows(levels, held, length(quantiles[[v]]), prob))
   })
-  structure(do.call(rbind, rows), class = c("coverage", "data.frame"), prob = prob)
+  structure(do.call(rbind, rows), class = c("noiseaware_coverage", "data.frame"), prob = prob)
+}
+
+#' @rdname coverage
+#' @export
+coverage.noiseaware_fit <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.95, seed = NULL, ...) {
+  coverage(stats::setNames(list(x), x$bound$columns$name[1L]), levels, newdata, prob, seed)
+}
+
+#' @rdname coverage
+#' @export
+coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.95, seed = NULL, ...) {
+  ok <- length(x) > 0L && !is.null(names(x)) && all(vapply(x, inherits, TRUE, "noiseaware_fit"))
+  if (!ok) stop_argument("x", "a calibration, a fit or a named list of fits", describe(x))
+  check_probabilities(levels, "levels")
+  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  if (missing(newdata)) stop_argument("newdata", "a data frame of new records", "missing", "data")
+  if (is.data.frame(newdata)) newdata <- rep(list(newdata), length(x))
+  if (!is.list(newdata) || length(newdata) != length(x)) {
+    stop_argument("newdata", paste("a data frame, or a list of", length(x)), describe_shape(newdata), "data")
+  }
+  quantiles <- with_seed(check_seed(seed), Map(predictive_quantiles, x, newdata))
+  rows <- lapply(unique(names(x)), function(name) {
+    q <- unlist(quantiles[names(x) == name])
+    cbind(variable = name, coverage_rows(levels, vapply(levels, function(l) sum(inside_central(q, l)), 0), length(q), prob))
+  })
+  structure(do.call(rbind, rows), class = c("noiseaware_coverage", "data.frame"), prob = prob)
+}
+
+# share of predictive draws below each new response
+predictive_quantiles <- function(fit, newdata, call = caller_env()) {
+  draws <- add_residual(fit, expected_response(fit, newdata, call))
+  response <- fit$bound$columns$name[1L]
+  y <- newdata[[response]]
+  if (!is.numeric(y) || anyNA(y)) stop_classed("data", "{.arg newdata} must have the response {.var {response}} as numbers, none missing.", call = call)
+  colMeans(sweep(draws, 2L, y, `<`))
 }
 
 coverage_rows <- function(levels, held, trials, prob) {

@@ -105,6 +105,13 @@ test_that("log eta of the truth is the noise density of the release, up to a con
   expect_equal(simulated$log_eta, -sum(abs(simulated$release$value[1:2] - total)) / 2 - sum(!kept))
 })
 
+test_that("noise with a density of its own is ranked too", {
+  cauchy <- mech_custom(function(noise) rowSums(dcauchy(noise, scale = 4, log = TRUE)), r = function(s) s + rcauchy(length(s), scale = 4))
+  cal <- calibrate(known$model, known$statistic, cauchy, 10, 40, chains = 1, iter = 1000, seed = 1)
+  expect_identical(summary(cal)$variable, c("mean", "log_eta"))
+  expect_true(all(summary(cal)$in_band))
+})
+
 test_that("the seed fixes the result, and more replicates begin with the same ones", {
   before <- runif(1)
   a <- calibrate_known(known_sampler(), 8)

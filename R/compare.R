@@ -1,0 +1,67 @@
+#' Naive, noise-aware and confidential, side by side
+#'
+#' Analyses one release in several ways: with the noise accounted for, with the
+#' noisy totals taken for the true ones, and, for the owner of the data and for
+#' studies, with the confidential records.
+#'
+#' @param release,model As in [sample_posterior()].
+#' @param data The confidential records, or `NULL`: then without that analysis.
+#'   With `data` the result is **not private**.
+#' @param methods Methods of [sample_posterior()]; by default `"auto"`, and
+#'   `"naive"` where it exists for the pair.
+#' @param level Probability inside the intervals.
+#' @param ... Further arguments of [sample_posterior()], such as `chains`, `iter`.
+#' @param seed As in [sample_posterior()].
+#' @return An object of class `noiseaware_comparison`: `table`, a data frame with the columns
+#'   `analysis`, `variable`, `mean`, `sd`, `lower`, `upper`; `fits`, a named list.
+#'   `plot()` draws the intervals; its data twin is the table.
+#' @section Errors: As in [sample_posterior()] and [nonprivate_posterior()].
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' both <- compare(rel, model_lm(), MASS::birthwt, chains = 2, iter = 400, seed = 1)
+#' both
+#' plot(both, variables = c("age", "sigma"))
+#' @export
+compare <- function(release, model, data = NULL, methods = NULL, level = 0.95, ..., seed = NULL) {
+  check_release(release)
+  check_model(model)
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  methods <- methods %||% c("auto", if (has_method(model, release$statistic, "naive")) "naive")
+  if (!is.character(methods) || length(methods) == 0L) stop_argument("methods", "names of methods", describe(methods))
+  seed <- check_seed(seed) %||% new_seed() # the same for all
+  fits <- lapply(methods, function(method) sample_posterior(release, model, method, ..., seed = seed))
+  names(fits) <- ifelse(methods == "auto", "noise-aware", methods)
+  if (!is.null(data)) fits$confidential <- nonprivate_posterior(data, model, release$statistic, ..., seed = seed)
+  table <- do.call(rbind, lapply(names(fits), function(name) cbind(analysis = name, interval_table(fits[[name]], level))))
+  structure(list(table = table, fits = fits, level = level), class = "noiseaware_comparison")
+}
+
+# does that method exist for one statistic with that model?
+has_method <- function(model, statistic, method) {
+  table <- supported()
+  !is_several(statistic) && any(table$model == model$name & table$statistic == statistic$name & table$method == method)
+}
+
+# variable, mean, sd, lower, upper of a fit
+interval_table <- function(fit, level) {
+  draws <- parameter_matrix(fit)
+  ends <- draws_interval(draws, level)
+  data.frame(variable = colnames(draws), mean = colMeans(draws), sd = apply(draws, 2L, stats::sd),
+             lower = ends[1L, ], upper = ends[2L, ], row.names = NULL)
+}
+
+#' @export
+print.noiseaware_comparison <- function(x, ...) {
+  release <- x$fits[[1L]]$release
+  cat("<comparison> ", describe_model(x$fits[[1L]]$bound), "\n", sep = "")
+  cat("  records    ", format_number(release$n), "; ", paste(vapply(release_parts(release), function(p) format(p$mechanism), ""), collapse = "; "), "\n", sep = "")
+  cat("  intervals  ", 100 * x$level, "%\n\n", sep = "")
+  ordered <- x$table[order(match(x$table$variable, unique(x$table$variable))), ]
+  number <- function(v) formatC(v, digits = 4, format = "g", flag = "#")
+  shown <- data.frame(variable = ifelse(duplicated(ordered$variable), "", ordered$variable), analysis = ordered$analysis,
+                      lapply(ordered[c("mean", "sd", "lower", "upper")], number))
+  print(shown, row.names = FALSE)
+  invisible(x)
+}

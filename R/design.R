@@ -1,0 +1,65 @@
+#' What to expect of a release, before it is made
+#'
+#' Simulates releases over a grid of budgets, numbers of records and statistics
+#' (bounds), and reports how well the parameters would be known.
+#'
+#' @param model A model. Give its priors in full when statistics differ: defaults
+#'   are scaled by the bounds.
+#' @param statistic A statistic, or a named list of statistics to choose among.
+#' @param mechanism A function that makes a mechanism of one budget, such as
+#'   [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`.
+#' @param epsilon Budgets: what `mechanism` is called with.
+#' @param n Numbers of records.
+#' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
+#'   the grid. Every cell has the same seed.
+#' @param x A design.
+#' @param variables Names of parameters to draw; all by default.
+#'
+#' @return A data frame of class `noiseaware_design`, a row for each cell and parameter:
+#'   `statistic`, `epsilon`, `n`, `variable`; `sd`, the expected posterior standard
+#'   deviation, with its Monte Carlo standard error `sd_mcse`; `rmse`, of the
+#'   posterior mean about the truth; `width`, expected width of the interval of
+#'   that `level`; `coverage` with its 95 per cent interval `coverage_lower`,
+#'   `coverage_upper`; `replicates` that did not fail. `plot()` draws `sd`.
+#' @section Errors: As in [calibrate()].
+#' @examples
+#' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+#' plan <- design(model_bernoulli(), st, epsilon = c(0.1, 1), n = c(50, 200),
+#'   replicates = 10, chains = 1, iter = 400, seed = 1)
+#' plan
+#' plot(plan)
+#' @export
+design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, replicates = 50, method = "auto", ...,
+                   parameters = NULL, level = 0.95, seed = NULL) {
+  check_model(model)
+  if (inherits(statistic, "noiseaware_statistic")) statistic <- list(statistic = statistic)
+  ok <- is.list(statistic) && length(statistic) > 0L && checkmate::test_names(names(statistic), "unique") &&
+    all(vapply(statistic, inherits, TRUE, "noiseaware_statistic"))
+  if (!ok) stop_argument("statistic", "a statistic, or a list of statistics with different names", describe(statistic))
+  if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism))
+  if (!is.numeric(epsilon) || length(epsilon) == 0L) stop_argument("epsilon", "positive numbers", describe(epsilon))
+  if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n))
+  for (value in n) check_count(value, "n")
+  mechanisms <- lapply(epsilon, mechanism)
+  for (s in statistic) for (m in mechanisms) check_design(s, m)
+  seed <- check_seed(seed) %||% new_seed()
+  grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
+  rows <- lapply(seq_len(nrow(grid)), function(i) {
+    cal <- calibrate(model, statistic[[grid$statistic[i]]], mechanisms[[grid$epsilon[i]]], grid$n[i], replicates, method, ...,
+                     parameters = parameters, level = level, seed = seed)
+    cbind(statistic = grid$statistic[i], epsilon = epsilon[grid$epsilon[i]], n = grid$n[i], design_rows(cal, level))
+  })
+  structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level)
+}
+
+design_rows <- function(calibration, level) {
+  results <- calibration$results
+  rows <- lapply(setdiff(names(variable_quantiles(calibration)), "log_eta"), function(v) {
+    r <- results[results$variable == v, ]
+    held <- coverage_rows(level, sum(inside_central(r$quantile, level)), nrow(r), 0.95)
+    data.frame(variable = v, sd = mean(r$sd), sd_mcse = stats::sd(r$sd) / sqrt(nrow(r)), rmse = sqrt(mean((r$mean - r$truth)^2)),
+               width = mean(r$upper - r$lower), coverage = held$coverage, coverage_lower = held$lower, coverage_upper = held$upper,
+               replicates = nrow(r))
+  })
+  do.call(rbind, rows)
+}

@@ -1,0 +1,186 @@
+#' Plot a calibration
+#'
+#' @param x A calibration from [calibrate()]; for `plot()` of a coverage, a result
+#'   of [coverage()].
+#' @param type `"ecdf_diff"`: ECDF of the truths' posterior quantiles less the
+#'   uniform one, with a simultaneous band (Saeilynoja, Buerkner & Vehtari 2022);
+#'   `"ecdf"`; `"rank"`: histogram of ranks with an interval for a bin;
+#'   `"coverage"`: coverage less level with a band for each level; `"qq"`:
+#'   quantile against quantile.
+#' @param variables Names of variables; all by default.
+#' @param prob Probability of the bands.
+#' @param bins Number of bins of the histogram.
+#' @param ... Not used.
+#' @return `plot()` a ggplot; `calibration_data()` its data twin, a data frame with
+#'   a row for each variable and point and, according to the type, the columns
+#'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`.
+#' @details The band of the ECDF holds all of a calibrated sampler's ECDF with
+#'   probability `prob`, for one variable; that of `"rank"` holds all bars with at
+#'   least that probability (Bonferroni); those of `"coverage"` and `"qq"` are for
+#'   one level, one point.
+#' @references
+#' Saeilynoja, T., Buerkner, P.-C. and Vehtari, A. (2022). Graphical test for discrete
+#' uniformity and its applications in goodness-of-fit evaluation and multiple sample
+#' comparison. *Statistics and Computing* 32, 32. \doi{10.1007/s11222-022-10090-6}
+#' @examples
+#' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+#' cal <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20,
+#'   replicates = 40, chains = 1, iter = 400, seed = 1)
+#' plot(cal)
+#' plot(cal, "coverage")
+#' head(calibration_data(cal, "rank"))
+#' @export
+plot.calibration <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL, ...) {
+  data <- calibration_data(x, type, variables, prob, bins)
+  data$variable <- factor(data$variable, unique(data$variable))
+  switch(type,
+    ecdf_diff = , ecdf = plot_ecdf(data, type, prob),
+    rank = plot_ranks(data, prob),
+    coverage = plot_coverage(data, sprintf("dashed: calibrated; grey: %s%% interval at each level", format_number(100 * prob))),
+    qq = plot_qq(data, prob)
+  ) + ggplot2::labs(caption = failed_caption(x))
+}
+
+failed_caption <- function(x) {
+  failed <- sum(x$runs$failed)
+  sprintf("%d replicates%s", nrow(x$runs) - failed, if (failed) sprintf(", and %d that failed and are left out", failed) else "")
+}
+
+#' @rdname plot.calibration
+#' @export
+calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL) {
+  check_class(x, "x", "calibration", "a calibration made by calibrate()")
+  check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq"))
+  check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
+  quantiles <- variable_quantiles(x, variables)
+  rows <- lapply(names(quantiles), function(v) {
+    q <- quantiles[[v]]
+    points <- switch(type,
+      ecdf_diff = ecdf_points(q, prob, TRUE), ecdf = ecdf_points(q, prob, FALSE),
+      rank = rank_points(q, prob, bins), coverage = coverage_points(q, prob), qq = qq_points(q, prob))
+    cbind(variable = v, points)
+  })
+  do.call(rbind, rows)
+}
+
+ecdf_points <- function(quantile, prob, difference) {
+  band <- ecdf_band(length(quantile), prob = prob)
+  at <- c(0, band$at, 1)
+  shift <- if (difference) at else 0
+  data.frame(at = at, value = c(0, stats::ecdf(quantile)(band$at), 1) - shift, lower = c(0, band$lower, 1) - shift,
+             upper = c(0, band$upper, 1) - shift)
+}
+
+# quantiles are ranks made continuous, so that bins are of the same probability
+# with any number of draws
+rank_points <- function(quantile, prob, bins) {
+  count <- length(quantile)
+  bins <- if (is.null(bins)) max(2, min(20, floor(count / 20))) else check_count(bins, "bins", lower = 2)
+  edges <- seq(0, 1, length.out = bins + 1)
+  tail <- (1 - prob) / (2 * bins)
+  data.frame(at = (edges[-1L] + edges[-(bins + 1)]) / 2, value = as.vector(table(cut(quantile, edges, include.lowest = TRUE))),
+             lower = stats::qbinom(tail, count, 1 / bins), upper = stats::qbinom(tail, count, 1 / bins, lower.tail = FALSE),
+             from = edges[-(bins + 1)], to = edges[-1L])
+}
+
+coverage_points <- function(quantile, prob) {
+  count <- length(quantile)
+  level <- seq(0.02, 0.98, by = 0.02)
+  held <- vapply(level, function(l) mean(inside_central(quantile, l)), 0)
+  data.frame(at = level, value = held, lower = stats::qbinom((1 - prob) / 2, count, level) / count,
+             upper = stats::qbinom((1 - prob) / 2, count, level, lower.tail = FALSE) / count)
+}
+
+qq_points <- function(quantile, prob) {
+  count <- length(quantile)
+  k <- seq_len(count)
+  data.frame(at = k / (count + 1), value = sort(quantile), lower = stats::qbeta((1 - prob) / 2, k, count + 1 - k),
+             upper = stats::qbeta((1 + prob) / 2, k, count + 1 - k))
+}
+
+plot_ecdf <- function(data, type, prob) {
+  difference <- type == "ecdf_diff"
+  ggplot2::ggplot(data, ggplot2::aes(x = .data$at)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey82") +
+    (if (difference) ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") else
+      ggplot2::geom_abline(linetype = "dashed", colour = "grey40")) +
+    ggplot2::geom_step(ggplot2::aes(y = .data$value), linewidth = 0.7) +
+    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    ggplot2::labs(x = "posterior quantile of the truth", y = if (difference) "ECDF less uniform" else "ECDF",
+                  subtitle = sprintf("dashed: calibrated; grey: simultaneous %s%% band", format_number(100 * prob))) +
+    scale_unit_x() +
+    theme_noiseaware()
+}
+
+plot_ranks <- function(data, prob) {
+  expected <- sum(data$value[data$variable == data$variable[1L]]) / sum(data$variable == data$variable[1L])
+  ggplot2::ggplot(data) +
+    ggplot2::geom_rect(ggplot2::aes(xmin = .data$from, xmax = .data$to, ymin = .data$lower, ymax = .data$upper), fill = "grey88") +
+    ggplot2::geom_rect(ggplot2::aes(xmin = .data$from, xmax = .data$to, ymin = 0, ymax = .data$value), fill = "grey55", colour = "white") +
+    ggplot2::geom_hline(ggplot2::aes(yintercept = .data$lower), linetype = "dotted", colour = "grey20") +
+    ggplot2::scale_y_continuous(expand = ggplot2::expansion(c(0, 0.1))) +
+    ggplot2::geom_hline(yintercept = expected, linetype = "dashed", colour = "grey20") +
+    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    ggplot2::labs(x = "rank of the truth among the draws, as a share", y = "replicates",
+                  subtitle = sprintf("dashed: calibrated; light grey, above the dotted line: %s%% interval of all bars", format_number(100 * prob))) +
+    scale_unit_x() +
+    theme_noiseaware()
+}
+
+plot_qq <- function(data, prob) {
+  ggplot2::ggplot(data, ggplot2::aes(x = .data$at)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey82") +
+    ggplot2::geom_abline(linetype = "dashed", colour = "grey40") +
+    ggplot2::geom_point(ggplot2::aes(y = .data$value), size = 0.7) +
+    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    ggplot2::labs(x = "uniform quantile", y = "posterior quantile of the truth",
+                  subtitle = sprintf("dashed: calibrated; grey: %s%% interval of each point", format_number(100 * prob))) +
+    scale_unit_x() +
+    theme_noiseaware()
+}
+
+plot_coverage <- function(data, subtitle) {
+  ggplot2::ggplot(data, ggplot2::aes(x = .data$at)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower - .data$at, ymax = .data$upper - .data$at), fill = "grey82") +
+    ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") +
+    ggplot2::geom_line(ggplot2::aes(y = .data$value - .data$at), linewidth = 0.7) +
+    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    ggplot2::labs(x = "probability inside the interval", y = "coverage less that probability", subtitle = subtitle) +
+    scale_unit_x() +
+    theme_noiseaware()
+}
+
+#' @rdname plot.calibration
+#' @export
+plot.noiseaware_coverage <- function(x, ...) {
+  x$variable <- factor(x$variable, unique(x$variable))
+  ggplot2::ggplot(x, ggplot2::aes(x = .data$level, y = .data$coverage)) +
+    ggplot2::geom_abline(linetype = "dashed", colour = "grey40") +
+    ggplot2::geom_linerange(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), colour = "grey55", linewidth = 1) +
+    ggplot2::geom_line(linewidth = 0.4) +
+    ggplot2::geom_point(size = 1.8) +
+    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    ggplot2::coord_cartesian(xlim = c(0, 1), ylim = c(0, 1)) +
+    ggplot2::labs(x = "probability inside the interval", y = "share that holds the truth",
+                  subtitle = sprintf("dashed: calibrated; bars: %s%% Monte Carlo interval", format_number(100 * attr(x, "prob")))) +
+    scale_unit_x() +
+    theme_noiseaware()
+}
+
+# ---- shared by all plots -----------------------------------------------------------
+
+scale_unit_x <- function() ggplot2::scale_x_continuous(breaks = c(0, 0.25, 0.5, 0.75, 1), labels = c("0", "0.25", "0.5", "0.75", "1"))
+
+# colours that differ in print: as dark as they differ, with shapes and linetypes beside
+scale_greys <- function(count, ...) {
+  ggplot2::scale_colour_manual(values = c("#000000", "#D55E00", "#0072B2", "#8C8C8C", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[(seq_len(count) - 1) %% 8 + 1], ...)
+}
+
+check_plot_variables <- function(variables, all, call = caller_env()) {
+  absent <- setdiff(variables, all)
+  if (length(absent)) {
+    stop_classed("argument", c("{.arg variables} must name variables that are there; {.val {absent}} {?is/are} not.",
+                               i = "Variables: {.val {all}}."), call = call)
+  }
+  variables %||% all
+}

@@ -1,0 +1,59 @@
+#' Prior against posterior
+#'
+#' How much the release has told: the marginal prior and posterior densities of
+#' each parameter.
+#'
+#' @param fit A fit from [sample_posterior()].
+#' @param variables Names of parameters; by default those of `plot(fit)`.
+#' @param points Number of points of a density.
+#' @param draws Number of draws from the prior.
+#' @param seed Fixes them; see [sample_posterior()].
+#' @return `plot_prior()` a ggplot; `prior_data()` its data twin, a data frame with
+#'   the columns `variable`, `law` ("prior" or "posterior"), `at`, `density`. The
+#'   range holds the central 90 per cent of the prior and nearly all of the
+#'   posterior, but is no wider than 20 posterior standard deviations.
+#' @section Errors: `noiseaware_error_argument`.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' plot_prior(fit, "age")
+#' @export
+plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
+  data <- prior_data(fit, variables, points, draws, seed)
+  data$variable <- factor(data$variable, unique(data$variable))
+  ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
+    ggplot2::geom_area(data = data[data$law == "posterior", ], ggplot2::aes(fill = .data$law)) +
+    ggplot2::geom_line(data = data[data$law == "prior", ], ggplot2::aes(linetype = .data$law)) +
+    ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
+    ggplot2::scale_linetype_manual(values = c(prior = "dashed"), name = NULL) +
+    ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free") +
+    ggplot2::labs(x = "value of the parameter", y = "density") +
+    theme_noiseaware()
+}
+
+#' @rdname plot_prior
+#' @export
+prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  points <- check_count(points, "points", lower = 2)
+  draws <- check_count(draws, "draws", lower = 2)
+  variables <- check_plot_variables(variables %||% plot_parameters(fit, NULL), posterior::variables(fit$draws))
+  prior <- with_seed(check_seed(seed), reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta))
+  posterior <- parameter_matrix(fit)
+  rows <- lapply(variables, function(v) {
+    a <- prior[, v]
+    b <- posterior[, v]
+    range <- range(stats::quantile(a, c(0.05, 0.95)), stats::quantile(b, c(0.001, 0.999)))
+    range <- pmin(pmax(range, mean(b) - 10 * stats::sd(b)), mean(b) + 10 * stats::sd(b))
+    density <- function(values, law) {
+      # a heavy tail would set the bandwidth: it is taken from the middle half
+      width <- 1.06 * max(stats::IQR(values) / 1.34, diff(range) * 1e-6) * length(values)^-0.2
+      d <- stats::density(values, bw = width, from = range[1L], to = range[2L], n = points)
+      data.frame(variable = v, law = law, at = d$x, density = d$y)
+    }
+    rbind(density(a, "prior"), density(b, "posterior"))
+  })
+  do.call(rbind, rows)
+}

@@ -1,0 +1,55 @@
+# no drawing in the twins' tests; every plot is built once below
+drawn <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
+
+cal <- calibrate_known(known_sampler(), 60)
+quantiles <- cal$results$quantile[cal$results$variable == "mean"]
+
+test_that("ECDF and its difference are those of the quantiles, with the band", {
+  data <- calibration_data(cal, "ecdf", "mean", prob = 0.9)
+  band <- internal("ecdf_band")(60, prob = 0.9)
+  inner <- data[2:(nrow(data) - 1), ]
+  expect_equal(inner$value, ecdf(quantiles)(inner$at))
+  expect_equal(inner[c("at", "lower", "upper")], band, ignore_attr = TRUE)
+  difference <- calibration_data(cal, "ecdf_diff", "mean", prob = 0.9)
+  expect_equal(difference$value, data$value - data$at)
+  expect_equal(difference$lower, data$lower - data$at)
+})
+
+test_that("bars count all replicates, with their binomial interval", {
+  data <- calibration_data(cal, "rank", "mean", prob = 0.95, bins = 5)
+  expect_identical(sum(data$value), 60L)
+  expect_equal(data$value[1], sum(quantiles <= 0.2))
+  expect_equal(unique(data$lower), qbinom(0.005, 60, 0.2))
+  expect_equal(data$to - data$from, rep(0.2, 5))
+})
+
+test_that("coverage and quantiles are counted", {
+  data <- calibration_data(cal, "coverage", "mean")
+  expect_equal(data$value[data$at == 0.5], mean(abs(quantiles - 0.5) <= 0.25))
+  expect_equal(data$value[25], coverage(cal, 0.5, "mean")$coverage)
+  expect_equal(data$upper[25], qbinom(0.995, 60, 0.5) / 60)
+  data <- calibration_data(cal, "qq", "mean", prob = 0.9)
+  expect_identical(data$value, sort(quantiles))
+  expect_equal(data$lower[7], qbeta(0.05, 7, 54))
+})
+
+test_that("every type draws", {
+  for (type in c("ecdf_diff", "ecdf", "rank", "coverage", "qq")) {
+    built <- drawn(plot(cal, type))
+    expect_identical(nlevels(factor(built$layout$layout$variable)), 2L)
+    expect_true(all(nzchar(unlist(plot(cal, type)$labels[c("x", "y")]))))
+  }
+  built <- drawn(plot(coverage(cal)))
+  expect_identical(nrow(built$data[[2]]), 8L)
+  expect_error(plot(cal, "histogram"), class = "noiseaware_error_argument")
+  expect_error(plot(cal, variables = "sigma"), class = "noiseaware_error_argument")
+  expect_error(calibration_data(1), class = "noiseaware_error_argument")
+})
+
+test_that("replicates that failed are told", {
+  suppressWarnings(some <- calibrate_known(function(release, model) {
+    if (release$value > 0) stop("no")
+    known_draws(release$value)
+  }, 20))
+  expect_match(plot(some)$labels$caption, "that failed and are left out")
+})

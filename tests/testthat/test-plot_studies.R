@@ -1,0 +1,132 @@
+drawn <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
+
+st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
+set.seed(1)
+records <- data.frame(x = rnorm(60))
+records$y <- records$x + rnorm(60)
+fit_at <- function(epsilon, method = "auto") {
+  release <- simulate_release(records, st, mech_laplace(epsilon = epsilon))
+  sample_posterior(release, model_lm(), method, chains = 2, iter = 200, seed = 1)
+}
+fits <- list(a = fit_at(1), a = fit_at(10), b = fit_at(1, "naive"))
+confidential <- nonprivate_posterior(records, model_lm(), st, chains = 2, iter = 200, seed = 1)
+
+test_that("KS against n and epsilon", {
+  cals <- list(calibrate_known(known_sampler(), 20), old = calibrate_known(known_sampler(scale = 3), 20))
+  data <- ks_data(cals, "mean")
+  expect_identical(data$label, c("function", "old"))
+  expect_identical(data$n, c(10, 10))
+  expect_identical(data$epsilon, c(NA_real_, NA_real_))
+  expect_equal(data$statistic[1], ks_uniform(cals[[1]])$statistic[1])
+  # critical value: exact table for 20 is 0.35241
+  expect_equal(data$critical[1], 0.35241, tolerance = 0.005)
+  counts <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  run <- function(n, epsilon) {
+    calibrate(model_bernoulli(), counts, mech_laplace(epsilon = epsilon), n, 4, function(release, model) cbind(prob = runif(9)), seed = 1)
+  }
+  grid <- list(run(10, 0.1), run(100, 0.1), run(10, 1), run(100, 1))
+  expect_identical(ks_data(grid)$epsilon, c(0.1, 0.1, 1, 1))
+  expect_identical(nrow(drawn(plot_ks(grid))$layout$layout), 2L)
+  expect_error(ks_data(list()), class = "noiseaware_error_argument")
+  expect_error(ks_data(fits), class = "noiseaware_error_argument")
+  expect_error(ks_data(grid, "mean"), class = "noiseaware_error_argument")
+})
+
+test_that("MMD to one reference or to one each", {
+  data <- mmd_data(fits, confidential, variables = "x")
+  expect_identical(data$label, c("a", "a", "b"))
+  expect_equal(data$mmd, vapply(fits, mmd, 0, confidential, variables = "x"), ignore_attr = TRUE)
+  expect_equal(mmd_data(fits, list(fits$b, confidential, confidential))$mmd[1], mmd(fits$a, fits$b))
+  drawn(plot_mmd(fits, confidential))
+  expect_error(mmd_data(fits, list(confidential)), class = "noiseaware_error_argument")
+})
+
+test_that("acceptance against its bound", {
+  data <- acceptance_data(fits[1:2])
+  expect_identical(data$fit, c(1L, 1L, 2L, 2L))
+  expect_equal(data$bound, exp(-data$epsilon))
+  expect_equal(data[data$fit == 1, "mean"], acceptance(fits[[1]])$mean)
+  built <- drawn(plot_acceptance(fits[1:2]))
+  expect_equal(built$data[[1]]$y, exp(-10^built$data[[1]]$x))
+  expect_equal(built$data[[3]]$y, c(tapply(data$mean, data$fit, mean)), ignore_attr = TRUE)
+  expect_error(acceptance_data(list(confidential)), class = "noiseaware_error_argument")
+})
+
+test_that("posterior means with intervals", {
+  data <- means_data(fits, level = 0.8)
+  expect_identical(unique(data$variable), c("(Intercept)", "x"))
+  row <- data[data$label == "b" & data$variable == "x", ]
+  expect_equal(row$mean, coef(fits$b)[["x"]])
+  expect_equal(c(row$lower, row$upper), c(confint(fits$b, "x", 0.8)))
+  built <- drawn(plot_means(fits, reference = c(x = 1)))
+  expect_identical(built$data[[1]]$yintercept, 1)
+  expect_error(means_data(fits, "z"), class = "noiseaware_error_argument")
+  expect_error(plot_means(fits, reference = 1), class = "noiseaware_error_argument")
+})
+
+test_that("prior against posterior", {
+  data <- prior_data(fits[[1]], c("x", "sigma"), points = 400, draws = 20000)
+  expect_identical(unique(data$law), c("prior", "posterior"))
+  area <- function(law, variable) {
+    d <- data[data$law == law & data$variable == variable, ]
+    sum(d$density) * diff(d$at[1:2])
+  }
+  expect_equal(area("posterior", "x"), 1, tolerance = 0.02)
+  expect_equal(area("prior", "x"), 0.92, tolerance = 0.08)
+  # the prior of sigma^2: InverseGamma(2, 1.5^2) by the bounds
+  sigma <- data[data$law == "prior" & data$variable == "sigma" & data$at > 0.9 & data$at < 2, ]
+  exact <- dgamma(1 / sigma$at^2, 2, 1.5^2) * 2 / sigma$at^3
+  expect_lt(max(abs(sigma$density / exact - 1)), 0.1)
+  drawn(plot_prior(fits[[1]]))
+  expect_error(prior_data(fits[[1]], "z"), class = "noiseaware_error_argument")
+})
+
+test_that("predictive coverage counts the responses inside", {
+  table <- coverage(fits$a, c(0.5, 0.9), newdata = records, seed = 1)
+  inside <- function(level) {
+    interval <- predict(fits$a, records, interval = "predictive", level = level, seed = 1)
+    mean(records$y >= interval[, "lower"] & records$y <= interval[, "upper"])
+  }
+  # interval ends are interpolated: a response or two may change sides
+  expect_lt(max(abs(table$coverage - c(inside(0.5), inside(0.9)))), 2.5 / 60)
+  expect_identical(table$replicates, c(60L, 60L))
+  both <- coverage(fits, 0.9, newdata = list(records, records[1:10, ], records), seed = 1)
+  expect_identical(both$variable, c("a", "b"))
+  expect_identical(both$replicates, c(70L, 60L))
+  expect_error(coverage(fits$a, newdata = records["x"]), class = "noiseaware_error_data")
+  expect_error(coverage(fits$a), class = "noiseaware_error_data")
+  expect_error(coverage(unname(fits), newdata = records), class = "noiseaware_error_argument")
+  expect_error(coverage(1), class = "noiseaware_error_argument")
+})
+
+test_that("analyses stand side by side", {
+  both <- compare(fits[[1]]$release, model_lm(), records, chains = 2, iter = 200, seed = 1)
+  expect_identical(names(both$fits), c("noise-aware", "naive", "confidential"))
+  expect_equal(both$table$mean[both$table$analysis == "naive" & both$table$variable == "x"], coef(both$fits$naive)[["x"]])
+  expect_identical(both$fits$`noise-aware`$draws, fits[[1]]$draws)
+  expect_match(capture.output(print(both)), "confidential", all = FALSE)
+  expect_identical(nrow(drawn(plot(both, "x"))$data[[2]]), 3L)
+  counts <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  alone <- compare(as_release(c(7, 4), counts, mech_laplace(epsilon = 1), 12), model_bernoulli(), chains = 1, iter = 200)
+  expect_identical(names(alone$fits)[1], "noise-aware")
+  expect_error(compare(fits[[1]]$release, model_lm(), methods = 1), class = "noiseaware_error_argument")
+})
+
+test_that("a design is a calibration for each cell", {
+  narrow <- stat_sums(~ x, bounds = list(x = c(-10, 10)))
+  wide <- stat_sums(~ x, bounds = list(x = c(-100, 100)))
+  plan <- design(known$model, list(narrow = narrow, wide = wide), epsilon = c(0.5, 5), n = c(20, 80), replicates = 6, chains = 1, iter = 400, seed = 1)
+  expect_identical(nrow(plan), 8L)
+  cell <- plan[plan$statistic == "wide" & plan$epsilon == 5 & plan$n == 80, ]
+  cal <- calibrate(known$model, wide, mech_laplace(epsilon = 5), 80, 6, chains = 1, iter = 400, seed = 1)
+  r <- cal$results[cal$results$variable == "mean", ]
+  expect_equal(cell$sd, mean(r$sd))
+  expect_equal(cell$rmse, sqrt(mean((r$mean - r$truth)^2)))
+  expect_equal(cell$coverage, coverage(cal, 0.95, "mean")$coverage)
+  # less noise is better
+  expect_lt(plan$sd[plan$statistic == "narrow" & plan$epsilon == 5 & plan$n == 80], plan$sd[plan$statistic == "wide" & plan$epsilon == 0.5 & plan$n == 80])
+  drawn(plot(plan))
+  expect_error(design(known$model, 1, epsilon = 1, n = 5), class = "noiseaware_error_argument")
+  expect_error(design(known$model, wide, epsilon = 1, n = 0.5), class = "noiseaware_error_argument")
+  expect_error(design(known$model, wide, 3, epsilon = 1, n = 5), class = "noiseaware_error_argument")
+})
