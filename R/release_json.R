@@ -2,7 +2,9 @@
 #'
 #' The file holds public facts only, doubles with 17 significant digits, so that
 #' reading gives back the same bits. It is written to a temporary file beside
-#' its place and then renamed: it is whole or absent.
+#' its place and then renamed: it is whole or absent. It carries a checksum of what
+#' it says, so that a number that was changed on the way is noticed; the layout
+#' is free.
 #'
 #' @param release A release.
 #' @param path The file's name. An existing file is replaced.
@@ -10,7 +12,7 @@
 #'   release.
 #' @section Errors: `noiseaware_error_file`: no such file, too large (more than
 #'   64 MB), not JSON, another schema version, a field that is missing, not known, or
-#'   out of range. A file that fails is not used in part.
+#'   out of range, contents that are not those that were written. A file that fails is not used in part.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' rel <- as_release(c(12.1, -3.4, 8.8, -2.5, 5.9), st, mech_laplace(epsilon = 1), n = 50)
@@ -121,7 +123,18 @@ release_json <- function(release) {
     value = exact_numbers(release$value)
   )
   content <- content[!vapply(content, is.null, TRUE)]
-  jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
+  content$checksum <- checksum(render_json(content))
+  render_json(content)
+}
+
+render_json <- function(content) jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
+
+# MD5: against accidents, not against forgers
+checksum <- function(text) {
+  path <- tempfile("checksum-")
+  on.exit(unlink(path))
+  writeBin(charToRaw(enc2utf8(text)), path)
+  unname(tools::md5sum(path))
 }
 
 one_if_same <- function(x) if (all(x == x[[1L]])) x[[1L]] else x
@@ -177,7 +190,7 @@ one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condi
 
 release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "missing", "noise", "statistic", "mechanism", "value",
-                            if (identical(content[["noise"]], "entropy")) "granularity"), "the file", refuse)
+                            if (identical(content[["noise"]], "entropy")) "granularity", "checksum"), "the file", refuse)
   for (rule in c("neighbours", "missing")) {
     must <- if (rule == "neighbours") neighbours_rule else missing_rule
     if (!identical(content[[rule]], must)) refuse(paste0(rule, " must be \"", must, "\"."))
@@ -191,7 +204,15 @@ release_from_fields <- function(content, refuse) {
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
   result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
-  if (content$noise != "entropy") return(result)
+  if (content$noise == "entropy") result <- read_granularity(result, content, refuse)
+  # what was read, written again, is what was written
+  if (!grepl(paste0('"checksum": "', content$checksum, '"'), release_json(result), fixed = TRUE)) {
+    refuse("Its contents are not those of its checksum: it was changed after it was written.")
+  }
+  result
+}
+
+read_granularity <- function(result, content, refuse) {
   unit <- json_numbers(content$granularity, "granularity", c("number", "object"), refuse)
   if (!is.null(names(unit))) {
     if (!setequal(names(unit), names(result$value)) || anyDuplicated(names(unit))) refuse("granularity must have the names of the values.")

@@ -281,3 +281,28 @@ test_that("a file is whole or absent", {
   write_release(rel, "release.json")
   expect_identical(readLines("release.json"), before)
 })
+
+test_that("a mutated file never yields another release", {
+  local_release_dir()
+  entropy <- release(data, st, mech_laplace(0.3))
+  set.seed(8)
+  for (r in list(rel, entropy)) {
+    write_release(r, "release.json")
+    bytes <- readBin("release.json", "raw", 1e5)
+    for (i in 1:150) {
+      at <- sample(length(bytes), 1)
+      mutated <- switch(sample(3, 1), replace(bytes, at, as.raw(sample(32:126, 1))), bytes[-at], append(bytes, as.raw(sample(48:57, 1)), at))
+      writeBin(mutated, "mutated.json")
+      back <- tryCatch(read_release("mutated.json"), noiseaware_error_file = function(e) NULL)
+      if (!is.null(back)) expect_identical(back, r)
+    }
+  }
+  # every digit of every number counts
+  digits <- which(bytes %in% charToRaw("0123456789"))
+  for (at in sample(digits, 60)) {
+    mutated <- replace(bytes, at, as.raw(48L + (as.integer(bytes[at]) - 48L + 1L) %% 10L))
+    writeBin(mutated, "mutated.json")
+    back <- tryCatch(read_release("mutated.json"), noiseaware_error_file = function(e) NULL)
+    if (!is.null(back)) expect_identical(back, entropy)
+  }
+})
