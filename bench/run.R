@@ -9,6 +9,7 @@
 titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Stan",
             record = "Cost of a record",
             naive_bayes = "Naive Bayes of Ju et al. (2022), and counts",
+            univariate = "One-variable models",
             simple = "Simple regression, everything unknown",
             release = "Exact noise",
             logistic = "Logistic regression",
