@@ -82,10 +82,37 @@ covariate_fields <- function(design, at, model, levels, call, name = "covariates
   dummy <- !is.na(design$level)
   levels <- levels[unique(design$variable[dummy])]
   weights <- lapply(lengths(levels), function(l) expand_prior(model$levels$alpha, l, "alpha", call))
-  c(list(continuous = as.double(at[!dummy]), factor_first = as.double(at[match(names(levels), design$variable)]),
+  fields <- c(list(continuous = as.double(at[!dummy]), factor_first = as.double(at[match(names(levels), design$variable)]),
          factor_levels = as.double(lengths(levels)), alpha = as.double(unlist(weights))),
     covariate_mean_fields(design[!dummy, ], model$covariates$mean, paste0(name, "$mean"), call),
     covariate_cov_fields(design[!dummy, ], model$covariates$cov, paste0(name, "$cov"), call))
+  c(fields, covariate_within_fields(design[!dummy, ], model$covariates, fields, call))
+}
+
+# where the priors are cut off
+covariate_within_fields <- function(continuous, covariates, fields, call) {
+  box <- lapply(covariates, function(prior) if (!is.null(prior$within)) expand_within(prior$within, continuous, call))
+  p <- nrow(continuous)
+  if (p == 0L || (is.null(box$mean) && is.null(box$cov))) return(list())
+  within <- list(within_lower = box$mean$lower, within_upper = box$mean$upper,
+                 within_sd = if (!is.null(box$cov)) (box$cov$upper - box$cov$lower) / 2)
+  within <- lapply(Filter(Negate(is.null), within), as.double)
+  own <- c("mean", "mean_prior", "mean_kappa", "cov_chol", "cov_scale", "cov_df")
+  spec <- list(name = "mvnormal", fields = c(
+    list(centre = numeric(p), column = seq_len(p) - 1, code = numeric(p), continuous = seq_len(p) - 1, factor_first = numeric(),
+         factor_levels = numeric(), alpha = numeric()), fields[names(fields) %in% own]))
+  variance <- which(upper.tri(diag(p), diag = TRUE), arr.ind = TRUE)
+  variance <- which(variance[, 1L] == variance[, 2L])
+  check_within_mass(spec, function(natural) {
+    mean <- if (is.null(fields$mean_prior)) 0L else p
+    inside <- rep(TRUE, nrow(natural))
+    for (j in seq_len(p)) {
+      if (!is.null(box$mean)) inside <- inside & natural[, j] >= box$mean$lower[j] & natural[, j] <= box$mean$upper[j]
+      if (!is.null(box$cov)) inside <- inside & natural[, mean + variance[j]] <= within$within_sd[j]^2
+    }
+    inside
+  }, call)
+  within
 }
 
 covariate_mean_fields <- function(continuous, prior, name, call) {
@@ -146,6 +173,9 @@ covariate_theta <- function(fields, values, name, call) {
     })
   }
   upper <- matrix(upper, p, p)
+  inside <- (is.null(fields$within_lower) || all(mean >= fields$within_lower & mean <= fields$within_upper)) &&
+    (is.null(fields$within_sd) || all(colSums(upper^2) <= fields$within_sd^2))
+  if (!inside) stop_classed("argument", "{.arg {name}} must lie within the bounds of the prior.", call = call)
   diag(upper) <- log(diag(upper))
   check_simplices(values, fields$factor_levels, name, call)
   c(mean, upper[upper.tri(upper, diag = TRUE)], sticks_of(values, fields$factor_levels))

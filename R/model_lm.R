@@ -43,6 +43,9 @@ model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariat
     }
     if (inherits(sigma, "fixed")) check_positive(sigma$value, "sigma", "prior")
   }
+  if (!is.null(prior$within)) {
+    stop_classed("prior", "{.arg prior} must not have {.arg within}: bounds do not constrain coefficients. The covariates' prior may have it.")
+  }
   if (!inherits(covariates, "covariate_moments")) covariates <- split_covariates(covariates)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
   new_model("lm", formula = if (!is.null(formula)) formula_text(formula), prior = prior, sigma = sigma,

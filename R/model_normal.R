@@ -67,6 +67,14 @@ bind_columns.model_normal <- function(model, columns, levels, formula, call) {
   if (!all(is.finite(unlist(fields)))) {
     stop_classed("prior", "The prior cannot be scaled by bounds of that size; give all of its parameters.", call = call)
   }
+  within <- model$prior$mean$within
+  if (!is.null(within)) {
+    box <- expand_within(within, columns, call)
+    check_within_mass(list(name = "normal", fields = fields), function(natural) {
+      natural[, 1L] >= box$lower & natural[, 1L] <= box$upper & natural[, 2L] <= (box$upper - box$lower) / 2
+    }, call)
+    fields$within <- as.double(c(box$lower, box$upper, (box$upper - box$lower) / 2))
+  }
   known <- vapply(model$prior, inherits, TRUE, "fixed")
   structure(list(model = model, columns = columns, levels = list(), spec = list(name = "normal", fields = fields),
                  parameters = c("mean", "sd")[!known]), class = c("bound_normal", "noiseaware_bound"))
@@ -93,6 +101,10 @@ bound_theta.bound_normal <- function(bound, values, call = caller_env(), name = 
   mean <- fields[["mean"]] %||% values[["mean"]]
   sd <- fields[["sd"]] %||% values[["sd"]]
   if (sd <= 0) stop_argument(name, "positive in sd", describe(sd), call = call)
+  within <- fields$within
+  if (!is.null(within) && !(mean >= within[1L] && mean <= within[2L] && sd <= within[3L])) {
+    stop_classed("argument", "{.arg {name}} must lie within the bounds of the prior.", call = call)
+  }
   c(mean, log(sd))
 }
 

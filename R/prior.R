@@ -4,6 +4,7 @@
 #'   below. A single number stands for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
 #'   the release; the fit shows it.
+#' @param within `NULL`, or bounds that cut the prior off, see below.
 #'
 #' @details
 #' * `prior_normal(mean, sd)`: independent normals.
@@ -18,11 +19,23 @@
 #'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa). Scaled by
 #'   bounds: mean c, kappa 1, df p + 2, scale diag((h / 2)^2), so that E(cov) =
 #'   scale.
+#'
+#'   Both of these may be cut off where bounds constrain the parameters (Kazan &
+#'   Reiter 2025): `within` leaves only means between two bounds and standard
+#'   deviations of at most half the width between them, which records between
+#'   the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
+#'   `c(lower, upper)`, or a named list of such pairs, one a variable. It is the
+#'   joint law of mean and sd (or cov) that is cut off. For [model_normal()],
+#'   [model_mvnormal()] and the covariates of [model_lm()] and
+#'   [model_logistic()]; the prior must have at least some mass there.
 #' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
 #' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate that puts
 #'   the records' mean, at E(rate), into the middle of the bounds.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
 #'
+#' @references
+#' Kazan, Z. and Reiter, J. P. (2025). Bayesian inference under differential
+#' privacy with bounded data. \doi{10.48550/arXiv.2405.13801}
 #' @return A prior, to be given to a model.
 #' @section Errors: `noiseaware_error_prior`. Dimensions are checked when the
 #'   model meets the release.
@@ -69,11 +82,13 @@ prior_normal <- function(mean = 0, sd) {
 
 #' @rdname priors
 #' @export
-prior_nig <- function(mean = NULL, precision = NULL, shape = NULL, rate = NULL) {
-  new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE),
+prior_nig <- function(mean = NULL, precision = NULL, shape = NULL, rate = NULL, within = NULL) {
+  prior <- new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE),
             precision = check_prior_numbers(precision, "precision", TRUE, null = TRUE, matrix = TRUE),
             shape = if (!is.null(shape)) check_positive(shape, "shape", "prior"),
             rate = if (!is.null(rate)) check_positive(rate, "rate", "prior"), class = "prior_nig")
+  prior$within <- check_within(within)
+  prior
 }
 
 #' @rdname priors
@@ -85,10 +100,44 @@ prior_inverse_gamma <- function(shape, rate) {
 
 #' @rdname priors
 #' @export
-prior_niw <- function(mean = NULL, kappa = 1, scale = NULL, df = NULL) {
-  new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE), kappa = check_positive(kappa, "kappa", "prior"),
+prior_niw <- function(mean = NULL, kappa = 1, scale = NULL, df = NULL, within = NULL) {
+  prior <- new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE), kappa = check_positive(kappa, "kappa", "prior"),
             scale = check_prior_numbers(scale, "scale", TRUE, null = TRUE, matrix = TRUE),
             df = if (!is.null(df)) check_positive(df, "df", "prior"), class = "prior_niw")
+  prior$within <- check_within(within)
+  prior
+}
+
+# NULL, TRUE, c(lower, upper) or a named list of these
+check_within <- function(within, call = caller_env()) {
+  pair <- function(b) is.numeric(b) && length(b) == 2L && all(is.finite(b)) && b[1L] < b[2L]
+  several <- is.list(within) && !is.object(within) && checkmate::test_names(names(within), "unique") && all(vapply(within, pair, TRUE))
+  if (is.null(within) || isTRUE(within) || pair(within) || several) return(within)
+  stop_argument("within", "NULL, TRUE, c(lower, upper) with lower < upper, or a named list of such bounds", describe(within), "prior", call)
+}
+
+# lower and upper for each of the model's variables
+expand_within <- function(within, columns, call = caller_env()) {
+  if (isTRUE(within)) return(list(lower = columns$lower, upper = columns$upper))
+  if (is.list(within)) {
+    if (!setequal(names(within), columns$name)) {
+      stop_classed("prior", "{.arg within} must have an entry for each of {.var {columns$name}} and no other, but has {.var {names(within)}}.",
+                   call = call)
+    }
+    within <- within[columns$name]
+    return(list(lower = vapply(within, `[`, 0, 1L, USE.NAMES = FALSE), upper = vapply(within, `[`, 0, 2L, USE.NAMES = FALSE)))
+  }
+  list(lower = rep(within[1L], nrow(columns)), upper = rep(within[2L], nrow(columns)))
+}
+
+# Draws of a prior that is cut off are made by rejection: it must have some mass
+# there. `inside` says of draws in natural values whether they are.
+check_within_mass <- function(spec, inside, call) {
+  theta <- .Call(ffi_model_prior, spec, new_stream(c(1, 2)), 4000L)$theta
+  if (mean(inside(t(.Call(ffi_model_report, spec, theta)))) < 0.005) {
+    stop_classed("prior", "The prior must have some of its mass {.arg within} the bounds, but has almost none there; the mean must lie between them, the sd be at most half their width.",
+                 call = call)
+  }
 }
 
 #' @rdname priors
@@ -123,6 +172,8 @@ fixed <- function(value) {
 #' @export
 format.noiseaware_prior <- function(x, ...) {
   parts <- unclass(x)
+  within <- parts$within
+  parts$within <- NULL
   if (inherits(x, "fixed")) {
     value <- if (is.list(x$value)) vapply(x$value, describe_value, "") else describe_value(x$value)
     return(paste0("fixed at ", paste0(if (is.list(x$value)) paste0(names(x$value), " "), value, collapse = ", ")))
@@ -132,8 +183,13 @@ format.noiseaware_prior <- function(x, ...) {
   text <- if (!length(values)) "scaled by the bounds" else
     paste(c(paste(names(values), "=", values, collapse = ", "),
             if (any(open)) paste(paste(names(parts)[open], collapse = ", "), "by default")), collapse = "; ")
-  paste0(sub("prior_", "", class(x)[1L]), "(", text, ")")
+  cut <- if (isTRUE(within)) "within the bounds" else if (is.list(within))
+    paste("within", paste(names(within), vapply(within, describe_interval, ""), collapse = ", ")) else
+      if (!is.null(within)) paste("within", describe_interval(within))
+  paste0(sub("prior_", "", class(x)[1L]), "(", paste(c(text, cut), collapse = "; "), ")")
 }
+
+describe_interval <- function(x) paste0("[", paste(format_number(x), collapse = ", "), "]")
 
 describe_value <- function(x) {
   if (is.matrix(x)) return(paste0("<", nrow(x), " x ", ncol(x), " matrix>"))

@@ -14,13 +14,24 @@
  *
  * Innovations: x = mean + L u, u standard normal; a level is the number of
  * bounds R_l = P(l or a later level), l >= 1, above a uniform. Updates are
- * conjugate (MATH: NIW, Dirichlet). Cost: O(normal^2) per record and
+ * conjugate (MATH: NIW, Dirichlet).
+ *
+ * The prior of mean and sd may be cut off (Kazan & Reiter 2025): the joint law of
+ * both, times the indicator that they lie within bounds. Then the conjugate law
+ * is drawn from until a draw lies within; after MOST_TRIES, slice sampling makes a
+ * step from the current value. Whether it comes to that depends on the records
+ * alone, and either step leaves p(mean, cov | records) invariant.
+ *
+ * Cost: O(normal^2) per record and
  * O(normal^3) per update.
  */
 #include "covariates.h"
 
 #include "dist.h"
 #include "linalg.h"
+#include "slice.h"
+
+enum { MOST_TRIES = 50 };
 
 static int packed(int i, int j) { return i * (i + 1) / 2 + j; }
 
@@ -103,6 +114,9 @@ int covariates_create(const struct fields *fields, int at, struct covariates *co
     cov->mean = fields_vector(fields, "mean", p);
     cov->cov_chol = fields_vector(fields, "cov_chol", p * p);
     cov->prior.mean = fields_vector(fields, "mean_prior", p);
+    cov->least = fields_vector(fields, "within_lower", p);
+    cov->most = fields_vector(fields, "within_upper", p);
+    cov->most_sd = fields_vector(fields, "within_sd", p);
     cov->alpha = fields_vector(fields, "alpha", cov->levels);
     if (!(cov->mean || (cov->prior.mean && kappa)) || !(cov->cov_chol || (scale && df)) ||
         !cov->alpha)
@@ -123,6 +137,9 @@ int covariates_create(const struct fields *fields, int at, struct covariates *co
     cov->move_matrix = plugin_memory(square, sizeof(double));
     cov->move_shift = plugin_memory((size_t)p, sizeof(double));
     cov->terms = terms_new(p + 1);
+    cov->trial = plugin_memory((size_t)cov->end, sizeof(double));
+    cov->visited = plugin_memory((size_t)cov->end, sizeof(int));
+    cov->width = plugin_memory((size_t)cov->end, sizeof(double));
     cov->posterior.scale_chol = plugin_memory(square, sizeof(double));
     cov->posterior_mean = plugin_memory((size_t)p, sizeof(double));
     cov->chol_new = plugin_memory(square, sizeof(double));
@@ -196,6 +213,23 @@ static double niw_log_density(struct covariates *cov, const struct niw *law, con
     return log_density;
 }
 
+static int is_cut(const struct covariates *cov) { return cov->least || cov->most_sd; }
+
+/* Do mean and sd lie where the prior lets them? */
+static int is_within(struct covariates *cov, const double *theta) {
+    const int p = cov->normal;
+    const double *mean = theta + cov->at_mean;
+    for (int i = 0; cov->least && i < p; ++i)
+        if (!(mean[i] >= cov->least[i] && mean[i] <= cov->most[i])) return 0;
+    if (!cov->most_sd) return 1;
+    unpack_chol(cov, theta, cov->chol_new);
+    for (int i = 0; i < p; ++i) {
+        const double *row = cov->chol_new + (size_t)i * p;
+        if (!(dot(i + 1, row, row) <= cov->most_sd[i] * cov->most_sd[i])) return 0;
+    }
+    return 1;
+}
+
 /* Sticks of a Dirichlet law with these weights; never infinite. */
 static void draw_sticks(struct rng *rng, int levels, const double *weight, double *stick) {
     double rest = weight[levels - 1];
@@ -219,7 +253,9 @@ static double sticks_log_density(int levels, const double *weight, const double 
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
     if (cov->mean) memcpy(theta + cov->at_mean, cov->mean, (size_t)cov->normal * sizeof(double));
     if (cov->cov_chol) pack_chol(cov, cov->cov_chol, theta);
-    draw_niw(cov, &cov->prior, rng, theta);
+    do {
+        draw_niw(cov, &cov->prior, rng, theta);
+    } while (is_cut(cov) && !is_within(cov, theta)); /* R sees to the prior's mass there */
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
         draw_sticks(rng, factor->levels, cov->alpha + factor->at, theta + factor->stick);
@@ -227,6 +263,7 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
+    if (is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
     double log_density = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
@@ -487,6 +524,48 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
     return PLUGIN_OK;
 }
 
+static double cut_log_density(void *self, const double *theta) {
+    struct covariates *cov = self;
+    return is_within(cov, theta) ? niw_log_density(cov, &cov->posterior, theta) : -INFINITY;
+}
+
+/* A slice sampler's step for mean and cov. Widths are of the order of the
+ * conjugate law's spread. */
+static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
+    const int p = cov->normal;
+    const struct niw *law = &cov->posterior;
+    int count = 0;
+    for (int i = 0; i < p; ++i) {
+        const double *row = (cov->cov_chol ? cov->cov_chol : law->scale_chol) + (size_t)i * p;
+        const double sd = sqrt(dot(i + 1, row, row) / (cov->cov_chol ? 1 : law->df));
+        if (!cov->mean) {
+            cov->visited[count] = cov->at_mean + i;
+            cov->width[count++] = 2 * sd / sqrt(law->kappa);
+        }
+        for (int j = 0; j <= i && !cov->cov_chol; ++j) {
+            cov->visited[count] = cov->at_chol + packed(i, j);
+            cov->width[count++] = 2 * (j < i ? sd : 1) / sqrt(law->df);
+        }
+    }
+    slice_sweep(count, cov->visited, cov->width, cut_log_density, cov, rng, theta);
+}
+
+static void update_niw(struct covariates *cov, struct rng *rng, double *theta) {
+    if (!is_cut(cov)) {
+        draw_niw(cov, &cov->posterior, rng, theta);
+        return;
+    }
+    const size_t size = (size_t)(cov->at_sticks - cov->at_mean) * sizeof(double);
+    memcpy(cov->trial + cov->at_mean, theta + cov->at_mean, size);
+    for (int k = 0; k < MOST_TRIES; ++k) {
+        draw_niw(cov, &cov->posterior, rng, cov->trial);
+        if (!is_within(cov, cov->trial)) continue;
+        memcpy(theta + cov->at_mean, cov->trial + cov->at_mean, size);
+        return;
+    }
+    slice_niw(cov, rng, theta);
+}
+
 static void update_sticks(struct covariates *cov, const double *c, double n, struct rng *rng,
                           double *theta) {
     for (int f = 0; f < cov->factors; ++f) {
@@ -508,7 +587,7 @@ int covariates_update(struct covariates *cov, const struct moments *moments, con
     if (cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
         const int status = condition_niw(cov, moments, c, n, theta);
         if (status != PLUGIN_OK) return status;
-        draw_niw(cov, &cov->posterior, rng, theta);
+        update_niw(cov, rng, theta);
     }
     update_sticks(cov, c, n, rng, theta);
     return PLUGIN_OK;

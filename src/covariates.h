@@ -40,7 +40,8 @@ struct covariates {
 
     const double *mean, *cov_chol; /* if known */
     struct niw prior;
-    const double *alpha; /* Dirichlet weights, factor after factor */
+    const double *least, *most, *most_sd; /* NULL, or bounds of mean and sd */
+    const double *alpha;                  /* Dirichlet weights, factor after factor */
 
     /* offsets in theta */
     int at_mean, at_chol, at_sticks, end;
@@ -55,6 +56,9 @@ struct covariates {
     /* workspace */
     struct terms terms;
     struct niw posterior;
+    double *trial; /* a theta */
+    int *visited;  /* coordinates for a slice sampler */
+    double *width;
     double *posterior_mean, *chol_new, *bartlett, *draw, *weight;
     double *innovation;            /* normal columns of MAX_BLOCK */
     double *u, *level, *level_old; /* MAX_BLOCK */

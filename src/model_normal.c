@@ -8,12 +8,21 @@
  * square, where the centre is a fixed public point (the middle of the bounds),
  * so that nothing cancels when bounds lie far from zero. Updates are conjugate;
  * with independent priors, mean given sd and then sd given mean.
+ *
+ * The normal-inverse-gamma law may be cut off, as in covariates.c: mean and sd
+ * lie within bounds.
  */
 #include "dist.h"
 #include "plugin.h"
+#include "slice.h"
 
 enum { MEAN, LOG_SD };
+enum { MOST_TRIES = 50 };
 enum mean_prior { MEAN_KNOWN, MEAN_NORMAL, MEAN_NIG };
+
+struct nig {
+    double mean, precision, shape, rate;
+};
 
 struct normal {
     const double *centre;
@@ -21,6 +30,8 @@ struct normal {
     const double *mean, *sd;                    /* if known */
     const double *prior_mean, *prior_precision; /* NIG: in units of 1 / sd^2 */
     const double *shape, *rate;
+    const double *within; /* NULL, or bounds of the mean and of the sd from above */
+    struct nig posterior; /* for the slice sampler */
     double theta[2], sd_now;
     double move_shift, move_ratio;
     double *innovation; /* of a block */
@@ -36,10 +47,12 @@ static int create(const struct fields *fields, struct model *model) {
     p->prior_precision = fields_vector(fields, "prior_precision", 1);
     p->shape = fields_vector(fields, "shape", 1);
     p->rate = fields_vector(fields, "rate", 1);
+    p->within = fields_vector(fields, "within", 3);
     const double *nig = fields_vector(fields, "nig", 1);
     const int complete = p->centre && (p->mean || (p->prior_mean && p->prior_precision && nig)) &&
                          (p->sd || (p->shape && p->rate));
     if (!complete) return PLUGIN_BAD_FIELDS;
+    if (!p->mean && *nig != 0 && p->sd) return PLUGIN_BAD_FIELDS;
     p->mean_prior = p->mean ? MEAN_KNOWN : *nig != 0 ? MEAN_NIG : MEAN_NORMAL;
     p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
     model->self = p;
@@ -65,12 +78,23 @@ static double own_precision(const struct normal *p, double log_sd) {
     return *p->prior_precision * (p->mean_prior == MEAN_NIG ? exp(-2 * log_sd) : 1);
 }
 
-static void rprior(void *self, struct rng *rng, double *theta) {
-    const struct normal *p = self;
+static int is_within(const struct normal *p, const double *theta) {
+    return theta[MEAN] >= p->within[0] && theta[MEAN] <= p->within[1] &&
+           theta[LOG_SD] <= log(p->within[2]);
+}
+
+static void draw_prior(const struct normal *p, struct rng *rng, double *theta) {
     theta[LOG_SD] = p->sd ? log(*p->sd) : draw_log_sd(rng, *p->shape, *p->rate);
     theta[MEAN] = p->mean
                       ? *p->mean
                       : *p->prior_mean + rng_normal(rng) / sqrt(own_precision(p, theta[LOG_SD]));
+}
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    const struct normal *p = self;
+    do {
+        draw_prior(p, rng, theta);
+    } while (p->within && !is_within(p, theta)); /* R sees to the prior's mass there */
 }
 
 /* d sd^2 = 2 sd^2 d log sd */
@@ -78,6 +102,7 @@ static double dprior(void *self, const double *theta) {
     const struct normal *p = self;
     const double log_sd = theta[LOG_SD];
     double log_density = 0;
+    if (p->within && !is_within(p, theta)) return -INFINITY;
     if (!p->mean) {
         const double distance = theta[MEAN] - *p->prior_mean;
         log_density -= 0.5 * own_precision(p, log_sd) * distance * distance;
@@ -151,26 +176,74 @@ VECTOR_CLONES static void add(void *self, double sign, int m, const double *cons
     c[1] += sign * block_dot(m, p->innovation, p->innovation);
 }
 
+/* the normal-inverse-gamma law given the records, means from the centre */
+static struct nig condition_nig(const struct normal *p, const double *c, double n) {
+    const double sum = c[0], square = c[1], kappa = *p->prior_precision;
+    const double prior = *p->prior_mean - *p->centre, distance = sum / n - prior;
+    const double scatter = square - sum * sum / n;
+    const double excess = (scatter > 0 ? scatter : 0) /* never below 0 but for rounding */
+                          + kappa * n / (kappa + n) * distance * distance;
+    const struct nig law = {
+        .mean = (sum + kappa * prior) / (n + kappa),
+        .precision = n + kappa,
+        .shape = *p->shape + 0.5 * n,
+        .rate = *p->rate + 0.5 * excess,
+    };
+    return law;
+}
+
+static void draw_nig(const struct normal *p, const struct nig *law, struct rng *rng,
+                     double *theta) {
+    theta[LOG_SD] = draw_log_sd(rng, law->shape, law->rate);
+    theta[MEAN] =
+        *p->centre + law->mean + rng_normal(rng) * exp(theta[LOG_SD]) / sqrt(law->precision);
+}
+
+static double cut_log_density(void *self, const double *theta) {
+    const struct normal *p = self;
+    const struct nig *law = &p->posterior;
+    if (!is_within(p, theta)) return -INFINITY;
+    const double distance = theta[MEAN] - *p->centre - law->mean, log_sd = theta[LOG_SD];
+    return -(2 * law->shape + 1) * log_sd -
+           exp(-2 * log_sd) * (law->rate + 0.5 * law->precision * distance * distance);
+}
+
+static void update_nig(struct normal *p, const double *c, double n, struct rng *rng,
+                       double *theta) {
+    const struct nig law = condition_nig(p, c, n);
+    if (!p->within) {
+        draw_nig(p, &law, rng, theta);
+        return;
+    }
+    for (int k = 0; k < MOST_TRIES; ++k) {
+        double trial[2];
+        draw_nig(p, &law, rng, trial);
+        if (!is_within(p, trial)) continue;
+        memcpy(theta, trial, sizeof trial);
+        return;
+    }
+    const int which[] = {MEAN, LOG_SD};
+    const double width[] = {2 * sqrt(law.rate / (law.shape * law.precision)), 2 / sqrt(law.shape)};
+    p->posterior = law;
+    slice_sweep(2, which, width, cut_log_density, p, rng, theta);
+}
+
 /* Everything from the centre here. NIG: sd with the mean integrated out. */
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    const struct normal *p = self;
+    struct normal *p = self;
     const double sum = c[0], square = c[1];
     if (!isfinite(square)) return PLUGIN_NUMERICAL;
-    const double prior = p->mean ? 0 : *p->prior_mean - *p->centre;
-    if (p->mean_prior == MEAN_NIG && !p->sd) {
-        const double kappa = *p->prior_precision, distance = sum / n - prior;
-        const double scatter = square - sum * sum / n;
-        const double excess = (scatter > 0 ? scatter : 0) /* never below 0 but for rounding */
-                              + kappa * n / (kappa + n) * distance * distance;
-        theta[LOG_SD] = draw_log_sd(rng, *p->shape + 0.5 * n, *p->rate + 0.5 * excess);
+    if (p->mean_prior == MEAN_NIG) {
+        update_nig(p, c, n, rng, theta);
+        return isfinite(theta[MEAN]) && isfinite(theta[LOG_SD]) ? PLUGIN_OK : PLUGIN_NUMERICAL;
     }
     if (!p->mean) {
-        const double weight = exp(-2 * theta[LOG_SD]), own = own_precision(p, theta[LOG_SD]);
-        const double precision = weight * n + own;
-        theta[MEAN] = *p->centre + (weight * sum + own * prior) / precision +
+        const double weight = exp(-2 * theta[LOG_SD]), prior = *p->prior_mean - *p->centre;
+        const double precision = weight * n + *p->prior_precision;
+        theta[MEAN] = *p->centre + (weight * sum + *p->prior_precision * prior) / precision +
                       rng_normal(rng) / sqrt(precision);
     }
-    if (p->mean_prior != MEAN_NIG && !p->sd) {
+    if (!p->sd) {
         const double distance = theta[MEAN] - *p->centre;
         const double residual = square - 2 * distance * sum + n * distance * distance;
         theta[LOG_SD] =
