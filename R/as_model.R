@@ -17,7 +17,7 @@
 #'   move chains may mix slowly. `statistic_f` and `mechanism_f` take one record, so
 #'   they are called for each. Written over all records at once, with
 #'   [model_custom()] and a statistic and a mechanism of this package, the same model
-#'   runs some hundred times as fast; see
+#'   runs tens to hundreds of times as fast; see
 #'   `vignette("from-dapper", package = "noiseaware")`.
 #'
 #' @return A model of class `model_custom`; its element `release` is the published

@@ -41,8 +41,8 @@ compare_dapper <- function(n, quick) {
   z <- sum(pmin(pmax(stats::rnorm(n, 0.5), -mean_bound), mean_bound)) + stats::rexp(1, 1 / mean_scale)
   release <- as_release(c(x = z), stat_sums(~ x, bounds = list(x = c(-4, 4))), mech_laplace(scale = mean_scale), n)
   foreign <- as_model(mean_dapper(n), sdp = z, init_par = 0.5)
-  theirs_iter <- max(3, round((if (quick) 3e4 else 3e5) / n))
-  ours_iter <- max(200, round((if (quick) 3e5 else 6e6) / n))
+  theirs_iter <- max(3, round((if (quick) 3e4 else 8e4) / n))
+  ours_iter <- max(200, round((if (quick) 3e5 else 8e5) / n))
   start <- list(c(mu = 0.5))
   say("normal mean, n = %d", n)
   plain <- sample_posterior(release, mean_model(), chains = 1, iter = 10, warmup = 5, init = start, control = list(passes = 0))
@@ -106,7 +106,7 @@ compare_compiled <- function(n, quick, library_file) {
   release <- as_release(c(x = 0.9 * n), statistic, mech_laplace(epsilon = 1), n)
   models <- list(built_in = model_exponential(prior = prior_gamma(2, 2)),
                  own = model_compiled("copy", dll = library_file, parameters = "rate", fields = list(shape = 2, rate = 2)))
-  more <- round((if (quick) 2e6 else 3e7) / n)
+  more <- round((if (quick) 2e6 else 6e6) / n)
   # learned passes differ by luck: the same number for both
   fits <- lapply(models, function(m) sample_posterior(release, m, chains = 1, iter = 200, warmup = 100, seed = 1, control = list(passes = 3)))
   same <- isTRUE(all.equal(as.numeric(fits[[1L]]$draws), as.numeric(fits[[2L]]$draws)))
