@@ -48,6 +48,8 @@ SEXP ffi_rng_draw(SEXP state, SEXP kind, SEXP count, SEXP parameter) {
         polya_gamma_prepare(&law);
         for (int i = 0; i < n; ++i) out[i] = Rf_asReal(parameter);
         polya_gamma_fill(&law, &rng, n, out, out);
+    } else if (strcmp(what, "laplace_variance") == 0) {
+        for (int i = 0; i < n; ++i) out[i] = dist_laplace_variance(&rng, Rf_asReal(parameter));
     } else {
         Rf_error("internal error: no draw of kind '%s'", what);
     }

@@ -177,3 +177,105 @@ test_that("with many records it is the exact posterior", {
     expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
   }
 })
+
+# ---- the variance of Laplace noise given its value ---------------------------------
+
+test_that("the inverse-Gaussian update holds from 0 to huge values", {
+  draw <- function(value, n = 20000) draw_stream(internal("new_stream")(c(1, 2)), "laplace_variance", n, value)$values
+  law <- function(value) function(v) { # 1 / v is inverse Gaussian, mean 1 / value, shape 1
+    x <- 1 / v
+    1 - (pnorm((value * x - 1) / sqrt(x)) + exp(2 * value + pnorm(-(value * x + 1) / sqrt(x), log.p = TRUE)))
+  }
+  for (value in c(0.01, 1, 30)) expect_gt(ks.test(draw(value), law(value))$p.value, 1e-6)
+  for (value in c(0, 1e-300)) expect_gt(ks.test(draw(value), pchisq, 1)$p.value, 1e-6)
+  far <- draw(1e12)
+  expect_gt(ks.test((far - 1e12) / 1e6, pnorm)$p.value, 1e-6)
+  expect_true(all(draw(1e300, 100) / 1e300 - 1 < 1e-6))
+})
+
+# ---- limits ---------------------------------------------------------------------------
+
+test_that("endless noise gives the prior and says so; vanishing noise the exact posterior", {
+  controls <- list(list(), list(conjugate = FALSE), list(sampler = "gibbs"))
+  fit_of <- function(z, mechanism, control, n = 1000, iter = 22000) {
+    sample_posterior(as_release(z, yes_no, mechanism, n), model_bernoulli(prior = prior_beta(2, 5)), method = "clt", chains = 2,
+                     iter = iter, warmup = 2000, seed = 4, control = control)
+  }
+  for (control in controls[1:2]) {
+    fit <- fit_of(c(300, 700), mech_laplace(epsilon = 1e-9), control)
+    expect_law(parameter_draws(fit, "prob"), function(p) qbeta(p, 2, 5))
+  }
+  expect_output(print(fit), "expect the prior")
+  for (control in controls[c(1, 3)]) for (mechanism in list(mech_laplace(epsilon = 1e12), mech_gaussian(mu = 1e10))) {
+    fit <- fit_of(c(300, 700), mechanism, control)
+    expect_law(parameter_draws(fit, "prob"), function(p) qbeta(p, 702, 305))
+  }
+  expect_output(print(fit), "raised to a millionth")
+})
+
+test_that("all records clamped: a covariance of rank 0", {
+  st <- stat_sums(~ x + I(x^2), list(x = c(0, 1)))
+  rel <- as_release(c(500, 500), st, mech_laplace(epsilon = 1), 500)
+  model <- model_normal(prior = list(mean = prior_normal(900, 10), sd = fixed(1)))
+  m <- clt_moments(clt_law_of(model, rel), c(900, 0))[[1]]
+  expect_identical(m$mean[1:2], c(1, 1))
+  expect_identical(m$cov[1:2, 1:2], matrix(0, 2, 2))
+  fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 12000, warmup = 1000, seed = 1, control = list(conjugate = FALSE))
+  expect_law(parameter_draws(fit, "mean"), function(p) qnorm(p, 900, 10))
+})
+
+test_that("the distance to the exact posterior shrinks with the number of records", {
+  distance <- function(n, share) {
+    z <- c(n - round(n * share), round(n * share))
+    fit <- sample_posterior(as_release(z, yes_no, mech_laplace(scale = 2), n), model_bernoulli(), method = "clt", chains = 1, iter = 201000,
+                            warmup = 1000, seed = 1)
+    p <- (seq_len(1000) - 0.5) / 1000
+    s <- max(0, z[2] - 60):min(n, z[2] + 60)
+    noise <- exp(-(abs(z[1] - n + s) + abs(z[2] - s)) / 2)
+    quantile <- grid_quantile(p, vapply(p, function(q) sum(dbinom(s, n, q) * noise), 0))
+    counts <- table(cut(as.numeric(fit$draws), c(-Inf, quantile(1:19 / 20), Inf)))
+    sum(abs(counts / sum(counts) - 1 / 20)) / 2
+  }
+  d <- vapply(c(10, 100, 1000), distance, 0, share = 0.03)
+  expect_gt(d[1], 0.05)
+  expect_lt(d[2], 0.02)
+  expect_lt(d[3], 0.01)
+})
+
+test_that("many levels: LAPACK's factors, redundant counts", {
+  levels <- paste0("l", 1:24)
+  st <- list(a = stat_counts(~ x, list(x = levels)), b = stat_counts(~ x, list(x = levels)))
+  set.seed(2)
+  counts <- as.vector(rmultinom(1, 4000, 1:24))
+  rel <- as_release(c(counts + rnorm(24, 0, 30), counts + rnorm(24, 0, 30)), st, list(a = mech_gaussian(sd = 30), b = mech_gaussian(sd = 30)), 4000)
+  fit <- sample_posterior(rel, model_categorical(), method = "clt", chains = 2, iter = 6000, warmup = 1000, seed = 1)
+  exact <- sample_posterior(rel, model_categorical(), method = "augment", chains = 1, iter = 1500, seed = 1)
+  for (k in c(1, 12, 24)) {
+    name <- sprintf("prob[l%d]", k)
+    a <- parameter_draws(fit, name)
+    b <- parameter_draws(exact, name)
+    expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+    expect_equal(sd(a), sd(b), tolerance = 0.15)
+  }
+  # every draw of the statistic adds up to n
+  s <- posterior::as_draws_matrix(denoise(fit))
+  expect_equal(as.numeric(rowSums(s[, 1:24])), rep(4000, nrow(s)), tolerance = 1e-8)
+})
+
+test_that("what it cannot do is refused", {
+  refused <- function(release, model, text) {
+    expect_error(sample_posterior(release, model, method = "clt", chains = 1), text, class = "noiseaware_error_method")
+  }
+  refused(as_release(c(0, 1), yes_no, mech_laplace(epsilon = 1), 1), model_bernoulli(), "two or more records")
+  refused(as_release(c(1, 1), stat_records(~ x, list(x = c(0, 2))), mech_laplace(epsilon = 1), 2), model_normal(), "moments")
+  refused(as_release(1, stat_custom(function(r) r[, "x"], "x", 1, list(x = c(0, 1))), mech_laplace(epsilon = 1), 2), model_poisson(), "stat_custom")
+  bad <- function(...) {
+    expect_error(sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), method = "clt", control = list(...)),
+                 class = "noiseaware_error_argument")
+  }
+  bad(sampler = "hmc")
+  bad(conjugate = 1)
+  bad(passes = 0)
+  expect_error(acceptance(sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), method = "clt", chains = 1,
+                                           iter = 10)), class = "noiseaware_error_argument")
+})
