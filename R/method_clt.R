@@ -116,15 +116,19 @@ clt_expectation <- function(problem, bound, words, chains, call) {
   theta <- with_callback_seed(bound, chain_seed(words, chains + 1L), {
     .Call(ffi_model_prior, bound$spec, new_stream(words, chains + 1L), 5L)
   })$theta
-  moments <- Filter(Negate(is.null), .Call(ffi_clt_moments, problem$moments, theta))
+  at <- seq_along(problem$released)
+  # one covariance at a time: they may be large
+  moments <- Filter(Negate(is.null), lapply(seq_len(ncol(theta)), function(k) {
+    law <- .Call(ffi_clt_moments, problem$moments, theta[, k, drop = FALSE])[[1L]]
+    if (!is.null(law)) list(mean = law$mean[at], variance = diag(law$cov)[at])
+  }))
   if (length(moments) == 0L) {
     stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from that of the bounds?"),
                  call = call)
   }
-  at <- seq_along(problem$released)
-  over_draws <- function(f, summary) apply(matrix(vapply(moments, f, numeric(length(at))), length(at)), 1L, summary)
-  variance <- problem$n * over_draws(function(m) diag(m$cov)[at], stats::median)
-  spread <- problem$n * over_draws(function(m) m$mean[at], function(v) diff(range(v)))
+  over_draws <- function(name, summary) apply(matrix(unlist(lapply(moments, `[[`, name)), length(at)), 1L, summary)
+  variance <- problem$n * over_draws("variance", stats::median)
+  spread <- problem$n * over_draws("mean", function(v) diff(range(v)))
   list(ridge = as.double(ifelse(problem$scale^2 < 1e-12 * variance, 1e-12 * variance, 0)),
        drowned = all(problem$scale > 10 * (spread + sqrt(variance))))
 }

@@ -13,6 +13,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             simple = "Simple regression, everything unknown",
             release = "Exact noise",
             logistic = "Logistic regression",
+            clt_regression = "Normal law for the statistic of regression",
             custom = "Models of one's own")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)

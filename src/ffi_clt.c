@@ -77,12 +77,15 @@ static void read_problem(SEXP problem, struct clt *a) {
 
 enum { ITERATION, MOVES_MADE, MOVES_ACCEPTED, INVALID, PROJECTED, COUNTERS };
 
+/* coordinates of which a proposal is learned */
+static int learned(const struct clt *a) { return a->marginal ? a->model.moving : 0; }
+
 static void attach_state(SEXP state, struct clt *a, struct rng *rng) {
     a->theta = REAL(list_element(state, "theta"));
     a->variance = REAL(list_element(state, "variance"));
     rng_read(list_element(state, "rng"), rng);
     a->rng = rng;
-    adapt_attach(&a->adapt, a->model.moving, REAL(list_element(state, "adapt")));
+    adapt_attach(&a->adapt, learned(a), REAL(list_element(state, "adapt")));
     const double *counter = REAL(list_element(state, "counters"));
     a->moves_made = counter[MOVES_MADE];
     a->moves_accepted = counter[MOVES_ACCEPTED];
@@ -108,7 +111,7 @@ SEXP ffi_clt_start(SEXP problem, SEXP theta, SEXP rng_state) {
         PROTECT(Rf_duplicate(theta)),
         PROTECT(Rf_allocVector(REALSXP, a.size)),
         PROTECT(Rf_duplicate(rng_state)),
-        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(a.model.moving))),
+        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(learned(&a)))),
         PROTECT(Rf_allocVector(REALSXP, COUNTERS)),
     };
     SEXP state = PROTECT(named_list(5, names, values));

@@ -1,0 +1,160 @@
+# Method "clt" for regression in d coefficients (intercept included): the marginal
+# step against the papers' Gibbs sampler, the cost of an iteration against one
+# dpotrf of the statistic's size, and against n.
+#
+#   Rscript bench/clt_regression.R [quick]
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+clt_problem <- function(d, n = 1000, epsilon = 0.1) {
+  p <- d - 1
+  x <- paste0("x", seq_len(p))
+  statistic <- stat_crossprod(stats::as.formula(paste("y ~", paste(x, collapse = " + "))),
+                              stats::setNames(rep(list(c(-10, 10)), d), c("y", x)))
+  law <- fixed(list(mean = rep(0.3, p), cov = diag(p) + 0.2))
+  truth <- model_lm(prior = fixed(rep(0.5, d)), sigma = fixed(1), covariates = law)
+  set.seed(2019)
+  release <- if (n > 1e6) {
+    # too many records to draw: the totals of 1,000, scaled
+    small <- simulate_release(truth, statistic, mech_laplace(epsilon = epsilon), n = 1000)
+    as_release(small$value * n / 1000, statistic, mech_laplace(epsilon = epsilon), n)
+  } else {
+    simulate_release(truth, statistic, mech_laplace(epsilon = epsilon), n = n)
+  }
+  list(d = d, size = length(statistic$components), release = release,
+       models = list(`normal, unknown (update)` = model_lm(), `known (prior)` = model_lm(covariates = law)))
+}
+
+clt_fit <- function(problem, model, control, warmup, thin = 1) {
+  sample_posterior(problem$release, model, method = "clt", chains = 1, iter = warmup + thin, warmup = warmup, thin = thin, seed = 1,
+                   control = control)
+}
+
+# processor seconds of an iteration after warmup, next to no draw kept
+iteration_seconds <- function(fit, more) (seconds(extend(fit, 1 + more)) - seconds(extend(fit, 1))) / more
+
+samplers <- list(gibbs = list(sampler = "gibbs"), marginal = list(sampler = "marginal"), `marginal, 5 moves` = list(passes = 5))
+
+# ---- the marginal step against the papers' sampler ------------------------------
+
+# Several seeds, the samplers in turn; each gets about the same time.
+effective_rates <- function(problem, source, iterations, seeds) {
+  rows <- lapply(seq_len(seeds), function(seed) {
+    lapply(names(samplers), function(sampler) {
+      count <- iterations[[sampler]]
+      fit <- sample_posterior(problem$release, problem$models[[source]], method = "clt", chains = 1, iter = 5001, warmup = 5000,
+                              seed = seed, control = samplers[[sampler]])
+      time <- seconds(long <- extend(fit, count))
+      data.frame(d = problem$d, covariates = source, sampler = sampler, iterations = count, `us an iteration` = 1e6 * time / count,
+                 `min ESS` = min_ess(long$draws), `min ESS per second` = min_ess(long$draws) / time, check.names = FALSE)
+    })
+  })
+  rows <- do.call(rbind, unlist(rows, recursive = FALSE))
+  out <- stats::aggregate(rows[c("us an iteration", "min ESS", "min ESS per second")],
+                          rows[c("d", "covariates", "sampler", "iterations")], stats::median)
+  out[order(match(out$sampler, names(samplers))), ]
+}
+
+rate_ratio <- function(rates, sampler = "marginal") {
+  rate <- stats::setNames(rates[["min ESS per second"]], rates$sampler)
+  rate[[sampler]] / rate[["gibbs"]]
+}
+
+# ---- cost of an iteration ----------------------------------------------------------
+
+compile_cholesky <- function() {
+  folder <- tempfile("cholesky")
+  dir.create(folder)
+  file.copy("bench/cholesky.c", folder)
+  old <- setwd(folder)
+  on.exit(setwd(old))
+  writeLines("PKG_LIBS = $(LAPACK_LIBS) $(BLAS_LIBS) $(FLIBS)", "Makevars")
+  log <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", "cholesky.so", "cholesky.c"), stdout = TRUE, stderr = TRUE)
+  if (!file.exists("cholesky.so")) stop("bench/cholesky.c did not compile:\n", paste(log, collapse = "\n"), call. = FALSE)
+  dyn.load(file.path(folder, "cholesky.so"))
+}
+
+cholesky_seconds <- function(size, work) {
+  a <- diag(size) + 0.5
+  times <- max(3, ceiling(work / size^3))
+  time <- seconds(done <- .C("factor_times", a, a, size, as.integer(times), info = 0L))
+  stopifnot(done$info == 0L)
+  time / times
+}
+
+# one dpotrf and the iterations in turn, medians
+cost_row <- function(problem, source, work) {
+  model <- problem$models[[source]]
+  fits <- lapply(samplers[c("gibbs", "marginal")], function(control) clt_fit(problem, model, control, 10, 1000))
+  guess <- cholesky_seconds(problem$size, work / 10)
+  more <- max(3, ceiling(work / 1e9 / guess / 4))
+  times <- replicate(5, c(cholesky_seconds(problem$size, work), vapply(fits, iteration_seconds, 0, more)))
+  time <- apply(times, 1, stats::median)
+  data.frame(d = problem$d, statistics = problem$size, covariates = source, `us a dpotrf` = 1e6 * time[[1]],
+             `us an iteration, gibbs` = 1e6 * time[[2]], `us an iteration, marginal` = 1e6 * time[[3]],
+             `marginal / dpotrf` = time[[3]] / time[[1]], check.names = FALSE)
+}
+
+# time at n = 10^9 over that at 10^3, in turn
+size_ratio <- function(source, count) {
+  fits <- lapply(c(1e3, 1e9), function(n) {
+    problem <- clt_problem(2, n)
+    clt_fit(problem, problem$models[[source]], list(), 2000, count)
+  })
+  times <- replicate(9, vapply(fits, function(f) seconds(extend(f, count - 1)), 0))
+  stats::median(times[2, ] / times[1, ])
+}
+
+# seconds an iteration and memory at d = 100, each sampler in a process of its own
+large_rows <- function(d) {
+  code <- sprintf('source("bench/helpers.R"); source("bench/clt_regression.R"); large_run(%d, "%s")', d, c("gibbs", "marginal"))
+  do.call(rbind, lapply(code, function(c) {
+    out <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(c)), stdout = TRUE)
+    utils::read.csv(text = utils::tail(out, 2), check.names = FALSE)
+  }))
+}
+
+large_run <- function(d, sampler) {
+  problem <- clt_problem(d)
+  fit <- clt_fit(problem, problem$models[[1]], samplers[[sampler]], 1)
+  time <- seconds(extend(fit, 2)) / 2
+  peak <- if (file.exists("/proc/self/status")) grep("^VmHWM", readLines("/proc/self/status"), value = TRUE) else NA
+  utils::write.csv(data.frame(d = d, statistics = problem$size, sampler = sampler, `seconds an iteration` = time,
+                              `peak memory, GB` = as.numeric(gsub("[^0-9]", "", peak)) / 2^20, check.names = FALSE), row.names = FALSE)
+}
+
+bench_clt_regression <- function(quick = FALSE) {
+  say("marginal step against Gibbs")
+  problem <- clt_problem(2)
+  scale <- if (quick) 0.05 else 1
+  iterations <- lapply(list(gibbs = 4e5, marginal = 3e5, `marginal, 5 moves` = 1e5), function(i) ceiling(i * scale))
+  sources <- names(problem$models)
+  rates <- lapply(stats::setNames(nm = sources), function(s) effective_rates(problem, s, iterations, if (quick) 1 else 3))
+  say("time against n")
+  ratios <- vapply(sources, size_ratio, 0, if (quick) 1e4 else 2e5)
+  say("cost of an iteration")
+  loaded <- compile_cholesky()
+  on.exit(dyn.unload(loaded[["path"]]))
+  sizes <- if (quick) c(2, 10) else c(2, 5, 10, 20, 30)
+  costs <- do.call(rbind, lapply(sizes, function(d) {
+    do.call(rbind, lapply(sources, function(s) cost_row(clt_problem(d), s, if (quick) 2e8 else 1e9)))
+  }))
+  large <- if (!quick) {
+    say("d = 100")
+    large_rows(100)
+  }
+  bounded <- costs$d %in% c(10, 30)
+  bench_result(
+    c(lapply(sources, function(s) figure("marginal step over the papers' Gibbs, min ESS per second", paste("d = 2, covariates", s), rate_ratio(rates[[s]]), 5)),
+      lapply(sources, function(s) figure("time at n = 10^9 over that at 10^3", paste("d = 2, covariates", s), ratios[[s]], 1.2, TRUE)),
+      Map(function(d, s, r) figure("an iteration over one dpotrf", sprintf("d = %d, covariates %s", d, s), r, 6, TRUE),
+          costs$d[bounded], costs$covariates[bounded], costs[["marginal / dpotrf"]][bounded]),
+      if (!is.null(large)) list(figure("peak memory in GB, d = 100", "marginal, covariates normal, unknown", max(large[["peak memory, GB"]]), 4, TRUE))),
+    c(list("Effective draws, d = 2, n = 1,000, epsilon = 0.1" = do.call(rbind, unname(rates)), "Growth with d" = costs),
+      if (!is.null(large)) list("d = 100" = large)),
+    c("Covariates: normal with unknown mean and covariance, which are drawn too; or their moments known. d counts the intercept; d (d + 1) / 2 + d statistics.",
+      "A dpotrf is R's own LAPACK's, on a matrix of the statistic's size, copying it included; an iteration of the marginal sampler has two.",
+      "A random walk in all unknown parameters at once mixes ever more slowly as they grow in number (d = 10, unknown covariates: 66); the table of growth is of cost alone."))
+}
+
+run_alone(bench_clt_regression)
