@@ -142,7 +142,7 @@ print.noiseaware_fit <- function(x, ...) {
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)),
                                       "rhat", "ess_bulk", "ess_tail")
   print_summary(table)
-  if (x$method != "ops") for (line in mixing_warnings(table)) cat("! ", line, "\n", sep = "")
+  if (x$method != "ops") for (line in mixing_warnings(x, table)) cat("! ", line, "\n", sep = "")
   invisible(x)
 }
 
@@ -153,16 +153,25 @@ describe_model.bound_lm <- function(bound) paste("linear regression", bound$form
 
 acceptance_lines <- function(fit) {
   a <- acceptance(fit)
-  moves <- if (is.null(fit$bound$moves)) "none; the model has no move, mixing may be slow" else if (all(a$passes == 0)) "none" else
-    sprintf("%s a sweep, accepted %s", paste(unique(range(a$passes)), collapse = " to "),
-            format_number(mean(a$moves, na.rm = TRUE), 2))
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
                                                    format_number(min(a$least), 2), format_number(a$bound[1L], 2))
   kept <- if (all(a$kept == 0)) "" else
-    sprintf("; proposals keep %s of a record's innovation", paste(unique(range(a$kept)), collapse = " to "))
+    sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
+            paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
   c(sprintf("  records    accepted %s%s%s", format_number(mean(a$mean), 3), bound, kept),
-    paste0("  moves      non-centred: ", moves))
+    paste0("  moves      non-centred: ", move_line(fit, a)))
 }
+
+move_line <- function(fit, a) {
+  if (is.null(fit$bound$moves)) return("none; the model has no move, mixing may be slow")
+  if (all(a$passes == 0)) return("none")
+  rates <- colMeans(a[pass_kinds], na.rm = TRUE)
+  rates <- rates[is.finite(rates)]
+  each <- paste(gsub("_", " ", names(rates)), format_number(rates, 2), collapse = ", ")
+  paste0(paste(unique(range(a$passes)), collapse = " to "), " a sweep", if (length(rates)) paste0("; accepted: ", each))
+}
+
+format_percent <- function(x) paste0(round(100 * x), "%")
 
 print_summary <- function(table) {
   shown <- data.frame(parameter = table$variable,
@@ -173,12 +182,29 @@ print_summary <- function(table) {
   print(shown, row.names = FALSE, right = TRUE)
 }
 
-mixing_warnings <- function(table) {
+mixing_warnings <- function(fit, table) {
+  least <- as.numeric(pmin(table$ess_bulk, table$ess_tail))
   high <- table$variable[which(table$rhat > 1.01)]
-  low <- table$variable[which(pmin(table$ess_bulk, table$ess_tail) < 400)]
-  c(if (length(high)) paste0("R-hat above 1.01 for ", shorten_list(high, 5L), ": the chains differ; run longer with extend()."),
-    if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; run longer with extend()."))
+  low <- table$variable[which(least < 400)]
+  advice <- paste0(mixing_advice(fit, least), ".")
+  c(if (length(high)) paste0("R-hat above 1.01 for ", shorten_list(high, 5L), ": the chains differ; ", advice),
+    if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; ", advice))
 }
+
+# How many iterations more would do, were the chains to go on as they did.
+mixing_advice <- function(fit, least) {
+  if (is.null(fit$chains)) return("draw more")
+  more <- fit$run$thin * nrow(fit$draws) * (500 / max(min(least, na.rm = TRUE), 10) - 1)
+  longer <- sprintf("run longer, such as extend(fit, %s)", format(signif(max(more, 100), 1), scientific = FALSE))
+  if (fit$method != "augment") return(longer)
+  if (is.null(fit$bound$moves)) return(paste0(longer, ", or give the model a `move`"))
+  if (fit$problem$passes == 0) return(paste0(longer, ", or leave control$passes to be learned"))
+  if (fit$run$warmup < 500) return(paste0(longer, ", or with a longer warmup to learn the moves"))
+  longer
+}
+
+# enum pass_kind in src/adapt.h
+pass_kinds <- c("walk", "leap", "group_walk", "group_leap")
 
 # adapt_refresh in src/adapt.c
 refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
@@ -191,8 +217,12 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
 #'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
-#'   moves a sweep; `moves`, their acceptance rate; `kept`, the share of a record's
-#'   innovation that most sweeps keep (0: independent proposals).
+#'   moves a sweep; `moves`, their acceptance rate after warmup, `NaN` if there
+#'   were none, and that of each kind: `walk`, a step from where the parameters are;
+#'   `leap`, a fresh draw from what warmup saw of the posterior; `group_walk` and
+#'   `group_leap`, the same in one group of parameters; `kept`, the share of a
+#'   record's innovation that some of the sweeps keep, and `share`, how many of the
+#'   sweeps do (0: all proposals are independent of the records).
 #'
 #'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
 #'   moves of the totals, and: for normal totals `jumps`, that of joint jumps of
@@ -217,10 +247,11 @@ acceptance <- function(fit) {
     after <- chain$acceptance[-seq_len(warmup)]
     if (warmup == 0) after <- chain$acceptance
     counters <- chain$state$counters
+    adapt <- chain$state$adapt
     data.frame(chain = k, mean = mean(after), lowest = min(chain$state$accepted) / length(after),
-               least = exp(-max(counters[2L], 0)), bound = bound, passes = chain$state$adapt[1L],
-               moves = if (counters[3L] > 0) counters[4L] / counters[3L] else NA_real_,
-               kept = if (fit$problem$passes == 0) 0 else refreshes[chain$state$adapt[3L] + 1])
+               least = exp(-max(counters[2L], 0)), bound = bound, passes = sum(adapt[1:4]),
+               moves = sum(counters[8:11]) / sum(counters[4:7]), t(stats::setNames(counters[8:11] / counters[4:7], pass_kinds)),
+               kept = refreshes[adapt[5L] + 1], share = adapt[6L])
   })
   do.call(rbind, rows)
 }

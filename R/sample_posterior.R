@@ -23,8 +23,10 @@
 #' @param init `NULL` starts every chain at a draw from the prior; else a list
 #'   with a named vector of parameter values for each chain.
 #' @param control A list: `passes`, the number of non-centred moves between two
-#'   sweeps over the records (`NULL`: learned in warmup, like the share of a record's innovation that a sweep keeps; 0: the plain sampler of
-#'   Ju et al. 2022). For `"collapse"` of normal totals: `passes`, those between two
+#'   sweeps over the records. `NULL`: learned in warmup, by effective draws per
+#'   counted work, as are their kinds and the share of a record's innovation that a
+#'   sweep keeps (see [acceptance()]). 0: the plain sampler of Ju et al. 2022.
+#'   For `"collapse"` of normal totals: `passes`, those between two
 #'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters with the
 #'   statistic integrated out in an iteration (1); `sampler`, `"marginal"` or
 #'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves;

@@ -1,26 +1,38 @@
 /* What the sampler learns in warmup, and only there.
  *
- * Shape of the non-centred proposal: the covariance of theta over a window,
+ * Shape of the non-centred proposals: the covariance of theta over a window,
  * shrunk towards its diagonal, so that a short or unconverged window gives a
- * usable shape. Windows double in length, as in Stan's warmup. Scale: Robbins &
- * Monro on log(scale), towards the acceptance rate TARGET that suits a random
- * walk in a few dimensions (Roberts, Gelman & Gilks 1997; Andrieu & Thoms 2008).
+ * usable shape. Windows double in length, as in Stan's warmup. Kinds of proposal:
+ *   PASS_WALK   a normal step of that shape. Its scale is learned by Robbins & Monro
+ *          on log(scale), towards the acceptance rate TARGET that suits a random
+ *          walk in a few dimensions (Roberts, Gelman & Gilks 1997; Andrieu &
+ *          Thoms 2008);
+ *   PASS_LEAP   an independent draw from a multivariate t about the window's mean,
+ *          heavier in the tails than a normal law (Tierney 1994): where noise
+ *          dominates, the records' innovations say little about theta, and one
+ *          leap does what dozens of steps do;
+ *   PASS_GROUP_WALK, PASS_GROUP_LEAP  the same in one of the groups of coordinates that
+ *          the model names, in turn: where there are many coordinates, or the
+ *          groups have little to do with each other.
  *
- * Number of passes: let S be the covariance of theta, P the mean product of a
- * pass's jump with itself, Q that of a sweep with its draw of theta. In the
- * direction where theta moves least, K passes and a sweep go the share
- * 1 - exp(-l), l = smallest eigenvalue of S^-1 (Q + K P) / 2, of the way to an
- * independent draw, at the price 1 + K PASS_COST. K maximises effective draws
- * per price. It is decided by counted work, never by the clock, so that a seed
- * fixes it.
+ * Numbers of passes: let S be the covariance of theta, P_k the mean product of a
+ * jump of kind k with itself, Q that of a sweep with its draw of theta. In a
+ * direction v of the sphered space, n_k passes and a sweep go the share
+ * 1 - exp(-l), l = v' S^-1/2 (Q + sum n_k P_k) S^-1/2 v / 2, of the way to an
+ * independent draw. Taking for v the principal directions of Q, and of them the
+ * slowest, the n_k are added one by one so as to gain most effective draws per
+ * work, and the best numbers met are kept. Work is counted (method_augment.c),
+ * never clocked, so that a seed fixes the choice. Jumps are rare events in a
+ * short window: P_k is shrunk towards the same rate in every direction.
  *
- * Refresh: a sweep may keep the share rho of each record's innovation. Of the
- * REFRESHES that warmup tries in turn, the one is kept that renews most, (1 -
- * rho) times its acceptance rate; every eighth sweep or so stays independent.
+ * Refresh: a sweep may keep the share rho of each record's innovation. Warmup
+ * tries REFRESHES in turn and sees how far each moves the complete-data
+ * statistic. One of them is mixed with independent proposals if, summed over the
+ * statistic's components, that shortens the time to an independent value.
  *
  * Annealing: a start drawn from a vague prior can lie so far from the release
  * that no record moves. The noise density enters with an exponent that rises
- * from about 1 / energy to 1 over the first third of warmup.
+ * from about 1 / energy to 1 over the first part of warmup.
  */
 #include "adapt.h"
 
@@ -30,57 +42,111 @@ const double adapt_refresh[REFRESHES] = {0, 0.5, 0.8, 0.95, 0.99, 0.998};
 
 static const double TARGET = 0.30;
 
-/* Time of a pass over that of a sweep, measured by bench/record.R. */
-static const double PASS_COST = 0.1;
+/* Degrees of freedom of a leap: twice the number of exponential variates whose
+ * sum is its chi-square. */
+enum { LEAP_EXPONENTIALS = 4 };
 
-/* Now and then in warmup at least LEAST_LEARNING passes are made: none would
- * leave nothing to learn from. */
-enum { FIRST_PASSES = 8, LEAST_LEARNING = 2, MOST_PASSES = 40, FIRST_WINDOW = 25 };
+/* Looking further may cost that share of the work of warmup's sweeps; and so
+ * may the passes of an iteration, of its sweep, before anything is learned and
+ * while annealing. */
+static const double EXPLORE = 0.15, UNLEARNED = 0.5;
 
-enum { SCALARS = 8 };
+/* What it costs to try a refresh, in sweeps. */
+static const double REFRESH_LOOK = 0.4;
 
-size_t adapt_size(int dim) {
-    const size_t d = (size_t)dim;
-    return SCALARS + 2 * REFRESHES + 2 * d + 5 * d * d;
+/* A refresh has to promise that much to be used at all, where independent
+ * proposals need more than so many sweeps (an average over the components). */
+static const double REFRESH_MARGIN = 2, SLOW_SWEEPS = 2;
+
+enum {
+    FIRST_PASSES = 8,
+    COOLING_STEPS = 350, /* at most, where there are passes to be paid */
+    MOST_PASSES = 40,
+    FIRST_WINDOW = 25,
+    LOOK = 4,            /* every so many iterations of warmup look further */
+    MOST_PRINCIPAL = 100 /* beyond it directions are not turned */
+};
+
+/* single numbers, and groups of them, in the store */
+enum { SCALARS = 14 };
+
+size_t adapt_size(const struct adapt_shape *shape) {
+    const size_t d = (size_t)shape->dim, c = (size_t)shape->complete, g = (size_t)shape->groups;
+    return SCALARS + 4 * PASS_KINDS + 1 + g + REFRESHES * (1 + c) + 2 * c + 2 * d +
+           (4 + PASS_KINDS) * d * d + (PASS_KINDS + 4) * d + 2 * d * d;
 }
 
-void adapt_attach(struct adapt *adapt, int dim, double *store) {
-    const size_t d = (size_t)dim;
-    adapt->dim = dim;
+static double *take(double **store, size_t length) {
+    double *at = *store;
+    *store += length;
+    return at;
+}
+
+void adapt_attach(struct adapt *adapt, const struct adapt_shape *shape, double *store) {
+    const size_t d = (size_t)shape->dim, c = (size_t)shape->complete, g = (size_t)shape->groups;
+    adapt->shape = *shape;
     adapt->store = store;
-    double **const scalar[SCALARS] = {&adapt->passes, &adapt->given,    &adapt->refresh,
-                                      &adapt->temper, &adapt->cooling,  &adapt->log_scale,
-                                      &adapt->count,  &adapt->proposals};
-    for (int i = 0; i < SCALARS; ++i) *scalar[i] = store++;
-    adapt->tries = store;
-    adapt->hits = adapt->tries + REFRESHES;
-    adapt->mean = adapt->hits + REFRESHES;
-    adapt->scatter = adapt->mean + d;
-    adapt->jump_pass = adapt->scatter + d * d;
-    adapt->jump_sweep = adapt->jump_pass + d * d;
-    adapt->chol = adapt->jump_sweep + d * d;
-    adapt->work = adapt->chol + d * d; /* d + d * d */
+    adapt->passes = take(&store, PASS_KINDS);
+    double **const scalar[] = {&adapt->refresh, &adapt->share,    &adapt->temper,
+                               &adapt->cooling, &adapt->given,    &adapt->has_centre,
+                               &adapt->swept,   &adapt->explored, &adapt->learned};
+    for (size_t i = 0; i < sizeof scalar / sizeof *scalar; ++i) *scalar[i] = take(&store, 1);
+    adapt->turn = take(&store, 2);
+    adapt->log_scale = take(&store, 1 + g);
+    adapt->centre = take(&store, d);
+    adapt->chol = take(&store, d * d);
+    adapt->group_chol = take(&store, d * d);
+    adapt->count = take(&store, 1);
+    adapt->sweep_work = take(&store, 1);
+    adapt->looks = take(&store, 1);
+    adapt->proposals = take(&store, PASS_KINDS);
+    adapt->accepts = take(&store, PASS_KINDS);
+    adapt->work = take(&store, PASS_KINDS);
+    adapt->mean = take(&store, d);
+    adapt->scatter = take(&store, d * d);
+    adapt->jump_sweep = take(&store, d * d);
+    adapt->jump = take(&store, PASS_KINDS * d * d);
+    adapt->tries = take(&store, REFRESHES);
+    adapt->moved = take(&store, REFRESHES * c);
+    adapt->complete_mean = take(&store, c);
+    adapt->complete_scatter = take(&store, c);
+    adapt->scratch = store; /* (PASS_KINDS + 4) d + 2 d d */
 }
 
 static void open_window(struct adapt *adapt) {
-    double *first = adapt->count, *last = adapt->chol;
-    memset(first, 0, (size_t)(last - first) * sizeof(double));
+    memset(adapt->count, 0, (size_t)(adapt->scratch - adapt->count) * sizeof(double));
 }
 
-static double neutral_scale(int dim) { return log(2.38 / sqrt((double)dim)); }
+static double neutral_scale(int dim) { return dim > 0 ? log(2.38 / sqrt((double)dim)) : 0; }
+
+static int group_size(const struct adapt_shape *shape, int group) {
+    int size = 0;
+    for (int j = 0; j < shape->dim; ++j) size += shape->group[j] == group;
+    return size;
+}
+
+static void reset_scales(struct adapt *adapt) {
+    adapt->log_scale[0] = neutral_scale(adapt->shape.dim);
+    for (int g = 0; g < adapt->shape.groups; ++g)
+        adapt->log_scale[1 + g] = neutral_scale(group_size(&adapt->shape, g));
+}
 
 void adapt_start(struct adapt *adapt, const double *sd, double passes) {
-    const int d = adapt->dim;
-    memset(adapt->store, 0, adapt_size(d) * sizeof(double));
-    *adapt->given = passes >= 0;
-    *adapt->passes = d == 0 ? 0 : passes >= 0 ? passes : FIRST_PASSES;
+    const int d = adapt->shape.dim;
+    memset(adapt->store, 0, adapt_size(&adapt->shape) * sizeof(double));
+    *adapt->given = passes;
+    adapt->passes[PASS_WALK] = d == 0 ? 0 : passes >= 0 ? passes : FIRST_PASSES;
     *adapt->temper = 1;
-    *adapt->log_scale = d > 0 ? neutral_scale(d) : 0;
-    for (int j = 0; j < d; ++j) adapt->chol[(size_t)j * d + j] = sd[j];
+    reset_scales(adapt);
+    for (int j = 0; j < d; ++j) {
+        adapt->chol[(size_t)j * d + j] = sd[j];
+        adapt->group_chol[(size_t)j * d + j] = sd[j];
+    }
 }
 
 void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup) {
-    const int steps = warmup / 3;
+    int steps = warmup / 3;
+    if (*adapt->given != 0 && steps > COOLING_STEPS) steps = COOLING_STEPS;
     if (steps < 1 || !(energy > values)) return;
     double start = values / energy;
     start = start > 1e-12 ? start : 1e-12;
@@ -88,38 +154,135 @@ void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup)
     *adapt->cooling = -log(start) / steps;
 }
 
+/* what was seen of another target is forgotten */
 void adapt_cool(struct adapt *adapt) {
     if (*adapt->temper >= 1) return;
     *adapt->temper *= exp(*adapt->cooling);
-    if (*adapt->temper > 1 - 1e-9) *adapt->temper = 1;
+    if (*adapt->temper < 1 - 1e-9) return;
+    *adapt->temper = 1;
+    open_window(adapt);
 }
 
-/* Every fourth iteration of warmup looks beyond what is chosen so far: the
- * others cost no more than they will after it. */
-enum { LOOK = 4 };
+static int last_window(int warmup) { return warmup - warmup / 5; }
 
-int adapt_passes(const struct adapt *adapt, int iteration, int learning) {
-    const int passes = (int)*adapt->passes;
-    const int look = learning && !*adapt->given && adapt->dim > 0 && iteration % LOOK == 0;
-    return look && passes < LEAST_LEARNING ? LEAST_LEARNING : passes;
+int adapt_looks(const struct adapt *adapt, int at) {
+    return at % LOOK == 0 && *adapt->explored <= EXPLORE * *adapt->swept;
 }
 
-int adapt_choose_refresh(const struct adapt *adapt, int iteration, int learning, struct rng *rng) {
-    if (learning && iteration % LOOK == 0) return iteration / LOOK % REFRESHES;
-    const int chosen = (int)*adapt->refresh;
-    return chosen == 0 || rng_uniform(rng) < 0.125 ? 0 : chosen;
+/* What a pass of that kind costs, as far as this window knows. */
+static double price_of(const struct adapt *adapt, int kind) {
+    return adapt->proposals[kind] > 0 ? adapt->work[kind] / adapt->proposals[kind] : 0;
 }
 
-void adapt_propose(struct adapt *adapt, struct rng *rng, double *step) {
-    const int d = adapt->dim;
-    const double scale = exp(*adapt->log_scale);
-    rng_fill_normal(rng, d, adapt->work);
-    for (int i = 0; i < d; ++i) {
-        double sum = 0;
-        for (int j = 0; j <= i; ++j) sum += adapt->chol[(size_t)i * d + j] * adapt->work[j];
-        step[i] = scale * sum;
+/* No more passes than cost that much. */
+static void limit_passes(const struct adapt *adapt, double most, int count[PASS_KINDS]) {
+    for (int k = 0; k < PASS_KINDS; ++k) {
+        const double price = price_of(adapt, k);
+        const int fit = price > 0 ? 1 + (int)(most / price) : count[k];
+        if (count[k] > fit) count[k] = fit;
+        most -= count[k] * price;
+        most = most > 0 ? most : 0;
     }
 }
+
+void adapt_plan(struct adapt *adapt, int looking, int count[PASS_KINDS]) {
+    for (int k = 0; k < PASS_KINDS; ++k) count[k] = (int)adapt->passes[k];
+    if (*adapt->given < 0 && *adapt->count > 0 && *adapt->learned == 0)
+        limit_passes(adapt, UNLEARNED * *adapt->sweep_work / *adapt->count, count);
+    if (!looking || adapt->shape.dim == 0) return;
+    const int groups = adapt->shape.groups > 1, leaps = *adapt->has_centre > 0;
+    const int least[PASS_KINDS] = {1, leaps, groups, groups && leaps};
+    for (int k = 0; k < PASS_KINDS; ++k) {
+        if (count[k] >= least[k]) continue;
+        *adapt->explored += (least[k] - count[k]) * price_of(adapt, k);
+        count[k] = least[k];
+    }
+}
+
+int adapt_choose_refresh(const struct adapt *adapt, int at, int looking, struct rng *rng) {
+    if (looking) return at / LOOK % REFRESHES;
+    const int chosen = (int)*adapt->refresh;
+    return chosen == 0 || rng_uniform(rng) >= *adapt->share ? 0 : chosen;
+}
+
+/* ---- proposals ------------------------------------------------------------- */
+
+/* coordinates lo, ..., hi - 1 */
+struct range {
+    int lo, hi;
+};
+
+static struct range range_of(const struct adapt_shape *shape, int group) {
+    struct range range = {0, shape->dim};
+    if (group < 0) return range;
+    while (shape->group[range.lo] != group) ++range.lo;
+    range.hi = range.lo + group_size(shape, group);
+    return range;
+}
+
+/* out = scale * chol * normal in that range, 0 elsewhere */
+static void shaped_normal(struct adapt *adapt, const double *chol, struct range range, double scale,
+                          struct rng *rng, double *out) {
+    const int d = adapt->shape.dim;
+    double *normal = adapt->scratch;
+    rng_fill_normal(rng, range.hi - range.lo, normal);
+    for (int i = 0; i < d; ++i) {
+        const double *row = chol + (size_t)i * d + range.lo;
+        const int inside = i >= range.lo && i < range.hi;
+        double sum = 0;
+        for (int j = 0; inside && j <= i - range.lo; ++j) sum += row[j] * normal[j];
+        out[i] = scale * sum;
+    }
+}
+
+/* log density of a leap that far from the centre, up to a constant; `away` is
+ * destroyed in the range */
+static double leap_density(const struct adapt *adapt, const double *chol, struct range range,
+                           double *away) {
+    const int freedom = 2 * LEAP_EXPONENTIALS;
+    double square = 0;
+    for (int i = range.lo; i < range.hi; ++i) {
+        const double *row = chol + (size_t)i * adapt->shape.dim;
+        double sum = away[i];
+        for (int j = range.lo; j < i; ++j) sum -= row[j] * away[j];
+        away[i] = sum / row[i];
+        square += away[i] * away[i];
+    }
+    return -0.5 * (freedom + range.hi - range.lo) * log1p(square / freedom);
+}
+
+static double leap(struct adapt *adapt, const double *chol, struct range range, const double *theta,
+                   struct rng *rng, double *step) {
+    double sum = 0, exponential[LEAP_EXPONENTIALS];
+    shaped_normal(adapt, chol, range, 1, rng, step);
+    rng_fill_exponential(rng, LEAP_EXPONENTIALS, exponential);
+    for (int i = 0; i < LEAP_EXPONENTIALS; ++i) sum += exponential[i];
+    const double stretch = sqrt(LEAP_EXPONENTIALS / sum);
+    double *away = adapt->scratch;
+    for (int j = range.lo; j < range.hi; ++j) away[j] = step[j] *= stretch;
+    const double forth = leap_density(adapt, chol, range, away);
+    for (int j = range.lo; j < range.hi; ++j) step[j] -= away[j] = theta[j] - adapt->centre[j];
+    return leap_density(adapt, chol, range, away) - forth;
+}
+
+double adapt_propose(struct adapt *adapt, enum pass_kind kind, const double *theta, struct rng *rng,
+                     double *step) {
+    const int leaps = kind == PASS_LEAP || kind == PASS_GROUP_LEAP;
+    const double *chol = adapt->chol;
+    int group = -1;
+    if (kind == PASS_GROUP_WALK || kind == PASS_GROUP_LEAP) {
+        double *turn = adapt->turn + leaps;
+        chol = adapt->group_chol;
+        group = (int)*turn;
+        *turn = (group + 1) % adapt->shape.groups;
+    }
+    const struct range range = range_of(&adapt->shape, group);
+    if (leaps) return leap(adapt, chol, range, theta, rng, step);
+    shaped_normal(adapt, chol, range, exp(adapt->log_scale[1 + group]), rng, step);
+    return 0;
+}
+
+/* ---- what a window sees ------------------------------------------------------ */
 
 /* lower triangle of m += v v' */
 static void add_product(int d, double *m, const double *v) {
@@ -127,36 +290,61 @@ static void add_product(int d, double *m, const double *v) {
         for (int j = 0; j <= i; ++j) m[(size_t)i * d + j] += v[i] * v[j];
 }
 
-/* The gain of the scale falls within a window and starts afresh with the next
+/* The gain of a scale falls within a window and starts afresh with the next
  * shape; it is large at first, so that a scale wrong by orders of magnitude is
  * found fast. */
-void adapt_saw_pass(struct adapt *adapt, double probability, int accepted, const double *step) {
-    *adapt->proposals += 1;
-    const double gain = 2 / (1 + pow(*adapt->proposals, 0.6));
-    *adapt->log_scale += gain * (probability - TARGET);
-    if (accepted) add_product(adapt->dim, adapt->jump_pass, step);
+void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability, int accepted,
+                    const double *step, double work) {
+    const int d = adapt->shape.dim, groups = adapt->shape.groups;
+    double tries = adapt->proposals[kind] += 1;
+    adapt->accepts[kind] += accepted;
+    adapt->work[kind] += work;
+    if (accepted) add_product(d, adapt->jump + (size_t)kind * d * d, step);
+    if (kind == PASS_LEAP || kind == PASS_GROUP_LEAP) return;
+    if (kind == PASS_GROUP_WALK) tries = ceil(tries / groups);
+    const int turned = kind == PASS_WALK ? 0 : 1 + ((int)*adapt->turn + groups - 1) % groups;
+    adapt->log_scale[turned] += 2 / (1 + pow(tries, 0.6)) * (probability - TARGET);
 }
 
-/* Running moments by Welford's update. */
-void adapt_saw_sweep(struct adapt *adapt, int refresh, double accepted, const double *before,
-                     const double *after) {
-    const int d = adapt->dim;
-    adapt->tries[refresh] += 1;
-    adapt->hits[refresh] += accepted;
+/* Welford's update of a running mean; returns the product that the running sum
+ * of squares grows by. */
+static double see(double value, double count, double *mean) {
+    const double off = value - *mean;
+    *mean += off / count;
+    return off * (value - *mean);
+}
+
+void adapt_saw_sweep(struct adapt *adapt, const double *before, const double *after, double work) {
+    const int d = adapt->shape.dim;
+    double *off = adapt->scratch;
     *adapt->count += 1;
-    for (int i = 0; i < d; ++i) adapt->work[i] = after[i] - before[i];
-    add_product(d, adapt->jump_sweep, adapt->work);
-    for (int i = 0; i < d; ++i) {
-        adapt->work[i] = after[i] - adapt->mean[i];
-        adapt->mean[i] += adapt->work[i] / *adapt->count;
-    }
+    *adapt->sweep_work += work;
+    *adapt->swept += work;
+    for (int i = 0; i < d; ++i) off[i] = after[i] - before[i];
+    add_product(d, adapt->jump_sweep, off);
+    for (int i = 0; i < d; ++i) off[i] = after[i] - adapt->mean[i];
+    for (int i = 0; i < d; ++i) adapt->mean[i] += off[i] / *adapt->count;
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j)
-            adapt->scatter[(size_t)i * d + j] += adapt->work[i] * (after[j] - adapt->mean[j]);
+            adapt->scatter[(size_t)i * d + j] += off[i] * (after[j] - adapt->mean[j]);
+}
+
+void adapt_saw_refresh(struct adapt *adapt, int refresh, const double *before,
+                       const double *after) {
+    const int size = adapt->shape.complete;
+    double *moved = adapt->moved + (size_t)refresh * size;
+    adapt->tries[refresh] += 1;
+    *adapt->looks += 1;
+    *adapt->explored += REFRESH_LOOK * *adapt->sweep_work / (*adapt->count + 1);
+    for (int j = 0; j < size; ++j) {
+        const double jump = after[j] - before[j];
+        moved[j] += jump * jump;
+        adapt->complete_scatter[j] += see(after[j], *adapt->looks, adapt->complete_mean + j);
+    }
 }
 
 int adapt_window_ends(int at, int warmup) {
-    const int last = warmup - warmup / 5;
+    const int last = last_window(warmup);
     int length = FIRST_WINDOW, end = length;
     while (end + 2 * length <= last) {
         if (at + 1 == end) return 1;
@@ -166,20 +354,13 @@ int adapt_window_ends(int at, int warmup) {
     return at + 1 == last;
 }
 
-/* Effective draws per price with that many passes; `chol` factors the
- * covariance of theta. */
-static double gain_of(const struct adapt *adapt, const double *chol, int passes) {
-    const int d = adapt->dim;
-    double *m = adapt->work + d;
-    for (int i = 0; i < d; ++i) {
-        for (int j = 0; j <= i; ++j) {
-            const size_t at = (size_t)i * d + j;
-            const double jump = adapt->jump_sweep[at] / *adapt->count +
-                                passes * adapt->jump_pass[at] / *adapt->proposals;
-            m[at] = m[(size_t)j * d + i] = jump / 2;
-        }
-    }
-    /* L^-1 M L^-T, rows then columns */
+/* ---- what is learned from it ------------------------------------------------- */
+
+/* m = L^-1 M L^-T for the symmetric M whose lower triangle is given, over 2n */
+static void sphere(int d, const double *chol, const double *lower, double n, double *m) {
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j)
+            m[(size_t)i * d + j] = m[(size_t)j * d + i] = lower[(size_t)i * d + j] / (2 * n);
     for (int i = 0; i < d; ++i) linalg_forward(d, chol, m + (size_t)i * d);
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < i; ++j) {
@@ -188,53 +369,169 @@ static double gain_of(const struct adapt *adapt, const double *chol, int passes)
             m[(size_t)j * d + i] = swap;
         }
     for (int i = 0; i < d; ++i) linalg_forward(d, chol, m + (size_t)i * d);
-    const double least = linalg_least_eigenvalue(d, m);
+}
+
+/* v_i' M v_i for the rows of v; NULL: the diagonal */
+static void rates_along(int d, const double *m, const double *v, double *rate) {
+    for (int i = 0; i < d; ++i, v = v ? v + d : v) {
+        if (!v) {
+            rate[i] = m[(size_t)i * d + i];
+            continue;
+        }
+        double sum = 0;
+        for (int k = 0; k < d; ++k)
+            for (int l = 0; l < d; ++l) sum += v[k] * m[(size_t)k * d + l] * v[l];
+        rate[i] = sum;
+    }
+}
+
+static void shrink_rates(int d, double accepts, double *rate) {
+    double mean = 0;
+    for (int i = 0; i < d; ++i) mean += rate[i] / d;
+    const double own = accepts / (accepts + 10);
+    for (int i = 0; i < d; ++i) rate[i] = own * rate[i] + (1 - own) * mean;
+}
+
+/* effective draws per work where theta moves least */
+static double gain_of(int d, const double *level, const double *more, double work) {
+    double least = INFINITY;
+    for (int i = 0; i < d; ++i) {
+        const double l = level[i] + (more ? more[i] : 0);
+        least = l < least ? l : least;
+    }
     const double left = exp(-(least > 0 ? least : 0));
-    return (1 - left) / (1 + left) / (1 + passes * PASS_COST);
+    return (1 - left) / (1 + left) / work;
 }
 
-static int best_passes(const struct adapt *adapt, const double *chol) {
-    int best = 0;
-    double most = -1;
-    for (int passes = 0; passes <= MOST_PASSES; passes += 1 + passes / 5) {
-        const double gain = gain_of(adapt, chol, passes);
-        if (gain > most) {
+/* How far a sweep moves theta in each principal direction of its jumps, and how
+ * far a pass of each kind does. `chol` factors the covariance of theta. */
+static void learn_rates(struct adapt *adapt, const double *chol, double *level, double *rate) {
+    const int d = adapt->shape.dim;
+    double *v = rate + (size_t)(PASS_KINDS + 3) * d, *m = v + (size_t)d * d;
+    sphere(d, chol, adapt->jump_sweep, *adapt->count, v);
+    for (int i = 0; i < d; ++i) level[i] = v[(size_t)i * d + i];
+    const int turned =
+        d <= MOST_PRINCIPAL && linalg_principal(d, v, level, rate + (size_t)PASS_KINDS * d) == 0;
+    for (int k = 0; k < PASS_KINDS; ++k) {
+        if (adapt->proposals[k] == 0) continue;
+        double *along = rate + (size_t)k * d;
+        sphere(d, chol, adapt->jump + (size_t)k * d * d, adapt->proposals[k], m);
+        rates_along(d, m, turned ? v : NULL, along);
+        shrink_rates(d, adapt->accepts[k], along);
+    }
+}
+
+static void choose_passes(struct adapt *adapt, const double *chol) {
+    const int d = adapt->shape.dim, given = (int)*adapt->given;
+    double *level = adapt->scratch, *rate = level + d;
+    learn_rates(adapt, chol, level, rate);
+    int best[PASS_KINDS] = {0}, count[PASS_KINDS] = {0};
+    double work = *adapt->sweep_work / *adapt->count, most = gain_of(d, level, NULL, work);
+    for (int total = 1; total <= (given >= 0 ? given : MOST_PASSES); ++total) {
+        int next = -1;
+        double highest = -1, price = 0;
+        for (int k = 0; k < PASS_KINDS; ++k) {
+            if (adapt->proposals[k] == 0) continue;
+            const double each = price_of(adapt, k);
+            const double gain = gain_of(d, level, rate + (size_t)k * d, work + each);
+            if (gain <= highest) continue;
+            highest = gain;
+            next = k;
+            price = each;
+        }
+        if (next < 0) return;
+        /* a leap into a tail can be long in coming back: a walk goes with them */
+        const int leaps = count[PASS_LEAP] + count[PASS_GROUP_LEAP],
+                  walks = count[PASS_WALK] + count[PASS_GROUP_WALK];
+        if (total > 1 && leaps > 0 && walks == 0)
+            next = count[PASS_LEAP] > 0 ? PASS_WALK : PASS_GROUP_WALK;
+        work += price;
+        count[next] += 1;
+        for (int i = 0; i < d; ++i) level[i] += rate[(size_t)next * d + i];
+        const double gain = gain_of(d, level, NULL, work);
+        if (given >= 0 ? total == given : gain > most) {
             most = gain;
-            best = passes;
+            memcpy(best, count, sizeof best);
         }
     }
-    return best;
+    for (int k = 0; k < PASS_KINDS; ++k) adapt->passes[k] = best[k];
 }
 
-static int best_refresh(const struct adapt *adapt) {
-    int best = 0;
-    double most = -1;
-    for (int i = 0; i < REFRESHES; ++i) {
+/* Sweeps to an independent value of the complete-data statistic, on average over
+ * its components, if that share of them uses a refresh. */
+static double refresh_time(const struct adapt *adapt, int refresh, double share) {
+    const int size = adapt->shape.complete;
+    const double *moved = adapt->moved + (size_t)refresh * size;
+    double time = 0;
+    int counted = 0;
+    for (int j = 0; j < size; ++j) {
+        if (!(adapt->complete_scatter[j] > 0)) continue;
+        ++counted;
+        const double rate = (1 - share) * adapt->moved[j] / adapt->tries[0] +
+                            share * moved[j] / adapt->tries[refresh];
+        time += 2 * adapt->complete_scatter[j] / *adapt->looks / rate;
+    }
+    return counted > 0 ? time / counted : INFINITY;
+}
+
+static void choose_refresh(struct adapt *adapt) {
+    if (adapt->tries[0] == 0) return;
+    double least = refresh_time(adapt, 0, 0);
+    *adapt->refresh = *adapt->share = 0;
+    if (least < SLOW_SWEEPS) return;
+    if (!isfinite(least)) { /* no record moved: the smallest steps, unless others did better */
+        *adapt->refresh = REFRESHES - 1;
+        *adapt->share = 0.75;
+    }
+    least /= REFRESH_MARGIN;
+    for (int i = 1; i < REFRESHES; ++i) {
         if (adapt->tries[i] == 0) continue;
-        const double renewed = (1 - adapt_refresh[i]) * adapt->hits[i] / adapt->tries[i];
-        if (renewed > most) {
-            most = renewed;
-            best = i;
+        for (int quarter = 1; quarter <= 3; ++quarter) {
+            const double time = refresh_time(adapt, i, 0.25 * quarter);
+            if (time < least) {
+                least = time;
+                *adapt->refresh = i;
+                *adapt->share = 0.25 * quarter;
+            }
         }
     }
-    return best;
 }
 
-void adapt_close_window(struct adapt *adapt) {
-    const int d = adapt->dim;
+/* Rows of group_chol: the factor of each group's covariance by itself. */
+static void factor_groups(struct adapt *adapt, const double *covariance) {
+    const int d = adapt->shape.dim;
+    double *m = adapt->scratch + (size_t)(PASS_KINDS + 4) * d;
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j < d; ++j)
+            m[(size_t)i * d + j] = j <= i && adapt->shape.group[i] == adapt->shape.group[j]
+                                       ? covariance[(size_t)i * d + j]
+                                       : 0;
+    if (linalg_cholesky(d, m) == 0) memcpy(adapt->group_chol, m, (size_t)d * d * sizeof(double));
+}
+
+static void take_shape(struct adapt *adapt, const double *chol) {
+    const int d = adapt->shape.dim;
+    memcpy(adapt->chol, chol, (size_t)d * d * sizeof(double));
+    memcpy(adapt->centre, adapt->mean, (size_t)d * sizeof(double));
+    *adapt->has_centre = 1;
+    reset_scales(adapt);
+}
+
+void adapt_close_window(struct adapt *adapt, int end_of_warmup) {
+    const int d = adapt->shape.dim;
     const double count = *adapt->count;
     if (count < 2 * d + 10) return; /* too short to learn from: goes on */
-    *adapt->refresh = best_refresh(adapt);
     const double shrink = count / (count + 5 + d);
     for (int i = 0; i < d; ++i) {
         for (int j = 0; j < i; ++j) adapt->scatter[(size_t)i * d + j] *= shrink / count;
         adapt->scatter[(size_t)i * d + i] /= count;
     }
+    if (!end_of_warmup && adapt->shape.groups > 1) factor_groups(adapt, adapt->scatter);
     if (d > 0 && linalg_cholesky(d, adapt->scatter) == 0) {
-        if (*adapt->proposals > 0 && !*adapt->given)
-            *adapt->passes = best_passes(adapt, adapt->scatter);
-        memcpy(adapt->chol, adapt->scatter, (size_t)d * d * sizeof(double));
-        *adapt->log_scale = neutral_scale(d);
+        choose_passes(adapt, adapt->scatter);
+        if (!end_of_warmup) take_shape(adapt, adapt->scatter);
     }
+    if (!end_of_warmup) choose_refresh(adapt);
+    *adapt->learned = *adapt->temper == 1;
     open_window(adapt);
 }

@@ -156,6 +156,8 @@ int covariates_create(const struct fields *fields, int at, struct covariates *co
 }
 
 void covariates_moves(const struct covariates *cov, struct model *model) {
+    const int before = model->moving;
+    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
     for (int j = cov->at_mean; j < cov->end; ++j) {
         const int known = j < cov->at_chol     ? cov->mean != NULL
                           : j < cov->at_sticks ? cov->cov_chol != NULL
@@ -165,6 +167,10 @@ void covariates_moves(const struct covariates *cov, struct model *model) {
         if (j < cov->at_sticks) ++model->reported;
     }
     model->reported += cov->levels;
+    /* the regression and the law of its covariates are moved apart too */
+    if (before == 0 || model->moving == before) return;
+    model->groups = 2;
+    for (int j = before; j < model->moving; ++j) model->group[j] = 1;
 }
 
 /* ---- prior -------------------------------------------------------------- */

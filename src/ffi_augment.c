@@ -5,7 +5,7 @@
 #include "method_augment.h"
 
 /* work between two looks at the user's interrupt, about 10 ms */
-static const double RECORDS_PER_LOOK = 3e5;
+static const double WORK_PER_LOOK = 1e7;
 
 static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);
@@ -40,7 +40,24 @@ static void read_problem(SEXP problem, struct augment *a) {
 }
 
 /* counters of the state, in this order */
-enum { ITERATION, MOST_STEP, PASSES_MADE, PASSES_ACCEPTED, COUNTERS };
+enum {
+    ITERATION,
+    MOST_STEP,
+    WORK,
+    PASSES_MADE,
+    PASSES_ACCEPTED = PASSES_MADE + PASS_KINDS,
+    COUNTERS = PASSES_ACCEPTED + PASS_KINDS
+};
+
+static struct adapt_shape learned_shape(const struct model *model) {
+    const struct adapt_shape shape = {
+        .dim = model->class->move ? model->moving : 0,
+        .groups = model->class->move && model->groups > 1 ? model->groups : 0,
+        .complete = model->class->perturb ? model->complete : 0,
+        .group = model->group,
+    };
+    return shape;
+}
 
 static void attach_state(SEXP state, struct augment *a, struct rng *rng) {
     a->theta = REAL(list_element(state, "theta"));
@@ -51,12 +68,13 @@ static void attach_state(SEXP state, struct augment *a, struct rng *rng) {
     rng_read(list_element(state, "rng"), rng);
     a->rng = rng;
     a->accepted = INTEGER(list_element(state, "accepted"));
-    adapt_attach(&a->adapt, a->model.class->move ? a->model.moving : 0,
-                 REAL(list_element(state, "adapt")));
+    const struct adapt_shape shape = learned_shape(&a->model);
+    adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
-    a->passes_made = counter[PASSES_MADE];
-    a->passes_accepted = counter[PASSES_ACCEPTED];
+    a->work = counter[WORK];
+    memcpy(a->passes_made, counter + PASSES_MADE, sizeof a->passes_made);
+    memcpy(a->passes_accepted, counter + PASSES_ACCEPTED, sizeof a->passes_accepted);
 }
 
 static void detach_state(SEXP state, const struct augment *a, int iteration) {
@@ -67,15 +85,16 @@ static void detach_state(SEXP state, const struct augment *a, int iteration) {
     double *counter = REAL(list_element(state, "counters"));
     counter[ITERATION] = iteration;
     counter[MOST_STEP] = a->most_energy_step;
-    counter[PASSES_MADE] = a->passes_made;
-    counter[PASSES_ACCEPTED] = a->passes_accepted;
+    counter[WORK] = a->work;
+    memcpy(counter + PASSES_MADE, a->passes_made, sizeof a->passes_made);
+    memcpy(counter + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
 }
 
 /* A new state: theta as given, records drawn from it. */
 SEXP ffi_augment_start(SEXP problem, SEXP theta, SEXP rng_state) {
     struct augment a;
     read_problem(problem, &a);
-    const int moving = a.model.class->move ? a.model.moving : 0;
+    const struct adapt_shape shape = learned_shape(&a.model);
     const R_xlen_t cells = (R_xlen_t)a.stride * a.model.columns;
     const char *const names[] = {"theta", "x", "residual", "rng", "accepted", "adapt", "counters"};
     const SEXP values[] = {
@@ -84,7 +103,7 @@ SEXP ffi_augment_start(SEXP problem, SEXP theta, SEXP rng_state) {
         PROTECT(Rf_allocVector(REALSXP, (a.dense + a.cells))),
         PROTECT(Rf_duplicate(rng_state)),
         PROTECT(Rf_allocVector(INTSXP, (R_xlen_t)a.n)),
-        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(moving))),
+        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(&shape))),
         PROTECT(Rf_allocVector(REALSXP, COUNTERS)),
     };
     SEXP state = PROTECT(named_list(7, names, values));
@@ -153,7 +172,7 @@ SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
     const int iterations = (int)Rf_xlength(list_element(block, "acceptance"));
     int *made = INTEGER(list_element(block, "made"));
     int status = DONE, done = 0, saved = 0;
-    double since_look = 0;
+    double looked = a.work;
     while (done < iterations && status == DONE) {
         ptrdiff_t accepted = 0;
         if (augment_iterate(&a, iteration, warmup, &accepted) != PLUGIN_OK) {
@@ -167,9 +186,8 @@ SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
             log_noise[saved++] = -augment_energy(&a);
         }
         ++iteration;
-        since_look += (double)a.n * (1 + 0.2 * *a.adapt.passes) + 20;
-        if (since_look > RECORDS_PER_LOOK) {
-            since_look = 0;
+        if (a.work - looked > WORK_PER_LOOK) {
+            looked = a.work;
             if (interrupt_pending()) status = INTERRUPTED;
         }
     }

@@ -85,7 +85,8 @@ static void attach_state(SEXP state, struct clt *a, struct rng *rng) {
     a->variance = REAL(list_element(state, "variance"));
     rng_read(list_element(state, "rng"), rng);
     a->rng = rng;
-    adapt_attach(&a->adapt, learned(a), REAL(list_element(state, "adapt")));
+    const struct adapt_shape shape = {.dim = learned(a)};
+    adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     const double *counter = REAL(list_element(state, "counters"));
     a->moves_made = counter[MOVES_MADE];
     a->moves_accepted = counter[MOVES_ACCEPTED];
@@ -106,12 +107,13 @@ static void detach_state(SEXP state, const struct clt *a, int iteration) {
 SEXP ffi_clt_start(SEXP problem, SEXP theta, SEXP rng_state) {
     struct clt a;
     read_problem(problem, &a);
+    const struct adapt_shape shape = {.dim = learned(&a)};
     const char *const names[] = {"theta", "variance", "rng", "adapt", "counters"};
     const SEXP values[] = {
         PROTECT(Rf_duplicate(theta)),
         PROTECT(Rf_allocVector(REALSXP, a.size)),
         PROTECT(Rf_duplicate(rng_state)),
-        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(learned(&a)))),
+        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(&shape))),
         PROTECT(Rf_allocVector(REALSXP, COUNTERS)),
     };
     SEXP state = PROTECT(named_list(5, names, values));

@@ -1,8 +1,9 @@
 /* Cholesky factors and triangular solves.
  *
  * The matrices of a regression have a handful of rows, where a plain loop
- * beats the overhead of a LAPACK call; from LAPACK_FROM rows on LAPACK does
- * the work. A row-major lower triangle is a column-major upper one, hence "U".
+ * beats the overhead of a LAPACK call; from LAPACK_FROM rows on, and for
+ * eigenvectors, LAPACK does the work. A row-major lower triangle is a column-major upper one, hence
+ * "U".
  */
 #include "linalg.h"
 
@@ -63,13 +64,17 @@ void linalg_backward(int n, const double *l, double *x) {
     }
 }
 
+int linalg_principal(int n, double *a, double *value, double *work) {
+    const int length = 3 * n;
+    int info = 0;
+    F77_CALL(dsyev)("V", "U", &n, a, &n, value, work, &length, &info FCONE FCONE);
+    return info;
+}
+
 void linalg_raise_eigenvalues(int n, double *a, double least, double *work) {
     double *vector = work, *value = work + (size_t)n * n, *scratch = value + n;
-    const int size = 3 * n;
-    int info = 0;
     memcpy(vector, a, (size_t)n * n * sizeof(double));
-    F77_CALL(dsyev)("V", "U", &n, vector, &n, value, scratch, &size, &info FCONE FCONE);
-    if (info != 0) return;
+    if (linalg_principal(n, vector, value, scratch) != 0) return;
     memset(a, 0, (size_t)n * n * sizeof(double));
     for (int k = 0; k < n; ++k) {
         const double *v = vector + (size_t)k * n;
@@ -79,49 +84,12 @@ void linalg_raise_eigenvalues(int n, double *a, double least, double *work) {
     }
 }
 
-/* Jacobi rotations: the matrices are small, and LAPACK's workspace query would
- * be the longer code. */
 double linalg_quadratic(int n, const double *a, const double *x, const double *centre) {
     double sum = 0;
     for (int i = 0; i < n; ++i)
         for (int j = 0; j < n; ++j)
             sum += a[(size_t)i * n + j] * (x[i] - centre[i]) * (x[j] - centre[j]);
     return sum;
-}
-
-double linalg_least_eigenvalue(int n, double *a) {
-    for (int sweep = 0; sweep < 60; ++sweep) {
-        double off = 0, diagonal = 0;
-        for (int i = 0; i < n; ++i) {
-            diagonal += a[(size_t)i * n + i] * a[(size_t)i * n + i];
-            for (int j = 0; j < i; ++j) off += a[(size_t)i * n + j] * a[(size_t)i * n + j];
-        }
-        if (!isfinite(off + diagonal)) return NAN;
-        if (off <= 1e-24 * diagonal) break;
-        for (int p = 0; p < n; ++p) {
-            for (int q = p + 1; q < n; ++q) {
-                const double apq = a[(size_t)p * n + q];
-                if (apq == 0) continue;
-                const double theta = (a[(size_t)q * n + q] - a[(size_t)p * n + p]) / (2 * apq);
-                const double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
-                const double c = 1 / sqrt(t * t + 1), s = t * c;
-                for (int k = 0; k < n; ++k) {
-                    const double akp = a[(size_t)k * n + p], akq = a[(size_t)k * n + q];
-                    a[(size_t)k * n + p] = c * akp - s * akq;
-                    a[(size_t)k * n + q] = s * akp + c * akq;
-                }
-                for (int k = 0; k < n; ++k) {
-                    const double apk = a[(size_t)p * n + k], aqk = a[(size_t)q * n + k];
-                    a[(size_t)p * n + k] = c * apk - s * aqk;
-                    a[(size_t)q * n + k] = s * apk + c * aqk;
-                }
-            }
-        }
-    }
-    double least = INFINITY;
-    for (int i = 0; i < n; ++i)
-        if (a[(size_t)i * n + i] < least) least = a[(size_t)i * n + i];
-    return least;
 }
 
 /* Pivots on the largest remaining diagonal of the matrix scaled to a unit one,

@@ -27,8 +27,8 @@ void linalg_semi_multiply(int n, int rank, const double *l, const int *pivot, co
  * n * n + 4 n. Leaves the matrix as it is if LAPACK fails. */
 void linalg_raise_eigenvalues(int n, double *a, double least, double *work);
 
-/* Smallest eigenvalue of a full symmetric matrix, which is destroyed. NaN
- * if an entry is not finite. */
-double linalg_least_eigenvalue(int n, double *a);
+/* Eigenvalues of the symmetric matrix a; the vectors come to its rows. `work` has
+ * 3 n doubles. Returns 0 unless it fails. */
+int linalg_principal(int n, double *a, double *value, double *work);
 
 #endif

@@ -25,6 +25,39 @@
 
 #include "lanes.h"
 
+/* ---- work ---------------------------------------------------------------------- */
+
+/* What is counted in place of time, so that a seed fixes what is learned: about
+ * the nanoseconds of one machine. Only ratios matter. A random number, a
+ * component of the statistic in a sweep and in a pass, a variable of a record
+ * that a pass changes; then what does not grow with n. */
+static const double RANDOM = 3.5, COMPONENT = 0.4, COMPONENT_TOTAL = 0.12, CELL = 1, COLUMN = 0.6;
+static const double SWEEP = 300, SWEEP_PARAMETER = 40, PASS = 100, PASS_PARAMETER = 20;
+
+static void count_work(struct augment *a) {
+    const struct model *model = &a->model;
+    int cells = 0;
+    for (int k = 0; k < a->parts; ++k)
+        if (a->part[k].kind == PART_CELLS) cells += a->part[k].stat.touched;
+    const double n = (double)a->n, values = a->dense + a->locals;
+    const double draws = model->draws > 0 ? model->draws : model->columns;
+    const double square = (double)model->columns * model->columns;
+    const double complete = model->complete < square ? model->complete : square;
+    a->sweep_work =
+        n * (RANDOM * (draws + 1) + COMPONENT * (3 * values + complete) + 2 * CELL * cells) +
+        SWEEP + SWEEP_PARAMETER * model->parameters;
+    a->column_work = n * (RANDOM * model->move_draws / model->columns + COLUMN);
+    a->pass_work =
+        n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
+}
+
+/* of a pass under set_move() */
+static double pass_work(const struct augment *a) {
+    double work = a->pass_work;
+    for (int v = 0; v < a->model.columns; ++v) work += a->changed[v] ? a->column_work : 0;
+    return work;
+}
+
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 
@@ -52,6 +85,7 @@ void augment_prepare(struct augment *a) {
     a->move_block = whole ? block : MAX_BLOCK;
     const size_t records = (size_t)block, components = (size_t)a->dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
+    a->complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->total = plugin_memory((size_t)size, sizeof(double));
     a->residual = plugin_memory((size_t)a->dense, sizeof(double));
     a->candidate = plugin_memory((size_t)a->dense, sizeof(double));
@@ -79,6 +113,7 @@ void augment_prepare(struct augment *a) {
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->step = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->place = plugin_memory((size_t)a->model.parameters, sizeof(double));
     for (int k = 0; k < a->parts; ++k) {
         struct part *part = a->part + k;
         if (part->kind != PART_CELLS) continue;
@@ -91,6 +126,7 @@ void augment_prepare(struct augment *a) {
         a->listed = plugin_memory(records, sizeof(int));
         a->by = plugin_memory(touched, sizeof(double));
     }
+    count_work(a);
 }
 
 /* ---- blocks and chunks ----------------------------------------------------- */
@@ -828,23 +864,32 @@ static void keep_moved(struct augment *a) {
     memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
 }
 
+static void gather_moving(const struct augment *a, double *out) {
+    for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
+}
+
 /* Needs the model set at theta, and log_prior and energy of the state. */
-static void pass(struct augment *a, int learning) {
+static void pass(struct augment *a, enum pass_kind kind, int learning) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
     const int moving = a->model.moving;
-    adapt_propose(&a->adapt, a->rng, a->step);
+    gather_moving(a, a->place);
+    const double back_over_forth = adapt_propose(&a->adapt, kind, a->place, a->rng, a->step);
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     for (int j = 0; j < moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
     const double threshold = rng_exponential(a->rng);
 
     double log_ratio = -INFINITY, log_prior = class->dprior(self, a->theta_new), energy = 0;
+    double work = PASS;
     const struct rng innovations = *a->rng;
     if (isfinite(log_prior)) {
         class->set_move(self, a->theta_new, a->changed);
+        work = pass_work(a);
         energy = moved_energy(a);
-        log_ratio = log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper;
+        log_ratio =
+            log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper + back_over_forth;
     }
+    a->work += work;
     const int accept = -log_ratio < threshold;
     if (accept) {
         *a->rng = innovations; /* the same records once more, now to keep */
@@ -856,49 +901,68 @@ static void pass(struct augment *a, int learning) {
     }
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-        adapt_saw_pass(&a->adapt, probability, accept, a->step);
+        adapt_saw_pass(&a->adapt, kind, probability, accept, a->step, work);
     } else {
-        a->passes_made += 1;
-        a->passes_accepted += accept;
+        a->passes_made[kind] += 1;
+        a->passes_accepted[kind] += accept;
     }
 }
 
 /* ---- an iteration -------------------------------------------------------------------- */
 
-static void gather_moving(const struct augment *a, double *out) {
-    for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
+/* the complete-data statistic of the records as they are */
+static void take_complete(struct augment *a) {
+    memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->block)
+        add_complete(a, block_at(a, start, a->block));
+}
+
+/* The non-centred passes of an iteration. */
+static void interweave(struct augment *a, int looking, int learning) {
+    int count[PASS_KINDS], total = 0;
+    adapt_plan(&a->adapt, looking, count);
+    for (int k = 0; k < PASS_KINDS; ++k) total += count[k];
+    if (total == 0) return;
+    a->model.class->set(a->model.self, a->theta);
+    a->log_prior = a->model.class->dprior(a->model.self, a->theta);
+    a->energy = augment_energy(a);
+    for (int k = 0; k < PASS_KINDS; ++k)
+        for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, learning);
 }
 
 int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *accepted) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
-    const int learning = iteration < warmup, passes = adapt_passes(adapt, iteration, learning);
+    const int learning = iteration < warmup && !a->plain;
+    const int looking = learning && adapt_looks(adapt, iteration);
+    const int can_refresh = !a->plain && class->perturb;
     if (iteration == 0) {
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
     }
-    if (passes > 0) {
-        class->set(a->model.self, a->theta);
-        a->log_prior = class->dprior(a->model.self, a->theta);
-        a->energy = augment_energy(a);
-        for (int k = 0; k < passes; ++k) pass(a, learning);
-    }
-    const int refresh =
-        a->plain || !class->perturb ? 0 : adapt_choose_refresh(adapt, iteration, learning, a->rng);
-    *accepted = sweep(a, adapt_refresh[refresh], *adapt->temper);
+    interweave(a, looking, learning);
 
-    const int sees = learning && !a->plain; /* the plain sampler has nothing to learn */
-    double *before = a->step, *after = a->theta_new;
-    if (sees) gather_moving(a, before);
+    const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, looking, a->rng) : 0;
+    if (looking && can_refresh) {
+        take_complete(a);
+        memcpy(a->complete_before, a->complete, (size_t)a->model.complete * sizeof(double));
+    }
+    *accepted = sweep(a, adapt_refresh[refresh], *adapt->temper);
+    a->work += a->sweep_work;
+    if (looking && can_refresh) adapt_saw_refresh(adapt, refresh, a->complete_before, a->complete);
+
+    double *before = a->step, *after = a->place;
+    if (learning) gather_moving(a, before);
     const int status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
-    if (status != PLUGIN_OK || !learning) return status;
-    if (sees) {
+    if (status != PLUGIN_OK || iteration >= warmup) return status;
+    if (learning) {
         gather_moving(a, after);
-        adapt_saw_sweep(adapt, refresh, (double)*accepted / (double)a->n, before, after);
+        adapt_saw_sweep(adapt, before, after, a->sweep_work);
     }
     adapt_cool(adapt);
-    if (adapt_window_ends(iteration, warmup)) adapt_close_window(adapt);
+    if (learning && adapt_window_ends(iteration, warmup)) adapt_close_window(adapt, 0);
     if (iteration + 1 == warmup) {
+        if (learning) adapt_close_window(adapt, 1);
         /* counters speak of what follows */
         *adapt->temper = 1;
         memset(a->accepted, 0, (size_t)a->n * sizeof(int));

@@ -47,12 +47,13 @@ struct augment {
     /* Counters of the iterations after warmup, part of the state too */
     int *accepted;           /* per record */
     double most_energy_step; /* minus the smallest log acceptance probability seen */
-    double passes_made, passes_accepted;
+    double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
+    double work; /* counted since the chain began */
 
     /* Workspace, see augment_prepare */
     int block, move_block;
     int locals; /* components of all parts of kind RECORDS */
-    double *complete, *total;
+    double *complete, *complete_before, *total;
     int dense_parts;
     int used;                /* dense components up to the last that does not only pad */
     double *before, *change; /* dense components of a block, one after the other */
@@ -70,9 +71,10 @@ struct augment {
     double foreseen;                       /* share of the last proposals that were accepted */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
-    double *theta_new, *step;
+    double *theta_new, *step, *place; /* place: moving coordinates of theta */
     int *changed;
     double log_prior, energy;
+    double sweep_work, pass_work, column_work; /* see count_work() */
 };
 
 void augment_prepare(struct augment *a);

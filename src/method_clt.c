@@ -102,7 +102,7 @@ static void swap_laws(struct clt *a) {
 
 static int move(struct clt *a, int learning) {
     const struct model_class *class = a->model.class;
-    adapt_propose(&a->adapt, a->rng, a->step);
+    (void)adapt_propose(&a->adapt, PASS_WALK, a->theta, a->rng, a->step);
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     for (int j = 0; j < a->model.moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
     const double threshold = rng_exponential(a->rng);
@@ -119,7 +119,7 @@ static int move(struct clt *a, int learning) {
     }
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-        adapt_saw_pass(&a->adapt, probability, accept, a->step);
+        adapt_saw_pass(&a->adapt, PASS_WALK, probability, accept, a->step, 1);
     } else {
         a->moves_made += 1;
         a->moves_accepted += accept;
@@ -222,7 +222,7 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     }
     if (!learning || !a->marginal) return PLUGIN_OK;
     gather_moving(a, after);
-    adapt_saw_sweep(&a->adapt, 0, 0, before, after);
-    if (adapt_window_ends(iteration, warmup)) adapt_close_window(&a->adapt);
+    adapt_saw_sweep(&a->adapt, before, after, 1);
+    if (adapt_window_ends(iteration, warmup)) adapt_close_window(&a->adapt, 0);
     return PLUGIN_OK;
 }

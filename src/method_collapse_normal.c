@@ -196,7 +196,8 @@ static int create(const struct fields *fields, struct collapse *of) {
         c->term[k].product = terms[TERM_PRODUCT];
     }
     of->self = c;
-    of->stored = c->innovations + SCALARS + moving + (int)adapt_size(moving);
+    const struct adapt_shape shape = {.dim = moving};
+    of->stored = c->innovations + SCALARS + moving + (int)adapt_size(&shape);
     return PLUGIN_OK;
 }
 
@@ -208,7 +209,8 @@ static void attach(const struct collapse *of) {
     c->strides = learned + 1;
     c->jumps = learned + 2;
     c->centre = learned + SCALARS;
-    adapt_attach(&c->adapt, c->model.moving, c->centre + c->model.moving);
+    const struct adapt_shape shape = {.dim = c->model.moving};
+    adapt_attach(&c->adapt, &shape, c->centre + c->model.moving);
 }
 
 /* ---- innovations to totals and back -------------------------------------------- */
@@ -367,7 +369,7 @@ static double probability(double log_ratio) {
 static int pass(struct normal *c, int learning) {
     const int moving = c->model.moving;
     gather(c, c->now.theta, c->shift);
-    adapt_propose(&c->adapt, c->rng, c->step);
+    (void)adapt_propose(&c->adapt, PASS_WALK, c->shift, c->rng, c->step);
     for (int j = 0; j < moving; ++j) c->shift[j] += c->step[j];
     propose_theta(c, c->shift);
     double log_ratio = -INFINITY;
@@ -377,7 +379,7 @@ static int pass(struct normal *c, int learning) {
         log_ratio = c->next.log_prior - c->now.log_prior + c->now.energy - c->next.energy;
     }
     const int accept = metropolis(c, log_ratio);
-    if (learning) adapt_saw_pass(&c->adapt, probability(log_ratio), accept, c->step);
+    if (learning) adapt_saw_pass(&c->adapt, PASS_WALK, probability(log_ratio), accept, c->step, 1);
     return accept;
 }
 
@@ -639,11 +641,11 @@ static void learn(struct collapse *of, int iteration, int warmup) {
     struct normal *c = of->self;
     struct adapt *adapt = &c->adapt;
     gather(c, c->now.theta, c->shift);
-    adapt_saw_sweep(adapt, 0, 0, c->before, c->shift);
+    adapt_saw_sweep(adapt, c->before, c->shift, 1);
     if (!adapt_window_ends(iteration, warmup)) return;
     const double *jumped = of->counter + 2 * JUMPING;
     copy(c->step, adapt->mean, c->model.moving);
-    adapt_close_window(adapt);
+    adapt_close_window(adapt, 0);
     if (c->model.moving == 0 || *adapt->count > 0) return; /* too short a window: goes on */
     copy(c->centre, c->step, c->model.moving);
     *c->strides = 0;

@@ -25,8 +25,9 @@
 #include "dist.h"
 #include "plugin.h"
 
-/* up to this many levels every bound is looked at */
-enum { MOST_COUNTED = 16 };
+/* up to this many levels every bound is looked at; up to this many sticks are
+ * moved together */
+enum { MOST_COUNTED = 16, MOST_GROUPED = 12 };
 
 struct variable {
     int levels, cuts; /* cuts: levels - 1 */
@@ -125,7 +126,10 @@ static int create(const struct fields *fields, struct model *model) {
     model->parameters = s->sticks;
     model->complete = s->probabilities;
     model->reported = s->reported;
+    model->move_draws = s->variables;
     model->moves = plugin_memory((size_t)s->sticks, sizeof(int));
+    model->group = plugin_memory((size_t)s->sticks, sizeof(int));
+    int in_group = 0;
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         for (int r = 0; r < variable->rows; ++r) {
@@ -136,8 +140,16 @@ static int create(const struct fields *fields, struct model *model) {
                 s->first_weight[at + l] = alpha[l];
                 s->all_weight[at + l] = all += alpha[l];
             }
-            for (int l = 0; l < variable->cuts && !variable->known; ++l)
+            for (int l = 0; l < variable->cuts && !variable->known; ++l) {
+                /* a variable's sticks are moved together, up to a number */
+                const int first = r == 0 && l == 0;
+                if (first || ++in_group > MOST_GROUPED) {
+                    in_group = 1;
+                    ++model->groups;
+                }
+                model->group[model->moving] = model->groups - 1;
                 model->moves[model->moving++] = at + l;
+            }
         }
     }
     return PLUGIN_OK;
@@ -374,21 +386,40 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     }
 }
 
+/* Splits uniforms in two: keep[i] says whether u[i] < rho, and u[i] becomes a
+ * uniform again. */
+VECTOR_CLONES static void split_uniforms(int m, double rho, double *restrict u,
+                                         double *restrict keep) {
+    const double below_one = 1 - 0x1p-53, up = 1 / rho, down = 1 / (1 - rho);
+    FOR_RECORDS(i, m) {
+        const double old = u[i] * up, fresh = (u[i] - rho) * down;
+        const double value = u[i] < rho ? old : fresh;
+        keep[i] = u[i] < rho ? 1 : 0;
+        u[i] = value < below_one ? value : below_one;
+    }
+}
+
+/* a level stays if it is to be kept and the class, if there is one, is the old */
+VECTOR_CLONES static void keep_levels(int m, const double *restrict keep,
+                                      const double *restrict class,
+                                      const double *restrict class_new, const double *restrict x,
+                                      double *restrict x_new) {
+    FOR_RECORDS(i, m) {
+        const double same = class[i] == class_new[i] ? keep[i] : 0, fresh = x_new[i];
+        x_new[i] = same > 0 ? x[i] : fresh;
+    }
+}
+
 /* A level is kept with probability rho, else drawn afresh; a feature only if the
  * class stays what it was. One uniform decides and draws. */
 static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct categorical *s = self;
-    const double below_one = 1 - 0x1p-53;
     for (int v = 0; v < s->variables; ++v) {
-        double *u = s->u, *keep = s->keep;
-        rng_fill_uniform(rng, m, u);
-        for (int i = 0; i < m; ++i) {
-            keep[i] = u[i] < rho && (v == 0 || x_new[0][i] == x[0][i]);
-            u[i] = u[i] < rho ? u[i] / rho : fmin((u[i] - rho) / (1 - rho), below_one);
-        }
-        find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, u, x_new[v]);
-        for (int i = 0; i < m; ++i) x_new[v][i] = keep[i] > 0 ? x[v][i] : x_new[v][i];
+        rng_fill_uniform(rng, m, s->u);
+        split_uniforms(m, rho, s->u, s->keep);
+        find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, s->u, x_new[v]);
+        keep_levels(m, s->keep, x[0], v == 0 ? x[0] : x_new[0], x[v], x_new[v]);
         if (v == 0) read_rows(m, x_new[0], s->row);
     }
 }

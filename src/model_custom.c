@@ -160,6 +160,7 @@ struct model model_custom_read(SEXP spec) {
         .moves = plugin_memory((size_t)c->parameters, sizeof(int)),
         .reported = c->parameters,
         .whole = 1,
+        .move_draws = c->columns, /* a call of the user's function costs about as much */
     };
     for (int j = 0; j < c->parameters; ++j) model.moves[j] = j;
     return model;

@@ -86,6 +86,9 @@ static int create(const struct fields *fields, struct model *model) {
     for (int j = 0; j < k && !s->beta; ++j) model->moves[model->moving++] = j;
     model->reported = model->moving;
     covariates_moves(&s->cov, model);
+    /* a Polya-Gamma variate, and an exponential function, in units of a normal */
+    model->draws = model->columns + (s->beta ? 0 : 30);
+    model->move_draws = model->columns + 4;
     return PLUGIN_OK;
 }
 

@@ -66,6 +66,14 @@ struct model {
      * each column from, and the columns in the order of law(). */
     const double *origin;
     const int *order;
+
+    /* Optional. Coordinates that are better moved apart: group[j] is that of
+     * moves[j]; it grows from 0 to groups - 1 with j. */
+    int groups;
+    int *group;
+    /* Random numbers of a record in rrecords (0: one a column) and in move; the
+     * schedule of the sampler weighs costs by them. */
+    double draws, move_draws;
 };
 
 struct model_class {
@@ -90,8 +98,10 @@ struct model_class {
     /* m records from f(. | theta). */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
 
-    /* m records whose innovations are rho times those of x plus
-     * sqrt(1 - rho^2) fresh ones: leaves f(. | theta) invariant. */
+    /* m records that keep the share rho of the innovations of x: for normal
+     * ones rho times the old plus sqrt(1 - rho^2) fresh. Must be reversible,
+     * f(x) K(x, x_new) = f(x_new) K(x_new, x); to leave f(. | theta) invariant is
+     * not enough, since the sampler accepts by the noise density alone. */
     void (*perturb)(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new);
 
@@ -99,9 +109,12 @@ struct model_class {
      * whether column v differs. */
     void (*set_move)(void *self, const double *theta_new, int *changed);
 
-    /* The same innovations under theta_new; writes changed columns only. A
-     * discrete record has many innovations: one of them is drawn. Called twice
-     * with the same stream, it must give the same records. */
+    /* The same innovations under theta_new; writes changed columns only. Must be
+     * reversible: the way back undoes it, with the Jacobian that f has. A
+     * discrete record has many innovations, one of them is drawn, and
+     * f(x; theta) K(x, x_new) = f(x_new; theta_new) K'(x_new, x), K' the move from
+     * theta_new to theta. Called twice with the same stream, it must give the
+     * same records. */
     void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
 
     /* c += sign * sum over the block of c(x_i); sign is 1 or -1. */

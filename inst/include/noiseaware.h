@@ -137,8 +137,9 @@ struct noiseaware_model_class {
     void (*set_move)(void *self, const double *theta_new, int *changed);
     /* The records with the same innovations under theta_new: x = T(u, theta), u
      * held fixed, x_new = T(u, theta_new). Writes changed columns only. A discrete
-     * record has many innovations: draw one. Called twice with the same stream,
-     * it must give the same records. */
+     * record has many innovations: draw one, so that the pair (x, x_new), x from
+     * f(. | theta), has the law that the way back gives to (x_new, x). Called twice
+     * with the same stream, it must give the same records. */
     void (*move)(void *self, struct noiseaware_random *random, int m, const double *const *x,
                  double *const *x_new);
 

@@ -1,0 +1,74 @@
+# What warmup learns, and that it leaves the posterior alone: leaps, moves of
+# groups, refreshes, starts far away.
+
+mixing_levels <- list(y = c("a", "b"), x1 = c("u", "v"))
+
+# a binomial count under Laplace noise: the posterior is a mixture of beta laws
+test_that("leaps leave the posterior exact", {
+  n <- 20
+  rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 10), n)
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 1)
+  expect_true(all(acceptance(fit)$leap > 0.3))
+  p <- seq(0.0005, 0.9995, by = 0.001)
+  b <- 0:n
+  weight <- exp(-(abs(14.3 - (n - b)) + abs(5.1 - b)) / 10)
+  density <- dbeta(p, 2, 1) * drop(outer(p, b, function(p, b) dbinom(b, n, p)) %*% weight)
+  expect_law(parameter_draws(fit, fit$bound$parameters[1]), grid_quantile(p, density))
+})
+
+test_that("a schedule is frozen after warmup, and a seed fixes it", {
+  rel <- as_release(c(1, 2, 3, 1, 4), lm_problem(1), mech_laplace(epsilon = 1), 20)
+  run <- function() sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 400, warmup = 300, seed = 2)
+  fit <- run()
+  learned <- function(fit) fit$chains[[1]]$state$adapt[1:11]
+  expect_gt(acceptance(fit)$passes, 0)
+  expect_identical(learned(extend(fit, 300)), learned(fit))
+  expect_identical(acceptance(run()), acceptance(fit))
+  # proposals too: the same numbers of the same moves as a run that was as long
+  whole <- sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 700, warmup = 300, seed = 2)
+  expect_identical(extend(fit, 300)$chains[[1]]$state$adapt, whole$chains[[1]]$state$adapt)
+})
+
+test_that("with endless noise leaps and walks give the prior", {
+  rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1e9), 5)
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 3)
+  expect_true(all(acceptance(fit)$leap > 0.5))
+  expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
+})
+
+test_that("moves and refreshes of Bernoulli records are reversible: the whole matrix", {
+  model <- model_bernoulli()
+  bound <- internal("bind_model")(model, stat_counts(~ y, mixing_levels["y"]))
+  share <- function(theta) plogis(theta) # P(level 0)
+  n <- 200000L
+  records <- function(theta) .Call(internal("ffi_model_records"), bound$spec, theta, n, internal("new_stream")(c(5, 6)))
+  theta <- c(0.4, -0.7)
+  law <- function(from, to) table(factor(from, 0:1), factor(to, 0:1))
+  drawn <- lapply(theta, records)
+  stream <- internal("new_stream")(c(8, 9))
+  there <- law(drawn[[1]]$records, .Call(internal("ffi_model_move"), bound$spec, theta[1], theta[2], drawn[[1]]$records, stream))
+  back <- law(drawn[[2]]$records, .Call(internal("ffi_model_move"), bound$spec, theta[2], theta[1], drawn[[2]]$records, stream))
+  p <- share(theta)
+  # u uniform: level 1 where u < 1 - p
+  exact <- matrix(c(p[2], 0, p[1] - p[2], 1 - p[1]), 2)
+  expect_gt(chisq.test(there[exact > 0], p = exact[exact > 0])$p.value, 1e-6)
+  expect_identical(there[exact == 0], 0L)
+  expect_gt(chisq.test(t(back)[exact > 0], p = exact[exact > 0])$p.value, 1e-6)
+  fresh <- .Call(internal("ffi_model_perturb"), bound$spec, theta[1], 0.6, drawn[[1]]$records, drawn[[1]]$state)$records
+  f <- c(p[1], 1 - p[1])
+  exact <- 0.6 * diag(f) + 0.4 * outer(f, f)
+  expect_gt(chisq.test(as.vector(law(drawn[[1]]$records, fresh)), p = as.vector(exact))$p.value, 1e-6)
+})
+
+test_that("chains started far in the tails of a vague prior arrive within warmup", {
+  set.seed(4)
+  data <- data.frame(x = rnorm(200, 3, 1))
+  data$y <- 1 + 2 * data$x + rnorm(200)
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-20, 30), x = c(-5, 10)))
+  rel <- simulate_release(data, st, mech_laplace(epsilon = 50))
+  model <- model_lm(prior = prior_normal(0, 100), sigma = fixed(1), covariates = fixed(list(mean = 3, cov = matrix(1))))
+  fit <- sample_posterior(rel, model, method = "augment", chains = 4, seed = 5,
+                          init = lapply(1:4, function(k) c("(Intercept)" = c(-250, 250)[1 + k %% 2], x = c(-250, 250)[1 + k %/% 3])))
+  expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
+  expect_lt(abs(mean(parameter_draws(fit, "x")) - 2), 1)
+})
