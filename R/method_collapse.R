@@ -20,10 +20,8 @@ sample_collapse <- function(release, bound, run, init, control, call = caller_en
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, passes, words, chains, call = caller_env()) {
-  law_of <- switch(collapse_family(bound, call), normal = normal_law, counts = counts_law, total = total_law)
+  law <- collapse_law(release, bound, call = call)
   parts <- release_parts(release)
-  for (p in parts) check_collapse_part(p, call)
-  law <- law_of(bound, parts, release$n, call)
   if (!is.null(passes) && law$family != "normal") {
     stop_classed("argument", "{.arg control$passes} is for records and normal totals; {.val collapse} of this model has no such moves.", call = call)
   }
@@ -42,10 +40,19 @@ collapse_problem <- function(release, bound, passes, words, chains, call = calle
   problem
 }
 
+# `check`: only whether there is one
+collapse_law <- function(release, bound, check = FALSE, call = caller_env()) {
+  law_of <- switch(collapse_family(bound, call), normal = normal_law, counts = if (check) counts_components else counts_law, total = total_law)
+  parts <- release_parts(release)
+  for (p in parts) check_collapse_part(p, call)
+  law_of(bound, parts, release$n, call)
+}
+
 collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_family")
 
 #' @export
 collapse_family.default <- function(bound, call = caller_env()) {
+  check_records_law(bound, call)
   if (!is.null(collapse_origin(bound))) return("normal")
   fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} these not normal." else
     "Those of this model are not."
@@ -81,6 +88,9 @@ collapse_start <- function(problem, bound, words, k, theta) {
   .Call(ffi_collapse_start, problem, as.double(theta), stream)
 }
 
+# Up to this probability of a record outside the bounds the draws count as exact.
+likely_outside <- 0.01
+
 # Posterior expectation of the share of records outside the bounds (summed over
 # the variables, so if anything too large), and the probability that there is one.
 outside_bounds <- function(fit) {
@@ -89,9 +99,11 @@ outside_bounds <- function(fit) {
 }
 
 outside_lines <- function(fit) {
-  outside <- format_number(outside_bounds(fit), 2)
-  c(sprintf("  bounds     exact if no record lies outside the bounds: expected share outside %s,", outside[["share"]]),
-    sprintf("             probability of a record outside %s", outside[["any"]]))
+  outside <- outside_bounds(fit)
+  verdict <- if (outside[["any"]] <= likely_outside) "exact if no record lies outside the bounds" else "NOT exact: records outside the bounds are likely"
+  shown <- format_number(outside, 2)
+  c(paste0("  bounds     ", verdict),
+    sprintf("             expected share outside %s, probability of a record outside %s", shown[["share"]], shown[["any"]]))
 }
 
 collapse_lines <- function(fit) {

@@ -4,9 +4,11 @@
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"
 
+counts_components <- function(bound, parts, n, call) unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
+
 counts_law <- function(bound, parts, n, call) {
   fields <- bound$spec$fields
-  target <- unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
+  target <- counts_components(bound, parts, n, call)
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
   if (all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work) {

@@ -11,7 +11,7 @@
 #'   free of n; see below); `"clt"` takes a normal law for the statistic
 #'   (approximate, better the more records; cost free of n); `"naive"` takes the noisy totals for the true ones (not
 #'   a posterior: a baseline to compare with); `"auto"` takes the cheapest exact
-#'   method, today `"augment"`.
+#'   one: see below.
 #' @param chains Number of chains. They run through the future package: set
 #'   `future::plan()` to run them side by side. The draws do not depend on it.
 #' @param iter Iterations of each chain, warmup included.
@@ -49,10 +49,18 @@
 #' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
 #'   [model_exponential()].
 #'
-#' But for counts it leaves out what the bounds do to records outside them. The
+#' But for counts, it leaves out what the bounds do to records outside them. The
 #' fit's print shows the posterior expectation of their share (the tails of the
 #' variables' marginal laws, summed) and the probability that there is one; the
 #' draws are exact but for that.
+#'
+#' **Method `"auto"`** takes `"collapse"` for counts; else `"augment"`, which is
+#' exact whatever the bounds do, up to 10^10 record updates (n times iterations
+#' times chains, about ten minutes); beyond that, with a message, `"collapse"`, or
+#' `"clt"` where that does not serve or, for one variable, a short run of it finds
+#' a record outside the bounds with a probability above 0.01. `control = list(passes = )` asks for
+#' `"augment"` where there is a choice. The fit's print says which ran and whether
+#' it is exact.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods].
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
@@ -84,6 +92,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
+  if (method == "auto") method <- auto_method(release, bound, run, control)
   if (method == "naive") return(sample_naive(release, bound, run))
   if (method == "collapse") return(sample_collapse(release, bound, run, init, control))
   if (method == "clt") return(sample_clt(release, bound, run, init, control))

@@ -11,6 +11,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             naive_bayes = "Naive Bayes of Ju et al. (2022), and counts",
             univariate = "One-variable models",
             simple = "Simple regression, everything unknown",
+            collapse = "Method collapse: regression, naive Bayes",
             release = "Exact noise",
             logistic = "Logistic regression",
             clt_regression = "Normal law for the statistic of regression",

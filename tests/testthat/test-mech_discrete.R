@@ -140,7 +140,7 @@ test_that("the posterior of a probability is the exact mixture", {
     exact <- count_posterior(rel, 2, 1.5, case[[2]])
     quantile <- function(p) uniroot(function(x) exact$cdf(x) - p, 0:1, tol = 1e-12)$root
     for (control in list(list(passes = 0), list())) {
-      fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), chains = 2, iter = 20000, warmup = 1000, seed = 4,
+      fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 4,
                               control = control)
       expect_law(parameter_draws(fit, "prob"), quantile, exact$mean)
       count <- denoise(fit)[, , "y=yes"]
@@ -150,7 +150,7 @@ test_that("the posterior of a probability is the exact mixture", {
 })
 
 test_that("discrete noise shares the kernel, bit for bit, of its continuous twin", {
-  draws <- function(mechanism) sample_posterior(as_release(c(4, 9), yes_no, mechanism, 10), model_bernoulli(), chains = 1, iter = 200, seed = 4)$draws
+  draws <- function(mechanism) sample_posterior(as_release(c(4, 9), yes_no, mechanism, 10), model_bernoulli(), method = "augment", chains = 1, iter = 200, seed = 4)$draws
   expect_identical(draws(mech_discrete_laplace(scale = 2)), draws(mech_laplace(scale = 2)))
   expect_identical(draws(mech_discrete_gaussian(sd = 2)), draws(mech_gaussian(sd = 2)))
 })

@@ -293,7 +293,7 @@ test_that("theta given the records is the conjugate posterior", {
 
 all_samplers <- function(release, model, iter = 8000) {
   lapply(list(plain = list(passes = 0), learned = list(), interwoven = list(passes = 2)), function(control) {
-    sample_posterior(release, model, chains = 2, iter = iter, warmup = 1000, seed = 11, control = control)
+    sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1000, seed = 11, control = control)
   })
 }
 
@@ -484,7 +484,7 @@ test_that("no acceptance probability falls below exp(-epsilon), and some come ne
   set.seed(5)
   for (case in discrete_cases[c("bernoulli", "three", "bayes")]) {
     rel <- simulate_release(case[[1]], case[[2]], mech_laplace(epsilon = 2), n = 30)
-    a <- acceptance(sample_posterior(rel, case[[1]], chains = 2, iter = 4000, warmup = 100, seed = 2))
+    a <- acceptance(sample_posterior(rel, case[[1]], method = "augment", chains = 2, iter = 4000, warmup = 100, seed = 2))
     expect_equal(a$bound, rep(exp(-2), 2))
     expect_true(all(a$least >= a$bound * (1 - 1e-9)))
     expect_lt(min(a$least), exp(-1.5))
@@ -497,8 +497,8 @@ test_that("a run continues bit for bit, and fits simulate", {
   model <- discrete_cases$bayes[[1]]
   rel <- simulate_release(model, pair, mech_laplace(epsilon = 1), n = 40)
   for (control in list(list(), list(passes = 0), list(passes = 2))) {
-    whole <- sample_posterior(rel, model, chains = 2, iter = 600, warmup = 300, seed = 7, control = control)
-    half <- sample_posterior(rel, model, chains = 2, iter = 400, warmup = 300, seed = 7, control = control)
+    whole <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 600, warmup = 300, seed = 7, control = control)
+    half <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 400, warmup = 300, seed = 7, control = control)
     expect_identical(extend(half, 200)$draws, whole$draws)
     expect_identical(extend(half, 200)$chains[[2]]$state, whole$chains[[2]]$state)
   }
