@@ -87,10 +87,14 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   marginal = as.double(!gibbs), conjugate = as.double(gibbs || !isFALSE(control$conjugate)),
-                  passes = as.double(control$passes %||% 1), move_sd = clt_move_sd(bound, words, chains),
+                  passes = as.double(control$passes %||% clt_passes(length(index))), move_sd = clt_move_sd(bound, words, chains),
                   where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
+
+# Moves in an iteration: bench/clt.R. Where there are many components a move costs
+# as much as all else.
+clt_passes <- function(size) if (size <= 8L) 3 else 1
 
 # spread of the prior in the coordinates that move, whether records can move or not
 clt_move_sd <- function(bound, words, chains) {

@@ -28,7 +28,7 @@
 #'   sweep keeps (see [acceptance()]). 0: the plain sampler of Ju et al. 2022.
 #'   For `"collapse"` of normal totals: `passes`, those between two
 #'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters with the
-#'   statistic integrated out in an iteration (1); `sampler`, `"marginal"` or
+#'   statistic integrated out in an iteration (3, with more than 8 published values 1); `sampler`, `"marginal"` or
 #'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves;
 #'   `conjugate = FALSE` leaves out the update of the parameters given the
 #'   imputed statistic, so that the draws are those of the normal law alone.

@@ -12,6 +12,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             univariate = "One-variable models",
             simple = "Simple regression, everything unknown",
             collapse = "Method collapse: regression, naive Bayes",
+            clt = "Normal law for the statistic",
             release = "Exact noise",
             logistic = "Logistic regression",
             clt_regression = "Normal law for the statistic of regression",
