@@ -128,6 +128,7 @@ check_each <- function(x, name, must, valid, call) {
 discrete_draws <- function(gaussian, n, location, scale, name, call = caller_env()) {
   if (length(n) > 1L) n <- length(n)
   n <- check_count(n, "n", lower = 0, call = call)
+  discrete_law("cumulative", gaussian, numeric(), "n", location, scale, name, TRUE, FALSE, call) # refuses before anything is drawn
   lower <- stats::runif(n) < 0.5
   p <- (floor(stats::runif(n) * 2^27) + stats::runif(n)) / 2^28
   draw <- function(tail) {

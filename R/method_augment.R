@@ -107,9 +107,9 @@ run_blocks <- function(problem, state, iterations, run, report) {
     while (left > 0 && status == 0L) {
       count <- min(left, most)
       at <- state$counters[1L] + seq_len(count) - run$warmup
-      block <- .Call(method$block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
+      block <- method$block(problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
-      .Call(method$run, problem, state, block, schedule)
+      method$run(problem, state, block, schedule)
       status <- block$made[3L]
       left <- left - count
       report(count)
@@ -134,9 +134,12 @@ bind_blocks <- function(blocks, name) {
 # the C routines of a method, and how many iterations a block has at most
 block_methods <- function(problem) {
   switch(problem$method,
-         augment = list(block = ffi_augment_block, run = ffi_augment_run, most = min(5e6 / problem$n, 1000)),
-         clt = list(block = ffi_clt_block, run = ffi_clt_run, most = min(1e9 / length(problem$released)^3, 10000)),
-         collapse = list(block = ffi_collapse_block, run = ffi_collapse_run, most = 1000))
+         augment = list(block = function(...) .Call(ffi_augment_block, ...), run = function(...) .Call(ffi_augment_run, ...),
+                        most = min(5e6 / problem$n, 1000)),
+         clt = list(block = function(...) .Call(ffi_clt_block, ...), run = function(...) .Call(ffi_clt_run, ...),
+                    most = min(1e9 / length(problem$released)^3, 10000)),
+         collapse = list(block = function(...) .Call(ffi_collapse_block, ...), run = function(...) .Call(ffi_collapse_run, ...),
+                         most = 1000))
 }
 
 # A user's R functions draw from R's generator: a chain has a seed of its own

@@ -51,6 +51,8 @@ plot_parameters <- function(fit, parameters, call = caller_env()) {
 predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  points <- check_count(points, "points", lower = 2)
+  if (points > 1e4) stop_argument("points", "at most 10,000", describe(points))
   columns <- fit$bound$columns[-1L, ]
   numbers <- columns$name[is.na(columns$level)]
   if (length(numbers) == 0L) stop_classed("argument", "There is no continuous covariate to plot against.")
