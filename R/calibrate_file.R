@@ -75,8 +75,9 @@ canonical_text <- function(x) {
     inner <- vapply(unclass(x), function(e) paste(canonical_text(e), collapse = " "), "")
     return(paste0(paste0(class(x), collapse = "/"), "(", paste(names(inner), unname(inner), collapse = ", "), ")"))
   }
+  if (!is.atomic(x)) return(if (is.language(x)) deparse(x, width.cutoff = 500L) else typeof(x))
   shape <- c(if (!is.null(dim(x))) paste0("[", paste(dim(x), collapse = " x "), "]"), names(x))
-  if (is.numeric(x)) c(shape, exact_text(x)) else c(shape, if (is.null(x)) "NULL" else as.character(x))
+  c(shape, if (is.null(x)) "NULL" else if (is.numeric(x)) exact_text(x) else as.character(x))
 }
 
 # one write, so that a kill leaves whole lines and at most one that is cut short

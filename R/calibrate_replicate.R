@@ -34,17 +34,28 @@ rank_replicate <- function(problem, bound) {
   fit <- progressr::without_progress(draw_posterior(problem, simulated))
   is_fit <- inherits(fit, "noiseaware_fit")
   draws <- if (is_fit) fit$draws else posterior::as_draws_array(fit)
-  draws <- array(draws, dim(draws), dimnames(draws)) # plain: subsetting keeps no class
-  log_eta <- if (is_fit) log_noise_draws(fit)
   truth <- c(simulated$parameters, log_eta = simulated$log_eta)
-  variables <- intersect(dimnames(draws)[[3L]], names(truth))
-  if (length(variables) == 0L) {
-    stop_classed("method", "The sampler must return draws of the model's parameters ({.val {names(simulated$parameters)}}), but returned {.val {dimnames(draws)[[3]]}}.")
+  values <- ranked_draws(draws, names(truth), if (is_fit) log_noise_draws(fit))
+  list(results = rank_variables(values, truth, problem$level), method = if (is_fit) fit$method else "function")
+}
+
+# iterations x chains x variables, those of the truth only, log_eta added
+ranked_draws <- function(draws, known, log_eta) {
+  variables <- dimnames(draws)[[3L]]
+  shared <- intersect(variables, known)
+  if (length(shared) == 0L) {
+    stop_classed("method", "The sampler must return draws of the model's parameters ({.val {setdiff(known, 'log_eta')}}), but returned {.val {variables}}.")
   }
-  rows <- lapply(variables, function(v) rank_variable(v, draws[, , v], truth[[v]], problem$level))
-  if (!is.null(log_eta)) rows <- c(rows, list(rank_variable("log_eta", log_eta, simulated$log_eta, problem$level)))
-  columns <- lapply(stats::setNames(nm = names(rows[[1L]])), function(name) unlist(lapply(rows, `[[`, name)))
-  list(results = as.data.frame(columns), method = if (is_fit) fit$method else "function")
+  values <- array(draws, dim(draws))[, , match(shared, variables), drop = FALSE] # plain: subsetting keeps no class
+  bad <- shared[colSums(!is.finite(values), dims = 2L) > 0]
+  if (length(bad)) stop_classed("method", "Draws must be finite, but those of {.val {bad}} are not all.")
+  if (!is.null(log_eta)) {
+    values <- array(c(values, log_eta), dim(values) + c(0L, 0L, 1L))
+    shared <- c(shared, "log_eta")
+  }
+  dimnames(values) <- list(NULL, NULL, shared)
+  storage.mode(values) <- "double"
+  values
 }
 
 # parameters, data, release (without the truth), log_eta
@@ -95,19 +106,22 @@ log_noise_draws <- function(fit) {
   vapply(draws, `[`, numeric(nrow(fit$draws)), seq_len(nrow(fit$draws)))
 }
 
-# Ranks the truth among the draws (iterations x chains), thinned by their number
-# over their effective number.
-rank_variable <- function(variable, draws, truth, level) {
-  draws <- as.matrix(draws)
-  if (!all(is.finite(draws))) stop_classed("method", "Draws must be finite, but those of {.val {variable}} are not all.")
-  ess <- posterior::ess_bulk(draws)
-  step <- if (is.na(ess)) 1 else min(max(1, ceiling(length(draws) / ess)), nrow(draws))
-  kept <- draws[seq(step, nrow(draws), by = step), ]
-  rank <- rank_among(kept, truth)
-  ends <- stats::quantile(draws, c((1 - level) / 2, (1 + level) / 2), names = FALSE)
-  list(variable = variable, truth = truth, rank = rank, draws = as.double(length(kept)),
-       quantile = (rank + stats::runif(1L)) / (length(kept) + 1), mean = mean(draws), sd = stats::sd(draws),
-       lower = ends[1L], upper = ends[2L], rhat = posterior::rhat(draws), ess = ess)
+# A data frame with a row for each variable: see calibrate(). The truth is ranked
+# among draws thinned by their number over their effective number.
+rank_variables <- function(values, truth, level) {
+  variables <- dimnames(values)[[3L]]
+  summaries <- .Call(ffi_diagnostics, values, (1 - level) / 2)
+  iterations <- dim(values)[1L]
+  steps <- ceiling(prod(dim(values)[1:2]) / summaries[6L, ])
+  steps <- ifelse(is.na(steps), 1, pmin(pmax(steps, 1), iterations))
+  ranks <- vapply(seq_along(variables), function(v) {
+    kept <- values[seq(steps[v], iterations, by = steps[v]), , v]
+    c(rank_among(kept, truth[[variables[v]]]), length(kept))
+  }, numeric(2L))
+  data.frame(variable = variables, truth = unname(truth[variables]), rank = ranks[1L, ], draws = ranks[2L, ],
+             quantile = (ranks[1L, ] + stats::runif(length(variables))) / (ranks[2L, ] + 1),
+             mean = summaries[1L, ], sd = summaries[2L, ], lower = summaries[3L, ], upper = summaries[4L, ],
+             rhat = summaries[5L, ], ess = summaries[6L, ])
 }
 
 # Ties are broken at random. Values that differ by rounding are ties: log eta of

@@ -16,7 +16,9 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             release = "Exact noise",
             logistic = "Logistic regression",
             clt_regression = "Normal law for the statistic of regression",
-            custom = "Models of one's own")
+            custom = "Models of one's own",
+            mmd = "Maximum mean discrepancy",
+            calibrate = "Calibration")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

@@ -88,6 +88,7 @@ int interrupt_pending(void);
     X(ffi_collapse_block, 3) \
     X(ffi_collapse_run, 4) \
     X(ffi_mmd, 3) \
+    X(ffi_diagnostics, 2) \
     X(ffi_duplicate, 1)
 
 #define SEXP_ARGUMENTS_0 void

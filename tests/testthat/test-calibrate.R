@@ -66,23 +66,43 @@ test_that("the confidential data are given to the non-private posterior and to f
   expect_identical(sizes$results$mean, c(10, 10))
 })
 
-test_that("ranks, quantiles and moments are those of the draws", {
-  rank_variable <- internal("rank_variable")
+test_that("summaries of draws are those of the posterior package", {
   set.seed(1)
-  draws <- matrix(rnorm(400), 200)
-  row <- rank_variable("a", draws, 0.3, 0.9)
-  step <- ceiling(400 / posterior::ess_bulk(draws))
-  kept <- draws[seq(step, 200, by = step), ]
-  expect_identical(row$rank, as.double(sum(kept < 0.3)))
-  expect_true(row$quantile >= row$rank / (row$draws + 1) && row$quantile <= (row$rank + 1) / (row$draws + 1))
-  expect_equal(unlist(row[c("mean", "sd", "lower", "upper", "rhat", "ess")], use.names = FALSE),
-               c(mean(draws), sd(draws), quantile(draws, c(0.05, 0.95), names = FALSE), posterior::rhat(draws), posterior::ess_bulk(draws)))
-  # slow mixing leaves few draws
-  slow <- matrix(as.double(arima.sim(list(ar = 0.95), 2000)), 1000)
-  row <- rank_variable("a", slow, 0, 0.9)
-  expect_lt(row$draws, 150)
-  kept <- slow[seq(ceiling(2000 / posterior::ess_bulk(slow)), 1000, by = ceiling(2000 / posterior::ess_bulk(slow))), 1]
-  expect_lt(abs(acf(kept, plot = FALSE)$acf[2]), 0.3)
+  cases <- list(
+    matrix(rnorm(400), 200),
+    matrix(rnorm(303, 10, 0.1), 101),                                        # odd number: the middle draw is left out
+    matrix(as.double(arima.sim(list(ar = 0.98), 3000)), 1000),               # slow
+    matrix(as.double(arima.sim(list(ar = -0.7), 1000)), 500),                # better than independent
+    cbind(rnorm(100), rnorm(100, 3)), cbind(rnorm(100), rnorm(100, sd = 5)), # chains differ in mean, in spread
+    matrix(rpois(600, 2) + 0, 200), matrix(rnorm(50), 50), matrix(rcauchy(400), 100)
+  )
+  for (draws in cases) {
+    got <- .Call(internal("ffi_diagnostics"), array(draws, c(dim(draws), 1)), 0.05)
+    expected <- c(mean(draws), sd(draws), quantile(draws, c(0.05, 0.95), names = FALSE),
+                  posterior::rhat(draws), suppressWarnings(posterior::ess_bulk(draws)))
+    expect_equal(drop(got), expected, tolerance = 1e-10)
+  }
+  constant <- .Call(internal("ffi_diagnostics"), array(2, c(10, 2, 1)), 0.05)
+  expect_identical(drop(constant), c(2, 0, 2, 2, NaN, NaN))
+})
+
+test_that("ranks and quantiles are those of thinned draws", {
+  set.seed(1)
+  values <- array(0, c(1000, 2, 2), list(NULL, NULL, c("a", "b")))
+  values[, , 1] <- rnorm(2000)
+  values[, , 2] <- arima.sim(list(ar = 0.95), 2000)
+  rows <- internal("rank_variables")(values, c(a = 0.3, b = -1), 0.9)
+  for (v in 1:2) {
+    step <- ceiling(2000 / posterior::ess_bulk(values[, , v]))
+    kept <- values[seq(step, 1000, by = step), , v]
+    expect_identical(rows$draws[v], as.double(length(kept)))
+    expect_identical(rows$rank[v], sum(kept < c(0.3, -1)[v]) + 0)
+    expect_true(rows$quantile[v] >= rows$rank[v] / (rows$draws[v] + 1) && rows$quantile[v] <= (rows$rank[v] + 1) / (rows$draws[v] + 1))
+  }
+  # slow mixing leaves few draws, nearly independent
+  expect_lt(rows$draws[2], 150)
+  expect_lt(abs(acf(kept[, 1], plot = FALSE)$acf[2]), 0.35)
+  expect_equal(rows$upper, apply(values, 3, quantile, 0.95, names = FALSE), ignore_attr = TRUE)
 })
 
 test_that("ties are broken at random, rounding or not", {

@@ -1,0 +1,34 @@
+/* Summaries of draws, as R sees them. */
+#include "diagnostics.h"
+#include "ffi.h"
+
+static struct diagnostics diagnostics_new(int iterations, int chains) {
+    const size_t count = (size_t)iterations * (size_t)chains;
+    struct diagnostics d;
+    d.iterations = iterations;
+    d.chains = chains;
+    d.sorted = plugin_memory(count, sizeof(double));
+    d.score = plugin_memory(count, sizeof(double));
+    d.folded = plugin_memory(count, sizeof(double));
+    d.normal = plugin_memory(count, sizeof(double));
+    d.rho = plugin_memory((size_t)iterations, sizeof(double));
+    d.order = plugin_memory(count, sizeof(int));
+    diagnostics_prepare(&d);
+    return d;
+}
+
+/* draws is iterations x chains x variables; a column for each variable: mean, sd,
+ * lower, upper, R-hat, effective size */
+SEXP ffi_diagnostics(SEXP draws, SEXP tail) {
+    const int *size = INTEGER(Rf_getAttrib(draws, R_DimSymbol));
+    struct diagnostics d = diagnostics_new(size[0], size[1]);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 6, size[2]));
+    for (int v = 0; v < size[2]; ++v) {
+        struct summary s;
+        diagnostics_summary(&d, REAL(draws) + (R_xlen_t)v * size[0] * size[1], Rf_asReal(tail), &s);
+        const double values[] = {s.mean, s.sd, s.lower, s.upper, s.rhat, s.ess};
+        memcpy(REAL(out) + (R_xlen_t)v * 6, values, sizeof values);
+    }
+    UNPROTECT(1);
+    return out;
+}
