@@ -380,7 +380,8 @@ test_that("an interrupt leaves draws and state that belong together", {
   whole <- chain(20000)
   keys <- list(
     in_r = function() tools::pskill(Sys.getpid(), tools::SIGINT),
-    in_c = function() system(paste("sleep 0.02; kill -INT", Sys.getpid()), wait = FALSE)
+    # later than system() itself, which ignores the signal
+    in_c = function() system(paste0("(sleep 0.3; kill -INT ", Sys.getpid(), ")"), wait = FALSE)
   )
   for (key in keys) {
     blocks <- 0
