@@ -126,9 +126,13 @@ released_moments <- function(release, call) {
   key <- function(powers) do.call(paste, as.data.frame(powers))
   place <- function(a, b) match(key(exponents[a, , drop = FALSE] + exponents[b, , drop = FALSE]), key(statistic$powers))
   w <- seq_len(nrow(pairs))
-  first <- moment[match(key(exponents), key(statistic$powers))]
+  product <- match(key(exponents), key(statistic$powers))
+  first <- moment[product]
   fourth <- outer(w, w, function(a, b) moment[place(a, b)]) - outer(first, first)
+  least <- pmin(mechanism_sd(part$mechanism, part$scale)[place(w, w)] / release$n, (limits[product, 2L] - limits[product, 1L])^2 / 12)
+  drowned <- diag(fourth) < least
+  diag(fourth) <- pmax(diag(fourth), least)
   valid <- raise_eigenvalues(fourth)
   new_prior(names = names, scale = fields$scale, shift = fields$shift, mean = first[seq_len(p)], fourth = valid$matrix,
-            projected = valid$projected || any(moment != noisy), class = "covariate_moments")
+            projected = valid$projected || any(drowned) || any(moment != noisy), class = "covariate_moments")
 }

@@ -272,8 +272,13 @@ test_that("what cannot be done is refused", {
 test_that("noisy moments that no covariates have are moved to valid ones, and the fit says so", {
   st <- list(regression = lm_problem(1), covariates = stat_moments4(~ x1, list(x1 = c(-10, 10))))
   mechanism <- mech_laplace(epsilon = 1)
-  rel <- as_release(c(1, 2, 30, 4, 50, 40, -2, 3, 90), st, list(regression = mechanism, covariates = mechanism), 20)
-  fit <- sample_posterior(rel, model_lm(covariates = covariate_moments()), method = "clt", chains = 1, iter = 400, seed = 8)
-  expect_true(all(is.finite(fit$draws)))
-  expect_output(print(fit), "moved to valid ones")
+  # larger than the bounds allow; of a variance below 0; all of them nothing
+  for (moments in list(c(40, -2, 3, 90), c(15, 2, 5, 1), c(-20, -1, -20, -1))) {
+    rel <- as_release(c(1, 2, 30, 4, 50, moments), st, list(regression = mechanism, covariates = mechanism), 20)
+    fit <- sample_posterior(rel, model_lm(covariates = covariate_moments()), method = "clt", chains = 1, iter = 400, seed = 8)
+    expect_true(all(is.finite(fit$draws)))
+    expect_output(print(fit), "moved to valid ones")
+    # a variance is that of the noise at least, or of a uniform law on [-1, 1]
+    expect_gte(min(diag(fit$bound$moments$fourth)), min(1 / 12, noise_sd(rel)[[6]] / 20) - 1e-12)
+  }
 })
