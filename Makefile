@@ -10,7 +10,7 @@ LIBRARY := $(CURDIR)/.library
 export R_LIBS := $(LIBRARY)
 SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
-.PHONY: demo test check bench lint docs install clean
+.PHONY: demo test check deepcheck bench lint docs install clean
 
 demo: install
 	$(RSCRIPT) tools/demo.R demo
@@ -26,6 +26,10 @@ check: $(TARBALL)
 bench: install
 	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) tools/install-packages bench
 	R_LIBS=$(LIBRARY)-bench:$(LIBRARY) $(RSCRIPT) bench/run.R
+
+# everything that takes long: compilers, analysers, sanitizers, faults, random calls
+deepcheck:
+	tools/deepcheck
 
 lint:
 	tools/install-packages lint

@@ -164,6 +164,7 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   futures <- list()
   values <- list()
   interrupted <- FALSE
+  lost <- 0L # chains whose worker died
   tryCatch({
     if (inherits(future::plan("next"), "sequential")) {
       while (length(values) < count && (length(values) == 0L || values[[length(values)]]$status == 0L)) {
@@ -171,7 +172,9 @@ run_chains <- function(count, chain, total, call = caller_env()) {
       }
     } else {
       for (k in seq_len(count)) futures[[k]] <- future::future(chain(k, report), seed = NULL, packages = "noiseaware")
-      values <- lapply(futures, future::value)
+      values <- lapply(futures, function(f) tryCatch(future::value(f), FutureError = function(e) NULL))
+      lost <- sum(vapply(values, is.null, TRUE))
+      values <- Filter(Negate(is.null), values)
     }
   }, interrupt = function(i) interrupted <<- TRUE)
   if (interrupted && length(futures)) {
@@ -186,11 +189,16 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   }
   incomplete <- interrupted || any(status == 1L) || length(values) < count
   values <- Filter(function(v) NROW(v$draws) > 0L, values)
-  if (incomplete) warn_interrupted(values, count, call)
+  if (incomplete) warn_interrupted(values, count, lost, call)
   values
 }
 
-warn_interrupted <- function(values, count, call) {
+warn_interrupted <- function(values, count, lost, call) {
+  if (lost > 0L) {
+    message <- c("{lost} of {count} chain{?s} {?was/were} lost with the process that ran {?it/them}.", i = "Was the process killed, or out of memory?")
+    if (length(values) == 0L) stop_classed("worker", message, call = call)
+    return(cli::cli_warn(c(message, i = "The draws are of the other chains."), class = "noiseaware_warning_worker", call = call))
+  }
   if (length(values) == 0L) {
     stop_classed("interrupted", "Interrupted in warmup: there is no draw yet.", call = call)
   }

@@ -35,10 +35,10 @@ write_whole <- function(text, path, call = caller_env()) {
   on.exit(unlink(partial))
   bytes <- charToRaw(text)
   written <- tryCatch({
-    writeBin(bytes, partial)
-    # a full disk raises no error
-    file.size(partial) == length(bytes) && file.rename(partial, path)
-  }, error = function(e) FALSE, warning = function(w) FALSE)
+    # a full disk raises no error, or a warning as the file is closed
+    suppressWarnings(writeBin(bytes, partial))
+    file.size(partial) == length(bytes) && suppressWarnings(file.rename(partial, path))
+  }, error = function(e) FALSE)
   if (!isTRUE(written)) {
     stop_classed("file", c("Cannot write {.file {path}}.", i = "Is the directory writable, and is there space left?"), call = call)
   }

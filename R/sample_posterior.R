@@ -66,6 +66,7 @@
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
 #'   `noiseaware_error_variables`, `noiseaware_error_prior`,
 #'   `noiseaware_error_interrupted` (interrupted before the first draw),
+#'   `noiseaware_error_worker` (every process that ran a chain died),
 #'   `noiseaware_error_numerical`.
 #' @references
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
