@@ -37,6 +37,7 @@ test_that("a line cut short is run again, anything else is refused and left as i
   for (cut in c(1, 50, 300)) {
     restore(substr(text, 1, nchar(text) - cut))
     expect_identical(calibrate_known(known_sampler(), 4, file = path)$results, whole$results)
+    expect_identical(calibrate_known(known_sampler(), 4, file = path)$results, whole$results) # readable again
     expect_identical(length(readLines(path)), 5L)
   }
   lines <- strsplit(text, "\n")[[1]]
