@@ -8,6 +8,11 @@ most_record_updates <- 1e10
 # bounds, up to a number of records; beyond it what is free of n. A user who sets
 # the number of passes wants the records.
 auto_method <- function(release, bound, run, control, call = caller_env()) {
+  if (!is.null(bound$moments)) {
+    cli::cli_inform("Method {.val clt} was chosen, which is approximate: no other takes covariates known by their moments alone.",
+                    class = "noiseaware_message_method")
+    return("clt")
+  }
   if (inherits(bound, "bound_categorical") && is.null(control$passes) && collapse_serves(release, bound)) return("collapse")
   updates <- as.double(release$n) * run$iter * run$chains
   if (updates <= most_record_updates) return("augment")

@@ -93,7 +93,8 @@ moments_law <- function(moments) {
        cov = fixed(moments$fourth[x, x, drop = FALSE] / outer(moments$scale, moments$scale)))
 }
 
-# Methods that draw records need a law of the covariates.
+# Methods that draw records, or move their totals exactly, need a law of the
+# covariates.
 check_records_law <- function(bound, call = caller_env()) {
   if (!is.null(bound$moments)) {
     stop_classed("method", c("Records can be drawn only from a model with a law of its covariates; {.fn covariate_moments} has none.",

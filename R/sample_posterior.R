@@ -95,9 +95,9 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   init <- check_init(init, bound, run$chains)
   if (method == "auto") method <- auto_method(release, bound, run, control)
   if (method == "naive") return(sample_naive(release, bound, run))
+  if (method != "clt") check_records_law(bound)
   if (method == "collapse") return(sample_collapse(release, bound, run, init, control))
   if (method == "clt") return(sample_clt(release, bound, run, init, control))
-  check_records_law(bound)
   sample_augment(release, bound, run, init, control)
 }
 
