@@ -149,6 +149,6 @@ zcdp_delta <- function(rho, epsilon) {
     a <- exp(l)
     a * ((1 + a) * rho - epsilon) - l + (1 + a) * (l - log1p(a))
   }
-  best <- log(max((epsilon - rho) / (2 * rho), 1e-3))
+  best <- log(min(max((epsilon - rho) / (2 * rho), 1e-3), 1e150))
   min(1, exp(stats::optimize(log_delta, best + c(-8, 8), tol = 1e-10)$objective))
 }

@@ -70,12 +70,19 @@ double moments_product(const struct moments *moments, const double *c, int i, in
     return c[i <= j ? product_at(moments->q, i, j) : product_at(moments->q, j, i)];
 }
 
-VECTOR_CLONES void moments_centre(const struct moments *moments, int m, const double *const *x) {
+/* clones of a function that other files see would be visible symbols: they are
+ * static, with a door */
+VECTOR_CLONES static void centre_clones(const struct moments *moments, int m,
+                                        const double *const *x) {
     for (int v = 0; v < moments->q; ++v) {
         const double centre = moments->centre[v], *restrict in = x[v];
         double *restrict out = moments->centred + (size_t)v * MAX_BLOCK;
         FOR_RECORDS(i, m) out[i] = in[i] - centre;
     }
+}
+
+void moments_centre(const struct moments *moments, int m, const double *const *x) {
+    centre_clones(moments, m, x);
 }
 
 static inline void add_all(const struct moments *moments, double sign, int m,
@@ -116,8 +123,8 @@ static INLINE void add_few(const struct moments *moments, int q, double sign, in
 }
 #endif
 
-VECTOR_CLONES void moments_add(const struct moments *moments, double sign, int m,
-                               const double *const *x, double *c) {
+VECTOR_CLONES static void add_clones(const struct moments *moments, double sign, int m,
+                                     const double *const *x, double *c) {
 #if HAS_LANES
     switch (moments->q) {
     case 1:
@@ -135,4 +142,9 @@ VECTOR_CLONES void moments_add(const struct moments *moments, double sign, int m
     }
 #endif
     add_all(moments, sign, m, x, c);
+}
+
+void moments_add(const struct moments *moments, double sign, int m, const double *const *x,
+                 double *c) {
+    add_clones(moments, sign, m, x, c);
 }
