@@ -64,26 +64,20 @@ simulate_design <- function(problem, bound) {
   truth <- attr(release, "truth")
   attr(release, "truth") <- NULL
   parts <- release_parts(release)
-  totals <- lapply(parts, function(p) statistic_total(p$statistic, truth$data))
   list(parameters = truth$parameters, data = truth$data, release = release,
-       log_eta = sum(mapply(log_noise, parts, totals)))
+       log_eta = sum(vapply(parts, log_noise, 0, data = truth$data)))
 }
 
 # log eta(z | s) of a part up to the constant that methods leave out
-log_noise <- function(part, total) {
-  if (part$mechanism$kernel == "density") {
-    density <- checked_density(part$mechanism, part$statistic, part$value)
-    return(sum(density(matrix(part$value - total, ncol = length(part$statistic$components)))))
-  }
-  residual <- (part$value - total) / part$scale
+log_noise <- function(part, data) UseMethod("log_noise", part$mechanism)
+
+#' @export
+log_noise.default <- function(part, data) {
+  residual <- (part$value - statistic_total(part$statistic, data)) / part$scale
   -switch(part$mechanism$kernel,
     absolute = sum(abs(residual)),
     squared = sum(residual^2) / 2,
-    match = sum((1 / part$scale)[residual != 0]),
-    density = {
-      noise <- matrix(residual, ncol = length(part$statistic$components))
-      -sum(checked_density(part$mechanism, part$statistic, part$value)(noise))
-    })
+    match = sum((1 / part$scale)[residual != 0]))
 }
 
 draw_posterior <- function(problem, simulated) {

@@ -265,8 +265,9 @@ acceptance <- function(fit) {
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
 #'   of the release; of several statistics, those that were summed.
-#' @section Errors: `noiseaware_error_argument`, also for a release of single
-#'   records, which has no totals: the draws of the n records are not kept.
+#' @section Errors: `noiseaware_error_argument`, also for a release
+#'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
+#'   records are not kept.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -277,7 +278,7 @@ denoise <- function(fit) {
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")
   if (length(fit$problem$summed) == 0L) {
-    stop_classed("argument", c("The release has single records and no totals, so there is no confidential statistic to draw.",
+    stop_classed("argument", c("The release has no totals of the records, so there is no confidential statistic to draw.",
                                i = "The draws of the records themselves are not kept."))
   }
   chains_array(lapply(fit$chains, function(c) {

@@ -106,6 +106,13 @@ privacy.mech_custom <- function(x, ...) privacy_row()
 #' @export
 format.mech_custom <- function(x, ...) "noise with a density of its own, an R function (slower than a built-in one)"
 
+#' @export
+log_noise.mech_custom <- function(part, data) {
+  density <- checked_density(part$mechanism, part$statistic, part$value)
+  total <- statistic_total(part$statistic, data)
+  sum(density(matrix(part$value - total, ncol = length(part$statistic$components))))
+}
+
 # The user's function as the sampler calls it, of a matrix of noise: what it
 # returns is checked, and shifted to 0 where there is no noise, as the built-in
 # kernels are.

@@ -2,7 +2,8 @@
 #   name    of the C plug-in
 #   kernel  "absolute" or "squared": log density = -kernel(noise * weight);
 #           "match": -weight where a noisy value is not the true one;
-#           "density": an R function of all components at once
+#           "density": an R function of all components at once;
+#           "objective": a function of sums that depend on the released value
 #   the budget or the scale, one of them given
 # Methods: mechanism_scale(), mechanism_sd(), privacy(); for noise that not
 # every statistic can take, check_pair(), check_noisy(); for noise that is not

@@ -24,7 +24,10 @@ augment_problem <- function(release, bound, passes, words, chains) {
 part_kinds <- c(totals = 0L, cells = 1L, records = 2L)
 part_kernels <- c(absolute = 0L, squared = 1L, match = 2L, density = 3L)
 
-augment_part <- function(part, bound, n) {
+augment_part <- function(part, bound, n) UseMethod("augment_part", part$mechanism)
+
+#' @export
+augment_part.default <- function(part, bound, n) {
   statistic <- part$statistic
   spec <- statistic_spec(statistic)
   kernel <- part$mechanism$kernel

@@ -116,7 +116,10 @@ make_release <- function(data, statistic, mechanism, noisy_part, noise, call = c
 }
 
 # noise by inversion of uniform(count), in floating-point arithmetic
-simulated_part <- function(part, data, call, uniform = stats::runif) {
+simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("simulated_part", part$mechanism)
+
+#' @export
+simulated_part.default <- function(part, data, call, uniform = stats::runif) {
   total <- statistic_total(part$statistic, data, call)
   scale <- mechanism_scale(part$mechanism, part$statistic, call)
   scale <- rep(scale, each = length(total) / length(scale))
@@ -260,6 +263,7 @@ record_frame <- function(records, columns, levels) {
 
 noise_source <- c(
   entropy = "the operating system's entropy",
+  floating = "the operating system's entropy, in floating-point arithmetic (its last bits are not protected)",
   simulation = "R's generator (a simulation: not for publication)",
   published = "published by someone else"
 )

@@ -15,6 +15,10 @@ exact_laws <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "g
 is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
 
 check_exact <- function(parts, call = caller_env()) {
+  for (p in parts) if (p$mechanism$kernel == "objective") {
+    stop_classed("mechanism", "{.fn release} adds noise to totals; coefficients with objective perturbation are released by {.fn release_objective}.",
+                 call = call)
+  }
   for (p in parts) if (!p$mechanism$name %in% c(names(exact_laws), "randomized_response")) {
     stop_classed("mechanism", c("{.fn release} draws noise exactly from the operating system's entropy; it cannot draw {format(p$mechanism)}.",
                                 i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."), call = call)

@@ -255,7 +255,8 @@ part_from_json <- function(x, f, refuse) {
 # Readers of the statistics, by name: each checks its fields and calls the
 # constructor.
 statistic_readers <- function() {
-  list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, counts = stat_counts_from_json, records = stat_records_from_json)
+  list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, counts = stat_counts_from_json, records = stat_records_from_json,
+       objective = stat_objective_from_json)
 }
 
 statistic_from_json <- function(x, refuse) {
@@ -293,7 +294,8 @@ json_formula <- function(text, refuse) {
 
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
-                       discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response)
+                       discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
+                       objective = mech_objective)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {
     refuse(paste0("The mechanism must be one that this package knows: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))

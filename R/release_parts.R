@@ -36,7 +36,16 @@ check_design <- function(statistic, mechanism, call = caller_env()) {
     check_statistic(statistic, call)
     check_mechanism(mechanism, call)
   }
-  for (p in design_parts(statistic, mechanism)) check_pair(p$statistic, p$mechanism, call)
+  for (p in design_parts(statistic, mechanism)) {
+    check_objective_pair(p$statistic, p$mechanism, call)
+    check_pair(p$statistic, p$mechanism, call)
+  }
+}
+
+check_objective_pair <- function(statistic, mechanism, call) {
+  if ((statistic$kind == "objective") == (mechanism$kernel == "objective")) return(invisible())
+  stop_classed("mechanism", "{.fn mech_objective} and {.fn stat_objective} must go together: the released coefficients minimise a perturbed loss.",
+               call = call)
 }
 
 # can that noise be added to that statistic?

@@ -8,10 +8,11 @@ model_table <- list(
 )
 
 statistic_table <- list(
-  crossprod = "number", moments4 = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number"
+  crossprod = "number", moments4 = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number",
+  objective = "number"
 )
 
-mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response", "custom")
+mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response", "custom", "objective")
 
 #' Which combinations exist
 #'
@@ -28,6 +29,7 @@ mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussi
 #'
 #'   Discrete noise needs a statistic of whole numbers: counts, or the codes of a
 #'   factor. Randomised response needs one category per record.
+#'   Objective perturbation and the statistic of that name go together.
 #' @examples
 #' table <- supported()
 #' subset(table, model == "lm" & method == "augment")
@@ -46,6 +48,7 @@ supported <- function() {
 }
 
 variables_meet <- function(model, statistic, mechanism) {
+  if ((statistic == "objective") != (mechanism == "objective")) return(FALSE)
   kinds <- intersect(model_table[[model]], statistic_table[[statistic]])
   if (mechanism == "randomized_response") return(statistic == "records" && "code" %in% kinds)
   if (startsWith(mechanism, "discrete")) return("code" %in% kinds)

@@ -22,6 +22,7 @@ struct fields read_fields(SEXP list);
 struct model read_model(SEXP spec);
 struct stat read_stat(SEXP spec);
 struct record_moments read_moments(SEXP spec);
+struct density read_density(SEXP spec, int size);
 const struct mech_class *read_mechanism(SEXP name);
 
 void rng_read(SEXP raw, struct rng *rng);
@@ -54,6 +55,7 @@ int interrupt_pending(void);
     X(ffi_rng_draw, 4) \
     X(ffi_mech_quantile, 3) \
     X(ffi_mech_log_density, 3) \
+    X(ffi_density, 2) \
     X(ffi_discrete_law, 5) \
     X(ffi_stat_eval, 2) \
     X(ffi_stat_total, 2) \

@@ -1,6 +1,5 @@
 /* Method "augment" as R sees it: a problem (what is known), a state that comes
  * back (what changes), and blocks of iterations. */
-#include "custom.h"
 #include "ffi.h"
 #include "method_augment.h"
 
@@ -14,7 +13,7 @@ static void read_part(SEXP spec, struct part *part) {
     part->offset = Rf_asInteger(list_element(spec, "offset"));
     part->column = INTEGER(list_element(spec, "column"));
     if (part->kernel == KERNEL_DENSITY)
-        part->density = mech_custom_read(list_element(spec, "density"), part->stat.size);
+        part->density = read_density(list_element(spec, "density"), part->stat.size);
     if (part->kind != PART_RECORDS) return;
     part->local_released = REAL(list_element(spec, "released"));
     part->local_weight = REAL(list_element(spec, "weight"));

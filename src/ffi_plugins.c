@@ -25,6 +25,16 @@ SEXP ffi_mech_log_density(SEXP name, SEXP noise, SEXP scale) {
     return out;
 }
 
+/* of a density of all components at once; a row of noise is a candidate */
+SEXP ffi_density(SEXP spec, SEXP noise) {
+    const struct density density = read_density(spec, Rf_ncols(noise));
+    const int candidates = Rf_nrows(noise);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, candidates));
+    density.log_density(density.self, candidates, candidates, REAL(noise), REAL(out));
+    UNPROTECT(1);
+    return out;
+}
+
 /* ---- blocks over a matrix ----------------------------------------------- */
 
 struct blocks blocks_new(int columns, int whole, R_xlen_t n) {

@@ -72,6 +72,7 @@ struct fields read_fields(SEXP list) {
 static const struct model_class *const models[] = {MODELS(LIST_CLASS)};
 static const struct stat_class *const stats[] = {STATS(LIST_CLASS)};
 static const struct record_moments_class *const moments_classes[] = {MOMENTS(LIST_CLASS)};
+static const struct density_class *const densities[] = {DENSITIES(LIST_CLASS)};
 static const struct mech_class *const mechanisms[] = {MECHANISMS(LIST_CLASS)};
 #define COUNT(list) ((int)(sizeof(list) / sizeof(list)[0]))
 
@@ -117,6 +118,18 @@ struct record_moments read_moments(SEXP spec) {
     const struct fields fields = read_fields(list_element(spec, "fields"));
     stop_unless(moments.class->create(&fields, &moments), "moments", name);
     return moments;
+}
+
+struct density read_density(SEXP spec, int size) {
+    if (Rf_isFunction(spec)) return mech_custom_read(spec, size);
+    const char *name = spec_name(spec);
+    struct density density = {0};
+    const struct fields fields = read_fields(list_element(spec, "fields"));
+    for (int i = 0; i < COUNT(densities); ++i)
+        if (strcmp(densities[i]->name, name) == 0)
+            stop_unless(densities[i]->create(&fields, &density), "density", name);
+    if (!density.log_density) Rf_error("internal error: no density '%s'", name);
+    return density;
 }
 
 const struct mech_class *read_mechanism(SEXP name) {

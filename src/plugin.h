@@ -228,6 +228,12 @@ struct density {
     void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
 };
 
+/* A density that is built in. */
+struct density_class {
+    const char *name;
+    int (*create)(const struct fields *fields, struct density *density);
+};
+
 struct mech_class {
     const char *name;
     enum kernel kernel;

@@ -18,13 +18,16 @@
     X(stat_crossprod) \
     X(stat_sums) \
     X(stat_counts) \
-    X(stat_records)
+    X(stat_records) \
+    X(stat_objective)
 
 #define MECHANISMS(X) \
     X(mech_laplace) \
     X(mech_gaussian) \
     X(mech_discrete_laplace) \
     X(mech_discrete_gaussian)
+
+#define DENSITIES(X) X(mech_objective)
 
 #define MOMENTS(X)    \
     X(moments_counts) \
@@ -34,14 +37,17 @@
 #define DECLARE_MODEL(name) extern const struct model_class name;
 #define DECLARE_STAT(name) extern const struct stat_class name;
 #define DECLARE_MECHANISM(name) extern const struct mech_class name;
+#define DECLARE_DENSITY(name) extern const struct density_class name;
 #define DECLARE_MOMENTS(name) extern const struct record_moments_class name;
 MODELS(DECLARE_MODEL)
 STATS(DECLARE_STAT)
 MECHANISMS(DECLARE_MECHANISM)
+DENSITIES(DECLARE_DENSITY)
 MOMENTS(DECLARE_MOMENTS)
 #undef DECLARE_MODEL
 #undef DECLARE_STAT
 #undef DECLARE_MECHANISM
+#undef DECLARE_DENSITY
 #undef DECLARE_MOMENTS
 
 #endif

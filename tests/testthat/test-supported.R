@@ -6,7 +6,8 @@ number_statistics <- list(
   moments4 = stat_moments4(~ x, bounds = list(x = c(0, 1))),
   sums = stat_sums(~ x + I(x^2), bounds = list(x = c(0, 1))),
   records = stat_records(~ x, bounds = list(x = c(0, 1))),
-  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
+  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1))),
+  objective = stat_objective(x ~ 1, bounds = list(x = c(0, 1)))
 )
 # a total that another one beside it would spoil
 alone_statistics <- list(sums = stat_sums(~ x, bounds = list(x = c(0, 1))))
@@ -17,7 +18,7 @@ code_statistics <- list(
 mechanisms <- list(
   laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1),
   discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1),
-  custom = mech_custom(function(noise) -rowSums(abs(noise)))
+  custom = mech_custom(function(noise) -rowSums(abs(noise))), objective = mech_objective(epsilon = 1)
 )
 models <- list(
   lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), mvnormal = model_mvnormal(), bernoulli = model_bernoulli(), categorical = model_categorical(), poisson = model_poisson(),
@@ -42,7 +43,7 @@ test_that("supported() says what runs", {
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
   # the naive Bayes model needs two variables: it has tests of its own
   for (model in names(models)) for (mechanism in names(mechanisms)) for (method in c("augment", "collapse", "clt", "naive")) {
-    for (statistic in c("crossprod", "moments4", "sums", "counts", "records", "custom")) {
+    for (statistic in c("crossprod", "moments4", "sums", "counts", "records", "custom", "objective")) {
       candidates <- list(number_statistics[[statistic]], code_statistics[[statistic]], alone_statistics[[statistic]])
       candidates <- candidates[!vapply(candidates, is.null, TRUE)]
       ran <- any(vapply(candidates, function(st) runs(models[[model]], st, mechanisms[[mechanism]], method), TRUE))
