@@ -1,0 +1,78 @@
+# Shared by the scripts of this folder. Each runs as
+#   Rscript stem.R [--quick] [--cores=N] [--results=FOLDER]
+# and writes FOLDER/stem*.csv and FOLDER/stem*.png. "--quick" takes fewer
+# replicates: the number stands in the results.
+suppressPackageStartupMessages({
+  library(noiseaware)
+  library(ggplot2)
+})
+
+option <- function(name, default) {
+  given <- grep(paste0("^--", name, "="), commandArgs(TRUE), value = TRUE)
+  if (length(given)) sub("^[^=]*=", "", given[1]) else default
+}
+quick <- "--quick" %in% commandArgs(TRUE)
+cores <- as.integer(option("cores", "2"))
+folder <- option("results", "results")
+# a number of replicates in the full and in the quick version
+replicates <- function(full, few) if (quick) few else full
+
+# lapply over the cores; an error in a run is an error here
+each <- function(x, f, ...) {
+  out <- parallel::mclapply(x, f, ..., mc.cores = if (.Platform$OS.type == "windows") 1L else cores, mc.preschedule = FALSE)
+  failed <- vapply(out, inherits, TRUE, "try-error")
+  if (any(failed)) stop(out[[which(failed)[1]]], call. = FALSE)
+  out
+}
+bind <- function(rows) do.call(rbind, rows)
+
+# calibrate() over the cores. Chains are short here: starting workers once pays.
+if (cores > 1L && future::supportsMulticore()) future::plan("multicore", workers = cores)
+
+# a draw that does not depend on what was drawn before
+with_seed_of <- function(seed, draw) {
+  set.seed(seed)
+  draw
+}
+
+# Coverage of the central intervals, with a row for each variable
+covered <- function(calibration, level, variables) {
+  table <- coverage(calibration, level, variables)
+  data.frame(variable = table$variable, level = level, coverage = table$coverage, lower = table$lower, upper = table$upper,
+             replicates = table$replicates, least_ess = least_ess(calibration, table$variable))
+}
+
+# the tenth percentile over replicates of the effective draws, by variable
+least_ess <- function(calibration, variables) {
+  r <- calibration$results
+  vapply(variables, function(v) round(unname(stats::quantile(r$ess[r$variable == v], 0.1, na.rm = TRUE))), 0, USE.NAMES = FALSE)
+}
+
+save_table <- function(table, name) {
+  dir.create(folder, FALSE, TRUE)
+  number <- vapply(table, is.numeric, TRUE)
+  table[number] <- lapply(table[number], signif, 4)
+  utils::write.csv(table, file.path(folder, paste0(name, ".csv")), row.names = FALSE, quote = FALSE)
+}
+
+save_plot <- function(plot, name, width = 7, height = 4) {
+  dir.create(folder, FALSE, TRUE)
+  plot <- plot + theme_minimal(base_size = 10) +
+    theme(panel.grid.minor = element_blank(), legend.position = "bottom", strip.text = element_text(face = "bold"))
+  grDevices::png(file.path(folder, paste0(name, ".png")), width = width, height = height, units = "in", res = 80,
+                 type = if (capabilities("cairo")) "cairo" else getOption("bitmapType"))
+  print(plot)
+  invisible(grDevices::dev.off())
+}
+
+# black, greys and shapes for up to six series: readable in print
+series <- function(count) {
+  list(scale_colour_manual(values = c("black", "grey55", "grey30", "grey70", "grey45", "grey20")[seq_len(count)]),
+       scale_shape_manual(values = c(16, 17, 15, 4, 1, 2)[seq_len(count)]),
+       scale_linetype_manual(values = c("solid", "dashed", "dotted", "longdash", "dotdash", "twodash")[seq_len(count)]))
+}
+
+finished <- function(started) {
+  spent <- proc.time() - started
+  message(sprintf("%.0f s elapsed, %.0f s of processors%s", spent[["elapsed"]], sum(spent[-3L]), if (quick) " (quick)" else ""))
+}
