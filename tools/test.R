@@ -5,6 +5,8 @@ library(testthat)
 library(noiseaware)
 results <- as.data.frame(test_dir("tests/testthat", package = "noiseaware", load_package = "installed",
                                   reporter = check_reporter(), stop_on_failure = FALSE))
+slowest <- utils::head(sort(tapply(results$user, results$file, sum), decreasing = TRUE), 8L)
+cat("slowest (processor seconds):", paste0(sub("test-(.*)\\.R", "\\1", names(slowest)), " ", round(slowest), collapse = ", "), "\n")
 failed <- sum(results$failed) + sum(results$error)
 passed <- sum(results$passed)
 cat(sprintf("%d passed, %d failed, %d skipped\n", passed, failed, sum(results$skipped)))

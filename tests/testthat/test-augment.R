@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Method "augment" against exact answers: quadrature, limits, a replay of its
 # randomness in plain R, restarts. Each law is checked with and without the
 # non-centred moves.

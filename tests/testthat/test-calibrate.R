@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 test_that("the exact posterior passes, for parameters and for log eta", {
   table <- summary(calibrate_known(known_sampler()))
   expect_identical(table$variable, c("mean", "log_eta"))

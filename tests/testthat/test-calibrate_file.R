@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 test_that("a file resumes, extends and gives back the same bits", {
   path <- withr::local_tempfile()
   whole <- calibrate_known(known_sampler(), 8)

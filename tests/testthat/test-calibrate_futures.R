@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # workers of another R process need the installed package
 local_workers <- function(strategy, ..., env = parent.frame()) {
   old <- future::plan(strategy, workers = 2, ...)

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Method "clt" for regression: moments against explicit sums and against records,
 # posteriors against quadrature and against "augment".
 

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Method "collapse" for counts: against enumeration of all databases, against
 # method "augment", at sizes that no record-level method reaches.
 

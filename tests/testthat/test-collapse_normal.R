@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Method "collapse" against method "augment" with bounds that never bind, against
 # exact answers and real records; limits, restarts, errors.
 

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Method "collapse" for the total of a Poisson or exponential variable: the rate's
 # posterior is a mixture over the total, computed by summation or quadrature.
 

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # The discrete Laplace and Gaussian laws against sums of their terms.
 
 scales <- c(1e-3, 0.03, 0.2, 0.45, 0.5, 0.7, 1, 3, 7.9, 8, 8.1, 50, 400)

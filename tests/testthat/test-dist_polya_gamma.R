@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # PG(1, c) against its known moments, Laplace transform and distribution.
 
 pg_draws <- function(tilt, n, seed = 1) draw_stream(internal("new_stream")(c(5, seed)), "polya_gamma", n, tilt)$values

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Budgets, units and bounds far from 1: right, or an error of ours.
 
 finite_fit <- function(release, model, ...) {

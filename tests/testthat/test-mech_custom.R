@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Noise whose density is the user's R function.
 
 laplace_of_noise <- mech_custom(function(noise) -rowSums(abs(noise)) / 1.5, r = function(s) s + rexp(length(s), 1 / 1.5) - rexp(length(s), 1 / 1.5),

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Which method "auto" takes, and that it says so.
 
 auto <- function(release, model, ...) {

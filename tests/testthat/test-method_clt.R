@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Method "clt": its moments against exact sums, its sampler against quadrature of
 # the normal law, restarts.
 

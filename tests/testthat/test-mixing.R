@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # What warmup learns, and that it leaves the posterior alone: leaps, moves of
 # groups, refreshes, starts far away.
 

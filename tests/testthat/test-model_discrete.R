@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Models of categorical variables: the hooks one by one, then the sampler against
 # exact posteriors by enumeration.
 

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Families given by R functions: moments against closed forms of the gamma and
 # the Weibull law, fits against quadrature.
 

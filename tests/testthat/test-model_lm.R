@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # The hooks of the model "lm", one by one, against formulas written in R.
 
 models <- list(

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Logistic regression: its hooks one by one, the Polya-Gamma update against the
 # posterior on a grid, the sampler against enumeration and quadrature.
 

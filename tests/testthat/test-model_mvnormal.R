@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # The multivariate normal model; its parts are those of a regression's
 # covariates, tested there.
 

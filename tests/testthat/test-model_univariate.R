@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Models of one number: their hooks one by one, against formulas written in R,
 # and the sampler against enumeration, quadrature and closed forms.
 

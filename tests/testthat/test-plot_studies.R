@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 drawn <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
 
 st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # The private random streams, through the internal .Call routines. Bits are held
 # against published answers, jumps against the engine's own linear algebra, the
 # ziggurats against a replay in plain R and against the laws that they claim.

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # What is summed over the records, and how far one replaced record moves it.
 
 eval_records <- function(statistic, x) {

@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # The table of combinations is true: what it lists runs, what it leaves out is
 # refused with a classed error.
 

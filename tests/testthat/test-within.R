@@ -1,3 +1,5 @@
+skip_on_cran() # takes long; `make test` runs it
+
 # Priors of mean and sd that bounds cut off: their draws and densities, the
 # update by rejection and by slice sampling, and the posterior by quadrature.
 
