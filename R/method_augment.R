@@ -137,12 +137,15 @@ bind_blocks <- function(blocks, name) {
 # the C routines of a method, and how many iterations a block has at most
 block_methods <- function(problem) {
   switch(problem$method,
-         augment = list(block = function(...) .Call(ffi_augment_block, ...), run = function(...) .Call(ffi_augment_run, ...),
-                        most = min(5e6 / problem$n, 1000)),
-         clt = list(block = function(...) .Call(ffi_clt_block, ...), run = function(...) .Call(ffi_clt_run, ...),
-                    most = min(1e9 / length(problem$released)^3, 10000)),
-         collapse = list(block = function(...) .Call(ffi_collapse_block, ...), run = function(...) .Call(ffi_collapse_run, ...),
-                         most = 1000))
+    augment = list(block = function(problem, count, kept) .Call(ffi_augment_block, problem, count, kept),
+                   run = function(problem, state, block, schedule) .Call(ffi_augment_run, problem, state, block, schedule),
+                   most = min(5e6 / problem$n, 1000)),
+    clt = list(block = function(problem, count, kept) .Call(ffi_clt_block, problem, count, kept),
+               run = function(problem, state, block, schedule) .Call(ffi_clt_run, problem, state, block, schedule),
+               most = min(1e9 / length(problem$released)^3, 10000)),
+    collapse = list(block = function(problem, count, kept) .Call(ffi_collapse_block, problem, count, kept),
+                    run = function(problem, state, block, schedule) .Call(ffi_collapse_run, problem, state, block, schedule),
+                    most = 1000))
 }
 
 # A user's R functions draw from R's generator: a chain has a seed of its own
