@@ -10,7 +10,7 @@ LIBRARY := $(CURDIR)/.library
 export R_LIBS := $(LIBRARY)
 SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
-.PHONY: demo test check deepcheck bench lint docs install clean
+.PHONY: demo test check deepcheck bench lint docs site install clean
 
 demo: install
 	$(RSCRIPT) tools/demo.R demo
@@ -44,6 +44,11 @@ docs:
 	tools/install-packages docs
 	$(RSCRIPT) -e 'roxygen2::roxygenise(load_code = "source")'
 
+# the web site, written to site/
+site: install
+	tools/install-packages site
+	$(RSCRIPT) tools/site.R
+
 install: $(LIBRARY)/.installed
 
 $(LIBRARY)/.installed: $(SOURCES)
@@ -57,4 +62,4 @@ $(TARBALL): $(SOURCES) $(wildcard man/*.Rd tests/testthat/*.R vignettes/*)
 	$(R) CMD build .
 
 clean:
-	rm -rf $(LIBRARY) *.tar.gz *.Rcheck demo src/*.o src/*.so
+	rm -rf $(LIBRARY) *.tar.gz *.Rcheck demo site src/*.o src/*.so
