@@ -28,7 +28,10 @@
 #' @examples
 #' # as from dapper::new_privacy(): mean of 30 N(mu, 1) records, Laplace noise of scale 2
 #' object <- structure(class = "privacy", list(
-#'   posterior_f = function(dmat, theta) rnorm(1, sum(dmat) / (1 + nrow(dmat)), 1 / sqrt(1 + nrow(dmat))),
+#'   posterior_f = function(dmat, theta) {
+#'     precision <- 1 + nrow(dmat)
+#'     rnorm(1, sum(dmat) / precision, 1 / sqrt(precision))
+#'   },
 #'   latent_f = function(theta) matrix(rnorm(30, theta, 1), ncol = 1),
 #'   mechanism_f = function(sdp, sx) -abs(sdp - sx) / 2,
 #'   statistic_f = function(xi, sdp, i) xi,
