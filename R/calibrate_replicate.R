@@ -90,7 +90,9 @@ draw_posterior <- function(problem, simulated) {
   if (method == "nonprivate") {
     return(do.call(nonprivate_posterior, c(list(simulated$data, problem$model, problem$statistic), arguments)))
   }
-  do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments))
+  # not a replicate's own forecast
+  suppressMessages(do.call(sample_posterior, c(list(simulated$release, problem$model, method), arguments)),
+                   classes = "noiseaware_message_forecast")
 }
 
 # iterations x chains; NULL if the method imputes no statistic

@@ -160,7 +160,16 @@ acceptance_lines <- function(fit) {
     sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
             paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
   c(sprintf("  records    accepted %s%s%s", format_number(mean(a$mean), 3), bound, kept),
-    paste0("  moves      non-centred: ", move_line(fit, a)))
+    paste0("  moves      non-centred: ", move_line(fit, a)),
+    cost_line(fit))
+}
+
+# Counted work is about the nanoseconds of one machine; it knows nothing of R
+# functions that the sampler calls.
+cost_line <- function(fit) {
+  if (isTRUE(fit$bound$callbacks)) return(NULL)
+  after <- vapply(fit$chains, function(c) c$state$counters[3L] / max(c$state$counters[1L] - fit$run$warmup, 1), 0)
+  sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(after)))
 }
 
 move_line <- function(fit, a) {

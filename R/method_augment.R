@@ -98,7 +98,8 @@ augment_start <- function(problem, bound, words, k, theta) {
 
 # Runs a chain on, in blocks short enough for progress and interrupts. `state`
 # belongs to this call: C changes it, and the block, in place. Status: 0 done,
-# 1 interrupted, 2 failed.
+# 1 interrupted, 2 failed. A block ends where warmup does, so that `report` hears
+# what iterations after it take.
 run_blocks <- function(problem, state, iterations, run, report) {
   schedule <- as.integer(c(run$warmup, run$thin))
   method <- block_methods(problem)
@@ -108,14 +109,16 @@ run_blocks <- function(problem, state, iterations, run, report) {
   tryCatch({
     left <- iterations
     while (left > 0 && status == 0L) {
-      count <- min(left, most)
-      at <- state$counters[1L] + seq_len(count) - run$warmup
+      ahead <- run$warmup - state$counters[1L]
+      count <- min(left, most, if (ahead > 0) ahead)
+      at <- seq_len(count) - ahead
+      began <- elapsed_seconds()
       block <- method$block(problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
       method$run(problem, state, block, schedule)
       status <- block$made[3L]
       left <- left - count
-      report(count)
+      report(count, if (ahead <= 0) elapsed_seconds() - began)
     }
   }, interrupt = function(i) status <<- 1L)
   names <- setdiff(names(blocks[[1L]]), "made")
@@ -161,12 +164,37 @@ with_callback_seed <- function(bound, seed, code) {
   })
 }
 
+elapsed_seconds <- function() proc.time()[["elapsed"]]
+
+# Hears of each block of a chain, with its seconds if it came after warmup. Tells
+# the progress bar; and the user once, if it is long, what time is left for
+# `iterations`, of this chain and those that run after it.
+reporter <- function(progress, iterations, told = FALSE) {
+  done <- 0
+  function(amount, seconds = NULL) {
+    progress(amount = amount)
+    done <<- done + amount
+    if (!told && !is.null(seconds)) {
+      told <<- TRUE
+      tell_forecast((iterations - done) * seconds / amount)
+    }
+    invisible()
+  }
+}
+
+tell_forecast <- function(seconds) {
+  if (seconds < 10) return(invisible())
+  time <- format_time(seconds)
+  cli::cli_inform("Warmup is over; about {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
+}
+
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends
 # the run; what is there by then is returned. Under a sequential plan no future
 # is made: that would cost more than a short chain.
 run_chains <- function(count, chain, total, call = caller_env()) {
   progress <- progressr::progressor(steps = total)
-  report <- function(amount) progress(amount = amount)
+  rounds <- ceiling(count / future::nbrOfWorkers())
+  report <- function(k) reporter(progress, rounds * total / count, told = k > 1L)
   futures <- list()
   values <- list()
   interrupted <- FALSE
@@ -174,10 +202,13 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   tryCatch({
     if (inherits(future::plan("next"), "sequential")) {
       while (length(values) < count && (length(values) == 0L || values[[length(values)]]$status == 0L)) {
-        values[[length(values) + 1L]] <- chain(length(values) + 1L, report)
+        values[[length(values) + 1L]] <- chain(length(values) + 1L, report(length(values) + 1L))
       }
     } else {
-      for (k in seq_len(count)) futures[[k]] <- future::future(chain(k, report), seed = NULL, packages = "noiseaware")
+      for (k in seq_len(count)) {
+        heard <- report(k)
+        futures[[k]] <- future::future(chain(k, heard), seed = NULL, packages = "noiseaware")
+      }
       values <- lapply(futures, function(f) tryCatch(future::value(f), FutureError = function(e) NULL))
       lost <- sum(vapply(values, is.null, TRUE))
       values <- Filter(Negate(is.null), values)

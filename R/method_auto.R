@@ -48,7 +48,8 @@ say_method <- function(method, what, time) {
 
 # seconds as text
 format_time <- function(seconds) {
-  unit <- if (seconds < 5400) c(60, "minutes") else if (seconds < 172800) c(3600, "hours") else c(86400, "days")
+  unit <- if (seconds < 1) c(1e-3, "milliseconds") else if (seconds < 90) c(1, "seconds") else
+    if (seconds < 5400) c(60, "minutes") else if (seconds < 172800) c(3600, "hours") else c(86400, "days")
   paste(format_number(seconds / as.numeric(unit[1L]), 2), unit[2L])
 }
 

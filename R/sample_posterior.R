@@ -35,7 +35,9 @@
 #'
 #' @details
 #' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
-#' turns a bar on. An interrupted run returns the draws it has, with a warning;
+#' turns a bar on. Once the first chain's warmup is over, a message of class
+#' `noiseaware_message_forecast` tells the time left, if that is 10 seconds or
+#' more. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
 #'
 #' **Method `"collapse"`** imputes no record: given the parameters it knows the law

@@ -49,8 +49,8 @@ pool_runs <- function(runs) {
 # Chains one after the other. Warmup is part of the time.
 run_noiseaware <- function(release, epsilon, program, chains, iter, passes, seed = 1) {
   control <- if (is.null(passes)) list() else list(passes = passes)
-  time <- seconds(fit <- sample_posterior(release, regression_model(), chains = chains, iter = iter, seed = seed,
-                                          control = control))
+  time <- seconds(fit <- sample_posterior(release, regression_model(), method = "augment", chains = chains, iter = iter,
+                                          seed = seed, control = control))
   made <- acceptance(fit)
   program_run(program, epsilon, posterior::subset_draws(fit$draws, coefficients), time, chains * iter, made$mean, made$passes)
 }
@@ -187,7 +187,7 @@ bench_regression <- function(quick = FALSE) {
   dapper_iter <- if (quick) c(1000, 1000, 200, 200) else c(5000, 15000, 1500, 1500)
   centred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 10000, 0, 0)
   noncentred_iter <- if (quick) c(400, 400, 0, 0) else c(10000, 2000, 0, 0)
-  sample_posterior(regression_release(1), regression_model(), chains = 1, iter = 10) # loads what the first call loads
+  sample_posterior(regression_release(1), regression_model(), method = "augment", chains = 1, iter = 10) # loads what the first call loads
 
   costs <- agreement <- figures <- list()
   for (at in seq_along(epsilons)) {

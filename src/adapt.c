@@ -27,8 +27,10 @@
  *
  * Refresh: a sweep may keep the share rho of each record's innovation. Warmup
  * tries REFRESHES in turn and sees how far each moves the complete-data
- * statistic. One of them is mixed with independent proposals if, summed over the
- * statistic's components, that shortens the time to an independent value.
+ * statistic, c: tau sweeps to an independent value, on average over its components.
+ * theta forgets all but a share of itself in an iteration, and that share lasts as
+ * long as c: 1 + 2 share tau iterations for an effective draw. A refresh is mixed
+ * with independent proposals if it shortens that.
  *
  * Annealing: a start drawn from a vague prior can lie so far from the release
  * that no record moves. The noise density enters with an exponent that rises
@@ -54,9 +56,9 @@ static const double EXPLORE = 0.15, UNLEARNED = 0.5;
 /* What it costs to try a refresh, in sweeps. */
 static const double REFRESH_LOOK = 0.4;
 
-/* A refresh has to promise that much to be used at all, where independent
- * proposals need more than so many sweeps (an average over the components). */
-static const double REFRESH_MARGIN = 2, SLOW_SWEEPS = 2;
+/* A refresh has to promise so many times the effective draws: it costs more than
+ * independent proposals, and is known by few tries. */
+static const double REFRESH_MARGIN = 2;
 
 enum {
     FIRST_PASSES = 8,
@@ -421,10 +423,15 @@ static void learn_rates(struct adapt *adapt, const double *chol, double *level, 
     }
 }
 
-static void choose_passes(struct adapt *adapt, const double *chol) {
+/* Returns the share of theta that an iteration leaves as it is, an average over
+ * directions. */
+static double choose_passes(struct adapt *adapt, const double *chol) {
     const int d = adapt->shape.dim, given = (int)*adapt->given;
-    double *level = adapt->scratch, *rate = level + d;
+    double *level = adapt->scratch, *rate = level + d, left = 0;
     learn_rates(adapt, chol, level, rate);
+    for (int i = 0; i < d; ++i) left += (1 - level[i]) / d;
+    left -= sqrt(3 / (*adapt->count * d)); /* about its standard error */
+    left = left > 0 ? left : 0;
     int best[PASS_KINDS] = {0}, count[PASS_KINDS] = {0};
     double work = *adapt->sweep_work / *adapt->count, most = gain_of(d, level, NULL, work);
     for (int total = 1; total <= (given >= 0 ? given : MOST_PASSES); ++total) {
@@ -439,7 +446,7 @@ static void choose_passes(struct adapt *adapt, const double *chol) {
             next = k;
             price = each;
         }
-        if (next < 0) return;
+        if (next < 0) return left;
         /* a leap into a tail can be long in coming back: a walk goes with them */
         const int leaps = count[PASS_LEAP] + count[PASS_GROUP_LEAP],
                   walks = count[PASS_WALK] + count[PASS_GROUP_WALK];
@@ -454,40 +461,61 @@ static void choose_passes(struct adapt *adapt, const double *chol) {
             memcpy(best, count, sizeof best);
         }
     }
-    for (int k = 0; k < PASS_KINDS; ++k) adapt->passes[k] = best[k];
+    double moved = 0;
+    for (int k = 0; k < PASS_KINDS; ++k) {
+        adapt->passes[k] = best[k];
+        for (int i = 0; i < d && best[k] > 0; ++i) moved += best[k] * rate[(size_t)k * d + i] / d;
+    }
+    return left * exp(-moved);
+}
+
+/* Squared jump of component j in a sweep with that refresh, over twice its
+ * variance; `least` where it did not move. */
+static double component_rate(const struct adapt *adapt, int refresh, int j, double least) {
+    const double moved = adapt->moved[(size_t)refresh * adapt->shape.complete + j];
+    if (moved == 0) return least;
+    return 0.5 * moved / adapt->tries[refresh] * *adapt->looks / adapt->complete_scatter[j];
+}
+
+/* A component that did not move while others did may move in twice as many
+ * tries. */
+static double least_rate(const struct adapt *adapt, int refresh) {
+    const double *moved = adapt->moved + (size_t)refresh * adapt->shape.complete;
+    for (int j = 0; j < adapt->shape.complete; ++j)
+        if (moved[j] > 0) return 0.5 / adapt->tries[refresh];
+    return 0;
 }
 
 /* Sweeps to an independent value of the complete-data statistic, on average over
  * its components, if that share of them uses a refresh. */
 static double refresh_time(const struct adapt *adapt, int refresh, double share) {
-    const int size = adapt->shape.complete;
-    const double *moved = adapt->moved + (size_t)refresh * size;
+    const double least = least_rate(adapt, 0), least_kept = least_rate(adapt, refresh);
     double time = 0;
     int counted = 0;
-    for (int j = 0; j < size; ++j) {
+    for (int j = 0; j < adapt->shape.complete; ++j) {
         if (!(adapt->complete_scatter[j] > 0)) continue;
         ++counted;
-        const double rate = (1 - share) * adapt->moved[j] / adapt->tries[0] +
-                            share * moved[j] / adapt->tries[refresh];
-        time += 2 * adapt->complete_scatter[j] / *adapt->looks / rate;
+        time += 1 / ((1 - share) * component_rate(adapt, 0, j, least) +
+                     share * component_rate(adapt, refresh, j, least_kept));
     }
     return counted > 0 ? time / counted : INFINITY;
 }
 
-static void choose_refresh(struct adapt *adapt) {
+/* `left`: the share of theta that an iteration leaves as it is */
+static void choose_refresh(struct adapt *adapt, double left) {
     if (adapt->tries[0] == 0) return;
-    double least = refresh_time(adapt, 0, 0);
     *adapt->refresh = *adapt->share = 0;
-    if (least < SLOW_SWEEPS) return;
+    if (left == 0) return; /* whatever the time, infinite as it may be */
+    double least = (1 + 2 * left * refresh_time(adapt, 0, 0)) / REFRESH_MARGIN;
+    if (least < 1) return;
     if (!isfinite(least)) { /* no record moved: the smallest steps, unless others did better */
         *adapt->refresh = REFRESHES - 1;
         *adapt->share = 0.75;
     }
-    least /= REFRESH_MARGIN;
     for (int i = 1; i < REFRESHES; ++i) {
         if (adapt->tries[i] == 0) continue;
         for (int quarter = 1; quarter <= 3; ++quarter) {
-            const double time = refresh_time(adapt, i, 0.25 * quarter);
+            const double time = 1 + 2 * left * refresh_time(adapt, i, 0.25 * quarter);
             if (time < least) {
                 least = time;
                 *adapt->refresh = i;
@@ -527,11 +555,12 @@ void adapt_close_window(struct adapt *adapt, int end_of_warmup) {
         adapt->scatter[(size_t)i * d + i] /= count;
     }
     if (!end_of_warmup && adapt->shape.groups > 1) factor_groups(adapt, adapt->scatter);
+    double left = 1;
     if (d > 0 && linalg_cholesky(d, adapt->scatter) == 0) {
-        choose_passes(adapt, adapt->scatter);
+        left = choose_passes(adapt, adapt->scatter);
         if (!end_of_warmup) take_shape(adapt, adapt->scatter);
     }
-    if (!end_of_warmup) choose_refresh(adapt);
+    if (!end_of_warmup) choose_refresh(adapt, left);
     *adapt->learned = *adapt->temper == 1;
     open_window(adapt);
 }

@@ -185,7 +185,7 @@ SEXP ffi_augment_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
             log_noise[saved++] = -augment_energy(&a);
         }
         ++iteration;
-        if (a.work - looked > WORK_PER_LOOK) {
+        if (a.work < looked || a.work - looked > WORK_PER_LOOK) {
             looked = a.work;
             if (interrupt_pending()) status = INTERRUPTED;
         }

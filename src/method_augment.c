@@ -32,7 +32,7 @@
  * component of the statistic in a sweep and in a pass, a variable of a record
  * that a pass changes; then what does not grow with n. */
 static const double RANDOM = 3.5, COMPONENT = 0.4, COMPONENT_TOTAL = 0.12, CELL = 1, COLUMN = 0.6;
-static const double SWEEP = 300, SWEEP_PARAMETER = 40, PASS = 100, PASS_PARAMETER = 20;
+static const double SWEEP = 250, SWEEP_PARAMETER = 80, PASS = 100, PASS_PARAMETER = 40;
 
 static void count_work(struct augment *a) {
     const struct model *model = &a->model;
@@ -51,9 +51,9 @@ static void count_work(struct augment *a) {
         n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
 }
 
-/* of a pass under set_move() */
-static double pass_work(const struct augment *a) {
-    double work = a->pass_work;
+/* of moving the records once under set_move() */
+static double move_work(const struct augment *a) {
+    double work = 0;
     for (int v = 0; v < a->model.columns; ++v) work += a->changed[v] ? a->column_work : 0;
     return work;
 }
@@ -884,14 +884,14 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     const struct rng innovations = *a->rng;
     if (isfinite(log_prior)) {
         class->set_move(self, a->theta_new, a->changed);
-        work = pass_work(a);
+        work = a->pass_work + move_work(a);
         energy = moved_energy(a);
         log_ratio =
             log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper + back_over_forth;
     }
-    a->work += work;
     const int accept = -log_ratio < threshold;
     if (accept) {
+        work += move_work(a);
         *a->rng = innovations; /* the same records once more, now to keep */
         keep_moved(a);
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
@@ -899,6 +899,7 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
         a->log_prior = log_prior;
         a->energy = energy;
     }
+    a->work += work;
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         adapt_saw_pass(&a->adapt, kind, probability, accept, a->step, work);
@@ -965,6 +966,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *acc
         if (learning) adapt_close_window(adapt, 1);
         /* counters speak of what follows */
         *adapt->temper = 1;
+        a->work = 0;
         memset(a->accepted, 0, (size_t)a->n * sizeof(int));
         a->most_energy_step = -INFINITY;
     }

@@ -48,7 +48,7 @@ struct augment {
     int *accepted;           /* per record */
     double most_energy_step; /* minus the smallest log acceptance probability seen */
     double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
-    double work; /* counted since the chain began */
+    double work; /* see count_work() */
 
     /* Workspace, see augment_prepare */
     int block, move_block;

@@ -126,7 +126,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->parameters = s->sticks;
     model->complete = s->probabilities;
     model->reported = s->reported;
-    model->move_draws = s->variables;
+    model->move_draws = 1.5 * s->variables; /* and a search for the level */
     model->moves = plugin_memory((size_t)s->sticks, sizeof(int));
     model->group = plugin_memory((size_t)s->sticks, sizeof(int));
     int in_group = 0;

@@ -39,7 +39,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = p;
     model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
     model->moves = plugin_memory(1, sizeof *model->moves);
-    model->move_draws = 0.7; /* one for each arrival that goes or comes */
+    model->move_draws = 1.2; /* one for each arrival that goes or comes */
     return PLUGIN_OK;
 }
 

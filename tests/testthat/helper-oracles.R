@@ -57,18 +57,24 @@ lm_problem <- function(p = 1, ...) {
 }
 
 # Joint-distribution test (Geweke 2004). Alternate the sampler with redrawing z: theta then follows its prior.
-geweke <- function(model, statistic, mechanism, n, iterations, passes) {
+# With a warmup, moves are learned from a first release and then frozen; after that `kinds` of them are made between two
+# sweeps (see pass_kinds), and half of the sweeps keep half of the innovations, whatever warmup found of their worth.
+geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL) {
   bound <- internal("bind_model")(model, statistic)
   rel <- simulate_release(model, statistic, mechanism, n = n)
   words <- internal("seed_words")()
   problem <- internal("augment_problem")(rel, bound, passes, words, 1)
   state <- internal("augment_start")(problem, bound, words, 1, NULL)
+  if (warmup > 0L) {
+    .Call(internal("ffi_augment_run"), problem, state, .Call(internal("ffi_augment_block"), problem, warmup, 0L), c(warmup, 1L))
+    state$adapt[1:6] <- c(kinds, 1, 0.5)
+  }
   inside <- problem$where
   d <- length(inside)
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   for (i in seq_len(iterations)) {
     block <- .Call(internal("ffi_augment_block"), problem, 1L, 1L)
-    .Call(internal("ffi_augment_run"), problem, state, block, c(0L, 1L))
+    .Call(internal("ffi_augment_run"), problem, state, block, c(warmup, 1L))
     draws[i, ] <- block$draws
     noise <- internal("mechanism_noise")(mechanism, runif(d), rel$scale)
     problem$released[inside] <- block$statistic[inside] + noise

@@ -372,7 +372,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
   skip_on_cran()
   skip_on_os("windows")
   p <- interrupt_problem()
-  chain <- function(iterations, report = function(amount) NULL) {
+  chain <- function(iterations, report = function(...) NULL) {
     state <- internal("augment_start")(p$problem, p$bound, p$words, 1, NULL)
     internal("run_blocks")(p$problem, state, iterations, p$run, report)
   }
@@ -383,9 +383,9 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
   )
   for (key in keys) {
     blocks <- 0
-    part <- chain(1e6, function(amount) {
+    part <- chain(1e6, function(amount, ...) {
       blocks <<- blocks + 1
-      if (blocks == 3) key()
+      if (blocks == 4) key() # warmup is a block of its own
     })
     expect_identical(part$status, 1L)
     kept <- nrow(part$draws)
@@ -394,7 +394,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
     expect_equal(part$state$counters[1], kept + 100)
     upto <- min(kept, nrow(whole$draws))
     expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
-    more <- internal("run_blocks")(p$problem, part$state, 50, p$run, function(amount) NULL)
+    more <- internal("run_blocks")(p$problem, part$state, 50, p$run, function(...) NULL)
     expect_identical(more$draws, chain(kept + 150)$draws[kept + 1:50, ])
   }
 })
@@ -404,7 +404,7 @@ test_that("an interrupted run warns, gives what there is, and can be extended", 
   run <- internal("run_chains")
   chain <- function(iterations, status) {
     state <- internal("augment_start")(p$problem, p$bound, p$words, 1, NULL)
-    out <- internal("run_blocks")(p$problem, state, iterations, p$run, function(amount) NULL)
+    out <- internal("run_blocks")(p$problem, state, iterations, p$run, function(...) NULL)
     out$status <- status
     out
   }

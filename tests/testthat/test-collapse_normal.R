@@ -277,7 +277,7 @@ collapse_geweke <- function(model, statistic, mechanism, n, iterations) {
   problem <- setup$problem
   state <- internal("collapse_start")(problem, setup$bound, setup$words, 1, NULL)
   run <- list(warmup = 600, thin = 1)
-  invisible(internal("run_blocks")(problem, state, 600, run, function(amount) NULL))
+  invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))
   jumps <- length(state_innovation(state, length(setup$bound$columns$name), n)) + 3
   state$store[jumps] <- 2 # they are among the moves, whatever warmup found of their worth
   scale <- 1 / problem$weight
@@ -375,7 +375,7 @@ test_that("an interrupt leaves draws and state that belong together", {
   skip_on_os("windows")
   setup <- collapse_setup(collapse_release(), model_lm())
   run <- list(warmup = 100, thin = 1)
-  chain <- function(iterations, report = function(amount) NULL) {
+  chain <- function(iterations, report = function(...) NULL) {
     state <- internal("collapse_start")(setup$problem, setup$bound, setup$words, 1, NULL)
     internal("run_blocks")(setup$problem, state, iterations, run, report)
   }
@@ -387,9 +387,9 @@ test_that("an interrupt leaves draws and state that belong together", {
   )
   for (key in keys) {
     blocks <- 0
-    part <- chain(1e6, function(amount) {
+    part <- chain(1e6, function(amount, ...) {
       blocks <<- blocks + 1
-      if (blocks == 3) key()
+      if (blocks == 4) key() # warmup is a block of its own
     })
     expect_identical(part$status, 1L)
     kept <- nrow(part$draws)
@@ -399,7 +399,7 @@ test_that("an interrupt leaves draws and state that belong together", {
     expect_equal(part$state$counters[1], kept + 100)
     upto <- min(kept, nrow(whole$draws))
     expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
-    more <- internal("run_blocks")(setup$problem, part$state, 50, run, function(amount) NULL)
+    more <- internal("run_blocks")(setup$problem, part$state, 50, run, function(...) NULL)
     expect_identical(more$draws, chain(kept + 150)$draws[kept + 1:50, ])
   }
 })

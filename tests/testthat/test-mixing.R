@@ -74,3 +74,70 @@ test_that("chains started far in the tails of a vague prior arrive within warmup
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
   expect_lt(abs(mean(parameter_draws(fit, "x")) - 2), 1)
 })
+
+# ---- joint-distribution tests (Geweke 2004), moves learned and then frozen -------------------
+
+test_that("learned moves leave every model's posterior alone", {
+  skewed <- list(y = c("a", "b", "c"), x = c("u", "v"))
+  both <- c(1, 1, 0, 0)
+  groups <- c(1, 1, 1, 1)
+  cases <- list(
+    normal = list(model_normal(prior = prior_nig(0.5, 1, 4, 3)), stat_sums(~ x + I(x^2), list(x = c(-2, 2))), both),
+    exponential = list(model_exponential(prior = prior_gamma(3, 2)), stat_sums(~ x, list(x = c(0, 3))), both),
+    Poisson = list(model_poisson(prior = prior_gamma(3, 2)), stat_sums(~ x, list(x = c(0, 6))), both),
+    Bernoulli = list(model_bernoulli(prior = prior_beta(2, 1)), stat_counts(~ y, mixing_levels["y"]), both),
+    categorical = list(model_categorical(prior = prior_dirichlet(c(2, 1, 1.5))), stat_counts(~ y, skewed["y"]), both),
+    naive_bayes = list(model_naive_bayes("y", prior = prior_dirichlet(c(2, 1, 1.5)), conditional = prior_dirichlet(2)),
+                       stat_counts(~ y:x, skewed), groups),
+    lm = list(model_lm(prior = prior_nig(c(0.5, 0), 1, 4, 3), covariates = prior_niw(0.5, 2, 2, 6)),
+              stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2))), groups),
+    logistic = list(model_logistic(prior = prior_normal(c(0.5, 0), 1), covariates = prior_niw(0.5, 2, 2, 6)),
+                    stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-2, 2))), groups),
+    mvnormal = list(model_mvnormal(prior = prior_niw(c(0.5, -1), 2, matrix(c(2, 0.5, 0.5, 1), 2), 6)),
+                    stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2))), both))
+  set.seed(6)
+  for (case in cases) {
+    bound <- internal("bind_model")(case[[1]], case[[2]])
+    prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
+    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 10000, -1, warmup = 600L, kinds = case[[3]])
+    expect_prior(draws, prior)
+  }
+})
+
+# ---- cost ----------------------------------------------------------------------------------------
+
+test_that("the time left is told after warmup, once, and only if it is long", {
+  # 1,000 iterations of 20 seconds: 1,200 of this chain and 2,500 of the next are left
+  report <- internal("reporter")(function(amount) NULL, 2 * 2500)
+  expect_no_message(report(300))
+  expect_message(report(1000, 20), "about 74 seconds left", class = "noiseaware_message_forecast")
+  expect_no_message(report(1000, 20))
+  expect_no_message(internal("reporter")(function(amount) NULL, 5000)(1000, 2))
+  expect_no_message(internal("reporter")(function(amount) NULL, 5000, told = TRUE)(1000, 20))
+})
+
+test_that("a block ends where warmup does, and those after it are timed", {
+  rel <- as_release(c(1, 2, 3, 1, 4), lm_problem(1), mech_laplace(epsilon = 1), 20)
+  bound <- internal("bind_model")(model_lm(), rel$statistic)
+  problem <- internal("augment_problem")(rel, bound, NULL, c(1, 2), 1)
+  state <- internal("augment_start")(problem, bound, c(1, 2), 1, NULL)
+  heard <- list()
+  report <- function(amount, seconds = NULL) heard[[length(heard) + 1]] <<- c(amount, timed = !is.null(seconds))
+  internal("run_blocks")(problem, state, 2500, list(warmup = 300, thin = 1), report)
+  expect_identical(unname(do.call(rbind, heard)), cbind(c(300, 1000, 1000, 200), c(0, 1, 1, 1)))
+  # a whole run that is short is quiet
+  expect_no_message(sample_posterior(rel, model_lm(), method = "augment", iter = 200, seed = 1))
+})
+
+test_that("counted work gives the time of an iteration, after warmup", {
+  rel <- as_release(c(1, 2, 3, 1, 4), lm_problem(1), mech_laplace(epsilon = 1), 20)
+  time <- function(passes, more = 0) {
+    fit <- sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 400, warmup = 300, seed = 2, control = list(passes = passes))
+    line <- internal("cost_line")(if (more) extend(fit, more) else fit)
+    as.numeric(sub(".*about ([0-9.]+) milliseconds.*", "\\1", line))
+  }
+  plain <- time(0)
+  expect_gt(plain, 0)
+  expect_identical(time(0, 500), plain)
+  expect_gt(time(20), 2 * plain)
+})
