@@ -91,7 +91,7 @@ bench_mixing <- function(quick = FALSE) {
   }, rows$model, rows$n, rows$epsilon, rows$ratio)
   bench_result(unname(figures), list("Both samplers" = rows),
                c("One release a row, the same for both; Laplace noise; processor seconds of the whole call, set-up and warmup (half of the iterations) included, four chains one after the other (two for 10,000 records). The default starts at draws from the prior, the plain sampler at draws of the default's fit.",
-                 "Effective draws: the smallest bulk ESS over all parameters. For the plain sampler it is not above that of an AR(1) law with its squared jumps and the posterior's spread as the default's draws have it: chains that hardly move overrate their own effective draws (last but three columns). Rates of less than a second's run scatter by some 20 per cent."))
+                 "Effective draws: the smallest bulk ESS over all parameters. For the plain sampler it is not above that of an AR(1) law with its squared jumps and the posterior's spread as the default's draws have it: chains that hardly move overrate their own effective draws (shown beside). Rates of less than a second's run scatter by some 20 per cent; chains of 10,000 records are so short that warmup learns little."))
 }
 
 run_alone(bench_mixing)
