@@ -97,12 +97,14 @@ shown <- calibration[calibration$variable %in% variables, ]
 shown$method <- factor(shown$method, rev(order))
 shown$design <- factor(sprintf("n %g, epsilon %g", shown$n, shown$epsilon), unique(sprintf("n %g, epsilon %g", designs$n, designs$epsilon)))
 save_plot(ggplot(shown, aes(statistic, method, shape = variable)) + geom_vline(aes(xintercept = critical), linetype = "dashed", colour = "grey50") +
-            geom_point(size = 1.8) + scale_x_log10(breaks = c(0.03, 0.1, 0.3, 1)) + scale_shape_manual(values = c(16, 1, 4)) + facet_wrap(vars(design), nrow = 1) +
+            geom_point(size = 1.8) + scale_x_log10(breaks = c(0.03, 0.1, 0.3, 1)) +
+            scale_shape_manual(values = c(16, 1, 4)) + facet_wrap(vars(design), nrow = 1) +
             labs(x = "KS distance from uniform (log scale)", y = NULL, shape = NULL,
                  subtitle = sprintf("%d replicates; dashed: a calibrated sampler exceeds it once in 100 times", count)),
           "bernstein_sheldon_2019_figure3ab", 9.5, 3.6)
 save_plot(ggplot(shown, aes(coverage, method, shape = variable)) + geom_vline(xintercept = 0.95, linetype = "dashed", colour = "grey50") +
-            geom_point(size = 1.8) + scale_shape_manual(values = c(16, 1, 4)) + facet_wrap(vars(design), nrow = 1) +
+            geom_point(size = 1.8) + scale_x_continuous(breaks = c(0, 0.5, 1), limits = c(0, 1)) +
+            scale_shape_manual(values = c(16, 1, 4)) + facet_wrap(vars(design), nrow = 1) +
             labs(x = "coverage of 95% intervals", y = NULL, shape = NULL, subtitle = sprintf("%d replicates", count)),
           "bernstein_sheldon_2019_figure3d", 9.5, 3.6)
 qq$method <- factor(qq$method, order)

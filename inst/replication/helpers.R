@@ -1,5 +1,5 @@
 # Shared by the scripts of this folder. Each runs as
-#   Rscript stem.R [--quick] [--cores=N] [--results=FOLDER]
+#   Rscript stem.R [--quick] [--most=N] [--cores=N] [--results=FOLDER]
 # and writes FOLDER/stem*.csv and FOLDER/stem*.png. "--quick" takes fewer
 # replicates: the number stands in the results.
 suppressPackageStartupMessages({
@@ -14,8 +14,9 @@ option <- function(name, default) {
 quick <- "--quick" %in% commandArgs(TRUE)
 cores <- as.integer(option("cores", "2"))
 folder <- option("results", "results")
-# a number of replicates in the full and in the quick version
-replicates <- function(full, few) if (quick) few else full
+most <- as.numeric(option("most", "Inf"))
+# a number of replicates in the full and in the quick version, "--most=N" at most
+replicates <- function(full, few) min(if (quick) few else full, most)
 
 # lapply over the cores; an error in a run is an error here
 each <- function(x, f, ...) {

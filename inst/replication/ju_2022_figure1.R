@@ -21,8 +21,8 @@ runs <- each(seq_len(nrow(cells)), function(k) {
 })
 means <- bind(lapply(runs, `[[`, "means"))
 accepted <- bind(lapply(runs, `[[`, "acceptance"))
-reference <- data.frame(variable = naive_bayes$classes, prior = 0.2,
-                        confidential = coef(nonprivate_posterior(data, naive_bayes$model, naive_bayes$statistic, chains = 1, iter = 4000, seed = 1))[naive_bayes$classes])
+confidential <- coef(nonprivate_posterior(data, naive_bayes$model, naive_bayes$statistic, chains = 1, iter = 4000, seed = 1))
+reference <- data.frame(variable = naive_bayes$classes, prior = 0.2, confidential = confidential[naive_bayes$classes])
 save_table(merge(means, reference, sort = FALSE), "ju_2022_figure1a")
 save_table(accepted, "ju_2022_figure1b")
 

@@ -1,5 +1,5 @@
 # All items, as `make replicate` runs them:
-#   Rscript run.R [--quick] [--cores=N] [--results=FOLDER] [--cirrhosis=FILE] [stem ...]
+#   Rscript run.R [--quick] [--most=N] [--cores=N] [--results=FOLDER] [--cirrhosis=FILE] [stem ...]
 # Figure 4 of Bernstein & Sheldon (2019) needs the file of its data (Spaeth's set
 # x20), a csv with the columns wine and cirrhosis, and is left out without it.
 arguments <- commandArgs(TRUE)
