@@ -175,18 +175,11 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_identical(failed(variant("bad_perturb")), "perturb")
   expect_output(print(debug_model(variant("bad_dprior"), times)), "1 FAILED.*dprior +is the density of rprior +FAILED")
 
-  # every built-in model, and R functions; the user's generator is left alone
+  # R functions; the user's generator is left alone (every built-in model: test-laws.R)
   set.seed(1)
   before <- .Random.seed
-  codes <- stat_counts(~ a:b, levels = list(a = c("x", "y", "z"), b = c("u", "v")))
+  codes <- stat_counts(~ a, levels = list(a = c("x", "y", "z")))
   number <- stat_sums(~ x, bounds = list(x = c(0, 6)))
-  pairs <- list(
-    list(model_exponential(), number), list(model_poisson(), number), list(model_normal(), number), list(model_lm(x ~ 1), number),
-    list(model_lm(), stat_crossprod(y ~ x, list(y = c(-2, 2), x = c(0, 1)))), list(model_naive_bayes("a"), codes),
-    list(model_logistic(), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-1, 1)))),
-    list(model_categorical(), stat_counts(~ a, levels = list(a = c("x", "y", "z"))))
-  )
-  for (pair in pairs) expect_false(any(debug_model(pair[[1]], pair[[2]])$ok %in% FALSE))
   normal_mean <- function(sd = 1) {
     model_custom(
       r_prior = function() c(mu = rnorm(1, 0, 3)), r_records = function(theta, n) rnorm(n, theta, 1),

@@ -1,0 +1,49 @@
+# One entry for each plug-in, small enough to try every combination. A new model,
+# statistic or mechanism adds its line here; test-laws.R says when one is missing.
+
+unit <- list(x = c(0, 1))
+two_levels <- list(x = c("a", "b"))
+
+number_statistics <- list(
+  crossprod = stat_crossprod(x ~ 1, bounds = unit),
+  moments4 = stat_moments4(~ x, bounds = unit),
+  sums = stat_sums(~ x + I(x^2), bounds = unit),
+  records = stat_records(~ x, bounds = unit),
+  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, unit),
+  objective = stat_objective(x ~ 1, bounds = unit)
+)
+# a total that another one beside it would spoil
+alone_statistics <- list(sums = stat_sums(~ x, bounds = unit))
+code_statistics <- list(
+  counts = stat_counts(~ x, levels = two_levels),
+  records = stat_records(~ x, levels = two_levels)
+)
+
+# the same kinds with more than one variable, and with every option that changes what is summed
+wide <- list(y = c(-2, 5), x = c(10, 11), g = c("u", "v", "w"))
+wide_statistics <- list(
+  crossprod = stat_crossprod(y ~ x + g, wide), crossprod = stat_crossprod(y ~ x + g, wide, rescale = FALSE),
+  moments4 = stat_moments4(~ y + x, wide[c("y", "x")]), moments4 = stat_moments4(~ y + x, wide[c("y", "x")], rescale = FALSE),
+  sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
+  counts = stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
+  records = stat_records(~ y + g, bounds = wide["y"], levels = wide["g"]),
+  custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"), c(L1 = 8, L2 = sqrt(50)),
+                       wide[c("y", "x")])
+)
+
+registry_mechanisms <- list(
+  laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1),
+  discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1),
+  custom = mech_custom(function(noise) -rowSums(abs(noise))), objective = mech_objective(epsilon = 1)
+)
+
+# with conjugate updates written out, so that they are right
+registry_models <- list(
+  lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), mvnormal = model_mvnormal(), bernoulli = model_bernoulli(),
+  categorical = model_categorical(), poisson = model_poisson(), exponential = model_exponential(), normal = model_normal(),
+  expfam = model_expfam(function(x, theta) -(x - theta)^2 / 2, function(x) x, function() c(mu = rnorm(1)),
+                        function(theta) dnorm(theta, log = TRUE), function(total, n) c(mu = rnorm(1, total / (1 + n), 1 / sqrt(1 + n))),
+                        function(theta, n) rnorm(n, theta)),
+  custom = model_custom(function() c(mu = rbeta(1, 1, 1)), function(theta, n) cbind(x = rbinom(n, 1, theta)),
+                        function(records, theta) rbeta(1, 1 + sum(records), 1 + sum(1 - records)), "x")
+)
