@@ -69,13 +69,7 @@ sample_clt <- function(release, bound, run, init, control, call = caller_env()) 
   }
   words <- with_seed(run$seed, seed_words())
   problem <- clt_problem(release, bound, control, words, run$chains, call)
-  chains <- run_chains(run$chains, function(k, report) {
-    with_callback_seed(bound, chain_seed(words, k), {
-      state <- clt_start(problem, bound, words, k, init[[k]])
-      run_blocks(problem, state, run$iter, run, report)
-    })
-  }, run$iter * run$chains)
-  fit_from_chains(chains, release, bound, run, problem, words)
+  sample_chains(problem, release, bound, run, init, words)
 }
 
 # What the C code needs to know; see struct clt.
@@ -135,16 +129,6 @@ clt_expectation <- function(problem, bound, words, chains, call) {
   spread <- problem$n * over_draws("mean", function(v) diff(range(v)))
   list(ridge = as.double(ifelse(problem$scale^2 < 1e-12 * variance, 1e-12 * variance, 0)),
        drowned = all(problem$scale > 10 * (spread + sqrt(variance))))
-}
-
-clt_start <- function(problem, bound, words, k, theta) {
-  stream <- new_stream(words, k - 1L)
-  if (is.null(theta)) {
-    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
-    theta <- prior$theta
-    stream <- prior$state
-  }
-  .Call(ffi_clt_start, problem, as.double(theta), stream)
 }
 
 # The moments of a release under a model: `spec` for the C plug-in, and `index`,

@@ -9,11 +9,7 @@
 sample_collapse <- function(release, bound, run, init, control, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
   problem <- collapse_problem(release, bound, control$passes, words, run$chains, call)
-  chains <- run_chains(run$chains, function(k, report) {
-    state <- collapse_start(problem, bound, words, k, init[[k]])
-    run_blocks(problem, state, run$iter, run, report)
-  }, run$iter * run$chains, call)
-  fit_from_chains(chains, release, bound, run, problem, words)
+  sample_chains(problem, release, bound, run, init, words, call)
 }
 
 # What the C code needs to know; see struct collapse. A family's law() gives
@@ -75,17 +71,6 @@ stop_collapse_part <- function(part, needs, call) {
   stop_classed("method", c("Method {.val collapse} of this model needs {needs}.",
                            x = "The release has{name} {describe_statistic(part$statistic)}.",
                            i = "Method {.val augment} can use it."), call = call)
-}
-
-# chain k owns the stream after k - 1 jumps
-collapse_start <- function(problem, bound, words, k, theta) {
-  stream <- new_stream(words, k - 1L)
-  if (is.null(theta)) {
-    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
-    theta <- prior$theta
-    stream <- prior$state
-  }
-  .Call(ffi_collapse_start, problem, as.double(theta), stream)
 }
 
 # Up to this probability of a record outside the bounds the draws count as exact.

@@ -1,7 +1,7 @@
 /* Core header: what every C file of the package may rely on.
  *
  * Includes point one way only:
- *   ffi_*.c -> method_*.c -> (model_*.c, stat_*.c, mech_*.c)
+ *   ffi_*.c -> run.c, method_*.c -> (model_*.c, stat_*.c, mech_*.c)
  *           -> (rng, dist, linalg) -> core.h
  */
 #ifndef NOISEAWARE_CORE_H

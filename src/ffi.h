@@ -74,21 +74,15 @@ int interrupt_pending(void);
     X(ffi_compiled_hooks, 1) \
     X(ffi_compiled_sizes, 1) \
     X(ffi_compiled_invert, 2) \
-    X(ffi_augment_start, 3) \
-    X(ffi_augment_block, 3) \
-    X(ffi_augment_run, 4) \
+    X(ffi_start, 3) \
+    X(ffi_block, 3) \
+    X(ffi_run, 4) \
     X(ffi_clt_moments, 2) \
     X(ffi_clt_simulate, 5) \
     X(ffi_clt_complete, 3) \
-    X(ffi_clt_start, 3) \
-    X(ffi_clt_block, 3) \
-    X(ffi_clt_run, 4) \
     X(ffi_collapse_origin, 1) \
     X(ffi_collapse_tables, 1) \
-    X(ffi_collapse_start, 3) \
     X(ffi_collapse_totals, 2) \
-    X(ffi_collapse_block, 3) \
-    X(ffi_collapse_run, 4) \
     X(ffi_mmd, 3) \
     X(ffi_diagnostics, 2) \
     X(ffi_duplicate, 1)

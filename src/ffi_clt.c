@@ -1,11 +1,6 @@
-/* Method "clt" as R sees it: moments, a problem, a state that comes back, and
- * blocks of iterations. */
-#include "ffi.h"
+/* Method "clt" as R sees it, and the moments by themselves. */
+#include "ffi_run.h"
 #include "method_clt.h"
-
-/* floating-point operations between two looks at the user's interrupt, about
- * 10 ms */
-static const double WORK_PER_LOOK = 1e7;
 
 /* Mean and covariance of one record under each theta (a column): lists of the
  * same, NULL where there are none. */
@@ -60,8 +55,8 @@ SEXP ffi_clt_complete(SEXP spec, SEXP n, SEXP total) {
     return list;
 }
 
-static void read_problem(SEXP problem, struct clt *a) {
-    memset(a, 0, sizeof *a);
+static void *read(SEXP problem) {
+    struct clt *a = plugin_memory(1, sizeof *a);
     a->model = read_model(list_element(problem, "model"));
     a->moments = read_moments(list_element(problem, "moments"));
     a->n = list_number(problem, "n");
@@ -73,6 +68,7 @@ static void read_problem(SEXP problem, struct clt *a) {
     a->conjugate = list_number(problem, "conjugate") != 0;
     a->passes = (int)list_number(problem, "passes");
     clt_prepare(a);
+    return a;
 }
 
 enum { ITERATION, MOVES_MADE, MOVES_ACCEPTED, INVALID, PROJECTED, COUNTERS };
@@ -80,10 +76,22 @@ enum { ITERATION, MOVES_MADE, MOVES_ACCEPTED, INVALID, PROJECTED, COUNTERS };
 /* coordinates of which a proposal is learned */
 static int learned(const struct clt *a) { return a->marginal ? a->model.moving : 0; }
 
-static void attach_state(SEXP state, struct clt *a, struct rng *rng) {
+static struct state_shape shape(const void *self) {
+    const struct clt *a = self;
+    const struct adapt_shape adapted = {.dim = learned(a)};
+    const struct state_shape shape = {
+        .counters = COUNTERS,
+        .parts = 2,
+        .part = {{"variance", REALSXP, a->size},
+                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&adapted)}},
+    };
+    return shape;
+}
+
+static void attach(void *self, SEXP state, struct rng *rng) {
+    struct clt *a = self;
     a->theta = REAL(list_element(state, "theta"));
     a->variance = REAL(list_element(state, "variance"));
-    rng_read(list_element(state, "rng"), rng);
     a->rng = rng;
     const struct adapt_shape shape = {.dim = learned(a)};
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
@@ -94,98 +102,48 @@ static void attach_state(SEXP state, struct clt *a, struct rng *rng) {
     a->projected = counter[PROJECTED];
 }
 
-static void detach_state(SEXP state, const struct clt *a, int iteration) {
-    memcpy(RAW(list_element(state, "rng")), a->rng->s, sizeof a->rng->s);
+static void detach(void *self, SEXP state) {
+    const struct clt *a = self;
     double *counter = REAL(list_element(state, "counters"));
-    counter[ITERATION] = iteration;
     counter[MOVES_MADE] = a->moves_made;
     counter[MOVES_ACCEPTED] = a->moves_accepted;
     counter[INVALID] = a->invalid;
     counter[PROJECTED] = a->projected;
 }
 
-SEXP ffi_clt_start(SEXP problem, SEXP theta, SEXP rng_state) {
-    struct clt a;
-    read_problem(problem, &a);
-    const struct adapt_shape shape = {.dim = learned(&a)};
-    const char *const names[] = {"theta", "variance", "rng", "adapt", "counters"};
-    const SEXP values[] = {
-        PROTECT(Rf_duplicate(theta)),
-        PROTECT(Rf_allocVector(REALSXP, a.size)),
-        PROTECT(Rf_duplicate(rng_state)),
-        PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)adapt_size(&shape))),
-        PROTECT(Rf_allocVector(REALSXP, COUNTERS)),
-    };
-    SEXP state = PROTECT(named_list(5, names, values));
-    memset(REAL(values[4]), 0, COUNTERS * sizeof(double));
-    struct rng rng;
-    attach_state(state, &a, &rng);
-    clt_start(&a);
-    adapt_start(&a.adapt, REAL(list_element(problem, "move_sd")), a.passes);
-    detach_state(state, &a, 0);
-    UNPROTECT(6);
-    return state;
+static void start(void *self, SEXP problem) {
+    struct clt *a = self;
+    clt_start(a);
+    adapt_start(&a->adapt, REAL(list_element(problem, "move_sd")), a->passes);
 }
 
-/* Room for the results of `iterations` iterations, `kept` of them with a draw. */
-SEXP ffi_clt_block(SEXP problem, SEXP iterations, SEXP kept_) {
-    const struct model model = read_model(list_element(problem, "model"));
-    const int size = (int)Rf_xlength(list_element(problem, "released"));
-    const int kept = Rf_asInteger(kept_);
-    const char *const names[] = {"draws", "statistic", "log_noise", "acceptance", "made"};
-    const SEXP values[] = {
-        PROTECT(Rf_allocMatrix(REALSXP, model.reported, kept)),
-        PROTECT(Rf_allocMatrix(REALSXP, size, kept)),
-        PROTECT(Rf_allocVector(REALSXP, kept)),
-        PROTECT(Rf_allocVector(REALSXP, Rf_asInteger(iterations))),
-        PROTECT(Rf_allocVector(INTSXP, 3)),
-    };
-    memset(INTEGER(values[4]), 0, 3 * sizeof(int));
-    SEXP block = named_list(5, names, values);
-    UNPROTECT(5);
-    return block;
+static int iterate(void *self, int iteration, int warmup, struct step *step) {
+    struct clt *a = self;
+    step->work = 2000 + pow(a->wide, 3);
+    return clt_iterate(a, iteration, warmup, &step->acceptance);
 }
 
-enum { DONE, INTERRUPTED, FAILED };
-
-/* As ffi_augment_run(). */
-SEXP ffi_clt_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
-    const int warmup = INTEGER(schedule)[0], thin = INTEGER(schedule)[1];
-    struct clt a;
-    struct rng rng;
-    read_problem(problem, &a);
-    attach_state(state, &a, &rng);
-    int iteration = (int)REAL(list_element(state, "counters"))[ITERATION];
-    double *draws = REAL(list_element(block, "draws"));
-    double *statistic = REAL(list_element(block, "statistic"));
-    double *log_noise = REAL(list_element(block, "log_noise"));
-    double *acceptance = REAL(list_element(block, "acceptance"));
-    const int iterations = (int)Rf_xlength(list_element(block, "acceptance"));
-    int *made = INTEGER(list_element(block, "made"));
-    const double work = 2000 + pow(a.wide, 3);
-    int status = DONE, done = 0, saved = 0;
-    double since_look = 0;
-    while (done < iterations && status == DONE) {
-        if (clt_iterate(&a, iteration, warmup, acceptance + done) != PLUGIN_OK) {
-            status = FAILED;
-            break;
-        }
-        ++done;
-        if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) {
-            a.model.class->report(a.model.self, a.theta, draws + (size_t)saved * a.model.reported);
-            memcpy(statistic + (size_t)saved * a.size, a.total, (size_t)a.size * sizeof(double));
-            log_noise[saved++] = clt_log_noise(&a);
-        }
-        ++iteration;
-        since_look += work;
-        if (since_look > WORK_PER_LOOK) {
-            since_look = 0;
-            if (interrupt_pending()) status = INTERRUPTED;
-        }
-    }
-    detach_state(state, &a, iteration);
-    made[0] = done;
-    made[1] = saved;
-    made[2] = status;
-    return R_NilValue;
+static void report(void *self, double *draw) {
+    const struct clt *a = self;
+    a->model.class->report(a->model.self, a->theta, draw);
 }
+
+static void statistic(void *self, double *out) {
+    const struct clt *a = self;
+    memcpy(out, a->total, (size_t)a->size * sizeof(double));
+}
+
+static double log_noise(void *self) { return clt_log_noise(self); }
+
+const struct method method_clt = {
+    .name = "clt",
+    .sampler = {.iterate = iterate,
+                .report = report,
+                .statistic = statistic,
+                .log_noise = log_noise},
+    .read = read,
+    .shape = shape,
+    .attach = attach,
+    .detach = detach,
+    .start = start,
+};

@@ -64,17 +64,17 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   rel <- simulate_release(model, statistic, mechanism, n = n)
   words <- internal("seed_words")()
   problem <- internal("augment_problem")(rel, bound, passes, words, 1)
-  state <- internal("augment_start")(problem, bound, words, 1, NULL)
+  state <- internal("start_chain")(problem, bound, words, 1, NULL)
   if (warmup > 0L) {
-    .Call(internal("ffi_augment_run"), problem, state, .Call(internal("ffi_augment_block"), problem, warmup, 0L), c(warmup, 1L))
+    .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), c(warmup, 1L))
     state$adapt[1:6] <- c(kinds, 1, 0.5)
   }
   inside <- problem$where
   d <- length(inside)
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   for (i in seq_len(iterations)) {
-    block <- .Call(internal("ffi_augment_block"), problem, 1L, 1L)
-    .Call(internal("ffi_augment_run"), problem, state, block, c(warmup, 1L))
+    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
+    .Call(internal("ffi_run"), problem, state, block, c(warmup, 1L))
     draws[i, ] <- block$draws
     noise <- internal("mechanism_noise")(mechanism, runif(d), rel$scale)
     problem$released[inside] <- block$statistic[inside] + noise

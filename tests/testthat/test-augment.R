@@ -373,7 +373,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
   skip_on_os("windows")
   p <- interrupt_problem()
   chain <- function(iterations, report = function(...) NULL) {
-    state <- internal("augment_start")(p$problem, p$bound, p$words, 1, NULL)
+    state <- internal("start_chain")(p$problem, p$bound, p$words, 1, NULL)
     internal("run_blocks")(p$problem, state, iterations, p$run, report)
   }
   whole <- chain(60000)
@@ -403,7 +403,7 @@ test_that("an interrupted run warns, gives what there is, and can be extended", 
   p <- interrupt_problem()
   run <- internal("run_chains")
   chain <- function(iterations, status) {
-    state <- internal("augment_start")(p$problem, p$bound, p$words, 1, NULL)
+    state <- internal("start_chain")(p$problem, p$bound, p$words, 1, NULL)
     out <- internal("run_blocks")(p$problem, state, iterations, p$run, function(...) NULL)
     out$status <- status
     out

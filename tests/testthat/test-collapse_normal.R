@@ -142,7 +142,7 @@ law_draws <- function(setup, theta, draws) {
   stream <- internal("new_stream")(c(5, 6))
   out <- matrix(0, draws, length(setup$release$value))
   for (i in seq_len(draws)) {
-    state <- .Call(internal("ffi_collapse_start"), setup$problem, theta, stream)
+    state <- .Call(internal("ffi_start"), setup$problem, theta, stream)
     out[i, ] <- state_totals(setup, state)
     stream <- state$rng
   }
@@ -183,7 +183,7 @@ test_that("the state's statistic is what theta and the innovations say, in plain
   for (n in c(1, 2, 3, 40)) {
     rel <- as_release(numeric(9), st, mech_laplace(scale = 1), n)
     setup <- collapse_setup(rel, collapse_models(2)$unknown)
-    state <- internal("collapse_start")(setup$problem, setup$bound, setup$words, 1, NULL)
+    state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
     nat <- internal("reported")(setup$bound, state$theta)[1, ]
     beta <- nat[c("x1", "x2")]
     mean_x <- nat[c("mean[x1]", "mean[x2]")]
@@ -275,7 +275,7 @@ test_that("a thousand million records are no more work than fifty", {
 collapse_geweke <- function(model, statistic, mechanism, n, iterations) {
   setup <- collapse_setup(simulate_release(model, statistic, mechanism, n = n), model)
   problem <- setup$problem
-  state <- internal("collapse_start")(problem, setup$bound, setup$words, 1, NULL)
+  state <- internal("start_chain")(problem, setup$bound, setup$words, 1, NULL)
   run <- list(warmup = 600, thin = 1)
   invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))
   jumps <- length(state_innovation(state, length(setup$bound$columns$name), n)) + 3
@@ -283,8 +283,8 @@ collapse_geweke <- function(model, statistic, mechanism, n, iterations) {
   scale <- 1 / problem$weight
   draws <- matrix(0, iterations, length(setup$bound$parameters), dimnames = list(NULL, setup$bound$parameters))
   for (i in seq_len(iterations)) {
-    block <- .Call(internal("ffi_collapse_block"), problem, 1L, 1L)
-    .Call(internal("ffi_collapse_run"), problem, state, block, c(600L, 1L))
+    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
+    .Call(internal("ffi_run"), problem, state, block, c(600L, 1L))
     draws[i, ] <- block$draws
     problem$released <- drop(block$statistic) + internal("mechanism_noise")(mechanism, runif(length(scale)), scale)
   }
@@ -376,7 +376,7 @@ test_that("an interrupt leaves draws and state that belong together", {
   setup <- collapse_setup(collapse_release(), model_lm())
   run <- list(warmup = 100, thin = 1)
   chain <- function(iterations, report = function(...) NULL) {
-    state <- internal("collapse_start")(setup$problem, setup$bound, setup$words, 1, NULL)
+    state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
     internal("run_blocks")(setup$problem, state, iterations, run, report)
   }
   whole <- chain(20000)

@@ -120,7 +120,7 @@ test_that("a block ends where warmup does, and those after it are timed", {
   rel <- as_release(c(1, 2, 3, 1, 4), lm_problem(1), mech_laplace(epsilon = 1), 20)
   bound <- internal("bind_model")(model_lm(), rel$statistic)
   problem <- internal("augment_problem")(rel, bound, NULL, c(1, 2), 1)
-  state <- internal("augment_start")(problem, bound, c(1, 2), 1, NULL)
+  state <- internal("start_chain")(problem, bound, c(1, 2), 1, NULL)
   heard <- list()
   report <- function(amount, seconds = NULL) heard[[length(heard) + 1]] <<- c(amount, timed = !is.null(seconds))
   internal("run_blocks")(problem, state, 2500, list(warmup = 300, thin = 1), report)

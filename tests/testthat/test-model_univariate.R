@@ -559,7 +559,7 @@ test_that("chains start where they are told to", {
     bound <- uni_bind(models[[name]], st)
     problem <- internal("augment_problem")(rel, bound, 0, c(1, 2), 1)
     theta <- internal("bound_theta")(bound, starts[[name]])
-    state <- internal("augment_start")(problem, bound, c(1, 2), 1, theta)
+    state <- internal("start_chain")(problem, bound, c(1, 2), 1, theta)
     expect_equal(internal("reported")(bound, state$theta)[1, ], starts[[name]], tolerance = 1e-14)
     fit <- sample_posterior(rel, models[[name]], chains = 1, iter = 4, seed = 1, init = list(starts[[name]]))
     expect_identical(dim(fit$draws), c(2L, 1L, length(starts[[name]])))

@@ -1,0 +1,161 @@
+# Chains of a problem, whatever the method: see src/run.c and src/ffi_run.c.
+
+sample_chains <- function(problem, release, bound, run, init, words, call = caller_env()) {
+  chains <- run_chains(run$chains, function(k, report) {
+    with_callback_seed(bound, chain_seed(words, k), {
+      state <- start_chain(problem, bound, words, k, init[[k]])
+      run_blocks(problem, state, run$iter, run, report)
+    })
+  }, run$iter * run$chains, call)
+  fit_from_chains(chains, release, bound, run, problem, words)
+}
+
+# chain k owns the stream after k - 1 jumps
+start_chain <- function(problem, bound, words, k, theta) {
+  stream <- new_stream(words, k - 1L)
+  if (is.null(theta)) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- prior$theta
+    stream <- prior$state
+  }
+  .Call(ffi_start, problem, as.double(theta), stream)
+}
+
+# Runs a chain on, in blocks short enough for progress and interrupts. `state`
+# belongs to this call: C changes it, and the block, in place. Status: 0 done,
+# 1 interrupted, 2 failed. A block ends where warmup does, so that `report` hears
+# what iterations after it take.
+run_blocks <- function(problem, state, iterations, run, report) {
+  schedule <- as.integer(c(run$warmup, run$thin))
+  most <- most_iterations(problem)
+  blocks <- list()
+  status <- 0L
+  tryCatch({
+    left <- iterations
+    while (left > 0 && status == 0L) {
+      ahead <- run$warmup - state$counters[1L]
+      count <- min(left, most, if (ahead > 0) ahead)
+      at <- seq_len(count) - ahead
+      began <- elapsed_seconds()
+      block <- .Call(ffi_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
+      blocks[[length(blocks) + 1L]] <- block
+      .Call(ffi_run, problem, state, block, schedule)
+      status <- block$made[3L]
+      left <- left - count
+      report(count, if (ahead <= 0) elapsed_seconds() - began)
+    }
+  }, interrupt = function(i) status <<- 1L)
+  names <- setdiff(names(blocks[[1L]]), "made")
+  chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
+  chain$statistic <- chain$statistic[, problem$where, drop = FALSE]
+  c(chain, list(state = state, status = status))
+}
+
+# a block has `acceptance` for each iteration, the rest for each draw (matrices: one a column)
+bind_blocks <- function(blocks, name) {
+  part <- if (name == "acceptance") 1L else 2L
+  values <- lapply(blocks, function(b) {
+    upto <- seq_len(b$made[part])
+    if (is.matrix(b[[name]])) b[[name]][, upto, drop = FALSE] else b[[name]][upto]
+  })
+  if (is.matrix(values[[1L]])) t(do.call(cbind, values)) else do.call(c, values)
+}
+
+# how many iterations a block has at most
+most_iterations <- function(problem) {
+  floor(max(1, switch(problem$method, augment = min(5e6 / problem$n, 1000), clt = min(1e9 / length(problem$released)^3, 10000), collapse = 1000)))
+}
+
+# A user's R functions draw from R's generator: a chain has a seed of its own
+# there too, and what the generator was at its end goes into the state.
+chain_seed <- function(words, k) as.integer((words[1L] + 7919 * k) %% 2^31)
+
+with_callback_seed <- function(bound, seed, code) {
+  if (!isTRUE(bound$callbacks)) return(code)
+  with_seed(seed, {
+    result <- code
+    if (is.list(result$state)) result$state$r_seed <- globalenv()$.Random.seed
+    result
+  })
+}
+
+elapsed_seconds <- function() proc.time()[["elapsed"]]
+
+# Hears of each block of a chain, with its seconds if it came after warmup. Tells
+# the progress bar; and the user once, if it is long, what time is left for
+# `iterations`, of this chain and those that run after it.
+reporter <- function(progress, iterations, told = FALSE) {
+  done <- 0
+  function(amount, seconds = NULL) {
+    progress(amount = amount)
+    done <<- done + amount
+    if (!told && !is.null(seconds)) {
+      told <<- TRUE
+      tell_forecast((iterations - done) * seconds / amount)
+    }
+    invisible()
+  }
+}
+
+tell_forecast <- function(seconds) {
+  if (seconds < 10) return(invisible())
+  time <- format_time(seconds)
+  cli::cli_inform("Warmup is over; about {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
+}
+
+# Calls chain(k, report) for every chain, each in a future. An interrupt ends
+# the run; what is there by then is returned. Under a sequential plan no future
+# is made: that would cost more than a short chain.
+run_chains <- function(count, chain, total, call = caller_env()) {
+  progress <- progressr::progressor(steps = total)
+  rounds <- ceiling(count / future::nbrOfWorkers())
+  report <- function(k) reporter(progress, rounds * total / count, told = k > 1L)
+  futures <- list()
+  values <- list()
+  interrupted <- FALSE
+  lost <- 0L # chains whose worker died
+  tryCatch({
+    if (inherits(future::plan("next"), "sequential")) {
+      while (length(values) < count && (length(values) == 0L || values[[length(values)]]$status == 0L)) {
+        values[[length(values) + 1L]] <- chain(length(values) + 1L, report(length(values) + 1L))
+      }
+    } else {
+      for (k in seq_len(count)) {
+        heard <- report(k)
+        futures[[k]] <- future::future(chain(k, heard), seed = NULL, packages = "noiseaware")
+      }
+      values <- lapply(futures, function(f) tryCatch(future::value(f), FutureError = function(e) NULL))
+      lost <- sum(vapply(values, is.null, TRUE))
+      values <- Filter(Negate(is.null), values)
+    }
+  }, interrupt = function(i) interrupted <<- TRUE)
+  if (interrupted && length(futures)) {
+    finished <- Filter(function(f) future::resolved(f), futures)
+    values <- lapply(finished, function(f) tryCatch(future::value(f), error = function(e) NULL))
+    values <- Filter(Negate(is.null), values)
+  }
+  status <- vapply(values, function(v) v$status, 0L)
+  if (any(status == 2L)) {
+    stop_classed("numerical", c("The update of the parameters failed: a matrix is not positive definite, or a number not finite.",
+                                i = "Is the prior's scale far from that of the bounds?"), call = call)
+  }
+  incomplete <- interrupted || any(status == 1L) || length(values) < count
+  values <- Filter(function(v) NROW(v$draws) > 0L, values)
+  if (incomplete) warn_interrupted(values, count, lost, call)
+  values
+}
+
+warn_interrupted <- function(values, count, lost, call) {
+  if (lost > 0L) {
+    message <- c("{lost} of {count} chain{?s} {?was/were} lost with the process that ran {?it/them}.", i = "Was the process killed, or out of memory?")
+    if (length(values) == 0L) stop_classed("worker", message, call = call)
+    return(cli::cli_warn(c(message, i = "The draws are of the other chains."), class = "noiseaware_warning_worker", call = call))
+  }
+  if (length(values) == 0L) {
+    stop_classed("interrupted", "Interrupted in warmup: there is no draw yet.", call = call)
+  }
+  draws <- sum(vapply(values, function(v) nrow(v$draws), 0L))
+  cli::cli_warn(c("The run was interrupted: {length(values)} of {count} chain{?s}, with {draws} draw{?s}.",
+                  i = "{.fn extend} continues the chains that are there."),
+                class = "noiseaware_warning_interrupted", call = call)
+}

@@ -1,0 +1,44 @@
+/* A method as ffi_run.c sees it: how R's lists become its structs. */
+#ifndef NOISEAWARE_FFI_RUN_H
+#define NOISEAWARE_FFI_RUN_H
+
+#include "ffi.h"
+#include "run.h"
+
+/* A vector of the state beside those that every method has: theta, rng and
+ * counters, of which the first is the number of iterations made. */
+struct state_part {
+    const char *name;
+    SEXPTYPE type;
+    R_xlen_t length;
+};
+
+enum { MOST_STATE_PARTS = 4 };
+
+struct state_shape {
+    int counters; /* the number of iterations among them */
+    int parts;
+    struct state_part part[MOST_STATE_PARTS];
+};
+
+struct method {
+    const char *name;
+    struct sampler sampler;
+
+    /* The problem as the method's own struct. */
+    void *(*read)(SEXP problem);
+    struct state_shape (*shape)(const void *self);
+
+    /* Points into the state, which R owns; detach() writes back what is not there
+     * already. The random stream and the iteration's number are ffi_run.c's. */
+    void (*attach)(void *self, SEXP state, struct rng *rng);
+    void (*resume)(void *self); /* what follows from an old state; may be NULL */
+    void (*detach)(void *self, SEXP state);
+
+    /* A new state: theta is as given, all else 0. */
+    void (*start)(void *self, SEXP problem);
+};
+
+extern const struct method method_augment, method_clt, method_collapse;
+
+#endif

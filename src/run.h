@@ -1,0 +1,43 @@
+#ifndef NOISEAWARE_RUN_H
+#define NOISEAWARE_RUN_H
+
+/* What an iteration tells of itself. */
+struct step {
+    double acceptance; /* share of accepted moves */
+    double work;       /* floating-point operations or so */
+};
+
+/* A method as the run loop sees it; `self` holds its problem and its state. */
+struct sampler {
+    /* Warmup ends after `warmup` iterations. Returns PLUGIN_*. */
+    int (*iterate)(void *self, int iteration, int warmup, struct step *step);
+
+    /* The parameters as the user sees them, and the released components before
+     * noise. report() comes first. */
+    void (*report)(void *self, double *draw);
+    void (*statistic)(void *self, double *out);
+
+    /* Log of the noise density, up to a constant. */
+    double (*log_noise)(void *self);
+
+    /* Expected share of records outside the bounds; NULL: not told. */
+    double (*outside)(void *self);
+};
+
+enum run_status { RUN_DONE, RUN_INTERRUPTED, RUN_FAILED };
+
+/* The results of a run: room for `iterations` of them. A draw is a column. */
+struct results {
+    double *draws, *statistic, *log_noise, *outside, *acceptance;
+    int reported, width; /* rows of draws, of statistic */
+    int iterations;
+    int made, saved; /* iterations and draws that are there */
+};
+
+/* Runs on from iteration number `from`; keeps every `thin`-th after warmup.
+ * Stops early, at the end of an iteration, when `interrupted` says so or an
+ * update fails. */
+enum run_status run(const struct sampler *sampler, void *self, int from, int warmup, int thin,
+                    int (*interrupted)(void), struct results *results);
+
+#endif
