@@ -15,15 +15,21 @@
 #' @param seed `NULL` draws from the operating system's entropy, as [release()]
 #'   does. A whole number fixes the draws: for studies, never for a publication.
 #'
-#' @details The density is proportional to p(theta) p(x | theta)^w, w = min(1,
+#' @details The density is proportional to (p(theta) p(x | theta))^w, w = min(1,
 #'   epsilon / draws / (2 log((1 - a0) / a0))): a record changes its logarithm by
-#'   at most w log((1 - a0) / a0), and its normaliser by as much. It is drawn on a
-#'   grid of 65536 points; that bound holds on any set of points.
+#'   at most w log((1 - a0) / a0), and its normaliser by as much. The prior is
+#'   flattened with the likelihood: with a small budget the draws are nearly uniform,
+#'   not draws from the prior, which would be calibrated. The density is drawn on
+#'   a grid of 65536 points; that bound holds on any set of points.
 #'
 #' @return A fit without a release, with one chain of `draws` draws of `prob`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, those of
 #'   [release()] for `data`.
 #' @references
+#' Foulds, J., Geumlek, J., Welling, M. and Chaudhuri, K. (2016). On the theory
+#' and practice of privacy-preserving Bayesian data analysis. *Uncertainty in
+#' Artificial Intelligence* 32. \doi{10.48550/arXiv.1603.07294}
+#'
 #' Bernstein, G. and Sheldon, D. (2018). Differentially private Bayesian
 #' inference for exponential families. *Advances in Neural Information
 #' Processing Systems* 31, section 5. \doi{10.48550/arXiv.1809.02188}
@@ -47,7 +53,7 @@ ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1
   yes <- sum(records)
   weight <- min(1, epsilon / draws / (2 * log((1 - a0) / a0)))
   grid <- seq(a0, 1 - a0, length.out = 65536L)
-  log_density <- (model$prior$a - 1 + weight * yes) * log(grid) + (model$prior$b - 1 + weight * (nrow(records) - yes)) * log1p(-grid)
+  log_density <- weight * ((model$prior$a - 1 + yes) * log(grid) + (model$prior$b - 1 + nrow(records) - yes) * log1p(-grid))
   cumulative <- cumsum(exp(log_density - max(log_density)))
   uniform <- if (is.null(seed)) entropy_uniform(draws) else with_seed(seed, stats::runif(draws))
   prob <- grid[pmin(findInterval(uniform * cumulative[length(cumulative)], cumulative) + 1L, length(grid))]

@@ -34,18 +34,25 @@
 #' **Many cores, many machines.** Replicates run in chunks of about a second,
 #' through the future package: `future::plan(multisession, workers = 2)` on one
 #' machine, `plan(cluster, workers = c("node1", "node2"))` over SSH. On a Slurm
-#' cluster, with a template file of the site,
+#' cluster, with the template that comes with batchtools, or one of the site,
 #' ```r
 #' library(future.batchtools)
-#' plan(batchtools_slurm, template = "slurm.tmpl", workers = 50,
+#' plan(batchtools_slurm, workers = 50,
+#'      template = system.file("templates", "slurm-simple.tmpl", package = "batchtools"),
 #'      resources = list(ncpus = 1, walltime = 3600, memory = 1024))
 #' cal <- calibrate(model, statistic, mechanism, n = 1000, replicates = 5000,
 #'                  seed = 1, file = "calibration.jsonl")
 #' ```
-#' sends every chunk as a job of its own; start it in `screen`, or as a job, on a
-#' machine that stays up. If it is stopped, the same call resumes it. Functions
-#' of the user take along the variables they use; load packages in them by `::`.
-#' `progressr::handlers(global = TRUE)` turns on a bar.
+#' sends every chunk as a job of its own (walltime in seconds, memory in MB). The
+#' first jobs are of one replicate each; later ones take ten times what a job
+#' waits in the queue, up to ten minutes. The directory must be one that all
+#' nodes see, and the package must be installed where they find it. Start it in
+#' `screen`, or as a job, on a machine that stays up. If it is stopped, the same
+#' call resumes it. Within a job that has several nodes already, `plan(cluster,
+#' workers = parallelly::availableWorkers())` needs no queue.
+#'
+#' Functions of the user take along the variables they use; load packages in them
+#' by `::`. `progressr::handlers(global = TRUE)` turns on a bar.
 #'
 #' **Failures.** An error in a replicate is kept, with its message, and counted
 #' when the result is printed; so are warnings. If a worker dies, the error

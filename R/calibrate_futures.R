@@ -1,8 +1,9 @@
 # Replicates side by side, through future. Chunks of them are sent to the workers
-# and come back; a chunk takes about `chunk_seconds`, so that little is lost with
-# a worker, and little time goes into sending.
+# and come back. A chunk takes about a second, so that little is lost with a
+# worker; or ten times what it costs to send one, ten minutes at most, where each
+# is a job that waits in a queue.
 
-chunk_seconds <- 1
+chunk_seconds <- function(waits) min(600, max(1, 10 * min(waits)))
 
 # Calls keep(runs) with finished replicates as they come. Returns a list: status
 # "done", "interrupted" or "failed" (a worker died), message.
@@ -33,34 +34,41 @@ run_chunk <- function(problem, seeds) {
 run_on_workers <- function(problem, seeds, take) {
   workers <- min(future::nbrOfWorkers(), length(seeds))
   carried <- user_globals(problem)
-  pending <- list()
+  pending <- list() # of future, and when it was sent
+  now <- function() proc.time()[["elapsed"]]
+  done <- function(chunk) future::resolved(chunk$future)
   # what has come back is kept, also when another worker died or the user stops
-  on.exit(for (f in pending) if (isTRUE(tryCatch(future::resolved(f), error = function(e) FALSE))) {
-    tryCatch(take(future::value(f)), error = function(e) NULL)
+  on.exit(for (chunk in pending) if (isTRUE(tryCatch(done(chunk), error = function(e) FALSE))) {
+    tryCatch(take(future::value(chunk$future)), error = function(e) NULL)
   })
-  seconds <- numeric()
+  seconds <- waits <- numeric()
+  came <- now()
   while (length(seeds) || length(pending)) {
     while (length(seeds) && length(pending) < workers) {
-      size <- chunk_size(seconds, length(seeds), workers)
-      pending[[length(pending) + 1L]] <- send_chunk(problem, seeds[seq_len(size)], carried)
+      size <- chunk_size(seconds, waits, length(seeds), workers)
+      pending[[length(pending) + 1L]] <- list(future = send_chunk(problem, seeds[seq_len(size)], carried), sent = now())
       seeds <- seeds[-seq_len(size)]
     }
-    ready <- which(vapply(pending, future::resolved, TRUE))
+    ready <- which(vapply(pending, done, TRUE))
     for (k in ready) {
-      runs <- future::value(pending[[k]])
+      chunk <- pending[[k]]
+      runs <- future::value(chunk$future)
       pending[k] <- list(NULL)
+      took <- vapply(runs, `[[`, 0, "seconds")
+      waits <- utils::tail(c(waits, max(0, now() - chunk$sent - sum(took))), 100L)
       take(runs)
-      seconds <- utils::tail(c(seconds, vapply(runs, `[[`, 0, "seconds")), 100L)
+      seconds <- utils::tail(c(seconds, took), 100L)
     }
     pending <- Filter(Negate(is.null), pending)
-    if (length(ready) == 0L) Sys.sleep(0.01)
+    # the longer nothing comes, the more rarely it is asked for: a queue is shared
+    if (length(ready)) came <- now() else Sys.sleep(max(0.01, 0.03 * (now() - came)))
   }
 }
 
-# as many as take about a second; at the end fewer, so that all workers end together
-chunk_size <- function(seconds, left, workers) {
+# At the end fewer, so that all workers end together.
+chunk_size <- function(seconds, waits, left, workers) {
   if (length(seconds) == 0L) return(1L)
-  max(1, min(floor(chunk_seconds / max(mean(seconds), 1e-4)), ceiling(left / (2 * workers))))
+  max(1, min(floor(chunk_seconds(waits) / max(mean(seconds), 1e-4)), ceiling(left / (2 * workers))))
 }
 
 send_chunk <- function(problem, seeds, carried) {

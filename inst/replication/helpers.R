@@ -73,7 +73,14 @@ series <- function(count) {
        scale_linetype_manual(values = c("solid", "dashed", "dotted", "longdash", "dotdash", "twodash")[seq_len(count)]))
 }
 
+# what a script took, into seconds.csv
 finished <- function(started) {
   spent <- proc.time() - started
-  message(sprintf("%.0f s elapsed, %.0f s of processors%s", spent[["elapsed"]], sum(spent[-3L]), if (quick) " (quick)" else ""))
+  script <- sub("[.]R$", "", basename(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))))
+  row <- data.frame(script = script, elapsed = round(spent[["elapsed"]]), processor = round(sum(spent[-3L])), cores = cores)
+  message(sprintf("%.0f s elapsed, %.0f s of processors%s", row$elapsed, row$processor, if (quick) " (quick)" else ""))
+  path <- file.path(folder, "seconds.csv")
+  old <- if (file.exists(path)) utils::read.csv(path)
+  table <- rbind(old[old$script != script, ], row)
+  utils::write.csv(table[order(table$script), ], path, row.names = FALSE, quote = FALSE)
 }

@@ -4,7 +4,7 @@ source("helpers.R")
 source("ju_2022_problems.R")
 started <- proc.time()
 
-count <- c(plain = replicates(100, 50), augment = replicates(500, 50), collapse = replicates(500, 50))
+count <- replicates(500, 50)
 methods <- list(plain = list(method = "augment", iter = 10000, control = plain),
                 augment = list(method = "augment", iter = 2000),
                 collapse = list(method = "collapse", iter = 2000))
@@ -12,7 +12,7 @@ cells <- rbind(expand.grid(epsilon = epsilons, method = names(methods), noise = 
                expand.grid(epsilon = epsilons, method = "augment", noise = "tight", stringsAsFactors = FALSE))
 rows <- lapply(seq_len(nrow(cells)), function(k) {
   mechanism <- regression$noise[[cells$noise[k]]](cells$epsilon[k])
-  cal <- do.call(calibrate, c(list(regression$model, regression$statistic, mechanism, regression$n, count[[cells$method[k]]], chains = 1,
+  cal <- do.call(calibrate, c(list(regression$model, regression$statistic, mechanism, regression$n, count, chains = 1,
                                    parameters = regression$truth, seed = 1), methods[[cells$method[k]]]))
   cbind(cells[k, ], covered(cal, 0.9, regression$coefficients), truth = regression$truth, row.names = NULL)
 })

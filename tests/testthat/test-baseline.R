@@ -68,8 +68,8 @@ test_that("one-posterior sampling draws from the flattened posterior", {
     fit <- ops_posterior(data, model, st, epsilon, draws = count, a0 = 0.2, seed = 7)
     w <- min(1, epsilon / count / (2 * log(4)))
     expect_equal(fit$info$weight, w)
-    a <- 2 + 70 * w
-    b <- 3 + 30 * w
+    a <- 1 + w * (2 - 1 + 70)
+    b <- 1 + w * (3 - 1 + 30)
     limits <- pbeta(c(0.2, 0.8), a, b)
     prob <- as.numeric(fit$draws)
     expect_gt(suppressWarnings(ks.test(prob, function(q) (pbeta(q, a, b) - limits[1]) / diff(limits)))$p.value, 1e-6)
