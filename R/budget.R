@@ -134,11 +134,14 @@ zcdp_epsilon <- function(rho, delta) {
   # epsilon as a function of log(alpha - 1): one minimum
   epsilon <- function(l) {
     a <- exp(l)
-    (1 + a) * rho - (log(delta) + l) / a + (1 + a) / a * (l - log1p(a))
+    within_doubles((1 + a) * rho - (log(delta) + l) / a + (1 + a) / a * (l - log1p(a)))
   }
-  best <- log(max(sqrt(-log(delta) / rho), 1e-3)) # of the leading terms
+  best <- log(max(sqrt(-log(delta)) / sqrt(rho), 1e-3)) # of the leading terms
   max(0, stats::optimize(epsilon, best + c(-6, 6), tol = 1e-10)$objective)
 }
+
+# optimize() takes -Inf for a maximum, and Inf with a warning
+within_doubles <- function(x) max(min(x, .Machine$double.xmax), -.Machine$double.xmax)
 
 #' @rdname zcdp_epsilon
 #' @export
@@ -147,8 +150,11 @@ zcdp_delta <- function(rho, epsilon) {
   epsilon <- check_positive(epsilon, "epsilon", "argument")
   log_delta <- function(l) {
     a <- exp(l)
-    a * ((1 + a) * rho - epsilon) - l + (1 + a) * (l - log1p(a))
+    within_doubles(a * ((1 + a) * rho - epsilon) - l + (1 + a) * (l - log1p(a)))
   }
-  best <- log(min(max((epsilon - rho) / (2 * rho), 1e-3), 1e150))
+  # where the derivative is zero, log(1 + 1 / a) taken for 1 / a
+  gap <- epsilon - rho
+  best <- if (gap > 0) (gap + sqrt(gap^2 + 8 * rho)) / (4 * rho) else 2 / (sqrt(gap^2 + 8 * rho) - gap)
+  best <- log(min(max(best, 1e-3), 1e150))
   min(1, exp(stats::optimize(log_delta, best + c(-8, 8), tol = 1e-10)$objective))
 }

@@ -55,6 +55,8 @@ shorten_text <- function(x, most = 60L) {
   if (nchar(x) > most) paste0(substr(x, 1L, most - 3L), "...") else x
 }
 
+shorten_texts <- function(x) vapply(x, shorten_text, "", USE.NAMES = FALSE)
+
 stop_argument <- function(name, must, was, kind = "argument", call = caller_env()) {
   stop_classed(kind, "{.arg {name}} must be {must}, but is {was}.", call = call)
 }
@@ -94,6 +96,17 @@ check_choice <- function(x, name, choices, kind = "argument", call = caller_env(
 
 check_class <- function(x, name, class, must, kind = "argument", call = caller_env()) {
   if (!inherits(x, class)) stop_argument(name, must, describe(x), kind, call)
+  x
+}
+
+# names of some of what there is; NULL for all of it
+check_names_of <- function(x, name, what, all, call = caller_env()) {
+  if (is.null(x)) return(all)
+  if (!is.character(x) || length(x) == 0L || anyNA(x)) stop_argument(name, paste("names of", what), describe(x), call = call)
+  absent <- shorten_texts(setdiff(x, all))
+  if (length(absent)) {
+    stop_classed("argument", c("{.arg {name}} must be names of {what}, but {.val {absent}} {?is/are} not.", i = "There {?is/are} {.val {all}}."), call = call)
+  }
   x
 }
 

@@ -42,7 +42,7 @@
 debug_model <- function(model, statistic, n = 500, seed = 1) {
   check_model(model)
   if (inherits(statistic, "noiseaware_release")) statistic <- statistic$statistic
-  for (s in if (is_several(statistic)) statistic else list(statistic)) check_statistic(s)
+  for (s in if (is.list(statistic) && is_several(statistic)) statistic else list(statistic)) check_statistic(s)
   n <- check_count(n, "n", lower = 10)
   seed <- check_seed(seed) %||% 1L
   bound <- bind_model(model, statistic)

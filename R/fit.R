@@ -78,14 +78,8 @@ vcov.noiseaware_fit <- function(object, ...) stats::cov(coefficient_draws(object
 confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   draws <- parameter_matrix(object)
-  parm <- parm %||% colnames(draws)
   if (is.numeric(parm) && all(parm %in% seq_len(ncol(draws)))) parm <- colnames(draws)[parm]
-  if (!is.character(parm) || length(parm) == 0L) stop_argument("parm", "names or numbers of parameters", describe(parm))
-  absent <- setdiff(parm, colnames(draws))
-  if (length(absent)) {
-    stop_classed("argument", c("{.arg parm} must name parameters of the fit; {.val {absent}} {?is/are} not.",
-                               i = "Parameters: {.val {colnames(draws)}}."))
-  }
+  parm <- check_names_of(parm, "parm", "parameters of the fit", colnames(draws))
   tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
   out <- t(draws_interval(draws[, parm, drop = FALSE], level))
   colnames(out) <- paste(format(100 * tails, trim = TRUE, digits = 3), "%")

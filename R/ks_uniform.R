@@ -29,11 +29,6 @@ ks_uniform <- function(x) {
 variable_quantiles <- function(calibration, variables = NULL, call = caller_env()) {
   results <- calibration$results
   if (nrow(results) == 0L) stop_classed("argument", "Every replicate of the calibration failed; see its {.field conditions}.", call = call)
-  all <- unique(results$variable)
-  absent <- setdiff(variables, all)
-  if (length(absent)) {
-    stop_classed("argument", c("{.arg variables} must name variables of the calibration; {.val {absent}} {?is/are} not.",
-                               i = "Variables: {.val {all}}."), call = call)
-  }
-  split(results$quantile, factor(results$variable, variables %||% all))
+  variables <- check_names_of(variables, "variables", "variables of the calibration", unique(results$variable), call)
+  split(results$quantile, factor(results$variable, variables))
 }

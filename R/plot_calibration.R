@@ -175,12 +175,3 @@ scale_unit_x <- function() ggplot2::scale_x_continuous(breaks = c(0, 0.25, 0.5, 
 scale_greys <- function(count, ...) {
   ggplot2::scale_colour_manual(values = c("#000000", "#D55E00", "#0072B2", "#8C8C8C", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[(seq_len(count) - 1) %% 8 + 1], ...)
 }
-
-check_plot_variables <- function(variables, all, call = caller_env()) {
-  absent <- setdiff(variables, all)
-  if (length(absent)) {
-    stop_classed("argument", c("{.arg variables} must name variables that are there; {.val {absent}} {?is/are} not.",
-                               i = "Variables: {.val {all}}."), call = call)
-  }
-  variables %||% all
-}

@@ -3,7 +3,7 @@
 #' @param variables Names of parameters; all by default.
 #' @export
 plot.noiseaware_comparison <- function(x, variables = NULL, ...) {
-  data <- x$table[x$table$variable %in% check_plot_variables(variables, unique(x$table$variable)), ]
+  data <- x$table[x$table$variable %in% check_names_of(variables, "variables", "variables of the comparison", unique(x$table$variable)), ]
   data$variable <- factor(data$variable, unique(data$variable))
   data$analysis <- factor(data$analysis, rev(unique(data$analysis)))
   ggplot2::ggplot(data, ggplot2::aes(y = .data$analysis)) +

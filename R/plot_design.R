@@ -1,7 +1,7 @@
 #' @rdname design
 #' @export
 plot.noiseaware_design <- function(x, variables = NULL, ...) {
-  x <- x[x$variable %in% check_plot_variables(variables, unique(x$variable)), ]
+  x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", unique(x$variable)), ]
   x$variable <- factor(x$variable, unique(x$variable))
   several <- length(unique(x$statistic)) > 1L
   ggplot2::ggplot(x, ggplot2::aes(x = .data$epsilon, y = .data$sd, shape = factor(.data$n), linetype = factor(.data$n),

@@ -36,12 +36,7 @@ plot_parameters <- function(fit, parameters, call = caller_env()) {
     main <- intersect(c("(Intercept)", fit$bound$columns$name[-1L], "sigma"), all)
     return(if (length(main)) main else all)
   }
-  absent <- setdiff(parameters, all)
-  if (!is.character(parameters) || length(absent)) {
-    stop_classed("argument", c("{.arg parameters} must name parameters of the fit.",
-                               i = "Parameters: {.val {all}}."), call = call)
-  }
-  parameters
+  check_names_of(parameters, "parameters", "parameters of the fit", all, call)
 }
 
 #' @rdname plot.noiseaware_fit

@@ -39,7 +39,7 @@ prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   points <- check_count(points, "points", lower = 2)
   draws <- check_count(draws, "draws", lower = 2)
-  variables <- check_plot_variables(variables %||% plot_parameters(fit, NULL), posterior::variables(fit$draws))
+  variables <- check_names_of(variables %||% plot_parameters(fit, NULL), "variables", "parameters of the fit", posterior::variables(fit$draws))
   prior <- with_seed(check_seed(seed), reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta))
   posterior <- parameter_matrix(fit)
   rows <- lapply(variables, function(v) {

@@ -20,7 +20,7 @@
 #' * `ks_data()`: those of [ks_uniform()], and `critical`, which the statistic of a
 #'   calibrated sampler exceeds once in 100 times;
 #' * `mmd_data()`: `mmd`;
-#' * `acceptance_data()`: `fit`, its place in the list, and those of [acceptance()], a
+#' * `acceptance_data()` (fits of method `"augment"`): `fit`, its place in the list, and those of [acceptance()], a
 #'   row for each chain;
 #' * `means_data()`: `variable`, `mean`, `sd`, `lower`, `upper`.
 #' @section Errors: `noiseaware_error_argument`.
@@ -74,7 +74,7 @@ ks_data <- function(calibrations, variables = NULL) {
     problem <- cal$problem
     method <- stats::na.omit(cal$runs$method)[1L]
     table <- ks_uniform(cal)
-    table <- table[table$variable %in% check_plot_variables(variables, table$variable), ]
+    table <- table[table$variable %in% check_names_of(variables, "variables", "variables of the calibration", table$variable), ]
     replicates <- sum(!cal$runs$failed)
     cbind(run_columns(calibrations, k, method, problem$n, design_privacy(design_parts(problem$statistic, problem$mechanism))), table,
           replicates = replicates, critical = ks_critical(replicates))
@@ -147,6 +147,9 @@ plot_mmd <- function(fits, reference, ...) {
 #' @export
 acceptance_data <- function(fits) {
   fits <- check_fits(fits)
+  if (any(vapply(fits, function(f) f$method != "augment", TRUE))) {
+    stop_classed("argument", "{.arg fits} must be of method {.val augment}; the others update no records.")
+  }
   do.call(rbind, lapply(seq_along(fits), function(k) cbind(fit = k, fit_columns(fits, k), acceptance(fits[[k]]))))
 }
 
@@ -180,7 +183,7 @@ means_data <- function(fits, variables = NULL, level = 0.9) {
   rows <- lapply(seq_along(fits), function(k) {
     table <- interval_table(fits[[k]], level)
     default <- colnames(tryCatch(coefficient_draws(fits[[k]]), noiseaware_error = function(e) parameter_matrix(fits[[k]])))
-    table <- table[table$variable %in% check_plot_variables(variables %||% default, table$variable), ]
+    table <- table[table$variable %in% check_names_of(variables %||% default, "variables", "parameters of the fit", table$variable), ]
     cbind(fit_columns(fits, k), table, row.names = NULL)
   })
   do.call(rbind, rows)

@@ -205,6 +205,7 @@ release_from_fields <- function(content, refuse) {
   result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
   if (content$noise == "entropy") result <- read_granularity(result, content, refuse)
+  if (!checkmate::test_string(content$checksum)) refuse("checksum must be a text.")
   # what was read, written again, is what was written
   if (!grepl(paste0('"checksum": "', content$checksum, '"'), release_json(result), fixed = TRUE)) {
     refuse("Its contents are not those of its checksum: it was changed after it was written.")

@@ -55,9 +55,9 @@ static int is_reached(const struct target *t, double x) {
 }
 
 /* Doubling steps from the guess until the smallest integer reached lies between
- * two, then halving. */
+ * two, then halving. Where neighbours cannot be told apart the guess is as good. */
 static double search(const struct target *t, double guess) {
-    if (!(fabs(guess) < EXACT)) return guess;
+    if (!(fabs(guess) < EXACT && t->scale < EXACT)) return guess;
     double high = guess, low = guess;
     if (is_reached(t, guess)) {
         for (double step = 1; is_reached(t, low = high - step); step *= 2) high = low;
@@ -66,6 +66,7 @@ static double search(const struct target *t, double guess) {
     }
     while (high - low > 1) {
         const double middle = low + floor((high - low) / 2);
+        if (middle <= low || middle >= high) break; /* beyond EXACT */
         if (is_reached(t, middle))
             high = middle;
         else

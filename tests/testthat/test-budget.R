@@ -43,6 +43,20 @@ test_that("approximate privacy takes the better of two bounds", {
   expect_equal(internal("budget_used")(pure$limit, pure$spent), 1)
 })
 
+test_that("the smallest delta is the infimum over all orders", {
+  for (rho in 10^(-8:3)) {
+    for (epsilon in rho * c(1e-3, 0.5, 1, 2, 30)) {
+      l <- seq(-25, 40, by = 0.01)
+      a <- exp(l)
+      grid <- min(1, exp(min(a * ((1 + a) * rho - epsilon) - l + (1 + a) * (l - log1p(a)))))
+      if (grid > 1e-250) expect_equal(zcdp_delta(rho, epsilon), grid, tolerance = 1e-3)
+    }
+  }
+  expect_identical(zcdp_delta(1, 1e308), 0)
+  expect_identical(zcdp_delta(1e308, 1e308), 1)
+  expect_true(is.finite(zcdp_epsilon(1e-308, 1e-300)) && is.finite(zcdp_epsilon(1e308, 1e-300)))
+})
+
 test_that("the conversion from zCDP is between its known bounds", {
   for (rho in c(1e-3, 0.1, 1, 10)) {
     for (delta in c(1e-10, 1e-5, 0.1)) {

@@ -83,6 +83,21 @@ test_that("prior against posterior", {
   expect_error(prior_data(fits[[1]], "z"), class = "noiseaware_error_argument")
 })
 
+test_that("variables are named, and there", {
+  cal <- calibrate(known$model, known$statistic, mech_laplace(epsilon = 1), 10, 2, chains = 1, iter = 40, seed = 1)
+  for (variables in list("z", NA_character_, 1, -Inf, ~ mean, mean, character(), list("mean"), c("mean", "\xe4"))) {
+    expect_error(ks_data(list(cal), variables), class = "noiseaware_error_argument")
+    expect_error(calibration_data(cal, variables = variables), class = "noiseaware_error_argument")
+    expect_error(means_data(fits, variables), class = "noiseaware_error_argument")
+    expect_error(prior_data(fits[[1]], variables), class = "noiseaware_error_argument")
+    expect_error(plot(fits[[1]], parameters = variables), class = "noiseaware_error_argument")
+  }
+  # acceptance is that of records: only one method updates them
+  counts <- as_release(c(7, 4), stat_counts(~ y, levels = list(y = c("no", "yes"))), mech_laplace(epsilon = 1), 12)
+  table <- sample_posterior(counts, model_bernoulli(), chains = 1, iter = 40, method = "collapse")
+  expect_error(plot_acceptance(c(fits, list(table))), class = "noiseaware_error_argument")
+})
+
 test_that("predictive coverage counts the responses inside", {
   table <- coverage(fits$a, c(0.5, 0.9), newdata = records, seed = 1)
   inside <- function(level) {
