@@ -121,21 +121,23 @@ print.calibration <- function(x, ...) {
   }
   cat("  records     ", format_number(problem$n), "\n", sep = "")
   cat("  method      ", if (is.function(problem$method)) "a function" else unique(stats::na.omit(c(x$runs$method, problem$method)))[1L], "\n", sep = "")
-  cat("  truth       ", if (is.null(problem$parameters)) "drawn from the prior" else "fixed", "\n", sep = "")
+  cat("  truth       ", if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)", "\n", sep = "")
   cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")
   if (nrow(x$results)) {
     cat("\n")
-    print_calibration_table(summary(x))
+    print_calibration_table(summary(x), ranks = is.null(problem$parameters))
   }
   for (line in calibration_warnings(x)) cat("! ", line, "\n", sep = "")
   invisible(x)
 }
 
-print_calibration_table <- function(table) {
+# with a fixed truth the ranks of a right posterior are not uniform
+print_calibration_table <- function(table, ranks) {
   shown <- data.frame(variable = table$variable, `cover 50%` = sprintf("%.3f", table$coverage_50),
                       `cover 90%` = sprintf("%.3f", table$coverage_90), KS = sprintf("%.3f", table$ks),
                       p = format.pval(table$p.value, digits = 2, eps = 1e-4), `99% band` = ifelse(table$in_band, "inside", "OUTSIDE"),
                       `max rhat` = sprintf("%.3f", table$rhat), `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
+  if (!ranks) shown[c("KS", "p", "99% band")] <- NULL
   print(shown, row.names = FALSE)
 }
 

@@ -70,7 +70,7 @@ coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.
   if (!is.list(newdata) || length(newdata) != length(x)) {
     stop_argument("newdata", paste("a data frame, or a list of", length(x)), describe_shape(newdata), "data")
   }
-  quantiles <- with_seed(check_seed(seed), Map(predictive_quantiles, x, newdata))
+  quantiles <- with_seed(check_seed(seed), Map(predictive_quantiles, x, newdata, list(environment())))
   rows <- lapply(unique(names(x)), function(name) {
     q <- unlist(quantiles[names(x) == name])
     cbind(variable = name, coverage_rows(levels, vapply(levels, function(l) sum(inside_central(q, l)), 0), length(q), prob))
@@ -80,6 +80,9 @@ coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.
 
 # share of predictive draws below each new response
 predictive_quantiles <- function(fit, newdata, call = caller_env()) {
+  if (!inherits(fit$bound, "bound_lm")) {
+    stop_classed("argument", "{.arg x} must be a fit of {.fn model_lm}: intervals of a new response need a continuous one.", call = call)
+  }
   draws <- add_residual(fit, expected_response(fit, newdata, call))
   response <- fit$bound$columns$name[1L]
   y <- newdata[[response]]

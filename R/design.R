@@ -7,7 +7,9 @@
 #'   are scaled by the bounds.
 #' @param statistic A statistic, or a named list of statistics to choose among.
 #' @param mechanism A function that makes a mechanism of one budget, such as
-#'   [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`.
+#'   [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`. The budget is its
+#'   argument `epsilon`, if it has one, else its first; the result and the plot
+#'   name it so.
 #' @param epsilon Budgets: what `mechanism` is called with.
 #' @param n Numbers of records.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
@@ -16,7 +18,7 @@
 #' @param variables Names of parameters to draw; all by default.
 #'
 #' @return A data frame of class `noiseaware_design`, a row for each cell and parameter:
-#'   `statistic`, `epsilon`, `n`, `variable`; `sd`, the expected posterior standard
+#'   `statistic`, `epsilon` (or the name that `mechanism` gives to its budget, such as `rho`), `n`, `variable`; `sd`, the expected posterior standard
 #'   deviation, with its Monte Carlo standard error `sd_mcse`; `rmse`, of the
 #'   posterior mean about the truth; `width`, expected width of the interval of
 #'   that `level`; `coverage` with its 95 per cent interval `coverage_lower`,
@@ -40,16 +42,20 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   if (!is.numeric(epsilon) || length(epsilon) == 0L) stop_argument("epsilon", "positive numbers", describe(epsilon))
   if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n))
   for (value in n) check_count(value, "n")
-  mechanisms <- lapply(epsilon, mechanism)
+  budget <- names(formals(args(mechanism)))
+  budget <- c(intersect("epsilon", budget), setdiff(budget, "..."))[1L]
+  if (length(budget) == 0L) stop_argument("mechanism", "a function of a budget", "a function without arguments")
+  mechanisms <- lapply(epsilon, function(value) do.call(mechanism, stats::setNames(list(value), budget)))
   for (s in statistic) for (m in mechanisms) check_design(s, m)
   seed <- check_seed(seed) %||% new_seed()
   grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   rows <- lapply(seq_len(nrow(grid)), function(i) {
     cal <- calibrate(model, statistic[[grid$statistic[i]]], mechanisms[[grid$epsilon[i]]], grid$n[i], replicates, method, ...,
                      parameters = parameters, level = level, seed = seed)
-    cbind(statistic = grid$statistic[i], epsilon = epsilon[grid$epsilon[i]], n = grid$n[i], design_rows(cal, level))
+    cell <- data.frame(statistic = grid$statistic[i], budget = epsilon[grid$epsilon[i]], n = grid$n[i])
+    cbind(stats::setNames(cell, c("statistic", budget, "n")), design_rows(cal, level))
   })
-  structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level)
+  structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget)
 }
 
 design_rows <- function(calibration, level) {

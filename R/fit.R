@@ -137,6 +137,7 @@ print.noiseaware_fit <- function(x, ...) {
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)),
                                       "rhat", "ess_bulk", "ess_tail")
   print_summary(table)
+  if (!is.null(x$release)) cat(impossible_line(x$release))
   if (x$method != "ops") for (line in mixing_warnings(x, table)) cat("! ", line, "\n", sep = "")
   invisible(x)
 }

@@ -16,7 +16,9 @@
 #' @return
 #' * rstantools: `posterior_predict()` and `posterior_epred()`, draws x rows matrices
 #'   of a new record's response and of its expectation; `posterior_interval()`, a
-#'   matrix with a row for each parameter.
+#'   matrix with a row for each parameter; `prior_summary()`, the prior that was
+#'   used, those scaled by the bounds too: a data frame with the columns `variable`,
+#'   `median`, `mad`, `q5`, `q95`, from 10,000 draws.
 #' * generics (and broom): `tidy()`, a data frame with the columns `term`,
 #'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess`;
 #'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
@@ -57,6 +59,15 @@ thin_rows <- function(x, draws, call = caller_env()) {
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_interval
 posterior_interval.noiseaware_fit <- function(object, prob = 0.9, pars = NULL, ...) stats::confint(object, pars, prob)
+
+#' @rdname interop
+#' @exportS3Method rstantools::prior_summary
+prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
+  draws <- with_seed(check_seed(seed), prior_draws(object, 10000L))
+  ends <- apply(draws, 2L, stats::quantile, c(0.05, 0.95), names = FALSE)
+  data.frame(variable = colnames(draws), median = apply(draws, 2L, stats::median), mad = apply(draws, 2L, stats::mad),
+             q5 = ends[1L, ], q95 = ends[2L, ], row.names = NULL)
+}
 
 #' @rdname interop
 #' @exportS3Method generics::tidy

@@ -85,7 +85,8 @@ outside_bounds <- function(fit) {
 
 outside_lines <- function(fit) {
   outside <- outside_bounds(fit)
-  verdict <- if (outside[["any"]] <= likely_outside) "exact if no record lies outside the bounds" else "NOT exact: records outside the bounds are likely"
+  verdict <- if (outside[["any"]] <= likely_outside) "exact if no record lies outside the bounds" else
+    paste("NOT exact: records outside the bounds are", if (outside[["any"]] > 0.5) "likely" else "possible")
   shown <- format_number(outside, 2)
   c(paste0("  bounds     ", verdict),
     sprintf("             expected share outside %s, probability of a record outside %s", shown[["share"]], shown[["any"]]))

@@ -21,7 +21,10 @@
 #' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],
 #' [stat_records()] and [stat_custom()], factors as dummy variables
 #' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
-#' factor's first level is the reference.
+#' factor's first level is the reference. In [stat_crossprod()] a response of 0
+#' and 1 has a square that says nothing (rescaled it is always 1) and still has its share of the
+#' sensitivity; [stat_sums()] of the other monomials, or [stat_objective()], has no such
+#' component.
 #'
 #' **Update.** Given the imputed records the coefficients are drawn by
 #' Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta)

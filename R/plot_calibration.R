@@ -43,7 +43,8 @@ plot.calibration <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.9
 
 failed_caption <- function(x) {
   failed <- sum(x$runs$failed)
-  sprintf("%d replicates%s", nrow(x$runs) - failed, if (failed) sprintf(", and %d that failed and are left out", failed) else "")
+  paste0(sprintf("%d replicates%s", nrow(x$runs) - failed, if (failed) sprintf(", and %d that failed and are left out", failed) else ""),
+         if (!is.null(x$problem$parameters)) "; truth fixed: ranks of a right posterior need not be uniform")
 }
 
 #' @rdname plot.calibration
@@ -101,7 +102,7 @@ qq_points <- function(quantile, prob) {
 plot_ecdf <- function(data, type, prob) {
   difference <- type == "ecdf_diff"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$at)) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey82") +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), data = as_steps(data), fill = "grey82") +
     (if (difference) ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") else
       ggplot2::geom_abline(linetype = "dashed", colour = "grey40")) +
     ggplot2::geom_step(ggplot2::aes(y = .data$value), linewidth = 0.7) +
@@ -110,6 +111,16 @@ plot_ecdf <- function(data, type, prob) {
                   subtitle = sprintf("dashed: calibrated; grey: simultaneous %s%% band", format_number(100 * prob))) +
     scale_unit_x() +
     theme_noiseaware()
+}
+
+# a point's values hold until the next, as geom_step() draws them
+as_steps <- function(data) {
+  do.call(rbind, lapply(split(data, data$variable), function(d) {
+    k <- nrow(d)
+    steps <- d[rep(seq_len(k - 1L), each = 2L), ]
+    steps$at <- d$at[c(1L, rep(2:(k - 1L), each = 2L), k)]
+    steps
+  }))
 }
 
 plot_ranks <- function(data, prob) {

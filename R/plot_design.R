@@ -1,10 +1,11 @@
 #' @rdname design
 #' @export
 plot.noiseaware_design <- function(x, variables = NULL, ...) {
+  budget <- attr(x, "budget")
   x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", unique(x$variable)), ]
   x$variable <- factor(x$variable, unique(x$variable))
   several <- length(unique(x$statistic)) > 1L
-  ggplot2::ggplot(x, ggplot2::aes(x = .data$epsilon, y = .data$sd, shape = factor(.data$n), linetype = factor(.data$n),
+  ggplot2::ggplot(x, ggplot2::aes(x = .data[[budget]], y = .data$sd, shape = factor(.data$n), linetype = factor(.data$n),
                                   colour = .data$statistic, group = interaction(.data$n, .data$statistic))) +
     ggplot2::geom_linerange(ggplot2::aes(ymin = .data$sd - 2 * .data$sd_mcse, ymax = .data$sd + 2 * .data$sd_mcse),
                             linetype = "solid", alpha = 0.5) +
@@ -14,7 +15,7 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
     ggplot2::scale_y_continuous(limits = c(0, NA)) +
     scale_greys(length(unique(x$statistic)), guide = if (several) "legend" else "none") +
     ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free_y") +
-    ggplot2::labs(x = "privacy budget epsilon (log scale)", y = "expected posterior sd", shape = "records n", linetype = "records n",
+    ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = "expected posterior sd", shape = "records n", linetype = "records n",
                   colour = "statistic") +
     theme_noiseaware()
 }

@@ -3,7 +3,8 @@
 #' @param x A fit from [sample_posterior()].
 #' @param type `"trace"`, `"density"` and `"pairs"` of the parameters (bayesplot),
 #'   or `"predictive"`: the expected response and a new record's response over
-#'   the public range of one covariate, the others at the middle of theirs.
+#'   the public range of one covariate, other numbers at the middle of theirs,
+#'   factors at their first level.
 #' @param parameters Names of parameters; by default the coefficients and sigma.
 #' @param covariate For `"predictive"`: the covariate's name; by default the
 #'   first one.
@@ -72,15 +73,21 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
 plot_predictive <- function(data, fit, level) {
   response <- fit$bound$columns[1L, ]
   others <- setdiff(unique(fit$bound$columns$variable[-1L]), data$covariate[1L])
-  held <- if (length(others)) paste0("; ", paste(others, collapse = ", "), " held at the middle of the bounds") else ""
+  factors <- intersect(others, names(fit$bound$levels))
+  numbers <- setdiff(others, factors)
+  held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at the middle of the bounds"),
+            if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
+  # a new answer of yes or no has no band
+  new_record <- !inherits(fit$bound, "bound_logistic")
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$predictive_lower, ymax = .data$predictive_upper, fill = "new record"), alpha = 0.9) +
+    (if (new_record) ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$predictive_lower, ymax = .data$predictive_upper, fill = "new record"), alpha = 0.9)) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$credible_lower, ymax = .data$credible_upper, fill = "expected response"), alpha = 0.9) +
     ggplot2::geom_line(ggplot2::aes(y = .data$mean), linewidth = 0.8) +
     ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40") +
     ggplot2::scale_fill_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL) +
     ggplot2::labs(x = data$covariate[1L], y = response$name,
-                  subtitle = paste0(100 * level, "% bands; dotted: bounds of ", response$name, held)) +
+                  subtitle = paste0(100 * level, "% bands; dotted: bounds of ", response$name),
+                  caption = if (length(held)) paste(held, collapse = "; ")) +
     theme_noiseaware()
 }
 

@@ -11,7 +11,9 @@
 #' @return `plot_prior()` a ggplot; `prior_data()` its data twin, a data frame with
 #'   the columns `variable`, `law` ("prior" or "posterior"), `at`, `density`. The
 #'   range holds the central 90 per cent of the prior and nearly all of the
-#'   posterior, but is no wider than 20 posterior standard deviations.
+#'   posterior, but is no wider than 20 posterior standard deviations. Densities are
+#'   kernel estimates from draws, reflected at the smallest and the largest draw, so
+#'   that a law that ends there keeps its height.
 #' @section Errors: `noiseaware_error_argument`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -40,20 +42,25 @@ prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   points <- check_count(points, "points", lower = 2)
   draws <- check_count(draws, "draws", lower = 2)
   variables <- check_names_of(variables %||% plot_parameters(fit, NULL), "variables", "parameters of the fit", posterior::variables(fit$draws))
-  prior <- with_seed(check_seed(seed), reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta))
+  prior <- with_seed(check_seed(seed), prior_draws(fit, draws))
   posterior <- parameter_matrix(fit)
   rows <- lapply(variables, function(v) {
     a <- prior[, v]
     b <- posterior[, v]
-    range <- range(stats::quantile(a, c(0.05, 0.95)), stats::quantile(b, c(0.001, 0.999)))
-    range <- pmin(pmax(range, mean(b) - 10 * stats::sd(b)), mean(b) + 10 * stats::sd(b))
+    window <- range(stats::quantile(a, c(0.05, 0.95)), stats::quantile(b, c(0.001, 0.999)))
+    window <- pmin(pmax(window, mean(b) - 10 * stats::sd(b)), mean(b) + 10 * stats::sd(b))
     density <- function(values, law) {
       # a heavy tail would set the bandwidth: it is taken from the middle half
-      width <- 1.06 * max(stats::IQR(values) / 1.34, diff(range) * 1e-6) * length(values)^-0.2
-      d <- stats::density(values, bw = width, from = range[1L], to = range[2L], n = points)
-      data.frame(variable = v, law = law, at = d$x, density = d$y)
+      width <- 1.06 * max(stats::IQR(values) / 1.34, diff(window) * 1e-6) * length(values)^-0.2
+      ends <- range(values)
+      reflected <- c(2 * ends[1L] - values, values, 2 * ends[2L] - values)
+      d <- stats::density(reflected, bw = width, from = window[1L], to = window[2L], n = points)
+      data.frame(variable = v, law = law, at = d$x, density = ifelse(d$x < ends[1L] | d$x > ends[2L], 0, 3 * d$y))
     }
     rbind(density(a, "prior"), density(b, "posterior"))
   })
   do.call(rbind, rows)
 }
+
+# draws x parameters
+prior_draws <- function(fit, draws) reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)

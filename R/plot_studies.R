@@ -93,8 +93,10 @@ ks_critical <- function(count, prob = 0.99) {
 plot_ks <- function(calibrations, variables = NULL) {
   data <- ks_data(calibrations, variables)
   data$variable <- factor(data$variable, unique(data$variable))
+  one <- nrow(unique(data[c("n", "epsilon")])) == 1L
   plot_by_size(data, "statistic") +
-    ggplot2::geom_line(ggplot2::aes(y = .data$critical, group = 1), linetype = "dashed", colour = "grey40") +
+    (if (one) ggplot2::geom_hline(ggplot2::aes(yintercept = .data$critical), linetype = "dashed", colour = "grey40") else
+      ggplot2::geom_line(ggplot2::aes(y = .data$critical, group = 1), linetype = "dashed", colour = "grey40")) +
     ggplot2::scale_y_log10() +
     ggplot2::labs(y = "KS distance from uniform (log scale)",
                   subtitle = "below the dashed line: no sign of miscalibration (1% level)")
@@ -109,7 +111,7 @@ plot_by_size <- function(data, measure) {
   count <- length(unique(data$label))
   data$label <- factor(data$label, unique(data$label))
   ggplot2::ggplot(data, ggplot2::aes(x = if (by_n) .data$n else .data$epsilon, y = .data[[measure]])) +
-    ggplot2::geom_line(ggplot2::aes(colour = .data$label, linetype = .data$label)) +
+    (if (nrow(unique(data[c("n", "epsilon")])) > 1L) ggplot2::geom_line(ggplot2::aes(colour = .data$label, linetype = .data$label))) +
     ggplot2::geom_point(ggplot2::aes(colour = .data$label, shape = .data$label), size = 2) +
     ggplot2::scale_x_log10() +
     scale_greys(count) +

@@ -3,7 +3,7 @@
 #' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b Hyperparameters, see
 #'   below. A single number stands for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
-#'   the release; the fit shows it.
+#'   the release; [plot_prior()] and rstantools' `prior_summary()` of the fit show it.
 #' @param within `NULL`, or bounds that cut the prior off, see below.
 #'
 #' @details

@@ -37,8 +37,8 @@
 #' convergence rates. \doi{10.1145/1993636.1993743}
 #' @examples
 #' account <- budget(epsilon = 2)
-#' upper <- private_quantile(MASS::birthwt$lwt, 0.98, c(0, 1000), epsilon = 0.5, budget = account)
-#' upper
+#' # a weight that about a quarter of the mothers exceed: 47 of them, so epsilon = 1 will do
+#' private_quantile(MASS::birthwt$lwt, 0.75, c(0, 1000), epsilon = 1, budget = account)
 #' account
 #' @export
 private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, budget = NULL) {

@@ -299,6 +299,7 @@ print.noiseaware_release <- function(x, ...) {
   table <- summary(x)$table
   print_table(utils::head(table, 12L))
   if (nrow(table) > 12L) cat("... and", nrow(table) - 12L, "more components; see summary()\n")
+  cat(impossible_line(x))
   invisible(x)
 }
 
@@ -307,6 +308,7 @@ print.summary_noiseaware_release <- function(x, ...) {
   cat(release_header(x$release), sep = "\n")
   cat("\n")
   print_table(x$table)
+  cat(impossible_line(x$release))
   invisible(x)
 }
 

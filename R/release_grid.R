@@ -25,13 +25,6 @@ check_exact <- function(parts, call = caller_env()) {
   }
 }
 
-# largest absolute value of a record's contribution to any component; where it
-# is not known, far beyond what the sensitivity suggests
-component_size <- function(statistic) UseMethod("component_size")
-
-#' @export
-component_size.default <- function(statistic) 2^20 * sensitivity(statistic, "L1")
-
 # unit of every component
 release_unit <- function(mechanism, statistic, n, call = caller_env()) {
   scale <- mechanism_scale(mechanism, statistic, call)

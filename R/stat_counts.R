@@ -173,7 +173,7 @@ sensitivity.stat_counts <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
-component_size.stat_counts <- function(statistic) 1
+component_limits.stat_counts <- function(statistic) cbind(numeric(length(statistic$components)), 1)
 
 #' @export
 statistic_json.stat_counts <- function(statistic) {

@@ -248,14 +248,7 @@ describe_statistic.stat_crossprod <- function(statistic) {
 }
 
 #' @export
-component_size.stat_crossprod <- function(statistic) {
-  if (statistic$rescale) return(1)
-  size <- pmax(abs(statistic$columns$lower), abs(statistic$columns$upper))
-  max(size, size[statistic$pairs$first] * size[statistic$pairs$second])
-}
-
-# range of every component over the box of bounds
-component_ranges <- function(statistic) {
+component_limits.stat_crossprod <- function(statistic) {
   lower <- statistic$columns$lower
   upper <- statistic$columns$upper
   if (statistic$rescale) {
@@ -269,7 +262,7 @@ component_ranges <- function(statistic) {
   low <- apply(corners, 1L, min)
   square <- i == j
   low[square] <- ifelse(lower[i] <= 0 & upper[i] >= 0, 0, pmin(lower[i]^2, upper[i]^2))[square]
-  c(upper - lower, high - low)
+  cbind(c(lower, low), c(upper, high))
 }
 
 #' @export

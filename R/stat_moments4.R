@@ -116,9 +116,9 @@ describe_statistic.stat_moments4 <- function(statistic) {
 }
 
 #' @export
-component_size.stat_moments4 <- function(statistic) {
+component_limits.stat_moments4 <- function(statistic) {
   fields <- statistic_fields(statistic)
-  max(abs(term_limits(statistic$powers, fields$lower, fields$upper)))
+  term_limits(statistic$powers, fields$lower, fields$upper)
 }
 
 #' @export
@@ -128,9 +128,7 @@ sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2")) {
     t <- 0.605829586188268 # 1 - 2t + 3t^2 - 4t^3 = 0
     return(if (norm == "L1") 4 + t - t^2 + t^3 - t^4 else sqrt(8))
   }
-  fields <- statistic_fields(statistic)
-  limits <- term_limits(statistic$powers, fields$lower, fields$upper)
-  ranges <- limits[, 2L] - limits[, 1L]
+  ranges <- component_ranges(statistic)
   if (norm == "L1") sum(ranges) else sqrt(sum(ranges^2))
 }
 

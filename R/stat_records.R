@@ -105,7 +105,7 @@ sensitivity.stat_records <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
-component_size.stat_records <- function(statistic) max(abs(statistic$columns$lower), abs(statistic$columns$upper))
+component_limits.stat_records <- function(statistic) cbind(statistic$columns$lower, statistic$columns$upper)
 
 # codes are; a number may be anything between its bounds
 #' @export

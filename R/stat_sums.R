@@ -200,8 +200,9 @@ sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
-component_size.stat_sums <- function(statistic) {
-  max(abs(term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)))
+component_limits.stat_sums <- function(statistic) {
+  limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
+  if (statistic$outside == "drop") cbind(pmin(limits[, 1L], 0), pmax(limits[, 2L], 0)) else limits
 }
 
 # ---- JSON --------------------------------------------------------------------

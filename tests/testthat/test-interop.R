@@ -10,6 +10,11 @@ test_that("rstantools", {
   expect_identical(dim(rstantools::posterior_predict(fit, new, draws = 7)), c(7L, 3L))
   expect_identical(rstantools::posterior_epred(fit, new, draws = 100), predict(fit, new, type = "expected"))
   expect_error(rstantools::posterior_epred(fit, new, draws = 101), class = "noiseaware_error_argument")
+  prior <- rstantools::prior_summary(fit)
+  expect_identical(prior$variable, posterior::variables(fit$draws))
+  # sigma^2 is InverseGamma(2, b) with b by the bounds of bwt
+  fields <- fit$bound$spec$fields
+  expect_equal(prior$median[prior$variable == "sigma"], sqrt(fields$sigma_rate / qgamma(0.5, fields$sigma_shape)), tolerance = 0.02)
   expect_identical(rstantools::posterior_interval(fit, prob = 0.5, pars = "age"), confint(fit, "age", 0.5))
 })
 

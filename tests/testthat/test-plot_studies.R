@@ -34,6 +34,13 @@ test_that("KS against n and epsilon", {
   expect_error(ks_data(grid, "mean"), class = "noiseaware_error_argument")
 })
 
+test_that("one n and one epsilon: points and a level line", {
+  cals <- list(a = calibrate_known(known_sampler(), 20), b = calibrate_known(known_sampler(scale = 3), 20))
+  expect_silent(built <- ggplot2::ggplot_build(plot_ks(cals, "mean")))
+  expect_identical(nrow(built$data[[1]]), 2L)
+  expect_equal(unique(built$data[[2]]$yintercept), log10(ks_data(cals, "mean")$critical[1]))
+})
+
 test_that("MMD to one reference or to one each", {
   data <- mmd_data(fits, confidential, variables = "x")
   expect_identical(data$label, c("a", "a", "b"))
@@ -80,6 +87,11 @@ test_that("prior against posterior", {
   exact <- dgamma(1 / sigma$at^2, 2, 1.5^2) * 2 / sigma$at^3
   expect_lt(max(abs(sigma$density / exact - 1)), 0.1)
   drawn(plot_prior(fits[[1]]))
+  # a law that does not end in a tail: 2 (1 - p), high at 0 (three levels)
+  counts <- as_release(c(4, 3, 3), stat_counts(~ g, levels = list(g = c("a", "b", "c"))), mech_laplace(epsilon = 1), 10)
+  prior <- prior_data(sample_posterior(counts, model_categorical(), chains = 1, iter = 400, seed = 1), "prob[c]", draws = 20000)
+  prior <- prior[prior$law == "prior", ]
+  expect_lt(max(abs(prior$density - 2 * (1 - prior$at))), 0.12)
   expect_error(prior_data(fits[[1]], "z"), class = "noiseaware_error_argument")
 })
 
@@ -114,6 +126,9 @@ test_that("predictive coverage counts the responses inside", {
   expect_error(coverage(fits$a), class = "noiseaware_error_data")
   expect_error(coverage(unname(fits), newdata = records), class = "noiseaware_error_argument")
   expect_error(coverage(1), class = "noiseaware_error_argument")
+  yes_no <- as_release(c(-3, 1, 60, 2, 20), stat_crossprod(y ~ x, bounds = list(y = c(0, 1), x = c(-3, 3))), mech_laplace(epsilon = 1), 60)
+  logistic <- sample_posterior(yes_no, model_logistic(), chains = 1, iter = 20, seed = 1)
+  expect_error(coverage(logistic, newdata = records), "model_lm", class = "noiseaware_error_argument")
 })
 
 test_that("analyses stand side by side", {
@@ -143,6 +158,12 @@ test_that("a design is a calibration for each cell", {
   # less noise is better
   expect_lt(plan$sd[plan$statistic == "narrow" & plan$epsilon == 5 & plan$n == 80], plan$sd[plan$statistic == "wide" & plan$epsilon == 0.5 & plan$n == 80])
   drawn(plot(plan))
+  # a budget of another kind keeps its name; a mechanism's argument epsilon is used by name
+  rho <- design(known$model, wide, function(rho) mech_gaussian(rho = rho), epsilon = 0.5, n = 5, replicates = 2, chains = 1, iter = 100, seed = 1)
+  expect_identical(names(rho)[1:3], c("statistic", "rho", "n"))
+  expect_identical(plot(rho)$labels$x, "privacy budget rho (log scale)")
+  expect_error(design(known$model, wide, mech_gaussian, epsilon = 1, n = 5), class = "noiseaware_error_mechanism")
+  expect_error(design(known$model, wide, function() mech_laplace(1), epsilon = 1, n = 5), class = "noiseaware_error_argument")
   expect_error(design(known$model, 1, epsilon = 1, n = 5), class = "noiseaware_error_argument")
   expect_error(design(known$model, wide, epsilon = 1, n = 0.5), class = "noiseaware_error_argument")
   expect_error(design(known$model, wide, 3, epsilon = 1, n = 5), class = "noiseaware_error_argument")
