@@ -15,7 +15,8 @@
 #'   y, minus twice that over pairs of one of each. It takes O(m^2) time and O(m)
 #'   memory; 20,000 draws against 20,000 take about a second.
 #' @return A number; it may be negative.
-#' @section Errors: `noiseaware_error_argument`.
+#' @section Errors: `noiseaware_error_argument`. A warning,
+#'   `noiseaware_warning_bandwidth`, if the bandwidth is far below the spread of all draws.
 #' @references
 #' Gretton, A. et al. (2012). A kernel two-sample test. *Journal of Machine Learning
 #' Research* 13, 723-773, equation (3) and Lemma 6.
@@ -37,8 +38,13 @@ mmd <- function(x, y, bandwidth = 1, variables = NULL) {
   sums <- .Call(ffi_mmd, p, q, as.double(bandwidth))
   m <- as.double(nrow(p))
   n <- as.double(nrow(q))
+  within <- c(sums[1L] / (m * (m - 1)), sums[2L] / (n * (n - 1)))
+  if (max(within) < 1e-4) {
+    cli::cli_warn(c("Draws are so far apart that the kernel sees next to nothing: it is {format_number(max(within), 2)} on average within a set.",
+                    i = "Give a {.arg bandwidth} near the draws' spread, or scale the draws."), class = "noiseaware_warning_bandwidth")
+  }
   between <- if (m == n) (sums[3L] - sums[4L]) / (m * (m - 1)) else sums[3L] / (m * n)
-  2 * (sums[1L] / (m * (m - 1)) + sums[2L] / (n * (n - 1)) - between)
+  2 * (sum(within) - between)
 }
 
 # draws x variables, finite, without attributes but names

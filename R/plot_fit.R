@@ -26,9 +26,14 @@ plot.noiseaware_fit <- function(x, type = c("trace", "density", "pairs", "predic
   if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
   draws <- posterior::subset_draws(x$draws, variable = plot_parameters(x, parameters))
   switch(type,
-    trace = bayesplot::mcmc_trace(draws, ...) + theme_noiseaware(),
-    density = bayesplot::mcmc_dens_overlay(draws, ...) + theme_noiseaware(),
+    trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws),
+    density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws),
     pairs = bayesplot::mcmc_pairs(draws, off_diag_args = list(size = 0.3, alpha = 0.3), ...))
+}
+
+# bayesplot's shades of one colour leave some chains next to invisible
+chain_colours <- function(plot, draws) {
+  suppressMessages(plot + scale_greys(posterior::nchains(draws), name = "Chain")) + theme_noiseaware()
 }
 
 plot_parameters <- function(fit, parameters, call = caller_env()) {

@@ -14,8 +14,8 @@ count <- replicates(500, 20)
 # The chains of the paper have 10,000 iterations; of these every fifth is kept:
 # with 80 parameters, summaries of all of them would take longer than the chains.
 methods <- list(plain = list(method = "augment", iter = 10000, thin = 5, control = plain),
-                augment = list(method = "augment", iter = 2000),
-                collapse = list(method = "collapse", iter = 1500))
+                augment = list(method = "augment", iter = 1000),
+                collapse = list(method = "collapse", iter = 1000))
 cells <- expand.grid(epsilon = epsilons, method = names(methods), stringsAsFactors = FALSE)
 rows <- lapply(seq_len(nrow(cells)), function(k) {
   cal <- do.call(calibrate, c(list(naive_bayes$model, naive_bayes$statistic, mech_laplace(epsilon = cells$epsilon[k]), naive_bayes$n,

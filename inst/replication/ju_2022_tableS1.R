@@ -6,8 +6,8 @@ started <- proc.time()
 
 count <- replicates(500, 50)
 methods <- list(plain = list(method = "augment", iter = 10000, control = plain),
-                augment = list(method = "augment", iter = 2000),
-                collapse = list(method = "collapse", iter = 2000))
+                augment = list(method = "augment", iter = 1000),
+                collapse = list(method = "collapse", iter = 1000))
 cells <- rbind(expand.grid(epsilon = epsilons, method = names(methods), noise = "paper", stringsAsFactors = FALSE),
                expand.grid(epsilon = epsilons, method = "augment", noise = "tight", stringsAsFactors = FALSE))
 rows <- lapply(seq_len(nrow(cells)), function(k) {

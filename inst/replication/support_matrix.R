@@ -27,7 +27,7 @@ for (i in seq_len(nrow(cases))) {
   started <- proc.time()[["elapsed"]]
   calibration <- tryCatch(
     suppressWarnings(calibrate(design[[1]], design[[2]], mechanisms[[case$mechanism]], n = case$n, replicates = replicates, method = case$method,
-                               chains = 1, iter = 2000, seed = 20 + i)),
+                               chains = 1, iter = 1000, seed = 20 + i)),
     noiseaware_error = function(e) e)
   if (inherits(calibration, "error") || all(calibration$runs$failed)) {
     why <- if (inherits(calibration, "error")) conditionMessage(calibration) else calibration$conditions$message[1]

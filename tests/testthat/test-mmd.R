@@ -25,7 +25,7 @@ test_that("it is its definition for any numbers of draws and variables, over til
     x <- matrix(rnorm(size[1] * size[3]), size[1])
     y <- matrix(rnorm(size[2] * size[3], 0.2, 1.5), size[2])
     expect_lt(abs(mmd(x, y) - reference_mmd(x, y)), 1e-14)
-    expect_lt(abs(mmd(x, y, 0.3) - reference_mmd(x, y, 0.3)), 1e-14)
+    expect_lt(abs(mmd(x, y, 2) - reference_mmd(x, y, 2)), 1e-14)
   }
 })
 
@@ -60,4 +60,6 @@ test_that("variables are found by name", {
   expect_error(mmd(c(1, NA), 1:3), class = "noiseaware_error_argument")
   expect_error(mmd(1, 1:3), class = "noiseaware_error_argument")
   expect_error(mmd(x, y, 0), class = "noiseaware_error_argument")
+  expect_warning(mmd(c(0, 100, 300), c(900, 1200, 1700)), class = "noiseaware_warning_bandwidth")
+  expect_no_warning(mmd(c(0, 100, 300), c(900, 1200, 1700), bandwidth = 100))
 })

@@ -46,7 +46,8 @@ test_that("MMD to one reference or to one each", {
   expect_identical(data$label, c("a", "a", "b"))
   expect_equal(data$mmd, vapply(fits, mmd, 0, confidential, variables = "x"), ignore_attr = TRUE)
   expect_equal(mmd_data(fits, list(fits$b, confidential, confidential))$mmd[1], mmd(fits$a, fits$b))
-  drawn(plot_mmd(fits, confidential))
+  drawn(plot_mmd(fits, confidential, bandwidth = 100))
+  expect_error(plot_means(fits, coef(confidential)), "variables", class = "noiseaware_error_argument")
   expect_error(mmd_data(fits, list(confidential)), class = "noiseaware_error_argument")
 })
 
