@@ -42,7 +42,7 @@ random_kinds <- c("uniform", "normal", "exponential")
 compile_random <- function() {
   folder <- tempfile("random")
   dir.create(folder)
-  file.copy(c("bench/random.c", file.path("src", c("rng.c", "rng.h", "rng_tables.h", "core.h")), "inst/include/noiseaware.h"), folder)
+  file.copy(c("bench/random.c", file.path("src", c("rng.c", "rng.h", "rng_inline.h", "rng_tables.h", "core.h")), "inst/include/noiseaware.h"), folder)
   old <- setwd(folder)
   on.exit(setwd(old))
   log <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", "random.so", "random.c", "rng.c"), stdout = TRUE, stderr = TRUE)

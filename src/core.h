@@ -28,9 +28,11 @@
 #if defined(__GNUC__)
 #define NOINLINE __attribute__((noinline))
 #define INLINE inline __attribute__((always_inline))
+#define LIKELY(condition) __builtin_expect(condition, 1)
 #else
 #define NOINLINE
 #define INLINE inline
+#define LIKELY(condition) (condition)
 #endif
 
 /* Compiles a kernel twice, for plain x86-64 and for AVX2, and lets the loader

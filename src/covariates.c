@@ -145,7 +145,8 @@ int covariates_create(const struct fields *fields, int at, struct covariates *co
     cov->chol_new = plugin_memory(square, sizeof(double));
     cov->bartlett = plugin_memory(square, sizeof(double));
     cov->draw = plugin_memory((size_t)p, sizeof(double));
-    cov->innovation = plugin_memory((size_t)p * MAX_BLOCK, sizeof(double));
+    cov->innovation = plugin_memory((size_t)p, sizeof(double *));
+    for (int i = 0; i < p; ++i) cov->innovation[i] = plugin_memory(MAX_BLOCK, sizeof(double));
     cov->weight = plugin_memory((size_t)cov->levels, sizeof(double));
     cov->u = plugin_memory(MAX_BLOCK, sizeof(double));
     cov->level = plugin_memory(MAX_BLOCK, sizeof(double));
@@ -397,22 +398,25 @@ static void refresh_levels(struct covariates *cov, double rho, struct rng *rng, 
     }
 }
 
-/* x* = mean + rho (x - mean) + sqrt(1 - rho^2) L xi. With rho = 0 the old
- * records are not looked at. */
-void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
-                        const double *const *x, double *const *x_new) {
+/* x* = mean + rho (x - mean) + sqrt(1 - rho^2) L z */
+void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
+                     const double *const *x, double *const *x_new) {
     const int p = cov->normal;
     const double fresh = sqrt(1 - rho * rho);
-    refresh_levels(cov, rho, rng, m, x, x_new);
-    for (int j = 0; j < p; ++j) rng_fill_normal(rng, m, cov->innovation + (size_t)j * MAX_BLOCK);
     for (int i = 0; i < p; ++i) {
         terms_clear(&cov->terms);
         for (int j = 0; j <= i; ++j)
-            terms_add(&cov->terms, fresh * cov->chol[(size_t)i * p + j],
-                      cov->innovation + (size_t)j * MAX_BLOCK);
+            terms_add(&cov->terms, fresh * cov->chol[(size_t)i * p + j], z[j]);
         if (rho != 0) terms_add(&cov->terms, rho, x[cov->column[i]]);
         terms_sum(&cov->terms, (1 - rho) * cov->mean_now[i], m, x_new[cov->column[i]]);
     }
+}
+
+void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
+                        const double *const *x, double *const *x_new) {
+    refresh_levels(cov, rho, rng, m, x, x_new);
+    for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);
+    covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
 }
 
 const double *const *covariates_design(struct covariates *cov, int m, const double *const *x) {

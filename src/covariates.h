@@ -60,9 +60,9 @@ struct covariates {
     int *visited;  /* coordinates for a slice sampler */
     double *width;
     double *posterior_mean, *chol_new, *bartlett, *draw, *weight;
-    double *innovation;            /* normal columns of MAX_BLOCK */
     double *u, *level, *level_old; /* MAX_BLOCK */
     double *dummy;                 /* q columns of MAX_BLOCK, if there are codes */
+    double **innovation;           /* normal columns of MAX_BLOCK */
     const double **design;
 };
 
@@ -85,6 +85,10 @@ void covariates_law(const struct covariates *cov, const double *theta, int width
 void covariates_set(struct covariates *cov, const double *theta);
 void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
                         const double *const *x, double *const *x_new);
+/* rho times the old continuous ones, the rest fresh from normal innovations z;
+ * with rho = 0 the old records are not looked at. */
+void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
+                     const double *const *x, double *const *x_new);
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                          int *changed);
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,

@@ -21,6 +21,10 @@ typedef int64_t lanes_bits __attribute__((vector_size(LANES * sizeof(int64_t)), 
 #define LANES_STORE(p, value) (*(lanes *)(p) = (value))
 #define LANES_ABS(a) ((lanes)((lanes_bits)(a) & ~(lanes_bits)(lanes){-0.0, -0.0, -0.0, -0.0}))
 
+/* where a mask is set a, else b */
+#define LANES_SELECT(mask, a, b) ((lanes)(((lanes_bits)(a) & (mask)) | ((lanes_bits)(b) & ~(mask))))
+#define LANES_OF(a) ((lanes){a, a, a, a})
+
 #define PAIR_LOAD(p) (*(const pair *)(p))
 #define PAIR_STORE(p, value) (*(pair *)(p) = (value))
 

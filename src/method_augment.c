@@ -17,6 +17,10 @@
  * p(theta') eta(z | s') / (p(theta) eta(z | s)). Such a pass needs no random
  * number per record. What it learns (adapt.c) it learns in warmup only.
  *
+ * The pass that accepts is bound by its own latency. Where a model's records are
+ * made of normals, uniforms or exponentials alone (form() in plugin.h), those of
+ * the next block are drawn in the meantime.
+ *
  * Cost per record: the model's draw, two evaluations of the statistic and
  * O(components) for the acceptance, O(touched) where the statistic is a table
  * of counts. No allocation, no R call in any loop.
@@ -24,6 +28,7 @@
 #include "method_augment.h"
 
 #include "lanes.h"
+#include "rng_inline.h"
 
 /* ---- work ---------------------------------------------------------------------- */
 
@@ -101,6 +106,10 @@ void augment_prepare(struct augment *a) {
     a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
     a->foreseen = 1;
     a->threshold = plugin_memory(records, sizeof(double));
+    a->draws_ahead = a->model.class->form && !whole && a->dense > 0 && a->separable == a->dense &&
+                     a->cells == 0 && a->locals == 0;
+    a->innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));
+    a->column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
     a->gap = plugin_memory(records, sizeof(double));
     double ***const pointers[] = {&a->x_new, &a->x_at, &a->at_chunk, &a->to_chunk};
     for (int k = 0; k < 4; ++k) *pointers[k] = plugin_memory((size_t)columns, sizeof(double *));
@@ -166,6 +175,13 @@ static void propose(struct augment *a, double rho, int m, double *const *x_new) 
         else
             model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
     }
+}
+
+/* the same from innovations that are drawn already */
+static void form(struct augment *a, int m) {
+    for (int k = 0; k < a->model.innovations; ++k)
+        a->column_of[k] = a->innovation + (size_t)k * PAD_LANES(m);
+    a->model.class->form(a->model.self, m, a->column_of, a->x_new);
 }
 
 static void add_complete(struct augment *a, int m) {
@@ -490,15 +506,29 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
     }
 }
 
+/* What a pass over a block draws itself, see accept_drawing: thresholds, and
+ * `needed` innovations of the next block, `each` a record. */
+struct draws {
+    int each, needed;
+    double slack; /* 1 / temper */
+};
+
 /* The pass over a block. With E = -log(u) exponential, u < exp(-step) reads
- * step < E; gap = step - E. `sparse` compiles the counts and local noise in. */
-static INLINE void accept_records(struct augment *a, int m, int sparse) {
+ * step < E. `sparse` compiles the counts and local noise in; draws may be NULL. */
+static INLINE void accept_records(struct augment *a, int m, int sparse, const struct draws *draws) {
     const int width = a->dense, absolute = a->absolute;
     const double *threshold = a->threshold, *diff = a->diff;
     double *residual = a->residual, *candidate = a->candidate;
     double energy = dense_energy(a, residual), most = a->most_energy_step;
-    int taken = 0;
+    double *drawn = a->innovation;
+    int taken = 0, needed = draws ? draws->needed : 0;
     for (int i = 0; i < m; ++i, diff += width) {
+        const double limit = draws ? rng_exponential(a->rng) * draws->slack : threshold[taken];
+        if (draws && needed >= draws->each) {
+            rng_fill(a->rng, a->model.innovation, draws->each, drawn);
+            drawn += draws->each;
+            needed -= draws->each;
+        }
         double proposed = 0;
         if (absolute > 0) proposed += step_absolute(absolute, residual, diff, candidate);
         if (absolute < width)
@@ -510,11 +540,11 @@ static INLINE void accept_records(struct augment *a, int m, int sparse) {
             for (int k = 0; k < a->parts; ++k)
                 if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
         }
-        const double limit = threshold[taken];
-        a->gap[i] = step - limit;
         most = step > most ? step : most;
         taken += step > 0;
-        if (step <= limit) {
+        const int accepted = draws ? proposed <= energy + limit : step <= limit;
+        a->gap[i] = accepted ? 0 : 1;
+        if (accepted) {
             double *swap = residual;
             residual = candidate;
             candidate = swap;
@@ -528,14 +558,21 @@ static INLINE void accept_records(struct augment *a, int m, int sparse) {
     a->candidate = candidate;
     a->most_energy_step = most;
     a->taken = taken;
+    if (draws) rng_fill(a->rng, a->model.innovation, needed, drawn);
 }
 
 #if HAS_LANES
-static INLINE void add_kernel(enum kernel kernel, const lanes *residual, lanes *sum) {
+static INLINE void kernel_value(enum kernel kernel, const lanes *residual, lanes *value) {
     if (kernel == KERNEL_ABSOLUTE)
-        *sum += LANES_ABS(*residual);
+        *value = LANES_ABS(*residual);
     else
-        *sum += *residual * *residual;
+        *value = *residual * *residual;
+}
+
+static INLINE void add_kernel(enum kernel kernel, const lanes *residual, lanes *sum) {
+    lanes value;
+    kernel_value(kernel, residual, &value);
+    *sum += value;
 }
 
 /* The same for up to four `vectors` of LANES dense components with one kernel.
@@ -604,7 +641,120 @@ static INLINE int accept_few(struct augment *a, int m, enum kernel kernel) {
         return 0;
     }
 }
+
+/* the sum where lanes from `summed` on are 0 */
+static INLINE double sum_of_few(int summed, const lanes *sum) {
+    if (summed == 1) return (*sum)[0];
+    return summed == 2 ? (*sum)[0] + (*sum)[1] : lanes_sum(sum);
+}
+
+/* The same with draws in between. A record waits for the one before it, and for a
+ * rejection that was not foreseen even longer; here no branch depends on a
+ * decision, and what would be drawn later is drawn while the pass waits: the
+ * record's own threshold, and the innovations of the next block, one a vector. */
+static INLINE void accept_drawing(struct augment *a, const struct draws *draws, int m, int vectors,
+                                  int summed, enum kernel kernel, enum rng_kind kind) {
+    enum { MOST = 4 };
+    const double *restrict diff = a->diff, slack = draws->slack;
+    double *restrict residual = a->residual, *restrict gap = a->gap;
+    double *restrict drawn = a->innovation;
+    double most = a->most_energy_step;
+    int needed = draws->needed;
+    struct rng rng = *a->rng; /* its address goes nowhere: it stays in registers */
+    lanes r[MOST], c[MOST], energy = LANES_OF(dense_energy(a, residual));
+    const lanes zero = {0}, one = {1, 1, 1, 1};
+    UNROLL for (int v = 0; v < vectors; ++v) r[v] = LANES_LOAD(residual + v * LANES);
+    for (int i = 0; i < m; ++i, diff += vectors * LANES) {
+        const double threshold = rng_exponential_inline(&rng) * slack;
+        const lanes limit = energy + LANES_OF(threshold);
+        if (LIKELY(needed >= vectors)) {
+            UNROLL for (int v = 0; v < vectors; ++v) drawn[v] = rng_inline(&rng, kind);
+            drawn += vectors;
+            needed -= vectors;
+        }
+        lanes sum;
+        UNROLL for (int v = 0; v < vectors; ++v) {
+            c[v] = r[v] - LANES_LOAD(diff + v * LANES);
+            if (v == 0)
+                kernel_value(kernel, c + v, &sum);
+            else
+                add_kernel(kernel, c + v, &sum);
+        }
+        const double total = sum_of_few(summed, &sum);
+        const double proposed = kernel == KERNEL_ABSOLUTE ? total : 0.5 * total;
+        const double step = proposed - energy[0];
+        const lanes_bits accepted = LANES_OF(proposed) <= limit;
+        most = step > most ? step : most;
+        gap[i] = LANES_SELECT(accepted, zero, one)[0];
+        energy = LANES_SELECT(accepted, LANES_OF(proposed), energy);
+        UNROLL for (int v = 0; v < vectors; ++v) r[v] = LANES_SELECT(accepted, c[v], r[v]);
+    }
+    UNROLL for (int v = 0; v < vectors; ++v) LANES_STORE(residual + v * LANES, r[v]);
+    a->most_energy_step = most;
+    *a->rng = rng;
+    rng_fill(a->rng, kind, needed, drawn);
+}
+
+/* for one or two totals: of any kind */
+static INLINE void accept_kinds(struct augment *a, const struct draws *draws, int m, int summed,
+                                enum kernel kernel) {
+    switch (a->model.innovation) {
+    case RNG_UNIFORM:
+        accept_drawing(a, draws, m, 1, summed, kernel, RNG_UNIFORM);
+        break;
+    case RNG_NORMAL:
+        accept_drawing(a, draws, m, 1, summed, kernel, RNG_NORMAL);
+        break;
+    case RNG_EXPONENTIAL:
+        accept_drawing(a, draws, m, 1, summed, kernel, RNG_EXPONENTIAL);
+        break;
+    }
+}
+
+static INLINE int accept_few_drawing(struct augment *a, const struct draws *draws, int m,
+                                     enum kernel kernel) {
+    if (a->used == 1) {
+        accept_kinds(a, draws, m, 1, kernel);
+        return 1;
+    }
+    if (a->used == 2) {
+        accept_kinds(a, draws, m, 2, kernel);
+        return 1;
+    }
+    if (a->model.innovation != RNG_NORMAL) return 0;
+    switch (draws->each) {
+    case 1:
+        accept_drawing(a, draws, m, 1, LANES, kernel, RNG_NORMAL);
+        return 1;
+    case 2:
+        accept_drawing(a, draws, m, 2, LANES, kernel, RNG_NORMAL);
+        return 1;
+    case 3:
+        accept_drawing(a, draws, m, 3, LANES, kernel, RNG_NORMAL);
+        return 1;
+    case 4:
+        accept_drawing(a, draws, m, 4, LANES, kernel, RNG_NORMAL);
+        return 1;
+    default:
+        return 0;
+    }
+}
 #endif
+
+/* for a block of m records that is followed by one of `next` */
+VECTOR_CLONES static void accept_ahead(struct augment *a, double temper, int m, int next) {
+    const struct draws draws = {
+        .each = a->dense / LANES,
+        .needed = a->model.innovations * PAD_LANES(next),
+        .slack = 1 / temper,
+    };
+    int done = 0;
+#if HAS_LANES
+    if (a->absolute == a->dense) done = accept_few_drawing(a, &draws, m, KERNEL_ABSOLUTE);
+    if (a->absolute == 0) done = accept_few_drawing(a, &draws, m, KERNEL_SQUARED);
+#endif
+    if (!done) accept_records(a, m, 0, &draws);
+}
 
 VECTOR_CLONES static void accept_block(struct augment *a, int m) {
     const int sparse = a->cells > 0 || a->locals > 0;
@@ -614,9 +764,9 @@ VECTOR_CLONES static void accept_block(struct augment *a, int m) {
     if (!sparse && a->absolute == 0) done = accept_few(a, m, KERNEL_SQUARED);
 #endif
     if (!done && sparse)
-        accept_records(a, m, 1);
+        accept_records(a, m, 1, NULL);
     else if (!done)
-        accept_records(a, m, 0);
+        accept_records(a, m, 0, NULL);
 }
 
 /* ---- the same where noise has a density of its own ---------------------------------- */
@@ -798,20 +948,27 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
  * `temper`. */
 static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
     ptrdiff_t accepted = 0;
+    const int ahead = a->draws_ahead && rho == 0;
     a->taken = a->drawn = 0;
     a->model.class->set(a->model.self, a->theta);
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);
-        propose(a, rho, m, a->x_new);
-        if (!a->counts_alone) draw_thresholds(a, temper, m);
+        if (ahead && start > 0)
+            form(a, m);
+        else
+            propose(a, rho, m, a->x_new);
+        if (!a->counts_alone && !ahead) draw_thresholds(a, temper, m);
         find_changes(a, m);
         if (a->locals > 0) {
             clear_extra(a);
             add_local(a, start, m, read_only(a->x_at), -1);
             add_local(a, start, m, read_only(a->x_new), 1);
         }
-        if (a->counts_alone) {
+        if (ahead) {
+            const ptrdiff_t left = a->n - start - m;
+            accept_ahead(a, temper, m, left < a->block ? (int)left : a->block);
+        } else if (a->counts_alone) {
             accept_counts(a, temper, m);
         } else {
             if (a->separable < a->dense)

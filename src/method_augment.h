@@ -63,6 +63,11 @@ struct augment {
     double *candidate, *candidate_cells;
     double *threshold; /* drawn, of which the first are taken */
     int drawn, taken;
+    /* Draws a threshold for each record, and the innovations of the next block's
+     * records meanwhile: see accept_drawing */
+    int draws_ahead;
+    double *innovation; /* of a block, column after column */
+    const double **column_of;
     double *gap;      /* of the records of a block: above 0 where the proposal is rejected */
     int counts_alone; /* counts of one statistic, with one scale, are all there is */
     int *listed;      /* then: the records of a block that would change a cell */

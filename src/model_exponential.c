@@ -32,6 +32,8 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = e;
     model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
     model->moves = plugin_memory(1, sizeof *model->moves);
+    model->innovations = 1;
+    model->innovation = RNG_EXPONENTIAL;
     return PLUGIN_OK;
 }
 
@@ -61,6 +63,11 @@ static void set(void *self, const double *theta) {
 VECTOR_CLONES static void multiply(int m, double factor, const double *restrict x,
                                    double *restrict out) {
     FOR_RECORDS(i, m) out[i] = factor * x[i];
+}
+
+static void form(void *self, int m, const double *const *z, double *const *x) {
+    const struct exponential *e = self;
+    multiply(m, e->scale, z[0], x[0]);
 }
 
 VECTOR_CLONES static void stretch(int m, double factor, double *restrict x) {
@@ -123,6 +130,7 @@ const struct model_class model_exponential = {
     .report = report,
     .set = set,
     .rrecords = rrecords,
+    .form = form,
     .perturb = perturb,
     .set_move = set_move,
     .move = move,

@@ -90,6 +90,8 @@ static int create(const struct fields *fields, struct model *model) {
         memcpy(lm->order, lm->cov.column, (size_t)lm->p * sizeof *lm->order);
         model->origin = lm->cov.centre;
         model->order = lm->order;
+        model->innovations = k;
+        model->innovation = RNG_NORMAL;
     }
     model->self = lm;
     model->columns = k;
@@ -163,16 +165,13 @@ static void set(void *self, const double *theta) {
     covariates_set(&lm->cov, theta);
 }
 
-/* y's residual as the covariates: rho times the old one plus a fresh one. With
+/* y's residual as the covariates: rho times the old one plus the fresh one z. With
  * rho = 0 the old records are not looked at. */
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void respond(struct lm *lm, double rho, int m, const double *z, const double *const *x,
                     double *const *x_new) {
-    struct lm *lm = self;
     const double *slope = lm->theta;
-    covariates_perturb(&lm->cov, rho, rng, m, x, x_new);
-    rng_fill_normal(rng, m, lm->innovation);
     terms_clear(&lm->terms);
-    terms_add(&lm->terms, sqrt(1 - rho * rho) * lm->sigma_now, lm->innovation);
+    terms_add(&lm->terms, sqrt(1 - rho * rho) * lm->sigma_now, z);
     for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, slope[v], x_new[v]);
     if (rho != 0) {
         terms_add(&lm->terms, rho, x[0]);
@@ -181,8 +180,22 @@ static void perturb(void *self, double rho, struct rng *rng, int m, const double
     terms_sum(&lm->terms, (1 - rho) * lm->intercept, m, x_new[0]);
 }
 
+static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct lm *lm = self;
+    covariates_perturb(&lm->cov, rho, rng, m, x, x_new);
+    rng_fill_normal(rng, m, lm->innovation);
+    respond(lm, rho, m, lm->innovation, x, x_new);
+}
+
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     perturb(self, 0, rng, m, NULL, x);
+}
+
+static void form(void *self, int m, const double *const *z, double *const *x) {
+    struct lm *lm = self;
+    covariates_form(&lm->cov, 0, m, z, NULL, x);
+    respond(lm, 0, m, z[lm->p], NULL, x);
 }
 
 /* ---- non-centred move: y' = mu'(x') + (sigma' / sigma)(y - mu(x)) where x'
@@ -320,6 +333,7 @@ const struct model_class model_lm = {
     .report = report,
     .set = set,
     .rrecords = rrecords,
+    .form = form,
     .perturb = perturb,
     .set_move = set_move,
     .move = move,

@@ -23,6 +23,8 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = s->cov.q;
     model->parameters = s->cov.end;
     model->complete = moments_size(s->cov.q);
+    model->innovations = s->cov.normal;
+    model->innovation = RNG_NORMAL;
     model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
     covariates_moves(&s->cov, model);
     return PLUGIN_OK;
@@ -52,6 +54,11 @@ static void set(void *self, const double *theta) {
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct mvnormal *s = self;
     covariates_perturb(&s->cov, 0, rng, m, NULL, x);
+}
+
+static void form(void *self, int m, const double *const *z, double *const *x) {
+    struct mvnormal *s = self;
+    covariates_form(&s->cov, 0, m, z, NULL, x);
 }
 
 static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
@@ -88,6 +95,7 @@ const struct model_class model_mvnormal = {
     .report = report,
     .set = set,
     .rrecords = rrecords,
+    .form = form,
     .perturb = perturb,
     .set_move = set_move,
     .move = move,

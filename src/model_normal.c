@@ -62,6 +62,8 @@ static int create(const struct fields *fields, struct model *model) {
     if (!p->mean) model->moves[model->moving++] = MEAN;
     if (!p->sd) model->moves[model->moving++] = LOG_SD;
     model->reported = model->moving;
+    model->innovations = 1;
+    model->innovation = RNG_NORMAL;
     model->origin = p->centre;
     model->order = &p->order;
     return PLUGIN_OK;
@@ -136,6 +138,11 @@ VECTOR_CLONES static void affine(int m, double shift, double a, const double *re
 VECTOR_CLONES static void combine(int m, double shift, double a, const double *restrict x, double b,
                                   const double *restrict y, double *restrict out) {
     FOR_RECORDS(i, m) out[i] = shift + a * x[i] + b * y[i];
+}
+
+static void form(void *self, int m, const double *const *z, double *const *x) {
+    const struct normal *p = self;
+    affine(m, p->theta[MEAN], p->sd_now, z[0], x[0]);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
@@ -266,6 +273,7 @@ const struct model_class model_normal = {
     .report = report,
     .set = set,
     .rrecords = rrecords,
+    .form = form,
     .perturb = perturb,
     .set_move = set_move,
     .move = move,

@@ -74,6 +74,9 @@ struct model {
     /* Random numbers of a record in rrecords (0: one a column) and in move; the
      * schedule of the sampler weighs costs by them. */
     double draws, move_draws;
+    /* Where form() is not NULL: how many numbers of that kind a record is made of. */
+    int innovations;
+    enum rng_kind innovation;
 };
 
 struct model_class {
@@ -97,6 +100,10 @@ struct model_class {
 
     /* m records from f(. | theta). */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
+
+    /* The m records that rrecords makes of these innovations, z[k][i] number k of
+     * record i, drawn column after column. NULL unless it draws nothing else. */
+    void (*form)(void *self, int m, const double *const *z, double *const *x);
 
     /* m records that keep the share rho of the innovations of x: for normal
      * ones rho times the old plus sqrt(1 - rho^2) fresh. Must be reversible,

@@ -9,6 +9,8 @@ struct rng {
     uint64_t s[4];
 };
 
+enum rng_kind { RNG_UNIFORM, RNG_NORMAL, RNG_EXPONENTIAL };
+
 void rng_seed(struct rng *rng, uint64_t seed);
 void rng_jump(struct rng *rng);
 
@@ -17,6 +19,7 @@ double rng_uniform(struct rng *rng);
 double rng_normal(struct rng *rng);
 double rng_exponential(struct rng *rng);
 
+void rng_fill(struct rng *rng, enum rng_kind kind, int m, double *out);
 void rng_fill_uniform(struct rng *rng, int m, double *out);
 void rng_fill_normal(struct rng *rng, int m, double *out);
 void rng_fill_exponential(struct rng *rng, int m, double *out);

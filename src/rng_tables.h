@@ -3,7 +3,7 @@
 #define NOISEAWARE_RNG_TABLES_H
 
 /* Layer edges, widest first, and the density at each edge. */
-static const double normal_edge[257] = {
+const double rng_normal_edge[257] = {
     0x1.f493b7815d981p+1, 0x1.d3bb48209ad32p+1, 0x1.b981f3878fdafp+1, 0x1.a8fdc78947758p+1,
     0x1.9cbee014057a9p+1, 0x1.92ee0946f4494p+1, 0x1.8ab0fbfaa7c12p+1, 0x1.839030529f232p+1,
     0x1.7d42df4d6ce8ap+1, 0x1.7799556090671p+1, 0x1.72728f05f7a33p+1, 0x1.6db6b8d09e23p+1,
@@ -72,7 +72,7 @@ static const double normal_edge[257] = {
 };
 
 /* Edges in units of the 53-bit integer that is drawn. */
-static const double normal_step[257] = {
+const double rng_normal_step[257] = {
     0x1.f493b7815d981p-52, 0x1.d3bb48209ad32p-52, 0x1.b981f3878fdafp-52, 0x1.a8fdc78947758p-52,
     0x1.9cbee014057a9p-52, 0x1.92ee0946f4494p-52, 0x1.8ab0fbfaa7c12p-52, 0x1.839030529f232p-52,
     0x1.7d42df4d6ce8ap-52, 0x1.7799556090671p-52, 0x1.72728f05f7a33p-52, 0x1.6db6b8d09e23p-52,
@@ -208,7 +208,7 @@ static const double normal_height[257] = {
     0x1p+0
 };
 
-static const double exponential_edge[257] = {
+const double rng_exponential_edge[257] = {
     0x1.164ec94bf5dc2p+3, 0x1.ec9d9297ebb83p+2, 0x1.bc39e51da71fcp+2, 0x1.9e9dc0d487b85p+2,
     0x1.8939fe6f2ed19p+2, 0x1.78750d6eac62fp+2, 0x1.6aa676d4bbf72p+2, 0x1.5ee7ae17313d2p+2,
     0x1.54ad83ccf73f5p+2, 0x1.4b9d7cd4751dp+2, 0x1.4379766e41361p+2, 0x1.3c14ec7c8b86p+2,
@@ -276,7 +276,7 @@ static const double exponential_edge[257] = {
     0x0p+0
 };
 
-static const double exponential_step[257] = {
+const double rng_exponential_step[257] = {
     0x1.164ec94bf5dc2p-50, 0x1.ec9d9297ebb83p-51, 0x1.bc39e51da71fcp-51, 0x1.9e9dc0d487b85p-51,
     0x1.8939fe6f2ed19p-51, 0x1.78750d6eac62fp-51, 0x1.6aa676d4bbf72p-51, 0x1.5ee7ae17313d2p-51,
     0x1.54ad83ccf73f5p-51, 0x1.4b9d7cd4751dp-51, 0x1.4379766e41361p-51, 0x1.3c14ec7c8b86p-51,

@@ -36,10 +36,11 @@ exponential <- solve_edges(function(x) exp(-x), function(y) -log(y),
 stopifnot(abs(normal[2L] - 3.6541528853610088) < 1e-9,
           abs(exponential[2L] - 7.69711747013104972) < 1e-9)
 
-table_lines <- function(name, x) {
+# those of the fast paths are seen by rng_inline.h
+table_lines <- function(name, x, before = "static ") {
   hex <- sprintf("%a", x)
   rows <- split(hex, (seq_along(hex) - 1L) %/% 4L)
-  c(sprintf("static const double %s[%d] = {", name, length(x)),
+  c(sprintf("%sconst double %s[%d] = {", before, name, length(x)),
     paste0("    ", vapply(rows, paste, "", collapse = ", "), c(rep(",", length(rows) - 1L), "")),
     "};")
 }
@@ -50,12 +51,12 @@ writeLines(c(
   "#define NOISEAWARE_RNG_TABLES_H",
   "",
   "/* Layer edges, widest first, and the density at each edge. */",
-  table_lines("normal_edge", normal), "",
+  table_lines("rng_normal_edge", normal, ""), "",
   "/* Edges in units of the 53-bit integer that is drawn. */",
-  table_lines("normal_step", normal * 2^-53), "",
+  table_lines("rng_normal_step", normal * 2^-53, ""), "",
   table_lines("normal_height", exp(-normal^2 / 2)), "",
-  table_lines("exponential_edge", exponential), "",
-  table_lines("exponential_step", exponential * 2^-53), "",
+  table_lines("rng_exponential_edge", exponential, ""), "",
+  table_lines("rng_exponential_step", exponential * 2^-53, ""), "",
   table_lines("exponential_height", exp(-exponential)), "",
   "#endif"
 ), "src/rng_tables.h")

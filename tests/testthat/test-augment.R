@@ -211,12 +211,12 @@ replay <- function(release, model, words, iterations, passes, block = release$n)
   beta <- f$beta_mean + backsolve(chol(precision), r$draw("normal", k))
   sigma <- f$sigma
   l <- t(matrix(f$cov_chol, pc))
-  records <- function(m) {
-    u <- matrix(r$draw("normal", m * pc), m)
-    e <- r$draw("normal", m)
-    x <- rep(f$mean, each = m) + u %*% t(l)
-    cbind(f$centre[1] + beta[1] + sweep(x, 2, f$centre[-1]) %*% beta[-1] + sigma * e, x)
+  records <- function(m, z = matrix(r$draw("normal", m * k), m)) {
+    x <- rep(f$mean, each = m) + z[, seq_len(pc), drop = FALSE] %*% t(l)
+    cbind(f$centre[1] + beta[1] + sweep(x, 2, f$centre[-1]) %*% beta[-1] + sigma * z[, k], x)
   }
+  lanes <- function(m) 4 * ceiling(m / 4)
+  each <- lanes(length(release$value)) / 4 # innovations drawn ahead with a record
   blocks <- split(seq_len(n), (seq_len(n) - 1) %/% block)
   energy_of <- function(x) -log_noise(release$mechanism$kernel, unname(release$scale), unname(release$value),
                                       matrix(colSums(r_components(st, x)), 1))
@@ -238,21 +238,26 @@ replay <- function(release, model, words, iterations, passes, block = release$n)
         energy <- energy_new
       }
     }
-    threshold <- numeric()
-    for (rows in blocks) {
-      proposal <- records(length(rows))
-      threshold <- c(threshold, r$draw("exponential", max(0, length(rows) - length(threshold))))
+    proposal <- records(length(blocks[[1]]))
+    for (b in seq_along(blocks)) {
+      rows <- blocks[[b]]
+      following <- if (b < length(blocks)) length(blocks[[b + 1]]) else 0
+      # the next block's, column after column, the columns padded
+      needed <- k * lanes(following)
+      z <- numeric()
       for (i in seq_along(rows)) {
         x_new <- x
         x_new[rows[i], ] <- proposal[i, ]
+        threshold <- r$draw("exponential", 1)
+        if (length(z) + each <= needed) z <- c(z, r$draw("normal", each))
         step <- energy_of(x_new) - energy
-        if (step <= threshold[1]) {
+        if (step <= threshold) {
           x <- x_new
           energy <- energy + step
         }
-        # where the energy does not rise, the next record gets the threshold
-        if (step > 0) threshold <- threshold[-1]
       }
+      z <- c(z, r$draw("normal", needed - length(z)))
+      if (following > 0) proposal <- records(following, matrix(z, ncol = k)[seq_len(following), , drop = FALSE])
     }
     centred <- sweep(x, 2, f$centre)
     design <- cbind(1, centred[, -1])
@@ -279,10 +284,23 @@ test_that("a plain R sampler replays the chain", {
       expect_equal(got, expected, tolerance = 1e-9)
       expect_gt(length(unique(got[, 1])), 20)
     }
-    # several blocks, the last one not full: thresholds are carried along
+    # several blocks, the last one not full: its innovations are drawn ahead
     rel <- simulate_release(model, st, mechanism, n = 270)
     fit <- sample_posterior(rel, model, chains = 1, iter = 4, warmup = 0, seed = 5, control = list(passes = 0))
     expect_equal(matrix(posterior::as_draws_matrix(fit), 4), replay(rel, model, fit$words, 4, 0, block = 128), tolerance = 1e-9)
+  }
+})
+
+test_that("it replays the chain with few totals and with many", {
+  set.seed(12)
+  for (p in c(1, 4)) {
+    names <- paste0("x", seq_len(p))
+    st <- stat_crossprod(stats::reformulate(names, "y"), bounds = stats::setNames(rep(list(c(-2, 3)), p + 1), c("y", names)))
+    model <- model_lm(prior = prior_normal(0.5, 1), sigma = fixed(1.3), covariates = fixed(list(mean = rep(0.4, p), cov = diag(p))))
+    rel <- simulate_release(model, st, mech_laplace(scale = 0.7), n = 210)
+    fit <- sample_posterior(rel, model, chains = 1, iter = 3, warmup = 0, seed = 5, control = list(passes = 0))
+    block <- c(192, 76)[match(p, c(1, 4))] # what fits the cache
+    expect_equal(matrix(posterior::as_draws_matrix(fit), 3), replay(rel, model, fit$words, 3, 0, block), tolerance = 1e-9)
   }
 })
 

@@ -165,13 +165,13 @@ test_that("numbers as codes: noise on a factor's code", {
 # ---- replay ----------------------------------------------------------------------------
 
 test_that("a plain R sampler replays the sweeps", {
-  n <- 9
+  n <- 300 # two blocks: the second begins with the thresholds that the first one left
   only_y <- stat_records(y ~ 1, list(y = c(-1, 2)))
   model <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   set.seed(14)
   for (mechanism in list(mech_laplace(scale = 0.6), mech_gaussian(sd = 0.6))) {
     rel <- simulate_release(model, only_y, mechanism, n = n)
-    fit <- sample_posterior(rel, model, chains = 1, iter = 60, warmup = 0, seed = 5, control = list(passes = 0))
+    fit <- sample_posterior(rel, model, chains = 1, iter = 20, warmup = 0, seed = 5, control = list(passes = 0))
     f <- internal("bind_model")(model, only_y)$spec$fields
     stream <- internal("new_stream")(fit$words, 0L)
     draw <- function(kind, size) {
@@ -179,18 +179,22 @@ test_that("a plain R sampler replays the sweeps", {
       stream <<- out$state
       out$values
     }
-    energy <- function(y) -log(one_noise(mechanism$kernel, (rel$value - pmin(pmax(y, -1), 2)) / 0.6))
-    records <- function() f$centre + beta + 1.5 * draw("normal", n)
+    energy <- function(y, rows) -log(one_noise(mechanism$kernel, (rel$value[rows] - pmin(pmax(y, -1), 2)) / 0.6))
     beta <- f$beta_mean + draw("normal", 1) / sqrt(f$beta_precision)
-    y <- records()
-    expected <- numeric(60)
-    for (i in 1:60) {
-      proposal <- records()
-      step <- energy(proposal) - energy(y)
-      rises <- step > 0 # the others leave their thresholds to the next ones
-      accepted <- !rises
-      accepted[rises] <- step[rises] <= draw("exponential", n)[seq_len(sum(rises))]
-      y[accepted] <- proposal[accepted]
+    y <- f$centre + beta + 1.5 * c(draw("normal", 256), draw("normal", n - 256))
+    expected <- numeric(20)
+    for (i in 1:20) {
+      threshold <- numeric()
+      for (rows in split(1:n, 1:n > 256)) {
+        proposal <- f$centre + beta + 1.5 * draw("normal", length(rows))
+        threshold <- c(threshold, draw("exponential", max(0, length(rows) - length(threshold))))
+        step <- energy(proposal, rows) - energy(y[rows], rows)
+        rises <- step > 0 # the others leave their thresholds to the next ones
+        accepted <- !rises
+        accepted[rises] <- step[rises] <= threshold[seq_len(sum(rises))]
+        threshold <- threshold[seq_along(threshold) > sum(rises)]
+        y[rows[accepted]] <- proposal[accepted]
+      }
       precision <- n / 1.5^2 + f$beta_precision
       beta <- (sum(y - f$centre) / 1.5^2 + f$beta_precision * f$beta_mean) / precision + draw("normal", 1) / sqrt(precision)
       expected[i] <- beta + f$centre
