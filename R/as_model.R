@@ -10,7 +10,7 @@
 #' @param sdp The published value, a numeric vector or matrix.
 #' @param init_par Where chains start, as in `dapper::dapper_sample()`: such an object
 #'   has no prior to draw from. Vary it with `init` of [sample_posterior()].
-#' @param ... Not used.
+#' @param ... Must be empty.
 #'
 #' @details The number of records is that of the matrix that `latent_f` returns.
 #'   The plain sampler runs (Ju et al. 2022), which is the one of dapper: without a
@@ -47,11 +47,15 @@ as_model.default <- function(x, ...) {
 }
 
 #' @export
-as_model.noiseaware_model <- function(x, ...) x
+as_model.noiseaware_model <- function(x, ...) {
+  check_no_dots(...)
+  x
+}
 
 #' @rdname as_model
 #' @export
 as_model.privacy <- function(x, sdp, init_par, ...) {
+  check_no_dots(...)
   f <- foreign_functions(x)
   if (missing(sdp) || !is.numeric(sdp) || length(sdp) == 0L || !all(is.finite(sdp))) {
     stop_argument("sdp", "a vector or matrix of finite numbers", if (missing(sdp)) "missing" else describe(sdp))

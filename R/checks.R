@@ -110,6 +110,26 @@ check_names_of <- function(x, name, what, all, call = caller_env()) {
   x
 }
 
+# The `...` of a method that has no use for them: a misspelt argument lands there.
+check_no_dots <- function(..., call = caller_env()) {
+  if (...length() == 0L) return(invisible())
+  given <- names(substitute(list(...)))[-1L]
+  known <- setdiff(names(formals(sys.function(sys.parent()))), "...")
+  check_argument_names(stats::setNames(vector("list", ...length()), given), known, call)
+}
+
+# named arguments, all of them known
+check_argument_names <- function(given, known, call = caller_env()) {
+  if (length(given) == 0L) return(invisible())
+  names <- names(given)
+  if (is.null(names) || !all(nzchar(names))) stop_classed("argument", "Further arguments must be named.", call = call)
+  strange <- setdiff(names, known)
+  if (length(strange)) {
+    stop_classed("argument", c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}."), call = call)
+  }
+  if (anyDuplicated(names)) stop_classed("argument", "{.arg {unique(names[duplicated(names)])}} must be given once.", call = call)
+}
+
 # exactly one of several alternatives, given as a named list of values
 check_one_of <- function(given, kind = "mechanism", call = caller_env()) {
   set <- names(given)[!vapply(given, is.null, TRUE)]

@@ -12,7 +12,7 @@
 #' @param newdata For fits: new records, the response included; with a list of
 #'   fits also a list of data frames, one for each.
 #' @param seed For fits: fixes the predictive draws; see [sample_posterior()].
-#' @param ... Not used.
+#' @param ... Must be empty.
 #' @return A data frame of class `noiseaware_coverage` with a row for each variable and level:
 #'   `variable`, `level`, `coverage`, `lower` and `upper` (Clopper-Pearson interval:
 #'   the number of intervals that hold the truth is binomial), `replicates` (for
@@ -42,6 +42,7 @@ coverage.default <- function(x, ...) {
 #' @rdname coverage
 #' @export
 coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables = NULL, prob = 0.95, ...) {
+  check_no_dots(...)
   check_probabilities(levels, "levels")
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   quantiles <- variable_quantiles(x, variables)
@@ -55,12 +56,14 @@ coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables =
 #' @rdname coverage
 #' @export
 coverage.noiseaware_fit <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.95, seed = NULL, ...) {
+  check_no_dots(...)
   coverage(stats::setNames(list(x), x$bound$columns$name[1L]), levels, newdata, prob, seed)
 }
 
 #' @rdname coverage
 #' @export
 coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.95, seed = NULL, ...) {
+  check_no_dots(...)
   ok <- length(x) > 0L && !is.null(names(x)) && all(vapply(x, inherits, TRUE, "noiseaware_fit"))
   if (!ok) stop_argument("x", "a calibration, a fit or a named list of fits", describe(x))
   check_probabilities(levels, "levels")

@@ -6,7 +6,7 @@
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or a calibration from [calibrate()].
 #' @param iter How many iterations to add to each chain.
-#' @param ... Not used.
+#' @param ... Must be empty.
 #' @return A fit with all draws, or a calibration with all replicates, old and
 #'   new. The old one stays as it was.
 #' @section Errors: `noiseaware_error_argument`.
@@ -27,6 +27,7 @@ extend.default <- function(fit, ...) {
 #' @rdname extend
 #' @export
 extend.noiseaware_fit <- function(fit, iter, ...) {
+  check_no_dots(...)
   if (is.null(fit$chains)) {
     stop_classed("argument", "{.arg fit} must have chains to continue; method {.val {fit$method}} has none.")
   }
@@ -41,7 +42,9 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
     })
     join_chains(old, more)
   }, iter * length(fit$chains))
-  fit_from_chains(chains, fit$release, fit$bound, run, fit$problem, fit$words)
+  extended <- fit_from_chains(chains, fit$release, fit$bound, run, fit$problem, fit$words)
+  extended$asked <- c(fit$asked[setdiff(names(fit$asked), c("iter", "warmup"))], run[c("iter", "warmup")])
+  extended
 }
 
 join_chains <- function(old, more) {

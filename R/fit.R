@@ -6,6 +6,7 @@
 #             acceptance and the state to continue from; for "collapse" also the
 #             share of records outside the bounds; NULL for baselines
 #   info      what a method has to report
+#   asked     the arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
                     words = NULL, info = list()) {
@@ -39,7 +40,8 @@ chains_array <- function(chains) {
 #' @param object,x A fit from [sample_posterior()].
 #' @param parm Names of parameters; all by default.
 #' @param level Probability inside the interval.
-#' @param ... Passed on: by `summary()` to [posterior::summarise_draws()].
+#' @param ... Passed on: by `summary()` to [posterior::summarise_draws()]. Must be
+#'   empty for `confint()`.
 #'
 #' @return
 #' * `summary()`: a [posterior::summarise_draws()] table, one row a parameter.
@@ -76,6 +78,7 @@ vcov.noiseaware_fit <- function(object, ...) stats::cov(coefficient_draws(object
 #' @rdname fit_methods
 #' @export
 confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
+  check_no_dots(...)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   draws <- parameter_matrix(object)
   if (is.numeric(parm) && all(parm %in% seq_len(ncol(draws)))) parm <- colnames(draws)[parm]

@@ -11,7 +11,8 @@
 #' @param prob,level Probability inside the interval.
 #' @param pars Names of parameters; all by default.
 #' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
-#' @param ... Not used.
+#' @param ... Must be empty; but `tidy()` and `glance()` let pass what other packages'
+#'   functions hand on to every model.
 #'
 #' @return
 #' * rstantools: `posterior_predict()` and `posterior_epred()`, draws x rows matrices
@@ -39,12 +40,14 @@ NULL
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_predict
 posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed = NULL, ...) {
+  check_no_dots(...)
   thin_rows(stats::predict(object, newdata, type = "draws", seed = seed), draws)
 }
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_epred
 posterior_epred.noiseaware_fit <- function(object, newdata, draws = NULL, ...) {
+  check_no_dots(...)
   thin_rows(stats::predict(object, newdata, type = "expected"), draws)
 }
 
@@ -58,7 +61,10 @@ thin_rows <- function(x, draws, call = caller_env()) {
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_interval
-posterior_interval.noiseaware_fit <- function(object, prob = 0.9, pars = NULL, ...) stats::confint(object, pars, prob)
+posterior_interval.noiseaware_fit <- function(object, prob = 0.9, pars = NULL, ...) {
+  check_no_dots(...)
+  stats::confint(object, pars, prob)
+}
 
 #' @rdname interop
 #' @exportS3Method rstantools::prior_summary
@@ -92,6 +98,7 @@ glance.noiseaware_fit <- function(x, ...) {
 #' @rdname interop
 #' @exportS3Method coda::as.mcmc.list
 as.mcmc.list.noiseaware_fit <- function(x, ...) {
+  check_no_dots(...)
   start <- x$run$warmup + x$run$thin
   chains <- lapply(seq_len(dim(x$draws)[2L]), function(k) {
     coda::mcmc(matrix(x$draws[, k, ], nrow(x$draws), dimnames = list(NULL, posterior::variables(x$draws))), start = start, thin = x$run$thin)
@@ -101,4 +108,7 @@ as.mcmc.list.noiseaware_fit <- function(x, ...) {
 
 #' @rdname interop
 #' @exportS3Method coda::as.mcmc
-as.mcmc.noiseaware_fit <- function(x, ...) coda::mcmc(parameter_matrix(x))
+as.mcmc.noiseaware_fit <- function(x, ...) {
+  check_no_dots(...)
+  coda::mcmc(parameter_matrix(x))
+}

@@ -5,12 +5,12 @@
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row a posterior draw; `"expected"`: a matrix
 #'   of draws of the expected response, of a logistic regression the
-#   probability of 1.
+#'   probability of 1.
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
 #'   `"predictive"`: interval of a new record's response.
 #' @param level Probability inside the interval.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param ... Not used.
+#' @param ... Must be empty.
 #' @return A vector; with an interval a matrix with the columns `fit`, `lower`,
 #'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
@@ -25,6 +25,7 @@
 predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected"),
                                    interval = c("none", "credible", "predictive"), level = 0.95,
                                    seed = NULL, ...) {
+  check_no_dots(...)
   type <- if (missing(type)) "mean" else check_choice(type, "type", c("mean", "draws", "expected"))
   interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
@@ -51,7 +52,7 @@ expected_response <- function(fit, newdata, call = caller_env()) {
     stop_classed("method", "Only a fit of {.fn model_lm} or {.fn model_logistic} can predict a response.", call = call)
   }
   design <- fit$bound$design
-  x <- record_matrix(newdata, design[-1L, ], fit$bound$levels, call)
+  x <- record_matrix(newdata, design[-1L, ], fit$bound$levels, call, "newdata")
   fields <- fit$bound$spec$fields
   beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
     centring <- centring(design$centre)
@@ -75,7 +76,7 @@ add_residual <- function(fit, expected) {
 #' @param object A fit.
 #' @param nsim Number of databases.
 #' @param seed Fixes the draws; see [sample_posterior()].
-#' @param ... Not used.
+#' @param ... Must be empty.
 #' @return A list of `nsim` data frames, each with the public number of records.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -86,6 +87,7 @@ add_residual <- function(fit, expected) {
 #' @importFrom stats simulate
 #' @export
 simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
+  check_no_dots(...)
   nsim <- check_count(nsim, "nsim")
   bound <- object$bound
   check_records_law(bound)
@@ -102,16 +104,25 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 #' Refit with something changed
 #'
 #' @param object A fit from [sample_posterior()].
-#' @param model,chains,iter,warmup,thin,seed As in [sample_posterior()]; those
-#'   that are not given stay as they were.
-#' @param ... Further arguments of [sample_posterior()].
+#' @param ... Arguments of [sample_posterior()] by name, such as `model`, `release`,
+#'   `method` or `iter`. Those that are not given are as they were asked for in the
+#'   first place: a method `"auto"` chooses anew, a `warmup` that was never given is half
+#'   of `iter`. After [extend()], `iter` counts what was added.
 #' @return A fit.
+#' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' update(fit, method = "clt")
 #' @importFrom stats update
 #' @export
-update.noiseaware_fit <- function(object, model = object$bound$model, chains = object$run$chains,
-                                  iter = object$run$iter, warmup = NULL, thin = object$run$thin,
-                                  seed = object$run$seed, ...) {
-  if (is.null(object$release)) stop_classed("argument", "{.arg object} must be a fit to a release.")
-  warmup <- warmup %||% if (iter == object$run$iter) object$run$warmup else floor(iter / 2)
-  sample_posterior(object$release, model, object$method, chains, iter, warmup, thin, seed, ...)
+update.noiseaware_fit <- function(object, ...) {
+  if (is.null(object$asked)) stop_classed("argument", "{.arg object} must be a fit made by {.fn sample_posterior}.")
+  given <- list(...)
+  check_argument_names(given, names(formals(sample_posterior)))
+  asked <- object$asked
+  asked[names(given)] <- given
+  do.call("sample_posterior", asked)
 }

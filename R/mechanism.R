@@ -75,7 +75,7 @@ check_scale <- function(x, name, call = caller_env()) {
 #' @param statistic Needed only for a mechanism that was given its noise scale
 #'   instead of a budget: the guarantee then depends on the sensitivity.
 #' @param unit The granularity of a release, whose rounding adds to the sensitivity.
-#' @param ... Not used.
+#' @param ... Must be empty.
 #'
 #' @return A data frame with one row and the columns `epsilon` and `delta`
 #'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
@@ -87,6 +87,8 @@ check_scale <- function(x, name, call = caller_env()) {
 #' @export
 privacy <- function(x, ...) {
   check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
+  given <- setdiff(names(substitute(list(...))), "")
+  check_argument_names(stats::setNames(nm = given), c("statistic", "unit"))
   UseMethod("privacy")
 }
 

@@ -10,7 +10,7 @@
 #' @param variables Names of variables; all by default.
 #' @param prob Probability of the bands.
 #' @param bins Number of bins of the histogram.
-#' @param ... Not used.
+#' @param ... Must be empty.
 #' @return `plot()` a ggplot; `calibration_data()` its data twin, a data frame with
 #'   a row for each variable and point and, according to the type, the columns
 #'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`.
@@ -31,6 +31,7 @@
 #' head(calibration_data(cal, "rank"))
 #' @export
 plot.calibration <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL, ...) {
+  check_no_dots(...)
   data <- calibration_data(x, type, variables, prob, bins)
   data$variable <- factor(data$variable, unique(data$variable))
   switch(type,
@@ -164,6 +165,7 @@ plot_coverage <- function(data, subtitle) {
 #' @rdname plot.calibration
 #' @export
 plot.noiseaware_coverage <- function(x, ...) {
+  check_no_dots(...)
   x$variable <- factor(x$variable, unique(x$variable))
   ggplot2::ggplot(x, ggplot2::aes(x = .data$level, y = .data$coverage)) +
     ggplot2::geom_abline(linetype = "dashed", colour = "grey40") +

@@ -3,6 +3,7 @@
 #' @param variables Names of parameters; all by default.
 #' @export
 plot.noiseaware_comparison <- function(x, variables = NULL, ...) {
+  check_no_dots(...)
   data <- x$table[x$table$variable %in% check_names_of(variables, "variables", "variables of the comparison", unique(x$table$variable)), ]
   data$variable <- factor(data$variable, unique(data$variable))
   data$analysis <- factor(data$analysis, rev(unique(data$analysis)))

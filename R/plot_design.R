@@ -1,6 +1,7 @@
 #' @rdname design
 #' @export
 plot.noiseaware_design <- function(x, variables = NULL, ...) {
+  check_no_dots(...)
   budget <- attr(x, "budget")
   x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", unique(x$variable)), ]
   x$variable <- factor(x$variable, unique(x$variable))

@@ -203,7 +203,7 @@ check_value <- function(value, components, call = caller_env()) {
 #' @param n Number of records to simulate; with a data frame, its rows.
 #' @param parameters For a model: named vector of its unknown parameters, named
 #'   as in `names(coef(fit))` and the draws; `NULL` draws them from the prior.
-#' @param ... Not used.
+#' @param ... Must be empty.
 #' @return A release. With a model, its attribute `truth` is a list of
 #'   `parameters` (named vector) and `data` (the simulated records); it is not
 #'   written by [write_release()].
@@ -218,6 +218,7 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 #' @rdname simulate_release
 #' @export
 simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
+  check_no_dots(...)
   check_design(statistic, mechanism)
   make_release(x, statistic, mechanism, simulated_part, "simulation")
 }
@@ -225,6 +226,7 @@ simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
 #' @rdname simulate_release
 #' @export
 simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ...) {
+  check_no_dots(...)
   check_design(statistic, mechanism)
   n <- check_count(n, "n")
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn

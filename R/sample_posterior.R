@@ -88,6 +88,9 @@
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
                              control = list()) {
+  asked <- list(release = release, model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed,
+                init = init, control = control)
+  if (!missing(warmup)) asked$warmup <- warmup
   check_release(release)
   check_model(model)
   check_choice(method, "method", c("auto", "augment", "collapse", "clt", "naive"), "method")
@@ -96,11 +99,14 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
   if (method == "auto") method <- auto_method(release, bound, run, control)
-  if (method == "naive") return(sample_naive(release, bound, run))
-  if (method != "clt") check_records_law(bound)
-  if (method == "collapse") return(sample_collapse(release, bound, run, init, control))
-  if (method == "clt") return(sample_clt(release, bound, run, init, control))
-  sample_augment(release, bound, run, init, control)
+  if (method %in% exact_methods) check_records_law(bound)
+  fit <- switch(method,
+    naive = sample_naive(release, bound, run),
+    collapse = sample_collapse(release, bound, run, init, control),
+    clt = sample_clt(release, bound, run, init, control),
+    augment = sample_augment(release, bound, run, init, control))
+  fit$asked <- asked
+  fit
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

@@ -27,21 +27,23 @@ statistic_spec <- function(statistic) {
 
 # Numeric n x q matrix of a data frame's records, factors expanded with their
 # declared levels. No value is dropped or guessed; errors name variables and
-# rows, never values.
-record_matrix <- function(data, columns, levels, call = caller_env()) {
-  if (!is.data.frame(data)) stop_classed("data", "{.arg data} must be a data frame, but is {describe_shape(data)}.", call)
+# rows, never values. `name` is that of the caller's argument: "data" of an owner or
+# "newdata" of an analyst, which has the covariates alone.
+record_matrix <- function(data, columns, levels, call = caller_env(), name = "data") {
+  if (!is.data.frame(data)) stop_classed("data", "{.arg {name}} must be a data frame, but is {describe_shape(data)}.", call)
   variables <- unique(columns$variable)
   absent <- setdiff(variables, names(data))
   if (length(absent)) {
-    stop_classed("data", c("{.arg data} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call)
+    every <- if (name == "data") "variable of the statistic" else "covariate of the fit"
+    stop_classed("data", c("{.arg {name}} must have every {every}.", x = "Missing: {.var {absent}}."), call)
   }
   twice <- intersect(variables, names(data)[duplicated(names(data))])
   if (length(twice)) {
-    stop_classed("data", "{.arg data} must have one column for each variable, but has several named {.var {twice}}.", call)
+    stop_classed("data", "{.arg {name}} must have one column for each variable, but has several named {.var {twice}}.", call)
   }
-  if (nrow(data) == 0L) stop_classed("data", "{.arg data} must have at least one row, but has none.", call)
-  for (v in variables) check_column(data[[v]], v, is.null(levels[[v]]), call)
-  check_missing(data, variables, call)
+  if (nrow(data) == 0L) stop_classed("data", "{.arg {name}} must have at least one row, but has none.", call)
+  for (v in variables) check_column(data[[v]], v, is.null(levels[[v]]), call, name)
+  check_missing(data, variables, call, name)
   x <- matrix(0, nrow(data), nrow(columns), dimnames = list(NULL, columns$name))
   for (v in variables) {
     at <- which(columns$variable == v)
@@ -50,8 +52,9 @@ record_matrix <- function(data, columns, levels, call = caller_env()) {
     } else {
       index <- match(as.character(data[[v]]), levels[[v]])
       if (anyNA(index)) {
-        stop_classed("levels", c("{.arg data} must have only the declared levels in {.var {v}}.",
-                                 x = "{sum(is.na(index))} other{?s}, in {rows_text(which(is.na(index)))}."), call)
+        stop_classed("levels", c("{.arg {name}} must have only the declared levels in {.var {v}}.",
+                                 x = "{sum(is.na(index))} other{?s}, in {rows_text(which(is.na(index)))}.",
+                                 i = "Declared: {shorten_list(encodeString(levels[[v]], quote = '\"'))}."), call)
       }
       if (is.na(columns$level[at[1L]])) {
         x[, at] <- index - 1 # one column of codes
@@ -63,27 +66,28 @@ record_matrix <- function(data, columns, levels, call = caller_env()) {
   x
 }
 
-check_column <- function(column, variable, number, call) {
+check_column <- function(column, variable, number, call, name) {
   class <- class(column)[1L]
   # only its own package reads the bits of integer64
   suitable <- if (number) (is.numeric(column) || is.logical(column)) && !inherits(column, "integer64") else
     is.atomic(column)
   if (!suitable || !is.null(dim(column))) {
     must <- if (number) "numbers" else "one level a row"
-    stop_classed("data", "{.arg data} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.", call)
+    stop_classed("data", "{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.", call)
   }
 }
 
-check_missing <- function(data, variables, call) {
+check_missing <- function(data, variables, call, name) {
   rows <- lapply(variables, function(v) which(is.na(data[[v]])))
   bad <- which(lengths(rows) > 0L)
   if (length(bad) == 0L) return(invisible())
   lines <- vapply(bad, function(i) {
     cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
   }, "")
-  stop_classed("missing", c("{.arg data} must have no missing value in the released variables.",
+  where <- if (name == "data") "released variables" else "covariates"
+  stop_classed("missing", c("{.arg {name}} must have no missing value in the {where}.",
                             stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
-                            i = "Decide what a missing value stands for before the release."), call)
+                            i = if (name == "data") "Decide what a missing value stands for before the release."), call)
 }
 
 # "row 3", "rows 1, 2, 3, 4, 5, ..."

@@ -229,6 +229,23 @@ test_that("settings of a run", {
                                 sample_posterior(rel, model_lm(), method = c("augment", "naive")))))
 })
 
+test_that("what a fit is asked", {
+  fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 20, seed = 1)
+  with_factor <- as_release(c(-2, 1, 20, 30, -4, 8, 30, 3), factor_st, laplace, 50)
+  factor_fit <- sample_posterior(with_factor, model_lm(), chains = 1, iter = 20, seed = 1)
+  set.seed(1)
+  show(refusals("data", alist(predict(fit), predict(fit, data.frame(z = 1)), predict(fit, list(x = 1)), predict(fit, 3),
+                              predict(fit, data.frame(x = "1")), predict(fit, data.frame(x = 1)[0, , drop = FALSE]))))
+  show(refusals("missing", alist(predict(fit, data.frame(x = c(1, NA))))))
+  show(refusals("levels", alist(predict(factor_fit, data.frame(x = 1, g = "c")))))
+  show(refusals("argument", alist(
+    predict(fit, data.frame(x = 1), intrval = "credible"), predict(fit, data.frame(x = 1), "mean", "none", 0.9, 1, TRUE),
+    simulate(fit, number = 2), confint(fit, lvl = 0.9), extend(fit, 10, seed = 2), update(fit, itr = 100), update(fit, model_lm()),
+    update(fit, iter = 10, iter = 20), update(nonprivate_posterior(data[c(1, 2, 1, 2), ], model_lm(), st, iter = 4, seed = 1)),
+    simulate_release(data, st, laplace, n = 2), privacy(rel, delta = 1e-6), rstantools::posterior_predict(fit, data.frame(x = 1), ndraws = 2)
+  )))
+})
+
 # ---- files -----------------------------------------------------------------------
 
 local_release_dir <- function(frame = parent.frame()) {

@@ -77,3 +77,25 @@ test_that("update() takes another prior", {
   expect_lt(abs(coef(tight)[["age"]]), 20)
   expect_identical(tight$run$iter, fit$run$iter)
 })
+
+test_that("update() keeps what was asked for, and changes what is given", {
+  expect_identical(update(fit), fit)
+  expect_identical(update(fit, method = "clt")$method, "clt")
+  other <- simulate_release(MASS::birthwt, st, mech_gaussian(mu = 1))
+  expect_identical(update(fit, release = other), sample_posterior(other, model_lm(), chains = 2, iter = 300, thin = 3, seed = 1))
+  # warmup stays if it was given, else it follows from iter
+  expect_identical(update(fit, iter = 60)$run$warmup, 30)
+  given <- sample_posterior(rel, model_lm(), chains = 1, iter = 60, warmup = 10, seed = 1, control = list(passes = 2))
+  shorter <- update(given, iter = 40)
+  expect_identical(shorter$run[c("iter", "warmup")], list(iter = 40, warmup = 10))
+  expect_identical(shorter$problem$passes, 2)
+  expect_identical(update(given, control = list())$problem$passes, -1)
+  # an extended run is made again in one
+  expect_identical(update(extend(given, 20))$draws, extend(given, 20)$draws)
+  # what "auto" chose is not pinned
+  y <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  counts <- sample_posterior(as_release(c(4.2, 6.1), y, mech_laplace(epsilon = 1), n = 10), model_bernoulli(), chains = 1, iter = 50, seed = 1)
+  own <- model_custom(function() c(p = rbeta(1, 1, 1)), function(theta, n) cbind(y = rbinom(n, 1, theta)),
+                      function(records, theta) c(p = rbeta(1, 1 + sum(records), 1 + sum(1 - records))), "y")
+  expect_identical(c(counts$method, update(counts, model = own)$method), c("collapse", "augment"))
+})
