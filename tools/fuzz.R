@@ -74,6 +74,20 @@ library(noiseaware)
 set.seed(seed)
 options(warn = 1)
 
+# cli's formatting is nine tenths of the time of a refusal: of texts that were
+# formatted often, one in ten is from there on
+local({
+  full <- getFromNamespace("stop_classed", "noiseaware")
+  times <- new.env()
+  light <- function(kind, message, call = rlang::caller_env(), .envir = parent.frame()) {
+    key <- message[1L]
+    times[[key]] <- c(times[[key]], 0)[1L] + 1
+    if (times[[key]] <= 300 || stats::runif(1) < 0.1) full(kind, message, call, .envir)
+    stop(errorCondition(key, class = c(paste0("noiseaware_error_", kind), "noiseaware_error")))
+  }
+  utils::assignInNamespace("stop_classed", light, "noiseaware")
+})
+
 # ---- odd values ------------------------------------------------------------------
 
 latin1 <- "\xe4"
@@ -134,7 +148,7 @@ own_model <- list(
 own_family <- list(
   log_density = function(x, theta) log(theta["rate"]) - theta["rate"] * x, statistic = function(x) x, r_prior = function() c(rate = stats::rgamma(1, 2, 1)),
   log_prior = function(theta) stats::dgamma(theta["rate"], 2, 1, log = TRUE), r_theta = function(total, n) c(rate = stats::rgamma(1, 2 + n, 1 + total)),
-  r_records = function(n, theta) stats::rexp(n, theta["rate"]), project = function(total, n) pmax(total, 0), support = c(0, Inf), variable = "x")
+  r_records = function(theta, n) stats::rexp(n, theta["rate"]), project = function(total, n) pmax(total, 0), support = c(0, Inf), variable = "x")
 models <- list(model_lm(), model_poisson(), model_exponential(), model_normal(), model_bernoulli(), model_categorical(), model_naive_bayes("g"), model_logistic(), model_mvnormal(),
                do.call(model_custom, own_model), do.call(model_expfam, own_family))
 foreign <- structure(class = "privacy", list(
