@@ -24,10 +24,13 @@ start_chain <- function(problem, bound, words, k, theta) {
 # Runs a chain on, in blocks short enough for progress and interrupts. `state`
 # belongs to this call: C changes it, and the block, in place. Status: 0 done,
 # 1 interrupted, 2 failed. A block ends where warmup does, so that `report` hears
-# what iterations after it take.
+# what iterations after it take. C hears an interrupt between two iterations, a
+# user's R function anywhere: then the block is undone.
 run_blocks <- function(problem, state, iterations, run, report) {
   schedule <- as.integer(c(run$warmup, run$thin))
-  most <- most_iterations(problem)
+  user_code <- any(rapply(problem, is.function, how = "unlist"))
+  limit <- most_iterations(problem)
+  most <- if (user_code) 1 else limit
   blocks <- list()
   status <- 0L
   tryCatch({
@@ -37,14 +40,22 @@ run_blocks <- function(problem, state, iterations, run, report) {
       count <- min(left, most, if (ahead > 0) ahead)
       at <- seq_len(count) - ahead
       began <- elapsed_seconds()
+      if (user_code) before <- list(state = .Call(ffi_duplicate, state), seed = globalenv()$.Random.seed)
       block <- .Call(ffi_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
       .Call(ffi_run, problem, state, block, schedule)
       status <- block$made[3L]
       left <- left - count
-      report(count, if (ahead <= 0) elapsed_seconds() - began)
+      seconds <- elapsed_seconds() - began
+      if (user_code) most <- max(1, min(limit, 2 * count, floor(count * 0.2 / max(seconds, 1e-3)))) # so much may be undone
+      report(count, if (ahead <= 0) seconds)
     }
   }, interrupt = function(i) status <<- 1L)
+  if (length(blocks) == 0L) return(list(state = state, status = status))
+  if (user_code && status == 1L && blocks[[length(blocks)]]$made[1L] == 0L) {
+    state <- before$state
+    if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
+  }
   names <- setdiff(names(blocks[[1L]]), "made")
   chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
   chain$statistic <- chain$statistic[, problem$where, drop = FALSE]

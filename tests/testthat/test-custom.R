@@ -47,6 +47,32 @@ test_that("seed fixes a custom model's draws, extend continues them, the user's 
   expect_output(print(a), "custom model")
 })
 
+test_that("an interrupt inside a user's function undoes what was begun: the chain goes on as if there had been none", {
+  st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
+  rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
+  # the model, and how often its function `name` was called; the `stop_at`-th call is interrupted
+  run <- function(name, stop_at = Inf) {
+    calls <- 0
+    functions <- custom_mean()$functions
+    true <- functions[[name]]
+    functions[[name]] <- function(...) {
+      value <- true(...) # the generator has gone on
+      calls <<- calls + 1
+      if (calls == stop_at) rlang::interrupt()
+      value
+    }
+    fit <- sample_posterior(rel, do.call(model_custom, c(functions, variables = "y")), chains = 1, iter = 400, warmup = 20, seed = 5, control = list(passes = 2))
+    list(fit = fit, calls = calls)
+  }
+  for (name in c("r_records", "r_theta", "move", "log_prior")) {
+    whole <- run(name)
+    expect_warning(part <- run(name, round(0.95 * whole$calls))$fit, class = "noiseaware_warning_interrupted")
+    kept <- posterior::ndraws(part$draws)
+    expect_lt(kept, 380)
+    expect_identical(extend(part, 380 - kept)$draws, whole$fit$draws)
+  }
+})
+
 test_that("what a function returns is checked before a run, its errors are shown", {
   st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
   rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
