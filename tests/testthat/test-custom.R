@@ -120,11 +120,22 @@ test_that("a custom statistic equals the built-in one", {
   expect_equal(sensitivity(own, "L2"), sensitivity(built_in, "L2"))
   data <- data.frame(x = rnorm(700), y = rnorm(700))
   expect_equal(internal("statistic_total")(own, data), internal("statistic_total")(built_in, data))
-  # the very same chain: one block holds all records of both
+  # the very same chain: one block holds all records of both, and a model in R draws none ahead
+  line <- model_custom(
+    r_prior = function() c(slope = rnorm(1)),
+    r_records = function(theta, n) {
+      x <- rnorm(n)
+      cbind(y = rnorm(n, theta["slope"] * x), x = x)
+    },
+    r_theta = function(records, theta) {
+      precision <- 1 + sum(records[, "x"]^2)
+      c(slope = rnorm(1, sum(records[, "x"] * records[, "y"]) / precision, 1 / sqrt(precision)))
+    },
+    variables = c("y", "x"))
   value <- c(0.5, 0.2, 2, 0.3, 1)
   fits <- lapply(list(own, built_in), function(st) {
     rel <- as_release(value, st, mech_laplace(epsilon = 4), n = 20)
-    sample_posterior(rel, model_lm(y ~ x), chains = 1, iter = 200, seed = 3)
+    sample_posterior(rel, line, chains = 1, iter = 200, seed = 3)
   })
   expect_equal(as.numeric(fits[[1]]$draws), as.numeric(fits[[2]]$draws), tolerance = 1e-8)
 })
