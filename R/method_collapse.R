@@ -9,6 +9,7 @@
 sample_collapse <- function(release, bound, run, init, control, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
   problem <- collapse_problem(release, bound, control$passes, words, run$chains, call)
+  if (problem$family == "recursion" && !is.null(init)) say_init_unused("collapse")
   sample_chains(problem, release, bound, run, init, words, call)
 }
 

@@ -21,7 +21,10 @@
 #' @param seed A whole number that fixes the draws, or `NULL` to go on with R's
 #'   generator (so that [set.seed()] fixes them).
 #' @param init `NULL` starts every chain at a draw from the prior; else a list
-#'   with a named vector of parameter values for each chain.
+#'   with a named vector of parameter values for each chain. Methods that draw
+#'   independently have no use for it, and say so in a message of class
+#'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few
+#'   records.
 #' @param control A list: `passes`, the number of non-centred moves between two
 #'   sweeps over the records. `NULL`: learned in warmup, by effective draws per
 #'   counted work, as are their kinds and the share of a record's innovation that a
@@ -47,7 +50,8 @@
 #'   feature. The probabilities are integrated out. Exact, whatever the noise. With
 #'   few records (up to some hundred) the draws are independent.
 #' * totals of variables and of products of two ([stat_crossprod()],
-#'   [stat_sums()]) under [model_normal()], and [model_lm()] without factors.
+#'   [stat_sums()]) under [model_normal()], [model_mvnormal()], and [model_lm()] without
+#'   factors.
 #' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
 #'   [model_exponential()].
 #'
@@ -100,6 +104,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   init <- check_init(init, bound, run$chains)
   if (method == "auto") method <- auto_method(release, bound, run, control)
   if (method %in% exact_methods) check_records_law(bound)
+  if (method == "naive" && !is.null(init)) say_init_unused(method)
   fit <- switch(method,
     naive = sample_naive(release, bound, run),
     collapse = sample_collapse(release, bound, run, init, control),
@@ -137,6 +142,10 @@ check_control <- function(control, method, call = caller_env()) {
   if (!is.null(control$sampler)) check_choice(control$sampler, "control$sampler", c("marginal", "gibbs"), call = call)
   if (!is.null(control$conjugate)) check_flag(control$conjugate, "control$conjugate", call = call)
   control
+}
+
+say_init_unused <- function(method) {
+  cli::cli_inform("Method {.val {method}} draws independently here: {.arg init} is not used.", class = "noiseaware_message_init")
 }
 
 # a list of starting points in the plug-in's coordinates, or NULL

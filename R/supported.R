@@ -65,7 +65,8 @@ naive_table <- list(lm = "crossprod", bernoulli = "counts", categorical = "count
                     poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"))
 
 # statistics whose totals have a known law under a model
-collapse_table <- list(lm = c("crossprod", "sums"), normal = c("crossprod", "sums"), poisson = "sums", exponential = "sums",
+collapse_table <- list(lm = c("crossprod", "sums"), normal = c("crossprod", "sums"), mvnormal = c("crossprod", "sums"),
+                       poisson = "sums", exponential = "sums",
                        bernoulli = "counts", categorical = "counts", naive_bayes = "counts")
 
 # statistics whose moments under a model are known

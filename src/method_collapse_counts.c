@@ -11,18 +11,21 @@
  * phi(n) = Gamma(a + n) / n! and psi(n) = n! / Gamma(a_1 + ... + a_L + n) for a
  * Dirichlet prior; known probabilities p have phi(n) = p^n / n!, psi(n) = n!.
  *
- * Moves, every one symmetric, so accepted by the ratio of the target:
+ * Moves, the first three symmetric, so accepted by the ratio of the target:
  * 1. within a row (a feature's counts in one class): d units from cell to cell;
  * 2. between classes: d units with one cell of every feature;
  * 3. the same with d split over a row's cells in proportions that warmup learned,
- *    which goes far where the proportions are well known.
- * d is geometric-like, its scale learned in warmup; every eighth pair of sweeps is on a
- * finer scale, for cells near 0. Then theta is drawn given the table. Where most of
+ *    which goes far where the proportions are well known;
+ * 4. two cells of a row drawn given their sum, by the noise alone: Laplace noise
+ *    of one scale makes that a law of geometric pieces. Accepted by the ratio of
+ *    phi, which hardly changes over the width of the noise where records are many.
+ * d is geometric-like, its scale learned in warmup; the sweeps of every eighth
+ * CYCLE are on a finer scale, for cells near 0. Then theta is drawn given the table. Where most of
  * theta's spread is that of its draw given any table, one sweep is made before it,
  * else SWEEPS.
  *
  * Invariant: `total` is what the table implies, in whole numbers: nothing drifts.
- * Cost: O(1) a move of kind 1, O(features) and O(cells of two classes) for 2
+ * Cost: O(1) a move of kinds 1 and 4, O(features) and O(cells of two classes) for 2
  * and 3.
  */
 #include "adapt.h"
@@ -33,7 +36,10 @@
 enum { WITHIN, BETWEEN, SPLIT };
 
 /* counts below TABLE are looked up, for the first MOST_TABLES laws */
-enum { TABLE = 1024, MOST_TABLES = 64, SWEEPS = 3, FINER = 8 };
+enum { TABLE = 1024, MOST_TABLES = 64, SWEEPS = 3 };
+
+/* One sweep in CYCLE walks within rows, one has moves of kind 2. */
+enum { CYCLE = 4, FINER = 8, MOST_KINKS = 8 };
 
 /* acceptance rate that the scales aim at */
 static const double TARGET = 0.4;
@@ -64,6 +70,8 @@ struct counts {
     /* components that a cell, then those that a feature's level is part of */
     int *first, *component;
     double n;
+    double weight; /* of the noise of all components; 0: differs, or is not Laplace */
+    double geometric[MOST_KINKS + 1]; /* 1 / (1 - exp(-k weight)) */
 
     /* state: the table, and scales of d; of the class cells, for kinds 2 and 3 */
     double *count, *scale, *split_scale, *tries, *split_tries;
@@ -154,6 +162,21 @@ static void read_laws(struct counts *s, const double *alpha, const double *proba
     }
 }
 
+/* Can two cells be drawn anew by the noise alone? Not if it is of several scales. */
+static void read_kinks(const struct collapse *c, struct counts *s) {
+    for (int k = 0; k < c->size; ++k)
+        if (k >= c->absolute || c->weight[k] != c->weight[0]) return;
+    int most = 0, most_level = 0;
+    for (int t = 0; t < s->cells + s->levels; ++t) {
+        const int count = s->first[t + 1] - s->first[t];
+        int *most_of = t < s->cells ? &most : &most_level;
+        if (count > *most_of) *most_of = count;
+    }
+    if (2 * (most + most_level) > MOST_KINKS) return;
+    s->weight = c->weight[0];
+    for (int k = 1; k <= MOST_KINKS; ++k) s->geometric[k] = -1 / expm1(-k * s->weight);
+}
+
 /* Fields: levels and known, one a variable; alpha and probability, one a cell;
  * target, of every component the cell, or cells + the feature's level. */
 static int create(const struct fields *fields, struct collapse *c) {
@@ -177,6 +200,7 @@ static int create(const struct fields *fields, struct collapse *c) {
         s->component[at] = k + 1;
     }
     for (int k = 0; k < c->size; ++k) --s->component[k];
+    read_kinks(c, s);
     const size_t cells = (size_t)s->cells, levels = (size_t)s->levels + 1;
     s->log_phi = plugin_memory(cells, sizeof(double));
     s->log_psi = plugin_memory((size_t)s->rows, sizeof(double));
@@ -314,6 +338,21 @@ static void learn_scale(double *scale, double *tries, int accept, double most) {
  * cell's that a move leaves unlimited. */
 static inline int smaller(const double *scale, int a, int b) { return scale[b] < scale[a] ? b : a; }
 
+static void keep_within(struct counts *s, int v, int from, int to, double d, double phi_left,
+                        double phi_entered) {
+    const struct variable *variable = s->variable + v;
+    const int level_of = s->cells + variable->at_level - variable->at_cell;
+    const int row = (from - variable->at_cell) / variable->levels * variable->levels;
+    s->count[from] -= d;
+    s->count[to] += d;
+    s->log_phi[from] = phi_left;
+    s->log_phi[to] = phi_entered;
+    gain(s, from, -d);
+    gain(s, to, d);
+    gain(s, level_of + from - row, -d);
+    gain(s, level_of + to - row, d);
+}
+
 /* d units from cell `from` to cell `to` of feature v, both of one class */
 static void move_within(struct collapse *c, struct counts *s, int v, int row, int level, int fine,
                         int learning) {
@@ -338,15 +377,93 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, WITHIN, accept);
     if (learning && !fine) learn_scale(s->scale + learner, s->tries + learner, accept, s->n);
-    if (!accept) return;
-    s->count[from] = left;
-    s->count[to] = entered;
-    s->log_phi[from] = phi_left;
-    s->log_phi[to] = phi_entered;
-    gain(s, from, -d);
-    gain(s, to, d);
-    gain(s, s->cells + variable->at_level + level, -d);
-    gain(s, s->cells + variable->at_level + other, d);
+    if (accept) keep_within(s, v, from, to, d, phi_left, phi_entered);
+}
+
+/* ---- fresh counts of two cells ---------------------------------------------------------- */
+
+/* Where the noise of a target's components is 0, as counts of the first of two
+ * cells, now `count`; `direction` is 1 if the target grows with it, else -1. Kinks
+ * are kept in rising order. Returns how many there are. */
+static inline int add_kinks(const struct collapse *c, const struct counts *s, int target,
+                            double count, int direction, int kinks, double *kink) {
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
+        const int j = s->component[k];
+        const double at = count + direction * (c->released[j] - s->total[j]);
+        int i = kinks++;
+        for (; i > 0 && kink[i - 1] > at; --i) kink[i] = kink[i - 1];
+        kink[i] = at;
+    }
+    return kinks;
+}
+
+/* x in 0..most with log density -weight sum_k |x - kink_k|: geometric between two
+ * kinks, `peak` its most likely value. */
+static double draw_between_kinks(const struct counts *s, struct rng *rng, double most, int kinks,
+                                 const double *kink) {
+    double peak[MOST_KINKS + 1], length[MOST_KINKS + 1], height[MOST_KINKS + 1];
+    int rises[MOST_KINKS + 1], steep[MOST_KINKS + 1], pieces = 0;
+    double low = 0, highest = -INFINITY;
+    for (int k = 0; k <= kinks; ++k) {
+        double end = most + 1;
+        if (k < kinks && kink[k] < end) end = ceil(kink[k]);
+        if (end <= low) continue;
+        const int slope = kinks - 2 * k;
+        rises[pieces] = slope > 0;
+        steep[pieces] = slope > 0 ? slope : -slope;
+        peak[pieces] = slope > 0 ? end - 1 : low;
+        length[pieces] = end - low;
+        double far = 0;
+        for (int i = 0; i < kinks; ++i) far += fabs(peak[pieces] - kink[i]);
+        height[pieces] = -s->weight * far;
+        if (height[pieces] > highest) highest = height[pieces];
+        ++pieces;
+        low = end;
+    }
+    double mass[MOST_KINKS + 1], sum = 0;
+    for (int k = 0; k < pieces; ++k) {
+        const double fall = s->weight * steep[k] * length[k];
+        mass[k] = length[k];
+        if (steep[k] > 0) mass[k] = s->geometric[steep[k]] * (fall < 40 ? -expm1(-fall) : 1);
+        if (height[k] < highest) mass[k] *= exp(height[k] - highest);
+        sum += mass[k];
+    }
+    double u = sum * rng_uniform(rng);
+    int k = 0;
+    while (k < pieces - 1 && u >= mass[k]) u -= mass[k++];
+    const double share = u / mass[k], each = s->weight * steep[k], fall = each * length[k];
+    double by = length[k] * share;
+    if (steep[k] > 0) by = -log1p(share * (fall < 40 ? expm1(-fall) : -1)) / each;
+    by = floor(by);
+    if (!(by < length[k])) by = length[k] - 1;
+    return rises[k] ? peak[k] - by : peak[k] + by;
+}
+
+/* Two cells of one row drawn anew given their sum, by the noise alone; accepted by
+ * the rest. */
+static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int level) {
+    const struct variable *variable = s->variable + v;
+    const int start = variable->at_cell + row * variable->levels;
+    const int other = choose_other(c->rng, variable->levels, level);
+    const int a = start + level, b = start + other;
+    const int level_of = s->cells + variable->at_level;
+    const double count = s->count[a];
+    double kink[MOST_KINKS];
+    int kinks = add_kinks(c, s, a, count, 1, 0, kink);
+    kinks = add_kinks(c, s, b, count, -1, kinks, kink);
+    kinks = add_kinks(c, s, level_of + level, count, 1, kinks, kink);
+    kinks = add_kinks(c, s, level_of + other, count, -1, kinks, kink);
+    const double most = count + s->count[b];
+    const double to = draw_between_kinks(s, c->rng, most, kinks, kink), d = count - to;
+    int accept = 1;
+    if (d != 0) {
+        const double phi_a = log_phi(s->law + s->cell_law[a], to);
+        const double phi_b = log_phi(s->law + s->cell_law[b], most - to);
+        const double log_ratio = (phi_a - s->log_phi[a]) + (phi_b - s->log_phi[b]);
+        accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
+        if (accept) keep_within(s, v, a, b, d, phi_a, phi_b);
+    }
+    collapse_count(c, WITHIN, accept);
 }
 
 /* d units in the proportions of a row's shares; the parts sum to d */
@@ -480,12 +597,17 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
 }
 
 static void sweep(struct collapse *c, struct counts *s, int turn, int learning) {
-    const int kind = s->variables > 1 && turn % 2 == 1 ? SPLIT : BETWEEN;
-    const int fine = turn / 2 % FINER == FINER - 1;
-    for (int v = 1; v < s->variables; ++v)
-        for (int row = 0; row < s->classes; ++row)
-            for (int l = 0; l < s->variable[v].levels; ++l)
-                move_within(c, s, v, row, l, fine, learning);
+    const int walks = s->weight == 0 || turn % CYCLE == CYCLE - 1;
+    const int kind = s->variables > 1 && turn % CYCLE != 0 ? SPLIT : BETWEEN;
+    const int fine = turn / CYCLE % FINER == FINER - 1;
+    for (int v = 1; v < s->variables; ++v) {
+        const int levels = s->variable[v].levels;
+        for (int row = 0; row < s->classes; ++row) {
+            for (int l = 0; walks && l < levels; ++l) move_within(c, s, v, row, l, fine, learning);
+            for (int k = 0; !walks && k < levels / 2; ++k)
+                move_fresh(c, s, v, row, choose(c->rng, levels));
+        }
+    }
     for (int i = 0; i < s->classes; ++i) move_between(c, s, i, kind, fine, learning);
 }
 
@@ -539,7 +661,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     const int learning = iteration < warmup;
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
-    const int sweeps = (int)*s->sweeps, first = iteration % (2 * FINER) * sweeps;
+    const int sweeps = (int)*s->sweeps, first = iteration % (CYCLE * FINER) * sweeps;
     for (int k = 0; k < sweeps; ++k) sweep(c, s, first + k, learning);
     for (int k = 0; k < COLLAPSE_COUNTERS; k += 2) {
         made += c->counter[k + MADE] - before[k + MADE];

@@ -20,6 +20,8 @@ static int create(const struct fields *fields, struct model *model) {
     s->moments = moments_new(s->cov.q, s->cov.centre);
     s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
     model->self = s;
+    model->origin = s->cov.centre;
+    model->order = s->cov.column;
     model->columns = s->cov.q;
     model->parameters = s->cov.end;
     model->complete = moments_size(s->cov.q);
@@ -87,6 +89,12 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return covariates_update(&s->cov, &s->moments, c, n, rng, theta);
 }
 
+static void law(void *self, const double *theta, double *mean, double *chol) {
+    const struct mvnormal *s = self;
+    covariates_law(&s->cov, theta, s->cov.q, mean, chol);
+    for (int i = 0; i < s->cov.q; ++i) mean[i] -= s->cov.centre[s->cov.moment[i]];
+}
+
 const struct model_class model_mvnormal = {
     .name = "mvnormal",
     .create = create,
@@ -101,4 +109,5 @@ const struct model_class model_mvnormal = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .law = law,
 };

@@ -83,6 +83,32 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   draws
 }
 
+# The same for method "collapse", of one release. `prepare` may change what warmup learned.
+geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = identity) {
+  rel <- simulate_release(model, statistic, mechanism, n = n)
+  bound <- internal("bind_model")(model, statistic)
+  words <- internal("seed_words")()
+  problem <- internal("collapse_problem")(rel, bound, NULL, words, 1)
+  state <- internal("start_chain")(problem, bound, words, 1, NULL)
+  run <- list(warmup = 600, thin = 1)
+  invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))
+  state <- prepare(state)
+  scale <- 1 / problem$weight
+  draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
+  for (i in seq_len(iterations)) {
+    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
+    .Call(internal("ffi_run"), problem, state, block, c(600L, 1L))
+    draws[i, ] <- block$draws
+    problem$released <- drop(block$statistic) + internal("mechanism_noise")(mechanism, runif(length(scale)), scale)
+  }
+  draws
+}
+
+prior_draws <- function(model, statistic, draws = 100000L) {
+  bound <- internal("bind_model")(model, statistic)
+  internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), draws)$theta)
+}
+
 # draws x parameters against draws from the prior, at some of its quantiles
 expect_prior <- function(draws, prior, probabilities = c(0.1, 0.5, 0.9)) {
   for (name in colnames(draws)) {

@@ -11,6 +11,8 @@ test_that("naive is the conjugate law at the noisy totals", {
   for (k in 1:3) expect_law(parameter_draws(fit, sprintf("prob[%s]", letters[k])), function(p) qbeta(p, 2 + counts[k], 54 - counts[k]))
   expect_true(fit$info$projected)
   expect_output(print(fit), "moved to the nearest valid ones")
+  start <- c("prob[a]" = 0.2, "prob[b]" = 0.3, "prob[c]" = 0.5)
+  expect_message(sample_posterior(rel, model_categorical(), method = "naive", init = start), "not used", class = "noiseaware_message_init")
 
   rel <- as_release(c(130, 900), x_sums, mech_laplace(epsilon = 1), 30)
   fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "naive", chains = 2, iter = 12000, warmup = 0, seed = 2)

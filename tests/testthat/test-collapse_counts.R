@@ -184,6 +184,19 @@ test_that("millions of records: the posterior of a count", {
   }
 })
 
+# Laplace noise draws two cells anew; with Gaussian noise they only walk.
+test_that("joint-distribution test", {
+  old <- set_constant("most_recursion_work", -1)
+  on.exit(set_constant("most_recursion_work", old))
+  set.seed(32)
+  model <- bayes_model(alpha2)
+  st <- stat_counts(~ y:x1 + y:x2 + x2, levels2)
+  prior <- prior_draws(model, st)
+  for (case in list(list(12, mech_laplace(scale = 3)), list(40, mech_laplace(scale = 15)), list(30, mech_gaussian(sd = 8)))) {
+    expect_prior(geweke_totals(model, st, case[[2]], case[[1]], 8000), prior)
+  }
+})
+
 test_that("the posterior is that of imputed records", {
   levels <- list(y = c("a", "b", "c"), x1 = c("u", "v"), x2 = c("u", "v", "w"))
   model <- model_naive_bayes("y", prior = prior_dirichlet(2), conditional = prior_dirichlet(2))
@@ -242,7 +255,8 @@ test_that("restarts, seeds, thin, init", {
     expect_false(identical(run(iter = 500, warmup = 300, seed = 8)$draws, half$draws))
     expect_equal(as.numeric(run(iter = 500, warmup = 300, seed = 7, thin = 2)$draws), as.numeric(half$draws[seq(2, 200, 2), , ]))
     start <- c("p[y=a]" = 0.9, "p[y=b]" = 0.1, setNames(rep(1 / 3, 6), whole$bound$parameters[3:8]))
-    if (n > 30) expect_false(identical(run(iter = 500, warmup = 300, seed = 7, init = start)$draws, half$draws))
+    if (n > 30) expect_false(identical(run(iter = 500, warmup = 300, seed = 7, init = start)$draws, half$draws)) else
+      expect_message(run(iter = 500, warmup = 300, seed = 7, init = start), "not used", class = "noiseaware_message_init")
     expect_error(run(control = list(passes = 2)), "control\\$passes", class = "noiseaware_error_argument")
     expect_output(print(whole), "moves the totals, not the records \\(exact\\)")
     expect_output(print(whole), if (n == 30) "independent draws" else "within a class: accepted 0")

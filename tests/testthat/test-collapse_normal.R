@@ -80,6 +80,21 @@ for (i in seq_len(nrow(cases))) {
   })
 }
 
+test_that("multivariate normal records, the model's variables in another order", {
+  scale <- matrix(c(2, 0.5, 0.5, 1), 2)
+  models <- list(model_mvnormal(c("z", "x"), prior_niw(c(0.5, -1), 2, scale, 6)),
+                 model_mvnormal(prior = list(mean = prior_niw(0.5, 2), cov = fixed(scale))))
+  st <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-1000, 1000), z = c(-1000, 1000)))
+  set.seed(9)
+  for (k in 1:2) {
+    mechanism <- list(mech_laplace(scale = 4), mech_gaussian(sd = 3))[[k]]
+    rel <- simulate_release(models[[k]], st, mechanism, n = 6)
+    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 12000, warmup = 1000, seed = 1)
+    fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 6000, warmup = 1000, seed = 2)
+    for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+  }
+})
+
 test_that("two statistics with noise of different kinds, one rescaled", {
   set.seed(7)
   st <- list(all = wide_statistic(1, bounds = c(-300, 400)), y = stat_crossprod(y ~ 1, list(y = c(-100, 300)), rescale = TRUE))
@@ -270,37 +285,19 @@ test_that("a thousand million records are no more work than fifty", {
 
 # ---- joint-distribution test (Geweke 2004) -----------------------------------------------
 
-# Alternate the sampler, its proposals learned before, with redrawing z: theta then
-# follows its prior.
-collapse_geweke <- function(model, statistic, mechanism, n, iterations) {
-  setup <- collapse_setup(simulate_release(model, statistic, mechanism, n = n), model)
-  problem <- setup$problem
-  state <- internal("start_chain")(problem, setup$bound, setup$words, 1, NULL)
-  run <- list(warmup = 600, thin = 1)
-  invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))
-  jumps <- length(state_innovation(state, length(setup$bound$columns$name), n)) + 3
-  state$store[jumps] <- 2 # they are among the moves, whatever warmup found of their worth
-  scale <- 1 / problem$weight
-  draws <- matrix(0, iterations, length(setup$bound$parameters), dimnames = list(NULL, setup$bound$parameters))
-  for (i in seq_len(iterations)) {
-    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
-    .Call(internal("ffi_run"), problem, state, block, c(600L, 1L))
-    draws[i, ] <- block$draws
-    problem$released <- drop(block$statistic) + internal("mechanism_noise")(mechanism, runif(length(scale)), scale)
-  }
-  draws
-}
-
 # A prior without long tails: the totals' law given theta is far from normal out
 # there, proposals stick, and the error of a mean is no longer known.
 test_that("joint-distribution test", {
   st <- wide_statistic(1)
   model <- model_lm(prior = prior_nig(c(0.5, 0), 4, 15, 14), covariates = prior_niw(0.5, 4, 16, 20))
-  bound <- internal("bind_model")(model, st)
   set.seed(31)
   for (n in c(4, 12)) {
+    with_jumps <- function(state) { # among the moves, whatever warmup found of their worth
+      state$store[length(state_innovation(state, 2, n)) + 3] <- 2
+      state
+    }
     for (mechanism in list(mech_laplace(scale = n), mech_gaussian(sd = n))) {
-      draws <- collapse_geweke(model, st, mechanism, n, 6000)
+      draws <- geweke_totals(model, st, mechanism, n, 6000, with_jumps)
       # the prior's probability below each draw
       below <- cbind(stats::pt((draws[, 1] - 0.5) * sqrt(4 * 15 / 14), 30), stats::pt(draws[, 2] * sqrt(4 * 15 / 14), 30),
                      stats::pgamma(1 / draws[, 3]^2, 15, 14, lower.tail = FALSE),

@@ -99,3 +99,14 @@ test_that("the share of records outside the bounds, restarts, refusals", {
     expect_error(sample_posterior(squares, model, method = "collapse"), "total of its variable alone", class = "noiseaware_error_method")
   }
 })
+
+test_that("joint-distribution test", {
+  set.seed(33)
+  for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
+    st <- stat_sums(~x, bounds = wide)
+    prior <- matrix(stats::qgamma(stats::ppoints(1e5), 3, 1), dimnames = list(NULL, "rate"))
+    for (mechanism in list(mech_laplace(scale = 8), mech_gaussian(sd = 3))) {
+      expect_prior(geweke_totals(model, st, mechanism, 10, 8000), prior)
+    }
+  }
+})
