@@ -73,8 +73,10 @@ check_affordable <- function(budget, cost, call = caller_env()) {
   }
   if (after > most * (1 + 1e-12)) {
     used <- budget_used(limit, budget$spent)
+    digits <- 5L
+    while (digits < 17L && format_number(after, digits) == format_number(most, digits)) digits <- digits + 1L
     stop_classed("budget", c("The budget does not suffice; nothing is released.",
-                             x = "Limit: {format_limit(limit)}. Spent: {format_number(used)}. With this release: {format_number(after)}."), call = call)
+                             x = "Limit: {format_limit(limit)}. Spent: {format_number(used)}. With this release: {format_number(after, digits)}."), call = call)
   }
 }
 

@@ -5,12 +5,13 @@
 #' studies, with the confidential records.
 #'
 #' @param release,model As in [sample_posterior()].
-#' @param data The confidential records, or `NULL`: then without that analysis.
-#'   With `data` the result is **not private**.
+#' @param data The confidential records, all that the release is of, or `NULL`: then
+#'   without that analysis. With `data` the result is **not private**.
 #' @param methods Methods of [sample_posterior()]; by default `"auto"`, and
 #'   `"naive"` where it exists for the pair.
 #' @param level Probability inside the intervals.
-#' @param ... Further arguments of [sample_posterior()], such as `chains`, `iter`.
+#' @param ... Further arguments of [sample_posterior()]: `chains`, `iter`, `warmup`,
+#'   `thin`; `init` and `control`, which the analysis of `data` has no use for.
 #' @param seed As in [sample_posterior()].
 #' @return An object of class `noiseaware_comparison`: `table`, a data frame with the columns
 #'   `analysis`, `variable`, `mean`, `sd`, `lower`, `upper`; `fits`, a named list.
@@ -30,10 +31,19 @@ compare <- function(release, model, data = NULL, methods = NULL, level = 0.95, .
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   methods <- methods %||% c("auto", if (has_method(model, release$statistic, "naive")) "naive")
   if (!is.character(methods) || length(methods) == 0L) stop_argument("methods", "names of methods", describe(methods))
+  further <- list(...)
+  check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control"))
   seed <- check_seed(seed) %||% new_seed() # the same for all
+  confidential <- if (!is.null(data)) {
+    if (is.data.frame(data) && nrow(data) != release$n) {
+      stop_classed("data", "{.arg data} must have as many rows as the release has records, {release$n}, but has {nrow(data)}.")
+    }
+    run <- further[intersect(names(further), c("chains", "iter", "warmup", "thin"))]
+    do.call("nonprivate_posterior", c(list(data, model, release$statistic, seed = seed), run))
+  }
   fits <- lapply(methods, function(method) sample_posterior(release, model, method, ..., seed = seed))
   names(fits) <- ifelse(methods == "auto", "noise-aware", methods)
-  if (!is.null(data)) fits$confidential <- nonprivate_posterior(data, model, release$statistic, ..., seed = seed)
+  fits$confidential <- confidential
   table <- do.call(rbind, lapply(names(fits), function(name) cbind(analysis = name, interval_table(fits[[name]], level))))
   structure(list(table = table, fits = fits, level = level), class = "noiseaware_comparison")
 }

@@ -131,7 +131,7 @@ print.noiseaware_fit <- function(x, ...) {
     mechanisms <- vapply(release_parts(x$release), function(p) format(p$mechanism), "")
     cat("  mechanism  ", paste(mechanisms, collapse = "; "), "\n", sep = "")
   }
-  cat("  draws      ", size[2L], " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
+  cat("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
   if (x$method == "augment") cat(acceptance_lines(x), sep = "\n")
   if (x$method == "collapse") cat(collapse_lines(x), sep = "\n")
   if (x$method == "clt") cat(clt_lines(x), sep = "\n")
@@ -157,7 +157,7 @@ acceptance_lines <- function(fit) {
   kept <- if (all(a$kept == 0)) "" else
     sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
             paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
-  c(sprintf("  records    accepted %s%s%s", format_number(mean(a$mean), 3), bound, kept),
+  c(sprintf("  updates    accepted %s%s%s", format_number(mean(a$mean), 3), bound, kept),
     paste0("  moves      non-centred: ", move_line(fit, a)),
     cost_line(fit))
 }
@@ -192,17 +192,24 @@ print_summary <- function(table) {
 
 mixing_warnings <- function(fit, table) {
   least <- as.numeric(pmin(table$ess_bulk, table$ess_tail))
+  unknown <- table$variable[is.na(table$rhat) | is.na(least)]
   high <- table$variable[which(table$rhat > 1.01)]
   low <- table$variable[which(least < 400)]
+  differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
   advice <- paste0(mixing_advice(fit, least), ".")
-  c(if (length(high)) paste0("R-hat above 1.01 for ", shorten_list(high, 5L), ": the chains differ; ", advice),
-    if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; ", advice))
+  c(if (length(unknown)) paste0("R-hat or effective draws not known for ", shorten_list(unknown, 5L), ": draws are too few, or all the same; ", advice),
+    if (length(high)) paste0("R-hat above 1.01 for ", shorten_list(high, 5L), ": ", differ, "; ", advice),
+    if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; ", advice),
+    if (length(unknown) == 0L && any(table$rhat > 1.5) && !is.null(fit$chains))
+      paste0("R-hat above 1.5: chains start at draws from the prior, and one that is far too wide leaves them stuck;\n",
+             "  narrow the prior, or give start values (`init`)."))
 }
 
 # How many iterations more would do, were the chains to go on as they did.
 mixing_advice <- function(fit, least) {
   if (is.null(fit$chains)) return("draw more")
-  more <- fit$run$thin * nrow(fit$draws) * (500 / max(min(least, na.rm = TRUE), 10) - 1)
+  known <- least[!is.na(least)]
+  more <- fit$run$thin * if (length(known)) nrow(fit$draws) * (500 / max(min(known), 10) - 1) else 500
   longer <- sprintf("run longer, such as extend(fit, %s)", format(signif(max(more, 100), 1), scientific = FALSE))
   if (fit$method != "augment") return(longer)
   if (is.null(fit$bound$moves)) return(paste0(longer, ", or give the model a `move`"))

@@ -53,10 +53,15 @@ reported <- function(bound, theta) {
 
 check_parameter_values <- function(values, bound, name, call) {
   wanted <- bound$parameters
-  if (!is.numeric(values) || is.null(names(values)) || !all(is.finite(values)) || anyDuplicated(names(values)) ||
-        !setequal(names(values), wanted)) {
+  given <- names(values)
+  was <- if (!is.numeric(values)) paste("It is", describe(values)) else if (is.null(given)) "It has no names" else
+    if (anyDuplicated(given)) paste("Given more than once:", shorten_list(unique(given[duplicated(given)]))) else
+    if (length(setdiff(wanted, given))) paste("Not given:", shorten_list(setdiff(wanted, given))) else
+    if (length(setdiff(given, wanted))) paste("Not a parameter:", shorten_list(setdiff(given, wanted))) else
+    if (!all(is.finite(values))) paste("Not finite:", shorten_list(given[!is.finite(values)]))
+  if (!is.null(was)) {
     stop_classed("argument", c("{.arg {name}} must be a named vector of finite values, one for each unknown parameter.",
-                               i = "Unknown: {.val {wanted}}."), call = call)
+                               x = "{was}.", i = "Unknown: {.val {wanted}}."), call = call)
   }
   as.double(values[wanted])
 }

@@ -116,6 +116,12 @@ stop_custom <- function(name, must, was, call = caller_env()) {
   stop_classed("custom", "{.fn {name}} must return {must}, but returned {describe(was)}.", call = call)
 }
 
+# right but for its names
+stop_custom_names <- function(name, must, given, call = caller_env()) {
+  named <- if (all(given == "")) "none" else shorten_list(encodeString(given, quote = '"'), 6L)
+  stop_classed("custom", "{.fn {name}} must return {must}, but the names it returned are {named}.", call = call)
+}
+
 # a user's function; an error in it comes back with its message and trace
 call_user <- function(f, name, ...) {
   withCallingHandlers(f(...), error = function(e) {
@@ -142,9 +148,9 @@ checked_functions <- function(model, parameters) {
   }
   as_theta <- function(value, name) {
     given <- names(value)
-    ok <- is.numeric(value) && length(value) == size && all(is.finite(value)) &&
-      (is.null(given) || identical(given, parameters) || setequal(given, parameters))
-    if (!ok) stop_custom(name, paste0("finite numbers for ", paste(parameters, collapse = ", ")), value)
+    must <- function() paste0("finite numbers for ", paste(parameters, collapse = ", "))
+    if (!is.numeric(value) || length(value) != size || !all(is.finite(value))) stop_custom(name, must(), value)
+    if (!is.null(given) && !identical(given, parameters) && !setequal(given, parameters)) stop_custom_names(name, must(), given)
     as.double(if (is.null(given) || identical(given, parameters)) value else value[parameters])
   }
   as_records <- function(value, n, name) {
@@ -152,12 +158,11 @@ checked_functions <- function(model, parameters) {
     if (is.null(dim(value)) && length(value) == n && length(variables) == 1L) dim(value) <- c(n, 1L)
     size <- dim(value)
     given <- colnames(value)
-    ok <- is.numeric(value) && length(size) == 2L && size[1L] == n && size[2L] == length(variables) && !anyNA(value) &&
-      (is.null(given) || identical(given, variables) || setequal(given, variables))
-    if (!ok) {
-      stop_custom(name, paste0("a numeric matrix of ", n, " rows and the column", if (length(variables) > 1L) "s", " ",
-                               paste(variables, collapse = ", "), ", without NA"), value)
-    }
+    must <- function() paste0("a numeric matrix of ", n, " rows and the column", if (length(variables) > 1L) "s", " ",
+                              paste(variables, collapse = ", "), ", without NA")
+    ok <- is.numeric(value) && length(size) == 2L && size[1L] == n && size[2L] == length(variables) && !anyNA(value)
+    if (!ok) stop_custom(name, must(), value)
+    if (!is.null(given) && !identical(given, variables) && !setequal(given, variables)) stop_custom_names(name, must(), given)
     if (!is.null(given) && !identical(given, variables)) value <- value[, variables, drop = FALSE]
     if (!is.double(value)) storage.mode(value) <- "double"
     value

@@ -140,8 +140,9 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 
 #' Describe numbers that someone else has published
 #'
-#' @param value The published totals: a named numeric vector in any order, or an
-#'   unnamed one in the statistic's order (see `statistic$components`).
+#' @param value The published totals: a named numeric vector in any order (also of the
+#'   factors of a product: `x:y` for `y:x`), or an unnamed one in the statistic's order
+#'   (see `statistic$components`).
 #' @param statistic What was summed, such as [stat_crossprod()].
 #' @param mechanism How noise was added, such as [mech_laplace()].
 #' @param n The public number of records.
@@ -175,7 +176,8 @@ check_value <- function(value, components, call = caller_env()) {
   if (!is.numeric(value) || is.object(value)) stop_argument("value", "a vector of numbers", describe(value), "value", call)
   bad <- which(!is.finite(value))
   if (length(bad)) {
-    bad <- if (is.null(names(value))) as.character(bad) else names(value)[bad]
+    names <- names(value) %||% if (length(value) == length(components)) components
+    bad <- if (is.null(names)) as.character(bad) else names[bad]
     stop_classed("value", "{.arg value} must be finite, but is not in component{?s} {.val {bad}}.", call = call)
   }
   if (length(value) != length(components)) {
@@ -183,6 +185,7 @@ check_value <- function(value, components, call = caller_env()) {
                             i = "Components: {.val {components}}."), call = call)
   }
   if (!is.null(names(value))) {
+    names(value) <- reorder_products(names(value), components)
     if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
       strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
       stop_classed("value", c("{.arg value} must have the names of the statistic's components, each once, or no names.",
@@ -192,6 +195,17 @@ check_value <- function(value, components, call = caller_env()) {
     value <- value[components]
   }
   stats::setNames(as.double(value), components)
+}
+
+# names in the statistic's spelling: a product may have its factors in another order
+reorder_products <- function(names, components) {
+  factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
+  other <- !names %in% components & !is.na(names)
+  same <- factors(components)
+  if (!any(other) || anyDuplicated(same)) return(names)
+  at <- match(factors(names[other]), same)
+  names[other] <- ifelse(is.na(at), names[other], components[at])
+  names
 }
 
 #' Simulate a release for a study
@@ -315,11 +329,13 @@ print.summary_noiseaware_release <- function(x, ...) {
 }
 
 print_table <- function(table) {
-  shown <- data.frame(component = table$component, value = format(table$value, digits = 5),
-                      `noise sd` = format(table$noise_sd, digits = 4),
-                      `signal/noise` = ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
-                                              formatC(table$signal_to_noise, digits = 2, format = "e")),
-                      check.names = FALSE)
+  shown <- data.frame(component = table$component, value = format(table$value, digits = 5))
+  # perturbed objectives and answers have no noise that is added
+  if (!all(is.na(table$noise_sd))) {
+    shown$`noise sd` <- format(table$noise_sd, digits = 4)
+    shown$`signal/noise` <- ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
+                                   formatC(table$signal_to_noise, digits = 2, format = "e"))
+  }
   print(shown, row.names = FALSE)
 }
 

@@ -85,6 +85,8 @@ test_that("what a function returns is checked before a run, its errors are shown
   expect_snapshot(error = TRUE, broken(r_records = function(theta, n) rnorm(n + 1)))
   expect_snapshot(error = TRUE, broken(r_records = function(theta, n) rep("a", n)))
   expect_snapshot(error = TRUE, broken(r_theta = function(records, theta) c(a = 1, b = 2)))
+  expect_snapshot(error = TRUE, broken(r_theta = function(records, theta) c(b = 1)))
+  expect_snapshot(error = TRUE, broken(r_records = function(theta, n) cbind(z = rnorm(n))))
   expect_snapshot(error = TRUE, broken(r_theta = function(records, theta) stop("no such luck")))
   expect_snapshot(error = TRUE, broken(log_prior = function(theta) NA))
   expect_snapshot(error = TRUE, broken(move = function(theta) 1))

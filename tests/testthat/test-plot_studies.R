@@ -143,6 +143,12 @@ test_that("analyses stand side by side", {
   alone <- compare(as_release(c(7, 4), counts, mech_laplace(epsilon = 1), 12), model_bernoulli(), chains = 1, iter = 200)
   expect_identical(names(alone$fits)[1], "noise-aware")
   expect_error(compare(fits[[1]]$release, model_lm(), methods = 1), class = "noiseaware_error_argument")
+  # what only one of the analyses can use
+  short <- compare(fits[[1]]$release, model_lm(), records, chains = 1, iter = 20, seed = 1, control = list(passes = 2))
+  expect_identical(short$fits$`noise-aware`$problem$passes, 2)
+  expect_identical(short$fits$confidential$run$iter, 20)
+  expect_error(compare(fits[[1]]$release, model_lm(), chain = 1), class = "noiseaware_error_argument")
+  expect_error(compare(fits[[1]]$release, model_lm(), records[-1, ]), "as many rows", class = "noiseaware_error_data")
 })
 
 test_that("a design is a calibration for each cell", {

@@ -36,6 +36,23 @@ test_that("as_release() takes names in any order and gives them in the statistic
   expect_identical(names(expected$scale), st$components)
 })
 
+test_that("a product's factors may stand in any order", {
+  swapped <- c(y = 1, x = 2, "y^2" = 3, "x:y" = 4, "x^2" = 5)
+  expect_identical(as_release(swapped, st, mech_laplace(1), 9), as_release(1:5, st, mech_laplace(1), 9))
+  both <- c("a: y" = 1, "a: x" = 2, "a: y^2" = 3, "a: x:y" = 4, "a: x^2" = 5, "b: g=u:h=no" = 6, "b: h=yes:g=u" = 7, "b: g=v:h=no" = 8, "b: g=v:h=yes" = 9)
+  parts <- list(a = st, b = stat_counts(~ g:h, list(g = c("u", "v"), h = c("no", "yes"))))
+  expect_identical(unname(as_release(both, parts, list(a = mech_laplace(1), b = mech_laplace(1)), 9)$value), as.double(1:9))
+  # the same factors twice, or of another part
+  expect_error(as_release(c(y = 1, x = 2, "y^2" = 3, "x:y" = 4, "y:x" = 5), st, mech_laplace(1), 9), class = "noiseaware_error_value")
+  expect_error(as_release(c(y = 1, x = 2, "y^2" = 3, "x:z" = 4, "x^2" = 5), st, mech_laplace(1), 9), class = "noiseaware_error_value")
+})
+
+test_that("columns of noise are left out where no noise is added", {
+  answers <- as_release(c(0, 1, 1), stat_records(~ g, levels = list(g = c("u", "v"))), mech_randomized_response(1), 3)
+  expect_identical(grep("sd|signal", capture.output(print(answers), summary(answers)), value = TRUE), character())
+  expect_match(capture.output(print(as_release(1:5, st, mech_laplace(1), 9))), "noise sd signal/noise", all = FALSE)
+})
+
 # ---- noise ---------------------------------------------------------------------
 
 data <- data.frame(y = c(1, -4, 20, 3), x = c(0.5, 2, -1, 6))

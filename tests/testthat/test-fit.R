@@ -1,0 +1,50 @@
+# What a fit's print says of its chains.
+
+st <- stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-10, 10)))
+rel <- as_release(c(3, 2, 20, 10, 30), st, mech_laplace(epsilon = 1), n = 50)
+shown <- function(fit) capture.output(print(fit))
+marks <- function(fit) grep("^!", shown(fit), value = TRUE)
+
+# a fit with these draws of two parameters, chains in columns
+with_draws <- function(a, b = a, method = "clt") {
+  fit <- sample_posterior(rel, model_lm(), method = method, chains = ncol(a), iter = 4, seed = 1)
+  fit$draws <- posterior::as_draws_array(array(c(a, b), c(dim(a), 2L), dimnames = list(NULL, NULL, c("a", "b"))))
+  fit
+}
+
+test_that("diagnostics that cannot be computed are told", {
+  for (iter in c(1, 2, 8)) {
+    for (method in c("augment", "clt", "naive")) {
+      expect_silent(lines <- marks(sample_posterior(rel, model_lm(), method = method, chains = 1, iter = iter, seed = 1)))
+      expect_match(lines[1], "^! R-hat or effective draws not known for \\(Intercept\\)")
+    }
+  }
+  set.seed(1)
+  stuck <- with_draws(matrix(rnorm(2000), 1000), matrix(3, 1000, 2))
+  expect_match(marks(stuck), "^! R-hat or effective draws not known for b: .*run longer", all = FALSE)
+  expect_identical(marks(with_draws(matrix(rnorm(2000), 1000))), character())
+})
+
+test_that("chains far apart are led to init and the prior", {
+  set.seed(2)
+  far <- marks(with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 10), each = 1000)))
+  expect_match(far, "the chains differ", all = FALSE)
+  expect_match(far, "start at draws from the prior", all = FALSE)
+  near <- marks(with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 0.3), each = 1000)))
+  expect_match(near, "the chains differ", all = FALSE)
+  expect_no_match(near, "from the prior")
+  # one chain that drifts
+  one <- with_draws(matrix(rnorm(1000) + 1:1000 / 100, 1000))
+  expect_match(marks(one), "the halves of the chain differ", all = FALSE)
+  expect_no_match(marks(one), "the chains differ")
+  expect_match(shown(one), "1 chain of 1000 ", all = FALSE)
+  # draws of no chain start nowhere
+  independent <- with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 10), each = 1000), method = "naive")
+  expect_no_match(marks(independent), "from the prior")
+})
+
+test_that("the number of records and their updates have names of their own", {
+  lines <- shown(sample_posterior(rel, model_lm(), chains = 1, iter = 20, seed = 1))
+  expect_identical(sum(grepl("^  records ", lines)), 1L)
+  expect_match(lines, "^  updates    accepted", all = FALSE)
+})
