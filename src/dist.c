@@ -185,11 +185,16 @@ void dist_poisson_set(struct dist_poisson *law, double mean) {
     }
 }
 
-static void poisson_search(const struct dist_poisson *law, int m, double *out) {
+/* Two steps from where the guide points are nearly always enough: they are made
+ * without a branch that could be foreseen wrongly. */
+void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u, double *out) {
+    const double *below = law->below;
     for (int i = 0; i < m; ++i) {
-        const double u = out[i];
-        int k = law->guide[(int)(u * POISSON_GUIDE)];
-        while (u >= law->below[k]) ++k;
+        const double place = u[i];
+        int k = law->guide[(int)(place * POISSON_GUIDE)];
+        k += place >= below[k];
+        k += place >= below[k];
+        while (place >= below[k]) ++k;
         out[i] = k;
     }
 }
@@ -200,7 +205,7 @@ void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, d
         double v[MAX_BLOCK];
         rng_fill_uniform(rng, chunk, out + start);
         if (law->mean < POISSON_TABLE_MEAN) {
-            poisson_search(law, chunk, out + start);
+            dist_poisson_invert(law, chunk, out + start, out + start);
         } else {
             rng_fill_uniform(rng, chunk, v);
             poisson_rejection(law, rng, chunk, v, out + start);

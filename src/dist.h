@@ -28,7 +28,7 @@ double dist_laplace_variance(struct rng *rng, double value);
 
 /* Poisson draws of one mean, prepared once. Below POISSON_TABLE_MEAN a table is
  * looked up, from there on the constants of a rejection are used. */
-enum { POISSON_TABLE_MEAN = 24, POISSON_TABLE = 96, POISSON_GUIDE = 128 };
+enum { POISSON_TABLE_MEAN = 300, POISSON_TABLE = 512, POISSON_GUIDE = 256 };
 
 struct dist_poisson {
     double mean;
@@ -38,6 +38,8 @@ struct dist_poisson {
 };
 
 void dist_poisson_set(struct dist_poisson *law, double mean);
+/* Means below POISSON_TABLE_MEAN: the draws that these uniforms stand for. `u` may be `out`. */
+void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u, double *out);
 void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out);
 
 /* log P(k) of a Poisson law, k a whole number; -inf where it cannot be. */

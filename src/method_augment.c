@@ -948,9 +948,11 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
  * `temper`. */
 static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
     ptrdiff_t accepted = 0;
-    const int ahead = a->draws_ahead && rho == 0;
+    const struct model_class *class = a->model.class;
     a->taken = a->drawn = 0;
-    a->model.class->set(a->model.self, a->theta);
+    class->set(a->model.self, a->theta);
+    const int ahead =
+        a->draws_ahead && rho == 0 && (!class->forms || class->forms(a->model.self));
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);

@@ -39,6 +39,8 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = p;
     model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
     model->moves = plugin_memory(1, sizeof *model->moves);
+    model->innovations = 1;
+    model->innovation = RNG_UNIFORM;
     model->move_draws = 1.2; /* one for each arrival that goes or comes */
     return PLUGIN_OK;
 }
@@ -65,14 +67,29 @@ static void set(void *self, const double *theta) {
     p->rate_now = exp(*theta);
 }
 
-static void draw(struct dist_poisson *law, double mean, struct rng *rng, int m, double *x) {
+static void prepare(struct dist_poisson *law, double mean) {
     if (law->mean != mean) dist_poisson_set(law, mean);
+}
+
+static void draw(struct dist_poisson *law, double mean, struct rng *rng, int m, double *x) {
+    prepare(law, mean);
     dist_poisson_fill(law, rng, m, x);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct poisson *p = self;
     draw(&p->records, p->rate_now, rng, m, x[0]);
+}
+
+static int forms(void *self) {
+    const struct poisson *p = self;
+    return p->rate_now < POISSON_TABLE_MEAN;
+}
+
+static void form(void *self, int m, const double *const *z, double *const *x) {
+    struct poisson *p = self;
+    prepare(&p->records, p->rate_now);
+    dist_poisson_invert(&p->records, m, z[0], x[0]);
 }
 
 /* Of the x[i] arrivals of each record, how many are hit, each with that
@@ -165,6 +182,8 @@ const struct model_class model_poisson = {
     .report = report,
     .set = set,
     .rrecords = rrecords,
+    .form = form,
+    .forms = forms,
     .perturb = perturb,
     .set_move = set_move,
     .move = move,

@@ -104,6 +104,8 @@ struct model_class {
     /* The m records that rrecords makes of these innovations, z[k][i] number k of
      * record i, drawn column after column. NULL unless it draws nothing else. */
     void (*form)(void *self, int m, const double *const *z, double *const *x);
+    /* Whether that is so under the current theta. NULL: always. */
+    int (*forms)(void *self);
 
     /* m records that keep the share rho of the innovations of x: for normal
      * ones rho times the old plus sqrt(1 - rho^2) fresh. Must be reversible,
