@@ -24,6 +24,7 @@
 #'   forgotten Jacobian shows here.
 #' * `move`: to the same theta gives the same records; from theta to theta' gives
 #'   records from theta'.
+#' * `form`: the records that `rrecords` draws from the same numbers.
 #' * `perturb`: rho = 1 gives the same records; rho = 0.5 leaves their law.
 #'
 #' Laws are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails.
@@ -54,6 +55,7 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
     list("report", "finite", trial$report_finite), list("invert", "inverts report", trial$inverts),
     list("rrecords", "finite", trial$records_finite), list("rrecords", "repeatable", trial$records_repeatable),
     list("set", "records depend on theta", trial$theta_matters),
+    list("form", "makes the records of rrecords", trial$forms_records),
     list("add", "add and remove", trial$add_remove), list("add", "sums over parts", trial$add_parts),
     list("rtheta", "leaves the joint law", trial$joint),
     list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_law),
@@ -124,6 +126,11 @@ model_trial <- function(bound, n, seed) {
     },
     theta_matters = function() {
       check_result(any(vapply(2:6, function(k) !identical(records(theta[, k]), records(from)), TRUE)))
+    },
+    forms_records = function() {
+      m <- 150L # within a block
+      formed <- call(6L, ffi_model_formed, spec, from, m, stream(6L))
+      if (is.null(formed)) no_hook else same(formed, call(6L, ffi_model_records, spec, from, m, stream(6L))$records)
     },
     add_remove = function() {
       x <- records(from)

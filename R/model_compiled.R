@@ -54,7 +54,7 @@ model_compiled <- function(symbol, package = NULL, dll = NULL, parameters, varia
   source <- list(symbol = symbol, package = package, dll = if (!is.null(dll)) find_library(dll))
   table <- .Call(ffi_compiled_hooks, compiled_address(source))
   check_hooks(table, symbol)
-  new_model("compiled", source = source, title = table$name, moves = table$hooks[["move"]], parameters = parameters,
+  new_model("compiled", source = source, title = table$name, moves = table$hooks[["move"]], forms = table$hooks[["form"]], parameters = parameters,
             variables = variables, fields = fields, class = "model_compiled")
 }
 
@@ -167,8 +167,8 @@ bind_columns.model_compiled <- function(model, columns, levels, formula, call) {
 
 check_sizes <- function(made, model, variables, call) {
   status <- made[1L]
-  moves <- made[-(1:7)]
-  made <- stats::setNames(made[2:7], c("columns", "parameters", "complete", "reported", "moving", "moves"))
+  moves <- made[-(1:9)]
+  made <- stats::setNames(made[2:9], c("columns", "parameters", "complete", "reported", "moving", "moves", "innovations", "innovation"))
   refuse <- function(name, must) stop_classed("compiled", "The model's size {.field {name}} must be {must}, but is {made[[name]]}.", call = call)
   if (status != 0L) {
     stop_classed("compiled", c("The model refuses its fields: its hook {.fn create} returned {status}.",
@@ -178,6 +178,10 @@ check_sizes <- function(made, model, variables, call) {
   if (made[["parameters"]] < 1L || made[["parameters"]] > 1e5) refuse("parameters", "from 1 to 100,000")
   if (made[["complete"]] < 0L || made[["complete"]] > 1e7) refuse("complete", "from 0 to 10,000,000")
   if (made[["reported"]] != length(model$parameters)) refuse("reported", paste("the number of names in parameters,", length(model$parameters)))
+  if (model$forms) {
+    if (made[["innovations"]] < 1L || made[["innovations"]] > 1000L) refuse("innovations", "from 1 to 1,000")
+    if (!made[["innovation"]] %in% 0:2) refuse("innovation", "a kind of random numbers, 0, 1 or 2")
+  }
   if (!model$moves) return(invisible())
   if (made[["moving"]] < 1L || made[["moving"]] > made[["parameters"]]) refuse("moving", paste("from 1 to", made[["parameters"]]))
   if (!made[["moves"]] || anyDuplicated(moves) || any(moves < 0L | moves >= made[["parameters"]])) {

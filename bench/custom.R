@@ -75,6 +75,7 @@ exponential_copy <- function(folder) {
   swap("const struct fields *fields, struct model *model", "const struct noiseaware_host *host, struct noiseaware_model *model")
   swap("fields_vector(fields, ", "host->field(host, ")
   swap("plugin_memory(", "host->memory(host, ")
+  swap("RNG_EXPONENTIAL", "NOISEAWARE_EXPONENTIAL")
   swap("MAX_BLOCK", "NOISEAWARE_MAX_BLOCK")
   swap("PLUGIN_", "NOISEAWARE_")
   swap("dist_log_gamma(rng", "rng->log_gamma(rng")

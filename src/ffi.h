@@ -70,6 +70,7 @@ int interrupt_pending(void);
     X(ffi_model_gibbs, 6) \
     X(ffi_model_joint, 4) \
     X(ffi_model_overrun, 5) \
+    X(ffi_model_formed, 4) \
     X(ffi_compiled_callable, 2) \
     X(ffi_compiled_hooks, 1) \
     X(ffi_compiled_sizes, 1) \

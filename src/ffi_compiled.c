@@ -29,15 +29,17 @@ SEXP ffi_compiled_hooks(SEXP address) {
     const double numbers[] = {!hooks, hooks ? hooks->abi : 0, NOISEAWARE_ABI,
                               hooks && hooks->abi == NOISEAWARE_ABI ? (double)hooks->size : 0,
                               (double)sizeof(struct noiseaware_model_class)};
-    const char *const hook_names[] = {"create", "rprior", "set",    "rrecords", "add",  "rtheta",
-                                      "report", "invert", "dprior", "set_move", "move", "perturb"};
-    enum { NUMBERS = 5, HOOKS = 12 };
+    const char *const hook_names[] = {"create", "rprior",  "set",    "rrecords", "add",
+                                      "rtheta", "report",  "invert", "dprior",   "set_move",
+                                      "move",   "perturb", "form"};
+    enum { NUMBERS = 5, HOOKS = 13 };
     int present[HOOKS] = {0};
     if (agrees) {
         const int there[HOOKS] = {!!hooks->create,   !!hooks->rprior, !!hooks->set,
                                   !!hooks->rrecords, !!hooks->add,    !!hooks->rtheta,
                                   !!hooks->report,   !!hooks->invert, !!hooks->dprior,
-                                  !!hooks->set_move, !!hooks->move,   !!hooks->perturb};
+                                  !!hooks->set_move, !!hooks->move,   !!hooks->perturb,
+                                  !!hooks->form};
         memcpy(present, there, sizeof present);
     }
     SEXP header = PROTECT(Rf_allocVector(REALSXP, NUMBERS));
@@ -75,9 +77,10 @@ SEXP ffi_compiled_sizes(SEXP spec) {
     const int status = create_from(spec, &model);
     const int sane = model.moves && model.moving > 0 && model.moving <= model.parameters &&
                      model.parameters <= MOST_PARAMETERS;
-    const int sizes[] = {status,         model.columns, model.parameters,   model.complete,
-                         model.reported, model.moving,  model.moves != NULL};
-    enum { SIZES = 7 };
+    const int sizes[] = {
+        status,       model.columns,       model.parameters,  model.complete,       model.reported,
+        model.moving, model.moves != NULL, model.innovations, (int)model.innovation};
+    enum { SIZES = 9 };
     SEXP out = PROTECT(Rf_allocVector(INTSXP, SIZES + (sane ? model.moving : 0)));
     memcpy(INTEGER(out), sizes, sizeof sizes);
     if (sane) memcpy(INTEGER(out) + SIZES, model.moves, (size_t)model.moving * sizeof(int));

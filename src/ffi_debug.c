@@ -89,3 +89,28 @@ SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SE
     UNPROTECT(1);
     return out;
 }
+
+/* The records of a block that form() makes; NULL if it is not there or cannot. */
+SEXP ffi_model_formed(SEXP spec, SEXP theta, SEXP m_records, SEXP state) {
+    const struct model model = read_model(spec);
+    const int m = Rf_asInteger(m_records);
+    if (m > MAX_BLOCK) Rf_error("internal error: more records than a block");
+    if (!model.class->form) return R_NilValue;
+    model.class->set(model.self, REAL(theta));
+    if (model.class->forms && !model.class->forms(model.self)) return R_NilValue;
+    struct rng rng;
+    rng_read(state, &rng);
+    double **x = new_columns(&model, PAD_LANES(m));
+    const double **z = plugin_memory((size_t)model.innovations, sizeof *z);
+    for (int k = 0; k < model.innovations; ++k) {
+        double *column = plugin_memory((size_t)PAD_LANES(m), sizeof *column);
+        rng_fill(&rng, model.innovation, m, column);
+        z[k] = column;
+    }
+    model.class->form(model.self, m, z, x);
+    SEXP records = PROTECT(Rf_allocMatrix(REALSXP, m, model.columns));
+    for (int v = 0; v < model.columns; ++v)
+        memcpy(REAL(records) + (size_t)v * m, x[v], (size_t)m * sizeof(double));
+    UNPROTECT(1);
+    return records;
+}

@@ -951,8 +951,7 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
     const struct model_class *class = a->model.class;
     a->taken = a->drawn = 0;
     class->set(a->model.self, a->theta);
-    const int ahead =
-        a->draws_ahead && rho == 0 && (!class->forms || class->forms(a->model.self));
+    const int ahead = a->draws_ahead && rho == 0 && (!class->forms || class->forms(a->model.self));
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = block_at(a, start, a->block);

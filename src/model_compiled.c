@@ -125,6 +125,11 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     c->hooks->rrecords(c->self, lend(c, rng), m, x);
 }
 
+static void form(void *self, int m, const double *const *z, double *const *x) {
+    struct compiled *c = self;
+    c->hooks->form(c->self, m, z, x);
+}
+
 static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct compiled *c = self;
@@ -173,6 +178,7 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->add = add;
     class->rtheta = rtheta;
     if (hooks->perturb) class->perturb = perturb;
+    if (hooks->form) class->form = form;
     if (hooks->move) {
         class->dprior = dprior;
         class->set_move = set_move;
@@ -186,6 +192,8 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     model->reported = made.reported;
     model->moving = hooks->move ? made.moving : 0;
     model->moves = made.moves;
+    model->innovations = hooks->form ? made.innovations : 0;
+    model->innovation = (enum rng_kind)made.innovation; /* the same order */
     return status;
 }
 

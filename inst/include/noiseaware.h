@@ -31,7 +31,7 @@
 #include <stddef.h>
 
 /* Changes whenever a struct below does; checked when a model is looked up. */
-#define NOISEAWARE_ABI 1
+#define NOISEAWARE_ABI 2
 
 enum { NOISEAWARE_LANES = 4, NOISEAWARE_MAX_BLOCK = 256 };
 
@@ -41,7 +41,7 @@ enum { NOISEAWARE_OK = 0, NOISEAWARE_BAD_FIELDS = 1, NOISEAWARE_NUMERICAL = 2 };
 
 /* For each record i of a block of m, padding included: lanes of constant width
  * are what compilers vectorise at -O2. */
-#define NOISEAWARE_RECORDS(i, m)                                            \
+#define NOISEAWARE_RECORDS(i, m) \
     for (int lane_base = 0; lane_base < (m); lane_base += NOISEAWARE_LANES) \
         for (int i = lane_base; i < lane_base + NOISEAWARE_LANES; ++i)
 
@@ -70,6 +70,9 @@ struct noiseaware_random {
     void (*fill_exponential)(struct noiseaware_random *random, int m, double *out);
 };
 
+/* Kinds of random numbers: inside (0, 1); standard normal; exponential of rate 1. */
+enum noiseaware_kind { NOISEAWARE_UNIFORM, NOISEAWARE_NORMAL, NOISEAWARE_EXPONENTIAL };
+
 /* What create() may ask for. */
 struct noiseaware_host {
     /* The numeric vector of that name among the fields of model_compiled(); NULL
@@ -93,6 +96,9 @@ struct noiseaware_model {
     /* the coordinates of theta that move() can carry records along with */
     int moving;
     int *moves;
+    /* how many numbers of that kind form() makes a record of */
+    int innovations;
+    enum noiseaware_kind innovation;
 };
 
 struct noiseaware_model_class {
@@ -148,6 +154,12 @@ struct noiseaware_model_class {
      * symmetric law for x from f(. | theta). Helps where the noise is small. */
     void (*perturb)(void *self, double rho, struct noiseaware_random *random, int m,
                     const double *const *x, double *const *x_new);
+
+    /* The m records that rrecords() makes of these innovations, z[k][i] number k of
+     * record i, which rrecords() draws column after column (random->fill_normal(...)
+     * and the like) and nothing else. Saves time: they are drawn while the sampler
+     * waits for something else. */
+    void (*form)(void *self, int m, const double *const *z, double *const *x);
 };
 
 #endif

@@ -37,6 +37,18 @@ variants <- local({
     "static void rprior_wrong(void *self, struct noiseaware_random *random, double *theta) { rprior(self, random, theta); theta[0] = -INFINITY; }",
     "static void perturb_wrong(void *self, double rho, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
     "  (void)rho; perturb(self, 0.5, random, m, x, x_new); for (int i = 0; i < m; ++i) x_new[0][i] *= 2; }",
+    "static void rrecords_one(void *self, struct noiseaware_random *random, int m, double *const *x) {",
+    "  random->fill_exponential(random, m, x[0]); for (int i = 0; i < m; ++i) x[0][i] *= ((struct gamma_model *)self)->scale; }",
+    "static void form(void *self, int m, const double *const *z, double *const *x) {",
+    "  for (int i = 0; i < m; ++i) x[0][i] = z[0][i] * ((struct gamma_model *)self)->scale; }",
+    "static void form_wrong(void *self, int m, const double *const *z, double *const *x) { (void)self; for (int i = 0; i < m; ++i) x[0][i] = z[0][i]; }",
+    "static int create_form(const struct noiseaware_host *host, struct noiseaware_model *model) {",
+    '  const int status = create(host, model); const double *spoil = host->field(host, "spoil", 2);',
+    "  model->innovations = spoil ? (int)spoil[0] : 1; model->innovation = spoil ? (enum noiseaware_kind)spoil[1] : NOISEAWARE_EXPONENTIAL;",
+    "  return status; }",
+    "VARIANT(shape_one, t.rrecords = rrecords_one; t.perturb = NULL)",
+    "VARIANT(forms, t.rrecords = rrecords_one; t.perturb = NULL; t.create = create_form; t.form = form)",
+    "VARIANT(bad_form, t.rrecords = rrecords_one; t.perturb = NULL; t.create = create_form; t.form = form_wrong)",
     "VARIANT(other_abi, t.abi = 99)", "VARIANT(other_size, t.size += 8)", "VARIANT(lacks, t.rrecords = NULL; t.add = NULL)",
     "VARIANT(half_move, t.set_move = NULL)", "VARIANT(no_move, t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.perturb = NULL)",
     "VARIANT(only_invert, t.report = NULL)", "VARIANT(no_invert, t.invert = NULL)", "VARIANT(plain_theta, t.report = NULL; t.invert = NULL)",
@@ -104,6 +116,15 @@ test_that("runs repeat, continue, and survive the way to another process", {
   expect_equal(as.numeric(exp(plain$draws)), as.numeric(a$draws), tolerance = 1e-12)
 })
 
+test_that("records formed from innovations that were drawn ahead are those of the built-in model", {
+  one <- list(shape = 1, prior = c(2, 2))
+  rel <- as_release(500, times, mech_laplace(scale = 3), n = 600) # three blocks
+  run <- function(model) as.numeric(sample_posterior(rel, model, chains = 1, iter = 40, seed = 7, init = c(rate = 1), control = list(passes = 0))$draws)
+  own <- run(variant("forms", fields = one))
+  expect_equal(own, run(model_exponential(prior = prior_gamma(2, 2))), tolerance = 1e-12)
+  expect_false(isTRUE(all.equal(own, run(variant("shape_one", fields = one)))))
+})
+
 test_that("a function that a package has registered is found", {
   variant("no_move") # loads the library, which registers one
   model <- model_compiled("noiseaware_test_model", package = "stats", parameters = "rate", fields = list(shape = 2, prior = c(2, 2)))
@@ -115,7 +136,7 @@ test_that("a function that a package has registered is found", {
 
 test_that("what does not fit is refused before it is called", {
   refused <- function(code, pattern) expect_error(code, pattern, class = "noiseaware_error_compiled")
-  refused(variant("other_abi"), "version 1 of the interface, but is for 99")
+  refused(variant("other_abi"), "version 2 of the interface, but is for 99")
   refused(variant("other_size"), "must have [0-9]+ bytes")
   refused(variant("lacks"), "lacks the hooks.*rrecords.*add")
   refused(variant("half_move"), "lacks.*set_move")
@@ -153,6 +174,9 @@ test_that("what does not fit is refused before it is called", {
   refused(spoiled(1, 1, 1, 1, 1, 1), "moves")
   refused(spoiled(1, 1, 1, 1, 1, 2), "moves")
 
+  formed <- function(...) run(variant("forms", fields = list(shape = 1, prior = c(2, 2), spoil = c(...))))
+  refused(formed(0, 2), "innovations.*from 1")
+  refused(formed(1, 3), "innovation .*kind of random numbers")
   refused(sample_posterior(rel, variant("no_invert"), init = c(rate = 1)), "invert")
   expect_error(sample_posterior(rel, gamma_model(), init = c(rate = -1)), class = "noiseaware_error_argument")
   expect_error(sample_posterior(rel, gamma_model(), init = c(scale = 1)), class = "noiseaware_error_argument")
@@ -167,6 +191,8 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_identical(failed(variant("no_invert")), character())
   expect_identical(failed(variant("no_move")), character())
   expect_identical(failed(variant("bad_dprior")), "dprior")
+  expect_identical(failed(variant("forms", fields = list(shape = 1, prior = c(2, 2)))), character())
+  expect_identical(failed(variant("bad_form", fields = list(shape = 1, prior = c(2, 2)))), "form")
   expect_identical(failed(variant("bad_rtheta")), "rtheta")
   expect_identical(failed(variant("bad_move")), "move")
   expect_identical(failed(variant("bad_records")), "rrecords")

@@ -27,6 +27,20 @@ uni_perturb <- function(bound, theta, rho, x, seed = 41) {
 }
 theta_of <- function(bound, ...) internal("bound_theta")(bound, c(...))
 
+test_that("records formed from innovations are those that are drawn from them", {
+  box <- list(x = c(-1, 1), z = c(-1, 1), u = c(-1, 1))
+  bounds <- lapply(c(models, list(model_poisson(prior = prior_gamma(80, 0.4)))), uni_bind)
+  bounds <- c(bounds, list(internal("bind_model")(model_mvnormal(), stat_sums(~ x + z + u, box)),
+                           internal("bind_model")(model_lm(), stat_crossprod(x ~ z + u, box))))
+  for (bound in bounds) {
+    theta <- uni_prior(bound, 1)
+    formed <- .Call(internal("ffi_model_formed"), bound$spec, theta, 101L, uni_stream(3))
+    expect_equal(formed, .Call(internal("ffi_model_records"), bound$spec, theta, 101L, uni_stream(3))$records, tolerance = 1e-14)
+  }
+  # a mean beyond the table is for rejection
+  expect_null(.Call(internal("ffi_model_formed"), bounds[[1]]$spec, log(400), 5L, uni_stream(3)))
+})
+
 expect_plausible <- function(p, what = NULL) expect_gt(p, 1e-6, label = paste("p-value of", what))
 expect_cdf <- function(x, cdf, ..., what = NULL) {
   u <- sort(match.fun(cdf)(x, ...))
