@@ -124,5 +124,5 @@ update.noiseaware_fit <- function(object, ...) {
   check_argument_names(given, names(formals(sample_posterior)))
   asked <- object$asked
   asked[names(given)] <- given
-  do.call("sample_posterior", asked)
+  do.call("sample_posterior", asked, quote = TRUE)
 }

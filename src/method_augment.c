@@ -106,8 +106,8 @@ void augment_prepare(struct augment *a) {
     a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
     a->foreseen = 1;
     a->threshold = plugin_memory(records, sizeof(double));
-    a->draws_ahead = a->model.class->form && !whole && a->dense > 0 && a->separable == a->dense &&
-                     a->cells == 0 && a->locals == 0;
+    a->draws_ahead = a->model.innovations > 0 && !whole && a->dense > 0 &&
+                     a->separable == a->dense && a->cells == 0 && a->locals == 0;
     a->innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));
     a->column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
     a->gap = plugin_memory(records, sizeof(double));

@@ -74,7 +74,7 @@ struct model {
     /* Random numbers of a record in rrecords (0: one a column) and in move; the
      * schedule of the sampler weighs costs by them. */
     double draws, move_draws;
-    /* Where form() is not NULL: how many numbers of that kind a record is made of. */
+    /* How many numbers of that kind a record is made of; 0: form() does not serve. */
     int innovations;
     enum rng_kind innovation;
 };

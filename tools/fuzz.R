@@ -75,14 +75,14 @@ set.seed(seed)
 options(warn = 1)
 
 # cli's formatting is nine tenths of the time of a refusal: of texts that were
-# formatted often, one in ten is from there on
+# formatted often, one in twenty is from there on
 local({
   full <- getFromNamespace("stop_classed", "noiseaware")
   times <- new.env()
   light <- function(kind, message, call = rlang::caller_env(), .envir = parent.frame()) {
     key <- message[1L]
     times[[key]] <- c(times[[key]], 0)[1L] + 1
-    if (times[[key]] <= 300 || stats::runif(1) < 0.1) full(kind, message, call, .envir)
+    if (times[[key]] <= 40 || stats::runif(1) < 0.05) full(kind, message, call, .envir)
     stop(errorCondition(key, class = c(paste0("noiseaware_error_", kind), "noiseaware_error")))
   }
   utils::assignInNamespace("stop_classed", light, "noiseaware")
