@@ -157,7 +157,8 @@ acceptance_lines <- function(fit) {
   kept <- if (all(a$kept == 0)) "" else
     sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
             paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
-  c(sprintf("  updates    accepted %s%s%s", format_number(mean(a$mean), 3), bound, kept),
+  parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", paste(unique(range(a$parts)), collapse = " to "))
+  c(sprintf("  updates    accepted %s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts),
     paste0("  moves      non-centred: ", move_line(fit, a)),
     cost_line(fit))
 }
@@ -176,7 +177,7 @@ move_line <- function(fit, a) {
   rates <- colMeans(a[pass_kinds], na.rm = TRUE)
   rates <- rates[is.finite(rates)]
   each <- paste(gsub("_", " ", names(rates)), format_number(rates, 2), collapse = ", ")
-  paste0(paste(unique(range(a$passes)), collapse = " to "), " a sweep", if (length(rates)) paste0("; accepted: ", each))
+  paste0(paste(unique(range(a$passes)), collapse = " to "), " an iteration", if (length(rates)) paste0("; accepted: ", each))
 }
 
 format_percent <- function(x) paste0(round(100 * x), "%")
@@ -232,12 +233,13 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
 #'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
-#'   moves a sweep; `moves`, their acceptance rate after warmup, `NaN` if there
+#'   moves an iteration; `moves`, their acceptance rate after warmup, `NaN` if there
 #'   were none, and that of each kind: `walk`, a step from where the parameters are;
 #'   `leap`, a fresh draw from what warmup saw of the posterior; `group_walk` and
 #'   `group_leap`, the same in one group of parameters; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
-#'   sweeps do (0: all proposals are independent of the records).
+#'   sweeps do (0: all proposals are independent of the records); `parts`, how many
+#'   iterations a sweep over the records is spread over.
 #'
 #'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
 #'   moves of the totals, and: for normal totals `jumps`, that of joint jumps of
@@ -263,12 +265,22 @@ acceptance <- function(fit) {
     if (warmup == 0) after <- chain$acceptance
     counters <- chain$state$counters
     adapt <- chain$state$adapt
-    data.frame(chain = k, mean = mean(after), lowest = min(chain$state$accepted) / length(after),
+    visits <- record_visits(fit$problem$n, adapt[7L], length(after))
+    accepted <- chain$state$accepted[visits > 0]
+    visits <- visits[visits > 0]
+    data.frame(chain = k, mean = sum(accepted) / sum(visits), lowest = min(accepted / visits),
                least = exp(-max(counters[2L], 0)), bound = bound, passes = sum(adapt[1:4]),
                moves = sum(counters[8:11]) / sum(counters[4:7]), t(stats::setNames(counters[8:11] / counters[4:7], pass_kinds)),
-               kept = refreshes[adapt[5L] + 1], share = adapt[6L])
+               kept = refreshes[adapt[5L] + 1], share = adapt[6L], parts = adapt[7L])
   })
   do.call(rbind, rows)
+}
+
+# how often each of n records was visited: see sweep_part() in src/method_augment.c
+record_visits <- function(n, parts, iterations) {
+  length <- 4 * ceiling(ceiling(n / parts) / 4)
+  part <- (seq_len(n) - 1) %/% length
+  pmax(0, (iterations - 1 - part) %/% (part[n] + 1) + 1)
 }
 
 #' Draws of the confidential statistic

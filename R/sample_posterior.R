@@ -27,8 +27,9 @@
 #'   records.
 #' @param control A list: `passes`, the number of non-centred moves between two
 #'   sweeps over the records. `NULL`: learned in warmup, by effective draws per
-#'   counted work, as are their kinds and the share of a record's innovation that a
-#'   sweep keeps (see [acceptance()]). 0: the plain sampler of Ju et al. 2022.
+#'   counted work, as are their kinds, the share of a record's innovation that a
+#'   sweep keeps, and the number of iterations that a sweep is spread over (see
+#'   [acceptance()]). 0: the plain sampler of Ju et al. 2022.
 #'   For `"collapse"` of normal totals: `passes`, those between two
 #'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters with the
 #'   statistic integrated out in an iteration (3, with more than 8 published values 1); `sampler`, `"marginal"` or

@@ -22,8 +22,21 @@
  * independent draw. Taking for v the principal directions of Q, and of them the
  * slowest, the n_k are added one by one so as to gain most effective draws per
  * work, and the best numbers met are kept. Work is counted (method_augment.c),
- * never clocked, so that a seed fixes the choice. Jumps are rare events in a
- * short window: P_k is shrunk towards the same rate in every direction.
+ * never clocked, so that a seed fixes the choice. Few proposals are
+ * made in a window: P_k is shrunk towards the same rate in every direction, and towards
+ * none.
+ *
+ * Price of learning: what passes may cost in warmup grows with the gain that may be
+ * hoped for, by the rates seen and, as long as few proposals were made, by those of
+ * well-tuned ones. So where sweeps alone do well little is spent. After warmup
+ * there are as many as gained most in its last window, if that was enough.
+ *
+ * Parts: where noise dominates, theta hardly depends on the records' innovations,
+ * and a sweep may be spread over several iterations. Q also tells the share of the
+ * variance of theta, f = v' S^-1/2 Q S^-1/2 v / 2, that is the innovations': the
+ * sampler that draws theta given the records and the one that draws it given the
+ * innovations complement each other. Renewed in p parts, that share lasts for p
+ * iterations, and the time to an independent draw grows by f (p - 1).
  *
  * Refresh: a sweep may keep the share rho of each record's innovation. Warmup
  * tries REFRESHES in turn and sees how far each moves the complete-data
@@ -48,16 +61,28 @@ static const double TARGET = 0.30;
  * sum is its chi-square. */
 enum { LEAP_EXPONENTIALS = 4 };
 
-/* Looking further may cost that share of the work of warmup's sweeps; and so
- * may the passes of an iteration, of its sweep, before anything is learned and
- * while annealing. */
-static const double EXPLORE = 0.15, UNLEARNED = 0.5;
+/* Passes of an iteration of warmup may cost so many sweeps, on average: before
+ * anything is known, while annealing, and at most; in between that share of the
+ * gain that may be hoped for. Looking further may cost the share EXPLORE of the work
+ * of the sweeps. */
+static const double FIRST_PACE = 0.75, ANNEALING_PACE = 0.2, MOST_PACE = 1, HOPE = 0.5,
+                    EXPLORE = 0.1;
 
-/* What it costs to try a refresh, in sweeps. */
-static const double REFRESH_LOOK = 0.4;
+/* A jump of well-tuned proposals of d coordinates: GOOD_RATE / d; it counts as much
+ * as GOOD_PROPOSALS that were made. */
+static const double GOOD_RATE = 0.3, GOOD_PROPOSALS = 50;
 
-/* A refresh has to promise so many times the effective draws: it costs more than
- * independent proposals, and is known by few tries. */
+/* So many jumps are taken for none. */
+static const double DOUBT = 2;
+
+/* Passes, and sweeps in parts, have to promise so many times the effective draws. */
+static const double PASSES_MARGIN = 1.05, PARTS_MARGIN = 1.1;
+
+/* Iterations of annealing for a factor e of the energy. */
+static const double COOLING_PACE = 25;
+
+/* A refresh has to promise so many times the effective draws: it is known by few
+ * tries. */
 static const double REFRESH_MARGIN = 2;
 
 enum {
@@ -65,17 +90,19 @@ enum {
     COOLING_STEPS = 350, /* at most, where there are passes to be paid */
     MOST_PASSES = 40,
     FIRST_WINDOW = 25,
+    ENOUGH_TRIES = 8,    /* of a refresh, to believe it better */
+    LONG_WINDOW = 200,   /* a shorter one is believed less */
     LOOK = 4,            /* every so many iterations of warmup look further */
     MOST_PRINCIPAL = 100 /* beyond it directions are not turned */
 };
 
 /* single numbers, and groups of them, in the store */
-enum { SCALARS = 14 };
+enum { SCALARS = 16 };
 
 size_t adapt_size(const struct adapt_shape *shape) {
     const size_t d = (size_t)shape->dim, c = (size_t)shape->complete, g = (size_t)shape->groups;
     return SCALARS + 4 * PASS_KINDS + 1 + g + REFRESHES * (1 + c) + 2 * c + 2 * d +
-           (4 + PASS_KINDS) * d * d + (PASS_KINDS + 4) * d + 2 * d * d;
+           (4 + PASS_KINDS) * d * d + (PASS_KINDS + 4) * d + 3 * d * d;
 }
 
 static double *take(double **store, size_t length) {
@@ -89,21 +116,20 @@ void adapt_attach(struct adapt *adapt, const struct adapt_shape *shape, double *
     adapt->shape = *shape;
     adapt->store = store;
     adapt->passes = take(&store, PASS_KINDS);
-    double **const scalar[] = {&adapt->refresh, &adapt->share,    &adapt->temper,
-                               &adapt->cooling, &adapt->given,    &adapt->has_centre,
-                               &adapt->swept,   &adapt->explored, &adapt->learned};
+    double **const scalar[] = {&adapt->refresh,  &adapt->share, &adapt->parts,      &adapt->temper,
+                               &adapt->cooling,  &adapt->given, &adapt->has_centre, &adapt->swept,
+                               &adapt->explored, &adapt->trial, &adapt->pace,       &adapt->credit};
     for (size_t i = 0; i < sizeof scalar / sizeof *scalar; ++i) *scalar[i] = take(&store, 1);
+    adapt->price = take(&store, PASS_KINDS);
     adapt->turn = take(&store, 2);
     adapt->log_scale = take(&store, 1 + g);
     adapt->centre = take(&store, d);
     adapt->chol = take(&store, d * d);
     adapt->group_chol = take(&store, d * d);
     adapt->count = take(&store, 1);
-    adapt->sweep_work = take(&store, 1);
     adapt->looks = take(&store, 1);
     adapt->proposals = take(&store, PASS_KINDS);
     adapt->accepts = take(&store, PASS_KINDS);
-    adapt->work = take(&store, PASS_KINDS);
     adapt->mean = take(&store, d);
     adapt->scatter = take(&store, d * d);
     adapt->jump_sweep = take(&store, d * d);
@@ -112,7 +138,7 @@ void adapt_attach(struct adapt *adapt, const struct adapt_shape *shape, double *
     adapt->moved = take(&store, REFRESHES * c);
     adapt->complete_mean = take(&store, c);
     adapt->complete_scatter = take(&store, c);
-    adapt->scratch = store; /* (PASS_KINDS + 4) d + 2 d d */
+    adapt->scratch = store; /* (PASS_KINDS + 4) d + 3 d d */
 }
 
 static void open_window(struct adapt *adapt) {
@@ -138,7 +164,8 @@ void adapt_start(struct adapt *adapt, const double *sd, double passes) {
     memset(adapt->store, 0, adapt_size(&adapt->shape) * sizeof(double));
     *adapt->given = passes;
     adapt->passes[PASS_WALK] = d == 0 ? 0 : passes >= 0 ? passes : FIRST_PASSES;
-    *adapt->temper = 1;
+    *adapt->temper = *adapt->parts = 1;
+    *adapt->pace = FIRST_PACE;
     reset_scales(adapt);
     for (int j = 0; j < d; ++j) {
         adapt->chol[(size_t)j * d + j] = sd[j];
@@ -146,14 +173,20 @@ void adapt_start(struct adapt *adapt, const double *sd, double passes) {
     }
 }
 
+/* of all records */
+static double sweep_cost(const struct adapt *adapt) {
+    return adapt->costs.visit + adapt->costs.complete;
+}
+
 void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup) {
     int steps = warmup / 3;
     if (*adapt->given != 0 && steps > COOLING_STEPS) steps = COOLING_STEPS;
     if (steps < 1 || !(energy > values)) return;
-    double start = values / energy;
-    start = start > 1e-12 ? start : 1e-12;
-    *adapt->temper = start;
-    *adapt->cooling = -log(start) / steps;
+    const double start = values / energy, factor = -log(start > 1e-12 ? start : 1e-12);
+    if (*adapt->given != 0 && steps > COOLING_PACE * factor)
+        steps = (int)ceil(COOLING_PACE * factor);
+    *adapt->temper = exp(-factor);
+    *adapt->cooling = factor / steps;
 }
 
 /* what was seen of another target is forgotten */
@@ -167,42 +200,50 @@ void adapt_cool(struct adapt *adapt) {
 
 static int last_window(int warmup) { return warmup - warmup / 5; }
 
+/* What may be spent on looking further now. */
+static double allowance(const struct adapt *adapt) {
+    return EXPLORE * *adapt->swept - *adapt->explored;
+}
+
 int adapt_looks(const struct adapt *adapt, int at) {
-    return at % LOOK == 0 && *adapt->explored <= EXPLORE * *adapt->swept;
+    return at % LOOK == 0 && allowance(adapt) >= 0;
 }
 
-/* What a pass of that kind costs, as far as this window knows. */
-static double price_of(const struct adapt *adapt, int kind) {
-    return adapt->proposals[kind] > 0 ? adapt->work[kind] / adapt->proposals[kind] : 0;
+int adapt_tries_refresh(const struct adapt *adapt, int at) {
+    return at % LOOK == LOOK / 2 && allowance(adapt) >= 0;
 }
 
-/* No more passes than cost that much. */
-static void limit_passes(const struct adapt *adapt, double most, int count[PASS_KINDS]) {
+/* In warmup passes wait until their cost has been earned. */
+static void pace_passes(struct adapt *adapt, int count[PASS_KINDS]) {
+    const double most = *adapt->temper < 1 ? ANNEALING_PACE : MOST_PACE;
+    double cost = 0;
     for (int k = 0; k < PASS_KINDS; ++k) {
-        const double price = price_of(adapt, k);
-        const int fit = price > 0 ? 1 + (int)(most / price) : count[k];
-        if (count[k] > fit) count[k] = fit;
-        most -= count[k] * price;
-        most = most > 0 ? most : 0;
+        if (adapt->price[k] == 0 && count[k] > 1) count[k] = 1; /* not known yet */
+        cost += count[k] * adapt->price[k];
     }
+    *adapt->credit += (*adapt->pace < most ? *adapt->pace : most) * sweep_cost(adapt);
+    if (*adapt->credit < cost) {
+        memset(count, 0, PASS_KINDS * sizeof *count);
+        return;
+    }
+    *adapt->credit = cost > 0 ? *adapt->credit - cost : 0;
 }
 
-void adapt_plan(struct adapt *adapt, int looking, int count[PASS_KINDS]) {
+void adapt_plan(struct adapt *adapt, int learning, int looking, int count[PASS_KINDS]) {
     for (int k = 0; k < PASS_KINDS; ++k) count[k] = (int)adapt->passes[k];
-    if (*adapt->given < 0 && *adapt->count > 0 && *adapt->learned == 0)
-        limit_passes(adapt, UNLEARNED * *adapt->sweep_work / *adapt->count, count);
+    if (learning && *adapt->given < 0) pace_passes(adapt, count);
     if (!looking || adapt->shape.dim == 0) return;
     const int groups = adapt->shape.groups > 1, leaps = *adapt->has_centre > 0;
     const int least[PASS_KINDS] = {1, leaps, groups, groups && leaps};
     for (int k = 0; k < PASS_KINDS; ++k) {
         if (count[k] >= least[k]) continue;
-        *adapt->explored += (least[k] - count[k]) * price_of(adapt, k);
+        *adapt->explored += (least[k] - count[k]) * adapt->price[k];
         count[k] = least[k];
     }
 }
 
-int adapt_choose_refresh(const struct adapt *adapt, int at, int looking, struct rng *rng) {
-    if (looking) return at / LOOK % REFRESHES;
+int adapt_choose_refresh(const struct adapt *adapt, int at, int trying, struct rng *rng) {
+    if (trying) return at / LOOK % REFRESHES;
     const int chosen = (int)*adapt->refresh;
     return chosen == 0 || rng_uniform(rng) >= *adapt->share ? 0 : chosen;
 }
@@ -286,22 +327,23 @@ double adapt_propose(struct adapt *adapt, enum pass_kind kind, const double *the
 
 /* ---- what a window sees ------------------------------------------------------ */
 
-/* lower triangle of m += v v' */
-static void add_product(int d, double *m, const double *v) {
+/* lower triangle of m += weight v v' */
+static void add_product(int d, double *m, double weight, const double *v) {
     for (int i = 0; i < d; ++i)
-        for (int j = 0; j <= i; ++j) m[(size_t)i * d + j] += v[i] * v[j];
+        for (int j = 0; j <= i; ++j) m[(size_t)i * d + j] += weight * v[i] * v[j];
 }
 
-/* The gain of a scale falls within a window and starts afresh with the next
+/* A jump counts by its probability, accepted or not: that is its mean, with less
+ * noise. The gain of a scale falls within a window and starts afresh with the next
  * shape; it is large at first, so that a scale wrong by orders of magnitude is
  * found fast. */
-void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability, int accepted,
+void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability,
                     const double *step, double work) {
     const int d = adapt->shape.dim, groups = adapt->shape.groups;
     double tries = adapt->proposals[kind] += 1;
-    adapt->accepts[kind] += accepted;
-    adapt->work[kind] += work;
-    if (accepted) add_product(d, adapt->jump + (size_t)kind * d * d, step);
+    adapt->accepts[kind] += probability;
+    adapt->price[kind] += (work - adapt->price[kind]) * (adapt->price[kind] > 0 ? 0.1 : 1);
+    add_product(d, adapt->jump + (size_t)kind * d * d, probability, step);
     if (kind == PASS_LEAP || kind == PASS_GROUP_LEAP) return;
     if (kind == PASS_GROUP_WALK) tries = ceil(tries / groups);
     const int turned = kind == PASS_WALK ? 0 : 1 + ((int)*adapt->turn + groups - 1) % groups;
@@ -320,10 +362,10 @@ void adapt_saw_sweep(struct adapt *adapt, const double *before, const double *af
     const int d = adapt->shape.dim;
     double *off = adapt->scratch;
     *adapt->count += 1;
-    *adapt->sweep_work += work;
     *adapt->swept += work;
+    *adapt->trial += *adapt->temper == 1;
     for (int i = 0; i < d; ++i) off[i] = after[i] - before[i];
-    add_product(d, adapt->jump_sweep, off);
+    add_product(d, adapt->jump_sweep, 1, off);
     for (int i = 0; i < d; ++i) off[i] = after[i] - adapt->mean[i];
     for (int i = 0; i < d; ++i) adapt->mean[i] += off[i] / *adapt->count;
     for (int i = 0; i < d; ++i)
@@ -337,7 +379,7 @@ void adapt_saw_refresh(struct adapt *adapt, int refresh, const double *before,
     double *moved = adapt->moved + (size_t)refresh * size;
     adapt->tries[refresh] += 1;
     *adapt->looks += 1;
-    *adapt->explored += REFRESH_LOOK * *adapt->sweep_work / (*adapt->count + 1);
+    *adapt->explored += adapt->costs.look + (refresh > 0 ? adapt->costs.refresh : 0);
     for (int j = 0; j < size; ++j) {
         const double jump = after[j] - before[j];
         moved[j] += jump * jump;
@@ -345,15 +387,20 @@ void adapt_saw_refresh(struct adapt *adapt, int refresh, const double *before,
     }
 }
 
-int adapt_window_ends(int at, int warmup) {
+enum window adapt_window(int at, int warmup) {
     const int last = last_window(warmup);
     int length = FIRST_WINDOW, end = length;
     while (end + 2 * length <= last) {
-        if (at + 1 == end) return 1;
+        if (at + 1 == end) return WINDOW_ENDS;
         length *= 2;
         end += length;
     }
-    return at + 1 == last;
+    return at + 1 == last ? LAST_WINDOW_ENDS : WINDOW_GOES_ON;
+}
+
+enum window adapt_window_after(const struct adapt *adapt, int at, int warmup) {
+    const int annealed = *adapt->temper < 1 ? 0 : at + 1 - (int)*adapt->trial;
+    return adapt_window(at - annealed, warmup - annealed);
 }
 
 /* ---- what is learned from it ------------------------------------------------- */
@@ -390,19 +437,27 @@ static void rates_along(int d, const double *m, const double *v, double *rate) {
 static void shrink_rates(int d, double accepts, double *rate) {
     double mean = 0;
     for (int i = 0; i < d; ++i) mean += rate[i] / d;
-    const double own = accepts / (accepts + 10);
-    for (int i = 0; i < d; ++i) rate[i] = own * rate[i] + (1 - own) * mean;
+    const double own = accepts / (accepts + 10), trust = accepts / (accepts + DOUBT);
+    for (int i = 0; i < d; ++i) rate[i] = trust * (own * rate[i] + (1 - own) * mean);
 }
 
-/* effective draws per work where theta moves least */
-static double gain_of(int d, const double *level, const double *more, double work) {
-    double least = INFINITY;
+/* A schedule of passes and parts, and what it promises: effective draws per work
+ * where theta moves least. */
+struct schedule {
+    int count[PASS_KINDS], parts;
+    double gain;
+};
+
+/* `more` may be NULL: rates of one more pass */
+static double gain_of(int d, const double *level, const double *more, const double *sweep,
+                      int parts, double work) {
+    double longest = 0;
     for (int i = 0; i < d; ++i) {
         const double l = level[i] + (more ? more[i] : 0);
-        least = l < least ? l : least;
+        const double time = 1 / tanh(0.5 * (l > 0 ? l : 0)) + sweep[i] * (parts - 1);
+        longest = time > longest ? time : longest;
     }
-    const double left = exp(-(least > 0 ? least : 0));
-    return (1 - left) / (1 + left) / work;
+    return 1 / (longest * work);
 }
 
 /* How far a sweep moves theta in each principal direction of its jumps, and how
@@ -415,56 +470,108 @@ static void learn_rates(struct adapt *adapt, const double *chol, double *level, 
     const int turned =
         d <= MOST_PRINCIPAL && linalg_principal(d, v, level, rate + (size_t)PASS_KINDS * d) == 0;
     for (int k = 0; k < PASS_KINDS; ++k) {
-        if (adapt->proposals[k] == 0) continue;
         double *along = rate + (size_t)k * d;
+        memset(along, 0, (size_t)d * sizeof(double));
+        if (adapt->proposals[k] == 0) continue;
         sphere(d, chol, adapt->jump + (size_t)k * d * d, adapt->proposals[k], m);
         rates_along(d, m, turned ? v : NULL, along);
         shrink_rates(d, adapt->accepts[k], along);
     }
 }
 
-/* Returns the share of theta that an iteration leaves as it is, an average over
- * directions. */
-static double choose_passes(struct adapt *adapt, const double *chol) {
+/* The passes to make with a sweep in so many parts; `level` is destroyed. */
+static struct schedule find_schedule(const struct adapt *adapt, const double *sweep,
+                                     const double *rate, int parts, double *level) {
     const int d = adapt->shape.dim, given = (int)*adapt->given;
-    double *level = adapt->scratch, *rate = level + d, left = 0;
-    learn_rates(adapt, chol, level, rate);
-    for (int i = 0; i < d; ++i) left += (1 - level[i]) / d;
-    left -= sqrt(3 / (*adapt->count * d)); /* about its standard error */
-    left = left > 0 ? left : 0;
-    int best[PASS_KINDS] = {0}, count[PASS_KINDS] = {0};
-    double work = *adapt->sweep_work / *adapt->count, most = gain_of(d, level, NULL, work);
+    struct schedule best = {{0}, parts, 0}, now = best;
+    double work = adapt->costs.visit / parts + adapt->costs.complete;
+    for (int i = 0; i < d; ++i) level[i] = sweep[i] / parts;
+    best.gain = gain_of(d, level, NULL, sweep, parts, work);
     for (int total = 1; total <= (given >= 0 ? given : MOST_PASSES); ++total) {
         int next = -1;
-        double highest = -1, price = 0;
+        double highest = -1;
         for (int k = 0; k < PASS_KINDS; ++k) {
             if (adapt->proposals[k] == 0) continue;
-            const double each = price_of(adapt, k);
-            const double gain = gain_of(d, level, rate + (size_t)k * d, work + each);
+            const double gain =
+                gain_of(d, level, rate + (size_t)k * d, sweep, parts, work + adapt->price[k]);
             if (gain <= highest) continue;
             highest = gain;
             next = k;
-            price = each;
         }
-        if (next < 0) return left;
+        if (next < 0) break;
         /* a leap into a tail can be long in coming back: a walk goes with them */
-        const int leaps = count[PASS_LEAP] + count[PASS_GROUP_LEAP],
-                  walks = count[PASS_WALK] + count[PASS_GROUP_WALK];
+        const int leaps = now.count[PASS_LEAP] + now.count[PASS_GROUP_LEAP],
+                  walks = now.count[PASS_WALK] + now.count[PASS_GROUP_WALK];
         if (total > 1 && leaps > 0 && walks == 0)
-            next = count[PASS_LEAP] > 0 ? PASS_WALK : PASS_GROUP_WALK;
-        work += price;
-        count[next] += 1;
+            next = now.count[PASS_LEAP] > 0 ? PASS_WALK : PASS_GROUP_WALK;
+        work += adapt->price[next];
+        now.count[next] += 1;
         for (int i = 0; i < d; ++i) level[i] += rate[(size_t)next * d + i];
-        const double gain = gain_of(d, level, NULL, work);
-        if (given >= 0 ? total == given : gain > most) {
-            most = gain;
-            memcpy(best, count, sizeof best);
-        }
+        now.gain = gain_of(d, level, NULL, sweep, parts, work);
+        if (given >= 0 ? total == given : now.gain > best.gain) best = now;
     }
+    return best;
+}
+
+/* The schedule of what follows warmup. */
+static struct schedule final_schedule(const struct adapt *adapt, const double *sweep,
+                                      const double *rate, double *level) {
+    struct schedule best = find_schedule(adapt, sweep, rate, 1, level);
+    for (int parts = 2; parts <= adapt->most_parts; parts *= 2) {
+        const struct schedule other = find_schedule(adapt, sweep, rate, parts, level);
+        if (other.gain > (best.parts == 1 ? PARTS_MARGIN : 1) * best.gain) best = other;
+    }
+    return best;
+}
+
+/* The gain over the sampler without passes. The slowest direction of Q looks slower
+ * than it is: the least of d eigenvalues of a sample covariance is too small by about
+ * (1 - sqrt(d / count))^2. */
+static double gain_over_plain(const struct adapt *adapt, const double *sweep,
+                              const struct schedule *schedule) {
+    const int d = adapt->shape.dim;
+    const double plain = gain_of(d, sweep, NULL, sweep, 1, sweep_cost(adapt));
+    const double root = 1 - sqrt(d / *adapt->count);
+    return root * root * schedule->gain / plain;
+}
+
+/* Rates that may be hoped for once the proposals have learned more. */
+static void hope_for(const struct adapt *adapt, double *rate) {
+    const int d = adapt->shape.dim;
+    for (int k = 0; k < PASS_KINDS; ++k) {
+        const double made = adapt->proposals[k], own = made / (made + GOOD_PROPOSALS);
+        for (int i = 0; i < d; ++i, ++rate) *rate = own * *rate + (1 - own) * GOOD_RATE / d;
+    }
+}
+
+/* Returns the share of theta that an iteration leaves as it is, an average over
+ * directions. */
+static double choose_passes(struct adapt *adapt, const double *chol, int end_of_warmup) {
+    const int d = adapt->shape.dim, given = *adapt->given >= 0;
+    double *sweep = adapt->scratch, *rate = sweep + d, *level = rate + PASS_KINDS * d, left = 0;
+    learn_rates(adapt, chol, sweep, rate);
+    for (int i = 0; i < d; ++i) left += (1 - sweep[i]) / d;
+    left -= sqrt(3 / (*adapt->count * d)); /* about its standard error */
+    left = left > 0 ? left : 0;
+    struct schedule best = {{0}, 1, 0};
+    if (given) {
+        best = find_schedule(adapt, sweep, rate, 1, level);
+    } else if (end_of_warmup) {
+        const struct schedule last = final_schedule(adapt, sweep, rate, level);
+        if (gain_over_plain(adapt, sweep, &last) > PASSES_MARGIN) best = last;
+    } else {
+        hope_for(adapt, rate);
+        best = find_schedule(adapt, sweep, rate, 1, level);
+        const double pace = HOPE * (gain_over_plain(adapt, sweep, &best) - 1);
+        const double most = MOST_PACE * fmin(*adapt->count / LONG_WINDOW, 1);
+        *adapt->pace = fmin(fmax(pace, 0), most);
+    }
+    *adapt->parts = best.parts;
     double moved = 0;
     for (int k = 0; k < PASS_KINDS; ++k) {
-        adapt->passes[k] = best[k];
-        for (int i = 0; i < d && best[k] > 0; ++i) moved += best[k] * rate[(size_t)k * d + i] / d;
+        const int count = best.count[k];
+        adapt->passes[k] = count;
+        for (int i = 0; i < d && count > 0; ++i) moved += count * rate[(size_t)k * d + i] / d;
     }
     return left * exp(-moved);
 }
@@ -503,9 +610,10 @@ static double refresh_time(const struct adapt *adapt, int refresh, double share)
 
 /* `left`: the share of theta that an iteration leaves as it is */
 static void choose_refresh(struct adapt *adapt, double left) {
-    if (adapt->tries[0] == 0) return;
     *adapt->refresh = *adapt->share = 0;
+    if (adapt->tries[0] == 0) return;
     if (left == 0) return; /* whatever the time, infinite as it may be */
+    const double dearer = adapt->costs.refresh / sweep_cost(adapt);
     double least = (1 + 2 * left * refresh_time(adapt, 0, 0)) / REFRESH_MARGIN;
     if (least < 1) return;
     if (!isfinite(least)) { /* no record moved: the smallest steps, unless others did better */
@@ -513,13 +621,15 @@ static void choose_refresh(struct adapt *adapt, double left) {
         *adapt->share = 0.75;
     }
     for (int i = 1; i < REFRESHES; ++i) {
-        if (adapt->tries[i] == 0) continue;
+        if (adapt->tries[i] < ENOUGH_TRIES) continue;
         for (int quarter = 1; quarter <= 3; ++quarter) {
-            const double time = 1 + 2 * left * refresh_time(adapt, i, 0.25 * quarter);
+            const double share = 0.25 * quarter;
+            const double time =
+                (1 + 2 * left * refresh_time(adapt, i, share)) * (1 + share * dearer);
             if (time < least) {
                 least = time;
                 *adapt->refresh = i;
-                *adapt->share = 0.25 * quarter;
+                *adapt->share = share;
             }
         }
     }
@@ -542,25 +652,26 @@ static void take_shape(struct adapt *adapt, const double *chol) {
     memcpy(adapt->chol, chol, (size_t)d * d * sizeof(double));
     memcpy(adapt->centre, adapt->mean, (size_t)d * sizeof(double));
     *adapt->has_centre = 1;
-    reset_scales(adapt);
 }
 
-void adapt_close_window(struct adapt *adapt, int end_of_warmup) {
+void adapt_close_window(struct adapt *adapt, enum window window) {
     const int d = adapt->shape.dim;
     const double count = *adapt->count;
     if (count < 2 * d + 10) return; /* too short to learn from: goes on */
     const double shrink = count / (count + 5 + d);
+    double *chol = adapt->scratch + (size_t)(PASS_KINDS + 4) * d + 2 * (size_t)d * d;
     for (int i = 0; i < d; ++i) {
-        for (int j = 0; j < i; ++j) adapt->scatter[(size_t)i * d + j] *= shrink / count;
-        adapt->scatter[(size_t)i * d + i] /= count;
+        for (int j = 0; j < d; ++j)
+            chol[(size_t)i * d + j] =
+                j > i ? 0 : adapt->scatter[(size_t)i * d + j] * (j < i ? shrink : 1) / count;
     }
-    if (!end_of_warmup && adapt->shape.groups > 1) factor_groups(adapt, adapt->scatter);
+    if (window != WARMUP_ENDS && adapt->shape.groups > 1) factor_groups(adapt, chol);
     double left = 1;
-    if (d > 0 && linalg_cholesky(d, adapt->scatter) == 0) {
-        left = choose_passes(adapt, adapt->scatter);
-        if (!end_of_warmup) take_shape(adapt, adapt->scatter);
+    if (d > 0 && linalg_cholesky(d, chol) == 0) {
+        left = choose_passes(adapt, chol, window == WARMUP_ENDS);
+        if (window != WARMUP_ENDS) take_shape(adapt, chol);
+        if (window == WINDOW_ENDS) reset_scales(adapt);
     }
-    if (!end_of_warmup) choose_refresh(adapt, left);
-    *adapt->learned = *adapt->temper == 1;
-    open_window(adapt);
+    choose_refresh(adapt, left);
+    if (window != LAST_WINDOW_ENDS) open_window(adapt);
 }

@@ -18,34 +18,45 @@ struct adapt_shape {
     const int *group;
 };
 
+/* Work of a sweep: of visiting the records, the more of it where innovations are
+ * kept; of what follows however few records were visited; and of seeing how far
+ * it moved the complete-data statistic. */
+struct adapt_costs {
+    double visit, refresh, complete, look;
+};
+
 /* The learned parts of the proposals, how often to make each, and how much of
  * the records' innovations a sweep keeps. All of it lives in one vector of
  * doubles, so that a state is saved and restored by copying. */
 struct adapt {
     struct adapt_shape shape;
+    struct adapt_costs costs;
+    int most_parts; /* that a sweep may have */
     double *store;
     /* views into store */
     double *passes;           /* of each kind between two sweeps */
     double *given;            /* how many in all, if the user said so; else -1 */
     double *refresh;          /* index into adapt_refresh, */
     double *share;            /* and the share of the sweeps that use it */
+    double *parts;            /* iterations that a sweep is spread over after warmup */
     double *temper;           /* exponent of the noise density, 1 after annealing */
     double *cooling;          /* log factor of temper from one iteration to the next */
-    double *learned;          /* a window has seen the target itself */
+    double *pace, *credit;    /* sweeps that an iteration's passes may cost, and work earned so */
     double *log_scale;        /* of the walk, then of the groups' steps */
     double *turn;             /* the groups whose turn it is to walk, to leap */
     double *swept, *explored; /* work of the sweeps so far, and of looking further */
+    double *trial;            /* iterations of warmup after annealing */
+    double *price;            /* of a pass of each kind, lately */
     double *has_centre;       /* centre and chol come from a window */
     double *centre;           /* of a leap */
     double *chol;             /* shape of the proposals */
     double *group_chol;       /* the same, group by group */
     /* sums of the current window */
-    double *count, *mean, *scatter;     /* running moments of theta */
-    double *jump_sweep;                 /* products of a sweep's jumps, dim x dim */
-    double *jump;                       /* of the passes', one kind after the other */
-    double *proposals, *accepts, *work; /* per kind of pass */
-    double *sweep_work;
-    double *tries, *moved; /* per refresh: sweeps, and squared jumps of the statistic */
+    double *count, *mean, *scatter; /* running moments of theta */
+    double *jump_sweep;             /* products of a sweep's jumps, dim x dim */
+    double *jump;                   /* of the passes', one kind after the other */
+    double *proposals, *accepts;    /* per kind of pass */
+    double *tries, *moved;          /* per refresh: sweeps, and squared jumps of the statistic */
     double *looks, *complete_mean, *complete_scatter; /* its running moments */
     double *scratch;                                  /* not part of the state's meaning */
 };
@@ -62,13 +73,15 @@ void adapt_start(struct adapt *adapt, const double *sd, double passes);
 void adapt_anneal(struct adapt *adapt, double energy, double values, int warmup);
 void adapt_cool(struct adapt *adapt);
 
-/* Does iteration `at` of warmup look beyond what is chosen so far? */
+/* Does iteration `at` of warmup look beyond what is chosen so far, at passes and at
+ * refreshes? */
 int adapt_looks(const struct adapt *adapt, int at);
+int adapt_tries_refresh(const struct adapt *adapt, int at);
 
 /* How many passes of each kind to make before the next sweep, and which refresh
  * that is to use. */
-void adapt_plan(struct adapt *adapt, int looking, int count[PASS_KINDS]);
-int adapt_choose_refresh(const struct adapt *adapt, int at, int looking, struct rng *rng);
+void adapt_plan(struct adapt *adapt, int learning, int looking, int count[PASS_KINDS]);
+int adapt_choose_refresh(const struct adapt *adapt, int at, int trying, struct rng *rng);
 
 /* A step from theta, both in moving coordinates. Returns the log ratio of the
  * proposal's densities, back over forth. */
@@ -76,16 +89,20 @@ double adapt_propose(struct adapt *adapt, enum pass_kind kind, const double *the
                      double *step);
 
 /* What a window observes; `work` counts what it cost. */
-void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability, int accepted,
+void adapt_saw_pass(struct adapt *adapt, enum pass_kind kind, double probability,
                     const double *step, double work);
 void adapt_saw_sweep(struct adapt *adapt, const double *before, const double *after, double work);
 void adapt_saw_refresh(struct adapt *adapt, int refresh, const double *before, const double *after);
 
-/* Is iteration `at` (from 0) of a warmup the last one of a window? */
-int adapt_window_ends(int at, int warmup);
+/* What becomes of the window at the end of iteration `at` (from 0) of a warmup; with
+ * windows that start anew after annealing. */
+enum window { WINDOW_GOES_ON, WINDOW_ENDS, LAST_WINDOW_ENDS, WARMUP_ENDS };
+enum window adapt_window(int at, int warmup);
+enum window adapt_window_after(const struct adapt *adapt, int at, int warmup);
 
-/* New shape, numbers of passes and refresh from the window's sums; the shape
- * stays as it is at the end of warmup. */
-void adapt_close_window(struct adapt *adapt, int end_of_warmup);
+/* New shape, numbers of passes and refresh from the window's sums. After the last
+ * window shape and refresh stay; its sums go on to the end of warmup, where the
+ * passes are chosen for good. */
+void adapt_close_window(struct adapt *adapt, enum window window);
 
 #endif

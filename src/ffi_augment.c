@@ -110,9 +110,7 @@ static void start(void *self, SEXP problem) {
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
     struct augment *a = self;
     const double before = a->work;
-    ptrdiff_t accepted = 0;
-    const int status = augment_iterate(a, iteration, warmup, &accepted);
-    step->acceptance = (double)accepted / (double)a->n;
+    const int status = augment_iterate(a, iteration, warmup, &step->acceptance);
     step->work = a->work - before; /* warmup ends with 0 */
     return status;
 }

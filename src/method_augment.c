@@ -46,11 +46,15 @@ static void count_work(struct augment *a) {
         if (a->part[k].kind == PART_CELLS) cells += a->part[k].stat.touched;
     const double n = (double)a->n, values = a->dense + a->locals;
     const double draws = model->draws > 0 ? model->draws : model->columns;
+    const double more = model->perturb_draws > 0 ? model->perturb_draws - draws : 0;
     const double square = (double)model->columns * model->columns;
     const double complete = model->complete < square ? model->complete : square;
-    a->sweep_work =
-        n * (RANDOM * (draws + 1) + COMPONENT * (3 * values + complete) + 2 * CELL * cells) +
-        SWEEP + SWEEP_PARAMETER * model->parameters;
+    struct adapt_costs *costs = &a->adapt.costs;
+    costs->visit = n * (RANDOM * (draws + 1) + COMPONENT * 3 * values + 2 * CELL * cells);
+    costs->refresh = n * RANDOM * more;
+    costs->look = n * COMPONENT * complete * (model->latent_draws > 0 ? 2 : 1);
+    costs->complete = n * (RANDOM * model->latent_draws + COMPONENT * complete) + SWEEP +
+                      SWEEP_PARAMETER * model->parameters;
     a->column_work = n * (RANDOM * model->move_draws / model->columns + COLUMN);
     a->pass_work =
         n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
@@ -65,6 +69,9 @@ static double move_work(const struct augment *a) {
 
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
+
+/* iterations that a sweep may be spread over */
+enum { MOST_PARTS = 8 };
 
 /* candidates in one call of a density, see accept_foreseen */
 enum { MOST_FORESEEN = 63, PATH = MOST_FORESEEN + 1 };
@@ -88,9 +95,11 @@ void augment_prepare(struct augment *a) {
     for (int j = 0; j < a->dense; ++j)
         if (a->weight[j] != 0) a->used = j + 1;
     a->move_block = whole ? block : MAX_BLOCK;
+    a->adapt.most_parts = whole ? 1 : MOST_PARTS;
     const size_t records = (size_t)block, components = (size_t)a->dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
+    a->complete_after = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->total = plugin_memory((size_t)size, sizeof(double));
     a->residual = plugin_memory((size_t)a->dense, sizeof(double));
     a->candidate = plugin_memory((size_t)a->dense, sizeof(double));
@@ -184,13 +193,15 @@ static void form(struct augment *a, int m) {
     a->model.class->form(a->model.self, m, a->column_of, a->x_new);
 }
 
-static void add_complete(struct augment *a, int m) {
+/* c += the complete-data statistic of the block; `latent`: with variables of its
+ * records that the model needs and this draws */
+static void add_complete(struct augment *a, int m, int latent, double *c) {
     const struct model *model = &a->model;
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = chunk_of(model->whole, m - start);
         shift_columns(a, a->x_at, start, a->at_chunk);
-        model->class->add(model->self, 1, chunk, read_only(a->at_chunk), a->complete);
-        if (model->class->add_latent)
+        model->class->add(model->self, 1, chunk, read_only(a->at_chunk), c);
+        if (latent && model->class->add_latent)
             model->class->add_latent(model->self, a->rng, chunk, read_only(a->at_chunk),
                                      a->complete);
     }
@@ -943,19 +954,20 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
     }
 }
 
-/* One visit of every record, keeping the share rho of its innovation; returns
- * how many proposals were accepted. The noise density enters with the exponent
- * `temper`. */
-static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
+/* One visit of the records from `first` to before `end`, keeping the share rho of
+ * their innovations; returns how many proposals were accepted. The noise density
+ * enters with the exponent `temper`. */
+static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double rho,
+                       double temper) {
     ptrdiff_t accepted = 0;
     const struct model_class *class = a->model.class;
     a->taken = a->drawn = 0;
     class->set(a->model.self, a->theta);
     const int ahead = a->draws_ahead && rho == 0 && (!class->forms || class->forms(a->model.self));
-    memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
-        const int m = block_at(a, start, a->block);
-        if (ahead && start > 0)
+    for (ptrdiff_t start = first; start < end; start += a->block) {
+        const int most = (int)(end - start < a->block ? end - start : a->block);
+        const int m = block_at(a, start, most);
+        if (ahead && start > first)
             form(a, m);
         else
             propose(a, rho, m, a->x_new);
@@ -967,7 +979,7 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
             add_local(a, start, m, read_only(a->x_new), 1);
         }
         if (ahead) {
-            const ptrdiff_t left = a->n - start - m;
+            const ptrdiff_t left = end - start - m;
             accept_ahead(a, temper, m, left < a->block ? (int)left : a->block);
         } else if (a->counts_alone) {
             accept_counts(a, temper, m);
@@ -980,9 +992,29 @@ static ptrdiff_t sweep(struct augment *a, double rho, double temper) {
         accepted += count_accepted(m, a->gap, a->accepted + start);
         for (int v = 0; v < a->model.columns; ++v)
             keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);
-        add_complete(a, m);
+        if (end - first == a->n) add_complete(a, m, 1, a->complete);
     }
     return accepted;
+}
+
+/* the complete-data statistic of the records as they are */
+static void take_complete(struct augment *a, int latent, double *c) {
+    memset(c, 0, (size_t)a->model.complete * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->block)
+        add_complete(a, block_at(a, start, a->block), latent, c);
+}
+
+/* Of a sweep in `parts` parts, one iteration each, the part whose turn it is at
+ * iteration `at` after warmup; all have whole lanes but the last. Returns the share
+ * of its proposals that were accepted. */
+static double sweep_part(struct augment *a, int parts, int at, double rho, double temper) {
+    const ptrdiff_t length = PAD_LANES((a->n + parts - 1) / parts);
+    const ptrdiff_t first = at % ((a->n + length - 1) / length) * length;
+    const ptrdiff_t end = a->n - first < length ? a->n : first + length;
+    memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
+    const ptrdiff_t accepted = visit(a, first, end, rho, temper);
+    if (end - first < a->n) take_complete(a, 1, a->complete);
+    return (double)accepted / (double)(end - first);
 }
 
 /* ---- non-centred moves ------------------------------------------------------------ */
@@ -1060,7 +1092,7 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     a->work += work;
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-        adapt_saw_pass(&a->adapt, kind, probability, accept, a->step, work);
+        adapt_saw_pass(&a->adapt, kind, probability, a->step, work);
     } else {
         a->passes_made[kind] += 1;
         a->passes_accepted[kind] += accept;
@@ -1069,17 +1101,10 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
 
 /* ---- an iteration -------------------------------------------------------------------- */
 
-/* the complete-data statistic of the records as they are */
-static void take_complete(struct augment *a) {
-    memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
-    for (ptrdiff_t start = 0; start < a->n; start += a->block)
-        add_complete(a, block_at(a, start, a->block));
-}
-
 /* The non-centred passes of an iteration. */
-static void interweave(struct augment *a, int looking, int learning) {
+static void interweave(struct augment *a, int learning, int looking) {
     int count[PASS_KINDS], total = 0;
-    adapt_plan(&a->adapt, looking, count);
+    adapt_plan(&a->adapt, learning, looking, count);
     for (int k = 0; k < PASS_KINDS; ++k) total += count[k];
     if (total == 0) return;
     a->model.class->set(a->model.self, a->theta);
@@ -1089,7 +1114,7 @@ static void interweave(struct augment *a, int looking, int learning) {
         for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, learning);
 }
 
-int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *accepted) {
+int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup && !a->plain;
@@ -1099,16 +1124,23 @@ int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *acc
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
     }
-    interweave(a, looking, learning);
+    interweave(a, learning, looking);
 
-    const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, looking, a->rng) : 0;
-    if (looking && can_refresh) {
-        take_complete(a);
-        memcpy(a->complete_before, a->complete, (size_t)a->model.complete * sizeof(double));
+    const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration);
+    const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
+    if (trying) {
+        take_complete(a, 0, a->complete_before);
     }
-    *accepted = sweep(a, adapt_refresh[refresh], *adapt->temper);
-    a->work += a->sweep_work;
-    if (looking && can_refresh) adapt_saw_refresh(adapt, refresh, a->complete_before, a->complete);
+    const int parts = iteration < warmup ? 1 : (int)*adapt->parts;
+    const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
+    const double work = visit_work / parts + adapt->costs.complete;
+    *accepted = sweep_part(a, parts, iteration - warmup, adapt_refresh[refresh], *adapt->temper);
+    a->work += work;
+    if (trying) {
+        if (class->add_latent) take_complete(a, 0, a->complete_after);
+        adapt_saw_refresh(adapt, refresh, a->complete_before,
+                          class->add_latent ? a->complete_after : a->complete);
+    }
 
     double *before = a->step, *after = a->place;
     if (learning) gather_moving(a, before);
@@ -1116,12 +1148,14 @@ int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *acc
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (learning) {
         gather_moving(a, after);
-        adapt_saw_sweep(adapt, before, after, a->sweep_work);
+        adapt_saw_sweep(adapt, before, after, work);
     }
     adapt_cool(adapt);
-    if (learning && adapt_window_ends(iteration, warmup)) adapt_close_window(adapt, 0);
+    const enum window window =
+        learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
+    if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
     if (iteration + 1 == warmup) {
-        if (learning) adapt_close_window(adapt, 1);
+        if (learning) adapt_close_window(adapt, WARMUP_ENDS);
         /* counters speak of what follows */
         *adapt->temper = 1;
         a->work = 0;

@@ -53,7 +53,7 @@ struct augment {
     /* Workspace, see augment_prepare */
     int block, move_block;
     int locals; /* components of all parts of kind RECORDS */
-    double *complete, *complete_before, *total;
+    double *complete, *complete_before, *complete_after, *total;
     int dense_parts;
     int used;                /* dense components up to the last that does not only pad */
     double *before, *change; /* dense components of a block, one after the other */
@@ -79,7 +79,7 @@ struct augment {
     double *theta_new, *step, *place; /* place: moving coordinates of theta */
     int *changed;
     double log_prior, energy;
-    double sweep_work, pass_work, column_work; /* see count_work() */
+    double pass_work, column_work; /* see count_work() */
 };
 
 void augment_prepare(struct augment *a);
@@ -89,8 +89,8 @@ void augment_start(struct augment *a);
 double augment_energy(struct augment *a);
 
 /* One iteration: non-centred passes, a sweep, a draw of theta. Warmup ends
- * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the sweep's
- * number of accepted proposals. */
-int augment_iterate(struct augment *a, int iteration, int warmup, ptrdiff_t *accepted);
+ * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the share of the
+ * proposals that the sweep accepted. */
+int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted);
 
 #endif

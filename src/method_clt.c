@@ -119,7 +119,7 @@ static int move(struct clt *a, int learning) {
     }
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-        adapt_saw_pass(&a->adapt, PASS_WALK, probability, accept, a->step, 1);
+        adapt_saw_pass(&a->adapt, PASS_WALK, probability, a->step, 1);
     } else {
         a->moves_made += 1;
         a->moves_accepted += accept;
@@ -223,6 +223,6 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     if (!learning || !a->marginal) return PLUGIN_OK;
     gather_moving(a, after);
     adapt_saw_sweep(&a->adapt, before, after, 1);
-    if (adapt_window_ends(iteration, warmup)) adapt_close_window(&a->adapt, 0);
+    if (adapt_window(iteration, warmup)) adapt_close_window(&a->adapt, WINDOW_ENDS);
     return PLUGIN_OK;
 }

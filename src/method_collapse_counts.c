@@ -639,7 +639,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
         s->mean[k] += off / *s->seen;
         s->square[k] += off * (s->count[k] - s->mean[k]);
     }
-    if (!adapt_window_ends(iteration, warmup)) return;
+    if (!adapt_window(iteration, warmup)) return;
     *s->sweeps = largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
     for (int v = 1; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;

@@ -379,7 +379,7 @@ static int pass(struct normal *c, int learning) {
         log_ratio = c->next.log_prior - c->now.log_prior + c->now.energy - c->next.energy;
     }
     const int accept = metropolis(c, log_ratio);
-    if (learning) adapt_saw_pass(&c->adapt, PASS_WALK, probability(log_ratio), accept, c->step, 1);
+    if (learning) adapt_saw_pass(&c->adapt, PASS_WALK, probability(log_ratio), c->step, 1);
     return accept;
 }
 
@@ -642,10 +642,10 @@ static void learn(struct collapse *of, int iteration, int warmup) {
     struct adapt *adapt = &c->adapt;
     gather(c, c->now.theta, c->shift);
     adapt_saw_sweep(adapt, c->before, c->shift, 1);
-    if (!adapt_window_ends(iteration, warmup)) return;
+    if (!adapt_window(iteration, warmup)) return;
     const double *jumped = of->counter + 2 * JUMPING;
     copy(c->step, adapt->mean, c->model.moving);
-    adapt_close_window(adapt, 0);
+    adapt_close_window(adapt, WINDOW_ENDS);
     if (c->model.moving == 0 || *adapt->count > 0) return; /* too short a window: goes on */
     copy(c->centre, c->step, c->model.moving);
     *c->strides = 0;

@@ -141,7 +141,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     }
     for (int k = 0; k < INDEPENDENT; ++k) collapse_count(c, FRESH, propose_fresh(c));
     *accepted = (double)kept / WALKS;
-    if (learning && adapt_window_ends(iteration, warmup)) *s->tries = 0;
+    if (learning && adapt_window(iteration, warmup)) *s->tries = 0;
     return c->model.class->rtheta(c->model.self, s->value, s->n, c->rng, c->theta);
 }
 

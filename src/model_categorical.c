@@ -126,7 +126,8 @@ static int create(const struct fields *fields, struct model *model) {
     model->parameters = s->sticks;
     model->complete = s->probabilities;
     model->reported = s->reported;
-    model->move_draws = 1.5 * s->variables; /* and a search for the level */
+    model->move_draws = s->variables;
+    model->perturb_draws = 3 * s->variables;
     model->moves = plugin_memory((size_t)s->sticks, sizeof(int));
     model->group = plugin_memory((size_t)s->sticks, sizeof(int));
     int in_group = 0;
@@ -405,8 +406,8 @@ VECTOR_CLONES static void keep_levels(int m, const double *restrict keep,
                                       const double *restrict class_new, const double *restrict x,
                                       double *restrict x_new) {
     FOR_RECORDS(i, m) {
-        const double same = class[i] == class_new[i] ? keep[i] : 0, fresh = x_new[i];
-        x_new[i] = same > 0 ? x[i] : fresh;
+        const double same = class[i] == class_new[i] ? keep[i] : 0, fresh = x_new[i], old = x[i];
+        x_new[i] = same > 0 ? old : fresh;
     }
 }
 

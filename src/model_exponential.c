@@ -34,6 +34,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->moves = plugin_memory(1, sizeof *model->moves);
     model->innovations = 1;
     model->innovation = RNG_EXPONENTIAL;
+    model->perturb_draws = 3; /* and a root */
     return PLUGIN_OK;
 }
 

@@ -87,7 +87,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->reported = model->moving;
     covariates_moves(&s->cov, model);
     /* a Polya-Gamma variate, and an exponential function, in units of a normal */
-    model->draws = model->columns + (s->beta ? 0 : 13);
+    model->latent_draws = s->beta ? 0 : 13;
     model->move_draws = model->columns + 4;
     return PLUGIN_OK;
 }

@@ -42,6 +42,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->innovations = 1;
     model->innovation = RNG_UNIFORM;
     model->move_draws = 1.2; /* one for each arrival that goes or comes */
+    model->perturb_draws = 4;
     return PLUGIN_OK;
 }
 

@@ -71,9 +71,9 @@ struct model {
      * moves[j]; it grows from 0 to groups - 1 with j. */
     int groups;
     int *group;
-    /* Random numbers of a record in rrecords (0: one a column) and in move; the
-     * schedule of the sampler weighs costs by them. */
-    double draws, move_draws;
+    /* Random numbers of a record in rrecords (0: one a column), perturb (0: as
+     * many), move and add_latent; the schedule of the sampler weighs costs by them. */
+    double draws, perturb_draws, move_draws, latent_draws;
     /* How many numbers of that kind a record is made of; 0: form() does not serve. */
     int innovations;
     enum rng_kind innovation;

@@ -57,8 +57,9 @@ lm_problem <- function(p = 1, ...) {
 }
 
 # Joint-distribution test (Geweke 2004). Alternate the sampler with redrawing z: theta then follows its prior.
-# With a warmup, moves are learned from a first release and then frozen; after that `kinds` of them are made between two
-# sweeps (see pass_kinds), and half of the sweeps keep half of the innovations, whatever warmup found of their worth.
+# With a warmup, moves are learned from a first release and then frozen; after that `kinds` of them are made in an
+# iteration (see pass_kinds), half of the iterations keep half of the innovations, and a sweep is spread over two of them,
+# whatever warmup found of their worth.
 geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL) {
   bound <- internal("bind_model")(model, statistic)
   rel <- simulate_release(model, statistic, mechanism, n = n)
@@ -67,7 +68,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
   if (warmup > 0L) {
     .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), c(warmup, 1L))
-    state$adapt[1:6] <- c(kinds, 1, 0.5)
+    state$adapt[1:7] <- c(kinds, 1, 0.5, 2)
   }
   inside <- problem$where
   d <- length(inside)

@@ -8,12 +8,12 @@ mixing_levels <- list(y = c("a", "b"), x1 = c("u", "v"))
 # a binomial count under Laplace noise: the posterior is a mixture of beta laws
 test_that("leaps leave the posterior exact", {
   n <- 20
-  rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 10), n)
+  rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 40), n)
   fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 1)
   expect_true(all(acceptance(fit)$leap > 0.3))
   p <- seq(0.0005, 0.9995, by = 0.001)
   b <- 0:n
-  weight <- exp(-(abs(14.3 - (n - b)) + abs(5.1 - b)) / 10)
+  weight <- exp(-(abs(14.3 - (n - b)) + abs(5.1 - b)) / 40)
   density <- dbeta(p, 2, 1) * drop(outer(p, b, function(p, b) dbinom(b, n, p)) %*% weight)
   expect_law(parameter_draws(fit, fit$bound$parameters[1]), grid_quantile(p, density))
 })
@@ -22,7 +22,7 @@ test_that("a schedule is frozen after warmup, and a seed fixes it", {
   rel <- as_release(c(1, 2, 3, 1, 4), lm_problem(1), mech_laplace(epsilon = 1), 20)
   run <- function() sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 400, warmup = 300, seed = 2)
   fit <- run()
-  learned <- function(fit) fit$chains[[1]]$state$adapt[1:11]
+  learned <- function(fit) fit$chains[[1]]$state$adapt[1:13]
   expect_gt(acceptance(fit)$passes, 0)
   expect_identical(learned(extend(fit, 300)), learned(fit))
   expect_identical(acceptance(run()), acceptance(fit))
@@ -36,6 +36,23 @@ test_that("with endless noise leaps and walks give the prior", {
   fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 3)
   expect_true(all(acceptance(fit)$leap > 0.5))
   expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
+})
+
+test_that("where noise dominates a sweep is spread over iterations, and visits every record", {
+  n <- 43
+  rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1e9), n)
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 4)
+  a <- acceptance(fit)
+  expect_true(all(a$parts > 1 & a$mean == 1 & a$lowest == 1))
+  for (k in 1:2) {
+    visits <- rowSums(vapply(0:18999, function(at) {
+      length <- 4 * ceiling(n / a$parts[k] / 4)
+      (seq_len(n) - 1) %/% length == at %% ceiling(n / length)
+    }, logical(n)))
+    expect_equal(fit$chains[[k]]$state$accepted, visits)
+  }
+  expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
+  expect_output(print(fit), "all are visited in")
 })
 
 test_that("moves and refreshes of Bernoulli records are reversible: the whole matrix", {
