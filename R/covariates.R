@@ -65,7 +65,8 @@ regression_variables <- function(formula, columns, call) {
   }
   left <- setdiff(columns$variable, variables)
   if (length(left)) {
-    stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
+    stop_classed("variables", c("The model must describe every variable of the release, but leaves out {.var {left}}.",
+                                i = "Add {cli::qty(left)}{?it/them} to the covariates."), call = call)
   }
   variables
 }

@@ -108,6 +108,19 @@ check_probabilities <- function(levels, name, call = caller_env()) {
   if (!ok) stop_argument(name, "numbers between 0 and 1", describe(levels), call = call)
 }
 
+#' @export
+print.noiseaware_coverage <- function(x, ...) {
+  wanted <- c("variable", "level", "coverage", "lower", "upper", "replicates")
+  if (nrow(x) == 0L || !all(wanted %in% names(x))) return(NextMethod())
+  prob <- attr(x, "prob")
+  cat("<coverage> of central intervals\n")
+  cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), "\n", sep = "")
+  cat("  in brackets ", if (!is.null(prob)) paste0(format_number(100 * prob), "% "), "Monte Carlo interval\n\n", sep = "")
+  shown <- data.frame(variable = x$variable, level = format_number(x$level), coverage = format_coverage(x$coverage, x$lower, x$upper))
+  print(shown, row.names = FALSE)
+  invisible(x)
+}
+
 # ---- simultaneous bands ------------------------------------------------------
 
 # Band of the ECDF of `count` uniforms at the points k / points, k = 1 .. points - 1,

@@ -69,3 +69,27 @@ design_rows <- function(calibration, level) {
   })
   do.call(rbind, rows)
 }
+
+# the name of the column of budgets; rows picked from a design have lost its attributes
+design_budget <- function(x) attr(x, "budget") %||% names(x)[match("n", names(x)) - 1L]
+
+#' @export
+print.noiseaware_design <- function(x, ...) {
+  wanted <- c("n", "variable", "sd", "sd_mcse", "rmse", "width", "coverage", "coverage_lower", "coverage_upper", "replicates")
+  if (nrow(x) == 0L || !all(wanted %in% names(x))) return(NextMethod())
+  level <- attr(x, "level")
+  cat("<design> the posterior to expect\n")
+  cat("  replicates  ", paste(unique(range(x$replicates)), collapse = " to "), " of each cell\n", sep = "")
+  cat("  width       of the ", if (!is.null(level)) paste0(format_number(100 * level), "% "), "interval; coverage with a 95% Monte Carlo interval\n\n", sep = "")
+  number <- function(v) formatC(v, digits = 3, format = "g", flag = "#")
+  cells <- c(if (length(unique(x$statistic)) > 1L) "statistic", design_budget(x), "n", "variable")
+  shown <- data.frame(lapply(unclass(x)[cells], format_cell), lapply(unclass(x)[c("sd", "sd_mcse", "rmse", "width")], number),
+                      coverage = format_coverage(x$coverage, x$coverage_lower, x$coverage_upper), check.names = FALSE)
+  names(shown)[names(shown) == "sd_mcse"] <- "(mcse)"
+  print(shown, row.names = FALSE)
+  invisible(x)
+}
+
+format_cell <- function(x) if (is.numeric(x)) vapply(x, function(v) format(v, digits = 5, big.mark = ","), "") else x
+
+format_coverage <- function(coverage, lower, upper) sprintf("%.2f (%.2f, %.2f)", coverage, lower, upper)

@@ -10,7 +10,8 @@
 #'   value in a matrix of the same shape. Returns one number for each row, -Inf
 #'   where the value is impossible.
 #' @param r `function(s)`: a published value drawn given the named vector s of
-#'   true totals, from R's generator. Only [simulate_release()] needs it.
+#'   true totals, from R's generator. [simulate_release()] needs it, and what simulates
+#'   releases: [calibrate()], [design()] and `pp_check()`.
 #' @param sd Standard deviation of the noise, one number or one a component, for
 #'   [noise_sd()] and what is printed; nothing else uses it.
 #'
@@ -82,7 +83,7 @@ mechanism_sd.mech_custom <- function(mechanism, scale) {
 #' @export
 add_noise.mech_custom <- function(mechanism, statistic, total, uniform, scale) {
   if (is.null(mechanism$r)) {
-    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release.", call = caller_env(3))
+    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as calibrate() and pp_check() do.", call = caller_env(3))
   }
   value <- call_user(mechanism$r, "r", total)
   if (!is.numeric(value) || length(value) != length(total) || !all(is.finite(value))) {

@@ -5,8 +5,9 @@
 #' rest. Any of the coefficients, sigma, the covariates' mean and covariance may
 #' be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates` among the release's variables; `NULL`
-#'   takes the statistic's own formula.
+#' @param formula `response ~ covariates`, with all variables of the release, each
+#'   once: the records' law is a joint one, so none can be left out. `NULL` takes the
+#'   statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], or `fixed(beta)`.
 #' @param sigma Of the residual standard deviation: `NULL` (part of a

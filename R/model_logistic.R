@@ -5,8 +5,9 @@
 #' categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates` among the release's variables; `NULL`
-#'   takes the statistic's own formula. The response is a number with the bounds
+#' @param formula `response ~ covariates`, with all variables of the release, each
+#'   once: the records' law is a joint one, so none can be left out. `NULL` takes the
+#'   statistic's own formula. The response is a number with the bounds
 #'   0 and 1, or a factor of two levels, of which the second counts as 1.
 #' @param prior Of the coefficients (intercept first): [prior_normal()],
 #'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public

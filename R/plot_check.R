@@ -45,12 +45,14 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   again <- matrix(again, ncol = draws)
   tails <- draws_interval(t(again), level)
   above <- rowMeans(again > release$value) + rowMeans(again == release$value) / 2
-  data.frame(component = names(release$value), value = unname(release$value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
-             lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above))
+  data <- data.frame(component = names(release$value), value = unname(release$value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
+                     lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above))
+  structure(data, level = level)
 }
 
 plot_release_check <- function(data) {
   most <- 40L
+  level <- attr(data, "level")
   left_out <- nrow(data) - most
   data <- utils::head(data, most)
   sd <- ifelse(data$sd > 0, data$sd, 1)
@@ -61,7 +63,7 @@ plot_release_check <- function(data) {
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = 3, colour = "grey75") +
     ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
     ggplot2::labs(x = "published number, in standard deviations from the mean of its replicates", y = NULL,
-                  subtitle = paste0("Bars: replicates of the release from the posterior",
+                  subtitle = paste0("Bars: central ", format_number(100 * level), "% of the replicates of the release from the posterior",
                                     if (left_out > 0L) paste0("; ", left_out, " more components not shown"))) +
     theme_noiseaware()
 }

@@ -2,7 +2,7 @@
 #' @export
 plot.noiseaware_design <- function(x, variables = NULL, ...) {
   check_no_dots(...)
-  budget <- attr(x, "budget")
+  budget <- design_budget(x)
   x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", unique(x$variable)), ]
   x$variable <- factor(x$variable, unique(x$variable))
   several <- length(unique(x$statistic)) > 1L
@@ -17,6 +17,7 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
     scale_greys(length(unique(x$statistic)), guide = if (several) "legend" else "none") +
     ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free_y") +
     ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = "expected posterior sd", shape = "records n", linetype = "records n",
-                  colour = "statistic") +
-    theme_noiseaware()
+                  colour = "statistic", subtitle = "bars: two Monte Carlo standard errors each way") +
+    theme_noiseaware() +
+    room_at_sides()
 }

@@ -28,7 +28,20 @@ plot.noiseaware_fit <- function(x, type = c("trace", "density", "pairs", "predic
   switch(type,
     trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws),
     density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws),
-    pairs = bayesplot::mcmc_pairs(draws, off_diag_args = list(size = 0.3, alpha = 0.3), ...))
+    pairs = roomy_pairs(bayesplot::mcmc_pairs(draws, off_diag_args = list(size = 0.3, alpha = 0.3), ...)))
+}
+
+# small panels: few tick labels, and room for the first and the last
+roomy_pairs <- function(grid) {
+  if (is.null(grid$bayesplots)) return(grid)
+  panels <- lapply(grid$bayesplots, function(p) suppressMessages(p + scale_few_x() + room_at_sides()))
+  bayesplot::bayesplot_grid(plots = panels, legends = FALSE)
+}
+
+scale_few_x <- function() ggplot2::scale_x_continuous(n.breaks = 4, guide = ggplot2::guide_axis(check.overlap = TRUE))
+
+room_at_sides <- function() {
+  ggplot2::theme(plot.margin = ggplot2::margin(5.5, 16, 5.5, 16), panel.spacing.x = ggplot2::unit(1.5, "lines"))
 }
 
 # bayesplot's shades of one colour leave some chains next to invisible

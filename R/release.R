@@ -142,9 +142,13 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 #'
 #' @param value The published totals: a named numeric vector in any order (also of the
 #'   factors of a product: `x:y` for `y:x`), or an unnamed one in the statistic's order
-#'   (see `statistic$components`).
-#' @param statistic What was summed, such as [stat_crossprod()].
-#' @param mechanism How noise was added, such as [mech_laplace()].
+#'   (see `statistic$components`). Of several statistics: a named list of such vectors,
+#'   one a statistic; or one vector, whose names are those of the statistics and their
+#'   components, as in `"totals: age"`.
+#' @param statistic What was summed, such as [stat_crossprod()]; or a named list of
+#'   statistics of the same records.
+#' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
+#'   statistics, a list of mechanisms with the same names.
 #' @param n The public number of records.
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
@@ -153,42 +157,63 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9),
 #'   st, mech_laplace(epsilon = 1), n = 50)
+#'
+#' # two statistics, each with noise of its own
+#' as_release(list(totals = c(age = 1243.2), answers = c(`smoke=no` = 28.9, `smoke=yes` = 21.4)),
+#'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
+#'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
+#'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
 #' @export
 as_release <- function(value, statistic, mechanism, n) {
   check_design(statistic, mechanism)
   n <- check_count(n, "n")
   parts <- design_parts(statistic, mechanism)
-  if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, length(value))) {
-    stop_classed("value", "{.arg value} must have a number for each record, but has {length(value)} for {n} records.")
+  listed <- is.list(value) && !is.object(value) && is_several(statistic)
+  given <- if (listed) sum(lengths(value)) else length(value)
+  if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, given)) {
+    stop_classed("value", "{.arg value} must have a number for each record, but has {given} for {n} records.")
   }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
     rep(mechanism_scale(p$mechanism, p$statistic), each = value_size(p$statistic, n) / length(p$statistic$components))
   })
-  if (is.table(value)) value <- as.vector(value)
-  value <- check_value(value, unlist(components))
+  value <- if (listed) join_values(value, parts, n) else check_value(value, unlist(components))
   result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published")
   for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value)
   result
 }
 
-check_value <- function(value, components, call = caller_env()) {
-  if (!is.numeric(value) || is.object(value)) stop_argument("value", "a vector of numbers", describe(value), "value", call)
+# one vector of those of the parts
+join_values <- function(value, parts, n, call = caller_env()) {
+  wanted <- vapply(parts, `[[`, "", "name")
+  if (length(value) != length(wanted) || !setequal(names(value), wanted)) {
+    stop_classed("value", c("{.arg value} must have a vector for each of the statistics, named like them.",
+                            i = "Statistics: {.val {wanted}}."), call = call)
+  }
+  unlist(lapply(parts, function(p) {
+    checked <- check_value(value[[p$name]], part_components(p$statistic, n), call, paste0("value$", p$name))
+    stats::setNames(checked, part_components(p$statistic, n, p$name))
+  }))
+}
+
+check_value <- function(value, components, call = caller_env(), name = "value") {
+  if (is.table(value)) value <- as.vector(value)
+  if (!is.numeric(value) || is.object(value)) stop_argument(name, "a vector of numbers", describe(value), "value", call)
   bad <- which(!is.finite(value))
   if (length(bad)) {
     names <- names(value) %||% if (length(value) == length(components)) components
     bad <- if (is.null(names)) as.character(bad) else names[bad]
-    stop_classed("value", "{.arg value} must be finite, but is not in component{?s} {.val {bad}}.", call = call)
+    stop_classed("value", "{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.", call = call)
   }
   if (length(value) != length(components)) {
-    stop_classed("value", c("{.arg value} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
+    stop_classed("value", c("{.arg {name}} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
                             i = "Components: {.val {components}}."), call = call)
   }
   if (!is.null(names(value))) {
     names(value) <- reorder_products(names(value), components)
     if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
       strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
-      stop_classed("value", c("{.arg value} must have the names of the statistic's components, each once, or no names.",
+      stop_classed("value", c("{.arg {name}} must have the names of the statistic's components, each once, or no names.",
                               x = "Not a component, or twice: {.val {strange}}.",
                               x = "Missing: {.val {setdiff(components, names(value))}}."), call = call)
     }
@@ -199,10 +224,11 @@ check_value <- function(value, components, call = caller_env()) {
 
 # names in the statistic's spelling: a product may have its factors in another order
 reorder_products <- function(names, components) {
-  factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
   other <- !names %in% components & !is.na(names)
+  if (!any(other)) return(names)
+  factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
   same <- factors(components)
-  if (!any(other) || anyDuplicated(same)) return(names)
+  if (anyDuplicated(same)) return(names)
   at <- match(factors(names[other]), same)
   names[other] <- ifelse(is.na(at), names[other], components[at])
   names

@@ -7,7 +7,8 @@
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
 #'   Nothing stands on the left.
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   variable. Levels are public: choose them from what is known of the subject,
+#'   variable: texts, numbers, `c(FALSE, TRUE)`, or a factor, which stands for its
+#'   levels. In the release they are texts. Levels are public: choose them from what is known of the subject,
 #'   never from the confidential data.
 #'
 #' @details
@@ -131,12 +132,30 @@ check_levels <- function(levels, variables, call = caller_env()) {
     stop_classed("levels", "{.arg levels} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
                  call = call)
   }
+  levels <- lapply(levels[variables], declared_levels)
   for (v in variables) {
     name <- paste0("levels$", v)
     if (!is.character(levels[[v]])) stop_argument(name, "a vector of level names", describe(levels[[v]]), "levels", call)
     check_bound(levels[[v]], name, call)
   }
-  lapply(levels[variables], as.vector)
+  lapply(levels, as.vector)
+}
+
+# levels as text, if they are levels
+declared_levels <- function(x) {
+  if (is.factor(x)) return(base::levels(x))
+  if (is.atomic(x) && !is.object(x) && is.null(dim(x)) && (is.numeric(x) || is.logical(x))) level_text(x) else x
+}
+
+# The text of levels, declared or in data. Whole numbers have no exponent, whether
+# they are stored as integers or not.
+level_text <- function(x) {
+  text <- as.character(x)
+  if (is.numeric(x) && !is.object(x)) {
+    whole <- which(is.finite(x) & x == floor(x) & abs(x) < 1e15)
+    text[whole] <- sprintf("%.0f", x[whole] + 0)
+  }
+  text
 }
 
 # names of a margin's cells, the last variable fastest

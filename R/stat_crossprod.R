@@ -8,8 +8,8 @@
 #' @param formula `response ~ covariate + ...`, main effects only. Compute
 #'   transformed variables in the data first. The intercept is implied.
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
-#'   for a number, the vector of all levels (two or more) for a factor. Bounds
-#'   and levels are public: choose them from what is known of the subject,
+#'   for a number, the character vector of all levels (two or more) for a factor,
+#'   or a factor, which stands for its levels. Bounds and levels are public: choose them from what is known of the subject,
 #'   never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
@@ -166,11 +166,11 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
     stop_classed("bounds", "{.arg bounds} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
                  call = call)
   }
-  count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else 1, 0))
+  count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else if (is.factor(b)) nlevels(b) - 1 else 1, 0))
   if (count > most_columns) {
     stop_classed("bounds", "{.arg bounds} must give at most {most_columns} columns, but there are {count}.", call = call)
   }
-  bounds <- bounds[variables]
+  bounds <- lapply(bounds[variables], function(b) if (is.factor(b)) levels(b) else b)
   bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
   bounds
 }
@@ -182,6 +182,9 @@ check_bound <- function(bound, name, call) {
       stop_argument(name, "two or more different, non-empty levels", shown, "levels", call)
     }
     return(bound)
+  }
+  if (is.numeric(bound) && length(bound) > 2L) {
+    stop_argument(name, "two numbers, lower and upper, or a character vector of levels, such as c(\"1\", \"2\", \"3\")", describe(bound), "bounds", call)
   }
   if (!is.numeric(bound) || length(bound) != 2L) {
     stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)

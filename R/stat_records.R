@@ -9,7 +9,7 @@
 #' @param bounds A named list with `c(lower, upper)` for each number. Values outside
 #'   are clamped.
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   factor. Bounds and levels are public: choose them from what is known of the
+#'   factor, as in [stat_counts()]. Bounds and levels are public: choose them from what is known of the
 #'   subject, never from the confidential data.
 #'
 #' @details

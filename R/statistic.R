@@ -50,7 +50,8 @@ record_matrix <- function(data, columns, levels, call = caller_env(), name = "da
     if (is.null(levels[[v]])) {
       x[, at] <- as.double(data[[v]])
     } else {
-      index <- match(as.character(data[[v]]), levels[[v]])
+      index <- match(level_text(data[[v]]), levels[[v]])
+      index[is.na(index)] <- match(as.character(data[[v]][is.na(index)]), levels[[v]])
       if (anyNA(index)) {
         stop_classed("levels", c("{.arg {name}} must have only the declared levels in {.var {v}}.",
                                  x = "{sum(is.na(index))} other{?s}, in {rows_text(which(is.na(index)))}.",

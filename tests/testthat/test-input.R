@@ -67,14 +67,13 @@ test_that("statistics: bounds and levels", {
     stat_crossprod(y ~ x, list(y = c(0, 1), c(0, 1))),
     bounded(c(1, 0)), bounded(c(1, 1)), bounded(c(0, Inf)), bounded(c(-Inf, Inf)), bounded(c(NA, 1)),
     bounded(c(0, NaN)),
-    bounded(1), bounded(c(0, 1, 2)), bounded(NULL), bounded(c(TRUE, FALSE)), bounded(list(0, 1)),
-    bounded(factor(c("a", "b"))),
+    bounded(1), bounded(1:3), bounded(NULL), bounded(c(TRUE, FALSE)), bounded(list(0, 1)),
     bounded(c(-1e308, 1e308)), bounded(c(0, 1e-320)), bounded(c(-1e200, 1e200), rescale = FALSE),
     bounded(as.Date(c("2020-01-01", "2021-01-01"))), bounded(c(1, 1 + 1e-17)),
     bounded(rep("a", 5000)), stat_crossprod(y ~ x, list(y = c(0, 1), x = as.character(1:3000)))
   )))
   show(refusals("levels", alist(
-    bounded("a"), bounded(c("a", "a")), bounded(c("a", NA)), bounded(c("a", "")), bounded(character()),
+    bounded("a"), bounded(factor("a")), bounded(c("a", "a")), bounded(c("a", NA)), bounded(c("a", "")), bounded(character()),
     stat_crossprod(y ~ g + ga, list(y = c(0, 1), g = c("b", "a"), ga = c(0, 1)))
   )))
   show(refusals("argument", alist(
@@ -150,7 +149,10 @@ test_that("published values", {
     as_release(c(y = 1, x = 1, "y^2" = 1, "y:z" = 1, "x^2" = 1), st, laplace, 5),
     as_release(c(y = 1, y = 1, x = 1, x = 2, "x^2" = 1), st, laplace, 5),
     as_release(c(y = 1, 2, 3, 4, 5), st, laplace, 5), as_release(list(1, 2, 3, 4, 5), st, laplace, 5),
-    as_release(rep(TRUE, 5), st, laplace, 5),
+    as_release(rep(TRUE, 5), st, laplace, 5), as_release(list(a = 1:5), st, laplace, 5),
+    as_release(list(1:5), list(a = st), list(a = laplace), 5), as_release(list(a = 1:5), list(a = st, b = st), list(a = laplace, b = laplace), 5),
+    as_release(list(a = 1:5, b = c(1, NA)), list(a = st, b = st), list(a = laplace, b = laplace), 5),
+    as_release(list(a = 1:5, b = c(y = 1, z = 2)), list(a = st, b = st), list(a = laplace, b = laplace), 5),
     as_release(factor(1:5), st, laplace, 5)
   )))
   show(refusals("argument", alist(

@@ -51,6 +51,7 @@ test_that("a release is checked against replicates of itself", {
   moved$release$value[["age"]] <- rel$value[["age"]] + 20 * check$sd[check$component == "age"]
   expect_identical(release_check_data(moved, draws = 200, seed = 5)$p[check$component == "age"], 0)
   expect_s3_class(bayesplot::pp_check(fit, draws = 20, seed = 1), "ggplot")
+  expect_match(bayesplot::pp_check(fit, draws = 20, level = 0.8, seed = 1)$labels$subtitle, "central 80%")
   expect_error(release_check_data(fit, draws = 1e7), class = "noiseaware_error_argument")
   expect_error(release_check_data(nonprivate_posterior(MASS::birthwt, st, model_lm(), iter = 100, seed = 1)), class = "noiseaware_error")
 })

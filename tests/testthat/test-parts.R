@@ -22,6 +22,14 @@ test_that("parts keep their own components, scales and guarantees", {
   expect_snapshot(as_release(stats::setNames(1:10, names(rel$value)), design, noise, 30))
 })
 
+test_that("published values come as a list of the parts'", {
+  whole <- as_release(stats::setNames(1:10, names(as_release(1:10, design, noise, 30)$value)), design, noise, 30)
+  expect_identical(as_release(list(b = 6:10, a = stats::setNames(5:1, rev(st_a$components))), design, noise, 30), whole)
+  counts <- stat_counts(~ g, list(g = c("u", "v")))
+  tables <- as_release(list(c = table(g = c("u", "v", "v")), a = 1:5), list(a = st_a, c = counts), list(a = mech_laplace(1), c = mech_laplace(1)), 3)
+  expect_identical(tables$value[6:7], c("c: g=u" = 1, "c: g=v" = 2))
+})
+
 test_that("designs that do not fit are refused", {
   data <- data.frame(y = 1, x = 1)
   expect_error(release(data, design, noise["a"]), class = "noiseaware_error_mechanism")

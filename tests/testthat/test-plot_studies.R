@@ -113,6 +113,8 @@ test_that("variables are named, and there", {
 
 test_that("predictive coverage counts the responses inside", {
   table <- coverage(fits$a, c(0.5, 0.9), newdata = records, seed = 1)
+  expect_match(capture.output(print(table)), sprintf("y +0.9 +%.2f \\(%.2f, %.2f\\)", table$coverage[2], table$lower[2], table$upper[2]), all = FALSE)
+  expect_match(capture.output(print(table[1:2, c("level", "coverage")])), "^1 ", all = FALSE)
   inside <- function(level) {
     interval <- predict(fits$a, records, interval = "predictive", level = level, seed = 1)
     mean(records$y >= interval[, "lower"] & records$y <= interval[, "upper"])
@@ -165,6 +167,15 @@ test_that("a design is a calibration for each cell", {
   # less noise is better
   expect_lt(plan$sd[plan$statistic == "narrow" & plan$epsilon == 5 & plan$n == 80], plan$sd[plan$statistic == "wide" & plan$epsilon == 0.5 & plan$n == 80])
   drawn(plot(plan))
+  # rows that were picked still print and plot; other columns as a data frame
+  shown <- capture.output(print(plan))
+  expect_match(shown, "^ +statistic +epsilon +n +variable +sd +\\(mcse\\) +rmse +width +coverage$", all = FALSE)
+  expect_lte(max(nchar(shown)), 80L)
+  narrow_only <- plan[plan$statistic == "narrow", ]
+  expect_no_match(capture.output(print(narrow_only)), "statistic")
+  attr(narrow_only, "budget") <- NULL
+  expect_identical(plot(narrow_only)$labels$x, "privacy budget epsilon (log scale)")
+  expect_match(capture.output(print(plan[c("n", "sd")])), "^1 ", all = FALSE)
   # a budget of another kind keeps its name; a mechanism's argument epsilon is used by name
   rho <- design(known$model, wide, function(rho) mech_gaussian(rho = rho), epsilon = 0.5, n = 5, replicates = 2, chains = 1, iter = 100, seed = 1)
   expect_identical(names(rho)[1:3], c("statistic", "rho", "n"))

@@ -71,6 +71,28 @@ test_that("the sensitivity is what one replaced record can do, and it can", {
   }
 })
 
+test_that("numbers, logicals and factors are levels by their text", {
+  data <- data.frame(y = c(1, 3, 3), z = c(TRUE, FALSE, TRUE), g = factor(c("b", "b", "a")), k = c(1e5, 2e5, 1e5), m = c(0.1 + 0.2, 1, 1))
+  total <- function(formula, levels, data) internal("statistic_total")(stat_counts(formula, levels), data)
+  expect_identical(total(~ y, list(y = 1:3), data), c("y=1" = 1, "y=2" = 0, "y=3" = 2))
+  expect_identical(stat_counts(~ y, list(y = 1:3)), stat_counts(~ y, list(y = c("1", "2", "3"))))
+  expect_identical(total(~ z, list(z = c(FALSE, TRUE)), data), c("z=FALSE" = 1, "z=TRUE" = 2))
+  expect_identical(total(~ g, list(g = data$g), data), c("g=a" = 1, "g=b" = 2))
+  # as integers and as doubles, declared as text with an exponent too
+  expect_identical(total(~ k, list(k = c(100000, 200000)), data), c("k=100000" = 2, "k=200000" = 1))
+  expect_identical(total(~ k, list(k = c(100000, 200000)), transform(data, k = as.integer(k))), c("k=100000" = 2, "k=200000" = 1))
+  expect_identical(total(~ k, list(k = c("1e+05", "2e+05")), data), c("k=1e+05" = 2, "k=2e+05" = 1))
+  expect_identical(total(~ m, list(m = c(0.3, 1)), data), c("m=0.3" = 1, "m=1" = 2))
+  expect_identical(stat_records(~ y, levels = list(y = 1:3))$levels, list(y = c("1", "2", "3")))
+  for (bad in list(c(1, NA), 1, c(1, 1), as.Date("2020-01-01") + 0:1, list(1, 2), matrix(1:4, 2), factor("a"))) {
+    expect_error(stat_counts(~ y, list(y = bad)), class = "noiseaware_error_levels")
+  }
+  # among bounds a factor stands for its levels, two numbers stay bounds
+  bounds <- list(y = c(0, 3), g = data$g)
+  expect_identical(stat_crossprod(y ~ g, bounds), stat_crossprod(y ~ g, list(y = c(0, 3), g = c("a", "b"))))
+  expect_error(stat_crossprod(y ~ g, list(y = c(0, 3), g = 1:3)), "character vector of levels", class = "noiseaware_error_bounds")
+})
+
 test_that("formulas and levels that cannot be are refused", {
   levels <- survey_levels
   for (formula in alist(y ~ x1, ~ 1, ~ ., ~ y * x1, ~ y - x1, ~ y^2, ~ log(y), ~ y:y, ~ y + y, ~ y:x1 + x1:y, ~ 0 + y, ~ y:x1 + 3, ~ "y",
@@ -79,7 +101,7 @@ test_that("formulas and levels that cannot be are refused", {
   }
   for (levels in list(NULL, c("a", "b"), list(c("a", "b")), list(x = c("a", "b")), list(y = c("a", "b"), x = c("a", "b")),
                       list(y = c("a", "b"), y = c("a", "b")), list(y = "a"), list(y = character()), list(y = c("a", "")), list(y = c("a", "a")),
-                      list(y = c("a", NA)), list(y = 1:2), list(y = factor(c("a", "b"))), list(y = list("a", "b")), list(y = c(TRUE, FALSE)))) {
+                      list(y = c("a", NA)), list(y = list("a", "b")))) {
     expect_error(stat_counts(~ y, levels), class = "noiseaware_error_levels", label = deparse(levels))
   }
   many <- as.character(1:1001)

@@ -30,7 +30,7 @@ test_that("declarations that do not fit are refused", {
   expect_error(stat_records(~ y, list(y = c(1, 0))), class = "noiseaware_error_bounds")
   expect_error(stat_records(~ y, list(y = c("a", "b"))), class = "noiseaware_error_bounds")
   expect_error(stat_records(~ g, list(g = c(0, 1)), levels), class = "noiseaware_error_bounds")
-  expect_error(stat_records(~ g, levels = list(g = 1:2)), class = "noiseaware_error_levels")
+  expect_error(stat_records(~ g, levels = list(g = list(1, 2))), class = "noiseaware_error_levels")
   expect_error(stat_records(~ g, levels = list(g = "a")), class = "noiseaware_error_levels")
   expect_error(stat_records(~ y, list(y = c(-1e308, 1e308))), class = "noiseaware_error_bounds")
   expect_error(stat_records(~ y, bounds, levels), class = "noiseaware_error_levels")
