@@ -6,7 +6,7 @@
 #             acceptance and the state to continue from; for "collapse" also the
 #             share of records outside the bounds; NULL for baselines
 #   info      what a method has to report
-#   asked     the arguments of sample_posterior() as they were given, for update()
+#   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
                     words = NULL, info = list()) {

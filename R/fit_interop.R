@@ -11,8 +11,9 @@
 #' @param prob,level Probability inside the interval.
 #' @param pars Names of parameters; all by default.
 #' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
-#' @param ... Must be empty; but `tidy()` and `glance()` let pass what other packages'
-#'   functions hand on to every model.
+#' @param ... Must be empty; but `tidy()` takes broom's `conf.int` and `conf.level` for
+#'   `intervals` and `level`, and with `glance()` lets pass what other packages' functions
+#'   hand on to every model.
 #'
 #' @return
 #' * rstantools: `posterior_predict()` and `posterior_epred()`, draws x rows matrices
@@ -78,6 +79,9 @@ prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
 #' @rdname interop
 #' @exportS3Method generics::tidy
 tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ...) {
+  broom <- list(...)
+  intervals <- broom[["conf.int"]] %||% intervals
+  level <- broom[["conf.level"]] %||% level
   check_flag(intervals, "intervals")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")
   table[-1L] <- lapply(table[-1L], as.double)

@@ -122,7 +122,7 @@ update.noiseaware_fit <- function(object, ...) {
   if (is.null(object$asked)) stop_classed("argument", "{.arg object} must be a fit made by {.fn sample_posterior}.")
   given <- list(...)
   check_argument_names(given, names(formals(sample_posterior)))
-  asked <- object$asked
+  asked <- c(object["release"], object$asked)
   asked[names(given)] <- given
   do.call("sample_posterior", asked, quote = TRUE)
 }

@@ -27,7 +27,10 @@
 #' release_check_data(fit, draws = 50, seed = 1)
 #' @importFrom bayesplot pp_check
 #' @export
-pp_check.noiseaware_fit <- function(object, ...) plot_release_check(release_check_data(object, ...))
+pp_check.noiseaware_fit <- function(object, ...) {
+  check_argument_names(list(...), c("draws", "level", "seed"))
+  plot_release_check(release_check_data(object, ...))
+}
 
 #' @rdname pp_check.noiseaware_fit
 #' @export

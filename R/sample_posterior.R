@@ -93,8 +93,7 @@
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
                              control = list()) {
-  asked <- list(release = release, model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed,
-                init = init, control = control)
+  asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control)
   if (!missing(warmup)) asked$warmup <- warmup
   check_release(release)
   check_model(model)

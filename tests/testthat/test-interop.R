@@ -25,6 +25,8 @@ test_that("generics", {
   expect_equal(tidied$conf.high, unname(confint(fit, level = 0.8)[, 2]))
   expect_equal(tidied$estimate[1:2], unname(coef(fit)))
   expect_false("conf.low" %in% names(generics::tidy(fit, intervals = FALSE)))
+  # as broom's callers say it
+  expect_identical(generics::tidy(fit, conf.int = TRUE, conf.level = 0.8, effects = "fixed"), tidied)
   glanced <- generics::glance(fit)
   expect_identical(nrow(glanced), 1L)
   expect_identical(glanced[c("method", "exact", "nobs", "epsilon", "chains", "draws")],
@@ -53,6 +55,7 @@ test_that("a release is checked against replicates of itself", {
   expect_s3_class(bayesplot::pp_check(fit, draws = 20, seed = 1), "ggplot")
   expect_match(bayesplot::pp_check(fit, draws = 20, level = 0.8, seed = 1)$labels$subtitle, "central 80%")
   expect_error(release_check_data(fit, draws = 1e7), class = "noiseaware_error_argument")
+  expect_error(bayesplot::pp_check(fit, type = "dens"), class = "noiseaware_error_argument")
   expect_error(release_check_data(nonprivate_posterior(MASS::birthwt, st, model_lm(), iter = 100, seed = 1)), class = "noiseaware_error")
 })
 
