@@ -43,7 +43,7 @@ mechanism_sd.mech_randomized_response <- function(mechanism, scale) rep(NA_real_
 
 #' @export
 add_noise.mech_randomized_response <- function(mechanism, statistic, total, uniform, scale) {
-  levels <- rep(lengths(statistic$levels[statistic$columns$variable]), each = length(total) / nrow(statistic$columns))
+  levels <- levels_of_each(statistic, length(total))
   others <- (levels - 1) * exp(-1 / scale)
   change <- others / (1 + others)
   # the lowest uniforms change the level, each other one by an equal share
@@ -52,6 +52,20 @@ add_noise.mech_randomized_response <- function(mechanism, statistic, total, unif
 }
 
 #' @rdname privacy
+# how many levels there are, for each of the values
+levels_of_each <- function(statistic, values) rep(unname(lengths(statistic$levels[statistic$columns$variable])), each = values / nrow(statistic$columns))
+
+# In integers, see src/exact.c; of the budget at most what the last bits of a double
+# may have added is left unspent.
+exact_response <- function(part, data, call) {
+  codes <- statistic_total(part$statistic, data, call)
+  scale <- mechanism_scale(part$mechanism, part$statistic, call)
+  scale <- rep(scale, each = length(codes) / length(scale))
+  epsilon <- pmin((1 - 2^-40) / scale, 2^52)
+  value <- .Call(ffi_exact_response, as.double(codes), as.double(levels_of_each(part$statistic, length(codes))), epsilon)
+  list(value = value %||% stop_entropy(call), scale = scale, unit = numeric(length(codes)))
+}
+
 #' @export
 privacy.mech_randomized_response <- function(x, ...) privacy_row(epsilon = x$epsilon, delta = 0, rho = x$epsilon^2 / 2)
 

@@ -76,7 +76,7 @@ exact_part <- function(part, data, call) {
   statistic <- part$statistic
   mechanism <- part$mechanism
   x <- record_matrix(data, statistic$columns, statistic$levels, call)
-  if (mechanism$kernel == "match") return(simulated_part(part, data, call, entropy_uniform))
+  if (mechanism$kernel == "match") return(exact_response(part, data, call))
   unit <- release_unit(mechanism, statistic, nrow(x), call)
   scale <- exact_scale(mechanism, statistic, unit, call)
   law <- match(exact_laws[[mechanism$name]], unique(exact_laws)) - 1L

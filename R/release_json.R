@@ -86,7 +86,8 @@ schema_format <- "noiseaware release"
 schema_version <- 1L
 
 check_path <- function(path, call = caller_env()) {
-  if (!checkmate::test_string(path, min.chars = 1L)) stop_argument("path", "the name of a file", describe(path), "file", call)
+  # R warns of what no system takes for a path
+  if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
 }
 
 # ---- writing ---------------------------------------------------------------

@@ -111,6 +111,16 @@ int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b) {
     return 0;
 }
 
+uint64_t exact_response(struct bit_source *source, uint64_t k, uint64_t whole, uint64_t p) {
+    const struct ratio rest = {p, UINT64_C(1) << 52};
+    while (!source->failed) {
+        const uint64_t shift = exact_uniform(source, k);
+        if (shift == 0 || (exp_coins(source, whole, one) && exp_coin(source, 1, &rest)))
+            return shift;
+    }
+    return 0;
+}
+
 /* how many of the sorted values are below x */
 static uint64_t count_below(size_t n, const double *sorted, double x) {
     size_t low = 0, high = n;

@@ -29,6 +29,10 @@ int64_t exact_laplace(struct bit_source *source, uint64_t t, uint64_t s);
 /* P(k) proportional to exp(-k^2 / (2 sigma^2)), sigma = a / b; a, b <= 2^25. */
 int64_t exact_gaussian(struct bit_source *source, uint64_t a, uint64_t b);
 
+/* How many levels, of k in a circle, lies the one that is told from the true one: 0
+ * with odds exp(whole + p / 2^52) : 1 against each other; p < 2^52. */
+uint64_t exact_response(struct bit_source *source, uint64_t k, uint64_t whole, uint64_t p);
+
 /* A cell g of 0, ..., candidates - 1 with probability proportional to
  * exp(-(p / q) d(g)), where d(g) is how far `target` lies outside the numbers of
  * values below g and of values up to g. `cell` has the n values, sorted; p < 2^63,

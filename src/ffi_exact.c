@@ -148,6 +148,25 @@ SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP law, SEXP n
     return source.failed ? R_NilValue : out;
 }
 
+/* Randomised response to codes 0, 1, ..., levels - 1, with a budget epsilon for each.
+ * NULL without entropy. */
+SEXP ffi_exact_response(SEXP codes, SEXP levels, SEXP epsilon) {
+    const R_xlen_t n = Rf_xlength(codes);
+    struct bit_source source;
+    bits_start(&source, from_system, NULL);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    for (R_xlen_t i = 0; i < n; ++i) {
+        const double whole = floor(REAL(epsilon)[i]), part = REAL(epsilon)[i] - whole;
+        const uint64_t k = (uint64_t)REAL(levels)[i];
+        const uint64_t shift =
+            exact_response(&source, k, (uint64_t)whole, (uint64_t)(part * 0x1p52));
+        REAL(out)[i] = (double)(((uint64_t)REAL(codes)[i] + shift) % k);
+    }
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : out;
+}
+
 /* A cell of the grid, or `count` of them for the tests; NULL without entropy. */
 SEXP ffi_exact_quantile(SEXP count, SEXP candidates, SEXP cell, SEXP target, SEXP numerator,
                         SEXP denominator) {
@@ -155,12 +174,10 @@ SEXP ffi_exact_quantile(SEXP count, SEXP candidates, SEXP cell, SEXP target, SEX
     struct bit_source source;
     bits_start(&source, from_system, NULL);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
-    for (int i = 0; i < n; ++i)
-        REAL(out)
-        [i] = (double)exact_quantile(&source, (uint64_t)Rf_asReal(candidates),
-                                     (size_t)Rf_xlength(cell), REAL(cell),
-                                     (uint64_t)Rf_asReal(target), (uint64_t)Rf_asReal(numerator),
-                                     (uint64_t)Rf_asReal(denominator));
+    for (int i = 0; i < n; ++i) REAL(out)
+    [i] = (double)exact_quantile(&source, (uint64_t)Rf_asReal(candidates), (size_t)Rf_xlength(cell),
+                                 REAL(cell), (uint64_t)Rf_asReal(target),
+                                 (uint64_t)Rf_asReal(numerator), (uint64_t)Rf_asReal(denominator));
     bits_end(&source);
     UNPROTECT(1);
     return source.failed ? R_NilValue : out;

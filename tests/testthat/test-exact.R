@@ -81,6 +81,7 @@ test_that("without random bits there is nothing", {
 })
 
 test_that("draws have their laws", {
+  skip_on_cran() # takes long; `make test` runs it
   # chi-square over cells of expected count 20 or more
   p_value <- function(draws, mass) {
     reach <- (length(mass) - 1) / 2
@@ -97,8 +98,8 @@ test_that("draws have their laws", {
   }
   for (case in list(c(5, 2), c(1, 3), c(40, 1))) {
     k <- -600:600
-    expect_gt(p_value(exact_noise("laplace", 2e5, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
-    expect_gt(p_value(exact_noise("gaussian", 2e5, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
+    expect_gt(p_value(exact_noise("laplace", 1e6, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
+    expect_gt(p_value(exact_noise("gaussian", 1e6, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
   }
   # fine grids: the continuous law, without ties
   gaussian <- exact_noise("gaussian", 2e5, 2^24 - 3, 1) + stats::runif(2e5, -0.5, 0.5)

@@ -377,6 +377,7 @@ test_that("files: damage", {
     write_bytes(content)
     expect_error(read_release("release.json"), class = "noiseaware_error_file")
   }
+  expect_no_warning(expect_error(read_release(strrep("x", 5000)), class = "noiseaware_error_file"))
   # a compressed file is not expanded
   connection <- gzfile("release.json", "wb")
   writeLines(text, connection)

@@ -177,6 +177,18 @@ test_that("levels are kept with probability e^epsilon / (e^epsilon + k - 1), the
   }
 })
 
+test_that("real releases throw that coin in integers", {
+  for (case in list(c(2, 0.1), c(3, 1), c(7, 4.3), c(4, 1e-20), c(2, 0.5 + 2^-30))) {
+    k <- case[1]
+    shift <- .Call(internal("ffi_exact_response"), rep(k - 1, 3e5), rep(k, 3e5), rep(case[2], 3e5))
+    keep <- exp(case[2]) / (exp(case[2]) + k - 1)
+    # the true level is the last one
+    expect_gt(chisq.test(tabulate(shift + 1, k), p = c(rep((1 - keep) / (k - 1), k - 1), keep))$p.value, 1e-6)
+  }
+  # a budget that leaves nothing to chance, and is not waited for
+  expect_identical(.Call(internal("ffi_exact_response"), c(0, 1, 2), rep(3, 3), rep(1e9, 3)), c(0, 1, 2))
+})
+
 test_that("randomised response of data has that law, with the budget shared by the factors", {
   data <- data.frame(g = rep(c("a", "c"), c(3000, 1000)), h = rep(c("u", "v"), 2000))
   st <- stat_records(~ g + h, levels = c(levels3, list(h = c("u", "v"))))

@@ -61,5 +61,6 @@ test_that("variables are found by name", {
   expect_error(mmd(1, 1:3), class = "noiseaware_error_argument")
   expect_error(mmd(x, y, 0), class = "noiseaware_error_argument")
   expect_warning(mmd(c(0, 100, 300), c(900, 1200, 1700)), class = "noiseaware_warning_bandwidth")
+  expect_error(mmd(1:3, 1:3, bandwidth = 1e-308), class = "noiseaware_error_argument")
   expect_no_warning(mmd(c(0, 100, 300), c(900, 1200, 1700), bandwidth = 100))
 })
