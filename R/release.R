@@ -60,8 +60,13 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   and for `epsilon` with `delta` it differs from continuous noise, rounded, by a
 #'   total variation below 1e-13 at that granularity, which adds to `delta`.
 #'
-#'   Not protected against: the time that a release takes, what stays in memory,
-#'   and an adversary on the same machine.
+#'   **Not protected** against: who times a release (sampling takes a random time); who
+#'   reads the machine's memory or disk, which are not wiped; who learns that a
+#'   release was refused, and why. Sensitivities that users declare
+#'   ([stat_custom()]) are trusted. [release_objective()] draws and minimises in
+#'   floating-point arithmetic, so its last bits are not safe in this sense. The
+#'   proofs are in the help pages and the tests; nobody outside has verified them.
+#'   The file `SECURITY.md` of the sources has the whole list.
 #'
 #' @references
 #' Mironov, I. (2012). On significance of the least significant bits for
