@@ -37,6 +37,37 @@
 #' It is visibly wrong for a handful of records with a count near 0; take an exact
 #' method there.
 #'
+#' **Where it is calibrated.** Share of 90 per cent intervals that cover the truth in
+#' 300 replicates, Laplace noise with epsilon = 1 (`inst/replication/clt_calibration.R`;
+#' chance alone leaves 0.87 to 0.93):
+#'
+#' | | n = 20 | n = 200 | n = 2,000 |
+#' | --- | ---: | ---: | ---: |
+#' | slope, bounds 8, a prior that keeps records inside | 0.90 | 0.90 | 0.91 |
+#' | sigma, the same | 0.91 | 0.91 | 0.90 |
+#' | slope, bounds 8, the default prior | 0.72 | 0.50 | 0.25 |
+#' | sigma, the same | 0.82 | 0.61 | 0.28 |
+#'
+#' Counts and powers of one variable know what bounds do to records. Regression does
+#' not: its moments are those of records that no bound clamps, and no number of
+#' records mends that, on the contrary. A default prior expects many records
+#' outside the bounds. The print of a regression shows the posterior expectation of
+#' their share; where it says that the draws are not valid, take `"augment"`.
+#'
+#' The normal law knows no whole numbers. So with discrete noise of a scale of a few
+#' units the imputed counts of [denoise()] differ from the truth by less than one
+#' where that differs by none; the parameters are not affected.
+#'
+#' **Many parameters.** A random walk in all unknown parameters mixes ever more slowly
+#' as they grow in number: in a regression with ten coefficients and normal covariates
+#' of unknown mean and covariance (65 parameters) a few effective draws in 10,000.
+#' `"collapse"` takes such covariates too, is exact, and had 5 to 40 times the
+#' effective draws a second there, but for many records with little noise. Covariates known by
+#' their moments leave the coefficients and sigma, which mix well.
+#'
+#' **Factors** among the covariates are refused: moments of products of
+#' their dummies are not there yet. `"augment"` takes them.
+#'
 #' **Impossible draws.** A normal law gives totals that no records could have, such
 #' as a negative count. They are drawn again, up to 20 times, then moved to the
 #' nearest possible ones; the print says how often. Noise below a millionth of
@@ -239,7 +270,8 @@ clt_lines <- function(fit) {
   moves <- if (fit$problem$marginal == 0) "none: the Gibbs sampler of Bernstein & Sheldon" else
     sprintf("%d an iteration with the statistic integrated out, accepted %s", fit$problem$passes,
             format_number(counters[3L] / max(counters[2L], 1), 2))
-  c(paste0("  moves      ", moves),
+  c(if (identical(fit$problem$moments$name, "lm")) outside_lines(fit, "valid"),
+    paste0("  moves      ", moves),
     if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
     if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
     if (fit$problem$drowned) "  noise      drowns the release: expect the prior",

@@ -84,10 +84,10 @@ outside_bounds <- function(fit) {
   c(share = mean(share), any = mean(-expm1(nobs(fit) * log1p(-share))))
 }
 
-outside_lines <- function(fit) {
+outside_lines <- function(fit, what = "exact") {
   outside <- outside_bounds(fit)
-  verdict <- if (outside[["any"]] <= likely_outside) "exact if no record lies outside the bounds" else
-    paste("NOT exact: records outside the bounds are", if (outside[["any"]] > 0.5) "likely" else "possible")
+  verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
+    sprintf("NOT %s: records outside the bounds are likely", what)
   shown <- format_number(outside, 2)
   c(paste0("  bounds     ", verdict),
     sprintf("             expected share outside %s, probability of a record outside %s", shown[["share"]], shown[["any"]]))

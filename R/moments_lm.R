@@ -25,7 +25,7 @@ clt_law.bound_lm <- function(bound, release, call) {
   at <- c(ifelse(pairs[, 1L] == 1L, column[pairs[, 2L]], product[cbind(column[pairs[, 1L]], column[pairs[, 2L]])]),
           column[1L], product[column[1L], column[-1L]], product[column[1L], column[1L]])
   fields <- list(scale = released$scale[column], shift = released$shift[column], centre = bound$spec$fields$centre,
-                 at = as.double(at - 1L))
+                 lower = released$lower[column], upper = released$upper[column], at = as.double(at - 1L))
   if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
   list(spec = list(name = "lm", fields = fields), index = part$index)
 }

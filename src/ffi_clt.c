@@ -135,12 +135,19 @@ static void statistic(void *self, double *out) {
 
 static double log_noise(void *self) { return clt_log_noise(self); }
 
+static double outside(void *self) {
+    const struct clt *a = self;
+    const struct record_moments *m = &a->moments;
+    return m->class->outside ? m->class->outside(m->self, a->theta) : 0;
+}
+
 const struct method method_clt = {
     .name = "clt",
     .sampler = {.iterate = iterate,
                 .report = report,
                 .statistic = statistic,
-                .log_noise = log_noise},
+                .log_noise = log_noise,
+                .outside = outside},
     .read = read,
     .shape = shape,
     .attach = attach,

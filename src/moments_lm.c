@@ -30,11 +30,14 @@
 #include "linalg.h"
 #include "plugin.h"
 
+#include <Rmath.h>
+
 struct lm_law {
     int d, p;    /* regressors, the constant among them; d - 1 covariates */
     int w, size; /* distinct products of two regressors but the constant; w + d + 1 */
     int *at;
     const double *scale, *shift, *centre; /* of y, x_1..x_p */
+    const double *lower, *upper;          /* bounds, in released units */
     double *offset;                       /* released value of a column at its centre */
     const double *fourth, *root;          /* Xi, w x w, and its root by columns, or NULL */
     int rank;
@@ -63,8 +66,11 @@ static int create(const struct fields *fields, struct record_moments *moments) {
     m->scale = fields_vector(fields, "scale", m->d);
     m->shift = fields_vector(fields, "shift", m->d);
     m->centre = fields_vector(fields, "centre", m->d);
+    m->lower = fields_vector(fields, "lower", m->d);
+    m->upper = fields_vector(fields, "upper", m->d);
     const double *at = fields_vector(fields, "at", m->size);
-    if (!m->scale || !m->shift || !m->centre || !at) return PLUGIN_BAD_FIELDS;
+    if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at)
+        return PLUGIN_BAD_FIELDS;
     m->fourth = fields_vector(fields, "fourth", m->w * m->w);
     if (m->fourth && m->w > 0) {
         m->rank = fields_length(fields, "root") / m->w;
@@ -341,6 +347,26 @@ static void project(void *self, double n, double *c) {
             *product++ = m->scatter[(size_t)i * d + j] * m->unit[i] * m->unit[j] + c[i] * c[j] / n;
 }
 
+/* ---- records outside the bounds ------------------------------------------------ */
+
+static double tails(const struct lm_law *m, int v, double mean, double sd) {
+    return Rf_pnorm5(m->lower[v], mean, sd, 1, 0) + Rf_pnorm5(m->upper[v], mean, sd, 0, 0);
+}
+
+/* Of y, and of covariates that have a normal law. */
+static double outside(void *self, const double *theta_model) {
+    struct lm_law *m = self;
+    set(m, theta_model);
+    const int d = m->d;
+    double variance = m->sigma * m->sigma, share = 0;
+    for (int i = 1; i < d; ++i) {
+        variance += m->theta[i] * dot(d, m->cov + (size_t)i * d, m->theta);
+        if (!m->fourth) share += tails(m, i, m->mean[i], sqrt(m->cov[(size_t)i * d + i]));
+    }
+    share += tails(m, 0, dot(d, m->theta, m->mean), sqrt(variance));
+    return share < 1 ? share : 1;
+}
+
 const struct record_moments_class moments_lm = {
     .name = "lm",
     .create = create,
@@ -348,4 +374,5 @@ const struct record_moments_class moments_lm = {
     .simulate = simulate,
     .complete = complete,
     .project = project,
+    .outside = outside,
 };

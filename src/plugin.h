@@ -216,6 +216,10 @@ struct record_moments_class {
      * could have it, else 0; project() then makes it one that they could. */
     int (*complete)(void *self, double n, const double *total, double *c);
     void (*project)(void *self, double n, double *c);
+
+    /* Expected share of records outside the bounds. NULL: the moments know what
+     * bounds do to records. */
+    double (*outside)(void *self, const double *theta);
 };
 
 /* ---- mechanism: how noise was added ------------------------------------ */

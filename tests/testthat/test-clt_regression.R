@@ -242,6 +242,31 @@ test_that("covariances that are nearly singular, and totals near the edge of val
   expect_output(print(fit), "impossible draws in")
 })
 
+test_that("the share of records outside the bounds is that of the draws' marginal laws", {
+  bounds <- list(y = c(-4, 6), x1 = c(-2, 3), x2 = c(-5, 4))
+  set.seed(12)
+  for (rescale in c(TRUE, FALSE)) {
+    st <- stat_crossprod(y ~ x1 + x2, bounds, rescale)
+    rel <- simulate_release(model_lm(prior = fixed(c(0.5, 1, -1)), sigma = fixed(1), covariates = fixed(list(mean = c(0, 0), cov = diag(2)))),
+                            st, mech_laplace(epsilon = 5), n = 100)
+    fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 300, warmup = 200, seed = 1)
+    d <- unclass(posterior::as_draws_matrix(fit$draws))
+    share <- vapply(seq_len(nrow(d)), function(k) {
+      beta <- d[k, c("x1", "x2")]
+      mean <- d[k, c("mean[x1]", "mean[x2]")]
+      cov <- matrix(d[k, c("cov[x1,x1]", "cov[x2,x1]", "cov[x2,x1]", "cov[x2,x2]")], 2)
+      centre <- c(d[k, "(Intercept)"] + sum(beta * mean), mean)
+      sd <- sqrt(c(d[k, "sigma"]^2 + sum(beta * cov %*% beta), diag(cov)))
+      sum(pnorm(vapply(bounds, `[`, 0, 1), centre, sd), pnorm(vapply(bounds, `[`, 0, 2), centre, sd, lower.tail = FALSE))
+    }, 0)
+    expect_equal(unlist(lapply(fit$chains, `[[`, "outside")), pmin(share, 1), ignore_attr = TRUE)
+  }
+  expect_output(print(fit), "NOT valid: records outside the bounds are likely")
+  counts <- sample_posterior(as_release(c(5, 9), stat_counts(~ x, list(x = c("a", "b"))), mech_laplace(epsilon = 1), 14), model_bernoulli(),
+                             method = "clt", chains = 1, iter = 20, seed = 1)
+  expect_false(any(grepl("outside", utils::capture.output(print(counts)))))
+})
+
 test_that("what cannot be done is refused", {
   st <- lm_problem(1)
   bounds <- list(x1 = c(-10, 10))
