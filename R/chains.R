@@ -29,6 +29,7 @@ start_chain <- function(problem, bound, words, k, theta) {
 run_blocks <- function(problem, state, iterations, run, report) {
   schedule <- as.integer(c(run$warmup, run$thin))
   user_code <- any(rapply(problem, is.function, how = "unlist"))
+  if ("running" %in% names(problem$model)) problem$model$running <- integer(1L) # C writes to it
   limit <- most_iterations(problem)
   most <- if (user_code) 1 else limit
   blocks <- list()
@@ -43,7 +44,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
       if (user_code) before <- list(state = .Call(ffi_duplicate, state), seed = globalenv()$.Random.seed)
       block <- .Call(ffi_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
-      .Call(ffi_run, problem, state, block, schedule)
+      hear_failures(problem, .Call(ffi_run, problem, state, block, schedule))
       status <- block$made[3L]
       left <- left - count
       seconds <- elapsed_seconds() - began

@@ -88,6 +88,9 @@ bind_columns.model_custom <- function(model, columns, levels, formula, call) {
   bound <- list(model = model, columns = columns, levels = levels, formula = formula, parameters = parameters, callbacks = TRUE)
   bound$spec <- list(name = "custom", columns = nrow(columns), parameters = length(parameters),
                      functions = checked_functions(model, parameters))
+  # for a run: the functions themselves, what they get and what checks the unusual; see hear_failures()
+  bound$spec <- c(bound$spec, list(user = model$functions, checks = custom_checks(model, parameters), names = parameters,
+                                   dimnames = list(NULL, model$variables), running = NULL))
   structure(bound, class = c("bound_custom", "noiseaware_bound"))
 }
 
@@ -124,28 +127,29 @@ stop_custom_names <- function(name, must, given, call = caller_env()) {
 
 # a user's function; an error in it comes back with its message and trace
 call_user <- function(f, name, ...) {
-  withCallingHandlers(f(...), error = function(e) {
-    cli::cli_abort("The function {.fn {name}} failed.", parent = e,
-                   class = c("noiseaware_error_custom", "noiseaware_error"), call = NULL)
+  withCallingHandlers(f(...), error = function(e) user_failed(name, e))
+}
+
+user_failed <- function(name, error) {
+  cli::cli_abort("The function {.fn {name}} failed.", parent = error,
+                 class = c("noiseaware_error_custom", "noiseaware_error"), call = NULL)
+}
+
+# In a run C calls the user's functions themselves (src/model_custom.c), and says in
+# problem$model$running which one: an error in it comes back as from call_user().
+hear_failures <- function(problem, code) {
+  running <- problem$model$running
+  if (is.null(running)) return(code)
+  withCallingHandlers(code, error = function(e) {
+    if (running > 0L) user_failed(c("r_records", "r_theta", "move", "log_prior")[running], e)
   })
 }
 
-# The user's functions with names put on and what they return checked, in the
-# shape the C code needs.
-checked_functions <- function(model, parameters) {
+# What functions must return, in the shape that the C code needs.
+custom_checks <- function(model, parameters) {
   force(parameters)
-  user <- model$functions
   variables <- model$variables
   size <- length(parameters)
-  # once an iteration each: cheap where all is as it should be
-  named_theta <- function(theta) {
-    names(theta) <- parameters
-    theta
-  }
-  named_records <- function(records) {
-    dimnames(records) <- list(NULL, variables)
-    records
-  }
   as_theta <- function(value, name) {
     given <- names(value)
     must <- function() paste0("finite numbers for ", paste(parameters, collapse = ", "))
@@ -167,6 +171,28 @@ checked_functions <- function(model, parameters) {
     if (!is.double(value)) storage.mode(value) <- "double"
     value
   }
+  as_log_prior <- function(value) {
+    if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom("log_prior", "a number or -Inf", value)
+    as.double(value)
+  }
+  list(theta = as_theta, records = as_records, log_prior = as_log_prior)
+}
+
+# The user's functions with names put on and what they return checked, for calls
+# outside a run.
+checked_functions <- function(model, parameters) {
+  user <- model$functions
+  checks <- custom_checks(model, parameters)
+  as_theta <- checks$theta
+  as_records <- checks$records
+  named_theta <- function(theta) {
+    names(theta) <- parameters
+    theta
+  }
+  named_records <- function(records) {
+    dimnames(records) <- list(NULL, model$variables)
+    records
+  }
   list(
     r_prior = function() as_theta(call_user(user$r_prior, "r_prior"), "r_prior"),
     r_records = function(theta, n) as_records(call_user(user$r_records, "r_records", named_theta(theta), n), n, "r_records"),
@@ -177,11 +203,7 @@ checked_functions <- function(model, parameters) {
       value <- call_user(user$move, "move", named_theta(theta), named_theta(theta_new), named_records(records))
       as_records(value, nrow(records), "move")
     },
-    log_prior = if (!is.null(user$log_prior)) function(theta) {
-      value <- call_user(user$log_prior, "log_prior", named_theta(theta))
-      if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom("log_prior", "a number or -Inf", value)
-      as.double(value)
-    }
+    log_prior = if (!is.null(user$log_prior)) function(theta) checks$log_prior(call_user(user$log_prior, "log_prior", named_theta(theta)))
   )
 }
 

@@ -95,7 +95,7 @@ SEXP ffi_model_formed(SEXP spec, SEXP theta, SEXP m_records, SEXP state) {
     const struct model model = read_model(spec);
     const int m = Rf_asInteger(m_records);
     if (m > MAX_BLOCK) Rf_error("internal error: more records than a block");
-    if (!model.class->form) return R_NilValue;
+    if (model.innovations == 0) return R_NilValue;
     model.class->set(model.self, REAL(theta));
     if (model.class->forms && !model.class->forms(model.self)) return R_NilValue;
     struct rng rng;

@@ -115,8 +115,7 @@ void augment_prepare(struct augment *a) {
     a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
     a->foreseen = 1;
     a->threshold = plugin_memory(records, sizeof(double));
-    a->draws_ahead = a->model.innovations > 0 && !whole && a->dense > 0 &&
-                     a->separable == a->dense && a->cells == 0 && a->locals == 0;
+    a->draws_ahead = a->model.innovations > 0 && !whole;
     a->innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));
     a->column_of = plugin_memory((size_t)a->model.innovations, sizeof(double *));
     a->gap = plugin_memory(records, sizeof(double));
@@ -522,24 +521,33 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 struct draws {
     int each, needed;
     double slack; /* 1 / temper */
+    double *drawn;
 };
+
+static INLINE void draw_innovations(struct augment *a, struct draws *draws, int count) {
+    rng_fill(a->rng, a->model.innovation, count, draws->drawn);
+    draws->drawn += count;
+    draws->needed -= count;
+}
+
+/* a record's threshold; `draws` may be NULL */
+static INLINE double next_threshold(struct augment *a, struct draws *draws, int taken) {
+    if (!draws) return a->threshold[taken];
+    const double threshold = rng_exponential(a->rng) * draws->slack;
+    if (draws->needed >= draws->each) draw_innovations(a, draws, draws->each);
+    return threshold;
+}
 
 /* The pass over a block. With E = -log(u) exponential, u < exp(-step) reads
  * step < E. `sparse` compiles the counts and local noise in; draws may be NULL. */
-static INLINE void accept_records(struct augment *a, int m, int sparse, const struct draws *draws) {
+static INLINE void accept_records(struct augment *a, int m, int sparse, struct draws *draws) {
     const int width = a->dense, absolute = a->absolute;
-    const double *threshold = a->threshold, *diff = a->diff;
+    const double *diff = a->diff;
     double *residual = a->residual, *candidate = a->candidate;
     double energy = dense_energy(a, residual), most = a->most_energy_step;
-    double *drawn = a->innovation;
-    int taken = 0, needed = draws ? draws->needed : 0;
+    int taken = 0;
     for (int i = 0; i < m; ++i, diff += width) {
-        const double limit = draws ? rng_exponential(a->rng) * draws->slack : threshold[taken];
-        if (draws && needed >= draws->each) {
-            rng_fill(a->rng, a->model.innovation, draws->each, drawn);
-            drawn += draws->each;
-            needed -= draws->each;
-        }
+        const double limit = next_threshold(a, draws, taken);
         double proposed = 0;
         if (absolute > 0) proposed += step_absolute(absolute, residual, diff, candidate);
         if (absolute < width)
@@ -553,7 +561,7 @@ static INLINE void accept_records(struct augment *a, int m, int sparse, const st
         }
         most = step > most ? step : most;
         taken += step > 0;
-        const int accepted = draws ? proposed <= energy + limit : step <= limit;
+        const int accepted = draws && !sparse ? proposed <= energy + limit : step <= limit;
         a->gap[i] = accepted ? 0 : 1;
         if (accepted) {
             double *swap = residual;
@@ -569,7 +577,7 @@ static INLINE void accept_records(struct augment *a, int m, int sparse, const st
     a->candidate = candidate;
     a->most_energy_step = most;
     a->taken = taken;
-    if (draws) rng_fill(a->rng, a->model.innovation, needed, drawn);
+    if (draws) draw_innovations(a, draws, draws->needed);
 }
 
 #if HAS_LANES
@@ -752,21 +760,6 @@ static INLINE int accept_few_drawing(struct augment *a, const struct draws *draw
 }
 #endif
 
-/* for a block of m records that is followed by one of `next` */
-VECTOR_CLONES static void accept_ahead(struct augment *a, double temper, int m, int next) {
-    const struct draws draws = {
-        .each = a->dense / LANES,
-        .needed = a->model.innovations * PAD_LANES(next),
-        .slack = 1 / temper,
-    };
-    int done = 0;
-#if HAS_LANES
-    if (a->absolute == a->dense) done = accept_few_drawing(a, &draws, m, KERNEL_ABSOLUTE);
-    if (a->absolute == 0) done = accept_few_drawing(a, &draws, m, KERNEL_SQUARED);
-#endif
-    if (!done) accept_records(a, m, 0, &draws);
-}
-
 VECTOR_CLONES static void accept_block(struct augment *a, int m) {
     const int sparse = a->cells > 0 || a->locals > 0;
     int done = 0;
@@ -780,11 +773,28 @@ VECTOR_CLONES static void accept_block(struct augment *a, int m) {
         accept_records(a, m, 0, NULL);
 }
 
+VECTOR_CLONES static int accept_lanes_drawing(struct augment *a, const struct draws *draws, int m) {
+#if HAS_LANES
+    if (a->cells > 0 || a->locals > 0) return 0;
+    if (a->absolute == a->dense) return accept_few_drawing(a, draws, m, KERNEL_ABSOLUTE);
+    if (a->absolute == 0) return accept_few_drawing(a, draws, m, KERNEL_SQUARED);
+#endif
+    return 0;
+}
+
+static void accept_block_drawing(struct augment *a, struct draws *draws, int m) {
+    if (accept_lanes_drawing(a, draws, m)) return;
+    if (a->cells > 0 || a->locals > 0)
+        accept_records(a, m, 1, draws);
+    else
+        accept_records(a, m, 0, draws);
+}
+
 /* ---- the same where noise has a density of its own ---------------------------------- */
 
 /* One record, whose densities change the energy by `change`. Where the state has
  * density 0, every step is taken until it has not. */
-static int accept_one(struct augment *a, int i, double change) {
+static int accept_one(struct augment *a, struct draws *draws, int i, double change) {
     const double *diff = a->diff + (size_t)i * a->dense;
     double *residual = a->residual, *candidate = a->candidate;
     const int absolute = a->absolute, separable = a->separable;
@@ -796,7 +806,7 @@ static int accept_one(struct augment *a, int i, double change) {
     for (int k = 0; k < a->parts; ++k)
         if (a->part[k].kind == PART_CELLS) step += step_cells(a, a->part + k, i);
     if (step > a->most_energy_step) a->most_energy_step = step;
-    const int accepted = !(step > a->threshold[a->taken]);
+    const int accepted = !(step > next_threshold(a, draws, a->taken));
     a->gap[i] = accepted ? 0 : 1;
     a->taken += step > 0;
     if (!accepted) return 0;
@@ -831,7 +841,7 @@ static void foresee(struct augment *a, int first, int count, int accepting) {
  * records are foreseen, all accepted or none, and their densities asked for in one
  * call; they are then decided one by one until one turns out otherwise. Exact:
  * what is foreseen decides about the number of calls, not about the records. */
-static void accept_foreseen(struct augment *a, int m) {
+static void accept_foreseen(struct augment *a, struct draws *draws, int m) {
     for (int i = 0; i < m;) {
         const int accepting = a->foreseen > 0.5;
         const double miss = accepting ? 1 - a->foreseen : a->foreseen;
@@ -840,11 +850,12 @@ static void accept_foreseen(struct augment *a, int m) {
         foresee(a, i, count, accepting);
         for (int k = 0, right = 1; k < count && right; ++k, ++i) {
             const double change = a->path_energy[k + 1] - a->path_energy[accepting ? k : 0];
-            const int accepted = accept_one(a, i, change);
+            const int accepted = accept_one(a, draws, i, change);
             a->foreseen += 0.05 * (accepted - a->foreseen);
             right = accepted == accepting;
         }
     }
+    if (draws) draw_innovations(a, draws, draws->needed);
 }
 
 /* ---- the same where counts of one statistic, with one scale, are all there is ------- */
@@ -963,7 +974,9 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     const struct model_class *class = a->model.class;
     a->taken = a->drawn = 0;
     class->set(a->model.self, a->theta);
-    const int ahead = a->draws_ahead && rho == 0 && (!class->forms || class->forms(a->model.self));
+    const int ahead = a->draws_ahead && !a->counts_alone && rho == 0 &&
+                      (!class->forms || class->forms(a->model.self));
+    const int innovations = a->model.innovations;
     for (ptrdiff_t start = first; start < end; start += a->block) {
         const int most = (int)(end - start < a->block ? end - start : a->block);
         const int m = block_at(a, start, most);
@@ -978,17 +991,21 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
             add_local(a, start, m, read_only(a->x_at), -1);
             add_local(a, start, m, read_only(a->x_new), 1);
         }
-        if (ahead) {
-            const ptrdiff_t left = end - start - m;
-            accept_ahead(a, temper, m, left < a->block ? (int)left : a->block);
-        } else if (a->counts_alone) {
+        const ptrdiff_t left = end - start - m;
+        struct draws draws = {
+            .each = a->dense / LANES,
+            .needed = innovations * PAD_LANES((int)(left < a->block ? left : a->block)),
+            .slack = 1 / temper,
+            .drawn = a->innovation,
+        };
+        if (a->counts_alone)
             accept_counts(a, temper, m);
-        } else {
-            if (a->separable < a->dense)
-                accept_foreseen(a, m);
-            else
-                accept_block(a, m);
-        }
+        else if (a->separable < a->dense)
+            accept_foreseen(a, ahead ? &draws : NULL, m);
+        else if (ahead)
+            accept_block_drawing(a, &draws, m);
+        else
+            accept_block(a, m);
         accepted += count_accepted(m, a->gap, a->accepted + start);
         for (int v = 0; v < a->model.columns; ++v)
             keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);

@@ -4,13 +4,23 @@
  * notes where they are, and `rtheta` hands them to the user's function. The
  * package's own streams are private (rng.c), R's generator is never held open
  * here, so a function that draws random numbers cannot replay ours.
- * Values are checked by the R wrappers of the functions (R/model_custom.R).
+ *
+ * Outside a run the functions are R wrappers that name, check and convert
+ * (R/model_custom.R). In a run they are the user's own: names are put on here, what
+ * comes back is looked at here, and only what is not plainly right goes to the R
+ * checks, which convert it or stop. `running` then says which function is at work,
+ * for the handler of errors in R.
  */
 #include "custom.h"
+
+/* what `running` holds; R has the names in this order */
+enum { NOTHING, R_RECORDS, R_THETA, MOVE, LOG_PRIOR };
 
 struct custom {
     int columns, parameters;
     SEXP r_prior, log_prior, r_records, r_theta, move;
+    int *running; /* NULL outside a run */
+    SEXP names, dimnames, check_theta, check_records, check_log_prior;
     double *theta, *theta_new;
     const double **column;
     int count;
@@ -24,10 +34,77 @@ SEXP custom_records(int m, int columns, const double *const *x) {
     return matrix;
 }
 
-static SEXP vector_of(int n, const double *value) {
-    SEXP vector = Rf_allocVector(REALSXP, n);
-    memcpy(REAL(vector), value, (size_t)n * sizeof(double));
+static SEXP records_of(const struct custom *c, int m, const double *const *x) {
+    SEXP matrix = PROTECT(custom_records(m, c->columns, x));
+    if (c->running) Rf_setAttrib(matrix, R_DimNamesSymbol, c->dimnames);
+    UNPROTECT(1);
+    return matrix;
+}
+
+static SEXP vector_of(const struct custom *c, const double *value) {
+    SEXP vector = PROTECT(Rf_allocVector(REALSXP, c->parameters));
+    memcpy(REAL(vector), value, (size_t)c->parameters * sizeof(double));
+    if (c->running) Rf_setAttrib(vector, R_NamesSymbol, c->names);
+    UNPROTECT(1);
     return vector;
+}
+
+static SEXP call_function(const struct custom *c, int which, SEXP call) {
+    if (c->running) *c->running = which;
+    SEXP value = Rf_eval(call, R_GlobalEnv);
+    if (c->running) *c->running = NOTHING;
+    return value;
+}
+
+/* no names, or just these */
+static int has_names(SEXP given, SEXP names) {
+    if (given == R_NilValue || given == names) return 1;
+    if (TYPEOF(given) != STRSXP || XLENGTH(given) != XLENGTH(names)) return 0;
+    for (R_xlen_t i = 0; i < XLENGTH(names); ++i)
+        if (STRING_ELT(given, i) != STRING_ELT(names, i)) return 0;
+    return 1;
+}
+
+static int is_plain(SEXP value, R_xlen_t size) {
+    return TYPEOF(value) == REALSXP && !OBJECT(value) && XLENGTH(value) == size;
+}
+
+/* the value as theta; protect it again */
+static SEXP as_theta(const struct custom *c, SEXP value) {
+    if (!c->running) return value;
+    int plain =
+        is_plain(value, c->parameters) && has_names(Rf_getAttrib(value, R_NamesSymbol), c->names);
+    for (int j = 0; plain && j < c->parameters; ++j) plain = isfinite(REAL(value)[j]);
+    if (plain) return value;
+    SEXP name = PROTECT(Rf_mkString("r_theta"));
+    SEXP call = PROTECT(Rf_lang3(c->check_theta, value, name));
+    value = Rf_eval(call, R_GlobalEnv);
+    UNPROTECT(2);
+    return value;
+}
+
+/* the value as records; protect it again */
+static SEXP as_records(const struct custom *c, int m, SEXP value, const char *function) {
+    if (!c->running) return value;
+    const R_xlen_t size = (R_xlen_t)m * c->columns;
+    int plain = is_plain(value, size);
+    if (plain) {
+        SEXP dim = Rf_getAttrib(value, R_DimSymbol), names = Rf_getAttrib(value, R_DimNamesSymbol);
+        plain = dim == R_NilValue
+                    ? c->columns == 1
+                    : LENGTH(dim) == 2 && INTEGER(dim)[0] == m && INTEGER(dim)[1] == c->columns;
+        if (names != R_NilValue && LENGTH(names) == 2)
+            plain = plain && has_names(VECTOR_ELT(names, 1), VECTOR_ELT(c->dimnames, 1));
+    }
+    const double *record = plain ? REAL(value) : NULL;
+    int missing = 0;
+    for (R_xlen_t i = 0; plain && i < size; ++i) missing |= isnan(record[i]);
+    if (plain && !missing) return value;
+    SEXP count = PROTECT(Rf_ScalarInteger(m)), name = PROTECT(Rf_mkString(function));
+    SEXP call = PROTECT(Rf_lang4(c->check_records, value, count, name));
+    value = Rf_eval(call, R_GlobalEnv);
+    UNPROTECT(3);
+    return value;
 }
 
 static void store_records(const struct custom *c, int m, SEXP matrix, double *const *x) {
@@ -46,11 +123,17 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 
 static double dprior(void *self, const double *theta) {
     const struct custom *c = self;
-    SEXP vector = PROTECT(vector_of(c->parameters, theta));
+    SEXP vector = PROTECT(vector_of(c, theta));
     SEXP call = PROTECT(Rf_lang2(c->log_prior, vector));
-    const double value = Rf_asReal(Rf_eval(call, R_GlobalEnv));
-    UNPROTECT(2);
-    return value;
+    SEXP value = PROTECT(call_function(c, LOG_PRIOR, call));
+    const int plain = is_plain(value, 1) && !isnan(*REAL(value)) && *REAL(value) < INFINITY;
+    if (c->running && !plain) {
+        SEXP check = PROTECT(Rf_lang2(c->check_log_prior, value));
+        value = Rf_eval(check, R_GlobalEnv);
+        UNPROTECT(1);
+    }
+    UNPROTECT(3);
+    return Rf_asReal(value);
 }
 
 static void report(void *self, const double *theta, double *out) {
@@ -66,12 +149,13 @@ static void set(void *self, const double *theta) {
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     (void)rng;
     const struct custom *c = self;
-    SEXP theta = PROTECT(vector_of(c->parameters, c->theta));
+    SEXP theta = PROTECT(vector_of(c, c->theta));
     SEXP count = PROTECT(Rf_ScalarInteger(m));
     SEXP call = PROTECT(Rf_lang3(c->r_records, theta, count));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    store_records(c, m, value, x);
-    UNPROTECT(4);
+    SEXP value = PROTECT(call_function(c, R_RECORDS, call));
+    SEXP records = PROTECT(as_records(c, m, value, "r_records"));
+    store_records(c, m, records, x);
+    UNPROTECT(5);
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
@@ -83,13 +167,14 @@ static void set_move(void *self, const double *theta_new, int *changed) {
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     (void)rng;
     const struct custom *c = self;
-    SEXP theta = PROTECT(vector_of(c->parameters, c->theta));
-    SEXP theta_new = PROTECT(vector_of(c->parameters, c->theta_new));
-    SEXP records = PROTECT(custom_records(m, c->columns, x));
+    SEXP theta = PROTECT(vector_of(c, c->theta));
+    SEXP theta_new = PROTECT(vector_of(c, c->theta_new));
+    SEXP records = PROTECT(records_of(c, m, x));
     SEXP call = PROTECT(Rf_lang4(c->move, theta, theta_new, records));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    store_records(c, m, value, x_new);
-    UNPROTECT(5);
+    SEXP value = PROTECT(call_function(c, MOVE, call));
+    SEXP moved = PROTECT(as_records(c, m, value, "move"));
+    store_records(c, m, moved, x_new);
+    UNPROTECT(6);
 }
 
 static void add(void *self, double sign, int m, const double *const *x, double *complete) {
@@ -105,12 +190,13 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
     (void)n;
     (void)rng;
     const struct custom *c = self;
-    SEXP records = PROTECT(custom_records(c->count, c->columns, c->column));
-    SEXP current = PROTECT(vector_of(c->parameters, theta));
+    SEXP records = PROTECT(records_of(c, c->count, c->column));
+    SEXP current = PROTECT(vector_of(c, theta));
     SEXP call = PROTECT(Rf_lang3(c->r_theta, records, current));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    memcpy(theta, REAL(value), (size_t)c->parameters * sizeof(double));
-    UNPROTECT(4);
+    SEXP value = PROTECT(call_function(c, R_THETA, call));
+    SEXP drawn = PROTECT(as_theta(c, value));
+    memcpy(theta, REAL(drawn), (size_t)c->parameters * sizeof(double));
+    UNPROTECT(5);
     return PLUGIN_OK;
 }
 
@@ -138,11 +224,21 @@ static const struct model_class moving_class = {
 };
 
 struct model model_custom_read(SEXP spec) {
-    SEXP functions = list_element(spec, "functions");
+    SEXP running = list_element(spec, "running"), checks = list_element(spec, "checks");
+    SEXP functions = list_element(spec, running == R_NilValue ? "functions" : "user");
     struct custom *c = plugin_memory(1, sizeof *c);
     c->columns = Rf_asInteger(list_element(spec, "columns"));
     c->parameters = Rf_asInteger(list_element(spec, "parameters"));
-    c->r_prior = list_element(functions, "r_prior");
+    if (running != R_NilValue) {
+        c->running = INTEGER(running);
+        *c->running = NOTHING;
+    }
+    c->names = list_element(spec, "names");
+    c->dimnames = list_element(spec, "dimnames");
+    c->check_theta = list_element(checks, "theta");
+    c->check_records = list_element(checks, "records");
+    c->check_log_prior = list_element(checks, "log_prior");
+    c->r_prior = list_element(list_element(spec, "functions"), "r_prior");
     c->r_records = list_element(functions, "r_records");
     c->r_theta = list_element(functions, "r_theta");
     c->move = list_element(functions, "move");

@@ -165,7 +165,7 @@ test_that("numbers as codes: noise on a factor's code", {
 # ---- replay ----------------------------------------------------------------------------
 
 test_that("a plain R sampler replays the sweeps", {
-  n <- 300 # two blocks: the second begins with the thresholds that the first one left
+  n <- 300 # two blocks
   only_y <- stat_records(y ~ 1, list(y = c(-1, 2)))
   model <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   set.seed(14)
@@ -184,15 +184,12 @@ test_that("a plain R sampler replays the sweeps", {
     y <- f$centre + beta + 1.5 * c(draw("normal", 256), draw("normal", n - 256))
     expected <- numeric(20)
     for (i in 1:20) {
-      threshold <- numeric()
+      z <- draw("normal", 256)
       for (rows in split(1:n, 1:n > 256)) {
-        proposal <- f$centre + beta + 1.5 * draw("normal", length(rows))
-        threshold <- c(threshold, draw("exponential", max(0, length(rows) - length(threshold))))
-        step <- energy(proposal, rows) - energy(y[rows], rows)
-        rises <- step > 0 # the others leave their thresholds to the next ones
-        accepted <- !rises
-        accepted[rises] <- step[rises] <= threshold[seq_len(sum(rises))]
-        threshold <- threshold[seq_along(threshold) > sum(rises)]
+        proposal <- f$centre + beta + 1.5 * z
+        threshold <- draw("exponential", length(rows))
+        z <- draw("normal", n - max(rows)) # the next block's
+        accepted <- energy(proposal, rows) - energy(y[rows], rows) <= threshold
         y[rows[accepted]] <- proposal[accepted]
       }
       precision <- n / 1.5^2 + f$beta_precision
