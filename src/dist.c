@@ -179,6 +179,7 @@ void dist_poisson_set(struct dist_poisson *law, double mean) {
         below += p;
     }
     law->below[k] = 1;
+    law->last = k;
     for (int i = 0, at = 0; i < POISSON_GUIDE; ++i) {
         while (law->below[at] * POISSON_GUIDE <= i) ++at;
         law->guide[i] = at;
@@ -187,6 +188,17 @@ void dist_poisson_set(struct dist_poisson *law, double mean) {
 
 /* Two steps from where the guide points are nearly always enough: they are made
  * without a branch that could be foreseen wrongly. */
+void dist_poisson_place(const struct dist_poisson *law, int m, const double *k, const double *u,
+                        double *out) {
+    const double *below = law->below, last = law->last, most = 1 - 0x1p-53;
+    for (int i = 0; i < m; ++i) {
+        const int at = (int)(k[i] < last ? k[i] : last);
+        const double low = at > 0 ? below[at - 1] : 0, high = below[at];
+        const double inside = low + u[i] * (high - low), place = inside < high ? inside : low;
+        out[i] = place < most ? place : most;
+    }
+}
+
 void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u, double *out) {
     const double *below = law->below;
     for (int i = 0; i < m; ++i) {

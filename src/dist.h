@@ -35,11 +35,15 @@ struct dist_poisson {
     double a, b, quick, scale;
     double below[POISSON_TABLE]; /* P(X <= k), the last entry 1 */
     int guide[POISSON_GUIDE];    /* where to begin for u in [i, i + 1) / POISSON_GUIDE */
+    int last;                    /* entry of the table */
 };
 
 void dist_poisson_set(struct dist_poisson *law, double mean);
 /* Means below POISSON_TABLE_MEAN: the draws that these uniforms stand for. `u` may be `out`. */
 void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u, double *out);
+/* Where uniforms lie that stand for the draws k: the share u of the way. `u` may be `out`. */
+void dist_poisson_place(const struct dist_poisson *law, int m, const double *k, const double *u,
+                        double *out);
 void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out);
 
 /* log P(k) of a Poisson law, k a whole number; -inf where it cannot be. */

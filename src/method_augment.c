@@ -67,6 +67,10 @@ static double move_work(const struct augment *a) {
     return work;
 }
 
+static double copy_work(const struct augment *a) {
+    return COLUMN * (double)a->n * a->model.columns;
+}
+
 /* the differences of a block should stay in the first-level cache */
 enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 
@@ -124,6 +128,8 @@ void augment_prepare(struct augment *a) {
     a->view = plugin_memory((size_t)columns, sizeof(double *));
     a->view_new = plugin_memory((size_t)columns, sizeof(double *));
     a->moved = plugin_memory((size_t)columns, sizeof(double *));
+    if (a->model.move_draws > 0 && !a->plain)
+        a->moved_x = plugin_memory((size_t)a->stride * (size_t)columns, sizeof(double));
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
@@ -1038,10 +1044,15 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
 
 /* The block's records under theta_new: columns that do not change are not
  * copied. */
-static const double *const *moved_block(struct augment *a, int m) {
+static const double *const *moved_block(struct augment *a, ptrdiff_t start, int m) {
     const struct model *model = &a->model;
-    model->class->move(model->self, a->rng, m, read_only(a->x_at), a->x_new);
-    for (int v = 0; v < model->columns; ++v) a->moved[v] = a->changed[v] ? a->x_new[v] : a->x_at[v];
+    double **to = a->x_new;
+    if (a->moved_x) {
+        to = a->to_chunk;
+        for (int v = 0; v < model->columns; ++v) to[v] = a->moved_x + v * a->stride + start;
+    }
+    model->class->move(model->self, a->rng, m, read_only(a->x_at), to);
+    for (int v = 0; v < model->columns; ++v) a->moved[v] = a->changed[v] ? to[v] : a->x_at[v];
     return a->moved;
 }
 
@@ -1052,20 +1063,24 @@ static double moved_energy(struct augment *a) {
     const int most = a->locals > 0 ? a->block : a->move_block;
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = block_at(a, start, most);
-        energy += add_totals(a, start, m, moved_block(a, m));
+        energy += add_totals(a, start, m, moved_block(a, start, m));
     }
     residual_from_total(a, a->candidate, a->candidate_cells);
     return energy + dense_energy(a, a->candidate) + density_energy(a, a->candidate) +
            cells_energy(a, a->candidate_cells);
 }
 
-static void keep_moved(struct augment *a) {
+/* `innovations`: the stream as it was when they were moved */
+static void keep_moved(struct augment *a, const struct rng *innovations) {
     const int most = a->locals > 0 ? a->block : a->move_block;
+    if (!a->moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = block_at(a, start, most);
-        (void)moved_block(a, m);
+        if (!a->moved_x) (void)moved_block(a, start, m);
         for (int v = 0; v < a->model.columns; ++v)
-            if (a->changed[v]) memcpy(a->x_at[v], a->x_new[v], (size_t)m * sizeof(double));
+            if (a->changed[v])
+                memcpy(a->x_at[v], a->moved_x ? a->moved_x + v * a->stride + start : a->x_new[v],
+                       (size_t)m * sizeof(double));
     }
     memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
     memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
@@ -1098,9 +1113,8 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     }
     const int accept = -log_ratio < threshold;
     if (accept) {
-        work += move_work(a);
-        *a->rng = innovations; /* the same records once more, now to keep */
-        keep_moved(a);
+        work += a->moved_x ? copy_work(a) : move_work(a);
+        keep_moved(a, &innovations);
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         class->set(self, a->theta);
         a->log_prior = log_prior;

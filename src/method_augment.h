@@ -76,6 +76,8 @@ struct augment {
     double foreseen;                       /* share of the last proposals that were accepted */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
+    /* all records after a move, columns of `stride`: where they are dear to make twice */
+    double *moved_x;
     double *theta_new, *step, *place; /* place: moving coordinates of theta */
     int *changed;
     double log_prior, energy;

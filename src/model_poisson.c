@@ -3,7 +3,10 @@
  * theta: log rate. Complete-data statistic: sum of x. The update is conjugate,
  * Gamma(shape + sum x, rate + n). Records are doubles that hold integers.
  *
- * Innovations: a Poisson process of intensity 1 for each record, which counts
+ * Innovations, rates below POISSON_TABLE_MEAN: the uniform number of which a record
+ * is the quantile. Given x it lies anywhere between F(x - 1) and F(x).
+ *
+ * Innovations, other rates: a Poisson process of intensity 1 for each record, which counts
  * x = N(rate) arrivals by the time `rate`. Holding it fixed while the rate
  * changes means, given x alone: for a smaller rate, every arrival was before
  * the new time with probability rate' / rate, so x' ~ Binomial(x, rate' / rate);
@@ -13,7 +16,7 @@
  * keeps each arrival with probability rho and adds Poisson((1 - rho) rate) new
  * ones; it is reversible for the same reason.
  *
- * Both are done for a block at a time, by the waiting times between the
+ * The latter two are done for a block at a time, by the waiting times between the
  * arrivals that go or come: the cost is one exponential for each of them, not
  * one draw per record.
  */
@@ -24,10 +27,12 @@
 static const double MANY = 0.5;
 
 struct poisson {
-    const double *shape, *rate; /* of the prior */
-    double log_rate, rate_now;  /* current parameter */
-    double keep, lose, gain;    /* of a non-centred move */
-    struct dist_poisson records, added;
+    const double *shape, *rate;                 /* of the prior */
+    double log_rate, rate_now;                  /* current parameter */
+    double keep, lose, gain;                    /* of a non-centred move */
+    struct dist_poisson *records, *next, added; /* next: after a move */
+    int couples;                                /* a move keeps the uniform numbers */
+    double u[MAX_BLOCK];
 };
 
 static int create(const struct fields *fields, struct model *model) {
@@ -35,13 +40,15 @@ static int create(const struct fields *fields, struct model *model) {
     p->shape = fields_vector(fields, "shape", 1);
     p->rate = fields_vector(fields, "rate", 1);
     if (!p->shape || !p->rate) return PLUGIN_BAD_FIELDS;
-    p->records.mean = p->added.mean = -1; /* not prepared */
+    p->records = plugin_memory(1, sizeof *p->records);
+    p->next = plugin_memory(1, sizeof *p->next);
+    p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
     model->self = p;
     model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
     model->moves = plugin_memory(1, sizeof *model->moves);
     model->innovations = 1;
     model->innovation = RNG_UNIFORM;
-    model->move_draws = 1.2; /* one for each arrival that goes or comes */
+    model->move_draws = 1.5; /* and a search */
     model->perturb_draws = 4;
     return PLUGIN_OK;
 }
@@ -66,6 +73,10 @@ static void set(void *self, const double *theta) {
     struct poisson *p = self;
     p->log_rate = *theta;
     p->rate_now = exp(*theta);
+    if (p->next->mean != p->rate_now) return;
+    struct dist_poisson *old = p->records;
+    p->records = p->next;
+    p->next = old;
 }
 
 static void prepare(struct dist_poisson *law, double mean) {
@@ -79,7 +90,7 @@ static void draw(struct dist_poisson *law, double mean, struct rng *rng, int m, 
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct poisson *p = self;
-    draw(&p->records, p->rate_now, rng, m, x[0]);
+    draw(p->records, p->rate_now, rng, m, x[0]);
 }
 
 static int forms(void *self) {
@@ -89,8 +100,8 @@ static int forms(void *self) {
 
 static void form(void *self, int m, const double *const *z, double *const *x) {
     struct poisson *p = self;
-    prepare(&p->records, p->rate_now);
-    dist_poisson_invert(&p->records, m, z[0], x[0]);
+    prepare(p->records, p->rate_now);
+    dist_poisson_invert(p->records, m, z[0], x[0]);
 }
 
 /* Of the x[i] arrivals of each record, how many are hit, each with that
@@ -154,10 +165,21 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     p->lose = step < 0 ? -expm1(step) : 0;
     p->gain = step > 0 ? exp(*theta_new) - p->rate_now : 0;
     changed[0] = step != 0;
+    const double rate_new = exp(*theta_new);
+    p->couples = p->rate_now < POISSON_TABLE_MEAN && rate_new < POISSON_TABLE_MEAN;
+    if (!p->couples) return;
+    prepare(p->records, p->rate_now);
+    prepare(p->next, rate_new);
 }
 
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct poisson *p = self;
+    if (p->couples) {
+        rng_fill_uniform(rng, m, p->u);
+        dist_poisson_place(p->records, m, x[0], p->u, p->u);
+        dist_poisson_invert(p->next, m, p->u, x_new[0]);
+        return;
+    }
     thin(rng, m, p->keep, p->lose, x[0], x_new[0]);
     gain(p, rng, m, p->gain, x_new[0]);
 }

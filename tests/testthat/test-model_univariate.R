@@ -206,42 +206,66 @@ test_that("innovations of continuous records stay with a move", {
   }
 })
 
-test_that("a smaller rate thins the arrivals of a Poisson record, a larger one adds some", {
+test_that("large rates: a smaller one thins the arrivals of a Poisson record, a larger one adds some", {
   set.seed(51)
   bound <- uni_bind(models$poisson)
   n <- 30000
   for (case in list(c(3, 0.98), c(3, 0.6), c(3, 0.1), c(0, 0.5), c(1, 0.5), c(60, 0.9), c(60, 0.5), c(63, 0.2), c(64, 0.01), c(1000, 0.9999),
                     c(1000, 0.97), c(1e5, 0.3), c(1e5, 0.7), c(1e9, 0.5))) {
-    moved <- uni_move(bound, log(5), log(5 * case[2]), rep(case[1], n))
+    moved <- uni_move(bound, log(500), log(500 * case[2]), rep(case[1], n))
     expect_true(all(moved >= 0 & moved <= case[1]))
     expect_discrete(moved, function(q) pbinom(q, case[1], case[2]), paste(c("binomial", case), collapse = " "))
   }
   for (case in list(c(24, 0.5), c(40, 0.3), c(300, 0.5), c(300, 0.95))) {
-    moved <- uni_move(bound, log(5), log(5 * case[2]), rep(case[1], 1e6))
+    moved <- uni_move(bound, log(500), log(500 * case[2]), rep(case[1], 1e6))
     expect_cells(moved, function(q) pbinom(q, case[1], case[2]), paste(c("binomial cells", case), collapse = " "))
   }
   # unequal records, block by block
   x <- rep(c(0, 2, 50, 7, 0, 1), length.out = n)
-  moved <- uni_move(bound, log(5), log(4), x)
+  moved <- uni_move(bound, log(500), log(400), x)
   low <- pbinom(moved - 1, x, 0.8)
   expect_cdf(low + runif(n) * (pbinom(moved, x, 0.8) - low), "punif")
   for (more in c(1e-3, 0.3, 0.7, 5, 50)) {
-    added <- uni_move(bound, log(5), log(5 + more), x) - x
+    added <- uni_move(bound, log(500), log(500 + more), x) - x
     expect_discrete(added, function(q) ppois(q, more), paste("added", more))
     # to each record its own
     if (more >= 0.3) expect_lt(abs(cor(added[-1], added[-n])), 5 / sqrt(n))
   }
-  expect_identical(uni_move(bound, log(5), log(5), x), x)
-  expect_identical(uni_move(bound, log(5), -1e4, x), numeric(n))
+  expect_identical(uni_move(bound, log(500), log(500), x), x)
+  expect_identical(uni_move(bound, log(500), -1e4, x), numeric(n))
   # called twice with the same stream it gives the same records
-  expect_identical(uni_move(bound, log(5), log(4), x), moved)
+  expect_identical(uni_move(bound, log(500), log(400), x), moved)
+})
+
+test_that("small rates: a Poisson record stays the quantile of its uniform number, the whole matrix", {
+  bound <- uni_bind(models$poisson)
+  n <- 50000
+  for (rates in list(c(3, 3.4), c(3, 0.5), c(0.2, 6), c(80, 78))) {
+    for (x in qpois(c(0.01, 0.4, 0.99), rates[1])) {
+      moved <- uni_move(bound, log(rates[1]), log(rates[2]), rep(x, n))
+      from <- ppois(c(x - 1, x), rates[1])
+      to <- (min(moved) - 1):(max(moved) + 1)
+      overlap <- pmin(from[2], ppois(to, rates[2])) - pmax(from[1], ppois(to - 1, rates[2]))
+      p <- pmax(overlap, 0) / diff(from)
+      expect_equal(sum(p), 1, tolerance = 1e-3)
+      seen <- table(factor(moved, to))
+      expect_true(all(seen[p == 0] == 0))
+      if (sum(p > 0) > 1) expect_plausible(chisq.test(seen[p > 0], p = p[p > 0], rescale.p = TRUE, simulate.p.value = any(n * p[p > 0] < 5))$p.value)
+    }
+  }
+  x <- as.double(rpois(n, 5))
+  expect_identical(uni_move(bound, log(5), log(5), x), x)
+  expect_identical(uni_move(bound, log(5), log(4), x), uni_move(bound, log(5), log(4), x))
+  # beyond what the law can give
+  moved <- uni_move(bound, log(5), log(4), c(1e9, 300, 0))
+  expect_true(all(is.finite(moved) & moved >= 0 & moved < 512))
 })
 
 test_that("moved records follow the new parameter, and the way back has the same law", {
   set.seed(52)
   n <- 50000
   bound <- uni_bind(models$poisson)
-  for (rates in list(c(0.6, 0.4), c(5, 4.8), c(5, 2), c(40, 30), c(40, 5))) {
+  for (rates in list(c(0.6, 0.4), c(5, 4.8), c(5, 2), c(40, 30), c(40, 5), c(310, 305), c(310, 290))) {
     x <- uni_records(bound, log(rates[1]), n)
     down <- uni_move(bound, log(rates[1]), log(rates[2]), x)
     expect_discrete(down, function(q) ppois(q, rates[2]))
