@@ -41,7 +41,7 @@ save_plot(ggplot(shown, aes(n, statistic, colour = method, shape = method, linet
 ecdf$method <- factor(ecdf$method, names(samplers))
 save_plot(ggplot(ecdf, aes(at, value)) + geom_ribbon(aes(ymin = lower, ymax = upper), fill = "grey85") +
             geom_abline(colour = "grey60", linetype = "dashed") + geom_step() +
-            facet_grid(vars(model), vars(method)) + scale_x_continuous(breaks = c(0, 0.5, 1)) +
+            facet_grid(vars(model), vars(method)) + scale_x_continuous(breaks = c(0, 0.5, 1), labels = c("0", "0.5", "1")) +
             labs(x = "posterior quantile of the truth", y = "ECDF",
                  subtitle = sprintf("n = 1,000, epsilon = 0.01, %d replicates; grey: simultaneous 99%% band", count)),
           "bernstein_sheldon_2018_figure1b", 8, 4.5)

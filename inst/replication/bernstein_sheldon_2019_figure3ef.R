@@ -27,4 +27,16 @@ once <- bind(each(seq_len(nrow(trials)), compare_once))
 average <- stats::aggregate(cbind(mmd, seconds, failed = is.na(mmd)) ~ method + n + epsilon, once, mean, na.rm = TRUE, na.action = stats::na.pass)
 average$trials <- max(trials$trial)
 save_table(average, "bernstein_sheldon_2019_figure3ef")
+
+average$method <- factor(average$method, rev(names(samplers)))
+average$design <- sprintf("n %g, epsilon %g", average$n, average$epsilon)
+average$design <- factor(average$design, unique(average$design[order(average$n, average$epsilon)]))
+trial_text <- sprintf("mean of %d trials", max(trials$trial))
+save_plot(ggplot(average, aes(mmd, method)) + geom_point(size = 1.8) + facet_wrap(vars(design), nrow = 2) +
+            labs(x = "squared MMD to the non-private posterior", y = NULL, subtitle = trial_text),
+          "bernstein_sheldon_2019_figure3e", 9, 5.2)
+save_plot(ggplot(average[average$epsilon == 0.1, ], aes(seconds, method, shape = factor(n))) + geom_point(size = 1.8) + scale_x_log10() +
+            scale_shape_manual(values = c(16, 1, 4)) + labs(x = "processor seconds of a fit (log scale)", y = NULL, shape = "number of records n",
+                                                            subtitle = paste0("epsilon = 0.1, ", trial_text)),
+          "bernstein_sheldon_2019_figure3f", 7, 3.4)
 finished(started)

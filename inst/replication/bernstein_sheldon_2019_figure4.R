@@ -5,6 +5,8 @@
 #
 #   Rscript bernstein_sheldon_2019_figure4.R cirrhosis.csv [result.csv]
 #
+# writes result.csv and result.png.
+#
 # As in the paper: both variables scaled to [0, 1] (from the data: not private),
 # prior NIG((intercept 0, slope 1), precision diag(.25, .25), shape 20, rate .5),
 # half of the budget for the fourth moments of the covariate. Unlike the paper:
@@ -19,8 +21,8 @@ library(noiseaware)
 arguments <- commandArgs(TRUE)
 if (length(arguments) < 1) stop("Give the path of the csv file.", call. = FALSE)
 data <- utils::read.csv(arguments[1])
-unit <- function(v) (v - min(v)) / (max(v) - min(v))
-data <- data.frame(cirrhosis = unit(data$cirrhosis), wine = unit(data$wine))
+scaled <- function(v) (v - min(v)) / (max(v) - min(v))
+data <- data.frame(cirrhosis = scaled(data$cirrhosis), wine = scaled(data$wine))
 
 bounds <- list(cirrhosis = c(0, 1), wine = c(0, 1))
 cross <- stat_crossprod(cirrhosis ~ wine, bounds, rescale = FALSE)
@@ -62,4 +64,14 @@ rows <- lapply(epsilons, function(epsilon) {
 })
 result <- do.call(rbind, rows)
 print(stats::reshape(result, idvar = c("method", "level"), timevar = "epsilon", direction = "wide", drop = "records"), row.names = FALSE)
-if (length(arguments) > 1) utils::write.csv(result, arguments[2], row.names = FALSE)
+if (length(arguments) > 1) {
+  utils::write.csv(result, arguments[2], row.names = FALSE)
+  suppressPackageStartupMessages(library(ggplot2))
+  result$interval <- sprintf("%g%% intervals", 100 * result$level)
+  plot <- ggplot(result, aes(epsilon, coverage, shape = method, linetype = method)) + geom_hline(aes(yintercept = level), colour = "grey60") +
+    geom_line() + geom_point(size = 1.8) + scale_x_log10() + coord_cartesian(ylim = c(0, 1)) + facet_wrap(vars(interval)) +
+    labs(x = "privacy budget epsilon (log scale)", y = "predictive coverage", shape = NULL, linetype = NULL,
+         subtitle = sprintf("%d records predicted at each epsilon; grey: nominal", max(result$records))) +
+    theme_minimal(base_size = 10) + theme(legend.position = "bottom", panel.grid.minor = element_blank(), strip.text = element_text(face = "bold"))
+  ggsave(sub("[.]csv$", ".png", arguments[2]), plot, width = 7, height = 3.6, dpi = 80, bg = "white")
+}

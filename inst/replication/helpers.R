@@ -27,8 +27,9 @@ each <- function(x, f, ...) {
 }
 bind <- function(rows) do.call(rbind, rows)
 
-# calibrate() over the cores. Chains are short here: starting workers once pays.
-if (cores > 1L && future::supportsMulticore()) future::plan("multicore", workers = cores)
+# calibrate() over the cores: processes that stay, where forks would be made anew for every second of work
+workers <- if (cores > 1L) parallelly::makeClusterPSOCK(cores)
+if (cores > 1L) future::plan("cluster", workers = workers)
 
 # a draw that does not depend on what was drawn before
 with_seed_of <- function(seed, draw) {
@@ -59,7 +60,7 @@ save_table <- function(table, name) {
 save_plot <- function(plot, name, width = 7, height = 4) {
   dir.create(folder, FALSE, TRUE)
   plot <- plot + theme_minimal(base_size = 10) +
-    theme(panel.grid.minor = element_blank(), legend.position = "bottom", strip.text = element_text(face = "bold"))
+    theme(panel.grid.minor = element_blank(), panel.spacing = unit(1, "lines"), legend.position = "bottom", strip.text = element_text(face = "bold"))
   grDevices::png(file.path(folder, paste0(name, ".png")), width = width, height = height, units = "in", res = 80,
                  type = if (capabilities("cairo")) "cairo" else getOption("bitmapType"))
   print(plot)
@@ -77,7 +78,8 @@ series <- function(count) {
 finished <- function(started) {
   spent <- proc.time() - started
   script <- sub("[.]R$", "", basename(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))))
-  row <- data.frame(script = script, elapsed = round(spent[["elapsed"]]), processor = round(sum(spent[-3L])), cores = cores)
+  theirs <- if (cores > 1L) sum(unlist(parallel::clusterCall(workers, function() sum(proc.time()[1:2])))) else 0
+  row <- data.frame(script = script, elapsed = round(spent[["elapsed"]]), processor = round(sum(spent[-3L]) + theirs), cores = cores)
   message(sprintf("%.0f s elapsed, %.0f s of processors%s", row$elapsed, row$processor, if (quick) " (quick)" else ""))
   path <- file.path(folder, "seconds.csv")
   old <- if (file.exists(path)) utils::read.csv(path)
