@@ -82,7 +82,7 @@ check_count <- function(x, name, lower = 1, kind = "argument", call = caller_env
 }
 
 check_flag <- function(x, name, call = caller_env()) {
-  if (!checkmate::test_flag(x)) stop_argument(name, "TRUE or FALSE", describe(x), call = call)
+  if (!checkmate::test_flag(x) || !is.null(dim(x))) stop_argument(name, "TRUE or FALSE", describe(x), call = call)
   x
 }
 

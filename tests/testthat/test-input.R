@@ -272,6 +272,10 @@ refused_files <- function(changes, fixed = TRUE) {
   }))
 }
 
+test_that("a flag is no matrix", {
+  expect_error(stat_crossprod(y ~ x, list(y = 0:1, x = 0:1), rescale = matrix(TRUE)), class = "noiseaware_error_argument")
+})
+
 test_that("the unchanged file is read", {
   local_release_dir()
   write_bytes(valid_json())

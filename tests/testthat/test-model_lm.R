@@ -278,3 +278,10 @@ test_that("factor covariates carry categorical levels", {
   expect_true(all(seen[expected == 0] == 0))
   expect_gt(chisq.test(seen[expected > 0], p = expected[expected > 0])$p.value, 1e-6)
 })
+
+test_that("the hooks of a regression with a factor pass debug_model()", {
+  st <- stat_crossprod(y ~ x + g, bounds = list(y = c(-4, 4), x = c(-2, 2), g = c("a", "b", "c")))
+  result <- debug_model(model_lm(), st, n = 200)
+  expect_false(any(result$ok %in% FALSE))
+  expect_true(is.na(result$ok[result$hook == "form"]))
+})
