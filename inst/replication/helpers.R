@@ -74,12 +74,12 @@ series <- function(count) {
        scale_linetype_manual(values = c("solid", "dashed", "dotted", "longdash", "dotdash", "twodash")[seq_len(count)]))
 }
 
-# what a script took, into seconds.csv
+# what a script took, into seconds.csv; at_most: the replicates it was held to
 finished <- function(started) {
   spent <- proc.time() - started
   script <- sub("[.]R$", "", basename(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))))
   theirs <- if (cores > 1L) sum(unlist(parallel::clusterCall(workers, function() sum(proc.time()[1:2])))) else 0
-  row <- data.frame(script = script, elapsed = round(spent[["elapsed"]]), processor = round(sum(spent[-3L]) + theirs), cores = cores)
+  row <- data.frame(script = script, elapsed = round(spent[["elapsed"]]), processor = round(sum(spent[-3L]) + theirs), cores = cores, at_most = most)
   message(sprintf("%.0f s elapsed, %.0f s of processors%s", row$elapsed, row$processor, if (quick) " (quick)" else ""))
   path <- file.path(folder, "seconds.csv")
   old <- if (file.exists(path)) utils::read.csv(path)
