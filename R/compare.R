@@ -4,6 +4,9 @@
 #' noisy totals taken for the true ones, and, for the owner of the data and for
 #' studies, with the confidential records.
 #'
+#' @details testthat has a `compare()` too: where both packages are attached, the one
+#'   attached later masks the other. In tests write `noiseaware::compare()`.
+#'
 #' @param release,model As in [sample_posterior()].
 #' @param data The confidential records, all that the release is of, or `NULL`: then
 #'   without that analysis. With `data` the result is **not private**.
