@@ -42,7 +42,7 @@ compare <- function(release, model, data = NULL, methods = NULL, level = 0.95, .
       stop_classed("data", "{.arg data} must have as many rows as the release has records, {release$n}, but has {nrow(data)}.")
     }
     run <- further[intersect(names(further), c("chains", "iter", "warmup", "thin"))]
-    do.call("nonprivate_posterior", c(list(data, model, release$statistic, seed = seed), run))
+    do.call("nonprivate_posterior", c(list(data, model, release$statistic, seed = seed), run), quote = TRUE)
   }
   fits <- lapply(methods, function(method) sample_posterior(release, model, method, ..., seed = seed))
   names(fits) <- ifelse(methods == "auto", "noise-aware", methods)
