@@ -39,7 +39,7 @@
 #' source(example, echo = TRUE)
 #' @export
 model_compiled <- function(symbol, package = NULL, dll = NULL, parameters, variables = NULL, fields = list()) {
-  if (!checkmate::test_string(symbol, min.chars = 1L)) stop_argument("symbol", "the name of a C function", describe(symbol), "compiled")
+  if (!checkmate::test_string(symbol, min.chars = 1L) || !validUTF8(symbol)) stop_argument("symbol", "the name of a C function", describe(symbol), "compiled")
   given <- check_one_of(list(package = package, dll = dll), "compiled")
   place <- if (given == "dll") dll else package
   if (!checkmate::test_string(place, min.chars = 1L)) {

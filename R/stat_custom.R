@@ -59,7 +59,7 @@ custom_statistic_spec <- function(statistic) {
   list(name = "custom", columns = length(variables), size = length(components), fun = function(records) {
     colnames(records) <- variables
     value <- call_user(fun, "fun", records)
-    if (is.null(dim(value)) && length(components) == 1L) value <- matrix(value, ncol = 1L)
+    if (is.atomic(value) && is.null(dim(value)) && length(value) && length(components) == 1L) value <- matrix(value, ncol = 1L)
     ok <- (is.numeric(value) || is.logical(value)) && identical(dim(value), c(nrow(records), length(components))) &&
       all(is.finite(value))
     if (!ok) stop_custom("fun", paste("finite numbers in a matrix of", nrow(records), "rows and", length(components), "columns"), value)

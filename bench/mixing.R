@@ -92,7 +92,7 @@ bench_mixing <- function(quick = FALSE) {
   cells <- expand.grid(epsilon = c(0.1, 1, 10, 100), n = sizes, model = names(mixing_problems), stringsAsFactors = FALSE)
   rows <- do.call(rbind, Map(function(model, epsilon, n) {
     say("%s, epsilon %g, n = %d", model, epsilon, n)
-    mixing_cell(model, epsilon, n, if (quick) 0.1 else 1)
+    mixing_cell(model, epsilon, n, if (quick) 0.1 else 0.3)
   }, cells$model, cells$epsilon, cells$n))
   figures <- Map(function(model, n, epsilon, ratio) {
     hard <- epsilon == 0.1 && n == 1000 && model %in% mixing_targets
@@ -100,7 +100,7 @@ bench_mixing <- function(quick = FALSE) {
            ratio, if (hard) 20 else 0.8)
   }, rows$model, rows$n, rows$epsilon, rows$ratio)
   bench_result(unname(figures), list("Both samplers" = rows),
-               c("One release a row, the same for both; Laplace noise; sample_posterior() as it is, 4 x 2,000 iterations, four chains one after the other; processor seconds of the whole call, set-up and warmup included. Calls of both samplers in turns, each with a seed of its own, until both had run for a second, two calls at least. The default starts at draws from the prior, the plain sampler at draws of the default's fit.",
+               c("One release a row, the same for both; Laplace noise; sample_posterior() as it is, 4 x 2,000 iterations, four chains one after the other; processor seconds of the whole call, set-up and warmup included. Calls of both samplers in turns, each with a seed of its own, until both had run for 0.3 seconds, two calls at least. The default starts at draws from the prior, the plain sampler at draws of the default's fit.",
                  "Effective draws: the smallest bulk ESS over all parameters, of each call. For the plain sampler it is not above that of an AR(1) law with its squared jumps and the posterior's spread as the default's draws have it: chains that hardly move overrate their own effective draws (shown beside). A call keeps 4,000 draws. passes: non-centred ones an iteration; parts: iterations that a sweep is spread over; kept: share of the chains some of whose sweeps keep a part of the innovations. R-hat over all calls."))
 }
 

@@ -148,6 +148,7 @@ test_that("custom statistics are checked and carry no data", {
   expect_error(stat_custom(function(r) r[, 1] > 1, "a", -1, bounds), class = "noiseaware_error_custom")
   expect_error(stat_custom(function(r) cbind(1, 2), "a", 1, bounds), class = "noiseaware_error_custom")
   expect_error(stat_custom(function(r) rep(NA, nrow(r)), "a", 1, bounds), class = "noiseaware_error_custom")
+  expect_error(stat_custom(function(r) NULL, "a", 1, bounds), "returned NULL", class = "noiseaware_error_custom")
   secret <- 1234.56789
   st <- stat_custom(function(r) r[, "x"] > 2, "over", 1, bounds)
   rel <- release(data.frame(x = c(1, 3, secret)), st, mech_laplace(epsilon = 1))

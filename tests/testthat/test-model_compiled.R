@@ -215,6 +215,7 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_false(any(debug_model(normal_mean(), number)$ok %in% FALSE))
   expect_identical(.Random.seed, before)
   expect_identical(with(debug_model(normal_mean(10), number), unique(hook[ok %in% FALSE])), "rtheta")
+  expect_error(model_compiled("f\xff", package = "stats", parameters = "a"), class = "noiseaware_error_compiled")
   expect_error(debug_model(1, number), class = "noiseaware_error_argument")
   expect_error(debug_model(model_normal(), 1), class = "noiseaware_error_argument")
   expect_error(debug_model(model_normal(), codes), class = "noiseaware_error_variables")
