@@ -71,6 +71,7 @@ exponential_copy <- function(folder) {
   swap <- function(from, to) text <<- gsub(from, to, text, fixed = TRUE)
   swap('#include "dist.h"\n#include "plugin.h"', '#include <math.h>\n#include <noiseaware.h>')
   swap("VECTOR_CLONES ", "")
+  swap("    model->perturb_draws = 3; /* and a root */\n", "") # the schedule's price of a refresh, not in the public header
   swap("FOR_RECORDS", "NOISEAWARE_RECORDS")
   swap("const struct fields *fields, struct model *model", "const struct noiseaware_host *host, struct noiseaware_model *model")
   swap("fields_vector(fields, ", "host->field(host, ")
