@@ -52,20 +52,6 @@ add_noise.mech_randomized_response <- function(mechanism, statistic, total, unif
 }
 
 #' @rdname privacy
-# how many levels there are, for each of the values
-levels_of_each <- function(statistic, values) rep(unname(lengths(statistic$levels[statistic$columns$variable])), each = values / nrow(statistic$columns))
-
-# In integers, see src/exact.c; of the budget at most what the last bits of a double
-# may have added is left unspent.
-exact_response <- function(part, data, call) {
-  codes <- statistic_total(part$statistic, data, call)
-  scale <- mechanism_scale(part$mechanism, part$statistic, call)
-  scale <- rep(scale, each = length(codes) / length(scale))
-  epsilon <- pmin((1 - 2^-40) / scale, 2^52)
-  value <- .Call(ffi_exact_response, as.double(codes), as.double(levels_of_each(part$statistic, length(codes))), epsilon)
-  list(value = value %||% stop_entropy(call), scale = scale, unit = numeric(length(codes)))
-}
-
 #' @export
 privacy.mech_randomized_response <- function(x, ...) privacy_row(epsilon = x$epsilon, delta = 0, rho = x$epsilon^2 / 2)
 
@@ -92,4 +78,18 @@ check_noisy.mech_randomized_response <- function(mechanism, statistic, value, ca
   last <- rep(statistic$columns$upper, each = length(value) / nrow(statistic$columns))
   bad <- value != floor(value) | value < 0 | value > last
   if (any(bad)) stop_argument("value", "codes of levels, 0 for the first", describe_bad(value, bad), "value", call)
+}
+
+# how many levels there are, for each of the values
+levels_of_each <- function(statistic, values) rep(unname(lengths(statistic$levels[statistic$columns$variable])), each = values / nrow(statistic$columns))
+
+# In integers, see src/exact.c; of the budget at most what the last bits of a double
+# may have added is left unspent.
+exact_response <- function(part, data, call) {
+  codes <- statistic_total(part$statistic, data, call)
+  scale <- mechanism_scale(part$mechanism, part$statistic, call)
+  scale <- rep(scale, each = length(codes) / length(scale))
+  epsilon <- pmin((1 - 2^-40) / scale, 2^52)
+  value <- .Call(ffi_exact_response, as.double(codes), as.double(levels_of_each(part$statistic, length(codes))), epsilon)
+  list(value = value %||% stop_entropy(call), scale = scale, unit = numeric(length(codes)))
 }
