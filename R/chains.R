@@ -48,7 +48,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
       status <- block$made[3L]
       left <- left - count
       seconds <- elapsed_seconds() - began
-      if (user_code) most <- max(1, min(limit, 2 * count, floor(count * 0.2 / max(seconds, 1e-3)))) # so much may be undone
+      if (user_code) most <- max(1, min(limit, 2 * most, floor(count * 0.2 / max(seconds, 1e-3)))) # so much may be undone
       report(count, if (ahead <= 0) seconds)
     }
   }, interrupt = function(i) status <<- 1L)
@@ -95,15 +95,19 @@ elapsed_seconds <- function() proc.time()[["elapsed"]]
 
 # Hears of each block of a chain, with its seconds if it came after warmup. Tells
 # the progress bar; and the user once, if it is long, what time is left for
-# `iterations`, of this chain and those that run after it.
+# `iterations`, of this chain and those that run after it: when what it goes by
+# is well above a tick of the clock.
 reporter <- function(progress, iterations, told = FALSE) {
-  done <- 0
+  done <- timed <- spent <- 0
   function(amount, seconds = NULL) {
     progress(amount = amount)
     done <<- done + amount
-    if (!told && !is.null(seconds)) {
+    if (told || is.null(seconds)) return(invisible())
+    timed <<- timed + amount
+    spent <<- spent + seconds
+    if (spent >= 0.1) {
       told <<- TRUE
-      tell_forecast((iterations - done) * seconds / amount)
+      tell_forecast((iterations - done) * spent / timed)
     }
     invisible()
   }

@@ -19,6 +19,17 @@ void terms_add(struct terms *terms, double coef, const double *column);
 /* out = shift + sum of the terms; `out` is none of their columns. */
 void terms_sum(const struct terms *terms, double shift, int m, double *out);
 
+/* out = scale x + shift, clamped to [lower, upper]: in the loops of kernels that are
+ * compiled for several machines, so it lives here. */
+static INLINE void block_clamp(double scale, double shift, double lower, double upper, int m,
+                               const double *restrict x, double *restrict out) {
+    FOR_RECORDS(i, m) {
+        double value = scale * x[i] + shift;
+        value = value > lower ? value : lower;
+        out[i] = value < upper ? value : upper;
+    }
+}
+
 /* Sums of q centred columns and the upper triangle of their products, row by
  * row: a complete-data statistic free of cancellation when the centre, a fixed
  * public point, lies near the records. */

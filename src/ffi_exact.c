@@ -174,10 +174,12 @@ SEXP ffi_exact_quantile(SEXP count, SEXP candidates, SEXP cell, SEXP target, SEX
     struct bit_source source;
     bits_start(&source, from_system, NULL);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
-    for (int i = 0; i < n; ++i) REAL(out)
-    [i] = (double)exact_quantile(&source, (uint64_t)Rf_asReal(candidates), (size_t)Rf_xlength(cell),
-                                 REAL(cell), (uint64_t)Rf_asReal(target),
-                                 (uint64_t)Rf_asReal(numerator), (uint64_t)Rf_asReal(denominator));
+    double *draw = REAL(out);
+    for (int i = 0; i < n; ++i)
+        draw[i] = (double)exact_quantile(
+            &source, (uint64_t)Rf_asReal(candidates), (size_t)Rf_xlength(cell), REAL(cell),
+            (uint64_t)Rf_asReal(target), (uint64_t)Rf_asReal(numerator),
+            (uint64_t)Rf_asReal(denominator));
     bits_end(&source);
     UNPROTECT(1);
     return source.failed ? R_NilValue : out;

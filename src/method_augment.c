@@ -1159,9 +1159,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
 
     const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration);
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
-    if (trying) {
-        take_complete(a, 0, a->complete_before);
-    }
+    if (trying) take_complete(a, 0, a->complete_before);
     const int parts = iteration < warmup ? 1 : (int)*adapt->parts;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;

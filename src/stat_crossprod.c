@@ -12,6 +12,7 @@
  * Cost: 4 q + |pairs| vectorised operations per record, in total() one more for
  * each product that is a factor of another.
  */
+#include "block.h"
 #include "lanes.h"
 #include "plugin.h"
 
@@ -69,15 +70,8 @@ static int create(const struct fields *fields, struct stat *stat) {
     return PLUGIN_OK;
 }
 
-static inline void clamp(const struct crossprod *s, int v, int m, const double *restrict x,
-                         double *restrict out) {
-    const double scale = s->scale[v], shift = s->shift[v];
-    const double lower = s->lower[v], upper = s->upper[v];
-    FOR_RECORDS(i, m) {
-        double value = scale * x[i] + shift;
-        value = value > lower ? value : lower;
-        out[i] = value < upper ? value : upper;
-    }
+static INLINE void clamp(const struct crossprod *s, int v, int m, const double *x, double *out) {
+    block_clamp(s->scale[v], s->shift[v], s->lower[v], s->upper[v], m, x, out);
 }
 
 static inline void multiply(int m, const double *restrict a, const double *restrict b,

@@ -10,6 +10,7 @@
  * Invariant: |w| is at most `radius`, so |(p - y) w| is too. Cost per record: an
  * exponential and O(d^2) for d coefficients.
  */
+#include "block.h"
 #include "plugin.h"
 
 struct objective {
@@ -42,15 +43,8 @@ static int create(const struct fields *fields, struct stat *stat) {
     return PLUGIN_OK;
 }
 
-static INLINE void clamp(const struct objective *s, int v, int m, const double *restrict x,
-                         double *restrict out) {
-    const double scale = s->scale[v], shift = s->shift[v];
-    const double lower = s->lower[v], upper = s->upper[v];
-    FOR_RECORDS(i, m) {
-        double value = scale * x[i] + shift;
-        value = value > lower ? value : lower;
-        out[i] = value < upper ? value : upper;
-    }
+static INLINE void clamp(const struct objective *s, int v, int m, const double *x, double *out) {
+    block_clamp(s->scale[v], s->shift[v], s->lower[v], s->upper[v], m, x, out);
 }
 
 static INLINE void add_product(int m, double factor, const double *restrict a,

@@ -130,6 +130,10 @@ test_that("the time left is told after warmup, once, and only if it is long", {
   expect_message(report(1000, 20), "about 74 seconds left", class = "noiseaware_message_forecast")
   expect_no_message(report(1000, 20))
   expect_no_message(internal("reporter")(function(amount) NULL, 5000)(1000, 2))
+  # one iteration and a tick of the clock say nothing; many of them do
+  report <- internal("reporter")(function(amount) NULL, 60000)
+  expect_no_message(for (i in 1:99) report(1, 0.001))
+  expect_message(for (i in 1:9) report(1, 0.001), "about 60 seconds left")
   expect_no_message(internal("reporter")(function(amount) NULL, 5000, told = TRUE)(1000, 20))
 })
 
