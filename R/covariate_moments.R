@@ -24,7 +24,8 @@
 #'   be slightly off where that noise is large.
 #'
 #' The covariates' mean and covariance are no parameters then. Methods that
-#' draw records need a law of theirs, and refuse such a model.
+#' draw records need a law of theirs, and refuse such a model. Factors cannot be
+#' among them: no release and no draws of numbers have their moments with the others.
 #'
 #' @return An object to be given to [model_lm()] as `covariates`.
 #' @section Errors: `noiseaware_error_prior`; when the model meets the release,
@@ -106,6 +107,7 @@ is_open_moments <- function(covariates) inherits(covariates, "covariate_moments"
 
 # Moments of covariates from their noisy totals, in the totals' own units
 released_moments <- function(release, call) {
+  check_no_factors(unlist(lapply(release_parts(release), function(p) names(p$statistic$levels))), call)
   part <- Find(function(p) inherits(p$statistic, "stat_moments4"), release_parts(release))
   if (is.null(part)) {
     stop_classed("moments", c("{.code covariate_moments()} without draws takes the covariates' moments from the release, which must have a {.fn stat_moments4}.",

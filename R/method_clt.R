@@ -66,8 +66,10 @@
 #' 100,000 records and epsilon = 3). With covariates known by their moments only the
 #' coefficients and sigma move, which mix better.
 #'
-#' **Factors** among the covariates are refused: moments of products of
-#' their dummies are not there yet. `"augment"` takes them.
+#' **Factors** among the covariates of a regression have the moments of their levels'
+#' probabilities, unknown with the prior `levels` of [model_lm()], and are independent
+#' of the other covariates. With [covariate_moments()] they are refused: those would
+#' have to be joint ones.
 #'
 #' **Impossible draws.** A normal law gives totals that no records could have, such
 #' as a negative count. They are drawn again, up to 20 times, then moved to the

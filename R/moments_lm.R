@@ -8,16 +8,12 @@ clt_law.bound_lm <- function(bound, release, call) {
   # fourth moments are no data where they stand for the covariates' law
   used <- of_class("stat_crossprod") | (of_class("stat_moments4") & !is.null(bound$moments))
   if (length(regression) != 1L || !all(used)) refuse_clt(bound, release, call)
-  if (length(bound$levels)) {
-    stop_classed("method", c("Method {.val clt} must have numeric covariates, but {.var {names(bound$levels)}} {?is a factor/are factors}.",
-                             i = "Method {.val augment} takes factors."), call = call)
-  }
   part <- parts[[regression]]
   statistic <- part$statistic
   released <- statistic_fields(statistic)
   q <- nrow(bound$columns)
   column <- match(bound$columns$name, statistic$columns$name)
-  product <- matrix(0L, q, q)
+  product <- matrix(0L, q, q) # 0: left out, products of dummies of one factor
   pairs <- statistic$pairs
   product[cbind(pairs$first, pairs$second)] <- product[cbind(pairs$second, pairs$first)] <- q + seq_len(nrow(pairs))
   # 1 stands for the constant in the pairs, for the response in the columns
@@ -26,6 +22,7 @@ clt_law.bound_lm <- function(bound, release, call) {
           column[1L], product[column[1L], column[-1L]], product[column[1L], column[1L]])
   fields <- list(scale = released$scale[column], shift = released$shift[column], centre = bound$spec$fields$centre,
                  lower = released$lower[column], upper = released$upper[column], at = as.double(at - 1L))
+  fields <- c(fields, bound$spec$fields[c("continuous", "factor_first", "factor_levels")])
   if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
   list(spec = list(name = "lm", fields = fields), index = part$index)
 }
@@ -67,8 +64,9 @@ bind_moments <- function(bound, call) {
                              i = "It says nothing of how records arise."), call = call)
   }
   covariates <- bound$columns$name[-1L]
-  if (length(bound$levels) || !setequal(moments$names, covariates)) {
-    stop_classed("moments", c("{.fn covariate_moments} must have the model's covariates, all numeric.",
+  check_no_factors(names(bound$levels), call)
+  if (!setequal(moments$names, covariates)) {
+    stop_classed("moments", c("{.fn covariate_moments} must have the model's covariates.",
                               x = "The model has {.var {covariates}}, the moments {.var {moments$names}}."), call = call)
   }
   order <- match(covariates, moments$names)
@@ -84,6 +82,13 @@ bind_moments <- function(bound, call) {
   moments$mean <- moments$mean[order]
   moments$fourth <- unname(moments$fourth)[rows, rows, drop = FALSE]
   moments
+}
+
+check_no_factors <- function(factors, call) {
+  if (length(factors)) {
+    stop_classed("moments", c("{.fn covariate_moments} must be of numbers: joint moments of the factor{?s} {.var {factors}} and the numbers are missing.",
+                              i = "Give the numbers a law, {.fn prior_niw} or {.fn fixed}; that of a factor is {.arg levels}."), call = call)
+  }
 }
 
 # the mean and covariance among them, for the model's C code

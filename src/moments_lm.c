@@ -11,16 +11,21 @@
  * where row i of A has theta_j at the product x_i x_j, and a = A'theta. Xi is
  * given, constant, or that of normal covariates (m, T):
  *   Cov(x_i x_j, x_k x_l) = T_ik E_jl + T_il E_jk + m_i (m_k T_jl + m_l T_jk),
- * a sum in which nothing cancels where the mean is large.
+ * a sum in which nothing cancels where the mean is large. A factor's dummies are
+ * independent of all other covariates: T gets a block of theirs, and Cov(x_i x_j, x_k x_l)
+ * the further terms
+ *   m_i k_jkl + m_j k_ikl + m_k k_ijl + m_l k_ijk + k_ijkl,
+ * where the cumulants k are not 0 only among dummies of one factor.
  *
  * All of it in released units: column v is scale * x + shift, the parameters
  * are carried there from the model's coordinates (see model_lm.c). Inside, the
  * components stand in the order w row by row, xy, y^2; component a is number
- * at[a] of the statistic.
+ * at[a] of the statistic, which leaves out products of dummies of one factor: they
+ * are linear in the dummies.
  *
  * The total determines the complete-data statistic, a linear map. A draw of it
- * needs no factor of the covariance: w from a root of Xi, for normal x from the
- * normal sum of vech(xx') itself; then (xy, y^2) given w. So a covariance of low
+ * needs no factor of the covariance: w from a root of Xi, for normal x and dummies from
+ * the normal sum of vech(xx') itself; then (xy, y^2) given w. So a covariance of low
  * rank needs no care.
  *
  * Cost: d^4 / 2 multiplications for the normal Xi and as many for Xi A', that is
@@ -32,10 +37,20 @@
 
 #include <Rmath.h>
 
+/* its dummies are regressors first, ..., first + dummies - 1 */
+struct categories {
+    int first, dummies;
+};
+
 struct lm_law {
-    int d, p;    /* regressors, the constant among them; d - 1 covariates */
-    int w, size; /* distinct products of two regressors but the constant; w + d + 1 */
-    int *at;
+    int d, p;                   /* regressors, the constant among them; d - 1 covariates */
+    int w;                      /* distinct products of two regressors but the constant */
+    int size;                   /* w + d + 1 less what the statistic leaves out */
+    int *at;                    /* -1 if left out */
+    int continuous, *normal_at; /* regressors with a joint normal law */
+    int factors;
+    struct categories *factor;
+    int *factor_of;                       /* of a regressor; -1 if it is no dummy */
     const double *scale, *shift, *centre; /* of y, x_1..x_p */
     const double *lower, *upper;          /* bounds, in released units */
     double *offset;                       /* released value of a column at its centre */
@@ -46,6 +61,7 @@ struct lm_law {
     double *theta, sigma;
     double *mean, *cov, *second; /* E x, Cov(x), E xx' with the constant, d x d */
     double *chol;                /* of Cov(x_1..x_p) */
+    double *share;               /* of the records that have a dummy's level */
 
     /* workspace */
     double *row, *cross, *outer, *pull, *normal, *symmetric, *products;
@@ -55,30 +71,61 @@ struct lm_law {
 /* share of its scaled matrix that a projected scatter's least eigenvalue has */
 static const double least_eigenvalue = 1e-6;
 
+/* combinations of levels that y's law is mixed over */
+enum { MOST_CELLS = 1000 };
+
 static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+/* As the model has them: regressor v is its column v, 0 the response. */
+static int read_covariates(const struct fields *fields, struct lm_law *m) {
+    m->continuous = fields_length(fields, "continuous");
+    m->factors = fields_length(fields, "factor_levels");
+    const double *continuous = fields_vector(fields, "continuous", m->continuous);
+    const double *first = fields_vector(fields, "factor_first", m->factors);
+    const double *levels = fields_vector(fields, "factor_levels", m->factors);
+    if (!continuous || !first || !levels) return PLUGIN_BAD_FIELDS;
+    m->normal_at = plugin_memory((size_t)m->continuous, sizeof *m->normal_at);
+    m->factor = plugin_memory((size_t)m->factors, sizeof *m->factor);
+    m->factor_of = plugin_memory((size_t)m->d, sizeof *m->factor_of);
+    m->share = numbers((size_t)m->d);
+    for (int i = 0; i < m->continuous; ++i) m->normal_at[i] = (int)continuous[i];
+    for (int v = 0; v < m->d; ++v) m->factor_of[v] = -1;
+    for (int f = 0; f < m->factors; ++f) {
+        struct categories *factor = m->factor + f;
+        factor->first = (int)first[f];
+        factor->dummies = (int)levels[f] - 1;
+        for (int l = 0; l < factor->dummies; ++l) m->factor_of[factor->first + l] = f;
+    }
+    return PLUGIN_OK;
+}
 
 static int create(const struct fields *fields, struct record_moments *moments) {
     struct lm_law *m = plugin_memory(1, sizeof *m);
     m->d = fields_length(fields, "scale");
     m->p = m->d - 1;
     m->w = m->d * (m->d + 1) / 2 - 1;
-    m->size = m->w + m->d + 1;
+    const int components = m->w + m->d + 1;
     m->scale = fields_vector(fields, "scale", m->d);
     m->shift = fields_vector(fields, "shift", m->d);
     m->centre = fields_vector(fields, "centre", m->d);
     m->lower = fields_vector(fields, "lower", m->d);
     m->upper = fields_vector(fields, "upper", m->d);
-    const double *at = fields_vector(fields, "at", m->size);
+    const double *at = fields_vector(fields, "at", components);
     if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at)
         return PLUGIN_BAD_FIELDS;
+    const int status = read_covariates(fields, m);
+    if (status != PLUGIN_OK) return status;
     m->fourth = fields_vector(fields, "fourth", m->w * m->w);
     if (m->fourth && m->w > 0) {
         m->rank = fields_length(fields, "root") / m->w;
         m->root = fields_vector(fields, "root", m->rank * m->w);
         if (!m->root) return PLUGIN_BAD_FIELDS;
     }
-    m->at = plugin_memory((size_t)m->size, sizeof *m->at);
-    for (int a = 0; a < m->size; ++a) m->at[a] = (int)at[a];
+    m->at = plugin_memory((size_t)components, sizeof *m->at);
+    for (int a = 0; a < components; ++a) {
+        m->at[a] = (int)at[a];
+        m->size += m->at[a] >= 0;
+    }
     const size_t d = (size_t)m->d, square = d * d, w = (size_t)m->w;
     m->offset = numbers(d);
     for (int v = 0; v < m->d; ++v) m->offset[v] = m->scale[v] * m->centre[v] + m->shift[v];
@@ -100,7 +147,7 @@ static int create(const struct fields *fields, struct record_moments *moments) {
     moments->self = m;
     moments->released = m->size;
     moments->aside = 0;
-    moments->complete = m->size;
+    moments->complete = components;
     return PLUGIN_OK;
 }
 
@@ -112,24 +159,60 @@ static double dot(int n, const double *a, const double *b) {
 
 /* ---- parameters in released units --------------------------------------- */
 
+static double *chol_at(const struct lm_law *m, int i, int j) {
+    return m->chol + (size_t)(i - 1) * m->p + (j - 1);
+}
+
+/* Shares of the levels from the sticks of covariates.c, and the factor of the dummies'
+ * covariance, diag(q) - q q', in closed form (Tanabe & Sagae 1992). */
+static void set_factor(struct lm_law *m, const struct categories *factor, const double *stick) {
+    const int first = factor->first, end = first + factor->dummies;
+    double rest = 1, none = 0; /* of later levels; of the level without a dummy */
+    for (int l = 0; l <= factor->dummies; ++l) {
+        const double t = l < factor->dummies ? stick[l] : INFINITY, small = exp(-fabs(t));
+        const double part = rest / (1 + small), share = t > 0 ? part : part * small;
+        rest = t > 0 ? part * small : part;
+        if (l == 0)
+            none = share;
+        else
+            m->share[first + l - 1] = share;
+    }
+    double later = none; /* of the levels after v and of the one without a dummy */
+    for (int v = end - 1; v >= first; --v) {
+        const double share = m->share[v], all = later + share;
+        *chol_at(m, v, v) = all > 0 ? m->scale[v] * sqrt(share * (later / all)) : 0;
+        const double pull = later > 0 ? sqrt(share / all / later) : 0;
+        for (int u = v + 1; u < end; ++u) *chol_at(m, u, v) = -m->scale[u] * m->share[u] * pull;
+        later = all;
+        m->mean[v] = m->scale[v] * share + m->shift[v];
+    }
+}
+
 static void set(struct lm_law *m, const double *theta) {
-    const int d = m->d, p = m->p;
-    const double *mean = theta + d + 1, *chol = mean + p;
+    const int d = m->d;
+    const double *mean = theta + d + 1, *chol = mean + m->continuous;
     m->sigma = m->scale[0] * exp(theta[d]);
     m->theta[0] = m->scale[0] * theta[0] + m->offset[0];
-    m->mean[0] = 1;
-    for (int i = 0; i < p; ++i) {
-        const double scale = m->scale[i + 1];
-        m->theta[i + 1] = m->scale[0] / scale * theta[i + 1];
-        m->theta[0] -= m->theta[i + 1] * m->offset[i + 1];
-        m->mean[i + 1] = scale * mean[i] + m->shift[i + 1];
-        double *row = m->chol + (size_t)i * p;
-        for (int j = 0; j < i; ++j) row[j] = scale * *chol++;
-        row[i] = scale * exp(*chol++);
-        for (int j = 0; j <= i; ++j)
-            m->cov[(size_t)(i + 1) * d + j + 1] = m->cov[(size_t)(j + 1) * d + i + 1] =
-                dot(j + 1, row, m->chol + (size_t)j * p);
+    for (int i = 1; i < d; ++i) {
+        m->theta[i] = m->scale[0] / m->scale[i] * theta[i];
+        m->theta[0] -= m->theta[i] * m->offset[i];
     }
+    m->mean[0] = 1;
+    for (int i = 0; i < m->continuous; ++i) {
+        const int v = m->normal_at[i];
+        const double scale = m->scale[v];
+        m->mean[v] = scale * mean[i] + m->shift[v];
+        for (int j = 0; j < i; ++j) *chol_at(m, v, m->normal_at[j]) = scale * *chol++;
+        *chol_at(m, v, v) = scale * exp(*chol++);
+    }
+    for (int f = 0; f < m->factors; ++f) {
+        set_factor(m, m->factor + f, chol);
+        chol += m->factor[f].dummies;
+    }
+    for (int i = 1; i < d; ++i)
+        for (int j = 1; j <= i; ++j)
+            m->cov[(size_t)i * d + j] = m->cov[(size_t)j * d + i] =
+                dot(j, chol_at(m, i, 1), chol_at(m, j, 1));
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < d; ++j)
             m->second[(size_t)i * d + j] = m->cov[(size_t)i * d + j] + m->mean[i] * m->mean[j];
@@ -142,6 +225,66 @@ VECTOR_CLONES static void combine(int n, double a, const double *restrict x, dou
                                   const double *restrict y, double c, const double *restrict z,
                                   double e, const double *restrict u, double *restrict out) {
     for (int l = 0; l < n; ++l) out[l] = a * x[l] + b * y[l] + c * z[l] + e * u[l];
+}
+
+/* number of x_i x_j in w, i <= j */
+static int number_of(const struct lm_law *m, int i, int j) {
+    return i == 0 ? j - 1 : m->p + (i - 1) * m->p - (i - 1) * (i - 2) / 2 + (j - i);
+}
+
+/* E prod (x - E x) of dummies of one factor, as 0 and 1 */
+static double central(const struct lm_law *m, int order, const int *v) {
+    double sum = 0, rest = 1, all = 1;
+    for (int k = 0; k < order; ++k) {
+        const double share = m->share[v[k]];
+        double product = share;
+        int seen = 0;
+        for (int l = 0; l < order; ++l) {
+            product *= (v[l] == v[k]) - m->share[v[l]];
+            seen = seen || (l < k && v[l] == v[k]);
+        }
+        all *= -share;
+        if (seen) continue;
+        sum += product;
+        rest -= share;
+    }
+    return sum + rest * all;
+}
+
+static double third_cumulant(const struct lm_law *m, int i, int j, int k) {
+    const int v[] = {i, j, k};
+    return m->scale[i] * m->scale[j] * m->scale[k] * central(m, 3, v);
+}
+
+static double fourth_cumulant(const struct lm_law *m, int i, int j, int k, int l) {
+    const int v[] = {i, j, k, l}, d = m->d;
+    const double *cov_i = m->cov + (size_t)i * d, *cov_j = m->cov + (size_t)j * d;
+    return m->scale[i] * m->scale[j] * m->scale[k] * m->scale[l] * central(m, 4, v) -
+           cov_i[j] * m->cov[(size_t)k * d + l] - cov_i[k] * cov_j[l] - cov_i[l] * cov_j[k];
+}
+
+/* What the row of x_i x_j has beyond a normal law's. */
+static void add_cumulants(const struct lm_law *m, int i, int j, double *row) {
+    const int side[] = {i, j};
+    for (int s = 0; s < 2; ++s) {
+        const int one = side[s], f = m->factor_of[one];
+        if (f < 0) continue;
+        const double mean = m->mean[side[1 - s]];
+        const int first = m->factor[f].first, end = first + m->factor[f].dummies;
+        for (int k = first; k < end; ++k)
+            for (int l = k; l < end; ++l)
+                row[number_of(m, k, l)] += mean * third_cumulant(m, one, k, l);
+    }
+    const int f = m->factor_of[i];
+    if (f < 0 || f != m->factor_of[j]) return;
+    const int first = m->factor[f].first, end = first + m->factor[f].dummies;
+    for (int k = first; k < end; ++k) {
+        const double third = third_cumulant(m, i, j, k);
+        for (int l = 0; l < m->d; ++l)
+            row[k < l ? number_of(m, k, l) : number_of(m, l, k)] +=
+                (k == l ? 2 : 1) * m->mean[l] * third;
+        for (int l = k; l < end; ++l) row[number_of(m, k, l)] += fourth_cumulant(m, i, j, k, l);
+    }
 }
 
 /* row of Xi that belongs to x_i x_j */
@@ -157,6 +300,7 @@ static const double *fourth_row(struct lm_law *m, int i, int j, int number) {
                 m->mean[i] * m->mean[k], cov_j + from, m->mean[i] * cov_j[k], m->mean + from, out);
         out += d - from;
     }
+    add_cumulants(m, i, j, m->row);
     return m->row;
 }
 
@@ -179,6 +323,7 @@ static void contract(int d, const double *restrict row, const double *restrict t
 
 static inline void put(const struct lm_law *m, double *cov, int a, int b, double value) {
     const int i = m->at[a], j = m->at[b];
+    if (i < 0 || j < 0) return;
     cov[(size_t)i * m->size + j] = cov[(size_t)j * m->size + i] = value;
 }
 
@@ -202,7 +347,7 @@ static int eval(void *self, const double *theta_model, double *mean, double *cov
             const double *row = fourth_row(m, i, j, number);
             double *cross = m->cross;
             contract(d, row, theta, cross);
-            mean[m->at[number]] = m->second[(size_t)i * d + j];
+            if (m->at[number] >= 0) mean[m->at[number]] = m->second[(size_t)i * d + j];
             for (int b = 0; b <= number; ++b) put(m, cov, number, b, row[b]);
             for (int k = 0; k < d; ++k) put(m, cov, w + k, number, cross[k]);
             put(m, cov, square, number, dot(d, cross, theta));
@@ -226,9 +371,18 @@ static int eval(void *self, const double *theta_model, double *mean, double *cov
 
 /* ---- a draw of the total ---------------------------------------------------- */
 
+/* The sum of (x_i - E x_i)(x_j - E x_j) for dummies of one factor, given the sums of
+ * x - E x; covariates count from 0. */
+static double within_factor(const struct lm_law *m, int i, int j, const double *sum) {
+    const double *scale = m->scale + 1, *share = m->share + 1;
+    const double product = -scale[i] * share[i] * sum[j] - scale[j] * share[j] * sum[i];
+    return i == j ? product + scale[i] * sum[i] : product;
+}
+
 /* w ~ N(0, Xi). For normal x: the sums of u and of uu' - I over many records, u
  * standard normal, are g and a symmetric G with variances 1 and 2 on its
- * diagonal; xx' - E xx' is m (L g)' + (L g) m' + L G L'. */
+ * diagonal; xx' - E xx' is m (L g)' + (L g) m' + L G L'. So for dummies, u = L^-1 (x - m),
+ * but for products within a factor: x_i x_j is x_i for i = j, else 0. */
 static void draw_products(struct lm_law *m, struct rng *rng, double *restrict out) {
     const int p = m->p, w = m->w;
     if (m->fourth) {
@@ -257,9 +411,13 @@ static void draw_products(struct lm_law *m, struct rng *rng, double *restrict ou
     for (int i = 0; i < p; ++i) out[i] = dot(i + 1, m->chol + (size_t)i * p, g);
     double *product = out + p;
     for (int i = 0; i < p; ++i)
-        for (int j = i; j < p; ++j)
-            *product++ = m->mean[i + 1] * out[j] + out[i] * m->mean[j + 1] +
-                         dot(j + 1, half + (size_t)i * p, m->chol + (size_t)j * p);
+        for (int j = i; j < p; ++j) {
+            const int f = m->factor_of[i + 1];
+            const double centred = f >= 0 && f == m->factor_of[j + 1]
+                                       ? within_factor(m, i, j, out)
+                                       : dot(j + 1, half + (size_t)i * p, m->chol + (size_t)j * p);
+            *product++ = m->mean[i + 1] * out[j] + out[i] * m->mean[j + 1] + centred;
+        }
 }
 
 static void simulate(void *self, const double *theta_model, double n, struct rng *rng,
@@ -271,7 +429,9 @@ static void simulate(void *self, const double *theta_model, double n, struct rng
     draw_products(m, rng, m->products);
     for (int i = 0, number = 0; i < d; ++i)
         for (int j = i == 0 ? 1 : i; j < d; ++j, ++number)
-            total[m->at[number]] = n * m->second[(size_t)i * d + j] + root_n * m->products[number];
+            if (m->at[number] >= 0)
+                total[m->at[number]] =
+                    n * m->second[(size_t)i * d + j] + root_n * m->products[number];
     contract(d, m->products, m->theta, m->pull);
 
     /* with the sums of x e, N(0, sigma^2 E): that of e, then the rest given it */
@@ -299,7 +459,7 @@ static void simulate(void *self, const double *theta_model, double n, struct rng
 /* number, inside, of the product of columns i <= j; column 0 is y */
 static int product_of(const struct lm_law *m, int i, int j) {
     if (i == 0) return j == 0 ? m->w + m->d : m->w + j;
-    return m->p + (i - 1) * m->p - (i - 1) * (i - 2) / 2 + (j - i);
+    return number_of(m, i, j);
 }
 
 static int sum_of(const struct lm_law *m, int i) { return i == 0 ? m->w : i - 1; }
@@ -328,17 +488,34 @@ static int complete(void *self, double n, const double *total, double *c) {
     double *product = c + d;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j) {
+            const int at = m->at[product_of(m, i, j)];
+            if (at < 0) { /* dummies of one factor, which are not centred */
+                *product++ = i == j ? c[i] : 0;
+                continue;
+            }
             const double a = m->offset[i] / m->scale[i], b = m->offset[j] / m->scale[j];
-            *product++ = total[m->at[product_of(m, i, j)]] / (m->scale[i] * m->scale[j]) -
-                         a * c[j] - b * c[i] - n * a * b;
+            *product++ = total[at] / (m->scale[i] * m->scale[j]) - a * c[j] - b * c[i] - n * a * b;
         }
     scale_scatter(m, n, c);
     return linalg_cholesky(d, m->scatter) == 0;
 }
 
+/* Counts of levels that n records could have; the scatter is seen to later. */
+static void project_counts(const struct lm_law *m, double n, double *c) {
+    for (int f = 0; f < m->factors; ++f) {
+        double *count = c + m->factor[f].first, sum = 0;
+        for (int l = 0; l < m->factor[f].dummies; ++l) {
+            if (!(count[l] > 0)) count[l] = 0;
+            sum += count[l];
+        }
+        for (int l = 0; sum > n && l < m->factor[f].dummies; ++l) count[l] *= n / sum;
+    }
+}
+
 static void project(void *self, double n, double *c) {
     struct lm_law *m = self;
     const int d = m->d;
+    project_counts(m, n, c);
     scale_scatter(m, n, c);
     linalg_raise_eigenvalues(d, m->scatter, least_eigenvalue, m->work);
     double *product = c + d;
@@ -353,17 +530,38 @@ static double tails(const struct lm_law *m, int v, double mean, double sd) {
     return Rf_pnorm5(m->lower[v], mean, sd, 1, 0) + Rf_pnorm5(m->upper[v], mean, sd, 0, 0);
 }
 
-/* Of y, and of covariates that have a normal law. */
+/* Share of y outside where the levels of factors f, f + 1, ... are open. */
+static double response_tails(const struct lm_law *m, int f, double mean, double sd) {
+    if (f == m->factors) return tails(m, 0, mean, sd);
+    const struct categories *factor = m->factor + f;
+    double share = 0, left = 1;
+    for (int v = factor->first; v < factor->first + factor->dummies; ++v) {
+        share += m->share[v] * response_tails(m, f + 1, mean + m->theta[v] * m->scale[v], sd);
+        left -= m->share[v];
+    }
+    return share + (left > 0 ? left : 0) * response_tails(m, f + 1, mean, sd);
+}
+
+/* Of y, and of covariates that have a normal law. Given the levels of the factors y is
+ * normal; with very many of those it nearly is without. */
 static double outside(void *self, const double *theta_model) {
     struct lm_law *m = self;
     set(m, theta_model);
     const int d = m->d;
-    double variance = m->sigma * m->sigma, share = 0;
-    for (int i = 1; i < d; ++i) {
+    double cells = 1;
+    for (int f = 0; f < m->factors; ++f) cells *= m->factor[f].dummies + 1;
+    const int given = cells <= MOST_CELLS;
+    double mean = 0, variance = m->sigma * m->sigma, share = 0;
+    for (int i = 0; i < d; ++i) {
+        const int dummy = m->factor_of[i] >= 0;
+        mean += m->theta[i] * (given && dummy ? m->shift[i] : m->mean[i]);
+        if (given && dummy) continue;
+        /* a dummy is independent of what is no dummy */
         variance += m->theta[i] * dot(d, m->cov + (size_t)i * d, m->theta);
-        if (!m->fourth) share += tails(m, i, m->mean[i], sqrt(m->cov[(size_t)i * d + i]));
+        if (i > 0 && !dummy && !m->fourth)
+            share += tails(m, i, m->mean[i], sqrt(m->cov[(size_t)i * d + i]));
     }
-    share += tails(m, 0, dot(d, m->theta, m->mean), sqrt(variance));
+    share += response_tails(m, given ? 0 : m->factors, mean, sqrt(variance));
     return share < 1 ? share : 1;
 }
 

@@ -134,6 +134,84 @@ test_that("draws of the total have the mean and the covariance of the law", {
   }
 })
 
+# factors between numbers, in another order than in the release
+factor_case <- function(rescale) {
+  st <- stat_crossprod(y ~ a + f + b + g, list(y = c(-70, 90), a = c(-40, 70), f = c("u", "v", "w", "z"), b = c(-50, 30), g = c("n", "m")), rescale)
+  problem <- clt_spec(model_lm(y ~ g + a + f + b), st)
+  values <- c("(Intercept)" = 2, gm = 1.5, a = 0.6, fv = -1, fw = 2, fz = 0.4, b = -1.4, sigma = 2.2, "mean[a]" = 3, "mean[b]" = -1,
+              "cov[a,a]" = 3, "cov[b,a]" = -1, "cov[b,b]" = 2, "prob[g,n]" = 0.3, "prob[g,m]" = 0.7, "prob[f,u]" = 0.1, "prob[f,v]" = 0.2,
+              "prob[f,w]" = 0.3, "prob[f,z]" = 0.4)
+  theta <- internal("bound_theta")(problem$bound, values)
+  c(problem, list(statistic = st, theta = theta, law = .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]))
+}
+
+# records in the model's order, and what each adds to the statistic
+factor_records <- function(case, n) {
+  x <- .Call(internal("ffi_model_records"), case$bound$spec, case$theta, as.integer(n), internal("new_stream")(c(3, 4)))$records
+  released <- x[, match(case$statistic$columns$name, case$bound$columns$name)]
+  list(x = x, t = .Call(internal("ffi_stat_eval"), internal("statistic_spec")(case$statistic), released))
+}
+
+test_that("moments with factors are those of records, and of the draws of the total", {
+  for (rescale in c(TRUE, FALSE)) {
+    case <- factor_case(rescale)
+    mean <- case$law$mean
+    sd <- sqrt(diag(case$law$cov))
+    n <- 1e6
+    t <- sweep(factor_records(case, n)$t, 2, mean)
+    expect_lt(max(abs(colMeans(t)) / sd * sqrt(n)), 5)
+    product <- crossprod(t) / n
+    expect_lt(max(abs(product - case$law$cov) / sqrt((crossprod(t^2) / n - product^2) / n)), 5)
+
+    count <- 2e5
+    s <- t(.Call(internal("ffi_clt_simulate"), case$spec, case$theta, 50, as.integer(count), internal("new_stream")(c(5, 6))))
+    s <- sweep(s, 2, 50 * mean) / sqrt(50)
+    expect_lt(max(abs(colMeans(s)) / sd * sqrt(count)), 5)
+    expect_lt(max(abs(crossprod(s) / count - case$law$cov) / sqrt((outer(sd, sd)^2 + case$law$cov^2) / count)), 5)
+  }
+})
+
+test_that("totals with factors give the complete-data statistic; counts that no records have are moved", {
+  for (rescale in c(TRUE, FALSE)) {
+    case <- factor_case(rescale)
+    records <- factor_records(case, 300)
+    total <- colSums(records$t)
+    complete <- function(total) .Call(internal("ffi_clt_complete"), case$spec, 300, total)
+    got <- complete(total)
+    expect_equal(got$complete, .Call(internal("ffi_model_complete"), case$bound$spec, records$x, 1), tolerance = 1e-11)
+    expect_true(got$valid)
+    expect_equal(got$projected, got$complete, tolerance = 1e-11)
+
+    level <- match("fw", case$statistic$columns$name)
+    counts <- match(c("fv", "fw", "fz"), case$bound$columns$name)
+    for (shift in c(-400, 400)) {
+      got <- complete(replace(total, level, total[level] + shift * if (rescale) 2 else 1))
+      expect_false(got$valid)
+      expect_true(min(got$complete[counts]) < 0 || sum(got$complete[counts]) > 300)
+      expect_true(min(got$projected[counts]) >= 0 && sum(got$projected[counts]) <= 300 + 1e-9)
+    }
+  }
+})
+
+test_that("the share of responses outside the bounds is summed over the levels", {
+  st <- stat_crossprod(y ~ x + f + g, list(y = c(-4, 6), x = c(-2, 3), f = c("u", "v", "w"), g = c("n", "m")))
+  set.seed(13)
+  truth <- c("(Intercept)" = 0.5, x = 1, fv = 3, fw = -2, gm = 1, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1, "prob[f,u]" = 0.2, "prob[f,v]" = 0.5,
+             "prob[f,w]" = 0.3, "prob[g,n]" = 0.6, "prob[g,m]" = 0.4)
+  rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 200, parameters = truth)
+  fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 300, warmup = 250, seed = 1)
+  d <- unclass(posterior::as_draws_matrix(fit$draws))
+  tails <- function(bounds, mean, sd) pnorm(bounds[1], mean, sd) + pnorm(bounds[2], mean, sd, lower.tail = FALSE)
+  share <- vapply(seq_len(nrow(d)), function(k) {
+    v <- d[k, ]
+    mean <- v[["(Intercept)"]] + v[["x"]] * v[["mean[x]"]] + outer(c(u = 0, v = v[["fv"]], w = v[["fw"]]), c(n = 0, m = v[["gm"]]), "+")
+    weight <- outer(v[paste0("prob[f,", rownames(mean), "]")], v[paste0("prob[g,", colnames(mean), "]")])
+    sum(weight * tails(c(-4, 6), mean, sqrt(v[["sigma"]]^2 + v[["x"]]^2 * v[["cov[x,x]"]]))) +
+      tails(c(-2, 3), v[["mean[x]"]], sqrt(v[["cov[x,x]"]]))
+  }, 0)
+  expect_equal(unlist(lapply(fit$chains, `[[`, "outside")), pmin(share, 1), ignore_attr = TRUE)
+})
+
 test_that("the total gives the complete-data statistic of the records", {
   for (rescale in c(TRUE, FALSE)) {
     st <- stat_crossprod(x2 ~ y + x1, list(x2 = c(-90, 60), y = c(-70, 90), x1 = c(-40, 70)), rescale)
@@ -199,6 +277,16 @@ test_that("posteriors are close to those of 'augment' where bounds do not bind",
   rel <- simulate_release(model_lm(), flat, mech_gaussian(mu = 0.3), n = 1000, parameters = c("(Intercept)" = 2, sigma = 1.5))
   exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 3000, seed = 3)
   same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 10000, seed = 4), exact)
+})
+
+test_that("with factors too", {
+  st <- stat_crossprod(y ~ x + f, list(y = c(-12, 12), x = c(-8, 8), f = c("u", "v", "w")))
+  truth <- c("(Intercept)" = 1, x = 0.8, fv = -1, fw = 1.5, sigma = 1.2, "mean[x]" = 0.5, "cov[x,x]" = 2, "prob[f,u]" = 0.2, "prob[f,v]" = 0.5,
+             "prob[f,w]" = 0.3)
+  set.seed(3)
+  rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
+  exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 4000, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 20000, seed = 4), exact)
 })
 
 test_that("both samplers, and all sources of right moments, agree", {
@@ -291,8 +379,10 @@ test_that("what cannot be done is refused", {
                      cbind(x, x2 = 2 * x[, 1] + 1), data.frame(x1 = rep("a", 200)))) {
     expect_error(covariate_moments(draws), class = "noiseaware_error_prior")
   }
-  factor <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b")))
-  expect_error(clt(as_release(c(1, 2, 3, 4), factor, mechanism, 20), model_lm()), class = "noiseaware_error_method")
+  factor <- as_release(c(1, 2, 3, 4), stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b"))), mechanism, 20)
+  for (moments in list(covariate_moments(), covariate_moments(`colnames<-`(x, "gb")))) {
+    expect_error(clt(factor, model_lm(covariates = moments)), "joint moments of the factor", class = "noiseaware_error_moments")
+  }
   # fourth moments beside a model with a law of its covariates: only "augment" uses both
   both <- as_release(c(1, 2, 30, 4, 50, 1, 2, 3, 4), list(a = st, b = stat_moments4(~ x1, bounds)), list(a = mechanism, b = mechanism), 20)
   expect_error(clt(both, model_lm()), class = "noiseaware_error_method")
