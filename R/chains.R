@@ -59,7 +59,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
   }
   names <- setdiff(names(blocks[[1L]]), "made")
   chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
-  chain$statistic <- chain$statistic[, problem$where, drop = FALSE]
+  if (!identical(problem$where, seq_len(ncol(chain$statistic)))) chain$statistic <- chain$statistic[, problem$where, drop = FALSE]
   c(chain, list(state = state, status = status))
 }
 
@@ -67,8 +67,10 @@ run_blocks <- function(problem, state, iterations, run, report) {
 bind_blocks <- function(blocks, name) {
   part <- if (name == "acceptance") 1L else 2L
   values <- lapply(blocks, function(b) {
-    upto <- seq_len(b$made[part])
-    if (is.matrix(b[[name]])) b[[name]][, upto, drop = FALSE] else b[[name]][upto]
+    all <- b[[name]]
+    made <- b$made[part]
+    if (made == if (is.matrix(all)) ncol(all) else length(all)) return(all)
+    if (is.matrix(all)) all[, seq_len(made), drop = FALSE] else all[seq_len(made)]
   })
   if (is.matrix(values[[1L]])) t(do.call(cbind, values)) else do.call(c, values)
 }

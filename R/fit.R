@@ -29,9 +29,11 @@ exact_methods <- c("augment", "collapse")
 # matrices draws x parameters, one a chain, cut to the shortest
 chains_array <- function(chains) {
   kept <- min(vapply(chains, nrow, 0L))
-  array <- array(0, c(kept, length(chains), ncol(chains[[1L]])),
-                 dimnames = list(NULL, NULL, colnames(chains[[1L]])))
-  for (k in seq_along(chains)) array[, k, ] <- chains[[k]][seq_len(kept), , drop = FALSE]
+  chains <- lapply(chains, function(c) if (nrow(c) == kept) c else c[seq_len(kept), , drop = FALSE])
+  shape <- c(kept, length(chains), ncol(chains[[1L]]))
+  names <- list(NULL, NULL, colnames(chains[[1L]]))
+  array <- if (length(chains) == 1L) array(chains[[1L]], shape, names) else array(0, shape, names)
+  if (length(chains) > 1L) for (k in seq_along(chains)) array[, k, ] <- chains[[k]]
   posterior::as_draws_array(array)
 }
 

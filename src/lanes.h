@@ -47,6 +47,37 @@ typedef int64_t lanes_bits __attribute__((vector_size(LANES * sizeof(int64_t)), 
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* small integers, more of them at a time */
+enum { BYTES = 32, INTS = 8 };
+typedef int32_t ints __attribute__((vector_size(INTS * sizeof(int32_t)), aligned(4), may_alias));
+typedef uint8_t bytes __attribute__((vector_size(BYTES), aligned(1), may_alias));
+typedef uint64_t byte_words __attribute__((vector_size(BYTES)));
+
+#define BYTES_LOAD(p) (*(const bytes *)(p))
+
+#define INTS_LOAD(p) (*(const ints *)(p))
+#define INTS_STORE(p, value) (*(ints *)(p) = (value))
+
+/* table[index[l]] for each lane, and 16 bits made 32: not by every compiler */
+#define HAS_LOOKUP 0
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shuffle) && __has_builtin(__builtin_convertvector)
+#undef HAS_LOOKUP
+#define HAS_LOOKUP 1
+typedef uint16_t halves
+    __attribute__((vector_size(INTS * sizeof(uint16_t)), aligned(2), may_alias));
+#define INTS_LOOKUP(table, index) __builtin_shuffle(table, index)
+#define INTS_OF(p) __builtin_convertvector(*(const halves *)(p), ints)
+#endif
+#endif
+
+/* of bytes that are at most 31 */
+static INLINE int bytes_sum(const bytes *a) {
+    const byte_words w = (byte_words)*a;
+    const uint64_t four = w[0] + w[1] + w[2] + w[3], odd = UINT64_C(0x00ff00ff00ff00ff);
+    return (int)(((four & odd) + (four >> 8 & odd)) * UINT64_C(0x0001000100010001) >> 48);
+}
+
 /* in the order of block_sum() */
 static INLINE double lanes_sum(const lanes *a) {
     const pair first = LANES_HALF(*a, 0, 1), second = LANES_HALF(*a, 2, 3);
@@ -55,6 +86,7 @@ static INLINE double lanes_sum(const lanes *a) {
 
 #else
 #define HAS_LANES 0
+#define HAS_LOOKUP 0
 #endif
 
 #endif

@@ -107,7 +107,7 @@ void augment_prepare(struct augment *a) {
     a->total = plugin_memory((size_t)size, sizeof(double));
     a->residual = plugin_memory((size_t)a->dense, sizeof(double));
     a->candidate = plugin_memory((size_t)a->dense, sizeof(double));
-    a->cell_residual = plugin_memory((size_t)a->cells, sizeof(double));
+    a->cell_residual = plugin_memory((size_t)a->cells + 1, sizeof(double));
     a->candidate_cells = plugin_memory((size_t)a->cells, sizeof(double));
     a->before = plugin_memory(components, sizeof(double));
     a->change = plugin_memory(components, sizeof(double));
@@ -140,9 +140,12 @@ void augment_prepare(struct augment *a) {
     for (int k = 0; k < a->parts; ++k) {
         struct part *part = a->part + k;
         if (part->kind != PART_CELLS) continue;
-        const size_t touched = (size_t)part->stat.touched * records;
+        /* an odd number of margins is made even by a cell that nobody leaves */
+        const size_t own = (size_t)part->stat.touched * records, touched = own + records;
         part->cell_before = plugin_memory(touched, sizeof(int));
         part->cell_after = plugin_memory(touched, sizeof(int));
+        for (size_t i = own; i < touched; ++i)
+            part->cell_before[i] = part->cell_after[i] = part->stat.size;
         a->counts_alone = a->parts == 1;
         for (int j = 0; j < a->cells; ++j)
             if (a->weight[j] != a->weight[0]) a->counts_alone = 0;
@@ -889,6 +892,8 @@ static INLINE double kernel_change(enum kernel kernel, double old, double change
     return kernel == KERNEL_ABSOLUTE ? fabs(fresh) - fabs(old) : 0.5 * change * (fresh + old);
 }
 
+/* A record's change of energy, in lanes: leaving the cell of an even margin,
+ * entering its other one, leaving that of an odd margin, entering. */
 static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one, int count) {
     const struct part *part = a->part;
     const int touched = one ? 1 : part->stat.touched, stride = a->block;
@@ -899,13 +904,13 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
     int taken = 0;
     for (int j = 0; j < count; ++j) {
         const int i = one ? a->listed[j] : j;
-        double leave = 0, enter = 0;
+        double sum[4] = {0};
         for (int k = 0, at = i; k < touched; ++k, at += stride) {
             const double change = one ? weight : by[at];
-            leave += kernel_change(kernel, residual[from[at]], change);
-            enter += kernel_change(kernel, residual[to[at]], -change);
+            sum[2 * (k & 1)] += kernel_change(kernel, residual[from[at]], change);
+            sum[2 * (k & 1) + 1] += kernel_change(kernel, residual[to[at]], -change);
         }
-        const double step = leave + enter;
+        const double step = (sum[0] + sum[1]) + (sum[2] + sum[3]);
         most = step > most ? step : most;
         const double excess = step - threshold[taken];
         taken += step > 0;
@@ -921,28 +926,100 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
     a->taken = taken;
 }
 
+#if HAS_LANES
+enum { MOST_PAIRS = 4 };
+
+/* The same for a few pairs of margins; what the residuals would be stays in
+ * registers until it is known whether they will. */
+static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs, int m) {
+    const int *before = a->part->cell_before, *after = a->part->cell_after, stride = a->block;
+    const double *threshold = a->threshold;
+    double *restrict residual = a->cell_residual, *restrict gap = a->gap;
+    double most = a->most_energy_step;
+    int taken = 0;
+    for (int i = 0; i < m; ++i) {
+        const int *from = before + i, *to = after + i;
+        const double *by = a->by + i;
+        lanes fresh[MOST_PAIRS], sum = {0, 0, 0, 0};
+        UNROLL for (int p = 0; p < pairs; ++p) {
+            const int even = 2 * p * stride, odd = even + stride;
+            const lanes old = {residual[from[even]], residual[to[even]], residual[from[odd]],
+                               residual[to[odd]]};
+            const lanes change = {by[even], -by[even], by[odd], -by[odd]};
+            fresh[p] = old + change;
+            if (kernel == KERNEL_ABSOLUTE)
+                sum += LANES_ABS(fresh[p]) - LANES_ABS(old);
+            else
+                sum += LANES_OF(0.5) * change * (fresh[p] + old);
+        }
+        const double step = lanes_sum(&sum);
+        most = step > most ? step : most;
+        const double excess = step - threshold[taken];
+        taken += step > 0;
+        gap[i] = excess;
+        if (excess > 0) continue;
+        UNROLL for (int p = 0; p < pairs; ++p) {
+            const int even = 2 * p * stride, odd = even + stride;
+            residual[from[even]] = fresh[p][0];
+            residual[to[even]] = fresh[p][1];
+            residual[from[odd]] = fresh[p][2];
+            residual[to[odd]] = fresh[p][3];
+        }
+    }
+    a->most_energy_step = most;
+    a->taken = taken;
+}
+
+static INLINE int accept_few_pairs(struct augment *a, enum kernel kernel, int m) {
+    switch ((a->part->stat.touched + 1) / 2) {
+    case 1:
+        accept_pairs(a, kernel, 1, m);
+        return 1;
+    case 2:
+        accept_pairs(a, kernel, 2, m);
+        return 1;
+    case 3:
+        accept_pairs(a, kernel, 3, m);
+        return 1;
+    case 4:
+        accept_pairs(a, kernel, 4, m);
+        return 1;
+    default:
+        return 0;
+    }
+}
+#else
+#define accept_few_pairs(a, kernel, m) 0
+#endif
+
 /* A record that is known to change nothing is accepted without a random number. */
-VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {
+static INLINE void accept_one_margin(struct augment *a, enum kernel kernel, double temper, int m) {
     const struct part *part = a->part;
-    const int touched = part->stat.touched, absolute = part->kernel == KERNEL_ABSOLUTE;
     double *restrict gap = a->gap;
-    int count = m;
     FOR_RECORDS(i, m) gap[i] = 0;
-    if (touched == 1)
-        count = list_changes(m, part->cell_before, part->cell_after, a->listed);
-    else
-        for (int at = 0; at < touched * a->block; at += a->block)
-            compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at,
-                          a->by + at);
+    const int count = list_changes(m, part->cell_before, part->cell_after, a->listed);
     draw_thresholds(a, temper, count);
-    if (absolute && touched == 1)
-        accept_changes(a, KERNEL_ABSOLUTE, 1, count);
+    accept_changes(a, kernel, 1, count);
+}
+
+static INLINE void accept_margins(struct augment *a, enum kernel kernel, double temper, int m) {
+    const struct part *part = a->part;
+    for (int at = 0; at < part->stat.touched * a->block; at += a->block)
+        compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at, a->by + at);
+    draw_thresholds(a, temper, m);
+    if (!accept_few_pairs(a, kernel, m)) accept_changes(a, kernel, 0, m);
+}
+
+VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {
+    const int absolute = a->part->kernel == KERNEL_ABSOLUTE, one = a->part->stat.touched == 1;
+    if (absolute && one)
+        accept_one_margin(a, KERNEL_ABSOLUTE, temper, m);
     else if (absolute)
-        accept_changes(a, KERNEL_ABSOLUTE, 0, count);
-    else if (touched == 1)
-        accept_changes(a, KERNEL_SQUARED, 1, count);
+        accept_margins(a, KERNEL_ABSOLUTE, temper, m);
+    else if (one)
+        accept_one_margin(a, KERNEL_SQUARED, temper, m);
     else
-        accept_changes(a, KERNEL_SQUARED, 0, count);
+        accept_margins(a, KERNEL_SQUARED, temper, m);
 }
 
 /* `accepted` has no padding */

@@ -16,18 +16,25 @@
  *
  * Innovations: record i has one uniform u for each variable, level = number of
  * bounds R_l = P(l or a later level), l >= 1, that lie above u. Rows of many
- * levels find their place by a guide table (Chen & Asau 1974).
+ * levels find their place by a guide table (Chen & Asau 1974). Where levels are
+ * few, the first 16 bits of u nearly always tell the level; only where they are
+ * those of a bound are the others drawn.
  *
  * Complete-data statistic: the counts of the class, then those of every feature
  * by class. Updates are conjugate. Cost per record: one uniform and one search
  * for each variable; per update one gamma variate for each probability.
  */
 #include "dist.h"
+#include "lanes.h"
 #include "plugin.h"
 
 /* up to this many levels every bound is looked at; up to this many sticks are
  * moved together */
 enum { MOST_COUNTED = 16, MOST_GROUPED = 12 };
+
+/* up to this many rows are looked up in a register; up to this many counts are
+ * taken by comparison; in one draw of 64 bits there are so many of 16 */
+enum { ROWS = 8, MOST_COMPARED = 32, BITS = 16, PIECES = 4 };
 
 struct variable {
     int levels, cuts; /* cuts: levels - 1 */
@@ -37,14 +44,17 @@ struct variable {
     int at_level; /* first of rows * levels in alpha and in the statistic */
     int at_bound; /* first of rows * (levels + 1) in a table */
     int buckets, at_bucket;
+    int pieces;  /* whether levels are found by their first bits */
+    int at_edge; /* first of cuts * ROWS in a table, if they are */
 };
 
 /* What records are drawn from, under one parameter. A row of bounds: 1, R_1,
  * ..., R_{L-1}, 0. A bucket [g, g + 1) / buckets of a guide holds the number of
- * bounds that lie above all of it. */
+ * bounds that lie above all of it. Edges: the first bits of R_l, l >= 1, by l, then
+ * by row. */
 struct table {
     double *bound;
-    int *guide;
+    int *guide, *edge;
 };
 
 struct categorical {
@@ -59,7 +69,9 @@ struct categorical {
     /* workspace */
     double *weight, *gamma, *probability;
     double *u, *keep;  /* MAX_BLOCK */
+    uint64_t *bits;    /* MAX_BLOCK / PIECES */
     int *row, *row_to; /* MAX_BLOCK: classes of the records */
+    uint8_t *index;    /* MAX_BLOCK */
 };
 
 /* ---- set-up ------------------------------------------------------------- */
@@ -76,7 +88,7 @@ static int create(const struct fields *fields, struct model *model) {
     const double *reported = fields_vector(fields, "reported", s->reported);
     if (!levels || !known || !reported || s->variables < 1) return PLUGIN_BAD_FIELDS;
     s->variable = plugin_memory((size_t)s->variables, sizeof *s->variable);
-    int bounds = 0, buckets = 0;
+    int bounds = 0, buckets = 0, edges = 0;
     for (int v = 0; v < s->variables; ++v) {
         struct variable *variable = s->variable + v;
         variable->levels = (int)levels[v];
@@ -91,6 +103,9 @@ static int create(const struct fields *fields, struct model *model) {
             for (variable->buckets = 1; variable->buckets < variable->levels;)
                 variable->buckets *= 2;
         variable->at_bucket = buckets;
+        variable->pieces = variable->buckets == 0 && variable->rows <= ROWS;
+        variable->at_edge = edges;
+        edges += variable->pieces ? variable->cuts * ROWS : 0;
         s->sticks += variable->rows * variable->cuts;
         s->probabilities += variable->rows * variable->levels;
         bounds += variable->rows * (variable->levels + 1);
@@ -111,8 +126,11 @@ static int create(const struct fields *fields, struct model *model) {
     s->keep = plugin_memory(MAX_BLOCK, sizeof(double));
     s->row = plugin_memory(MAX_BLOCK, sizeof(int));
     s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
+    s->index = plugin_memory(MAX_BLOCK, 1);
+    s->bits = plugin_memory(MAX_BLOCK / PIECES, sizeof(uint64_t));
     s->now.bound = plugin_memory((size_t)bounds, sizeof(double));
     s->next.bound = plugin_memory((size_t)bounds, sizeof(double));
+    s->now.edge = plugin_memory((size_t)edges, sizeof(int));
     s->now.guide = plugin_memory((size_t)buckets, sizeof(int));
     s->next.guide = plugin_memory((size_t)buckets, sizeof(int));
     s->which = plugin_memory((size_t)s->reported, sizeof(int));
@@ -303,10 +321,23 @@ static void make_table(const struct categorical *s, const double *theta,
     }
 }
 
+static void make_edges(const struct categorical *s, const struct table *table) {
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        if (!variable->pieces) continue;
+        const double *bound = table->bound + variable->at_bound + 1;
+        for (int r = 0; r < variable->rows; ++r, bound += variable->levels + 1) {
+            int *edge = table->edge + variable->at_edge + r;
+            for (int l = 0; l < variable->cuts; ++l) edge[l * ROWS] = (int)(bound[l] * (1 << BITS));
+        }
+    }
+}
+
 static void set(void *self, const double *theta) {
     struct categorical *s = self;
     memcpy(s->theta, theta, (size_t)s->sticks * sizeof(double));
     make_table(s, theta, &s->now);
+    make_edges(s, &s->now);
 }
 
 /* ---- levels from uniforms ----------------------------------------------- */
@@ -372,17 +403,97 @@ VECTOR_CLONES static void find_levels(const struct categorical *s, const struct 
     }
 }
 
+/* ---- levels from the first bits of uniforms ------------------------------------- */
+
+/* level[i] = how many edges of its row lie above piece[i]; returns whether some
+ * piece is an edge, which decides nothing. `row` is NULL for the class. */
+static INLINE int count_edges(int m, int cuts, const int *edge, const int *row,
+                              const uint16_t *piece, int *level) {
+    int ties = 0;
+#if HAS_LOOKUP
+    ints tie = {0};
+    for (int i = 0; i < m; i += INTS) {
+        const ints first = INTS_OF(piece + i);
+        ints above = {0};
+        const ints r = row ? INTS_LOAD(row + i) : above;
+        for (int l = 0; l < cuts; ++l) {
+            const ints bound = INTS_LOOKUP(INTS_LOAD(edge + l * ROWS), r);
+            above -= first < bound;
+            tie |= first == bound;
+        }
+        INTS_STORE(level + i, above);
+    }
+    for (int l = 0; l < INTS; ++l) ties |= tie[l];
+#else
+    for (int i = 0; i < m; ++i) {
+        const int *bound = edge + (row ? row[i] : 0);
+        int above = 0;
+        for (int l = 0; l < cuts; ++l) {
+            above += piece[i] < bound[l * ROWS];
+            ties |= piece[i] == bound[l * ROWS];
+        }
+        level[i] = above;
+    }
+#endif
+    return ties;
+}
+
+VECTOR_CLONES static int find_edges(const struct variable *variable, const int *edge, int m,
+                                    const int *row, const uint16_t *piece, int *level) {
+    if (!row) return count_edges(m, variable->cuts, edge, NULL, piece, level);
+    if (variable->cuts == 1) return count_edges(m, 1, edge, row, piece, level);
+    if (variable->cuts == 2) return count_edges(m, 2, edge, row, piece, level);
+    return count_edges(m, variable->cuts, edge, row, piece, level);
+}
+
+/* draws the rest of the uniforms whose first bits are an edge */
+NOINLINE static void break_ties(const struct categorical *s, const struct variable *variable,
+                                struct rng *rng, int m, const int *row, const uint16_t *piece,
+                                int *level) {
+    for (int i = 0; i < m; ++i) {
+        const int r = row ? row[i] : 0;
+        const int *edge = s->now.edge + variable->at_edge + r;
+        const double *bound = s->now.bound + variable->at_bound + r * (variable->levels + 1);
+        int tie = 0, above = 0;
+        for (int l = 0; l < variable->cuts; ++l) tie |= piece[i] == edge[l * ROWS];
+        if (!tie) continue;
+        const double u = (piece[i] + rng_uniform(rng)) / (1 << BITS);
+        for (int l = 1; l <= variable->cuts; ++l) above += u < bound[l];
+        level[i] = above;
+    }
+}
+
+static void draw_levels(struct categorical *s, const struct variable *variable, struct rng *rng,
+                        int m, const int *row, int *level) {
+    rng_fill_bits(rng, (m + PIECES - 1) / PIECES, s->bits);
+    const uint16_t *piece = (const uint16_t *)s->bits;
+    const int *edge = s->now.edge + variable->at_edge;
+    if (find_edges(variable, edge, m, row, piece, level))
+        break_ties(s, variable, rng, m, row, piece, level);
+}
+
 static void read_rows(int m, const double *restrict class, int *restrict row) {
     FOR_RECORDS(i, m) row[i] = (int)class[i];
 }
 
 /* ---- records ------------------------------------------------------------ */
 
+VECTOR_CLONES static void write_levels(int m, const int *restrict level, double *restrict x) {
+    FOR_RECORDS(i, m) x[i] = level[i];
+}
+
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct categorical *s = self;
     for (int v = 0; v < s->variables; ++v) {
+        const int *row = v == 0 ? NULL : s->row;
+        if (s->variable[v].pieces) {
+            int *level = v == 0 ? s->row : s->row_to;
+            draw_levels(s, s->variable + v, rng, m, row, level);
+            write_levels(m, level, x[v]);
+            continue;
+        }
         rng_fill_uniform(rng, m, s->u);
-        find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, s->u, x[v]);
+        find_levels(s, &s->now, v, m, row, s->u, x[v]);
         if (v == 0 && s->variables > 1) read_rows(m, x[0], s->row);
     }
 }
@@ -472,30 +583,41 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 /* ---- complete-data statistic ------------------------------------------------ */
 
-/* how many records have that level, padding not counted */
-static inline double count_level(int m, double level, const double *restrict x) {
-    double part[LANES] = {0};
-    const int whole = m & ~(LANES - 1);
-    for (int i = 0; i < whole; i += LANES)
-        for (int l = 0; l < LANES; ++l) part[l] += x[i + l] == level ? 1 : 0;
-    for (int i = whole; i < m; ++i) part[i - whole] += x[i] == level ? 1 : 0;
-    return (part[0] + part[1]) + (part[2] + part[3]);
+/* count[k] += sign for the index k of every record. Where counts are few, each is
+ * compared with all records, in bytes: faster than steps that wait for one another.
+ * wide, narrow: MAX_BLOCK. */
+static INLINE void tally(int m, double sign, int counts, int *restrict wide,
+                         uint8_t *restrict narrow, double *restrict count) {
+#if HAS_LANES
+    if (counts <= MOST_COMPARED) {
+        const int end = (m + (BYTES - 1)) & ~(BYTES - 1);
+        for (int i = m; i < end; ++i) wide[i] = UINT8_MAX;
+        for (int i = 0; i < end; i += BYTES)
+            for (int l = 0; l < BYTES; ++l) narrow[i + l] = (uint8_t)wide[i + l];
+        for (int k = 0; k < counts; ++k) {
+            bytes hits = {0};
+            for (int i = 0; i < end; i += BYTES)
+                hits -= (bytes)(BYTES_LOAD(narrow + i) == (uint8_t)k);
+            count[k] += sign * bytes_sum(&hits);
+        }
+        return;
+    }
+#endif
+    (void)narrow;
+    for (int i = 0; i < m; ++i) count[wide[i]] += sign;
 }
 
 VECTOR_CLONES static void add(void *self, double sign, int m, const double *const *x, double *c) {
     struct categorical *s = self;
-    const int classes = s->variable[0].levels;
-    if (classes <= MOST_COUNTED) {
-        for (int l = 0; l < classes; ++l) c[l] += sign * count_level(m, l, x[0]);
-    } else {
-        for (int i = 0; i < m; ++i) c[(int)x[0][i]] += sign;
-    }
+    int *restrict index = s->row;
+    const double *restrict class = x[0];
+    FOR_RECORDS(i, m) index[i] = (int)class[i];
+    tally(m, sign, s->variable[0].levels, index, s->index, c);
     for (int v = 1; v < s->variables; ++v) {
-        const double levels = s->variable[v].levels, *restrict class = x[0], *restrict level = x[v];
-        double *count = c + s->variable[v].at_level;
-        int *restrict index = s->row;
+        const struct variable *variable = s->variable + v;
+        const double levels = variable->levels, *restrict level = x[v];
         FOR_RECORDS(i, m) index[i] = (int)(class[i] * levels + level[i]);
-        for (int i = 0; i < m; ++i) count[index[i]] += sign;
+        tally(m, sign, variable->rows * variable->levels, index, s->index, c + variable->at_level);
     }
 }
 

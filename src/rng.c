@@ -80,6 +80,12 @@ double rng_exponential(struct rng *rng) { return rng_exponential_inline(rng); }
 
 /* The fills keep the state in registers: a local copy that is written back. */
 
+void rng_fill_bits(struct rng *rng, int words, uint64_t *out) {
+    struct rng local = *rng;
+    for (int i = 0; i < words; ++i) out[i] = rng_bits_inline(&local);
+    *rng = local;
+}
+
 void rng_fill_uniform(struct rng *rng, int m, double *out) {
     struct rng local = *rng;
     for (int i = 0; i < m; ++i) out[i] = rng_uniform_inline(&local);

@@ -25,6 +25,8 @@ discrete_cases <- list(
   class_known = list(model_naive_bayes("y", prior = fixed(c(0.3, 0.7))), pair),
   feature_known = list(model_naive_bayes("y", conditional = list(
     x1 = prior_dirichlet(2), x2 = fixed(rbind(c(0.1, 0.2, 0.7), c(0.5, 0.4, 0.1))))), pair),
+  eight = list(model_naive_bayes("y", conditional = prior_dirichlet(1.5)),
+               stat_counts(~ y:x1 + y:x2 + y:x3, list(y = letters[1:8], x1 = letters[1:2], x2 = letters[1:5], x3 = many[1:16]))),
   wide = list(model_naive_bayes("y", conditional = prior_dirichlet(0.8)),
               stat_counts(~ y:x1 + y:x2 + y:x3, list(y = many[1:20], x1 = many, x2 = letters[1:4], x3 = letters[1:7])))
 )
@@ -190,6 +192,23 @@ test_that("records follow the model, refreshed and moved ones too", {
   }
 })
 
+test_that("a level is exact beyond the bits that are looked at first", {
+  bound <- bind(discrete_cases$bayes[[1]], pair)
+  rows <- list(c(0.5, 0.5), c(5e-6, 1 - 5e-6), c(1, 2) / 3, c(1e-5, 6e-6, 1 - 1.6e-5), c(1, 3, 5) / 9)
+  theta <- unlist(lapply(rows, function(p) internal("sticks_of")(p, length(p))))
+  n <- 1e6
+  counts <- 0
+  from <- stream(31)
+  for (part in 1:8) {
+    drawn <- draw_records(bound, theta, n, from)
+    from <- drawn$state
+    x <- drawn$records
+    counts <- counts + c(sum(x[, 1] == 0 & x[, 2] == 0), sum(x[, 1] == 0 & x[, 3] == 0), sum(x[, 1] == 0 & x[, 3] == 1))
+  }
+  expected <- 8 * n * 0.5 * c(5e-6, 1e-5, 6e-6)
+  expect_true(all(ppois(counts, expected) > 1e-6 & ppois(counts - 1, expected, lower.tail = FALSE) > 1e-6))
+})
+
 test_that("a partial refresh is reversible", {
   bound <- bind(discrete_cases$bayes[[1]], pair)
   theta <- prior_theta(bound, 1, seed = 7)
@@ -259,7 +278,7 @@ test_that("a move keeps a level whose probability is below the resolution of a d
 })
 
 test_that("the complete-data statistic counts, add and remove are inverse", {
-  for (name in c("three", "many", "bayes", "by_class", "wide")) {
+  for (name in c("three", "many", "bayes", "by_class", "eight", "wide")) {
     bound <- bind(discrete_cases[[name]][[1]], discrete_cases[[name]][[2]])
     for (n in c(1, 3, 4, 257, 1000)) {
       x <- draw_records(bound, prior_theta(bound, 1), n)$records
