@@ -544,9 +544,9 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     int class_changed = 0;
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
-        const size_t bytes = (size_t)variable->rows * (size_t)variable->cuts * sizeof(double);
+        const size_t length = (size_t)variable->rows * (size_t)variable->cuts * sizeof(double);
         const int at = variable->at_stick;
-        changed[v] = class_changed || memcmp(s->theta + at, theta_new + at, bytes) != 0;
+        changed[v] = class_changed || memcmp(s->theta + at, theta_new + at, length) != 0;
         s->changed[v] = changed[v];
         if (v == 0) class_changed = changed[0];
     }
