@@ -15,8 +15,11 @@
 #' integrated out (the published values are normal given the parameters and the
 #' variances of the noise); then the totals are drawn, the parameters are updated
 #' from them as if they were known, and so are the variances of Laplace noise,
-#' which is a scale mixture of normals. `control = list(sampler = "gibbs")` leaves
-#' out the first step: the papers' sampler, slow where noise is large.
+#' which is a scale mixture of normals. In a regression the totals are drawn
+#' first, and the parameters move with the totals' standard normal innovations fixed,
+#' which does nearly the same at a small part of the cost.
+#' `control = list(sampler = "gibbs")` leaves
+#' out these moves: the papers' sampler, slow where noise is large.
 #' `control = list(conjugate = FALSE)` leaves out the update.
 #'
 #' **How good it is.** Total variation distance to the exact posterior, Bernoulli
@@ -111,18 +114,32 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   law <- clt_law(bound, release, call)
   flat <- clt_noise(release, call)
   index <- law$index
-  gibbs <- identical(control$sampler, "gibbs")
+  sampler <- control$sampler %||% clt_sampler(law)
+  if (sampler == "noncentred" && clt_sampler(law) != sampler) {
+    stop_classed("argument", "{.arg control$sampler} can be {.val noncentred} in a regression only: other totals have no innovations.", call = call)
+  }
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
-                  marginal = as.double(!gibbs), conjugate = as.double(gibbs || !isFALSE(control$conjugate)),
-                  passes = as.double(control$passes %||% clt_passes(length(index))), move_sd = clt_move_sd(bound, words, chains),
+                  sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(sampler == "gibbs" || !isFALSE(control$conjugate)),
+                  passes = as.double(control$passes %||% clt_passes(law, sampler, .Call(ffi_model_shape, bound$spec)$moves)), move_sd = clt_move_sd(bound, words, chains),
                   where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
 
-# Moves in an iteration: bench/clt.R. Where there are many components a move costs
-# as much as all else.
-clt_passes <- function(size) if (size <= 8L) 3 else 1
+clt_samplers <- c("gibbs", "marginal", "noncentred") # in the order of src/method_clt.h
+
+clt_sampler <- function(law) if (identical(law$spec$name, "lm")) "noncentred" else "marginal"
+
+# Moves in an iteration: bench/clt.R, bench/clt_regression.R. Where there are many components
+# a marginal move costs as much as all else.
+clt_passes <- function(law, sampler, moving) {
+  size <- length(law$index)
+  if (sampler != "noncentred") return(if (size <= 8L) 3 else 1)
+  # a few for each parameter, as long as they cost but a few Cholesky factors
+  moving <- length(moving)
+  regressors <- length(law$spec$fields$scale)
+  ceiling(min(3 * moving, 1000, max(50, size^3 / (6 * regressors^3 + moving^2 / 2))))
+}
 
 # spread of the prior in the coordinates that move, whether records can move or not
 clt_move_sd <- function(bound, words, chains) {
@@ -270,9 +287,9 @@ clt_lines <- function(fit) {
   counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(5L)))
   iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
   share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
-  moves <- if (fit$problem$marginal == 0) "none: the Gibbs sampler of Bernstein & Sheldon" else
-    sprintf("%d an iteration with the statistic integrated out, accepted %s", fit$problem$passes,
-            format_number(counters[3L] / max(counters[2L], 1), 2))
+  kind <- c("none: the Gibbs sampler of Bernstein & Sheldon", "%d an iteration with the statistic integrated out, accepted %s",
+            "%d an iteration that take the statistic along, accepted %s")[fit$problem$sampler + 1]
+  moves <- if (fit$problem$sampler == 0) kind else sprintf(kind, fit$problem$passes, format_number(counters[3L] / max(counters[2L], 1), 2))
   c(if (identical(fit$problem$moments$name, "lm")) outside_lines(fit, "valid"),
     paste0("  moves      ", moves),
     if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),

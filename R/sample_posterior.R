@@ -31,8 +31,10 @@
 #'   sweep keeps, and the number of iterations that a sweep is spread over (see
 #'   [acceptance()]). 0: the plain sampler of Ju et al. 2022.
 #'   For `"collapse"` of normal totals: `passes`, those between two
-#'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters with the
-#'   statistic integrated out in an iteration (3, with more than 8 published values 1); `sampler`, `"marginal"` or
+#'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters in an
+#'   iteration, and `sampler`, their kind: `"marginal"`, with the statistic integrated out (3, with more than 8
+#'   published values 1); `"noncentred"`, the default in a regression and only there, with its innovations fixed
+#'   (three for each unknown parameter, fewer where they would cost much more than all else);
 #'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves;
 #'   `conjugate = FALSE` leaves out the update of the parameters given the
 #'   imputed statistic, so that the draws are those of the normal law alone.
@@ -139,7 +141,7 @@ check_control <- function(control, method, call = caller_env()) {
     stop_classed("argument", "{.arg control} must have only the {entries} {.field {known}}, but has {.field {strange}}.", call = call)
   }
   if (!is.null(control$passes)) check_count(control$passes, "control$passes", lower = as.numeric(method == "clt"), call = call)
-  if (!is.null(control$sampler)) check_choice(control$sampler, "control$sampler", c("marginal", "gibbs"), call = call)
+  if (!is.null(control$sampler)) check_choice(control$sampler, "control$sampler", clt_samplers, call = call)
   if (!is.null(control$conjugate)) check_flag(control$conjugate, "control$conjugate", call = call)
   control
 }

@@ -80,7 +80,7 @@ int interrupt_pending(void);
     X(ffi_block, 3) \
     X(ffi_run, 4) \
     X(ffi_clt_moments, 2) \
-    X(ffi_clt_simulate, 5) \
+    X(ffi_clt_form, 5) \
     X(ffi_clt_complete, 3) \
     X(ffi_collapse_origin, 1) \
     X(ffi_collapse_tables, 1) \

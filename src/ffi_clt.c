@@ -23,20 +23,24 @@ SEXP ffi_clt_moments(SEXP spec, SEXP theta) {
     return out;
 }
 
-/* Draws of the total over n records under theta, one a column; NULL without the
- * hook. */
-SEXP ffi_clt_simulate(SEXP spec, SEXP theta, SEXP n, SEXP draws, SEXP state) {
+/* The total over n records that innovations make, and A'r for a vector r: a list; NULL
+ * without the hooks. */
+SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
     const struct record_moments m = read_moments(spec);
-    const int wide = m.released + m.aside, count = Rf_asInteger(draws);
-    if (!m.class->simulate) return R_NilValue;
-    struct rng rng;
-    rng_read(state, &rng);
-    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, wide, count));
-    for (int i = 0; i < count; ++i)
-        m.class->simulate(m.self, REAL(theta), Rf_asReal(n), &rng,
-                          REAL(out) + (size_t)i * (size_t)wide);
-    UNPROTECT(1);
-    return out;
+    if (!m.class->form) return R_NilValue;
+    SEXP total = PROTECT(Rf_allocMatrix(REALSXP, m.released, Rf_ncols(innovations)));
+    for (int i = 0; i < Rf_ncols(innovations); ++i)
+        m.class->form(m.self, REAL(theta), Rf_asReal(n),
+                      REAL(innovations) + (size_t)i * (size_t)m.innovations,
+                      REAL(total) + (size_t)i * (size_t)m.released);
+    SEXP pull = PROTECT(Rf_allocVector(REALSXP, m.innovations));
+    memset(REAL(pull), 0, (size_t)m.innovations * sizeof(double));
+    m.class->pull(m.self, 1, REAL(r), REAL(pull));
+    const char *const names[] = {"total", "pull"};
+    const SEXP values[] = {total, pull};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
 }
 
 /* The complete-data statistic of a total over n records, whether records could
@@ -64,7 +68,7 @@ static void *read(SEXP problem) {
     a->scale = REAL(list_element(problem, "scale"));
     a->absolute = REAL(list_element(problem, "absolute"));
     a->ridge = REAL(list_element(problem, "ridge"));
-    a->marginal = list_number(problem, "marginal") != 0;
+    a->sampler = (enum clt_sampler)list_number(problem, "sampler");
     a->conjugate = list_number(problem, "conjugate") != 0;
     a->passes = (int)list_number(problem, "passes");
     clt_prepare(a);
@@ -74,7 +78,7 @@ static void *read(SEXP problem) {
 enum { ITERATION, MOVES_MADE, MOVES_ACCEPTED, INVALID, PROJECTED, COUNTERS };
 
 /* coordinates of which a proposal is learned */
-static int learned(const struct clt *a) { return a->marginal ? a->model.moving : 0; }
+static int learned(const struct clt *a) { return a->sampler == CLT_GIBBS ? 0 : a->model.moving; }
 
 static struct state_shape shape(const void *self) {
     const struct clt *a = self;
@@ -133,7 +137,10 @@ static void statistic(void *self, double *out) {
     memcpy(out, a->total, (size_t)a->size * sizeof(double));
 }
 
-static double log_noise(void *self) { return clt_log_noise(self); }
+static double log_noise(void *self) {
+    const struct clt *a = self;
+    return clt_log_noise(a, a->total);
+}
 
 static double outside(void *self) {
     const struct clt *a = self;

@@ -64,6 +64,13 @@ void linalg_backward(int n, const double *l, double *x) {
     }
 }
 
+void linalg_shape_rows(int rows, int n, const double *l, double *x) {
+    const double one = 1;
+    if (rows == 0 || n == 0) return;
+    F77_CALL(dtrmm)
+    ("R", "U", "N", "N", &rows, &n, &one, l, &n, x, &rows FCONE FCONE FCONE FCONE);
+}
+
 int linalg_principal(int n, double *a, double *value, double *work) {
     const int length = 3 * n;
     int info = 0;

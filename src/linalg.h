@@ -13,6 +13,9 @@ int linalg_cholesky(int n, double *a);
 void linalg_forward(int n, const double *l, double *x);
 void linalg_backward(int n, const double *l, double *x);
 
+/* x = x L', where x is rows x n and stored column after column. */
+void linalg_shape_rows(int rows, int n, const double *l, double *x);
+
 /* (x - centre)' a (x - centre), a full. */
 double linalg_quadratic(int n, const double *a, const double *x, const double *centre);
 

@@ -6,22 +6,31 @@
  * the central limit theorem the total is N(n mu, n V), and z | s ~ N(s, Omega)
  * with Omega = diag(omega^2): fixed for Gaussian noise; for Laplace noise of
  * scale b, omega^2 ~ Exponential(rate 1 / (2 b^2)). Discrete noise has the same
- * kernel as its continuous twin. An iteration:
- *   1. theta | omega, z with the total integrated out, z ~ N(n mu_t, n V_tt +
+ * kernel as its continuous twin. Steps:
+ *   M. theta | omega, z with the total integrated out, z ~ N(n mu_t, n V_tt +
  *      Omega): random walks, their shape and scale learned in warmup;
- *   2. (s, a) | theta, omega, z: draw (s0, a0) ~ N(n mu, n V), e ~ N(0, Omega),
- *      r = (n V_tt + Omega)^-1 (z - s0 - e), add n V_.t r: V may be singular;
- *   3. theta | c by the model's own update;
- *   4. omega | s, 1 / omega^2 inverse Gaussian.
- * Steps 2 to 4 alone are the papers' Gibbs sampler. Steps 1, 2 and 4 alone sample
- * p(theta) N(z; n mu_t, n V_tt + Omega) p(omega) exactly; with step 3 the exact
- * law of c given theta comes in, to which the normal one tends as n grows.
+ *   D. (s, a) | theta, omega, z: draw (s0, a0) ~ N(n mu, n V), e ~ N(0, Omega),
+ *      r = (n V_tt + Omega)^-1 (z - s0 - e), add n V_.t r: V may be singular. Where
+ *      the total is made of innovations, s = n mu + sqrt(n) A u with A A' = V, these are
+ *      drawn: u0 + sqrt(n) A'r;
+ *   N. theta | u, z with omega integrated out: random walks that take s along;
+ *   C. theta | c by the model's own update;
+ *   V. omega | s, 1 / omega^2 inverse Gaussian.
+ * Samplers, in the order of an iteration: the papers' Gibbs D, V, C; marginal M, D, V, C;
+ * non-centred D, N, V, C. D does not look at the last total, and none of the innovations
+ * outlives an iteration; omega, integrated out in N, is drawn before it is used (van Dyk &
+ * Park 2008). Where noise dominates, the innovations say little of theta: a step N then does
+ * what a step M does, without a covariance.
+ *
+ * Without C the law is p(theta) N(z; n mu_t, n V_tt + Omega) p(omega), exactly; with it the
+ * exact law of c given theta comes in, to which the normal one tends as n grows.
  *
  * A drawn c that no records could have (counts outside [0, n], a scatter that is
  * negative) is drawn again, then projected; both are counted.
  *
- * Cost, free of n, for w components: two evaluations of the moments, two
- * Cholesky factors of the released ones and one of all (none with simulate()).
+ * Cost, free of n: an iteration has one evaluation of the moments and one Cholesky factor
+ * of the released ones; each step M has one more of both; without innovations D has one
+ * of all moments. N costs what a total costs.
  */
 #include "method_clt.h"
 
@@ -44,10 +53,14 @@ void clt_prepare(struct clt *a) {
     a->size = a->moments.released;
     a->wide = a->size + a->moments.aside;
     law_prepare(&a->now, a->size, a->wide);
-    if (a->marginal) law_prepare(&a->next, a->size, a->wide);
+    if (a->sampler == CLT_MARGINAL) law_prepare(&a->next, a->size, a->wide);
     a->total = numbers((size_t)a->wide);
+    if (a->sampler == CLT_NONCENTRED) a->total_new = numbers((size_t)a->wide);
+    if (a->sampler != CLT_GIBBS) a->steps = numbers((size_t)a->passes * (size_t)a->model.moving);
+    a->extra = numbers((size_t)a->size);
+    a->u = numbers((size_t)a->moments.innovations);
     a->complete = numbers((size_t)a->moments.complete);
-    if (!a->moments.class->simulate) a->root = numbers((size_t)a->wide * (size_t)a->wide);
+    if (!a->moments.class->form) a->root = numbers((size_t)a->wide * (size_t)a->wide);
     a->pivot = plugin_memory((size_t)a->wide, sizeof(int));
     a->normal = numbers((size_t)a->wide);
     a->pull = numbers((size_t)a->size);
@@ -92,31 +105,29 @@ static int set_density(const struct clt *a, struct law *law) {
     return isfinite(law->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
-/* ---- theta with the total integrated out ------------------------------------- */
+/* ---- proposals ------------------------------------------------------------------ */
 
-static void swap_laws(struct clt *a) {
-    const struct law old = a->now;
-    a->now = a->next;
-    a->next = old;
+/* Normal steps of the learned shape for all moves of an iteration, in one product:
+ * coordinate j of move k is steps[j * passes + k]. */
+static void draw_steps(struct clt *a) {
+    const int dim = a->model.moving;
+    for (int j = 0; j < dim; ++j)
+        rng_fill_normal(a->rng, a->passes, a->steps + (size_t)j * (size_t)a->passes);
+    linalg_shape_rows(a->passes, dim, a->adapt.chol, a->steps);
 }
 
-static int move(struct clt *a, int learning) {
-    const struct model_class *class = a->model.class;
-    (void)adapt_propose(&a->adapt, PASS_WALK, a->theta, a->rng, a->step);
+static void propose(struct clt *a, int k) {
+    const double scale = exp(*a->adapt.log_scale);
+    for (int j = 0; j < a->model.moving; ++j)
+        a->step[j] = scale * a->steps[(size_t)j * (size_t)a->passes + k];
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     for (int j = 0; j < a->model.moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
-    const double threshold = rng_exponential(a->rng);
+}
 
-    double log_ratio = -INFINITY;
-    a->next.log_prior = class->dprior(a->model.self, a->theta_new);
-    if (isfinite(a->next.log_prior) && set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
-        set_density(a, &a->next) == PLUGIN_OK)
-        log_ratio = a->next.log_prior - a->now.log_prior + a->next.log_density - a->now.log_density;
-    const int accept = -log_ratio < threshold;
-    if (accept) {
-        swap_laws(a);
-        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
-    }
+/* Takes theta_new, or not. */
+static int decide(struct clt *a, double log_ratio, int learning) {
+    const int accept = -log_ratio < rng_exponential(a->rng);
+    if (accept) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         adapt_saw_pass(&a->adapt, PASS_WALK, probability, a->step, 1);
@@ -127,51 +138,86 @@ static int move(struct clt *a, int learning) {
     return accept;
 }
 
+/* ---- theta with the total integrated out ------------------------------------- */
+
+static void swap_laws(struct clt *a) {
+    const struct law old = a->now;
+    a->now = a->next;
+    a->next = old;
+}
+
+static int move_marginal(struct clt *a, int k, int learning) {
+    propose(a, k);
+    double log_ratio = -INFINITY;
+    a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+    if (isfinite(a->next.log_prior) && set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
+        set_density(a, &a->next) == PLUGIN_OK)
+        log_ratio = a->next.log_prior - a->now.log_prior + a->next.log_density - a->now.log_density;
+    const int accept = decide(a, log_ratio, learning);
+    if (accept) swap_laws(a);
+    return accept;
+}
+
 /* ---- the total given theta, omega and z ---------------------------------------- */
 
 static void prepare_root(struct clt *a) {
-    if (a->moments.class->simulate) return;
+    if (a->moments.class->form) return;
     memcpy(a->root, a->now.cov, (size_t)a->wide * (size_t)a->wide * sizeof(double));
     a->rank = linalg_semi_cholesky(a->wide, a->root, a->pivot, a->work);
 }
 
+static void add_extra(const struct clt *a, double *total) {
+    for (int j = 0; j < a->size; ++j) total[j] += a->extra[j];
+}
+
 static void draw_total(struct clt *a) {
     const int d = a->size, w = a->wide;
+    const struct record_moments *m = &a->moments;
     double *total = a->total, *pull = a->pull;
-    if (a->moments.class->simulate) {
-        a->moments.class->simulate(a->moments.self, a->theta, a->n, a->rng, total);
+    const double root_n = sqrt(a->n);
+    if (m->class->form) {
+        rng_fill_normal(a->rng, m->innovations, a->u);
+        m->class->form(m->self, a->theta, a->n, a->u, total);
     } else {
-        const double root_n = sqrt(a->n);
         rng_fill_normal(a->rng, a->rank, a->normal);
         linalg_semi_multiply(w, a->rank, a->root, a->pivot, a->normal, a->work);
         for (int i = 0; i < w; ++i) total[i] = a->n * a->now.mean[i] + root_n * a->work[i];
     }
     rng_fill_normal(a->rng, d, a->normal);
     for (int j = 0; j < d; ++j) {
-        if (a->ridge[j] > 0) total[j] += sqrt(a->ridge[j]) * rng_normal(a->rng);
-        pull[j] = a->released[j] - total[j] - sqrt(a->variance[j]) * a->normal[j];
+        a->extra[j] = a->ridge[j] > 0 ? sqrt(a->ridge[j]) * rng_normal(a->rng) : 0;
+        pull[j] = a->released[j] - total[j] - a->extra[j] - sqrt(a->variance[j]) * a->normal[j];
     }
     linalg_forward(d, a->now.factor, pull);
     linalg_backward(d, a->now.factor, pull);
-    for (int i = 0; i < w; ++i) {
-        const double *restrict cov = a->now.cov + (size_t)i * w;
-        double sum = 0;
-        for (int j = 0; j < d; ++j) sum += cov[j] * pull[j];
-        total[i] += a->n * sum;
+    for (int j = 0; j < d; ++j) a->extra[j] += a->ridge[j] * pull[j];
+    if (m->class->form) {
+        m->class->pull(m->self, root_n, pull, a->u);
+        m->class->form(m->self, a->theta, a->n, a->u, total);
+    } else {
+        for (int i = 0; i < w; ++i) {
+            const double *restrict cov = a->now.cov + (size_t)i * w;
+            double sum = 0;
+            for (int j = 0; j < d; ++j) sum += cov[j] * pull[j];
+            total[i] += a->n * sum;
+        }
     }
-    for (int j = 0; j < d; ++j) total[j] += a->ridge[j] * pull[j];
+    add_extra(a, total);
 }
 
-static void draw_complete(struct clt *a, int learning) {
+static int complete(struct clt *a) {
     const struct record_moments *m = &a->moments;
-    for (int k = 1;; ++k) {
+    return !a->conjugate || m->class->complete(m->self, a->n, a->total, a->complete);
+}
+
+/* Could records have the total? */
+static int draw_possible_total(struct clt *a, int learning) {
+    for (int k = 1; k <= MOST_DRAWS; ++k) {
         draw_total(a);
-        if (!a->conjugate || m->class->complete(m->self, a->n, a->total, a->complete)) return;
+        if (complete(a)) return 1;
         a->invalid += k == 1 && !learning;
-        if (k == MOST_DRAWS) break;
     }
-    m->class->project(m->self, a->n, a->complete);
-    a->projected += !learning;
+    return 0;
 }
 
 static void draw_variances(struct clt *a) {
@@ -183,13 +229,35 @@ static void draw_variances(struct clt *a) {
     }
 }
 
-double clt_log_noise(const struct clt *a) {
+double clt_log_noise(const struct clt *a, const double *total) {
     double energy = 0;
     for (int j = 0; j < a->size; ++j) {
-        const double r = fabs(a->released[j] - a->total[j]) / a->scale[j];
+        const double r = fabs(a->released[j] - total[j]) / a->scale[j];
         energy += a->absolute[j] != 0 ? r : 0.5 * r * r;
     }
     return -energy;
+}
+
+/* ---- theta with the total's innovations fixed ---------------------------------------- */
+
+static int move_noncentred(struct clt *a, int k, int learning) {
+    const struct record_moments *m = &a->moments;
+    propose(a, k);
+    double log_ratio = -INFINITY, log_noise = 0;
+    const double log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+    if (isfinite(log_prior)) {
+        m->class->form(m->self, a->theta_new, a->n, a->u, a->total_new);
+        add_extra(a, a->total_new);
+        log_noise = clt_log_noise(a, a->total_new);
+        log_ratio = log_prior - a->now.log_prior + log_noise - a->log_noise;
+    }
+    if (!decide(a, log_ratio, learning)) return 0;
+    double *const old = a->total;
+    a->total = a->total_new;
+    a->total_new = old;
+    a->now.log_prior = log_prior;
+    a->log_noise = log_noise;
+    return 1;
 }
 
 /* ---- an iteration ----------------------------------------------------------------- */
@@ -198,29 +266,48 @@ static void gather_moving(const struct clt *a, double *out) {
     for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
 }
 
+/* theta given the total */
+static int update(struct clt *a, int possible, int learning) {
+    if (!possible) {
+        a->moments.class->project(a->moments.self, a->n, a->complete);
+        a->projected += !learning;
+    }
+    a->fresh = 0;
+    return a->model.class->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta);
+}
+
+/* Moves of theta; returns how many were accepted. */
+static int move(struct clt *a, int learning) {
+    int accepted = 0;
+    if (a->sampler == CLT_GIBBS) return 0;
+    a->now.log_prior = a->model.class->dprior(a->model.self, a->theta);
+    if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
+    draw_steps(a);
+    for (int k = 0; k < a->passes; ++k)
+        accepted += a->sampler == CLT_MARGINAL ? move_marginal(a, k, learning)
+                                               : move_noncentred(a, k, learning);
+    return accepted;
+}
+
 int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
-    const struct model_class *class = a->model.class;
     const int learning = iteration < warmup;
     if (!a->fresh && set_moments(a, a->theta, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
     if (set_density(a, &a->now) != PLUGIN_OK) return PLUGIN_NUMERICAL;
     a->fresh = 1;
-    *accepted = 0;
-    if (a->marginal) {
-        a->now.log_prior = class->dprior(a->model.self, a->theta);
-        for (int k = 0; k < a->passes; ++k) *accepted += move(a, learning);
-        *accepted /= a->passes;
-    }
-    prepare_root(a);
-    draw_complete(a, learning);
-    draw_variances(a);
     double *before = a->step, *after = a->theta_new;
-    gather_moving(a, before);
-    if (a->conjugate) {
+    int moved = 0;
+    if (a->sampler == CLT_MARGINAL) moved = move(a, learning);
+    prepare_root(a);
+    int possible = draw_possible_total(a, learning);
+    if (a->sampler == CLT_NONCENTRED && (moved = move(a, learning)) > 0) {
         a->fresh = 0;
-        if (class->rtheta(a->model.self, a->complete, a->n, a->rng, a->theta) != PLUGIN_OK)
-            return PLUGIN_NUMERICAL;
+        possible = complete(a);
     }
-    if (!learning || !a->marginal) return PLUGIN_OK;
+    *accepted = a->sampler == CLT_GIBBS ? 0 : (double)moved / a->passes;
+    draw_variances(a);
+    gather_moving(a, before);
+    if (a->conjugate && update(a, possible, learning) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    if (!learning || a->sampler == CLT_GIBBS) return PLUGIN_OK;
     gather_moving(a, after);
     adapt_saw_sweep(&a->adapt, before, after, 1);
     if (adapt_window(iteration, warmup)) adapt_close_window(&a->adapt, WINDOW_ENDS);

@@ -12,17 +12,22 @@ struct law {
     double log_density, log_prior;
 };
 
+/* what an iteration has beside the draw of the total: nothing; moves of theta with the
+ * total integrated out; moves of theta with the total's innovations fixed */
+enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED };
+
 struct clt {
     struct model model;
     struct record_moments moments;
     double n;
-    int size, wide;          /* released; released + aside */
-    const double *released;  /* z */
-    const double *scale;     /* of the noise */
-    const double *absolute;  /* 1: Laplace, a scale mixture; 0: Gaussian */
-    const double *ridge;     /* variance added to a total, where noise and covariance both vanish */
-    int marginal, conjugate; /* which steps an iteration has */
-    int passes;
+    int size, wide;         /* released; released + aside */
+    const double *released; /* z */
+    const double *scale;    /* of the noise */
+    const double *absolute; /* 1: Laplace, a scale mixture; 0: Gaussian */
+    const double *ridge;    /* variance added to a total, where noise and covariance both vanish */
+    enum clt_sampler sampler;
+    int conjugate; /* does theta | c follow? */
+    int passes;    /* moves of theta */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -36,11 +41,16 @@ struct clt {
     /* Workspace */
     int fresh; /* now.mean and now.cov belong to theta */
     struct law now, next;
-    double *total; /* the last draw, released + aside */
+    double *total;     /* the last draw, released + aside */
+    double *total_new; /* of a proposal */
+    double *u;         /* innovations of the total, and */
+    double *extra;     /* what the ridge adds to it */
+    double log_noise;  /* of the total */
     double *complete;
     double *root; /* factor of cov, in the order of pivot */
     int *pivot, rank;
     double *normal, *pull, *work, *theta_new, *step;
+    double *steps; /* of all moves of an iteration */
 };
 
 void clt_prepare(struct clt *a);
@@ -48,8 +58,8 @@ void clt_prepare(struct clt *a);
 /* omega^2 at the noise's own variance */
 void clt_start(struct clt *a);
 
-/* log eta(z | s) at the last draw of the total, up to a constant */
-double clt_log_noise(const struct clt *a);
+/* log eta(z | s), up to a constant */
+double clt_log_noise(const struct clt *a, const double *total);
 
 /* One iteration; the share of accepted moves goes to *accepted. Returns
  * PLUGIN_*. */

@@ -194,9 +194,10 @@ struct record_moments_class;
 struct record_moments {
     const struct record_moments_class *class;
     void *self;
-    int released; /* components of t, in the units of the release */
-    int aside;    /* 0 where the total of t determines the complete-data one */
-    int complete; /* length of the model's complete-data statistic */
+    int released;    /* components of t, in the units of the release */
+    int aside;       /* 0 where the total of t determines the complete-data one */
+    int complete;    /* length of the model's complete-data statistic */
+    int innovations; /* that form() makes a total of */
 };
 
 struct record_moments_class {
@@ -208,9 +209,12 @@ struct record_moments_class {
      * not finite. */
     int (*eval)(void *self, const double *theta, double *mean, double *cov);
 
-    /* A draw of the total over n records, N(n mean, n cov) with what eval()
-     * gives at theta. NULL: the method factors the covariance. */
-    void (*simulate)(void *self, const double *theta, double n, struct rng *rng, double *total);
+    /* The total over n records that standard normal innovations u make:
+     * n mean + sqrt(n) A u, A A' = cov, with what eval() gives at theta. NULL: the
+     * method factors the covariance. */
+    void (*form)(void *self, const double *theta, double n, const double *u, double *total);
+    /* u += weight A'r, with the A of the last form(). */
+    void (*pull)(void *self, double weight, const double *r, double *u);
 
     /* The complete-data statistic that a total stands for. Returns 1 if records
      * could have it, else 0; project() then makes it one that they could. */

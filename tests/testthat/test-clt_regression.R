@@ -114,24 +114,30 @@ test_that("moments are those of records: rescaled, in any order, unknown paramet
   expect_lt(max(abs(errors)), 5)
 })
 
-test_that("draws of the total have the mean and the covariance of the law", {
+# total = n mean + sqrt(n) A u: A, column by column
+expect_forms_law <- function(spec, theta, law, innovations) {
+  n <- 50
+  set.seed(70)
+  r <- rnorm(length(law$mean))
+  form <- .Call(internal("ffi_clt_form"), spec, theta, n, cbind(0, diag(innovations)), r)
+  expect_equal(form$total[, 1], n * law$mean, tolerance = 1e-12)
+  A <- (form$total[, -1] - form$total[, 1]) / sqrt(n)
+  scale <- sqrt(diag(law$cov))
+  expect_lt(max(abs(A %*% t(A) - law$cov) / outer(scale, scale)), 1e-10)
+  expect_equal(form$pull, drop(crossprod(A, r)), tolerance = 1e-10)
+}
+
+test_that("innovations make totals with the mean and the covariance of the law", {
   set.seed(61)
   binary <- cbind(x1 = rexp(200), x2 = rep(0:1, 100)) # x2^2 = x2: a covariance of lower rank
-  for (source in list(NULL, covariate_moments(binary))) {
-    k <- known_lm(2)
-    st <- lm_problem(2)
-    problem <- clt_spec(if (is.null(source)) fixed_model(k) else fixed_model(k, covariates = source), st)
+  for (p in 0:3) {
+    problem <- clt_spec(fixed_model(known_lm(p)), lm_problem(p))
     theta <- prior_theta(problem$bound)
-    law <- .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]]
-    n <- 50
-    count <- 2e5
-    s <- t(.Call(internal("ffi_clt_simulate"), problem$spec, theta, n, as.integer(count), internal("new_stream")(c(5, 6))))
-    s <- sweep(s, 2, n * law$mean) / sqrt(n)
-    sd <- sqrt(diag(law$cov))
-    expect_lt(max(abs(colMeans(s)) / sd * sqrt(count)), 5)
-    # of a normal law the covariance's error is sqrt((v_i v_j + v_ij^2) / count)
-    expect_lt(max(abs(crossprod(s) / count - law$cov) / sqrt((outer(sd, sd)^2 + law$cov^2) / count)), 5)
+    expect_forms_law(problem$spec, theta, .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]], (p + 1) * (p + 4) / 2)
   }
+  problem <- clt_spec(fixed_model(known_lm(2), covariates = covariate_moments(binary)), lm_problem(2))
+  theta <- prior_theta(problem$bound)
+  expect_forms_law(problem$spec, theta, .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]], 4 + 4)
 })
 
 # factors between numbers, in another order than in the release
@@ -152,7 +158,7 @@ factor_records <- function(case, n) {
   list(x = x, t = .Call(internal("ffi_stat_eval"), internal("statistic_spec")(case$statistic), released))
 }
 
-test_that("moments with factors are those of records, and of the draws of the total", {
+test_that("moments with factors are those of records, and of innovations", {
   for (rescale in c(TRUE, FALSE)) {
     case <- factor_case(rescale)
     mean <- case$law$mean
@@ -162,12 +168,8 @@ test_that("moments with factors are those of records, and of the draws of the to
     expect_lt(max(abs(colMeans(t)) / sd * sqrt(n)), 5)
     product <- crossprod(t) / n
     expect_lt(max(abs(product - case$law$cov) / sqrt((crossprod(t^2) / n - product^2) / n)), 5)
-
-    count <- 2e5
-    s <- t(.Call(internal("ffi_clt_simulate"), case$spec, case$theta, 50, as.integer(count), internal("new_stream")(c(5, 6))))
-    s <- sweep(s, 2, 50 * mean) / sqrt(50)
-    expect_lt(max(abs(colMeans(s)) / sd * sqrt(count)), 5)
-    expect_lt(max(abs(crossprod(s) / count - case$law$cov) / sqrt((outer(sd, sd)^2 + case$law$cov^2) / count)), 5)
+    # beside y a, b and four dummies
+    expect_forms_law(case$spec, case$theta, case$law, 6 + 21 + 8)
   }
 })
 
@@ -252,9 +254,12 @@ test_that("with the normal law alone the posterior is that of quadrature", {
     -sum(log(diag(root))) - sum(backsolve(root, rel$value - 60 * law$mean, transpose = TRUE)^2) / 2
   }, 0) - rowSums(grid^2) / 18
   density <- matrix(exp(log_density - max(log_density)), 121)
-  fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 20000, seed = 2, control = list(conjugate = FALSE, passes = 3))
-  expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
-  expect_law(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
+  for (sampler in c("noncentred", "marginal")) {
+    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 20000, seed = 2,
+                            control = list(conjugate = FALSE, passes = 3, sampler = sampler))
+    expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
+    expect_law(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
+  }
 })
 
 same_posterior <- function(a, b, ks = 0.06) {
@@ -263,6 +268,26 @@ same_posterior <- function(a, b, ks = 0.06) {
     expect_lt(unname(distance), ks)
   }
 }
+
+test_that("under Laplace noise the samplers have the same posterior, few records or many", {
+  st <- lm_problem(2)
+  set.seed(71)
+  for (case in list(list(n = 100, scale = 2, conjugate = FALSE), list(n = 5000, scale = 1, conjugate = TRUE))) {
+    rel <- simulate_release(fixed_model(known_lm(2)), st, mech_laplace(scale = case$scale), n = case$n)
+    fits <- lapply(c("noncentred", "marginal"), function(sampler) {
+      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 30000, warmup = 5000, seed = 9,
+                       control = list(conjugate = case$conjugate, sampler = sampler, passes = if (sampler == "marginal") 5))
+    })
+    for (v in posterior::variables(fits[[1]]$draws)) {
+      draws <- lapply(fits, parameter_draws, v)
+      for (p in c(0.1, 0.5, 0.9)) {
+        below <- lapply(draws, function(d) d <= quantile(draws[[1]], p))
+        error <- sqrt(sum(vapply(below, function(b) posterior::mcse_mean(b + 0)^2, 0)))
+        expect_lt(abs(mean(below[[1]]) - mean(below[[2]])) / error, 5)
+      }
+    }
+  }
+})
 
 test_that("posteriors are close to those of 'augment' where bounds do not bind", {
   truth <- c("(Intercept)" = 1, x1 = 0.8, sigma = 1.2, "mean[x1]" = 0.5, "cov[x1,x1]" = 2)
@@ -285,7 +310,7 @@ test_that("with factors too", {
              "prob[f,w]" = 0.3)
   set.seed(3)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
-  exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 4000, seed = 3)
+  exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 8000, seed = 3)
   same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 20000, seed = 4), exact)
 })
 

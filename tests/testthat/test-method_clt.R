@@ -277,6 +277,7 @@ test_that("what it cannot do is refused", {
                  class = "noiseaware_error_argument")
   }
   bad(sampler = "hmc")
+  bad(sampler = "noncentred")
   bad(conjugate = 1)
   bad(passes = 0)
   expect_error(acceptance(sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), method = "clt", chains = 1,
