@@ -420,7 +420,8 @@ static double draw_between_kinks(const struct counts *s, struct rng *rng, double
         ++pieces;
         low = end;
     }
-    double mass[MOST_KINKS + 1], sum = 0;
+    if (pieces == 0) return 0; /* never: one ends at `most`; said for analysers */
+    double mass[MOST_KINKS + 1] = {0}, sum = 0;
     for (int k = 0; k < pieces; ++k) {
         const double fall = s->weight * steep[k] * length[k];
         mass[k] = length[k];
