@@ -13,6 +13,7 @@ sample_chains <- function(problem, release, bound, run, init, words, call = call
 # chain k owns the stream after k - 1 jumps
 start_chain <- function(problem, bound, words, k, theta) {
   stream <- new_stream(words, k - 1L)
+  problem$given <- !is.null(theta)
   if (is.null(theta)) {
     prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
     theta <- prior$theta

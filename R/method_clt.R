@@ -17,9 +17,10 @@
 #' from them as if they were known, and so are the variances of Laplace noise,
 #' which is a scale mixture of normals. In a regression the totals are drawn
 #' first, and the parameters move with the totals' standard normal innovations fixed,
-#' which does nearly the same at a small part of the cost.
-#' `control = list(sampler = "gibbs")` leaves
-#' out these moves: the papers' sampler, slow where noise is large.
+#' which does nearly the same at a small part of the cost. A chain without `init`
+#' starts at one of up to 200 draws from the prior, chosen by the density of the release.
+#' `control = list(sampler = "gibbs")` leaves out the moves and the choice: the papers'
+#' sampler, slow where noise is large.
 #' `control = list(conjugate = FALSE)` leaves out the update.
 #'
 #' **How good it is.** Total variation distance to the exact posterior, Bernoulli
@@ -122,7 +123,7 @@ clt_problem <- function(release, bound, control, words, chains, call) {
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(sampler == "gibbs" || !isFALSE(control$conjugate)),
                   passes = as.double(control$passes %||% clt_passes(law, sampler, .Call(ffi_model_shape, bound$spec)$moves)), move_sd = clt_move_sd(bound, words, chains),
-                  where = seq_along(index), summed = index)
+                  search = clt_search(law, sampler), where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
 
@@ -139,6 +140,13 @@ clt_passes <- function(law, sampler, moving) {
   moving <- length(moving)
   regressors <- length(law$spec$fields$scale)
   ceiling(min(3 * moving, 1000, max(50, size^3 / (6 * regressors^3 + moving^2 / 2))))
+}
+
+# Draws from the prior that a chain may start at: 200, fewer where an evaluation costs
+# more (by R's integration routines, or many components).
+clt_search <- function(law, sampler) {
+  if (sampler == "gibbs") return(0)
+  floor(min(if (identical(law$spec$name, "expfam")) 20 else 200, 5e7 / (2000 + length(law$index)^3)))
 }
 
 # spread of the prior in the coordinates that move, whether records can move or not

@@ -117,7 +117,7 @@ static void detach(void *self, SEXP state) {
 
 static void start(void *self, SEXP problem) {
     struct clt *a = self;
-    clt_start(a);
+    clt_start(a, list_number(problem, "given") != 0 ? 0 : (int)list_number(problem, "search"));
     adapt_start(&a->adapt, REAL(list_element(problem, "move_sd")), a->passes);
 }
 

@@ -33,24 +33,24 @@ SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     void *self = method->read(problem);
     const struct state_shape shape = method->shape(self);
     const char *names[3 + MOST_STATE_PARTS] = {"theta", "rng", "counters"};
-    SEXP values[3 + MOST_STATE_PARTS] = {
-        PROTECT(Rf_duplicate(theta)),
-        PROTECT(Rf_duplicate(rng_state)),
-        PROTECT(Rf_allocVector(REALSXP, shape.counters)),
-    };
-    fill_zero(values[2]);
-    for (int k = 0; k < shape.parts; ++k) {
-        names[3 + k] = shape.part[k].name;
-        values[3 + k] = PROTECT(Rf_allocVector(shape.part[k].type, shape.part[k].length));
-        fill_zero(values[3 + k]);
+    SEXP values[3 + MOST_STATE_PARTS];
+    for (int k = 0; k < 3 + shape.parts; ++k) {
+        values[k] = R_NilValue;
+        if (k >= 3) names[k] = shape.part[k - 3].name;
     }
     SEXP state = PROTECT(named_list(3 + shape.parts, names, values));
+    SET_VECTOR_ELT(state, 0, Rf_duplicate(theta));
+    SET_VECTOR_ELT(state, 1, Rf_duplicate(rng_state));
+    SET_VECTOR_ELT(state, 2, Rf_allocVector(REALSXP, shape.counters));
+    for (int k = 0; k < shape.parts; ++k)
+        SET_VECTOR_ELT(state, 3 + k, Rf_allocVector(shape.part[k].type, shape.part[k].length));
+    for (int k = 2; k < 3 + shape.parts; ++k) fill_zero(VECTOR_ELT(state, k));
     struct rng rng;
     rng_read(list_element(state, "rng"), &rng);
     method->attach(self, state, &rng);
     method->start(self, problem);
     detach(method, self, state, &rng, 0);
-    UNPROTECT(4 + shape.parts);
+    UNPROTECT(1);
     return state;
 }
 

@@ -69,11 +69,6 @@ void clt_prepare(struct clt *a) {
     a->step = numbers((size_t)a->model.parameters);
 }
 
-void clt_start(struct clt *a) {
-    for (int j = 0; j < a->size; ++j)
-        a->variance[j] = (a->absolute[j] != 0 ? 2 : 1) * a->scale[j] * a->scale[j];
-}
-
 /* ---- the law of z ----------------------------------------------------------- */
 
 static int set_moments(const struct clt *a, const double *theta, struct law *law) {
@@ -103,6 +98,26 @@ static int set_density(const struct clt *a, struct law *law) {
     }
     law->log_density = -0.5 * square - log_pivots - log(product);
     return isfinite(law->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+/* With many records a chain that starts far away may settle on the first of several
+ * theta that explain z. A draw that is chosen among many by their densities lies near the
+ * one that explains it best. */
+void clt_start(struct clt *a, int search) {
+    const size_t bytes = (size_t)a->model.parameters * sizeof(double);
+    for (int j = 0; j < a->size; ++j)
+        a->variance[j] = (a->absolute[j] != 0 ? 2 : 1) * a->scale[j] * a->scale[j];
+    double all = -INFINITY; /* log of the sum of the densities */
+    for (int k = 0; k <= search && search > 0; ++k) {
+        if (k > 0) a->model.class->rprior(a->model.self, a->rng, a->theta_new);
+        const double *theta = k > 0 ? a->theta_new : a->theta;
+        if (set_moments(a, theta, &a->now) != PLUGIN_OK || set_density(a, &a->now) != PLUGIN_OK)
+            continue;
+        const double log_density = a->now.log_density, above = log_density - all;
+        all = above > 0 ? log_density + log1p(exp(-above)) : all + log1p(exp(above));
+        const int chosen = -rng_exponential(a->rng) < log_density - all;
+        if (chosen && k > 0) memcpy(a->theta, a->theta_new, bytes);
+    }
 }
 
 /* ---- proposals ------------------------------------------------------------------ */

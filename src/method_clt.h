@@ -55,8 +55,9 @@ struct clt {
 
 void clt_prepare(struct clt *a);
 
-/* omega^2 at the noise's own variance */
-void clt_start(struct clt *a);
+/* omega^2 at the noise's own variance; theta as it is, or one of `search` draws from the
+ * prior beside it, chosen by the density of z. */
+void clt_start(struct clt *a, int search);
 
 /* log eta(z | s), up to a constant */
 double clt_log_noise(const struct clt *a, const double *total);

@@ -66,7 +66,7 @@ static int has_names(SEXP given, SEXP names) {
 }
 
 static int is_plain(SEXP value, R_xlen_t size) {
-    return TYPEOF(value) == REALSXP && !OBJECT(value) && XLENGTH(value) == size;
+    return TYPEOF(value) == REALSXP && !Rf_isObject(value) && XLENGTH(value) == size;
 }
 
 /* the value as theta; protect it again */

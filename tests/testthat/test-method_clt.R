@@ -283,3 +283,18 @@ test_that("what it cannot do is refused", {
   expect_error(acceptance(sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), method = "clt", chains = 1,
                                            iter = 10)), class = "noiseaware_error_argument")
 })
+
+test_that("of several rates that explain a total of values inside bounds, chains start at one that matters", {
+  # with most values above the upper bound, and left out, few rates up or down give the same total
+  st <- stat_sums(~ x, list(x = c(0, 1.17)), outside = "drop")
+  model <- model_exponential(prior = prior_gamma(8, 2))
+  set.seed(20)
+  rel <- simulate_release(model, st, mech_laplace(epsilon = 0.1), 10000, parameters = c(rate = 6.9))
+  fit <- sample_posterior(rel, model, method = "clt", chains = 20, iter = 400, seed = 1)
+  means <- apply(posterior::subset_draws(fit$draws, "rate"), 2, mean)
+  expect_lt(max(abs(means - 6.9)), 0.6)
+  # a chain that is told where to start stays at the other one
+  other <- stats::optimize(function(r) (integrate(function(x) x * dexp(x, r), 0, 1.17)$value - rel$value / 10000)^2, c(0.01, 1))$minimum
+  started <- sample_posterior(rel, model, method = "clt", chains = 1, iter = 400, init = list(c(rate = other)), seed = 1)
+  expect_lt(abs(mean(posterior::subset_draws(started$draws, "rate")) - other), 0.1)
+})
