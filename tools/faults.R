@@ -1,5 +1,5 @@
 # What may go wrong from outside: interrupts at random moments, no memory, a full
-# disk, a killed worker. The session must stay usable, files be whole or absent,
+# disk, a killed worker, a killed R. The session must stay usable, files be whole or absent,
 # and what was finished be kept. Linux only (signals, ulimit, a small tmpfs).
 #
 #   Rscript tools/faults.R [interrupts]
@@ -107,6 +107,41 @@ killed <- tryCatch({
 future::plan(future::sequential)
 check(killed == "noiseaware_error_worker", paste("killed workers are an error:", killed))
 check(identical(sample_posterior(rel, model_lm(), method = "augment", chains = 1, iter = 3000, seed = 1)$draws, reference$draws), "the session draws as before")
+
+# ---- a killed R ------------------------------------------------------------------
+
+# starts R on `code`, kills it `after` seconds later
+kill_r <- function(code, after) {
+  script <- tempfile(fileext = ".R")
+  pid <- tempfile()
+  writeLines(c("library(noiseaware)", sprintf("writeLines(as.character(Sys.getpid()), '%s')", pid), code), script)
+  system2(file.path(R.home("bin"), "Rscript"), script, wait = FALSE, stdout = FALSE, stderr = FALSE)
+  while (!file.exists(pid) || length(readLines(pid, warn = FALSE)) == 0L) Sys.sleep(0.01)
+  Sys.sleep(after)
+  tools::pskill(as.integer(readLines(pid)), tools::SIGKILL)
+}
+
+kills <- max(5, interrupts %/% 25)
+target <- tempfile(fileext = ".json")
+writer <- c("wide <- stat_counts(~ g, levels = list(g = paste0('level', 1:2000)))",
+            sprintf("repeat for (value in 1:9) write_release(as_release(rep(value, 2000), wide, mech_laplace(1), n = 10), '%s')", target))
+whole <- there <- 0
+for (i in seq_len(kills)) {
+  unlink(target)
+  kill_r(writer, stats::runif(1, 0, 3))
+  there <- there + file.exists(target)
+  whole <- whole + (!file.exists(target) || length(unique(tryCatch(read_release(target)$value, error = function(e) 1:2))) == 1L)
+}
+check(whole == kills && there > 0, sprintf("R killed %d times while it writes releases: %d left a file, %d a broken one", kills, there, kills - whole))
+
+runs <- function(file) sprintf("calibrate(model_bernoulli(), stat_counts(~ g, levels = list(g = c('a', 'b'))), mech_laplace(1), n = 20, replicates = 60, iter = 100, chains = 1, seed = 1, file = %s)",
+                               deparse(file))
+expected <- suppressWarnings(eval(parse(text = runs(NULL))))
+kept <- tempfile("calibration")
+for (i in 1:5) kill_r(runs(kept), stats::runif(1, 0.1, 1))
+resumed <- suppressWarnings(eval(parse(text = runs(kept))))
+same <- setdiff(names(expected$results), "seconds")
+check(identical(resumed$results[same], expected$results[same]), "R killed five times in a calibration: it resumes to the same results")
 
 cat(bad, "failed\n")
 quit(status = as.integer(bad > 0))
