@@ -89,6 +89,9 @@
 #' Bernstein, G. and Sheldon, D. (2019). Differentially private Bayesian linear
 #' regression. *Advances in Neural Information Processing Systems* 32.
 #' \doi{10.48550/arXiv.1910.13153}
+#'
+#' Kamatani, K. (2018). Efficient strategy for the Markov chain Monte Carlo in high-dimension with
+#' heavy-tailed target probability distribution. *Bernoulli* 24, 3711-3750.
 #' @seealso [sample_posterior()]
 #' @examples
 #' st <- stat_sums(~ x, bounds = list(x = c(0, 20)))
@@ -115,21 +118,28 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   law <- clt_law(bound, release, call)
   flat <- clt_noise(release, call)
   index <- law$index
-  sampler <- control$sampler %||% clt_sampler(law)
-  if (sampler == "noncentred" && clt_sampler(law) != sampler) {
+  moving <- length(.Call(ffi_model_shape, bound$spec)$moves)
+  sampler <- control$sampler %||% clt_sampler(law, moving)
+  if (sampler == "noncentred" && !identical(law$spec$name, "lm")) {
     stop_classed("argument", "{.arg control$sampler} can be {.val noncentred} in a regression only: other totals have no innovations.", call = call)
   }
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(sampler == "gibbs" || !isFALSE(control$conjugate)),
-                  passes = as.double(control$passes %||% clt_passes(law, sampler, .Call(ffi_model_shape, bound$spec)$moves)), move_sd = clt_move_sd(bound, words, chains),
+                  passes = as.double(control$passes %||% clt_passes(law, sampler, moving)), move_sd = clt_move_sd(bound, words, chains),
                   search = clt_search(law, sampler), where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
 
 clt_samplers <- c("gibbs", "marginal", "noncentred") # in the order of src/method_clt.h
 
-clt_sampler <- function(law) if (identical(law$spec$name, "lm")) "noncentred" else "marginal"
+# The shape of moves of more parameters can be neither learned nor stored.
+most_moving <- 1000L
+
+clt_sampler <- function(law, moving) {
+  if (moving > most_moving) return("gibbs")
+  if (identical(law$spec$name, "lm")) "noncentred" else "marginal"
+}
 
 # Moves in an iteration: bench/clt.R, bench/clt_regression.R. Where there are many components
 # a marginal move costs as much as all else.
@@ -137,7 +147,6 @@ clt_passes <- function(law, sampler, moving) {
   size <- length(law$index)
   if (sampler != "noncentred") return(if (size <= 8L) 3 else 1)
   # a few for each parameter, as long as they cost but a few Cholesky factors
-  moving <- length(moving)
   regressors <- length(law$spec$fields$scale)
   ceiling(min(3 * moving, 1000, max(50, size^3 / (6 * regressors^3 + moving^2 / 2))))
 }

@@ -35,7 +35,7 @@
 #'   iteration, and `sampler`, their kind: `"marginal"`, with the statistic integrated out (3, with more than 8
 #'   published values 1); `"noncentred"`, the default in a regression and only there, with its innovations fixed
 #'   (three for each unknown parameter, fewer where they would cost much more than all else);
-#'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves;
+#'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves, the default with more than 1,000 unknown parameters;
 #'   `conjugate = FALSE` leaves out the update of the parameters given the
 #'   imputed statistic, so that the draws are those of the normal law alone.
 #'

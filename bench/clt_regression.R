@@ -1,6 +1,6 @@
-# Method "clt" for regression in d coefficients (intercept included): the marginal
-# step against the papers' Gibbs sampler, the cost of an iteration against one
-# dpotrf of the statistic's size, and against n.
+# Method "clt" for regression in d coefficients (intercept included): its moves
+# against the papers' Gibbs sampler and against "collapse", the cost of an iteration
+# against one dpotrf of the statistic's size, and against n.
 #
 #   Rscript bench/clt_regression.R [quick] [large]
 #
@@ -24,7 +24,7 @@ clt_problem <- function(d, n = 1000, epsilon = 0.1) {
   } else {
     simulate_release(truth, statistic, mech_laplace(epsilon = epsilon), n = n)
   }
-  list(d = d, size = length(statistic$components), release = release,
+  list(d = d, size = length(statistic$components), epsilon = epsilon, release = release,
        models = list(`normal, unknown (update)` = model_lm(), `known (prior)` = model_lm(covariates = law)))
 }
 
@@ -36,31 +36,47 @@ clt_fit <- function(problem, model, control, warmup, thin = 1) {
 # processor seconds of an iteration after warmup, next to no draw kept
 iteration_seconds <- function(fit, more) (seconds(extend(fit, 1 + more)) - seconds(extend(fit, 1))) / more
 
-samplers <- list(gibbs = list(sampler = "gibbs"), marginal = list(sampler = "marginal"), `marginal, 5 moves` = list(passes = 5))
+# "noncentred" is the default
+samplers <- list(gibbs = list(sampler = "gibbs"), marginal = list(sampler = "marginal"), noncentred = list(sampler = "noncentred"))
 
-# ---- the marginal step against the papers' sampler ------------------------------
+# ---- moves against the papers' sampler ------------------------------------------
 
-# Several seeds, the samplers in turn; each gets about the same time.
-effective_rates <- function(problem, source, iterations, seeds) {
+# Several seeds, the samplers in turn; each gets about the same time. "collapse" has its
+# own.
+effective_rates <- function(problem, source, iterations, seeds, warmup = 5000) {
   rows <- lapply(seq_len(seeds), function(seed) {
-    lapply(names(samplers), function(sampler) {
+    lapply(names(iterations), function(sampler) {
       count <- iterations[[sampler]]
-      fit <- sample_posterior(problem$release, problem$models[[source]], method = "clt", chains = 1, iter = 5001, warmup = 5000,
-                              seed = seed, control = samplers[[sampler]])
+      collapse <- sampler == "collapse"
+      fit <- sample_posterior(problem$release, problem$models[[source]], method = if (collapse) "collapse" else "clt", chains = 1,
+                              iter = warmup + 1, warmup = warmup, seed = seed, control = if (collapse) list() else samplers[[sampler]])
       time <- seconds(long <- extend(fit, count))
-      data.frame(d = problem$d, covariates = source, sampler = sampler, iterations = count, `us an iteration` = 1e6 * time / count,
-                 `min ESS` = min_ess(long$draws), `min ESS per second` = min_ess(long$draws) / time, check.names = FALSE)
+      data.frame(d = problem$d, n = problem$release$n, epsilon = problem$epsilon, covariates = source, sampler = sampler, iterations = count,
+                 `us an iteration` = 1e6 * time / count, `min ESS` = min_ess(long$draws), `min ESS per second` = min_ess(long$draws) / time,
+                 check.names = FALSE)
     })
   })
   rows <- do.call(rbind, unlist(rows, recursive = FALSE))
   out <- stats::aggregate(rows[c("us an iteration", "min ESS", "min ESS per second")],
-                          rows[c("d", "covariates", "sampler", "iterations")], stats::median)
-  out[order(match(out$sampler, names(samplers))), ]
+                          rows[c("d", "n", "epsilon", "covariates", "sampler", "iterations")], stats::median)
+  out[order(match(out$sampler, names(iterations))), ]
 }
 
-rate_ratio <- function(rates, sampler = "marginal") {
+rate_ratio <- function(rates, sampler, other = "gibbs") {
   rate <- stats::setNames(rates[["min ESS per second"]], rates$sampler)
-  rate[[sampler]] / rate[["gibbs"]]
+  rate[[sampler]] / rate[[other]]
+}
+
+# everything unknown, growing d
+growth_rates <- function(quick) {
+  iterations <- list(`5` = c(gibbs = 30000, marginal = 30000, noncentred = 20000, collapse = 4000),
+                     `10` = c(gibbs = 12000, marginal = 10000, noncentred = 5000, collapse = 1000),
+                     `20` = c(noncentred = 1000))
+  cases <- expand.grid(d = if (quick) 5 else c(5, 10, 20), n = c(1000, 1e5))
+  do.call(rbind, Map(function(d, n) {
+    effective_rates(clt_problem(d, n, 1), "normal, unknown (update)", as.list(iterations[[as.character(d)]] * if (quick) 0.1 else 1),
+                    seeds = if (quick || d == 20) 1 else 3)
+  }, cases$d, cases$n))
 }
 
 # ---- cost of an iteration ----------------------------------------------------------
@@ -88,14 +104,14 @@ cholesky_seconds <- function(size, work) {
 # one dpotrf and the iterations in turn, medians
 cost_row <- function(problem, source, work) {
   model <- problem$models[[source]]
-  fits <- lapply(samplers[c("gibbs", "marginal")], function(control) clt_fit(problem, model, control, 10, 1000))
+  fits <- lapply(samplers, function(control) clt_fit(problem, model, control, 10, 1000))
   guess <- cholesky_seconds(problem$size, work / 10)
   more <- max(3, ceiling(work / 1e9 / guess / 4))
   times <- replicate(5, c(cholesky_seconds(problem$size, work), vapply(fits, iteration_seconds, 0, more)))
   time <- apply(times, 1, stats::median)
   data.frame(d = problem$d, statistics = problem$size, covariates = source, `us a dpotrf` = 1e6 * time[[1]],
-             `us an iteration, gibbs` = 1e6 * time[[2]], `us an iteration, marginal` = 1e6 * time[[3]],
-             `marginal / dpotrf` = time[[3]] / time[[1]], check.names = FALSE)
+             `us an iteration, gibbs` = 1e6 * time[[2]], `marginal` = 1e6 * time[[3]], `non-centred` = 1e6 * time[[4]],
+             moves = fits$noncentred$problem$passes, `non-centred / dpotrf` = time[[4]] / time[[1]], check.names = FALSE)
 }
 
 # time at n = 10^9 over that at 10^3, in turn
@@ -110,17 +126,14 @@ size_ratio <- function(source, count) {
 
 # seconds an iteration and memory at d = 100, each sampler in a process of its own
 large_rows <- function(d) {
-  code <- sprintf('source("bench/helpers.R"); source("bench/clt_regression.R"); large_run(%d, "%s")', d, c("gibbs", "marginal"))
+  code <- sprintf('source("bench/helpers.R"); source("bench/clt_regression.R"); large_run(%d, "%s")', d, c("gibbs", "noncentred"))
   do.call(rbind, lapply(code, function(c) {
     out <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(c)), stdout = TRUE)
     utils::read.csv(text = utils::tail(out, 2), check.names = FALSE)
   }))
 }
 
-# 2026-11-21, before commit 27cc171; since then the algebra is unchanged
-stored_large <- data.frame(d = 100, statistics = 5151, sampler = "marginal (stored)", `seconds an iteration` = 42, `peak memory, GB` = 3.0,
-                           check.names = FALSE)
-
+stored_large <- NULL
 large_run <- function(d, sampler) {
   problem <- clt_problem(d)
   fit <- clt_fit(problem, problem$models[[1]], samplers[[sampler]], 1)
@@ -131,12 +144,13 @@ large_run <- function(d, sampler) {
 }
 
 bench_clt_regression <- function(quick = FALSE) {
-  say("marginal step against Gibbs")
+  say("moves against Gibbs")
   problem <- clt_problem(2)
-  scale <- if (quick) 0.05 else 1
-  iterations <- lapply(list(gibbs = 4e5, marginal = 3e5, `marginal, 5 moves` = 1e5), function(i) ceiling(i * scale))
+  iterations <- lapply(list(gibbs = 4e5, marginal = 3e5, noncentred = 2e5), function(i) ceiling(i * if (quick) 0.05 else 1))
   sources <- names(problem$models)
   rates <- lapply(stats::setNames(nm = sources), function(s) effective_rates(problem, s, iterations, if (quick) 1 else 3))
+  say("growth of what mixes")
+  growth <- growth_rates(quick)
   say("time against n")
   ratios <- vapply(sources, size_ratio, 0, if (quick) 1e4 else 2e5)
   say("cost of an iteration")
@@ -152,16 +166,24 @@ bench_clt_regression <- function(quick = FALSE) {
   }
   bounded <- costs$d %in% c(10, 30)
   bench_result(
-    c(lapply(sources, function(s) figure("marginal step over the papers' Gibbs, min ESS per second", paste("d = 2, covariates", s), rate_ratio(rates[[s]]), 5)),
+    c(lapply(sources, function(s) figure("marginal step over the papers' Gibbs, min ESS per second", paste("d = 2, covariates", s), rate_ratio(rates[[s]], "marginal"), 5)),
+      lapply(sources, function(s) figure("non-centred moves over the papers' Gibbs, min ESS per second", paste("d = 2, covariates", s), rate_ratio(rates[[s]], "noncentred"), 5)),
+      lapply(split(growth, list(growth$d, growth$n), drop = TRUE), function(g) {
+        if ("marginal" %in% g$sampler) {
+          figure("non-centred moves over the marginal step, min ESS per second", sprintf("d = %d, n = %s, covariates normal, unknown", g$d[1], format(g$n[1], big.mark = ",", scientific = FALSE)),
+                 rate_ratio(g, "noncentred", "marginal"))
+        }
+      }),
       lapply(sources, function(s) figure("time at n = 10^9 over that at 10^3", paste("d = 2, covariates", s), ratios[[s]], 1.2, TRUE)),
       Map(function(d, s, r) figure("an iteration over one dpotrf", sprintf("d = %d, covariates %s", d, s), r, 6, TRUE),
-          costs$d[bounded], costs$covariates[bounded], costs[["marginal / dpotrf"]][bounded]),
-      if (!is.null(large)) list(figure("peak memory in GB, d = 100", "marginal, covariates normal, unknown", max(large[["peak memory, GB"]]), 4, TRUE))),
-    c(list("Effective draws, d = 2, n = 1,000, epsilon = 0.1" = do.call(rbind, unname(rates)), "Growth with d" = costs),
+          costs$d[bounded], costs$covariates[bounded], costs[["non-centred / dpotrf"]][bounded]),
+      if (!is.null(large)) list(figure("peak memory in GB, d = 100", "non-centred, covariates normal, unknown", max(large[["peak memory, GB"]]), 4, TRUE))),
+    c(list("Effective draws, d = 2" = do.call(rbind, unname(rates)), "Effective draws, everything unknown, epsilon = 1" = growth,
+           "Growth with d" = costs),
       if (!is.null(large)) list("d = 100" = large)),
     c("Covariates: normal with unknown mean and covariance, which are drawn too; or their moments known. d counts the intercept; d (d + 1) / 2 + d statistics.",
-      "A dpotrf is R's own LAPACK's, on a matrix of the statistic's size, copying it included; an iteration of the marginal sampler has two.",
-      "A random walk in all unknown parameters at once mixes ever more slowly as they grow in number (d = 10, unknown covariates: 65); the table of growth is of cost alone."))
+      "A dpotrf is R's own LAPACK's, on a matrix of the statistic's size, copying it included. An iteration has one; that of the marginal sampler one more for each of its moves.",
+      "The non-centred sampler, the default, makes as many moves in an iteration as its table says; d = 20 has 230 unknown parameters and is far from mixing in so few iterations."))
 }
 
 run_alone(bench_clt_regression)

@@ -202,10 +202,13 @@ static double niw_log_density(struct covariates *cov, const struct niw *law, con
     if (!cov->cov_chol) {
         /* tr(Psi Sigma^-1) = |L^-1 C|^2, column by column */
         for (int j = 0; j < p; ++j) {
-            for (int i = 0; i < p; ++i)
-                cov->draw[i] = i >= j ? law->scale_chol[(size_t)i * p + j] : 0;
-            linalg_forward(p, cov->chol_new, cov->draw);
-            log_density -= 0.5 * dot(p, cov->draw, cov->draw);
+            double *column = cov->draw;
+            for (int i = j; i < p; ++i) {
+                const double *row = cov->chol_new + (size_t)i * p;
+                const double sum = dot(i - j, row + j, column + j);
+                column[i] = (law->scale_chol[(size_t)i * p + j] - sum) / row[i];
+            }
+            log_density -= 0.5 * dot(p - j, column + j, column + j);
             log_density -= (law->df + j) * theta[cov->at_chol + packed(j, j)];
         }
     }

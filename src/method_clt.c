@@ -13,7 +13,8 @@
  *      r = (n V_tt + Omega)^-1 (z - s0 - e), add n V_.t r: V may be singular. Where
  *      the total is made of innovations, s = n mu + sqrt(n) A u with A A' = V, these are
  *      drawn: u0 + sqrt(n) A'r;
- *   N. theta | u, z with omega integrated out: random walks that take s along;
+ *   N. theta | u, z with omega integrated out: moves that take s along, a quarter of them walks,
+ *      the others regressions towards the centre that warmup saw;
  *   C. theta | c by the model's own update;
  *   V. omega | s, 1 / omega^2 inverse Gaussian.
  * Samplers, in the order of an iteration: the papers' Gibbs D, V, C; marginal M, D, V, C;
@@ -56,7 +57,13 @@ void clt_prepare(struct clt *a) {
     if (a->sampler == CLT_MARGINAL) law_prepare(&a->next, a->size, a->wide);
     a->total = numbers((size_t)a->wide);
     if (a->sampler == CLT_NONCENTRED) a->total_new = numbers((size_t)a->wide);
-    if (a->sampler != CLT_GIBBS) a->steps = numbers((size_t)a->passes * (size_t)a->model.moving);
+    if (a->sampler != CLT_GIBBS) {
+        const size_t dim = (size_t)a->model.moving;
+        a->normals = numbers((size_t)a->passes * dim);
+        a->steps = numbers((size_t)a->passes * dim);
+        a->sphered = numbers(dim);
+        a->sphered_new = numbers(dim);
+    }
     a->extra = numbers((size_t)a->size);
     a->u = numbers((size_t)a->moments.innovations);
     a->complete = numbers((size_t)a->moments.complete);
@@ -126,23 +133,49 @@ void clt_start(struct clt *a, int search) {
  * coordinate j of move k is steps[j * passes + k]. */
 static void draw_steps(struct clt *a) {
     const int dim = a->model.moving;
+    const size_t passes = (size_t)a->passes;
     for (int j = 0; j < dim; ++j)
-        rng_fill_normal(a->rng, a->passes, a->steps + (size_t)j * (size_t)a->passes);
+        rng_fill_normal(a->rng, a->passes, a->normals + (size_t)j * passes);
+    memcpy(a->steps, a->normals, (size_t)dim * passes * sizeof(double));
     linalg_shape_rows(a->passes, dim, a->adapt.chol, a->steps);
+    for (int j = 0; j < dim; ++j) a->sphered[j] = a->theta[a->model.moves[j]] - a->adapt.centre[j];
+    linalg_forward(dim, a->adapt.chol, a->sphered);
 }
 
-static void propose(struct clt *a, int k) {
+/* Returns the log ratio of the proposal's densities, back over forth. With w the sphered
+ * theta, a walk proposes w + l x, x normal; a regression towards the centre
+ * (w + l sqrt(g) x) / sqrt(1 + l^2), g inverse gamma such that w ~ N(0, g I) given g, and
+ * is reversible for |w|^-dim (Kamatani 2018): a walk's tails, and in many dimensions
+ * longer steps, the more so the closer theta's law comes to elliptical. */
+static double propose(struct clt *a, int k, int regress) {
+    const int dim = a->model.moving;
     const double scale = exp(*a->adapt.log_scale);
-    for (int j = 0; j < a->model.moving; ++j)
-        a->step[j] = scale * a->steps[(size_t)j * (size_t)a->passes + k];
+    double keep = 1, spread = scale, square = 0, square_new = 0;
+    for (int j = 0; j < dim; ++j) square += a->sphered[j] * a->sphered[j];
+    regress = regress && *a->adapt.has_centre > 0 && square > 0;
+    if (regress) {
+        keep = 1 / sqrt(1 + scale * scale);
+        spread = scale * keep * sqrt(0.5 * square / dist_gamma(a->rng, 0.5 * dim));
+    }
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
-    for (int j = 0; j < a->model.moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
+    for (int j = 0; j < dim; ++j) {
+        const size_t at = (size_t)j * (size_t)a->passes + (size_t)k;
+        const int moved = a->model.moves[j];
+        a->step[j] = (keep - 1) * (a->theta[moved] - a->adapt.centre[j]) + spread * a->steps[at];
+        a->theta_new[moved] += a->step[j];
+        a->sphered_new[j] = keep * a->sphered[j] + spread * a->normals[at];
+        square_new += a->sphered_new[j] * a->sphered_new[j];
+    }
+    return regress ? 0.5 * dim * log(square_new / square) : 0;
 }
 
 /* Takes theta_new, or not. */
 static int decide(struct clt *a, double log_ratio, int learning) {
     const int accept = -log_ratio < rng_exponential(a->rng);
-    if (accept) memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    if (accept) {
+        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        memcpy(a->sphered, a->sphered_new, (size_t)a->model.moving * sizeof(double));
+    }
     if (learning) {
         const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         adapt_saw_pass(&a->adapt, PASS_WALK, probability, a->step, 1);
@@ -162,7 +195,7 @@ static void swap_laws(struct clt *a) {
 }
 
 static int move_marginal(struct clt *a, int k, int learning) {
-    propose(a, k);
+    (void)propose(a, k, 0);
     double log_ratio = -INFINITY;
     a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
     if (isfinite(a->next.log_prior) && set_moments(a, a->theta_new, &a->next) == PLUGIN_OK &&
@@ -257,14 +290,14 @@ double clt_log_noise(const struct clt *a, const double *total) {
 
 static int move_noncentred(struct clt *a, int k, int learning) {
     const struct record_moments *m = &a->moments;
-    propose(a, k);
+    const double back_over_forth = propose(a, k, k % 4 != 0);
     double log_ratio = -INFINITY, log_noise = 0;
     const double log_prior = a->model.class->dprior(a->model.self, a->theta_new);
     if (isfinite(log_prior)) {
         m->class->form(m->self, a->theta_new, a->n, a->u, a->total_new);
         add_extra(a, a->total_new);
         log_noise = clt_log_noise(a, a->total_new);
-        log_ratio = log_prior - a->now.log_prior + log_noise - a->log_noise;
+        log_ratio = log_prior - a->now.log_prior + log_noise - a->log_noise + back_over_forth;
     }
     if (!decide(a, log_ratio, learning)) return 0;
     double *const old = a->total;

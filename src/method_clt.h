@@ -50,7 +50,8 @@ struct clt {
     double *root; /* factor of cov, in the order of pivot */
     int *pivot, rank;
     double *normal, *pull, *work, *theta_new, *step;
-    double *steps; /* of all moves of an iteration */
+    double *normals, *steps;       /* of all moves of an iteration */
+    double *sphered, *sphered_new; /* theta less the learned centre, in units of the shape */
 };
 
 void clt_prepare(struct clt *a);
