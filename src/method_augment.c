@@ -928,10 +928,14 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
 
 #if HAS_LANES
 enum { MOST_PAIRS = 4 };
+/* shares of accepted records between which a branch costs more than it saves */
+static const double RARELY = 0.35, MOSTLY = 0.8;
 
 /* The same for a few pairs of margins; what the residuals would be stays in
- * registers until it is known whether they will. */
-static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs, int m) {
+ * registers until it is known whether they will. `guess`: with a branch, for
+ * decisions that are nearly always the same. */
+static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs, int guess,
+                                int m) {
     const int *before = a->part->cell_before, *after = a->part->cell_after, stride = a->block;
     const double *threshold = a->threshold;
     double *restrict residual = a->cell_residual, *restrict gap = a->gap;
@@ -940,56 +944,60 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
     for (int i = 0; i < m; ++i) {
         const int *from = before + i, *to = after + i;
         const double *by = a->by + i;
-        lanes fresh[MOST_PAIRS], sum = {0, 0, 0, 0};
+        lanes old[MOST_PAIRS], fresh[MOST_PAIRS], sum;
         UNROLL for (int p = 0; p < pairs; ++p) {
             const int even = 2 * p * stride, odd = even + stride;
-            const lanes old = {residual[from[even]], residual[to[even]], residual[from[odd]],
-                               residual[to[odd]]};
+            old[p] = (lanes){residual[from[even]], residual[to[even]], residual[from[odd]],
+                             residual[to[odd]]};
             const lanes change = {by[even], -by[even], by[odd], -by[odd]};
-            fresh[p] = old + change;
-            if (kernel == KERNEL_ABSOLUTE)
-                sum += LANES_ABS(fresh[p]) - LANES_ABS(old);
+            fresh[p] = old[p] + change;
+            const lanes more = kernel == KERNEL_ABSOLUTE
+                                   ? LANES_ABS(fresh[p]) - LANES_ABS(old[p])
+                                   : LANES_OF(0.5) * change * (fresh[p] + old[p]);
+            if (p == 0)
+                sum = more;
             else
-                sum += LANES_OF(0.5) * change * (fresh[p] + old);
+                sum += more;
         }
-        const double step = lanes_sum(&sum);
+        const double step = lanes_sum(&sum), limit = threshold[taken];
+        gap[i] = step - limit;
         most = step > most ? step : most;
-        const double excess = step - threshold[taken];
         taken += step > 0;
-        gap[i] = excess;
-        if (excess > 0) continue;
+        if (guess && step > limit) continue;
+        const lanes_bits refused = LANES_OF(step) > LANES_OF(limit);
         UNROLL for (int p = 0; p < pairs; ++p) {
             const int even = 2 * p * stride, odd = even + stride;
-            residual[from[even]] = fresh[p][0];
-            residual[to[even]] = fresh[p][1];
-            residual[from[odd]] = fresh[p][2];
-            residual[to[odd]] = fresh[p][3];
+            const lanes next = guess ? fresh[p] : LANES_SELECT(refused, old[p], fresh[p]);
+            residual[from[even]] = next[0];
+            residual[to[even]] = next[1];
+            residual[from[odd]] = next[2];
+            residual[to[odd]] = next[3];
         }
     }
     a->most_energy_step = most;
     a->taken = taken;
 }
 
-static INLINE int accept_few_pairs(struct augment *a, enum kernel kernel, int m) {
+static INLINE int accept_few_pairs(struct augment *a, enum kernel kernel, int guess, int m) {
     switch ((a->part->stat.touched + 1) / 2) {
     case 1:
-        accept_pairs(a, kernel, 1, m);
+        accept_pairs(a, kernel, 1, guess, m);
         return 1;
     case 2:
-        accept_pairs(a, kernel, 2, m);
+        accept_pairs(a, kernel, 2, guess, m);
         return 1;
     case 3:
-        accept_pairs(a, kernel, 3, m);
+        accept_pairs(a, kernel, 3, guess, m);
         return 1;
     case 4:
-        accept_pairs(a, kernel, 4, m);
+        accept_pairs(a, kernel, 4, guess, m);
         return 1;
     default:
         return 0;
     }
 }
 #else
-#define accept_few_pairs(a, kernel, m) 0
+#define accept_few_pairs(a, kernel, guess, m) 0
 #endif
 
 /* A record that is known to change nothing is accepted without a random number. */
@@ -1007,7 +1015,9 @@ static INLINE void accept_margins(struct augment *a, enum kernel kernel, double 
     for (int at = 0; at < part->stat.touched * a->block; at += a->block)
         compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at, a->by + at);
     draw_thresholds(a, temper, m);
-    if (!accept_few_pairs(a, kernel, m)) accept_changes(a, kernel, 0, m);
+    const int guess = a->foreseen < RARELY || a->foreseen > MOSTLY;
+    const int done = guess ? accept_few_pairs(a, kernel, 1, m) : accept_few_pairs(a, kernel, 0, m);
+    if (!done) accept_changes(a, kernel, 0, m);
 }
 
 VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {
@@ -1089,7 +1099,9 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
             accept_block_drawing(a, &draws, m);
         else
             accept_block(a, m);
-        accepted += count_accepted(m, a->gap, a->accepted + start);
+        const int hits = count_accepted(m, a->gap, a->accepted + start);
+        accepted += hits;
+        if (a->counts_alone) a->foreseen = (double)hits / m;
         for (int v = 0; v < a->model.columns; ++v)
             keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);
         if (end - first == a->n) add_complete(a, m, 1, a->complete);

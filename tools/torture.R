@@ -1,0 +1,19 @@
+# A part of the walk of tools/valgrind.R with a garbage collection at every allocation
+# inside C code: what C holds must be protected. In R code collections come as
+# they do, or this would take days.
+library(noiseaware)
+own <- new.env(parent = asNamespace("noiseaware"))
+for (file in list.files("R", full.names = TRUE)) sys.source(file, own)
+calls <- 0
+own$.Call <- function(...) {
+  arguments <- list(...)
+  calls <<- calls + 1
+  gctorture(TRUE)
+  on.exit(gctorture(FALSE))
+  do.call(base::.Call, arguments)
+}
+attach(own, name = "own", warn.conflicts = FALSE) # methods are looked for where generics are called
+options(noiseaware.short = TRUE)
+sys.source("tools/valgrind.R", own)
+cat(calls, "calls of C code\n")
+stopifnot(calls > 1000)
