@@ -62,13 +62,20 @@
 #' units the imputed counts of [denoise()] differ from the truth by less than one
 #' where that differs by none; the parameters are not affected.
 #'
-#' **Many parameters.** A random walk in all unknown parameters mixes ever more slowly
-#' as they grow in number: in a regression with ten coefficients and normal covariates
-#' of unknown mean and covariance (65 parameters) a few effective draws in 10,000.
-#' `"collapse"` takes such covariates too, is exact if no record lies outside the
-#' bounds, and had 5 to 50 times the effective draws a second there (but fewer with
-#' 100,000 records and epsilon = 3). With covariates known by their moments only the
-#' coefficients and sigma move, which mix better.
+#' **Many parameters.** Moves in all unknown parameters mix ever more slowly as they grow
+#' in number. Least effective draws a second of a regression with normal covariates of unknown mean and
+#' covariance, 100,000 records, epsilon = 1 (`bench/results.md`):
+#'
+#' | coefficients | unknown parameters | default | marginal | Gibbs | `"collapse"` |
+#' | ---: | ---: | ---: | ---: | ---: | ---: |
+#' | 5 | 20 | 8,700 | 490 | 200 | 5,800 |
+#' | 10 | 65 | 390 | 1.6 | 2.2 | 190 |
+#' | 20 | 230 | 0.6 | | | |
+#'
+#' `"collapse"` takes such covariates too and is exact if no record lies outside the
+#' bounds. With covariates known by their moments only the
+#' coefficients and sigma move, which mix better. With more than 1,000 unknown parameters
+#' the Gibbs sampler is the default.
 #'
 #' **Factors** among the covariates of a regression have the moments of their levels'
 #' probabilities, unknown with the prior `levels` of [model_lm()], and are independent
