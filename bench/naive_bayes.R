@@ -30,14 +30,24 @@ bayes_problem <- function(epsilon, n = 100) {
   list(model = model, release = simulate_release(model, statistic, mech_laplace(epsilon = epsilon), n = n))
 }
 
-# user nanoseconds of one record update, the draw of theta not counted
-slope_row <- function(epsilon, iterations, needed) {
+# User nanoseconds of one record update, the draw of theta not counted, against its
+# random numbers: all timed in turns, since the machine's speed drifts; medians of the turns.
+slope_row <- function(epsilon, iterations, total, turns = 9L) {
   say("naive Bayes, a record alone, epsilon %g", epsilon)
   sizes <- c(100, 1000)
-  ns <- vapply(sizes, function(n) n * update_cost(bayes_problem(epsilon, n), iterations * 100 / n)$ns, 0)
-  slope <- diff(ns) / diff(sizes)
-  data.frame(epsilon = epsilon, `ns of an iteration, 100 records` = ns[1], `1,000 records` = ns[2], `ns per record` = slope,
-             `over its random numbers` = slope / needed, check.names = FALSE)
+  fits <- lapply(sizes, function(n) settled_fit(bayes_problem(epsilon, n)))
+  turn <- function() {
+    ns <- mapply(function(fit, n) {
+      steps <- iterations * 100 / n
+      1e9 * (user_seconds(extend(fit, 100 + steps)) - user_seconds(extend(fit, 100))) / steps
+    }, fits, sizes)
+    c(ns, 6 * random_cost("uniform", total, 1L) + random_cost("exponential", total, 1L))
+  }
+  all <- replicate(turns, turn())
+  slope <- (all[2L, ] - all[1L, ]) / diff(sizes)
+  data.frame(epsilon = epsilon, `ns of an iteration, 100 records` = stats::median(all[1L, ]), `1,000 records` = stats::median(all[2L, ]),
+             `ns per record` = stats::median(slope), `its random numbers` = stats::median(all[3L, ]),
+             `over its random numbers` = stats::median(slope / all[3L, ]), check.names = FALSE)
 }
 
 # 10,000 records, levels in the proportions 1 : 2 : 3 ...
@@ -49,19 +59,22 @@ level_problem <- function(levels, epsilon) {
   list(model = model, release = simulate_release(data, statistic, mech_laplace(epsilon = epsilon)))
 }
 
+settled_fit <- function(problem, passes = 0) {
+  sample_posterior(problem$release, problem$model, chains = 1, iter = 200, warmup = 100, thin = 100, seed = 1, control = list(passes = passes))
+}
+
 # User nanoseconds of one record update: extensions that keep almost no draw, so
 # that R has nothing to do, a long one less a short one.
 update_cost <- function(problem, iterations, passes = 0, times = 7L) {
-  fit <- sample_posterior(problem$release, problem$model, chains = 1, iter = 200, warmup = 100, thin = 100, seed = 1,
-                          control = list(passes = passes))
+  fit <- settled_fit(problem, passes)
   time <- stats::median(replicate(times, user_seconds(extend(fit, 100 + iterations)) - user_seconds(extend(fit, 100))))
   list(ns = 1e9 * time / iterations / problem$release$n, acceptance = acceptance(extend(fit, iterations)))
 }
 
 # user nanoseconds of a random number, see bench/random.c
-random_cost <- function(kind, total) {
+random_cost <- function(kind, total, times = 5L) {
   blocks <- ceiling(total / 512)
-  time <- replicate(5L, user_seconds(.C("draw_blocks", match(kind, random_kinds) - 1L, as.integer(blocks), 0)))
+  time <- replicate(times, user_seconds(.C("draw_blocks", match(kind, random_kinds) - 1L, as.integer(blocks), 0)))
   1e9 * stats::median(time) / (512 * blocks)
 }
 
@@ -97,7 +110,7 @@ bench_naive_bayes <- function(quick = FALSE) {
 
   epsilons <- if (quick) c(1, 10) else bayes_epsilons
   steps <- if (quick) 5000 else 20000
-  slopes <- do.call(rbind, lapply(epsilons, slope_row, steps, needed))
+  slopes <- do.call(rbind, lapply(epsilons, slope_row, steps, total / 2))
   # a gamma variate needs a normal and a uniform
   bayes <- cost_rows("naive Bayes", lapply(epsilons, bayes_problem), epsilons, steps, needed + 80 / 100 * (normal + uniform))
   iterations <- if (quick) 200 else 2000
