@@ -1,15 +1,19 @@
-# A part of the walk of tools/valgrind.R with a garbage collection at every allocation
-# inside C code: what C holds must be protected. In R code collections come as
-# they do, or this would take days.
+# A part of the walk of tools/valgrind.R with a garbage collection at every few
+# allocations inside C code: what C holds must be protected. In R code collections
+# come as they do, or this would take days.
+#
+#   Rscript tools/torture.R [allocations between two collections]
 library(noiseaware)
+arguments <- as.integer(commandArgs(TRUE))
+step <- if (length(arguments)) arguments[1] else 13L
 own <- new.env(parent = asNamespace("noiseaware"))
 for (file in list.files("R", full.names = TRUE)) sys.source(file, own)
 calls <- 0
 own$.Call <- function(...) {
   arguments <- list(...)
   calls <<- calls + 1
-  gctorture(TRUE)
-  on.exit(gctorture(FALSE))
+  gctorture2(step)
+  on.exit(gctorture2(0L))
   do.call(base::.Call, arguments)
 }
 attach(own, name = "own", warn.conflicts = FALSE) # methods are looked for where generics are called
