@@ -37,7 +37,7 @@ models <- list(
                         function(theta, theta_new, records) records + theta_new - theta, function(theta) stats::dnorm(theta, log = TRUE)),
   expfam = model_expfam(function(x, theta) log(rate(theta)) - rate(theta) * x, function(x) x, function() c(rate = stats::rgamma(1, 2, 1)), function(theta) stats::dgamma(rate(theta), 2, 1, log = TRUE),
                         function(total, n) c(rate = stats::rgamma(1, 2 + n, 1 + total)), function(theta, n) stats::rexp(n, rate(theta)), function(total, n) pmax(total, 0), c(0, Inf)))
-if (isTRUE(getOption("noiseaware.short"))) mechanisms <- mechanisms[c("laplace", "randomized_response", "custom")]
+if (isTRUE(getOption("noiseaware.short"))) mechanisms <- mechanisms[c("laplace", "randomized_response", "objective", "custom")]
 tried <- 0
 for (model in names(models)) for (kind in names(statistics)) for (st in statistics[[kind]]) for (mechanism in names(mechanisms)) {
   release <- tryCatch(suppressWarnings(simulate_release(models[[model]], st, mechanisms[[mechanism]], n = 9)), noiseaware_error = function(e) NULL)
