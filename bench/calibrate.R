@@ -1,7 +1,8 @@
 # Calibration: processor seconds of a replicate, and what 1,000 of them take on two
 # cores: all 1,000 run in two processes, whose processor seconds are added and
 # halved (what elapsed is beside them: on a busy machine it is that of the others
-# too). With "quick" half the processor seconds of one process.
+# too). Runs are as long as about 1,000 effective draws need. With "quick" half the
+# processor seconds of one process.
 #
 #   Rscript bench/calibrate.R [quick]
 
@@ -16,10 +17,10 @@ calibrate_designs <- function() {
       mechanism = mech_laplace(epsilon = 10), method = "augment", chains = 2, iter = 4000, target = 300),
     `Bernoulli, "collapse"` = list(
       model = model_bernoulli(), statistic = stat_counts(~ y, levels = list(y = c("0", "1"))), mechanism = mech_laplace(epsilon = 1),
-      method = "collapse", chains = 4, iter = 2000, target = 20),
+      method = "collapse", chains = 2, iter = 1200, target = 20),
     `naive Bayes (2 classes, 2 + 3 levels), "collapse"` = list(
       model = model_naive_bayes("low"), statistic = counts, mechanism = mech_laplace(epsilon = 1),
-      method = "collapse", chains = 2, iter = 2000, target = 20)
+      method = "collapse", chains = 2, iter = 1400, target = 20)
   )
 }
 
