@@ -787,6 +787,8 @@ VECTOR_CLONES static int accept_lanes_drawing(struct augment *a, const struct dr
     if (a->cells > 0 || a->locals > 0) return 0;
     if (a->absolute == a->dense) return accept_few_drawing(a, draws, m, KERNEL_ABSOLUTE);
     if (a->absolute == 0) return accept_few_drawing(a, draws, m, KERNEL_SQUARED);
+#else
+    (void)a, (void)draws, (void)m;
 #endif
     return 0;
 }
@@ -978,26 +980,23 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
     a->taken = taken;
 }
 
-static INLINE int accept_few_pairs(struct augment *a, enum kernel kernel, int guess, int m) {
-    switch ((a->part->stat.touched + 1) / 2) {
-    case 1:
-        accept_pairs(a, kernel, 1, guess, m);
-        return 1;
-    case 2:
-        accept_pairs(a, kernel, 2, guess, m);
-        return 1;
-    case 3:
-        accept_pairs(a, kernel, 3, guess, m);
-        return 1;
-    case 4:
-        accept_pairs(a, kernel, 4, guess, m);
-        return 1;
-    default:
-        return 0;
-    }
+static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, int pairs, int m) {
+    if (a->foreseen < RARELY || a->foreseen > MOSTLY)
+        accept_pairs(a, kernel, pairs, 1, m);
+    else
+        accept_pairs(a, kernel, pairs, 0, m);
+}
+
+static INLINE int accept_few_pairs(struct augment *a, enum kernel kernel, int m) {
+    const int pairs = (a->part->stat.touched + 1) / 2;
+    if (pairs == 1) accept_constant_pairs(a, kernel, 1, m);
+    if (pairs == 2) accept_constant_pairs(a, kernel, 2, m);
+    if (pairs == 3) accept_constant_pairs(a, kernel, 3, m);
+    if (pairs == 4) accept_constant_pairs(a, kernel, 4, m);
+    return pairs <= MOST_PAIRS;
 }
 #else
-#define accept_few_pairs(a, kernel, guess, m) 0
+#define accept_few_pairs(a, kernel, m) 0
 #endif
 
 /* A record that is known to change nothing is accepted without a random number. */
@@ -1015,9 +1014,7 @@ static INLINE void accept_margins(struct augment *a, enum kernel kernel, double 
     for (int at = 0; at < part->stat.touched * a->block; at += a->block)
         compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at, a->by + at);
     draw_thresholds(a, temper, m);
-    const int guess = a->foreseen < RARELY || a->foreseen > MOSTLY;
-    const int done = guess ? accept_few_pairs(a, kernel, 1, m) : accept_few_pairs(a, kernel, 0, m);
-    if (!done) accept_changes(a, kernel, 0, m);
+    if (!accept_few_pairs(a, kernel, m)) accept_changes(a, kernel, 0, m);
 }
 
 VECTOR_CLONES static void accept_counts(struct augment *a, double temper, int m) {

@@ -69,7 +69,7 @@ struct categorical {
     /* workspace */
     double *weight, *gamma, *probability;
     double *u, *keep;  /* MAX_BLOCK */
-    uint64_t *bits;    /* MAX_BLOCK / PIECES */
+    uint16_t *piece;   /* MAX_BLOCK */
     int *row, *row_to; /* MAX_BLOCK: classes of the records */
     uint8_t *index;    /* MAX_BLOCK */
 };
@@ -127,7 +127,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->row = plugin_memory(MAX_BLOCK, sizeof(int));
     s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
     s->index = plugin_memory(MAX_BLOCK, 1);
-    s->bits = plugin_memory(MAX_BLOCK / PIECES, sizeof(uint64_t));
+    s->piece = plugin_memory(MAX_BLOCK, sizeof(uint16_t));
     s->now.bound = plugin_memory((size_t)bounds, sizeof(double));
     s->next.bound = plugin_memory((size_t)bounds, sizeof(double));
     s->now.edge = plugin_memory((size_t)edges, sizeof(int));
@@ -465,11 +465,10 @@ NOINLINE static void break_ties(const struct categorical *s, const struct variab
 
 static void draw_levels(struct categorical *s, const struct variable *variable, struct rng *rng,
                         int m, const int *row, int *level) {
-    rng_fill_bits(rng, (m + PIECES - 1) / PIECES, s->bits);
-    const uint16_t *piece = (const uint16_t *)s->bits;
+    rng_fill_quarters(rng, (m + PIECES - 1) / PIECES, s->piece);
     const int *edge = s->now.edge + variable->at_edge;
-    if (find_edges(variable, edge, m, row, piece, level))
-        break_ties(s, variable, rng, m, row, piece, level);
+    if (find_edges(variable, edge, m, row, s->piece, level))
+        break_ties(s, variable, rng, m, row, s->piece, level);
 }
 
 static void read_rows(int m, const double *restrict class, int *restrict row) {
@@ -602,8 +601,9 @@ static INLINE void tally(int m, double sign, int counts, int *restrict wide,
         }
         return;
     }
+#else
+    (void)counts, (void)narrow;
 #endif
-    (void)narrow;
     for (int i = 0; i < m; ++i) count[wide[i]] += sign;
 }
 

@@ -80,9 +80,15 @@ double rng_exponential(struct rng *rng) { return rng_exponential_inline(rng); }
 
 /* The fills keep the state in registers: a local copy that is written back. */
 
-void rng_fill_bits(struct rng *rng, int words, uint64_t *out) {
+void rng_fill_quarters(struct rng *rng, int words, uint16_t *out) {
     struct rng local = *rng;
-    for (int i = 0; i < words; ++i) out[i] = rng_bits_inline(&local);
+    for (int i = 0; i < words; ++i, out += 4) {
+        const uint64_t bits = rng_bits_inline(&local);
+        out[0] = (uint16_t)bits;
+        out[1] = (uint16_t)(bits >> 16);
+        out[2] = (uint16_t)(bits >> 32);
+        out[3] = (uint16_t)(bits >> 48);
+    }
     *rng = local;
 }
 

@@ -19,7 +19,8 @@ double rng_uniform(struct rng *rng);
 double rng_normal(struct rng *rng);
 double rng_exponential(struct rng *rng);
 
-void rng_fill_bits(struct rng *rng, int words, uint64_t *out);
+/* four numbers of 16 bits from each word */
+void rng_fill_quarters(struct rng *rng, int words, uint16_t *out);
 void rng_fill(struct rng *rng, enum rng_kind kind, int m, double *out);
 void rng_fill_uniform(struct rng *rng, int m, double *out);
 void rng_fill_normal(struct rng *rng, int m, double *out);
