@@ -1,49 +1,94 @@
 # Method "auto": which one to run.
 
-# Record updates, n x iterations x chains, beyond which "augment" is not begun:
-# about ten minutes.
+# Record updates, n x iterations x chains, beyond which "augment" does not run as
+# many iterations as were asked for: about ten minutes.
 most_record_updates <- 1e10
 
-# Counts: "collapse" is exact and free of n. Else "augment", exact whatever the
-# bounds, up to a number of records; beyond it what is free of n. A user who sets
-# the number of passes wants the records.
-auto_method <- function(release, bound, run, control, call = caller_env()) {
+# A run shortened to that many updates keeps at least so many iterations.
+least_iterations <- 200
+
+# A list: `method`, and `run`, shorter than asked for if need be.
+#
+# Counts: "collapse" is exact and free of n; a user who sets the number of passes
+# wants the records. Else "augment", exact whatever the bounds, as long as its time
+# is bearable. Beyond that, what is free of n, if it leaves out nothing that
+# matters: "collapse" where a short run of it finds no record outside the bounds;
+# "clt" where it knows what bounds do to records, or none is outside. Else
+# "augment" with fewer iterations: rough but right, rather than sharp but wrong.
+auto_method <- function(release, bound, run, control, most = most_record_updates) {
+  chosen <- function(method, with = run) list(method = method, run = with)
   if (!is.null(bound$moments)) {
-    cli::cli_inform("Method {.val clt} was chosen, which is approximate: no other takes covariates known by their moments alone.",
-                    class = "noiseaware_message_method")
-    return("clt")
+    warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known by their moments alone.")
+    return(chosen("clt"))
   }
-  if (inherits(bound, "bound_categorical") && is.null(control$passes) && collapse_serves(release, bound)) return("collapse")
-  updates <- as.double(release$n) * run$iter * run$chains
-  if (updates <= most_record_updates) return("augment")
-  time <- format_time(updates * 5e-8)
-  clt <- clt_serves(release, bound)
-  if (collapse_serves(release, bound)) {
-    # "clt" knows what bounds do to one variable, though not in a regression
-    outside <- if (clt && !inherits(bound, "bound_lm")) try_outside(release, bound) else 0
-    if (outside <= likely_outside) {
-      say_method("collapse", "It is exact if no record lies outside the bounds: see the fit's print for the probability of that.", time)
-      return("collapse")
+  if (inherits(bound, "bound_categorical") && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse"))
+  if (record_updates(release, run) <= most) return(chosen("augment"))
+  time <- augment_time(release, run)
+  others <- c(if (collapse_serves(release, bound)) "collapse", if (clt_serves(release, bound)) "clt")
+  outside <- NULL
+  if ("collapse" %in% others) {
+    outside <- try_outside(release, bound, "collapse")
+    if (outside[["any"]] <= likely_outside) {
+      cli::cli_inform(c("Method {.val collapse} was chosen: a short run finds that no record is likely to lie outside the bounds.",
+                        i = "Method {.val augment} would take about {time}."), class = "noiseaware_message_method")
+      return(chosen("collapse"))
     }
   }
-  if (clt) {
-    say_method("clt", "It is approximate: a normal law for the statistic.", time)
-    return("clt")
+  if ("clt" %in% others) {
+    # its moments of a regression are those of records that no bound clamps
+    clamped <- inherits(bound, "bound_lm")
+    if (clamped) outside <- outside %||% try_outside(release, bound, "clt")
+    if (!clamped || outside[["any"]] <= likely_outside) {
+      warn_method(c("Method {.val clt} was chosen, which is approximate: it takes a normal distribution for the statistic.",
+                    i = "Method {.val augment} is exact, but would take about {time}."))
+      return(chosen("clt"))
+    }
   }
-  cli::cli_inform(c("Method {.val augment} takes about {time} for {format_size(release$n)} records.", i = "No other method serves this pair."),
-                  class = "noiseaware_message_method")
-  "augment"
+  if (is.null(outside)) {
+    cli::cli_inform(c("Method {.val augment} takes about {time} for {format_size(release$n)} records.", i = "No other method serves this pair."),
+                    class = "noiseaware_message_method")
+    return(chosen("augment"))
+  }
+  shorter <- shorten_run(run, release$n, most)
+  tell_augment(release, run, shorter, outside[["share"]], others)
+  chosen("augment", shorter)
 }
 
-# probability of a record outside the bounds, from a short run of "collapse"
-try_outside <- function(release, bound) {
+# The same shares of warmup and kept draws, with as many iterations as the limit
+# of record updates leaves.
+shorten_run <- function(run, n, most) {
+  iter <- min(run$iter, max(least_iterations, floor(most / (n * run$chains))))
+  part <- iter / run$iter
+  warmup <- floor(run$warmup * part)
+  utils::modifyList(run, list(iter = iter, warmup = warmup, thin = min(max(1, floor(run$thin * part)), iter - warmup)))
+}
+
+tell_augment <- function(release, asked, run, share, others) {
+  why <- c(i = "Faster methods leave out what the bounds do, and about {format_number(100 * share, 2)}% of the records are expected outside.")
+  if (run$iter == asked$iter) {
+    cli::cli_inform(c("Method {.val augment} takes about {augment_time(release, run)} for {format_size(release$n)} records.", why),
+                    class = "noiseaware_message_method")
+    return(invisible())
+  }
+  warn_method(c("Method {.val augment} runs {run$iter} iterations a chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}: {format_size(release$n)} records take about {augment_time(release, run)}.",
+                why, i = "For all {asked$iter} iterations set {.arg method} to {.val augment} (about {augment_time(release, asked)}); for a fast answer that is not exact, to {.or {.val {others}}}."))
+}
+
+warn_method <- function(message, .envir = parent.frame()) {
+  cli::cli_warn(message, class = "noiseaware_warning_method", .envir = .envir)
+}
+
+record_updates <- function(release, run) as.double(release$n) * run$iter * run$chains
+
+# about 50 ns an update
+augment_time <- function(release, run) format_time(5e-8 * record_updates(release, run))
+
+# share of records outside the bounds, and the probability that there is one, from
+# a short run of a method whose time is free of n
+try_outside <- function(release, bound, method) {
   run <- list(chains = 2, iter = 600, warmup = 300, thin = 1, seed = 1L)
-  outside_bounds(sample_collapse(release, bound, run, NULL, list()))[["any"]]
-}
-
-say_method <- function(method, what, time) {
-  cli::cli_inform(c("Method {.val {method}} was chosen. {what}", i = "Method {.val augment} is exact, but would take about {time}."),
-                  class = "noiseaware_message_method")
+  sample <- switch(method, collapse = sample_collapse, clt = sample_clt)
+  outside_bounds(progressr::without_progress(sample(release, bound, run, NULL, list())))
 }
 
 # seconds as text

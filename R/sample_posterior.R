@@ -65,11 +65,19 @@
 #'
 #' **Method `"auto"`** takes `"collapse"` for counts; else `"augment"`, which is
 #' exact whatever the bounds do, up to 10^10 record updates (n times iterations
-#' times chains, about ten minutes); beyond that, with a message, `"collapse"`, or
-#' `"clt"` where that does not serve or, for one variable, a short run of it finds
-#' a record outside the bounds with a probability above 0.01. `control = list(passes = )` asks for
-#' `"augment"` where there is a choice. The fit's print says which ran and whether
-#' it is exact.
+#' times chains, about ten minutes). Beyond that a short run looks for records
+#' outside the bounds:
+#' * if there is one with a probability of at most 0.01, `"collapse"` runs, with a message;
+#' * else `"clt"`, if it knows what bounds do to the records (all it serves but regressions), with a
+#'   warning, because it is approximate;
+#' * else `"augment"` with fewer iterations, as many as 10^10 record updates
+#'   leave, but not less than 200, with the same shares of warmup and kept draws. A
+#'   warning says how many, and what to set for more of them.
+#'
+#' Where nothing but `"augment"` serves, it runs as long as was asked for, and a
+#' message tells the time. The warnings have the class `noiseaware_warning_method`.
+#' `control = list(passes = )` asks for `"augment"` where there is a choice. The
+#' fit's print says which ran and whether it is exact.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods].
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
@@ -104,7 +112,11 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
-  if (method == "auto") method <- auto_method(release, bound, run, control)
+  if (method == "auto") {
+    chosen <- auto_method(release, bound, run, control)
+    method <- chosen$method
+    run <- chosen$run
+  }
   if (method %in% exact_methods) check_records_law(bound)
   if (method == "naive" && !is.null(init)) say_init_unused(method)
   fit <- switch(method,

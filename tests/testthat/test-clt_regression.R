@@ -392,7 +392,7 @@ test_that("what cannot be done is refused", {
   known <- model_lm(covariates = covariate_moments(x))
   expect_output(print(known), "known by the moments of 200 draws")
   expect_output(print(clt(rel, known)), "clt")
-  expect_message(automatic <- sample_posterior(rel, known, chains = 1, iter = 20), class = "noiseaware_message_method")
+  expect_warning(automatic <- sample_posterior(rel, known, chains = 1, iter = 20), class = "noiseaware_warning_method")
   expect_identical(automatic$method, "clt")
   for (refused in list(function() sample_posterior(rel, known, method = "collapse"), function() sample_posterior(rel, known, method = "augment"),
                        function() simulate_release(known, st, mechanism, n = 10), function() simulate(clt(rel, known)),
