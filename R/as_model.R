@@ -43,6 +43,7 @@ as_model <- function(x, ...) UseMethod("as_model")
 
 #' @export
 as_model.default <- function(x, ...) {
+  check_given()
   stop_argument("x", "a model, or an object made by dapper::new_privacy()", describe(x))
 }
 
@@ -55,15 +56,16 @@ as_model.noiseaware_model <- function(x, ...) {
 #' @rdname as_model
 #' @export
 as_model.privacy <- function(x, sdp, init_par, ...) {
+  check_given()
   check_no_dots(...)
   f <- foreign_functions(x)
-  if (missing(sdp) || !is.numeric(sdp) || length(sdp) == 0L || !all(is.finite(sdp))) {
-    stop_argument("sdp", "a vector or matrix of finite numbers", if (missing(sdp)) "missing" else describe(sdp))
+  if (!is.numeric(sdp) || length(sdp) == 0L || !all(is.finite(sdp))) {
+    stop_argument("sdp", "a vector or matrix of finite numbers", describe(sdp))
   }
-  npar <- x$npar %||% if (!missing(init_par)) length(init_par)
-  if (missing(init_par) || !is.numeric(init_par) || length(init_par) != npar || !all(is.finite(init_par))) {
+  npar <- x$npar %||% length(init_par)
+  if (!is.numeric(init_par) || length(init_par) != npar || !all(is.finite(init_par))) {
     stop_argument("init_par", paste(npar, "finite", if (identical(as.integer(npar), 1L)) "number" else "numbers"),
-                  if (missing(init_par)) "missing" else describe(init_par))
+                  describe(init_par))
   }
   records <- with_seed(1L, call_user(f$latent, "latent_f", init_par))
   if (!is.matrix(records) || !is.numeric(records) || !all(is.finite(records))) stop_custom("latent_f", "a matrix of finite numbers", records)

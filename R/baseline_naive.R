@@ -89,7 +89,7 @@ possible <- function(law, n, total) {
 #' @param model A model, such as [model_lm()].
 #' @param statistic The statistic whose variables, bounds and levels scale the
 #'   default priors.
-#' @param chains,iter,warmup,thin,seed As in [sample_posterior()].
+#' @param chains,iter,warmup,thin,seed,... As in [sample_posterior()].
 #' @return A fit, as from [sample_posterior()], without a release's value.
 #' @section Errors: As in [release()] and [sample_posterior()].
 #' @examples
@@ -97,7 +97,9 @@ possible <- function(law, n, total) {
 #' nonprivate_posterior(MASS::birthwt, model_lm(), st, iter = 500, seed = 1)
 #' @export
 nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000,
-                                 warmup = floor(iter / 2), thin = 1, seed = NULL) {
+                                 warmup = floor(iter / 2), thin = 1, seed = NULL, ...) {
+  check_given()
+  check_no_dots(...)
   check_model(model)
   check_statistic(statistic)
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))

@@ -38,6 +38,7 @@
 #' ops_posterior(MASS::birthwt, model_bernoulli(), st, epsilon = 10, seed = 1)
 #' @export
 ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1, seed = NULL) {
+  check_given()
   check_model(model)
   if (!inherits(model, "model_bernoulli")) {
     stop_classed("method", c("One-posterior sampling must have {.fn model_bernoulli}: its privacy needs a bounded likelihood.",

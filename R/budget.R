@@ -131,6 +131,7 @@ print.noiseaware_budget <- function(x, ...) {
 #' zcdp_delta(rho = 0.5, epsilon = 5)
 #' @export
 zcdp_epsilon <- function(rho, delta) {
+  check_given()
   rho <- check_positive(rho, "rho", "argument")
   delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE)
   # epsilon as a function of log(alpha - 1): one minimum
@@ -148,6 +149,7 @@ within_doubles <- function(x) max(min(x, .Machine$double.xmax), -.Machine$double
 #' @rdname zcdp_epsilon
 #' @export
 zcdp_delta <- function(rho, epsilon) {
+  check_given()
   rho <- check_positive(rho, "rho", "argument")
   epsilon <- check_positive(epsilon, "epsilon", "argument")
   log_delta <- function(l) {

@@ -89,6 +89,7 @@
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
                       parameters = NULL, level = 0.95, seed = NULL, file = NULL) {
+  check_given()
   check_model(model)
   check_design(statistic, mechanism)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic)
@@ -130,15 +131,9 @@ check_sampler <- function(method, call = caller_env()) {
 
 # what sample_posterior() would refuse in every replicate
 check_sampler_arguments <- function(arguments, method, call = caller_env()) {
-  if (length(arguments) && (is.null(names(arguments)) || any(names(arguments) == ""))) {
-    stop_classed("argument", "Further arguments must be named.", call = call)
-  }
+  known <- if (is.function(method)) names(arguments) else c("chains", "iter", "warmup", "thin", if (method != "nonprivate") "control")
+  check_argument_names(arguments, known, call = call)
   if (is.function(method)) return(arguments)
-  known <- if (method == "nonprivate") c("chains", "iter", "warmup", "thin") else c("chains", "iter", "warmup", "thin", "control")
-  strange <- setdiff(names(arguments), known)
-  if (length(strange)) {
-    stop_classed("argument", c("Further arguments must be some of {.arg {known}}; {.arg {strange}} {?is/are} not."), call = call)
-  }
   iter <- arguments$iter %||% 2000
   check_run(arguments$chains %||% 4, iter, arguments$warmup %||% floor(check_count(iter, "iter", call = call) / 2),
             arguments$thin %||% 1, NULL, call)

@@ -86,6 +86,7 @@ rbind.calibration <- function(..., deparse.level = 1) c(...)
 #' @param replicates How many replicates to add to a calibration.
 #' @export
 extend.calibration <- function(fit, replicates, ...) {
+  check_given()
   check_no_dots(...)
   replicates <- check_count(replicates, "replicates")
   there <- calibration_runs(fit)

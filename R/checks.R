@@ -61,6 +61,14 @@ stop_argument <- function(name, must, was, kind = "argument", call = caller_env(
   stop_classed(kind, "{.arg {name}} must be {must}, but is {was}.", call = call)
 }
 
+# every argument of the caller that has no default
+check_given <- function(kind = "argument", call = caller_env()) {
+  f <- sys.function(sys.parent())
+  needed <- setdiff(names(Filter(function(default) identical(default, quote(expr = )), formals(f))), "...")
+  absent <- needed[vapply(needed, function(name) eval(call("missing", as.name(name)), call), TRUE)]
+  if (length(absent)) stop_classed(kind, "{.arg {absent}} must be given; {?it has/they have} no default.", call = call)
+}
+
 check_number <- function(x, name, must = "a finite number", lower = -Inf, upper = Inf,
                          strict = FALSE, kind = "argument", call = caller_env()) {
   ok <- is.numeric(x) && length(x) == 1L && is.finite(x) &&
@@ -115,19 +123,36 @@ check_no_dots <- function(..., call = caller_env()) {
   if (...length() == 0L) return(invisible())
   given <- names(substitute(list(...)))[-1L]
   known <- setdiff(names(formals(sys.function(sys.parent()))), "...")
-  check_argument_names(stats::setNames(vector("list", ...length()), given), known, call)
+  check_argument_names(stats::setNames(vector("list", ...length()), given), known, call = call)
 }
 
 # named arguments, all of them known
-check_argument_names <- function(given, known, call = caller_env()) {
+check_argument_names <- function(given, known, kind = "argument", call = caller_env()) {
   if (length(given) == 0L) return(invisible())
   names <- names(given)
-  if (is.null(names) || !all(nzchar(names))) stop_classed("argument", "Further arguments must be named.", call = call)
+  if (is.null(names) || !all(nzchar(names))) stop_classed(kind, "Further arguments must be named.", call = call)
   strange <- setdiff(names, known)
-  if (length(strange)) {
-    stop_classed("argument", c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}."), call = call)
+  if ("cores" %in% strange) {
+    stop_classed(kind, c("{.arg cores} is not an argument here: {.fn future::plan} decides where chains run.",
+                         i = "For example {.code future::plan(future::multisession, workers = 2)}, before the call."), call = call)
   }
-  if (anyDuplicated(names)) stop_classed("argument", "{.arg {unique(names[duplicated(names)])}} must be given once.", call = call)
+  if (length(strange)) {
+    stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}."), call = call)
+  }
+  if (anyDuplicated(names)) stop_classed(kind, "{.arg {unique(names[duplicated(names)])}} must be given once.", call = call)
+}
+
+# The `...` of a mechanism, before its arguments: 2 may be a budget or a scale.
+check_all_named <- function(..., call = caller_env()) {
+  if (...length() == 0L) return(invisible())
+  known <- setdiff(names(formals(sys.function(sys.parent()))), "...")
+  given <- list(...)
+  named <- if (is.null(names(given))) logical(length(given)) else nzchar(names(given))
+  check_argument_names(given[named], known, "mechanism", call)
+  choices <- paste0("`", known, "`")
+  last <- length(choices)
+  if (last > 1L) choices <- paste(paste(choices[-last], collapse = ", "), "or", choices[last])
+  stop_classed("mechanism", c("Arguments must be named, but {describe(given[!named][[1L]])} is not.", i = "Do you mean {choices}?"), call = call)
 }
 
 # exactly one of several alternatives, given as a named list of values

@@ -29,6 +29,7 @@
 #' plot(both, variables = c("age", "sigma"))
 #' @export
 compare <- function(release, model, data = NULL, methods = NULL, level = 0.95, ..., seed = NULL) {
+  check_given()
   check_release(release)
   check_model(model)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)

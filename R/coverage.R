@@ -36,6 +36,7 @@ coverage <- function(x, ...) UseMethod("coverage")
 
 #' @export
 coverage.default <- function(x, ...) {
+  check_given()
   stop_argument("x", "a calibration made by calibrate()", describe(x))
 }
 
@@ -56,6 +57,7 @@ coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables =
 #' @rdname coverage
 #' @export
 coverage.noiseaware_fit <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.95, seed = NULL, ...) {
+  check_given()
   check_no_dots(...)
   coverage(stats::setNames(list(x), x$bound$columns$name[1L]), levels, newdata, prob, seed)
 }
@@ -63,12 +65,12 @@ coverage.noiseaware_fit <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata,
 #' @rdname coverage
 #' @export
 coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.95, seed = NULL, ...) {
+  check_given()
   check_no_dots(...)
   ok <- length(x) > 0L && !is.null(names(x)) && all(vapply(x, inherits, TRUE, "noiseaware_fit"))
   if (!ok) stop_argument("x", "a calibration, a fit or a named list of fits", describe(x))
   check_probabilities(levels, "levels")
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
-  if (missing(newdata)) stop_argument("newdata", "a data frame of new records", "missing", "data")
   if (is.data.frame(newdata)) newdata <- rep(list(newdata), length(x))
   if (!is.list(newdata) || length(newdata) != length(x)) {
     stop_argument("newdata", paste("a data frame, or a list of", length(x)), describe_shape(newdata), "data")

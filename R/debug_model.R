@@ -41,6 +41,7 @@
 #' debug_model(model_exponential(), stat_sums(~ time, bounds = list(time = c(0, 10))))
 #' @export
 debug_model <- function(model, statistic, n = 500, seed = 1) {
+  check_given()
   check_model(model)
   if (inherits(statistic, "noiseaware_release")) statistic <- statistic$statistic
   for (s in if (is.list(statistic) && is_several(statistic)) statistic else list(statistic)) check_statistic(s)

@@ -33,6 +33,7 @@
 #' @export
 design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, replicates = 50, method = "auto", ...,
                    parameters = NULL, level = 0.95, seed = NULL) {
+  check_given()
   check_model(model)
   if (inherits(statistic, "noiseaware_statistic")) statistic <- list(statistic = statistic)
   ok <- is.list(statistic) && length(statistic) > 0L && checkmate::test_names(names(statistic), "unique") &&
@@ -42,6 +43,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   if (!is.numeric(epsilon) || length(epsilon) == 0L) stop_argument("epsilon", "positive numbers", describe(epsilon))
   if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n))
   for (value in n) check_count(value, "n")
+  check_sampler_arguments(list(...), check_sampler(method))
   budget <- names(formals(args(mechanism)))
   budget <- c(intersect("epsilon", budget), setdiff(budget, "..."))[1L]
   if (length(budget) == 0L) stop_argument("mechanism", "a function of a budget", "a function without arguments")

@@ -44,46 +44,58 @@ NULL
 #' @rdname discrete_laws
 #' @export
 ddiscrete_laplace <- function(x, location = 0, scale, log = FALSE) {
+  check_given()
   discrete_density(FALSE, x, location, scale, "scale", log)
 }
 
 #' @rdname discrete_laws
 #' @export
 pdiscrete_laplace <- function(q, location = 0, scale, lower.tail = TRUE, log.p = FALSE) {
+  check_given()
   discrete_law("cumulative", FALSE, q, "q", location, scale, "scale", lower.tail, log.p)
 }
 
 #' @rdname discrete_laws
 #' @export
 qdiscrete_laplace <- function(p, location = 0, scale, lower.tail = TRUE, log.p = FALSE) {
+  check_given()
   discrete_law("quantile", FALSE, p, "p", location, scale, "scale", lower.tail, log.p)
 }
 
 #' @rdname discrete_laws
 #' @export
-rdiscrete_laplace <- function(n, location = 0, scale) discrete_draws(FALSE, n, location, scale, "scale")
+rdiscrete_laplace <- function(n, location = 0, scale) {
+  check_given()
+  discrete_draws(FALSE, n, location, scale, "scale")
+}
 
 #' @rdname discrete_laws
 #' @export
 ddiscrete_gaussian <- function(x, location = 0, sd, log = FALSE) {
+  check_given()
   discrete_density(TRUE, x, location, sd, "sd", log)
 }
 
 #' @rdname discrete_laws
 #' @export
 pdiscrete_gaussian <- function(q, location = 0, sd, lower.tail = TRUE, log.p = FALSE) {
+  check_given()
   discrete_law("cumulative", TRUE, q, "q", location, sd, "sd", lower.tail, log.p)
 }
 
 #' @rdname discrete_laws
 #' @export
 qdiscrete_gaussian <- function(p, location = 0, sd, lower.tail = TRUE, log.p = FALSE) {
+  check_given()
   discrete_law("quantile", TRUE, p, "p", location, sd, "sd", lower.tail, log.p)
 }
 
 #' @rdname discrete_laws
 #' @export
-rdiscrete_gaussian <- function(n, location = 0, sd) discrete_draws(TRUE, n, location, sd, "sd")
+rdiscrete_gaussian <- function(n, location = 0, sd) {
+  check_given()
+  discrete_draws(TRUE, n, location, sd, "sd")
+}
 
 discrete_density <- function(gaussian, x, location, scale, name, log, call = caller_env()) {
   check_flag(log, "log", call)

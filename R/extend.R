@@ -21,12 +21,14 @@ extend <- function(fit, ...) UseMethod("extend")
 
 #' @export
 extend.default <- function(fit, ...) {
+  check_given()
   stop_argument("fit", "a fit made by sample_posterior(), or a calibration", describe(fit))
 }
 
 #' @rdname extend
 #' @export
 extend.noiseaware_fit <- function(fit, iter, ...) {
+  check_given()
   check_no_dots(...)
   if (is.null(fit$chains)) {
     stop_classed("argument", "{.arg fit} must have chains to continue; method {.val {fit$method}} has none.")

@@ -255,6 +255,7 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #' acceptance(sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1))
 #' @export
 acceptance <- function(fit) {
+  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (fit$method == "collapse") return(collapse_acceptance(fit))
   if (fit$method != "augment") stop_classed("argument", "Method {.val {fit$method}} updates no records.")
@@ -303,6 +304,7 @@ record_visits <- function(n, parts, iterations) {
 #' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 400, seed = 1)))
 #' @export
 denoise <- function(fit) {
+  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")
   if (length(fit$problem$summed) == 0L) {

@@ -121,7 +121,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 update.noiseaware_fit <- function(object, ...) {
   if (is.null(object$asked)) stop_classed("argument", "{.arg object} must be a fit made by {.fn sample_posterior}.")
   given <- list(...)
-  check_argument_names(given, names(formals(sample_posterior)))
+  check_argument_names(given, setdiff(names(formals(sample_posterior)), "..."))
   asked <- c(object["release"], object$asked)
   asked[names(given)] <- given
   do.call("sample_posterior", asked, quote = TRUE)

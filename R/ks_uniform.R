@@ -12,6 +12,7 @@
 #' ks_uniform(c(0.1, 0.4, 0.8))
 #' @export
 ks_uniform <- function(x) {
+  check_given()
   if (inherits(x, "calibration")) quantiles <- variable_quantiles(x) else {
     ok <- is.numeric(x) && length(x) > 0L && !anyNA(x) && all(x >= 0 & x <= 1)
     if (!ok) stop_argument("x", "a calibration, or numbers between 0 and 1", describe(x))

@@ -3,6 +3,7 @@
 #' Any noise whose log density you can write as an R function: heavy tails, noise
 #' that is correlated between components, or whose law depends on the totals.
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param log_density `function(noise)` or `function(z, s)`: the log density of the
 #'   published value, up to a constant that depends neither on the data nor on the
 #'   parameters. `noise` (that is z - s) and `s` are matrices with a candidate in
@@ -39,14 +40,16 @@
 #'   from [simulate_release()] without `r`.
 #' @examples
 #' # Cauchy noise of scale 2
-#' cauchy <- mech_custom(function(noise) rowSums(dcauchy(noise, scale = 2, log = TRUE)),
+#' cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, scale = 2, log = TRUE)),
 #'   r = function(s) s + rcauchy(length(s), scale = 2))
 #' cauchy
 #' st <- stat_sums(~ time, bounds = list(time = c(0, 10)))
 #' rel <- as_release(c(time = 71), st, cauchy, n = 40)
 #' sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
 #' @export
-mech_custom <- function(log_density, r = NULL, sd = NULL) {
+mech_custom <- function(..., log_density, r = NULL, sd = NULL) {
+  check_all_named(...)
+  check_given("custom")
   arguments <- if (is.function(log_density) && !is.primitive(log_density)) density_arguments(log_density)
   if (is.null(arguments)) stop_argument("log_density", "a function of the noise, or of z and s", describe(log_density), "custom")
   if (!is.null(r) && (!is.function(r) || is.primitive(r) || !accepts_arguments(r, 1L))) {

@@ -6,6 +6,7 @@
 #' sensitivity: the same guarantee of zero-concentrated differential privacy as that
 #' of continuous noise (Canonne, Kamath & Steinke 2020).
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param rho Privacy budget, a positive number.
 #' @param sd Instead of `rho`: tau; one value, or one for each component, either in
 #'   the statistic's order or named. The noise has almost this standard deviation if
@@ -25,7 +26,8 @@
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' release(MASS::birthwt, st, mech_discrete_gaussian(rho = 0.1))
 #' @export
-mech_discrete_gaussian <- function(rho = NULL, sd = NULL) {
+mech_discrete_gaussian <- function(..., rho = NULL, sd = NULL) {
+  check_all_named(...)
   given <- check_one_of(list(rho = rho, sd = sd))
   if (given == "rho") rho <- check_positive(rho, "rho", "mechanism")
   if (given == "sd") sd <- check_scale(sd, "sd")

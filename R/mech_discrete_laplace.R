@@ -6,6 +6,7 @@
 #' epsilon, which gives pure epsilon-differential privacy (Ghosh, Roughgarden &
 #' Sundararajan 2012).
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget, a positive number.
 #' @param scale Instead of `epsilon`: the scale b; one value, or one for each
 #'   component, either in the statistic's order or named.
@@ -24,7 +25,8 @@
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
 #' release(MASS::birthwt, st, mech_discrete_laplace(epsilon = 1))
 #' @export
-mech_discrete_laplace <- function(epsilon = NULL, scale = NULL) {
+mech_discrete_laplace <- function(..., epsilon = NULL, scale = NULL) {
+  check_all_named(...)
   given <- check_one_of(list(epsilon = epsilon, scale = scale))
   if (given == "epsilon") epsilon <- check_positive(epsilon, "epsilon", "mechanism")
   if (given == "scale") scale <- check_scale(scale, "scale")

@@ -8,6 +8,7 @@
 #' analytic calibration of Balle & Wang (2018), which holds for every epsilon;
 #' or the standard deviation itself.
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param rho,mu Privacy budgets, positive numbers.
 #' @param epsilon,delta Privacy budget, given together; `delta` in (0, 1).
 #' @param sd Instead of a budget: the standard deviation, one value or one for
@@ -21,7 +22,8 @@
 #' mech_gaussian(mu = 1)
 #' mech_gaussian(epsilon = 1, delta = 1e-6)
 #' @export
-mech_gaussian <- function(rho = NULL, epsilon = NULL, delta = NULL, mu = NULL, sd = NULL) {
+mech_gaussian <- function(..., rho = NULL, epsilon = NULL, delta = NULL, mu = NULL, sd = NULL) {
+  check_all_named(...)
   if (is.null(epsilon) != is.null(delta)) {
     stop_classed("mechanism", "{.arg epsilon} and {.arg delta} must be given together.")
   }

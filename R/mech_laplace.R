@@ -4,6 +4,7 @@
 #' the scale is the statistic's L1 sensitivity over epsilon, which gives pure
 #' epsilon-differential privacy (Dwork et al. 2006).
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget, a positive number.
 #' @param scale Instead of `epsilon`: the scale b of the noise, density
 #'   exp(-|x| / b) / (2 b); one value, or one for each component, either in the
@@ -13,7 +14,8 @@
 #' @examples
 #' mech_laplace(epsilon = 2)
 #' @export
-mech_laplace <- function(epsilon = NULL, scale = NULL) {
+mech_laplace <- function(..., epsilon = NULL, scale = NULL) {
+  check_all_named(...)
   given <- check_one_of(list(epsilon = epsilon, scale = scale))
   if (given == "epsilon") epsilon <- check_positive(epsilon, "epsilon", "mechanism")
   if (given == "scale") scale <- check_scale(scale, "scale")

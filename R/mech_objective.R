@@ -5,6 +5,7 @@
 #' over all of R^d, with a random vector b and a ridge Delta (Kifer, Smith & Thakurta 2012,
 #' Algorithm 1, times n). It goes with [stat_objective()].
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget. Alone: b has the density proportional to
 #'   exp(-|b| / scale), |b| its Euclidean length, and the release is epsilon-differentially
 #'   private.
@@ -58,7 +59,8 @@
 #' mech_objective(epsilon = 1, delta = 1e-6)
 #' mech_objective(scale = 8, ridge = 2)
 #' @export
-mech_objective <- function(epsilon = NULL, delta = NULL, ridge = NULL, scale = NULL, sd = NULL) {
+mech_objective <- function(..., epsilon = NULL, delta = NULL, ridge = NULL, scale = NULL, sd = NULL) {
+  check_all_named(...)
   given <- check_one_of(list(epsilon = epsilon, scale = scale, sd = sd))
   if (given == "epsilon") {
     epsilon <- check_positive(epsilon, "epsilon", "mechanism")
@@ -185,6 +187,7 @@ format.mech_objective <- function(x, ...) {
 #' c(z[1] - z[2] * 32 / 18, z[2] / 18)
 #' @export
 release_objective <- function(data, statistic, mechanism, budget = NULL) {
+  check_given()
   check_class(statistic, "statistic", "stat_objective", "a statistic made by stat_objective()")
   check_class(mechanism, "mechanism", "mech_objective", "a mechanism made by mech_objective()", "mechanism")
   cost <- privacy(mechanism, statistic = statistic)

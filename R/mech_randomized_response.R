@@ -9,6 +9,7 @@
 #' It goes with [stat_records()] of factors. With several factors each has an equal
 #' share of epsilon.
 #'
+#' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget of a record, a positive number.
 #' @return A mechanism: an object of class `mech_randomized_response`.
 #' @section Errors: `noiseaware_error_mechanism`, also from [release()] and
@@ -25,8 +26,9 @@
 #' rel <- release(MASS::birthwt, st, mech_randomized_response(epsilon = 1))
 #' sample_posterior(rel, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #' @export
-mech_randomized_response <- function(epsilon) {
-  if (missing(epsilon)) stop_argument("epsilon", "a positive finite number", "missing", "mechanism")
+mech_randomized_response <- function(..., epsilon) {
+  check_all_named(...)
+  check_given("mechanism")
   epsilon <- check_positive(epsilon, "epsilon", "mechanism")
   new_mechanism("randomized_response", "match", epsilon = epsilon, class = "mech_randomized_response")
 }

@@ -86,6 +86,7 @@ check_scale <- function(x, name, call = caller_env()) {
 #' privacy(mech_gaussian(mu = 1))
 #' @export
 privacy <- function(x, ...) {
+  check_given()
   check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
   given <- setdiff(names(substitute(list(...))), "")
   check_argument_names(stats::setNames(nm = given), c("statistic", "unit"))
@@ -125,6 +126,7 @@ print.noiseaware_mechanism <- function(x, ...) {
 #' noise_sd(rel)
 #' @export
 noise_sd <- function(release) {
+  check_given()
   check_release(release)
   sd <- lapply(release_parts(release), function(p) mechanism_sd(p$mechanism, p$scale))
   stats::setNames(unlist(sd), names(release$value))

@@ -29,6 +29,7 @@
 #' mmd(rnorm(1000), rnorm(1000, 0.5))
 #' @export
 mmd <- function(x, y, bandwidth = 1, variables = NULL) {
+  check_given()
   check_number(bandwidth, "bandwidth", "a number between 1e-100 and 1e100", 1e-100, 1e100)
   x <- draws_rows(x, "x")
   y <- draws_rows(y, "y")

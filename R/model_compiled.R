@@ -39,14 +39,15 @@
 #' source(example, echo = TRUE)
 #' @export
 model_compiled <- function(symbol, package = NULL, dll = NULL, parameters, variables = NULL, fields = list()) {
+  check_given("compiled")
   if (!checkmate::test_string(symbol, min.chars = 1L) || !validUTF8(symbol)) stop_argument("symbol", "the name of a C function", describe(symbol), "compiled")
   given <- check_one_of(list(package = package, dll = dll), "compiled")
   place <- if (given == "dll") dll else package
   if (!checkmate::test_string(place, min.chars = 1L)) {
     stop_argument(given, if (given == "dll") "the path of a shared library" else "the name of a package", describe(place), "compiled")
   }
-  if (missing(parameters) || !checkmate::test_character(parameters, min.len = 1L, any.missing = FALSE, unique = TRUE, min.chars = 1L)) {
-    stop_argument("parameters", "different names of the reported values", if (missing(parameters)) "missing" else describe(parameters), "compiled")
+  if (!checkmate::test_character(parameters, min.len = 1L, any.missing = FALSE, unique = TRUE, min.chars = 1L)) {
+    stop_argument("parameters", "different names of the reported values", describe(parameters), "compiled")
   }
   ok <- is.null(variables) || checkmate::test_character(variables, min.len = 1L, any.missing = FALSE, unique = TRUE)
   if (!ok) stop_argument("variables", "NULL or different names of variables", describe(variables), "compiled")

@@ -42,6 +42,7 @@
 #' sample_posterior(rel, model, chains = 2, iter = 300, seed = 1)
 #' @export
 model_custom <- function(r_prior, r_records, r_theta, variables, move = NULL, log_prior = NULL) {
+  check_given()
   functions <- list(r_prior = r_prior, r_records = r_records, r_theta = r_theta, move = move, log_prior = log_prior)
   arguments <- c(r_prior = 0L, r_records = 2L, r_theta = 2L, move = 3L, log_prior = 1L)
   for (name in names(functions)) {

@@ -51,6 +51,7 @@
 #' @export
 model_expfam <- function(log_density, statistic, r_prior, log_prior, r_theta, r_records = NULL, project = NULL,
                          support = c(-Inf, Inf), variable = NULL) {
+  check_given()
   functions <- list(log_density = log_density, statistic = statistic, r_prior = r_prior, log_prior = log_prior, r_theta = r_theta,
                     r_records = r_records, project = project)
   arguments <- c(log_density = 2L, statistic = 1L, r_prior = 0L, log_prior = 1L, r_theta = 2L, r_records = 2L, project = 2L)

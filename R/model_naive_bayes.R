@@ -39,7 +39,7 @@
 #' posterior::summarise_draws(draws)
 #' @export
 model_naive_bayes <- function(class, features = NULL, prior = prior_dirichlet(1), conditional = prior_dirichlet(1)) {
-  if (missing(class)) stop_classed("argument", "{.arg class} must be given: the name of the class variable.")
+  check_given()
   check_variable(class, "class")
   if (!is.null(features)) check_features(features, class)
   check_class(prior, "prior", c("prior_dirichlet", "fixed"), "prior_dirichlet() or fixed()", "prior")

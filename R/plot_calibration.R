@@ -51,6 +51,7 @@ failed_caption <- function(x) {
 #' @rdname plot.calibration
 #' @export
 calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL) {
+  check_given()
   check_class(x, "x", "calibration", "a calibration made by calibrate()")
   check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq"))
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)

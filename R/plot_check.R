@@ -35,6 +35,7 @@ pp_check.noiseaware_fit <- function(object, ...) {
 #' @rdname pp_check.noiseaware_fit
 #' @export
 release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
+  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
   draws <- check_count(draws, "draws", lower = 2)

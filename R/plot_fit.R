@@ -63,6 +63,7 @@ plot_parameters <- function(fit, parameters, call = caller_env()) {
 #' @param points Number of points over the covariate's range.
 #' @export
 predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
+  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)

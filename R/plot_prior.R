@@ -23,6 +23,7 @@
 #' plot_prior(fit, "age")
 #' @export
 plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
+  check_given()
   data <- prior_data(fit, variables, points, draws, seed)
   data$variable <- factor(data$variable, unique(data$variable))
   ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
@@ -38,6 +39,7 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
 #' @rdname plot_prior
 #' @export
 prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
+  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   points <- check_count(points, "points", lower = 2)
   draws <- check_count(draws, "draws", lower = 2)

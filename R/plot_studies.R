@@ -68,6 +68,7 @@ fit_columns <- function(fits, k) run_columns(fits, k, fits[[k]]$method, nobs(fit
 #' @rdname study_plots
 #' @export
 ks_data <- function(calibrations, variables = NULL) {
+  check_given()
   calibrations <- check_list_of(calibrations, "calibrations", "calibration", "calibrations made by calibrate()")
   rows <- lapply(seq_along(calibrations), function(k) {
     cal <- calibrations[[k]]
@@ -91,6 +92,7 @@ ks_critical <- function(count, prob = 0.99) {
 #' @rdname study_plots
 #' @export
 plot_ks <- function(calibrations, variables = NULL) {
+  check_given()
   data <- ks_data(calibrations, variables)
   data$variable <- factor(data$variable, unique(data$variable))
   one <- nrow(unique(data[c("n", "epsilon")])) == 1L
@@ -123,6 +125,7 @@ plot_by_size <- function(data, measure) {
 #' @rdname study_plots
 #' @export
 mmd_data <- function(fits, reference, ...) {
+  check_given()
   fits <- check_list_of(fits, "fits", "noiseaware_fit", "fits made by sample_posterior()")
   one <- inherits(reference, c("noiseaware_fit", "draws", "data.frame")) || !is.list(reference)
   references <- if (one) rep(list(reference), length(fits)) else reference
@@ -140,6 +143,7 @@ mmd_data <- function(fits, reference, ...) {
 #' @rdname study_plots
 #' @export
 plot_mmd <- function(fits, reference, ...) {
+  check_given()
   plot_by_size(mmd_data(fits, reference, ...), "mmd") +
     ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") +
     ggplot2::labs(y = "squared MMD to the reference", subtitle = "dashed: the same law")
@@ -148,6 +152,7 @@ plot_mmd <- function(fits, reference, ...) {
 #' @rdname study_plots
 #' @export
 acceptance_data <- function(fits) {
+  check_given()
   fits <- check_fits(fits)
   if (any(vapply(fits, function(f) f$method != "augment", TRUE))) {
     stop_classed("argument", "{.arg fits} must be of method {.val augment}; the others update no records.")
@@ -158,6 +163,7 @@ acceptance_data <- function(fits) {
 #' @rdname study_plots
 #' @export
 plot_acceptance <- function(fits) {
+  check_given()
   data <- acceptance_data(fits)
   data <- data[!is.na(data$epsilon), ]
   if (nrow(data) == 0L) stop_classed("argument", "{.arg fits} must have a release with a pure epsilon guarantee.")
@@ -180,6 +186,7 @@ plot_acceptance <- function(fits) {
 #' @rdname study_plots
 #' @export
 means_data <- function(fits, variables = NULL, level = 0.9) {
+  check_given()
   fits <- check_fits(fits)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   rows <- lapply(seq_along(fits), function(k) {
@@ -194,6 +201,7 @@ means_data <- function(fits, variables = NULL, level = 0.9) {
 #' @rdname study_plots
 #' @export
 plot_means <- function(fits, variables = NULL, level = 0.9, reference = NULL) {
+  check_given()
   data <- means_data(fits, variables, level)
   shown <- unique(data$variable)
   data$variable <- factor(data$variable, shown)

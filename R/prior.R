@@ -76,7 +76,7 @@ check_positive_definite <- function(x, name, call = caller_env()) {
 #' @rdname priors
 #' @export
 prior_normal <- function(mean = 0, sd) {
-  if (missing(sd)) stop_classed("prior", "{.arg sd} must be given: there is no default.")
+  check_given("prior")
   new_prior(mean = check_prior_numbers(mean, "mean"), sd = check_prior_numbers(sd, "sd", TRUE), class = "prior_normal")
 }
 
@@ -94,6 +94,7 @@ prior_nig <- function(mean = NULL, precision = NULL, shape = NULL, rate = NULL, 
 #' @rdname priors
 #' @export
 prior_inverse_gamma <- function(shape, rate) {
+  check_given("prior")
   new_prior(shape = check_positive(shape, "shape", "prior"), rate = check_positive(rate, "rate", "prior"),
             class = "prior_inverse_gamma")
 }
@@ -163,6 +164,7 @@ prior_beta <- function(a = 1, b = 1) {
 #' @param value The known value: a number, a vector, a matrix or a list of these.
 #' @export
 fixed <- function(value) {
+  check_given("prior")
   finite <- function(v) is.numeric(v) && length(v) > 0L && all(is.finite(v))
   ok <- if (is.list(value)) length(value) > 0L && all(vapply(value, finite, TRUE)) else finite(value)
   if (!ok) stop_argument("value", "finite numbers", describe(value), "prior")

@@ -42,6 +42,7 @@
 #' account
 #' @export
 private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, budget = NULL) {
+  check_given()
   # messages say nothing of the values
   if (!is.numeric(x) || is.object(x) || !is.null(dim(x))) stop_classed("data", "{.arg x} must be a vector of numbers, but is {describe_shape(x)}.")
   if (length(x) == 0L) stop_classed("data", "{.arg x} must have at least one value, but has none.")

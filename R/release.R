@@ -96,6 +96,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' @export
 release <- function(data, statistic, mechanism, budget = NULL) {
+  check_given()
   check_design(statistic, mechanism)
   parts <- design_parts(statistic, mechanism)
   check_exact(parts)
@@ -170,6 +171,7 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
 #' @export
 as_release <- function(value, statistic, mechanism, n) {
+  check_given()
   check_design(statistic, mechanism)
   n <- check_count(n, "n")
   parts <- design_parts(statistic, mechanism)
@@ -263,6 +265,7 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 #' @rdname simulate_release
 #' @export
 simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
+  check_given()
   check_no_dots(...)
   check_design(statistic, mechanism)
   make_release(x, statistic, mechanism, simulated_part, "simulation")
@@ -271,6 +274,7 @@ simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
 #' @rdname simulate_release
 #' @export
 simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ...) {
+  check_given()
   check_no_dots(...)
   check_design(statistic, mechanism)
   n <- check_count(n, "n")
@@ -293,6 +297,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
 
 #' @export
 simulate_release.default <- function(x, statistic, mechanism, ...) {
+  check_given()
   stop_classed("argument", "{.arg x} must be a model or a data frame, but is {describe_shape(x)}.")
 }
 

@@ -21,6 +21,7 @@
 #' identical(read_release(path)$value, rel$value)
 #' @export
 write_release <- function(release, path) {
+  check_given()
   check_release(release)
   check_path(path)
   if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
@@ -47,6 +48,7 @@ write_whole <- function(text, path, call = caller_env()) {
 #' @rdname write_release
 #' @export
 read_release <- function(path) {
+  check_given()
   check_path(path)
   if (dir.exists(path)) stop_classed("file", "{.file {path}} must be a file, but is a directory.")
   if (!file.exists(path)) stop_classed("file", "There is no file {.file {path}}.")

@@ -38,6 +38,7 @@
 #'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves, the default with more than 1,000 unknown parameters;
 #'   `conjugate = FALSE` leaves out the update of the parameters given the
 #'   imputed statistic, so that the draws are those of the normal law alone.
+#' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details
 #' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
@@ -102,7 +103,9 @@
 #' @export
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
-                             control = list()) {
+                             control = list(), ...) {
+  check_given()
+  check_no_dots(...)
   asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control)
   if (!missing(warmup)) asked$warmup <- warmup
   check_release(release)

@@ -13,6 +13,7 @@
 #' sensitivity(st, "L2")
 #' @export
 sensitivity <- function(statistic, norm = c("L1", "L2")) {
+  check_given()
   check_statistic(statistic)
   UseMethod("sensitivity")
 }

@@ -38,6 +38,7 @@
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' @export
 stat_counts <- function(formula, levels) {
+  check_given()
   margins <- formula_margins(formula)
   variables <- unique(unlist(margins))
   levels <- check_levels(levels, variables)

@@ -64,6 +64,7 @@
 #' sensitivity(st, "L1")
 #' @export
 stat_crossprod <- function(formula, bounds, rescale = TRUE) {
+  check_given()
   check_flag(rescale, "rescale")
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)

@@ -42,6 +42,7 @@
 #' simulate_release(MASS::birthwt, st, list(regression = half, covariates = half))
 #' @export
 stat_moments4 <- function(formula, bounds, rescale = TRUE) {
+  check_given()
   check_flag(rescale, "rescale")
   variables <- moment_variables(formula)
   size <- choose(length(variables) + 4, 4) - 1

@@ -44,6 +44,7 @@
 #'   bounds = list(low = c(0, 1), age = c(14, 50), smoke = c("0", "1")))
 #' @export
 stat_objective <- function(formula, bounds, rescale = TRUE, radius = NULL) {
+  check_given()
   check_flag(rescale, "rescale")
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)

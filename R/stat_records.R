@@ -42,6 +42,7 @@
 #' sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' @export
 stat_records <- function(formula, bounds = NULL, levels = NULL) {
+  check_given()
   variables <- record_variables(formula)
   numbers <- intersect(variables, names(bounds))
   factors <- intersect(variables, names(levels))

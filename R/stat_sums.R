@@ -49,6 +49,7 @@
 #' rel$value
 #' @export
 stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
+  check_given()
   outside <- if (identical(outside, c("clamp", "drop"))) "clamp" else check_choice(outside, "outside", c("clamp", "drop"))
   terms <- sum_terms(formula)
   variables <- unique(unlist(lapply(terms, names)))

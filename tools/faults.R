@@ -54,9 +54,9 @@ child <- function(limit, code) {
 for (limit in c(900000, 1200000, 1500000)) {
   out <- child(limit, c(
     "st <- stat_sums(~ x, bounds = list(x = c(0, 1)))",
-    "rel <- as_release(5, st, mech_laplace(1), n = 2e8)",
+    "rel <- as_release(5, st, mech_laplace(epsilon = 1), n = 2e8)",
     "r <- tryCatch({sample_posterior(rel, model_exponential(), method = 'augment', chains = 1, iter = 2); 'ran'}, error = function(e) 'refused')",
-    "small <- sample_posterior(as_release(5, st, mech_laplace(1), n = 20), model_exponential(), method = 'augment', chains = 1, iter = 20, seed = 1)",
+    "small <- sample_posterior(as_release(5, st, mech_laplace(epsilon = 1), n = 20), model_exponential(), method = 'augment', chains = 1, iter = 20, seed = 1)",
     "cat('alive', r, posterior::ndraws(small$draws))"))
   check(any(grepl("alive refused 10", out)), sprintf("out of memory at %d MB: the session lives on", limit %/% 1000))
 }
@@ -71,7 +71,7 @@ if (system(sprintf("mount -t tmpfs -o size=64k tmpfs %s 2>/dev/null", disk)) == 
   before <- readLines(target)
   system(sprintf("head -c 60000 /dev/zero > %s/filler 2>/dev/null", disk))
   wide <- stat_counts(~ g, levels = list(g = paste0("level", 1:500)))
-  large <- as_release(rep(1, 500), wide, mech_laplace(1), n = 10)
+  large <- as_release(rep(1, 500), wide, mech_laplace(epsilon = 1), n = 10)
   refused <- tryCatch({
     write_release(large, target)
     FALSE
@@ -81,7 +81,7 @@ if (system(sprintf("mount -t tmpfs -o size=64k tmpfs %s 2>/dev/null", disk)) == 
   check(identical(sort(list.files(disk)), c("filler", "release.json")), "a full disk: nothing half-written is left")
   calibration <- file.path(disk, "calibration")
   refused <- tryCatch({
-    calibrate(model_bernoulli(), stat_counts(~ g, levels = list(g = c("a", "b"))), mech_laplace(1), n = 20, replicates = 200, iter = 100, seed = 1, file = calibration)
+    calibrate(model_bernoulli(), stat_counts(~ g, levels = list(g = c("a", "b"))), mech_laplace(epsilon = 1), n = 20, replicates = 200, iter = 100, seed = 1, file = calibration)
     FALSE
   }, noiseaware_error = function(e) TRUE)
   check(refused, "a full disk: a checkpoint that cannot be written is told")
@@ -101,7 +101,7 @@ killed <- tryCatch({
       cbind(x = stats::rnorm(n, theta, 1))
     },
     r_theta = function(records, theta) c(mu = mean(records[, "x"])), variables = "x")
-  sample_posterior(as_release(1, stat_sums(~ x, bounds = list(x = c(-3, 3))), mech_laplace(1), n = 10), suicidal, chains = 2, iter = 500, seed = 1)
+  sample_posterior(as_release(1, stat_sums(~ x, bounds = list(x = c(-3, 3))), mech_laplace(epsilon = 1), n = 10), suicidal, chains = 2, iter = 500, seed = 1)
   "finished"
 }, error = function(e) class(e)[1L])
 future::plan(future::sequential)
@@ -124,7 +124,7 @@ kill_r <- function(code, after) {
 kills <- max(5, interrupts %/% 25)
 target <- tempfile(fileext = ".json")
 writer <- c("wide <- stat_counts(~ g, levels = list(g = paste0('level', 1:2000)))",
-            sprintf("repeat for (value in 1:9) write_release(as_release(rep(value, 2000), wide, mech_laplace(1), n = 10), '%s')", target))
+            sprintf("repeat for (value in 1:9) write_release(as_release(rep(value, 2000), wide, mech_laplace(epsilon = 1), n = 10), '%s')", target))
 whole <- there <- 0
 for (i in seq_len(kills)) {
   unlink(target)
@@ -134,7 +134,7 @@ for (i in seq_len(kills)) {
 }
 check(whole == kills && there > 0, sprintf("R killed %d times while it writes releases: %d left a file, %d a broken one", kills, there, kills - whole))
 
-runs <- function(file) sprintf("calibrate(model_bernoulli(), stat_counts(~ g, levels = list(g = c('a', 'b'))), mech_laplace(1), n = 20, replicates = 60, iter = 100, chains = 1, seed = 1, file = %s)",
+runs <- function(file) sprintf("calibrate(model_bernoulli(), stat_counts(~ g, levels = list(g = c('a', 'b'))), mech_laplace(epsilon = 1), n = 20, replicates = 60, iter = 100, chains = 1, seed = 1, file = %s)",
                                deparse(file))
 expected <- suppressWarnings(eval(parse(text = runs(NULL))))
 kept <- tempfile("calibration")

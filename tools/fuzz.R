@@ -139,8 +139,8 @@ statistics <- list(
   crossed = stat_counts(~ g:h, levels), single = stat_records(~ g, levels = levels["g"]), values = stat_records(~ x, bounds = list(x = c(0, 2))),
   logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))),
   own = stat_custom(function(records) cbind(a = as.numeric(records[, 1] > 1)), names = "a", sensitivity = 1, bounds = list(x = c(0, 3))))
-mechanisms <- list(mech_laplace(1), mech_gaussian(mu = 1), mech_discrete_laplace(1), mech_laplace(scale = 2), mech_discrete_gaussian(rho = 1), mech_randomized_response(2),
-                   mech_objective(epsilon = 1), mech_custom(function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))))
+mechanisms <- list(mech_laplace(epsilon = 1), mech_gaussian(mu = 1), mech_discrete_laplace(epsilon = 1), mech_laplace(scale = 2), mech_discrete_gaussian(rho = 1), mech_randomized_response(epsilon = 2),
+                   mech_objective(epsilon = 1), mech_custom(log_density = function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))))
 own_model <- list(
   r_prior = function() c(mu = stats::rnorm(1)), r_records = function(theta, n) cbind(x = stats::rnorm(n, theta["mu"])),
   r_theta = function(records, theta) c(mu = stats::rnorm(1, sum(records) / (1 + nrow(records)), 1 / sqrt(1 + nrow(records)))), variables = "x",

@@ -26,9 +26,9 @@ statistics <- list(
   records = list(stat_records(~ w, bounds["w"]), stat_records(~ g, levels = levels["g"])),
   custom = list(stat_custom(function(r) cbind(a = pmin(pmax(r[, 1], 0), 9)), "a", 9, bounds["w"])),
   objective = list(stat_objective(b ~ x, bounds[c("b", "x")])))
-mechanisms <- list(laplace = mech_laplace(1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(1), discrete_gaussian = mech_discrete_gaussian(rho = 1),
-                   randomized_response = mech_randomized_response(1), objective = mech_objective(epsilon = 1),
-                   custom = mech_custom(function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))))
+mechanisms <- list(laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1), discrete_gaussian = mech_discrete_gaussian(rho = 1),
+                   randomized_response = mech_randomized_response(epsilon = 1), objective = mech_objective(epsilon = 1),
+                   custom = mech_custom(log_density = function(noise) rowSums(stats::dcauchy(noise, log = TRUE)), r = function(s) s + stats::rcauchy(length(s))))
 rate <- function(theta) theta["rate"]
 models <- list(
   lm = model_lm(), logistic = model_logistic(), normal = model_normal(), mvnormal = model_mvnormal(), poisson = model_poisson(), exponential = model_exponential(),

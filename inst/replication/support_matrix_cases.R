@@ -22,8 +22,8 @@ designs <- list(
   local_bernoulli = list(model_bernoulli(), stat_records(~ y, levels = yes_no), NA),
   local_normal = list(model_normal(prior = close_prior), stat_records(~ x, bounds = list(x = c(-6, 6))), FALSE))
 
-mechanisms <- list(laplace = mech_laplace(1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(1),
-                   discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(1))
+mechanisms <- list(laplace = mech_laplace(epsilon = 1), gaussian = mech_gaussian(mu = 1), discrete_laplace = mech_discrete_laplace(epsilon = 1),
+                   discrete_gaussian = mech_discrete_gaussian(rho = 0.5), randomized_response = mech_randomized_response(epsilon = 1))
 
 cases <- expand.grid(n = c(20, 500), mechanism = names(mechanisms), design = names(designs), method = c("augment", "collapse", "clt"),
                      stringsAsFactors = FALSE)[4:1]

@@ -3,12 +3,12 @@ data <- data.frame(g = c("a", "b", "a"), x = c(0.1, 0.5, 0.9))
 
 test_that("epsilons add up, and what exceeds the limit is refused", {
   account <- budget(epsilon = 1)
-  release(data, counts, mech_discrete_laplace(0.6), budget = account)
-  release(data, counts, mech_laplace(0.4), budget = account)
+  release(data, counts, mech_discrete_laplace(epsilon = 0.6), budget = account)
+  release(data, counts, mech_laplace(epsilon = 0.4), budget = account)
   expect_identical(nrow(summary(account)), 2L)
   expect_equal(sum(summary(account)$epsilon), 1)
   set.seed(1)
-  expect_error(release(data, counts, mech_laplace(1e-6), budget = account), class = "noiseaware_error_budget")
+  expect_error(release(data, counts, mech_laplace(epsilon = 1e-6), budget = account), class = "noiseaware_error_budget")
   expect_error(private_quantile(data$x, 0.5, c(0, 1), 1e-6, budget = account), class = "noiseaware_error_budget")
   expect_identical(nrow(summary(account)), 2L)
   # Gaussian noise has no pure epsilon
@@ -39,7 +39,7 @@ test_that("approximate privacy takes the better of two bounds", {
   expect_equal(internal("budget_used")(account$limit, account$spent), zcdp_epsilon(0.1, 1e-5))
   expect_error(release(data, counts, mech_gaussian(rho = 1), budget = account), class = "noiseaware_error_budget")
   pure <- budget(epsilon = 1, delta = 1e-5)
-  release(data, counts, mech_laplace(1), budget = pure)
+  release(data, counts, mech_laplace(epsilon = 1), budget = pure)
   expect_equal(internal("budget_used")(pure$limit, pure$spent), 1)
 })
 
@@ -77,19 +77,19 @@ test_that("budgets print, and refuse bad limits", {
   expect_snapshot({
     account <- budget(epsilon = 2)
     account
-    invisible(release(data, counts, mech_discrete_laplace(0.5), budget = account))
+    invisible(release(data, counts, mech_discrete_laplace(epsilon = 0.5), budget = account))
     account
     summary(account)
     budget(epsilon = 1, delta = 1e-6)
     budget(rho = 0.5)
-    release(data, counts, mech_laplace(5), budget = account)
-    release(data, counts, mech_laplace(1.500001), budget = account)
+    release(data, counts, mech_laplace(epsilon = 5), budget = account)
+    release(data, counts, mech_laplace(epsilon = 1.500001), budget = account)
   }, error = TRUE)
   for (bad in list(list(), list(epsilon = 1, rho = 1), list(epsilon = 0), list(epsilon = NA), list(rho = -1), list(rho = 1, delta = 0.1),
                    list(epsilon = 1, delta = 1), list(epsilon = Inf))) {
     expect_error(do.call(budget, bad), class = "noiseaware_error_budget")
   }
-  expect_error(release(data, counts, mech_laplace(1), budget = 3), class = "noiseaware_error_argument")
+  expect_error(release(data, counts, mech_laplace(epsilon = 1), budget = 3), class = "noiseaware_error_argument")
 })
 
 test_that("private quantiles have the exponential mechanism's law", {

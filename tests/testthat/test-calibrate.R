@@ -128,7 +128,7 @@ test_that("log eta of the truth is the noise density of the release, up to a con
 })
 
 test_that("noise with a density of its own is ranked too", {
-  cauchy <- mech_custom(function(noise) rowSums(dcauchy(noise, scale = 4, log = TRUE)), r = function(s) s + rcauchy(length(s), scale = 4))
+  cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, scale = 4, log = TRUE)), r = function(s) s + rcauchy(length(s), scale = 4))
   cal <- calibrate(known$model, known$statistic, cauchy, 10, 40, chains = 1, iter = 1000, seed = 1)
   expect_identical(summary(cal)$variable, c("mean", "log_eta"))
   expect_true(all(summary(cal)$in_band))

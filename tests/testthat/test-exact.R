@@ -126,7 +126,7 @@ test_that("a release is the rounded records' total and the noise", {
 test_that("outputs lie on a grid that the data do not change", {
   neighbour <- data
   neighbour[2, ] <- c(-9.87654321, 2.718281828)
-  for (mechanism in list(mech_laplace(0.7), mech_laplace(1e-6), mech_laplace(1e4), mech_gaussian(mu = 3), mech_gaussian(sd = 1 / 3))) {
+  for (mechanism in list(mech_laplace(epsilon = 0.7), mech_laplace(epsilon = 1e-6), mech_laplace(epsilon = 1e4), mech_gaussian(mu = 3), mech_gaussian(sd = 1 / 3))) {
     a <- release(data, st, mechanism)
     b <- release(neighbour, st, mechanism)
     expect_identical(a$granularity, b$granularity)
@@ -134,13 +134,13 @@ test_that("outputs lie on a grid that the data do not change", {
     for (r in list(a, b)) expect_identical(r$value / r$granularity, round(r$value / r$granularity))
     expect_true(all(log2(a$granularity) == floor(log2(a$granularity))))
   }
-  expect_true(all(release(data.frame(g = "a"), stat_counts(~ g, list(g = c("a", "b"))), mech_discrete_laplace(1))$granularity == 1))
+  expect_true(all(release(data.frame(g = "a"), stat_counts(~ g, list(g = c("a", "b"))), mech_discrete_laplace(epsilon = 1))$granularity == 1))
 })
 
 test_that("rounding is in the sensitivity, and the scale is rounded up", {
   d <- length(st$components)
   for (epsilon in c(1e-6, 1e-3, 1, 1e3)) {
-    r <- release(data, st, mech_laplace(epsilon))
+    r <- release(data, st, mech_laplace(epsilon = epsilon))
     unit <- r$granularity[[1]]
     needed <- (sensitivity(st, "L1") + d * unit) / epsilon
     expect_true(all(r$scale >= needed & r$scale <= (needed + unit) * (1 + 1e-6)))
@@ -176,7 +176,7 @@ test_that("frequencies on neighbours differ by no more than exp(epsilon)", {
   draws <- 4000
   values <- function(levels) {
     frame <- data.frame(g = levels)
-    vapply(seq_len(draws), function(i) release(frame, counts, mech_discrete_laplace(epsilon))$value, numeric(2))
+    vapply(seq_len(draws), function(i) release(frame, counts, mech_discrete_laplace(epsilon = epsilon))$value, numeric(2))
   }
   a <- values(c("a", "a", "b"))
   b <- values(c("a", "b", "b"))
@@ -192,9 +192,9 @@ test_that("frequencies on neighbours differ by no more than exp(epsilon)", {
 
 test_that("no record makes a sum overflow or fail", {
   wide <- stat_sums(~ x, bounds = list(x = c(0, 1e140)))
-  expect_true(is.finite(release(data.frame(x = c(1e308, 1)), wide, mech_laplace(1))$value))
+  expect_true(is.finite(release(data.frame(x = c(1e308, 1)), wide, mech_laplace(epsilon = 1))$value))
   far <- stat_custom(function(records) cbind(a = records[, "x"] * 1e30), "a", sensitivity = 1, bounds = list(x = c(0, 1)))
-  expect_true(is.finite(release(data.frame(x = rep(1, 1000)), far, mech_laplace(1))$value))
+  expect_true(is.finite(release(data.frame(x = rep(1, 1000)), far, mech_laplace(epsilon = 1))$value))
   expect_error(release(data, st, mech_laplace(scale = 1e-18)), class = "noiseaware_error_mechanism")
   expect_error(release(data.frame(g = "a"), stat_counts(~ g, list(g = c("a", "b"))), mech_discrete_gaussian(sd = 1e9)),
                class = "noiseaware_error_mechanism")
@@ -203,12 +203,12 @@ test_that("no record makes a sum overflow or fail", {
 test_that("granularity is kept in the file, and checked", {
   path <- withr::local_tempfile(fileext = ".json")
   several <- release(data.frame(data, g = c("a", "b", "a", "a")), list(a = st, b = stat_records(~ g, levels = list(g = c("a", "b")))),
-                     list(a = mech_gaussian(sd = c(1, 2, 3, 4, 5)), b = mech_randomized_response(1)))
-  for (r in list(release(data, st, mech_laplace(1 / 3)), several)) {
+                     list(a = mech_gaussian(sd = c(1, 2, 3, 4, 5)), b = mech_randomized_response(epsilon = 1)))
+  for (r in list(release(data, st, mech_laplace(epsilon = 1 / 3)), several)) {
     write_release(r, path)
     expect_identical(read_release(path), r)
   }
-  r <- release(data, st, mech_laplace(1 / 3))
+  r <- release(data, st, mech_laplace(epsilon = 1 / 3))
   write_release(r, path)
   text <- paste(readLines(path), collapse = "\n")
   field <- regmatches(text, regexpr("\"granularity\": [^,]*,", text))

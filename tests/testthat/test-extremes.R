@@ -14,11 +14,11 @@ test_that("budgets from 1e-6 to 1e6", {
   set.seed(1)
   data <- data.frame(y = stats::rnorm(30), x = stats::rnorm(30), g = rep(c("a", "b", "b"), 10))
   for (epsilon in 10^c(-6, -3, 3, 6)) {
-    for (mechanism in list(mech_laplace(epsilon), mech_gaussian(mu = epsilon), mech_gaussian(rho = epsilon))) {
+    for (mechanism in list(mech_laplace(epsilon = epsilon), mech_gaussian(mu = epsilon), mech_gaussian(rho = epsilon))) {
       for (method in c("augment", "collapse", "clt")) finite_fit(simulate_release(data, st, mechanism), model_lm(), method = method)
       expect_true(all(is.finite(release(data, st, mechanism)$value)))
     }
-    for (mechanism in list(mech_laplace(epsilon), mech_discrete_laplace(epsilon), mech_gaussian(rho = epsilon))) {
+    for (mechanism in list(mech_laplace(epsilon = epsilon), mech_discrete_laplace(epsilon = epsilon), mech_gaussian(rho = epsilon))) {
       for (method in c("augment", "collapse", "clt")) finite_fit(simulate_release(data, counts, mechanism), model_bernoulli(), method = method)
       expect_true(all(is.finite(release(data, counts, mechanism)$value)))
     }
@@ -28,10 +28,10 @@ test_that("budgets from 1e-6 to 1e6", {
 test_that("hardly any noise leaves the share, endless noise the prior", {
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   for (method in c("augment", "collapse", "clt")) {
-    known <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(1e6), n = 300), model_bernoulli(), method = method, chains = 2, iter = 4000, seed = 1)
+    known <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e6), n = 300), model_bernoulli(), method = method, chains = 2, iter = 4000, seed = 1)
     beta <- summary(known)
     expect_lt(abs(beta$mean - 201 / 302), 5 * posterior::mcse_mean(posterior::extract_variable_matrix(known$draws, beta$variable)) + if (method == "clt") 0.01 else 0)
-    unknown <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(1e-6), n = 30), model_bernoulli(), method = method, chains = 2, iter = 4000, seed = 1)
+    unknown <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e-6), n = 30), model_bernoulli(), method = method, chains = 2, iter = 4000, seed = 1)
     draws <- posterior::extract_variable_matrix(unknown$draws, beta$variable)
     expect_lt(abs(mean(draws) - 0.5), 5 * posterior::mcse_mean(draws))
     expect_lt(abs(stats::sd(draws) - sqrt(1 / 12)), 5 * posterior::mcse_sd(draws))
@@ -70,7 +70,7 @@ test_that("bounds far from zero, and nearly dependent covariates", {
   twins$b <- twins$a + 1e-7 * stats::rnorm(40)
   st <- stat_crossprod(y ~ a + b, bounds = list(y = c(-4, 4), a = c(-4, 4), b = c(-4, 4)))
   for (method in c("augment", "collapse", "clt")) {
-    outcome <- tryCatch(finite_fit(simulate_release(twins, st, mech_laplace(1e5)), model_lm(), method = method), noiseaware_error = identity)
+    outcome <- tryCatch(finite_fit(simulate_release(twins, st, mech_laplace(epsilon = 1e5)), model_lm(), method = method), noiseaware_error = identity)
     expect_true(inherits(outcome, "noiseaware_fit") || inherits(outcome, "noiseaware_error_numerical"))
   }
 })
@@ -78,9 +78,9 @@ test_that("bounds far from zero, and nearly dependent covariates", {
 test_that("one record", {
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-2, 2)))
   for (method in c("augment", "collapse", "clt")) {
-    outcome <- tryCatch(finite_fit(as_release(c(1, 0, 1, 0, 0), st, mech_laplace(1), n = 1), model_lm(), method = method), noiseaware_error = identity)
+    outcome <- tryCatch(finite_fit(as_release(c(1, 0, 1, 0, 0), st, mech_laplace(epsilon = 1), n = 1), model_lm(), method = method), noiseaware_error = identity)
     expect_true(inherits(outcome, "noiseaware_fit") || inherits(outcome, "noiseaware_error"), label = method)
   }
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
-  for (method in c("augment", "collapse")) finite_fit(as_release(c(0, 1), counts, mech_laplace(1), n = 1), model_bernoulli(), method = method)
+  for (method in c("augment", "collapse")) finite_fit(as_release(c(0, 1), counts, mech_laplace(epsilon = 1), n = 1), model_bernoulli(), method = method)
 })

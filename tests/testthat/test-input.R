@@ -86,9 +86,9 @@ test_that("statistics: bounds and levels", {
 test_that("mechanisms", {
   set.seed(1)
   show(refusals("mechanism", alist(
-    mech_laplace(), mech_laplace(1, 2), mech_laplace(0), mech_laplace(-1), mech_laplace(NaN), mech_laplace(NA),
-    mech_laplace(Inf),
-    mech_laplace("1"), mech_laplace(c(1, 2)), mech_laplace(numeric()), mech_laplace(list(1)), mech_laplace(TRUE),
+    mech_laplace(), mech_laplace(epsilon = 1, scale = 2), mech_laplace(2), mech_laplace(eps = 2), mech_laplace(epsilon = 1, 2), mech_gaussian(1), mech_randomized_response(1), mech_randomized_response(), mech_laplace(epsilon = 0), mech_laplace(epsilon = -1), mech_laplace(epsilon = NaN), mech_laplace(epsilon = NA),
+    mech_laplace(epsilon = Inf),
+    mech_laplace(epsilon = "1"), mech_laplace(epsilon = c(1, 2)), mech_laplace(epsilon = numeric()), mech_laplace(epsilon = list(1)), mech_laplace(epsilon = TRUE),
     mech_laplace(scale = 0), mech_laplace(scale = c(1, -1, 1)), mech_laplace(scale = NA), mech_laplace(scale = "1"),
     mech_laplace(scale = numeric()), mech_laplace(scale = Inf), mech_laplace(scale = c(y = 1, y = 2)),
     mech_gaussian(), mech_gaussian(rho = 1, mu = 1), mech_gaussian(rho = 0), mech_gaussian(mu = -1),

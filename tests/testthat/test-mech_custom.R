@@ -2,9 +2,9 @@ skip_on_cran() # takes long; `make test` runs it
 
 # Noise whose density is the user's R function.
 
-laplace_of_noise <- mech_custom(function(noise) -rowSums(abs(noise)) / 1.5, r = function(s) s + rexp(length(s), 1 / 1.5) - rexp(length(s), 1 / 1.5),
+laplace_of_noise <- mech_custom(log_density = function(noise) -rowSums(abs(noise)) / 1.5, r = function(s) s + rexp(length(s), 1 / 1.5) - rexp(length(s), 1 / 1.5),
                                 sd = sqrt(2) * 1.5)
-laplace_of_both <- mech_custom(function(z, s) rowSums(dexp(abs(z - s), 1 / 1.5, log = TRUE)))
+laplace_of_both <- mech_custom(log_density = function(z, s) rowSums(dexp(abs(z - s), 1 / 1.5, log = TRUE)))
 
 test_that("with the Laplace density the chain is that of mech_laplace(), record by record", {
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-1, 1)))
@@ -19,7 +19,7 @@ test_that("with the Laplace density the chain is that of mech_laplace(), record 
     expect_equal(fit$chains[[1]]$log_noise, built_in$chains[[1]]$log_noise, tolerance = 1e-6)
   }
   # many refused, so that other decisions are foreseen
-  sharp <- mech_custom(function(noise) -rowSums(abs(noise)) / 0.02)
+  sharp <- mech_custom(log_density = function(noise) -rowSums(abs(noise)) / 0.02)
   a <- run(sharp, control = list(passes = 0))
   b <- run(mech_laplace(scale = 0.02), control = list(passes = 0))
   expect_identical(a$chains[[1]]$state$accepted, b$chains[[1]]$state$accepted)
@@ -34,7 +34,7 @@ test_that("counts, local noise and several parts give the built-in chain too", {
     })
     expect_equal(as.numeric(runs[[1]]$draws), as.numeric(runs[[2]]$draws), tolerance = 1e-6)
   }
-  own <- mech_custom(function(noise) -rowSums(abs(noise)) / 2)
+  own <- mech_custom(log_density = function(noise) -rowSums(abs(noise)) / 2)
   built_in <- mech_laplace(scale = 2)
   x <- stat_sums(~ x, bounds = list(x = c(0, 5)))
   each <- stat_records(~ x, bounds = list(x = c(0, 5)))
@@ -61,9 +61,9 @@ test_that("heavy tails, correlated noise and noise that depends on the totals: t
   x <- seq(0.001, 60, by = 0.002)
   s <- cbind(x, x^2)
   cases <- list(
-    cauchy = mech_custom(function(noise) rowSums(stats::dcauchy(noise, scale = 0.7, log = TRUE))),
-    correlated = mech_custom(function(noise) -0.5 * (noise[, 1]^2 + noise[, 2]^2 / 25 - 0.32 * noise[, 1] * noise[, 2]) / 0.36),
-    dependent = mech_custom(function(z, s) rowSums(stats::dnorm(z, s, 0.3 + 0.2 * s, log = TRUE)))
+    cauchy = mech_custom(log_density = function(noise) rowSums(stats::dcauchy(noise, scale = 0.7, log = TRUE))),
+    correlated = mech_custom(log_density = function(noise) -0.5 * (noise[, 1]^2 + noise[, 2]^2 / 25 - 0.32 * noise[, 1] * noise[, 2]) / 0.36),
+    dependent = mech_custom(log_density = function(z, s) rowSums(stats::dnorm(z, s, 0.3 + 0.2 * s, log = TRUE)))
   )
   noise <- sweep(-s, 2, z, "+")
   log_eta <- list(
@@ -81,7 +81,7 @@ test_that("heavy tails, correlated noise and noise that depends on the totals: t
 
 test_that("noise of bounded support: a chain finds it and stays in it", {
   st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
-  inside <- mech_custom(function(noise) ifelse(abs(noise[, 1]) <= 3, 0, -Inf))
+  inside <- mech_custom(log_density = function(noise) ifelse(abs(noise[, 1]) <= 3, 0, -Inf))
   rel <- as_release(c(x = 400), st, inside, n = 100) # far from where the prior starts
   fit <- sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
   expect_true(all(abs(as.numeric(denoise(fit)) - 400) <= 3))
@@ -99,19 +99,19 @@ test_that("simulated releases use r, and only they", {
   expect_output(print(rel), "guarantee  not known")
   expect_output(print(laplace_of_noise), "density of its own.*slower")
   expect_error(simulate_release(data, st, laplace_of_both), class = "noiseaware_error_mechanism")
-  expect_error(simulate_release(data, st, mech_custom(function(noise) -rowSums(abs(noise)), r = function(s) c(s, 1))), class = "noiseaware_error_custom")
+  expect_error(simulate_release(data, st, mech_custom(log_density = function(noise) -rowSums(abs(noise)), r = function(s) c(s, 1))), class = "noiseaware_error_custom")
   expect_error(release(data, st, laplace_of_noise), class = "noiseaware_error_mechanism")
   expect_error(write_release(rel, tempfile()), class = "noiseaware_error_file")
   expect_true(all(is.na(privacy(laplace_of_noise))))
   # no environment that could carry data
-  carrying <- function(secret) mech_custom(function(noise) -rowSums(abs(noise)), r = function(s) s)
+  carrying <- function(secret) mech_custom(log_density = function(noise) -rowSums(abs(noise)), r = function(s) s)
   expect_identical(environment(carrying(123)$log_density), globalenv())
   expect_identical(environment(carrying(123)$r), globalenv())
 })
 
 test_that("what a density returns is checked, its errors are shown", {
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
-  run <- function(f) sample_posterior(as_release(c(9, 20), st, mech_custom(f), n = 5), model_exponential(), chains = 1, iter = 20, seed = 1)
+  run <- function(f) sample_posterior(as_release(c(9, 20), st, mech_custom(log_density = f), n = 5), model_exponential(), chains = 1, iter = 20, seed = 1)
   expect_snapshot(error = TRUE, run(function(noise) rep(NA_real_, nrow(noise))))
   expect_snapshot(error = TRUE, run(function(noise) -abs(noise)))
   expect_snapshot(error = TRUE, run(function(noise) -sum(abs(noise))))
@@ -121,12 +121,12 @@ test_that("what a density returns is checked, its errors are shown", {
   for (bad in list(function(noise) rep(NA_real_, nrow(noise)), function(z, s) 1, function(noise) stop("x"), function(noise) rep(Inf, nrow(noise)))) {
     expect_error(run(bad), class = "noiseaware_error_custom")
   }
-  expect_error(mech_custom(1), class = "noiseaware_error_custom")
-  expect_error(mech_custom(function() 1), class = "noiseaware_error_custom")
-  expect_error(mech_custom(function(a, b, c) 1), class = "noiseaware_error_custom")
-  expect_error(mech_custom(function(noise) 1, r = 1), class = "noiseaware_error_custom")
-  expect_error(mech_custom(function(noise) 1, sd = -1), class = "noiseaware_error_mechanism")
+  expect_error(mech_custom(log_density = 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(log_density = function() 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(log_density = function(a, b, c) 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(log_density = function(noise) 1, r = 1), class = "noiseaware_error_custom")
+  expect_error(mech_custom(log_density = function(noise) 1, sd = -1), class = "noiseaware_error_mechanism")
   each <- stat_records(~ x, bounds = list(x = c(0, 5)))
   expect_error(as_release(c(1, 2), each, laplace_of_both, n = 2), class = "noiseaware_error_mechanism")
-  expect_error(as_release(c(1, 2), st, mech_custom(function(noise) 1, sd = c(1, 2, 3)), n = 2), class = "noiseaware_error_mechanism")
+  expect_error(as_release(c(1, 2), st, mech_custom(log_density = function(noise) 1, sd = c(1, 2, 3)), n = 2), class = "noiseaware_error_mechanism")
 })

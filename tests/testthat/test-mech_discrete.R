@@ -86,10 +86,10 @@ test_that("discrete noise is refused where components may be fractions", {
 })
 
 test_that("bad budgets are refused", {
-  for (call in list(quote(mech_discrete_laplace()), quote(mech_discrete_laplace(1, 1)), quote(mech_discrete_laplace(-1)),
+  for (call in list(quote(mech_discrete_laplace()), quote(mech_discrete_laplace(epsilon = 1, 1)), quote(mech_discrete_laplace(epsilon = -1)),
                     quote(mech_discrete_laplace(scale = 0)), quote(mech_discrete_gaussian()), quote(mech_discrete_gaussian(rho = Inf)),
-                    quote(mech_discrete_gaussian(sd = "a")), quote(mech_randomized_response()), quote(mech_randomized_response(0)),
-                    quote(mech_randomized_response(NA)))) {
+                    quote(mech_discrete_gaussian(sd = "a")), quote(mech_randomized_response()), quote(mech_randomized_response(epsilon = 0)),
+                    quote(mech_randomized_response(epsilon = NA)))) {
     expect_error(eval(call), class = "noiseaware_error_mechanism")
   }
 })
@@ -101,7 +101,7 @@ test_that("they print, and survive their file", {
                 list(c(-3, 9e15), yes_no, mech_discrete_laplace(scale = c(1 / 3, 2)), 12),
                 list(c(3, 9), yes_no, mech_discrete_gaussian(rho = 1 / 7), 12),
                 list(c(3, 9), yes_no, mech_discrete_gaussian(sd = c("y=yes" = 1, "y=no" = 3)), 12),
-                list(c(0, 1, 2, 1), factors, mech_randomized_response(1 / 3), 2))
+                list(c(0, 1, 2, 1), factors, mech_randomized_response(epsilon = 1 / 3), 2))
   for (case in cases) {
     rel <- do.call(as_release, case)
     path <- withr::local_tempfile(fileext = ".json")
@@ -167,7 +167,7 @@ test_that("levels are kept with probability e^epsilon / (e^epsilon + k - 1), the
       # all uniforms, evenly: shares are probabilities
       u <- (seq_len(1e5) - 0.5) / 1e5
       shares <- vapply(seq_len(k) - 1, function(code) {
-        z <- internal("add_noise")(mech_randomized_response(epsilon), st, rep(code, 1e5), u, rep(1 / epsilon, 1e5))
+        z <- internal("add_noise")(mech_randomized_response(epsilon = epsilon), st, rep(code, 1e5), u, rep(1 / epsilon, 1e5))
         tabulate(z + 1, k) / 1e5
       }, numeric(k))
       keep <- exp(epsilon) / (exp(epsilon) + k - 1)
@@ -235,7 +235,7 @@ response_posterior <- function(z, k, epsilon, alpha) {
 test_that("the posterior from randomised response is the exact mixture", {
   z <- c(0, 2, 2, 1, 2)
   for (epsilon in c(0.7, 3)) {
-    rel <- as_release(z, one_factor, mech_randomized_response(epsilon), 5)
+    rel <- as_release(z, one_factor, mech_randomized_response(epsilon = epsilon), 5)
     alpha <- c(1, 2, 0.8)
     exact <- response_posterior(z, 3, epsilon, alpha)
     for (control in list(list(passes = 0), list())) {

@@ -35,7 +35,7 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
   clamped <- function(mechanism) as_release(c(3, 9), stat_sums(~ x + I(x^2), list(x = c(0, 9))), mechanism, 1e8)
   expect_warning(method <- auto(clamped(mech_laplace(epsilon = 1)), model_poisson()), "approximate", class = "noiseaware_warning_method")
   expect_identical(method, "clt")
-  own <- mech_custom(function(noise) -rowSums(abs(noise)))
+  own <- mech_custom(log_density = function(noise) -rowSums(abs(noise)))
   expect_message(method <- auto(clamped(own), model_poisson()), "No other method", class = "noiseaware_message_method")
   expect_identical(method, "augment")
   # what is left of the choice: the print

@@ -26,7 +26,7 @@ test_that("published values come as a list of the parts'", {
   whole <- as_release(stats::setNames(1:10, names(as_release(1:10, design, noise, 30)$value)), design, noise, 30)
   expect_identical(as_release(list(b = 6:10, a = stats::setNames(5:1, rev(st_a$components))), design, noise, 30), whole)
   counts <- stat_counts(~ g, list(g = c("u", "v")))
-  tables <- as_release(list(c = table(g = c("u", "v", "v")), a = 1:5), list(a = st_a, c = counts), list(a = mech_laplace(1), c = mech_laplace(1)), 3)
+  tables <- as_release(list(c = table(g = c("u", "v", "v")), a = 1:5), list(a = st_a, c = counts), list(a = mech_laplace(epsilon = 1), c = mech_laplace(epsilon = 1)), 3)
   expect_identical(tables$value[6:7], c("c: g=u" = 1, "c: g=v" = 2))
 })
 

@@ -26,11 +26,11 @@ test_that("releases print what is public", {
 
 test_that("as_release() takes names in any order and gives them in the statistic's", {
   value <- c(y = 1, x = 2, "y^2" = 3, "y:x" = 4, "x^2" = 5)
-  expected <- as_release(unname(value), st, mech_laplace(1), 9)
+  expected <- as_release(unname(value), st, mech_laplace(epsilon = 1), 9)
   expect_identical(expected$value, value)
   set.seed(50)
-  for (i in 1:10) expect_identical(as_release(sample(value), st, mech_laplace(1), 9L), expected)
-  expect_identical(as_release(1:5, st, mech_laplace(1), 9), expected)
+  for (i in 1:10) expect_identical(as_release(sample(value), st, mech_laplace(epsilon = 1), 9L), expected)
+  expect_identical(as_release(1:5, st, mech_laplace(epsilon = 1), 9), expected)
   expect_identical(expected$n, 9)
   expect_identical(expected$noise, "published")
   expect_identical(names(expected$scale), st$components)
@@ -38,19 +38,19 @@ test_that("as_release() takes names in any order and gives them in the statistic
 
 test_that("a product's factors may stand in any order", {
   swapped <- c(y = 1, x = 2, "y^2" = 3, "x:y" = 4, "x^2" = 5)
-  expect_identical(as_release(swapped, st, mech_laplace(1), 9), as_release(1:5, st, mech_laplace(1), 9))
+  expect_identical(as_release(swapped, st, mech_laplace(epsilon = 1), 9), as_release(1:5, st, mech_laplace(epsilon = 1), 9))
   both <- c("a: y" = 1, "a: x" = 2, "a: y^2" = 3, "a: x:y" = 4, "a: x^2" = 5, "b: g=u:h=no" = 6, "b: h=yes:g=u" = 7, "b: g=v:h=no" = 8, "b: g=v:h=yes" = 9)
   parts <- list(a = st, b = stat_counts(~ g:h, list(g = c("u", "v"), h = c("no", "yes"))))
-  expect_identical(unname(as_release(both, parts, list(a = mech_laplace(1), b = mech_laplace(1)), 9)$value), as.double(1:9))
+  expect_identical(unname(as_release(both, parts, list(a = mech_laplace(epsilon = 1), b = mech_laplace(epsilon = 1)), 9)$value), as.double(1:9))
   # the same factors twice, or of another part
-  expect_error(as_release(c(y = 1, x = 2, "y^2" = 3, "x:y" = 4, "y:x" = 5), st, mech_laplace(1), 9), class = "noiseaware_error_value")
-  expect_error(as_release(c(y = 1, x = 2, "y^2" = 3, "x:z" = 4, "x^2" = 5), st, mech_laplace(1), 9), class = "noiseaware_error_value")
+  expect_error(as_release(c(y = 1, x = 2, "y^2" = 3, "x:y" = 4, "y:x" = 5), st, mech_laplace(epsilon = 1), 9), class = "noiseaware_error_value")
+  expect_error(as_release(c(y = 1, x = 2, "y^2" = 3, "x:z" = 4, "x^2" = 5), st, mech_laplace(epsilon = 1), 9), class = "noiseaware_error_value")
 })
 
 test_that("columns of noise are left out where no noise is added", {
-  answers <- as_release(c(0, 1, 1), stat_records(~ g, levels = list(g = c("u", "v"))), mech_randomized_response(1), 3)
+  answers <- as_release(c(0, 1, 1), stat_records(~ g, levels = list(g = c("u", "v"))), mech_randomized_response(epsilon = 1), 3)
   expect_identical(grep("sd|signal", capture.output(print(answers), summary(answers)), value = TRUE), character())
-  expect_match(capture.output(print(as_release(1:5, st, mech_laplace(1), 9))), "noise sd signal/noise", all = FALSE)
+  expect_match(capture.output(print(as_release(1:5, st, mech_laplace(epsilon = 1), 9))), "noise sd signal/noise", all = FALSE)
 })
 
 # ---- noise ---------------------------------------------------------------------
@@ -68,9 +68,9 @@ test_that("the noise of a release is the operating system's, that of a simulatio
   # and R's generator is left alone
   set.seed(1)
   before <- .Random.seed
-  expect_identical(release(data, st, mech_laplace(1))$noise, "entropy")
+  expect_identical(release(data, st, mech_laplace(epsilon = 1))$noise, "entropy")
   expect_identical(.Random.seed, before)
-  expect_identical(simulate_release(data, st, mech_laplace(1))$noise, "simulation")
+  expect_identical(simulate_release(data, st, mech_laplace(epsilon = 1))$noise, "simulation")
 })
 
 test_that("a simulation from a model is fixed by the seed and gives its truth apart", {
@@ -156,7 +156,7 @@ test_that("a release holds no confidential value", {
 
 test_that("nor does one of several statistics", {
   st <- stat_crossprod(y ~ x, wide_bounds)
-  public <- release(confidential, list(a = st, b = st), list(a = mech_laplace(1), b = mech_gaussian(mu = 1)))
+  public <- release(confidential, list(a = st, b = st), list(a = mech_laplace(epsilon = 1), b = mech_gaussian(mu = 1)))
   expect_identical(found(public, c(secret_numbers, internal("statistic_total")(st, confidential))), character())
   path <- withr::local_tempfile()
   write_release(public, path)
@@ -165,7 +165,7 @@ test_that("nor does one of several statistics", {
 
 test_that("a simulated release writes no truth", {
   set.seed(4)
-  simulated <- simulate_release(model_lm(), st, mech_laplace(1), n = 20)
+  simulated <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 20)
   path <- withr::local_tempfile()
   write_release(simulated, path)
   expect_null(attr(read_release(path), "truth"))
@@ -241,24 +241,24 @@ test_that("a release survives its file bit for bit", {
   bounds <- list(y = c(-1 / 3, 0.1 + 0.2), x = c(1e-5, 2 / 3), g = c("a", "b \"quoted\" \\ {brace}", " ", "[0,1)", "NA", "10"))
   for (rescale in c(TRUE, FALSE)) {
     st <- stat_crossprod(y ~ x + g, bounds, rescale)
-    for (mechanism in list(mech_laplace(1 / 3), mech_laplace(scale = seq_along(st$components) / 3), mech_gaussian(rho = 1 / 7),
+    for (mechanism in list(mech_laplace(epsilon = 1 / 3), mech_laplace(scale = seq_along(st$components) / 3), mech_gaussian(rho = 1 / 7),
                            mech_gaussian(epsilon = 0.3, delta = 1e-7), mech_gaussian(mu = 1e-3), mech_gaussian(sd = pi),
                            mech_gaussian(sd = stats::setNames(rev(seq_along(st$components)), rev(st$components))))) {
       set.seed(60)
       expect_round_trip(as_release(rnorm(length(st$components)), st, mechanism, n = 1))
     }
   }
-  expect_round_trip(release(data, stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1))), mech_laplace(1)))
-  expect_round_trip(simulate_release(model_lm(), stat_crossprod(y ~ 1, list(y = c(0, 1))), mech_laplace(1), n = 3))
+  expect_round_trip(release(data, stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1))), mech_laplace(epsilon = 1)))
+  expect_round_trip(simulate_release(model_lm(), stat_crossprod(y ~ 1, list(y = c(0, 1))), mech_laplace(epsilon = 1), n = 3))
   odd <- stat_crossprod(`a b` ~ `x"1` + `if`, list(`a b` = c(0, 1), `x"1` = c(0, 1), `if` = c(0, 1)))
-  expect_round_trip(as_release(seq_along(odd$components), odd, mech_laplace(1), 5))
+  expect_round_trip(as_release(seq_along(odd$components), odd, mech_laplace(epsilon = 1), 5))
 })
 
 test_that("names and levels beyond ASCII survive", {
   skip_if_not(l10n_info()[["UTF-8"]])
   bounds <- stats::setNames(list(c(0, 1), c("\u00e4", "\u6771\u4eac")), c("gr\u00f6\u00dfe", "ort"))
   st <- stat_crossprod(stats::as.formula("gr\u00f6\u00dfe ~ ort"), bounds)
-  expect_round_trip(as_release(seq_along(st$components), st, mech_laplace(1), 5))
+  expect_round_trip(as_release(seq_along(st$components), st, mech_laplace(epsilon = 1), 5))
 })
 
 test_that("the file is as documented", {
@@ -293,7 +293,7 @@ test_that("a file is whole or absent", {
   expect_identical(readLines("release.json"), before)
 
   # a longer one is replaced, not written over
-  long <- as_release(rep(1 / 3, 5), st, mech_laplace(1 / 3), n = 50)
+  long <- as_release(rep(1 / 3, 5), st, mech_laplace(epsilon = 1 / 3), n = 50)
   write_release(long, "release.json")
   write_release(rel, "release.json")
   expect_identical(readLines("release.json"), before)
@@ -301,7 +301,7 @@ test_that("a file is whole or absent", {
 
 test_that("a mutated file never yields another release", {
   local_release_dir()
-  entropy <- release(data, st, mech_laplace(0.3))
+  entropy <- release(data, st, mech_laplace(epsilon = 0.3))
   set.seed(8)
   for (r in list(rel, entropy)) {
     write_release(r, "release.json")

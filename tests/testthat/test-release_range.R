@@ -43,5 +43,5 @@ test_that("totals in other units, or for another n, are told; noise alone is not
   one <- stat_records(~ x, bounds["x"])
   expect_false(said(as_release(c(1, 3, 2), one, mech_laplace(scale = 0.1), 3)))
   expect_true(said(as_release(c(1, 3, 99), one, mech_laplace(scale = 0.1), 3)))
-  expect_false(said(as_release(c(0, 1, 1), stat_records(~ g, levels = list(g = c("a", "b"))), mech_randomized_response(1), 3)))
+  expect_false(said(as_release(c(0, 1, 1), stat_records(~ g, levels = list(g = c("a", "b"))), mech_randomized_response(epsilon = 1), 3)))
 })

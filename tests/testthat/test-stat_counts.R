@@ -54,9 +54,9 @@ test_that("levels are the declared ones, whatever the data hold", {
   st <- stat_counts(~ y, list(y = c("1", "2", "9")))
   expect_equal(internal("statistic_total")(st, data.frame(y = c(2, 1, 2))), c("y=1" = 1, "y=2" = 2, "y=9" = 0))
   expect_equal(internal("statistic_total")(st, data.frame(y = factor(c("9", "1")), z = NA)), c("y=1" = 1, "y=2" = 0, "y=9" = 1))
-  expect_error(release(data.frame(y = c(1, 3)), st, mech_laplace(1)), class = "noiseaware_error_levels")
-  expect_error(release(data.frame(y = c(1, NA)), st, mech_laplace(1)), class = "noiseaware_error_missing")
-  expect_error(release(data.frame(x = 1), st, mech_laplace(1)), class = "noiseaware_error_data")
+  expect_error(release(data.frame(y = c(1, 3)), st, mech_laplace(epsilon = 1)), class = "noiseaware_error_levels")
+  expect_error(release(data.frame(y = c(1, NA)), st, mech_laplace(epsilon = 1)), class = "noiseaware_error_missing")
+  expect_error(release(data.frame(x = 1), st, mech_laplace(epsilon = 1)), class = "noiseaware_error_data")
 })
 
 test_that("the sensitivity is what one replaced record can do, and it can", {
@@ -152,5 +152,5 @@ test_that("a release of counts has a noisy number for each cell", {
   expect_lt(max(abs(rel$value - table_counts(data, list(c("y", "x1"))))), 10)
   expect_identical(unname(rel$scale), rep(2, 6))
   expect_equal(unname(simulate_release(data, st, mech_laplace(epsilon = 0.5))$scale), rep(4, 6))
-  expect_identical(release(data, st, mech_laplace(1))$n, 200)
+  expect_identical(release(data, st, mech_laplace(epsilon = 1))$n, 200)
 })

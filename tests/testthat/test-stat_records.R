@@ -48,8 +48,8 @@ test_that("each record's clamped values are released, component after component"
   # noise of its own for every value
   expect_identical(anyDuplicated(rel$value - c(-1, 0.25, 2, 4, 10, 0)), 0L)
   values <- matrix(1:6, 3, dimnames = list(NULL, c("y", "x")))
-  expect_identical(unname(as_release(values, st, mech_laplace(1), 3)$value), as.double(1:6))
-  expect_error(as_release(1:5, st, mech_laplace(1), 3), class = "noiseaware_error_value")
+  expect_identical(unname(as_release(values, st, mech_laplace(epsilon = 1), 3)$value), as.double(1:6))
+  expect_error(as_release(1:5, st, mech_laplace(epsilon = 1), 3), class = "noiseaware_error_value")
 })
 
 test_that("values are clamped the same in blocks of any size", {
@@ -66,7 +66,7 @@ test_that("they print, and survive their file", {
   releases <- list(as_release(1:6 / 3, st, mech_laplace(epsilon = 1), 3), as_release(c(0.1, -2, 7, 0, 1, 2), mixed, mech_gaussian(mu = 1), 3),
                    as_release(c(2, 0, 1), factors, mech_discrete_laplace(epsilon = 1), 3),
                    as_release(1:14, list(sum = stat_crossprod(y ~ x, list(y = c(-1, 2), x = c(0, 10))), each = stat_records(~ y, list(y = c(-1, 2)))),
-                              list(sum = mech_laplace(1), each = mech_gaussian(mu = 1)), 9))
+                              list(sum = mech_laplace(epsilon = 1), each = mech_gaussian(mu = 1)), 9))
   for (rel in releases) {
     path <- withr::local_tempfile(fileext = ".json")
     write_release(rel, path)

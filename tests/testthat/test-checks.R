@@ -1,0 +1,63 @@
+# What R/checks.R refuses whatever the function.
+
+error_of <- function(call) tryCatch(eval(call), error = identity)
+
+called <- function(condition) as.character(conditionCall(condition)[[1L]])
+
+test_that("a missing argument is an error of the function that was called", {
+  for (name in getNamespaceExports("noiseaware")) {
+    formals <- formals(getExportedValue("noiseaware", name))
+    needed <- setdiff(names(Filter(function(default) identical(default, quote(expr = )), formals)), "...")
+    for (absent in needed) {
+      given <- setdiff(needed, absent)
+      e <- error_of(as.call(c(as.name(name), stats::setNames(rep(list(NULL), length(given)), given))))
+      expect_s3_class(e, "noiseaware_error")
+      expect_match(conditionMessage(e), paste0("`", absent, "` must be given"), fixed = TRUE, label = name)
+      expect_true(called(e) %in% c(name, paste0(name, ".default")), label = paste(called(e), "for", name))
+    }
+  }
+  two <- error_of(quote(sample_posterior()))
+  expect_match(conditionMessage(two), "`release` and `model` must be given; they have no default.", fixed = TRUE)
+})
+
+test_that("arguments of mechanisms are named", {
+  for (name in grep("^mech_", getNamespaceExports("noiseaware"), value = TRUE)) {
+    e <- error_of(call(name, 2))
+    expect_s3_class(e, "noiseaware_error_mechanism")
+    expect_identical(called(e), name)
+    for (argument in setdiff(names(formals(name)), "...")) expect_match(conditionMessage(e), paste0("`", argument, "`"), fixed = TRUE)
+    # nor may a name be shortened
+    expect_s3_class(error_of(as.call(list(as.name(name), strange = 2))), "noiseaware_error_mechanism")
+  }
+  expect_identical(mech_laplace(epsilon = 2)$epsilon, 2)
+  expect_snapshot(error = TRUE, {
+    mech_laplace(2)
+    mech_laplace(epsilon = 1, 2)
+    mech_laplace(eps = 1)
+    mech_gaussian(0.5)
+    mech_custom(function(noise) -rowSums(abs(noise)))
+  })
+})
+
+test_that("`cores` is refused where chains run, with a pointer to future::plan()", {
+  st <- stat_counts(~ g, levels = list(g = c("a", "b")))
+  rel <- as_release(c(12, 8), st, mech_laplace(epsilon = 1), n = 20)
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 1, iter = 20, seed = 1)
+  data <- data.frame(g = c("a", "b"))
+  calls <- expression(
+    sample_posterior(rel, model_bernoulli(), cores = 2),
+    calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, cores = 2),
+    design(model_bernoulli(), st, epsilon = 1, n = 20, cores = 2),
+    compare(rel, model_bernoulli(), cores = 2),
+    nonprivate_posterior(data, model_bernoulli(), st, cores = 2),
+    extend(fit, 10, cores = 2),
+    update(fit, cores = 2)
+  )
+  for (call in as.list(calls)) {
+    e <- tryCatch(eval(call), error = identity)
+    expect_s3_class(e, "noiseaware_error_argument")
+    expect_match(conditionMessage(e), "future::plan", fixed = TRUE)
+    expect_true(sub("\\..*", "", called(e)) == as.character(call[[1L]]), label = paste(called(e), "for", as.character(call[[1L]])))
+  }
+  expect_snapshot(error = TRUE, sample_posterior(rel, model_bernoulli(), cores = 2))
+})
