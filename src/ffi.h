@@ -85,6 +85,8 @@ int interrupt_pending(void);
     X(ffi_collapse_origin, 1) \
     X(ffi_collapse_tables, 1) \
     X(ffi_collapse_totals, 2) \
+    X(ffi_hmc_start, 5) \
+    X(ffi_hmc_run, 6) \
     X(ffi_mmd, 3) \
     X(ffi_diagnostics, 2) \
     X(ffi_duplicate, 1)
