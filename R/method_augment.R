@@ -27,7 +27,7 @@ augment_part.default <- function(part, bound, n) {
   # a density of its own sees all counts at once
   spec$kind <- part_kinds[[if (kernel == "density" && statistic$kind == "cells") "totals" else statistic$kind]]
   spec$kernel <- part_kernels[[kernel]]
-  if (kernel == "density") spec$density <- checked_density(part$mechanism, statistic, part$value)
+  if (kernel == "density") spec$density <- list(name = "custom", fun = checked_density(part$mechanism, statistic, part$value))
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec$index <- part$index
   spec$released <- as.double(part$value)

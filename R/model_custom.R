@@ -136,7 +136,7 @@ user_failed <- function(name, error) {
                  class = c("noiseaware_error_custom", "noiseaware_error"), call = NULL)
 }
 
-# In a run C calls the user's functions themselves (src/model_custom.c), and says in
+# In a run C calls the user's functions themselves (src/ffi_model_custom.c), and says in
 # problem$model$running which one: an error in it comes back as from call_user().
 hear_failures <- function(problem, code) {
   running <- problem$model$running

@@ -16,8 +16,8 @@
 #ifndef USE_FC_LEN_T
 #define USE_FC_LEN_T
 #endif
-#include <Rconfig.h>
 #include "noiseaware.h"
+#include <Rconfig.h>
 
 #include <math.h>
 #include <stddef.h>

@@ -18,7 +18,21 @@ double list_number(SEXP list, const char *name);
 /* a list of freshly made values, named; the values must be protected */
 SEXP named_list(int count, const char *const *names, const SEXP *values);
 
-struct fields read_fields(SEXP list);
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* Everything that R picks by name is found here: classes whose first member is
+ * their name. An error if there is none of that name. */
+struct registry {
+    const char *noun;
+    int count;
+    const void *const *class;
+};
+
+const void *find_class(const struct registry *registry, SEXP name);
+
+/* A specification: a list with the `name` of a plug-in and its `fields`, numeric
+ * vectors; where its hooks are R functions, these too. */
+struct fields read_fields(SEXP spec);
 struct model read_model(SEXP spec);
 struct stat read_stat(SEXP spec);
 struct record_moments read_moments(SEXP spec);

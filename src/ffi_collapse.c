@@ -2,9 +2,9 @@
 #include "ffi_run.h"
 #include "method_collapse.h"
 
-static const struct collapse_class *const families[] = {&collapse_normal, &collapse_counts,
-                                                        &collapse_recursion, &collapse_total};
-enum { FAMILIES = sizeof families / sizeof families[0] };
+static const void *const family_list[] = {&collapse_normal, &collapse_counts, &collapse_recursion,
+                                          &collapse_total};
+static const struct registry families = {"family", COUNT(family_list), family_list};
 
 static void *read(SEXP problem) {
     struct collapse *c = plugin_memory(1, sizeof *c);
@@ -14,13 +14,10 @@ static void *read(SEXP problem) {
     c->absolute = Rf_asInteger(list_element(problem, "absolute"));
     c->released = REAL(list_element(problem, "released"));
     c->weight = REAL(list_element(problem, "weight"));
-    const char *family = CHAR(STRING_ELT(list_element(problem, "family"), 0));
-    for (int k = 0; k < FAMILIES && !c->class; ++k)
-        if (strcmp(families[k]->name, family) == 0) c->class = families[k];
-    if (!c->class) Rf_error("internal error: no family '%s'", family);
-    const struct fields fields = read_fields(list_element(problem, "fields"));
+    c->class = find_class(&families, list_element(problem, "family"));
+    const struct fields fields = read_fields(problem);
     if (c->class->create(&fields, c) != PLUGIN_OK)
-        Rf_error("internal error: family '%s' refuses its fields", family);
+        Rf_error("internal error: family '%s' refuses its fields", c->class->name);
     return c;
 }
 

@@ -2,14 +2,11 @@
  * comes back (what changes), and blocks of iterations. */
 #include "ffi_run.h"
 
-static const struct method *const methods[] = {&method_augment, &method_clt, &method_collapse};
-enum { METHODS = sizeof methods / sizeof methods[0] };
+static const void *const method_list[] = {&method_augment, &method_clt, &method_collapse};
+static const struct registry methods = {"method", COUNT(method_list), method_list};
 
 static const struct method *find_method(SEXP problem) {
-    const char *name = CHAR(STRING_ELT(list_element(problem, "method"), 0));
-    for (int k = 0; k < METHODS; ++k)
-        if (strcmp(methods[k]->name, name) == 0) return methods[k];
-    Rf_error("internal error: no method '%s'", name);
+    return find_class(&methods, list_element(problem, "method"));
 }
 
 static void detach(const struct method *method, void *self, SEXP state, const struct rng *rng,

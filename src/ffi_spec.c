@@ -1,41 +1,21 @@
 /* From R's lists to the plug-ins' structs. */
-#include "custom.h"
 #include "ffi.h"
 #include "registry.h"
 
-/* Starts a cache line: a vector that lies across two takes twice as long to store. */
-void *plugin_memory(size_t count, size_t size) {
-    enum { LINE = 64 };
-    const size_t bytes = (count > 0 ? count : 1) * size;
-    char *memory = R_alloc(bytes + LINE - 1, 1);
-    memory += (LINE - (uintptr_t)memory % LINE) % LINE;
-    memset(memory, 0, bytes);
-    return memory;
-}
+void *host_allocate(size_t bytes) { return R_alloc(bytes, 1); }
 
-static const struct field *find_field(const struct fields *fields, const char *name) {
-    for (int i = 0; i < fields->count; ++i)
-        if (strcmp(fields->field[i].name, name) == 0) return fields->field + i;
-    return NULL;
-}
-
-const double *fields_vector(const struct fields *fields, const char *name, int length) {
-    const struct field *field = find_field(fields, name);
-    if (!field || (length >= 0 && field->length != length)) return NULL;
-    return field->value;
-}
-
-int fields_length(const struct fields *fields, const char *name) {
-    const struct field *field = find_field(fields, name);
-    return field ? field->length : 0;
-}
-
-SEXP list_element(SEXP list, const char *name) {
+/* NULL if there is none */
+static SEXP optional_element(SEXP list, const char *name) {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
     for (R_xlen_t i = 0; i < Rf_xlength(names); ++i)
         if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0) return VECTOR_ELT(list, i);
-    Rf_error("internal error: no element '%s'", name);
-    return R_NilValue;
+    return NULL;
+}
+
+SEXP list_element(SEXP list, const char *name) {
+    SEXP element = optional_element(list, name);
+    if (!element) Rf_error("internal error: no element '%s'", name);
+    return element;
 }
 
 double list_number(SEXP list, const char *name) { return Rf_asReal(list_element(list, name)); }
@@ -53,9 +33,10 @@ SEXP named_list(int count, const char *const *names, const SEXP *values) {
 }
 
 /* Numeric elements only; the names and values stay R's. */
-struct fields read_fields(SEXP list) {
-    SEXP names = Rf_getAttrib(list, R_NamesSymbol);
-    const int count = (int)Rf_xlength(list);
+struct fields read_fields(SEXP spec) {
+    SEXP list = optional_element(spec, "fields");
+    const int count = list ? (int)Rf_xlength(list) : 0;
+    SEXP names = count > 0 ? Rf_getAttrib(list, R_NamesSymbol) : R_NilValue;
     struct field *field = plugin_memory((size_t)count, sizeof *field);
     for (int i = 0; i < count; ++i) {
         SEXP value = VECTOR_ELT(list, i);
@@ -64,96 +45,90 @@ struct fields read_fields(SEXP list) {
         field[i].value = REAL(value);
         field[i].length = (int)Rf_xlength(value);
     }
-    struct fields fields = {.count = count, .field = field};
+    struct fields fields = {.count = count, .field = field, .object = spec};
     return fields;
 }
 
-#define LIST_CLASS(name) &name,
-static const struct model_class *const models[] = {MODELS(LIST_CLASS)};
-static const struct stat_class *const stats[] = {STATS(LIST_CLASS)};
-static const struct record_moments_class *const moments_classes[] = {MOMENTS(LIST_CLASS)};
-static const struct density_class *const densities[] = {DENSITIES(LIST_CLASS)};
-static const struct mech_class *const mechanisms[] = {MECHANISMS(LIST_CLASS)};
-#define COUNT(list) ((int)(sizeof(list) / sizeof(list)[0]))
+/* ---- the registry ------------------------------------------------------- */
 
-static void stop_unless(int status, const char *what, const char *name) {
-    if (status != PLUGIN_OK) Rf_error("internal error: %s '%s' refuses its fields", what, name);
+#define LIST_CLASS(name) &name,
+static const void *const model_list[] = {MODELS(LIST_CLASS)};
+static const void *const stat_list[] = {STATS(LIST_CLASS)};
+static const void *const mechanism_list[] = {MECHANISMS(LIST_CLASS)};
+static const void *const density_list[] = {DENSITIES(LIST_CLASS)};
+static const void *const moments_list[] = {MOMENTS(LIST_CLASS)};
+static const struct registry models = {"model", COUNT(model_list), model_list};
+static const struct registry stats = {"statistic", COUNT(stat_list), stat_list};
+static const struct registry mechanisms = {"mechanism", COUNT(mechanism_list), mechanism_list};
+static const struct registry densities = {"density", COUNT(density_list), density_list};
+static const struct registry moments_of_pairs = {"moments", COUNT(moments_list), moments_list};
+
+static const char *class_name(const void *class) { return *(const char *const *)class; }
+
+const void *find_class(const struct registry *registry, SEXP name) {
+    const char *wanted = CHAR(STRING_ELT(name, 0));
+    for (int i = 0; i < registry->count; ++i)
+        if (strcmp(class_name(registry->class[i]), wanted) == 0) return registry->class[i];
+    Rf_error("internal error: no %s '%s'", registry->noun, wanted);
+    return NULL;
 }
 
-static const char *spec_name(SEXP spec) { return CHAR(STRING_ELT(list_element(spec, "name"), 0)); }
+static void stop_unless(int status, const struct registry *registry, const void *class) {
+    if (status != PLUGIN_OK)
+        Rf_error("internal error: %s '%s' refuses its fields", registry->noun, class_name(class));
+}
 
 struct model read_model(SEXP spec) {
-    const char *name = spec_name(spec);
-    if (strcmp(name, "custom") == 0) return model_custom_read(spec);
-    if (strcmp(name, "expfam") == 0) return model_expfam_read(spec);
-    if (strcmp(name, "compiled") == 0) return model_compiled_read(spec);
-    struct model model = {0};
-    for (int i = 0; i < COUNT(models) && !model.class; ++i)
-        if (strcmp(models[i]->name, name) == 0) model.class = models[i];
-    if (!model.class) Rf_error("internal error: no model '%s'", name);
-    const struct fields fields = read_fields(list_element(spec, "fields"));
-    stop_unless(model.class->create(&fields, &model), "model", name);
+    const struct model_class *class = find_class(&models, list_element(spec, "name"));
+    const struct fields fields = read_fields(spec);
+    struct model model = {.class = class};
+    stop_unless(class->create(&fields, &model), &models, class);
     return model;
 }
 
 struct stat read_stat(SEXP spec) {
-    const char *name = spec_name(spec);
-    if (strcmp(name, "custom") == 0) return stat_custom_read(spec);
-    struct stat stat = {0};
-    for (int i = 0; i < COUNT(stats) && !stat.class; ++i)
-        if (strcmp(stats[i]->name, name) == 0) stat.class = stats[i];
-    if (!stat.class) Rf_error("internal error: no statistic '%s'", name);
-    const struct fields fields = read_fields(list_element(spec, "fields"));
-    stop_unless(stat.class->create(&fields, &stat), "statistic", name);
+    const struct stat_class *class = find_class(&stats, list_element(spec, "name"));
+    const struct fields fields = read_fields(spec);
+    struct stat stat = {.class = class};
+    stop_unless(class->create(&fields, &stat), &stats, class);
     return stat;
 }
 
 struct record_moments read_moments(SEXP spec) {
-    const char *name = spec_name(spec);
-    if (strcmp(name, "expfam") == 0) return moments_expfam_read(spec);
-    struct record_moments moments = {0};
-    for (int i = 0; i < COUNT(moments_classes) && !moments.class; ++i)
-        if (strcmp(moments_classes[i]->name, name) == 0) moments.class = moments_classes[i];
-    if (!moments.class) Rf_error("internal error: no moments '%s'", name);
-    const struct fields fields = read_fields(list_element(spec, "fields"));
-    stop_unless(moments.class->create(&fields, &moments), "moments", name);
+    const struct record_moments_class *class =
+        find_class(&moments_of_pairs, list_element(spec, "name"));
+    const struct fields fields = read_fields(spec);
+    struct record_moments moments = {.class = class};
+    stop_unless(class->create(&fields, &moments), &moments_of_pairs, class);
     return moments;
 }
 
 struct density read_density(SEXP spec, int size) {
-    if (Rf_isFunction(spec)) return mech_custom_read(spec, size);
-    const char *name = spec_name(spec);
-    struct density density = {0};
-    const struct fields fields = read_fields(list_element(spec, "fields"));
-    for (int i = 0; i < COUNT(densities); ++i)
-        if (strcmp(densities[i]->name, name) == 0)
-            stop_unless(densities[i]->create(&fields, &density), "density", name);
-    if (!density.log_density) Rf_error("internal error: no density '%s'", name);
+    const struct density_class *class = find_class(&densities, list_element(spec, "name"));
+    const struct fields fields = read_fields(spec);
+    struct density density = {.size = size};
+    stop_unless(class->create(&fields, &density), &densities, class);
     return density;
 }
 
-const struct mech_class *read_mechanism(SEXP name) {
-    const char *wanted = CHAR(STRING_ELT(name, 0));
-    for (int i = 0; i < COUNT(mechanisms); ++i)
-        if (strcmp(mechanisms[i]->name, wanted) == 0) return mechanisms[i];
-    Rf_error("internal error: no mechanism '%s'", wanted);
-    return NULL;
+const struct mech_class *read_mechanism(SEXP name) { return find_class(&mechanisms, name); }
+
+static SEXP names_of(const struct registry *registry) {
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, registry->count));
+    for (int i = 0; i < registry->count; ++i)
+        SET_STRING_ELT(names, i, Rf_mkChar(class_name(registry->class[i])));
+    UNPROTECT(1);
+    return names;
 }
 
 /* names of all plug-ins, for the tests that loop over them */
 SEXP ffi_registry(void) {
-    SEXP model_names = PROTECT(Rf_allocVector(STRSXP, COUNT(models)));
-    SEXP stat_names = PROTECT(Rf_allocVector(STRSXP, COUNT(stats)));
-    SEXP mechanism_names = PROTECT(Rf_allocVector(STRSXP, COUNT(mechanisms)));
-    for (int i = 0; i < COUNT(models); ++i)
-        SET_STRING_ELT(model_names, i, Rf_mkChar(models[i]->name));
-    for (int i = 0; i < COUNT(stats); ++i) SET_STRING_ELT(stat_names, i, Rf_mkChar(stats[i]->name));
-    for (int i = 0; i < COUNT(mechanisms); ++i)
-        SET_STRING_ELT(mechanism_names, i, Rf_mkChar(mechanisms[i]->name));
-    const char *const names[] = {"models", "statistics", "mechanisms"};
-    const SEXP values[] = {model_names, stat_names, mechanism_names};
-    SEXP list = named_list(3, names, values);
-    UNPROTECT(3);
+    const char *const names[] = {"models", "statistics", "mechanisms", "densities", "moments"};
+    const SEXP values[] = {PROTECT(names_of(&models)), PROTECT(names_of(&stats)),
+                           PROTECT(names_of(&mechanisms)), PROTECT(names_of(&densities)),
+                           PROTECT(names_of(&moments_of_pairs))};
+    SEXP list = named_list(5, names, values);
+    UNPROTECT(5);
     return list;
 }
 

@@ -4,7 +4,8 @@
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
 
-#define REGISTER_ROUTINE(name, count) {#name, (DL_FUNC)&name, count},
+/* by way of the one type that may be cast to any other function's */
+#define REGISTER_ROUTINE(name, count) {#name, (DL_FUNC)(void (*)(void)) & name, count},
 
 static const R_CallMethodDef routines[] = {FFI_ROUTINES(REGISTER_ROUTINE){NULL, NULL, 0}};
 

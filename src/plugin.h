@@ -28,6 +28,9 @@ struct field {
 struct fields {
     int count;
     const struct field *field;
+    /* R's list itself, for the plug-ins whose hooks are R functions (ffi_*.c):
+     * nobody else looks at it. NULL in a program without R. */
+    void *object;
 };
 
 /* The vector of that name; NULL unless it is there with `length` values
@@ -37,6 +40,10 @@ int fields_length(const struct fields *fields, const char *name);
 
 /* Zero-initialised memory that lives as long as the call from R. */
 void *plugin_memory(size_t count, size_t size);
+
+/* Where that memory comes from: the program that hosts the plug-ins defines it.
+ * Never NULL, and freed by the host alone. In the package it is R_alloc() (ffi_spec.c). */
+void *host_allocate(size_t bytes);
 
 enum {
     PLUGIN_OK = NOISEAWARE_OK,
@@ -82,7 +89,8 @@ struct model {
 struct model_class {
     const char *name;
 
-    /* Reads the fields, allocates, fills in the sizes. Returns PLUGIN_*. */
+    /* Reads the fields, allocates, fills in the sizes. Returns PLUGIN_*. May put
+     * another class in place of this one, with the hooks that these fields allow. */
     int (*create)(const struct fields *fields, struct model *model);
 
     /* A draw from the prior; known coordinates take their values. */
@@ -242,6 +250,7 @@ enum kernel {
  * may be expensive. */
 struct density {
     void *self;
+    int size; /* components of a candidate; known before create() */
     void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
 };
 

@@ -1,5 +1,6 @@
 /* Every plug-in of the package: one line adds one. The name is that of the
- * class descriptor (`model_lm` in model_lm.c) and of the R constructor. */
+ * class descriptor (`model_lm` in model_lm.c) and of the R constructor. Those whose
+ * hooks are R functions, or in a user's library, stand last: their files are ffi_*.c. */
 #ifndef NOISEAWARE_REGISTRY_H
 #define NOISEAWARE_REGISTRY_H
 
@@ -12,14 +13,18 @@
     X(model_categorical) \
     X(model_normal) \
     X(model_poisson) \
-    X(model_exponential)
+    X(model_exponential) \
+    X(model_expfam) \
+    X(model_custom) \
+    X(model_compiled)
 
 #define STATS(X) \
     X(stat_crossprod) \
     X(stat_sums) \
     X(stat_counts) \
     X(stat_records) \
-    X(stat_objective)
+    X(stat_objective) \
+    X(stat_custom)
 
 #define MECHANISMS(X) \
     X(mech_laplace) \
@@ -27,12 +32,15 @@
     X(mech_discrete_laplace) \
     X(mech_discrete_gaussian)
 
-#define DENSITIES(X) X(mech_objective)
+#define DENSITIES(X) \
+    X(mech_objective) \
+    X(mech_custom)
 
-#define MOMENTS(X)    \
+#define MOMENTS(X) \
     X(moments_counts) \
-    X(moments_sums)   \
-    X(moments_lm)
+    X(moments_sums) \
+    X(moments_lm) \
+    X(moments_expfam)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;
 #define DECLARE_STAT(name) extern const struct stat_class name;

@@ -1,9 +1,7 @@
-/* Model "expfam" and its moments: a family of one number given by R functions
- * (Bernstein & Sheldon 2018, section 3.3: any univariate exponential family).
+/* Moments "expfam": of (t, c), a released statistic and the statistic c of a family
+ * of one number given by R functions (ffi_model_expfam.c).
  *
- * The model updates theta from the total of its statistic c, so "clt" needs no
- * records; with a function that draws them "augment" runs as well. Moments of
- * (t, c) are integrals over the support, cut at the bounds of the release, at
+ * They are integrals over the support, cut at the bounds of the release, at
  * the mode of the density and at points about it, so that R's adaptive rules
  * (QUADPACK) find the mass. Products are measured from the values at the mode.
  *
@@ -11,123 +9,10 @@
  * nodes: what R's functions gave there is kept, so that an evaluation costs a
  * few calls to R for each piece, not some for each integral.
  */
-#include "custom.h"
+#include "ffi_custom.h"
+#include "registry.h"
 
 #include <R_ext/Applic.h>
-
-/* ---- the model --------------------------------------------------------------- */
-
-struct expfam {
-    int parameters, complete;
-    SEXP r_prior, log_prior, r_records, r_theta, statistic;
-    double *theta;
-};
-
-static SEXP vector_of(int n, const double *value) {
-    SEXP vector = Rf_allocVector(REALSXP, n);
-    memcpy(REAL(vector), value, (size_t)n * sizeof(double));
-    return vector;
-}
-
-static void rprior(void *self, struct rng *rng, double *theta) {
-    (void)rng;
-    const struct expfam *e = self;
-    SEXP call = PROTECT(Rf_lang1(e->r_prior));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    memcpy(theta, REAL(value), (size_t)e->parameters * sizeof(double));
-    UNPROTECT(2);
-}
-
-static double dprior(void *self, const double *theta) {
-    const struct expfam *e = self;
-    SEXP vector = PROTECT(vector_of(e->parameters, theta));
-    SEXP call = PROTECT(Rf_lang2(e->log_prior, vector));
-    const double value = Rf_asReal(Rf_eval(call, R_GlobalEnv));
-    UNPROTECT(2);
-    return value;
-}
-
-static void report(void *self, const double *theta, double *out) {
-    const struct expfam *e = self;
-    memcpy(out, theta, (size_t)e->parameters * sizeof(double));
-}
-
-static void set(void *self, const double *theta) {
-    struct expfam *e = self;
-    memcpy(e->theta, theta, (size_t)e->parameters * sizeof(double));
-}
-
-static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
-    (void)rng;
-    const struct expfam *e = self;
-    SEXP theta = PROTECT(vector_of(e->parameters, e->theta));
-    SEXP count = PROTECT(Rf_ScalarInteger(m));
-    SEXP call = PROTECT(Rf_lang3(e->r_records, theta, count));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    memcpy(x[0], REAL(value), (size_t)m * sizeof(double));
-    UNPROTECT(4);
-}
-
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
-    const struct expfam *e = self;
-    SEXP records = PROTECT(vector_of(m, x[0]));
-    SEXP call = PROTECT(Rf_lang2(e->statistic, records));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    for (int j = 0; j < e->complete; ++j) c[j] += sign * block_sum(m, REAL(value) + (size_t)j * m);
-    UNPROTECT(3);
-}
-
-static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    (void)rng;
-    const struct expfam *e = self;
-    SEXP total = PROTECT(vector_of(e->complete, c));
-    SEXP count = PROTECT(Rf_ScalarReal(n));
-    SEXP current = PROTECT(vector_of(e->parameters, theta));
-    SEXP call = PROTECT(Rf_lang4(e->r_theta, total, count, current));
-    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    memcpy(theta, REAL(value), (size_t)e->parameters * sizeof(double));
-    UNPROTECT(5);
-    return PLUGIN_OK;
-}
-
-static const struct model_class expfam_class = {
-    .name = "expfam",
-    .rprior = rprior,
-    .dprior = dprior,
-    .report = report,
-    .set = set,
-    .rrecords = rrecords,
-    .add = add,
-    .rtheta = rtheta,
-};
-
-struct model model_expfam_read(SEXP spec) {
-    SEXP functions = list_element(spec, "functions");
-    struct expfam *e = plugin_memory(1, sizeof *e);
-    e->parameters = Rf_asInteger(list_element(spec, "parameters"));
-    e->complete = Rf_asInteger(list_element(spec, "complete"));
-    e->r_prior = list_element(functions, "r_prior");
-    e->log_prior = list_element(functions, "log_prior");
-    e->r_records = list_element(functions, "r_records");
-    e->r_theta = list_element(functions, "r_theta");
-    e->statistic = list_element(functions, "statistic");
-    e->theta = plugin_memory((size_t)e->parameters, sizeof(double));
-    struct model model = {
-        .class = &expfam_class,
-        .self = e,
-        .columns = 1,
-        .parameters = e->parameters,
-        .moving = e->parameters,
-        .moves = plugin_memory((size_t)e->parameters, sizeof(int)),
-        .complete = e->complete,
-        .reported = e->parameters,
-        .whole = 1,
-    };
-    for (int j = 0; j < e->parameters; ++j) model.moves[j] = j;
-    return model;
-}
-
-/* ---- moments ------------------------------------------------------------------- */
 
 /* QUADPACK's subintervals, and its longest vector of nodes */
 enum { LIMIT = 100, MOST_NODES = 30, MOST_KEPT = 128, MOST_CUTS = 8 };
@@ -154,7 +39,7 @@ struct integrals {
 };
 
 static SEXP call_user_function(SEXP function, int n, const double *x, SEXP theta) {
-    SEXP nodes = PROTECT(vector_of(n, x));
+    SEXP nodes = PROTECT(custom_vector(n, x));
     SEXP call = PROTECT(Rf_lang3(function, nodes, theta));
     SEXP value = Rf_eval(call, R_GlobalEnv);
     UNPROTECT(2);
@@ -326,7 +211,7 @@ static int all_moments(struct integrals *s, double *mean, double *cov) {
 
 static int eval(void *self, const double *theta, double *mean, double *cov) {
     struct integrals *s = self;
-    s->theta = PROTECT(vector_of(s->parameters, theta));
+    s->theta = PROTECT(custom_vector(s->parameters, theta));
     const int status = all_moments(s, mean, cov);
     UNPROTECT(1);
     return status;
@@ -337,7 +222,7 @@ static int eval(void *self, const double *theta, double *mean, double *cov) {
 static void project(void *self, double n, double *c) {
     const struct integrals *s = self;
     const int k = s->components - s->released;
-    SEXP total = PROTECT(vector_of(k, c));
+    SEXP total = PROTECT(custom_vector(k, c));
     SEXP count = PROTECT(Rf_ScalarReal(n));
     SEXP call = PROTECT(Rf_lang3(s->project, total, count));
     SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
@@ -354,15 +239,8 @@ static int complete(void *self, double n, const double *total, double *c) {
     return memcmp(s->projected, c, bytes) == 0;
 }
 
-static const struct record_moments_class integrals_class = {
-    .name = "expfam",
-    .eval = eval,
-    .complete = complete,
-    .project = project,
-};
-
-struct record_moments moments_expfam_read(SEXP spec) {
-    SEXP functions = list_element(spec, "functions");
+static int create(const struct fields *fields, struct record_moments *moments) {
+    SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
     struct integrals *s = plugin_memory(1, sizeof *s);
     s->parameters = Rf_asInteger(list_element(spec, "parameters"));
     s->released = Rf_asInteger(list_element(spec, "released"));
@@ -383,12 +261,16 @@ struct record_moments moments_expfam_read(SEXP spec) {
         s->kept[k].x = plugin_memory(MOST_NODES, sizeof(double));
         s->kept[k].value = plugin_memory((size_t)(s->components + 1) * MOST_NODES, sizeof(double));
     }
-    struct record_moments moments = {
-        .class = &integrals_class,
-        .self = s,
-        .released = s->released,
-        .aside = complete_size,
-        .complete = complete_size,
-    };
-    return moments;
+    moments->self = s;
+    moments->released = s->released;
+    moments->aside = moments->complete = complete_size;
+    return PLUGIN_OK;
 }
+
+const struct record_moments_class moments_expfam = {
+    .name = "expfam",
+    .create = create,
+    .eval = eval,
+    .complete = complete,
+    .project = project,
+};

@@ -1,9 +1,9 @@
 /* A compiled model as R sees it. Its library is looked up anew in every call
  * from R (R/model_compiled.R): addresses do not survive the way to another
  * process, where a chain may run. */
-#include "custom.h"
-#include "ffi.h"
+#include "ffi_custom.h"
 #include "model_compiled.h"
+#include "registry.h"
 
 #include <R_ext/Rdynload.h>
 
@@ -59,14 +59,16 @@ SEXP ffi_compiled_hooks(SEXP address) {
     return list;
 }
 
-static int create_from(SEXP spec, struct model *model) {
+static int create(const struct fields *fields, struct model *model) {
+    SEXP spec = spec_of(fields);
     SEXP call = PROTECT(Rf_lang2(list_element(spec, "find"), list_element(spec, "source")));
     SEXP address = PROTECT(Rf_eval(call, R_GlobalEnv));
-    const struct fields fields = read_fields(list_element(spec, "fields"));
-    const int status = model_compiled_create(hooks_at(address), &fields, model);
+    const int status = model_compiled_create(hooks_at(address), fields, model);
     UNPROTECT(2);
     return status;
 }
+
+const struct model_class model_compiled = {.name = "compiled", .create = create};
 
 /* beyond this a size is taken for a slip, and `moves` is not followed */
 enum { MOST_PARAMETERS = 100000 };
@@ -74,7 +76,8 @@ enum { MOST_PARAMETERS = 100000 };
 /* create()'s status, then the sizes it filled in, then the moving coordinates */
 SEXP ffi_compiled_sizes(SEXP spec) {
     struct model model = {0};
-    const int status = create_from(spec, &model);
+    const struct fields fields = read_fields(spec);
+    const int status = create(&fields, &model);
     const int sane = model.moves && model.moving > 0 && model.moving <= model.parameters &&
                      model.parameters <= MOST_PARAMETERS;
     const int sizes[] = {
@@ -90,16 +93,9 @@ SEXP ffi_compiled_sizes(SEXP spec) {
 
 /* theta of natural-scale values; NULL if the model refuses them */
 SEXP ffi_compiled_invert(SEXP spec, SEXP values) {
-    const struct model model = model_compiled_read(spec);
+    const struct model model = read_model(spec);
     SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
     const int status = model_compiled_invert(&model, REAL(values), REAL(theta));
     UNPROTECT(1);
     return status == PLUGIN_OK ? theta : R_NilValue;
-}
-
-struct model model_compiled_read(SEXP spec) {
-    struct model model = {0};
-    if (create_from(spec, &model) != PLUGIN_OK)
-        Rf_error("internal error: a compiled model refuses fields that it took before");
-    return model;
 }

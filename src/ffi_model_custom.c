@@ -11,7 +11,8 @@
  * checks, which convert it or stop. `running` then says which function is at work,
  * for the handler of errors in R.
  */
-#include "custom.h"
+#include "ffi_custom.h"
+#include "registry.h"
 
 /* what `running` holds; R has the names in this order */
 enum { NOTHING, R_RECORDS, R_THETA, MOVE, LOG_PRIOR };
@@ -26,14 +27,6 @@ struct custom {
     int count;
 };
 
-SEXP custom_records(int m, int columns, const double *const *x) {
-    SEXP matrix = PROTECT(Rf_allocMatrix(REALSXP, m, columns));
-    for (int v = 0; v < columns; ++v)
-        memcpy(REAL(matrix) + (size_t)v * m, x[v], (size_t)m * sizeof(double));
-    UNPROTECT(1);
-    return matrix;
-}
-
 static SEXP records_of(const struct custom *c, int m, const double *const *x) {
     SEXP matrix = PROTECT(custom_records(m, c->columns, x));
     if (c->running) Rf_setAttrib(matrix, R_DimNamesSymbol, c->dimnames);
@@ -42,8 +35,7 @@ static SEXP records_of(const struct custom *c, int m, const double *const *x) {
 }
 
 static SEXP vector_of(const struct custom *c, const double *value) {
-    SEXP vector = PROTECT(Rf_allocVector(REALSXP, c->parameters));
-    memcpy(REAL(vector), value, (size_t)c->parameters * sizeof(double));
+    SEXP vector = PROTECT(custom_vector(c->parameters, value));
     if (c->running) Rf_setAttrib(vector, R_NamesSymbol, c->names);
     UNPROTECT(1);
     return vector;
@@ -200,7 +192,8 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
     return PLUGIN_OK;
 }
 
-static const struct model_class plain_class = {
+/* without the user's `move` and `log_prior` */
+static const struct model_class custom_without_move = {
     .name = "custom",
     .rprior = rprior,
     .report = report,
@@ -210,20 +203,8 @@ static const struct model_class plain_class = {
     .rtheta = rtheta,
 };
 
-static const struct model_class moving_class = {
-    .name = "custom",
-    .rprior = rprior,
-    .dprior = dprior,
-    .report = report,
-    .set = set,
-    .rrecords = rrecords,
-    .set_move = set_move,
-    .move = move,
-    .add = add,
-    .rtheta = rtheta,
-};
-
-struct model model_custom_read(SEXP spec) {
+static int create(const struct fields *fields, struct model *model) {
+    SEXP spec = spec_of(fields);
     SEXP running = list_element(spec, "running"), checks = list_element(spec, "checks");
     SEXP functions = list_element(spec, running == R_NilValue ? "functions" : "user");
     struct custom *c = plugin_memory(1, sizeof *c);
@@ -246,18 +227,27 @@ struct model model_custom_read(SEXP spec) {
     c->theta = plugin_memory((size_t)c->parameters, sizeof(double));
     c->theta_new = plugin_memory((size_t)c->parameters, sizeof(double));
     c->column = plugin_memory((size_t)c->columns, sizeof(double *));
-    const int moving = c->move != R_NilValue;
-    struct model model = {
-        .class = moving ? &moving_class : &plain_class,
-        .self = c,
-        .columns = c->columns,
-        .parameters = c->parameters,
-        .moving = c->parameters,
-        .moves = plugin_memory((size_t)c->parameters, sizeof(int)),
-        .reported = c->parameters,
-        .whole = 1,
-        .move_draws = c->columns, /* a call of the user's function costs about as much */
-    };
-    for (int j = 0; j < c->parameters; ++j) model.moves[j] = j;
-    return model;
+    if (c->move == R_NilValue) model->class = &custom_without_move;
+    model->self = c;
+    model->columns = c->columns;
+    model->parameters = model->moving = model->reported = c->parameters;
+    model->moves = plugin_memory((size_t)c->parameters, sizeof(int));
+    model->whole = 1;
+    model->move_draws = c->columns; /* a call of the user's function costs about as much */
+    for (int j = 0; j < c->parameters; ++j) model->moves[j] = j;
+    return PLUGIN_OK;
 }
+
+const struct model_class model_custom = {
+    .name = "custom",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .report = report,
+    .set = set,
+    .rrecords = rrecords,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .rtheta = rtheta,
+};

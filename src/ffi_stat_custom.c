@@ -1,7 +1,8 @@
 /* Statistic "custom": the user's R function of all records at once, which
  * returns a records x components matrix. Its values are checked by the R
  * wrapper of the function (R/stat_custom.R). */
-#include "custom.h"
+#include "ffi_custom.h"
+#include "registry.h"
 
 struct custom {
     int columns, size;
@@ -31,23 +32,22 @@ static void total(void *self, int m, const double *const *x, double *total) {
     UNPROTECT(1);
 }
 
-static const struct stat_class custom_class = {
-    .name = "custom",
-    .eval = eval,
-    .total = total,
-};
-
-struct stat stat_custom_read(SEXP spec) {
+static int create(const struct fields *fields, struct stat *stat) {
+    SEXP spec = spec_of(fields);
     struct custom *c = plugin_memory(1, sizeof *c);
     c->columns = Rf_asInteger(list_element(spec, "columns"));
     c->size = Rf_asInteger(list_element(spec, "size"));
     c->fun = list_element(spec, "fun");
-    struct stat stat = {
-        .class = &custom_class,
-        .self = c,
-        .columns = c->columns,
-        .size = c->size,
-        .whole = 1,
-    };
-    return stat;
+    stat->self = c;
+    stat->columns = c->columns;
+    stat->size = c->size;
+    stat->whole = 1;
+    return PLUGIN_OK;
 }
+
+const struct stat_class stat_custom = {
+    .name = "custom",
+    .create = create,
+    .eval = eval,
+    .total = total,
+};

@@ -1,7 +1,8 @@
 /* Mechanism "custom": the noise density is the user's R function of a matrix with
  * a candidate in each row. What it returns is checked by its R wrapper
  * (R/mech_custom.R). */
-#include "custom.h"
+#include "ffi_custom.h"
+#include "registry.h"
 
 struct custom {
     int size;
@@ -20,10 +21,16 @@ static void log_density(void *self, int candidates, int stride, const double *no
     UNPROTECT(3);
 }
 
-struct density mech_custom_read(SEXP fun, int size) {
+static int create(const struct fields *fields, struct density *density) {
     struct custom *c = plugin_memory(1, sizeof *c);
-    c->size = size;
-    c->fun = fun;
-    const struct density density = {.self = c, .log_density = log_density};
-    return density;
+    c->size = density->size;
+    c->fun = list_element(spec_of(fields), "fun");
+    density->self = c;
+    density->log_density = log_density;
+    return PLUGIN_OK;
 }
+
+const struct density_class mech_custom = {
+    .name = "custom",
+    .create = create,
+};

@@ -1,0 +1,74 @@
+/* A chain of "augment" in a program without R: exponential waiting times, their
+ * total published with Laplace noise. tests/testthat/test-plugin.R compiles it with the
+ * plug-ins and the method, links neither libR nor Rmath, and compares the mean of the
+ * rate's draws, which it prints.
+ *
+ * What does need R's mathematics (Rmath, for normal tails and quantiles):
+ * mech_gaussian.c, dist_discrete.c, moments_sums.c, moments_lm.c,
+ * method_collapse_normal.c, method_collapse_total.c, diagnostics.c.
+ */
+#include "method_augment.h"
+#include "registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* freed at the program's end */
+void *host_allocate(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) exit(2);
+    return memory;
+}
+
+#define NUMBER(key, ...) \
+    { .name = key, .value = (const double[]){__VA_ARGS__}, .length = 1 }
+#define FIELDS(list) \
+    (struct fields) { .count = (int)(sizeof list / sizeof *list), .field = list }
+
+enum { N = 8, WARMUP = 500, DRAWS = 20000 };
+
+int main(void) {
+    const struct field prior[] = {NUMBER("shape", 3), NUMBER("rate", 2)};
+    const struct field total[] = {NUMBER("lower", 0), NUMBER("upper", 100), NUMBER("drop", 0),
+                                  NUMBER("degree", 1), NUMBER("factor", 0)};
+    const struct fields model_fields = FIELDS(prior), stat_fields = FIELDS(total);
+    const int column[] = {0};
+    const double released[LANES] = {4}, weight[LANES] = {1e-6}; /* noise that says nothing */
+    struct part part = {.stat.class = &stat_sums, .kernel = mech_laplace.kernel, .column = column};
+    struct augment a = {
+        .model.class = &model_exponential,
+        .parts = 1,
+        .part = &part,
+        .absolute = LANES,
+        .separable = LANES,
+        .dense = LANES,
+        .released = released,
+        .weight = weight,
+        .n = N,
+        .stride = PAD_LANES(N),
+    };
+    if (model_exponential.create(&model_fields, &a.model) != PLUGIN_OK) return 3;
+    if (stat_sums.create(&stat_fields, &part.stat) != PLUGIN_OK) return 3;
+    augment_prepare(&a);
+
+    struct rng rng;
+    rng_seed(&rng, 1);
+    double theta, rate, accepted, mean = 0;
+    int hits[N] = {0};
+    const struct adapt_shape shape = {.dim = a.model.moving, .complete = a.model.complete};
+    a.rng = &rng;
+    a.theta = &theta;
+    a.accepted = hits;
+    a.x = plugin_memory((size_t)a.stride, sizeof(double));
+    adapt_attach(&a.adapt, &shape, plugin_memory(adapt_size(&shape), sizeof(double)));
+    adapt_start(&a.adapt, (const double[]){1}, -1);
+    a.model.class->rprior(a.model.self, &rng, &theta);
+    augment_start(&a);
+    for (int i = 0; i < WARMUP + DRAWS; ++i) {
+        if (augment_iterate(&a, i, WARMUP, &accepted) != PLUGIN_OK) return 4;
+        a.model.class->report(a.model.self, &theta, &rate);
+        if (i >= WARMUP) mean += rate / DRAWS;
+    }
+    printf("%.6f\n", mean);
+    return 0;
+}
