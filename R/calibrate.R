@@ -55,7 +55,9 @@
 #' by `::`. `progressr::handlers(global = TRUE)` turns on a bar.
 #'
 #' **Failures.** An error in a replicate is kept, with its message, and counted
-#' when the result is printed; so are warnings. If a worker dies, the error
+#' when the result is printed; so are warnings. What makes the fit of a replicate
+#' doubtful (see [fit_methods]) is not warned of replicate by replicate: one warning of class
+#' `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, the error
 #' (`noiseaware_error_worker`) has the finished replicates in its field
 #' `calibration`; with a file they are there too. An interrupt returns them.
 #'
@@ -157,7 +159,11 @@ complete_calibration <- function(problem, runs, wanted, file = NULL, call = call
   }
   outcome <- run_replicates(problem, setdiff(wanted, present), keep)
   result <- collect()
-  if (outcome$status == "done") return(warn_failed(result, call))
+  if (outcome$status == "done") {
+    warn_failed(result, call)
+    warn_unconverged(result, call)
+    return(result)
+  }
   finished <- nrow(result$runs)
   where <- if (!is.null(file)) "They are in {.file {file}}: the same call resumes the run." else
     if (outcome$status == "interrupted") "{.fn extend} runs the others." else
@@ -175,12 +181,16 @@ complete_calibration <- function(problem, runs, wanted, file = NULL, call = call
 
 warn_failed <- function(result, call) {
   failed <- result$runs$replicate[result$runs$failed]
-  if (length(failed)) {
-    errors <- result$conditions[result$conditions$type == "error", ]
-    cli::cli_warn(c("{length(failed)} of {nrow(result$runs)} replicate{?s} failed.",
-                    x = "Replicate {errors$replicate[1]}: {shorten_text(errors$message[1], 300L)}",
-                    i = "All messages are in the result's {.field conditions}."),
-                  class = "noiseaware_warning_failed", call = call)
-  }
-  result
+  if (length(failed) == 0L) return(invisible())
+  errors <- result$conditions[result$conditions$type == "error", ]
+  cli::cli_warn(c("{length(failed)} of {nrow(result$runs)} replicate{?s} failed.",
+                  x = "Replicate {errors$replicate[1]}: {shorten_text(errors$message[1], 300L)}",
+                  i = "All messages are in the result's {.field conditions}."),
+                class = "noiseaware_warning_failed", call = call)
+}
+
+# one warning for all replicates, which keep theirs to themselves
+warn_unconverged <- function(result, call) {
+  high <- count_unconverged(result)
+  if (high && !session$quiet) rlang::warn(unconverged_line(result, high), class = "noiseaware_warning_convergence", call = call)
 }

@@ -152,9 +152,15 @@ calibration_warnings <- function(x) {
               if (type == "error") "an" else "a", type, rows$replicate[1L], shorten_text(rows$message[1L], 100L))
     }
   }
-  high <- length(unique(x$results$replicate[which(x$results$rhat > 1.05)]))
+  high <- count_unconverged(x)
   few <- length(unique(x$results$replicate[x$results$draws < 50]))
   c(first("error"), first("warning"),
-    if (high) sprintf("R-hat above 1.05 in %d of %d replicates: their ranks cannot be trusted; run longer chains.", high, sum(!x$runs$failed)),
+    if (high) unconverged_line(x, high),
     if (few) sprintf("A variable has fewer than 50 nearly independent draws in %d of %d replicates: run longer chains.", few, sum(!x$runs$failed)))
+}
+
+count_unconverged <- function(x) length(unique(x$results$replicate[which(x$results$rhat > highest_r_hat)]))
+
+unconverged_line <- function(x, high) {
+  sprintf("R-hat above %g in %d of %d replicates: their ranks cannot be trusted; run longer chains.", highest_r_hat, high, sum(!x$runs$failed))
 }

@@ -6,6 +6,7 @@
 #             acceptance and the state to continue from; for "collapse" also the
 #             share of records outside the bounds; NULL for baselines
 #   info      what a method has to report
+#   troubles  what was warned of when it was sampled: see diagnostics.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -46,12 +47,31 @@ chains_array <- function(chains) {
 #'   empty for `confint()`.
 #'
 #' @return
-#' * `summary()`: a [posterior::summarise_draws()] table, one row a parameter.
+#' * `summary()`: a [posterior::summarise_draws()] table, one row a parameter. Its
+#'   attribute `warnings`, which the print shows, has what the fit warns of.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
 #'   model is not a regression); `vcov()`: their posterior covariance.
 #' * `confint()`: equal-tailed posterior intervals, one row a parameter.
 #' * `nobs()`: the public number of records.
 #' * [posterior::as_draws()] and its variants: the draws.
+#'
+#' @section Warnings: What makes a fit doubtful is told when it is sampled or
+#'   extended, and once more in a session by the first of `summary()`, `coef()`,
+#'   `vcov()`, `confint()`, [predict()][predict.noiseaware_fit] and
+#'   [tidy()][interop] that is called on it:
+#'   * `noiseaware_warning_convergence`: R-hat above 1.05, fewer than 100 (bulk)
+#'     effective draws, or neither known. The print wants more, 1.01 and 400
+#'     (Vehtari et al. 2021), and says what to do.
+#'   * `noiseaware_warning_bounds`: methods `"collapse"` and, of a regression, `"clt"`
+#'     leave out what the bounds do to records outside them, and there is one with
+#'     a probability above 0.01.
+#'   * `noiseaware_warning_impossible`: no n records have the published totals.
+#'   * `noiseaware_warning_limit`: a total is, up to noise that is small, n times a
+#'     bound, as if every record were clamped.
+#' @references
+#' Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Buerkner, P.-C. (2021).
+#' Rank-normalization, folding, and localization: an improved R-hat for assessing
+#' convergence of MCMC. *Bayesian Analysis* 16. \doi{10.1214/20-BA1221}
 #' @name fit_methods
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -65,17 +85,32 @@ NULL
 
 #' @rdname fit_methods
 #' @export
-summary.noiseaware_fit <- function(object, ...) posterior::summarise_draws(object$draws, ...)
+summary.noiseaware_fit <- function(object, ...) {
+  remind_troubles(object)
+  table <- posterior::summarise_draws(object$draws, ...)
+  structure(table, warnings = trouble_lines(object), class = c("summary_noiseaware_fit", class(table)))
+}
+
+#' @export
+print.summary_noiseaware_fit <- function(x, ...) {
+  NextMethod()
+  for (line in attr(x, "warnings")) cat("! ", line, "\n", sep = "")
+  invisible(x)
+}
 
 #' @rdname fit_methods
 #' @export
 coef.noiseaware_fit <- function(object, ...) {
+  remind_troubles(object)
   colMeans(coefficient_draws(object))
 }
 
 #' @rdname fit_methods
 #' @export
-vcov.noiseaware_fit <- function(object, ...) stats::cov(coefficient_draws(object))
+vcov.noiseaware_fit <- function(object, ...) {
+  remind_troubles(object)
+  stats::cov(coefficient_draws(object))
+}
 
 #' @rdname fit_methods
 #' @export
@@ -85,6 +120,7 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
   draws <- parameter_matrix(object)
   if (is.numeric(parm) && all(parm %in% seq_len(ncol(draws)))) parm <- colnames(draws)[parm]
   parm <- check_names_of(parm, "parm", "parameters of the fit", colnames(draws))
+  remind_troubles(object)
   tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
   out <- t(draws_interval(draws[, parm, drop = FALSE], level))
   colnames(out) <- paste(format(100 * tails, trim = TRUE, digits = 3), "%")
@@ -142,8 +178,8 @@ print.noiseaware_fit <- function(x, ...) {
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)),
                                       "rhat", "ess_bulk", "ess_tail")
   print_summary(table)
-  if (!is.null(x$release)) cat(impossible_line(x$release))
-  if (x$method != "ops") for (line in mixing_warnings(x, table)) cat("! ", line, "\n", sep = "")
+  release_marks(x$release)
+  if (x$method != "ops") mixing_marks(x, table)
   invisible(x)
 }
 
@@ -191,34 +227,6 @@ print_summary <- function(table) {
                       lapply(table[c("ess_bulk", "ess_tail")], function(v) formatC(v, digits = 0, format = "f")),
                       check.names = FALSE)
   print(shown, row.names = FALSE, right = TRUE)
-}
-
-mixing_warnings <- function(fit, table) {
-  least <- as.numeric(pmin(table$ess_bulk, table$ess_tail))
-  unknown <- table$variable[is.na(table$rhat) | is.na(least)]
-  high <- table$variable[which(table$rhat > 1.01)]
-  low <- table$variable[which(least < 400)]
-  differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
-  advice <- paste0(mixing_advice(fit, least), ".")
-  c(if (length(unknown)) paste0("R-hat or effective draws not known for ", shorten_list(unknown, 5L), ": draws are too few, or all the same; ", advice),
-    if (length(high)) paste0("R-hat above 1.01 for ", shorten_list(high, 5L), ": ", differ, "; ", advice),
-    if (length(low)) paste0("Fewer than 400 effective draws for ", shorten_list(low, 5L), ": intervals are rough; ", advice),
-    if (length(unknown) == 0L && any(table$rhat > 1.5) && !is.null(fit$chains))
-      paste0("R-hat above 1.5: chains start at draws from the prior, and one that is far too wide leaves them stuck;\n",
-             "  narrow the prior, or give start values (`init`)."))
-}
-
-# How many iterations more would do, were the chains to go on as they did.
-mixing_advice <- function(fit, least) {
-  if (is.null(fit$chains)) return("draw more")
-  known <- least[!is.na(least)]
-  more <- fit$run$thin * if (length(known)) nrow(fit$draws) * (500 / max(min(known), 10) - 1) else 500
-  longer <- sprintf("run longer, such as extend(fit, %s)", format(signif(max(more, 100), 1), scientific = FALSE))
-  if (fit$method != "augment") return(longer)
-  if (is.null(fit$bound$moves)) return(paste0(longer, ", or give the model a `move`"))
-  if (fit$problem$passes == 0) return(paste0(longer, ", or leave control$passes to be learned"))
-  if (fit$run$warmup < 500) return(paste0(longer, ", or with a longer warmup to learn the moves"))
-  longer
 }
 
 # enum pass_kind in src/adapt.h

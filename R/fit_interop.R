@@ -83,6 +83,7 @@ tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ...) {
   intervals <- broom[["conf.int"]] %||% intervals
   level <- broom[["conf.level"]] %||% level
   check_flag(intervals, "intervals")
+  remind_troubles(x)
   table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")
   table[-1L] <- lapply(table[-1L], as.double)
   out <- data.frame(term = table$variable, estimate = table$mean, std.error = table$sd)

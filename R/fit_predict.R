@@ -32,6 +32,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
   seed <- check_seed(seed)
   expected <- expected_response(object, newdata)
+  remind_troubles(object)
   if (type == "expected") return(expected)
   if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
   fit <- colMeans(expected)

@@ -7,7 +7,9 @@ most_record_updates <- 1e10
 # A run shortened to that many updates keeps at least so many iterations.
 least_iterations <- 200
 
-# A list: `method`, and `run`, shorter than asked for if need be.
+# A list: `method`; `run`, shorter than asked for if need be, and then `init`, where
+# its chains start: at draws of the short run, since such a run has no time to find
+# its way from the prior.
 #
 # Counts: "collapse" is exact and free of n; a user who sets the number of passes
 # wants the records. Else "augment", exact whatever the bounds, as long as its time
@@ -16,7 +18,7 @@ least_iterations <- 200
 # "clt" where it knows what bounds do to records, or none is outside. Else
 # "augment" with fewer iterations: rough but right, rather than sharp but wrong.
 auto_method <- function(release, bound, run, control, most = most_record_updates) {
-  chosen <- function(method, with = run) list(method = method, run = with)
+  chosen <- function(method, with = run, init = NULL) list(method = method, run = with, init = init)
   if (!is.null(bound$moments)) {
     warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known by their moments alone.")
     return(chosen("clt"))
@@ -27,7 +29,8 @@ auto_method <- function(release, bound, run, control, most = most_record_updates
   others <- c(if (collapse_serves(release, bound)) "collapse", if (clt_serves(release, bound)) "clt")
   outside <- NULL
   if ("collapse" %in% others) {
-    outside <- try_outside(release, bound, "collapse")
+    trial <- try_method(release, bound, "collapse")
+    outside <- outside_bounds(trial)
     if (outside[["any"]] <= likely_outside) {
       cli::cli_inform(c("Method {.val collapse} was chosen: a short run finds that no record is likely to lie outside the bounds.",
                         i = "Method {.val augment} would take about {time}."), class = "noiseaware_message_method")
@@ -37,7 +40,10 @@ auto_method <- function(release, bound, run, control, most = most_record_updates
   if ("clt" %in% others) {
     # its moments of a regression are those of records that no bound clamps
     clamped <- inherits(bound, "bound_lm")
-    if (clamped) outside <- outside %||% try_outside(release, bound, "clt")
+    if (clamped && is.null(outside)) {
+      trial <- try_method(release, bound, "clt")
+      outside <- outside_bounds(trial)
+    }
     if (!clamped || outside[["any"]] <= likely_outside) {
       warn_method(c("Method {.val clt} was chosen, which is approximate: it takes a normal distribution for the statistic.",
                     i = "Method {.val augment} is exact, but would take about {time}."))
@@ -51,7 +57,14 @@ auto_method <- function(release, bound, run, control, most = most_record_updates
   }
   shorter <- shorten_run(run, release$n, most)
   tell_augment(release, run, shorter, outside[["share"]], others)
-  chosen("augment", shorter)
+  chosen("augment", shorter, if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
+}
+
+# starting points for chains: draws of a fit, evenly spread
+start_at_draws <- function(fit, chains) {
+  draws <- parameter_matrix(fit)
+  rows <- round(seq(1, nrow(draws), length.out = chains))
+  lapply(rows, function(i) bound_theta(fit$bound, draws[i, ]))
 }
 
 # The same shares of warmup and kept draws, with as many iterations as the limit
@@ -83,12 +96,11 @@ record_updates <- function(release, run) as.double(release$n) * run$iter * run$c
 # about 50 ns an update
 augment_time <- function(release, run) format_time(5e-8 * record_updates(release, run))
 
-# share of records outside the bounds, and the probability that there is one, from
 # a short run of a method whose time is free of n
-try_outside <- function(release, bound, method) {
+try_method <- function(release, bound, method) {
   run <- list(chains = 2, iter = 600, warmup = 300, thin = 1, seed = 1L)
   sample <- switch(method, collapse = sample_collapse, clt = sample_clt)
-  outside_bounds(progressr::without_progress(sample(release, bound, run, NULL, list())))
+  progressr::without_progress(sample(release, bound, run, NULL, list()))
 }
 
 # seconds as text

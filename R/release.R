@@ -351,7 +351,7 @@ print.noiseaware_release <- function(x, ...) {
   table <- summary(x)$table
   print_table(utils::head(table, 12L))
   if (nrow(table) > 12L) cat("... and", nrow(table) - 12L, "more components; see summary()\n")
-  cat(impossible_line(x))
+  release_marks(x)
   invisible(x)
 }
 
@@ -360,7 +360,7 @@ print.summary_noiseaware_release <- function(x, ...) {
   cat(release_header(x$release), sep = "\n")
   cat("\n")
   print_table(x$table)
-  cat(impossible_line(x$release))
+  release_marks(x$release)
   invisible(x)
 }
 

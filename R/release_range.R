@@ -44,10 +44,43 @@ odd_margins <- function(part, sd, n) {
   which(margin %in% which(off))
 }
 
-impossible_line <- function(release) {
+# Totals of one number that are, up to noise that is small beside their range, those
+# of records all at the same bound: it clamps every record, or the units differ.
+limit_components <- function(release) {
+  unlist(lapply(release_parts(release), function(part) {
+    single <- single_components(part$statistic)
+    if (length(single) == 0L) return(NULL)
+    limits <- component_limits(part$statistic)[single, , drop = FALSE] * release$n
+    value <- part$value[single]
+    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))[single]
+    clear <- 3 * sd <= 0.01 * (limits[, 2L] - limits[, 1L])
+    near <- function(inside) inside <= 3 * sd & inside >= -far_out * sd
+    names(release$value)[part$index][single][clear & (near(value - limits[, 1L]) | near(limits[, 2L] - value))]
+  }))
+}
+
+# components that are the total of a variable that is a number
+single_components <- function(statistic) {
+  columns <- statistic$columns
+  one <- if (inherits(statistic, "stat_crossprod")) seq_len(nrow(columns)) else
+    if (inherits(statistic, "stat_sums")) which(rowSums(statistic$powers) == 1) else integer()
+  variable <- if (inherits(statistic, "stat_sums")) max.col(statistic$powers[one, , drop = FALSE]) else one
+  one[!columns$variable[variable] %in% names(statistic$levels)]
+}
+
+# What is odd about published totals: troubles, see diagnostics.R
+release_troubles <- function(release) {
+  if (is.null(release)) return(NULL)
   odd <- unique(impossible_components(release))
-  if (length(odd)) {
-    who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", scientific = FALSE), "records have")
-    sprintf("! No %s totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)\n", who, shorten_list(odd, 5L))
-  }
+  at_limit <- unique(limit_components(release))
+  who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", scientific = FALSE), "records have")
+  c(if (length(odd)) list(list(kind = "impossible", text = sprintf(
+      "No %s totals like these, whatever the noise: %s (is n right? are they in the statistic's units?)", who, shorten_list(odd, 5L)))),
+    if (length(at_limit)) list(list(kind = "limit", text = sprintf(
+      "At the limit of what the bounds allow, as if every record were at a bound or beyond: %s (are the bounds in the data's units?)",
+      shorten_list(at_limit, 5L)))))
+}
+
+release_marks <- function(release) {
+  for (trouble in release_troubles(release)) cat("! ", trouble$text, "\n", sep = "")
 }

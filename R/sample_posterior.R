@@ -72,15 +72,18 @@
 #' * else `"clt"`, if it knows what bounds do to the records (all it serves but regressions), with a
 #'   warning, because it is approximate;
 #' * else `"augment"` with fewer iterations, as many as 10^10 record updates
-#'   leave, but not less than 200, with the same shares of warmup and kept draws. A
-#'   warning says how many, and what to set for more of them.
+#'   leave, but not less than 200, with the same shares of warmup and kept draws. Without
+#'   `init` its chains start at draws of the short run. A warning says how many iterations
+#'   it makes, and what to set for more of them.
 #'
 #' Where nothing but `"augment"` serves, it runs as long as was asked for, and a
 #' message tells the time. The warnings have the class `noiseaware_warning_method`.
 #' `control = list(passes = )` asks for `"augment"` where there is a choice. The
 #' fit's print says which ran and whether it is exact.
 #'
-#' @return A fit: an object of class `noiseaware_fit`, see [fit_methods].
+#' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
+#'   have not converged, and whatever else makes it doubtful, are told by warnings with a
+#'   class: see the section Warnings there.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
 #'   `noiseaware_error_variables`, `noiseaware_error_prior`,
 #'   `noiseaware_error_interrupted` (interrupted before the first draw),
@@ -119,6 +122,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     chosen <- auto_method(release, bound, run, control)
     method <- chosen$method
     run <- chosen$run
+    init <- init %||% chosen$init
   }
   if (method %in% exact_methods) check_records_law(bound)
   if (method == "naive" && !is.null(init)) say_init_unused(method)
@@ -128,7 +132,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     clt = sample_clt(release, bound, run, init, control),
     augment = sample_augment(release, bound, run, init, control))
   fit$asked <- asked
-  fit
+  with_troubles(fit)
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

@@ -2,6 +2,15 @@
 
 internal <- function(name) getFromNamespace(name, "noiseaware")
 
+# code that may warn of doubtful fits: see setup.R
+told <- function(code) {
+  session <- internal("session")
+  before <- session$quiet
+  on.exit(session$quiet <- before)
+  session$quiet <- FALSE
+  code
+}
+
 # |estimate - exact| in Monte Carlo standard errors, for means and for the
 # shares below the exact quantiles. `draws` is iterations x chains.
 expect_law <- function(draws, quantile, mean = NULL, probabilities = c(0.05, 0.25, 0.5, 0.75, 0.95), errors = 5) {

@@ -21,26 +21,18 @@ test_that("diagnostics that cannot be computed are told", {
   }
   set.seed(1)
   stuck <- with_draws(matrix(rnorm(2000), 1000), matrix(3, 1000, 2))
-  expect_match(marks(stuck), "^! R-hat or effective draws not known for b: .*run longer", all = FALSE)
+  expect_match(marks(stuck), "^! R-hat or effective draws not known for b: ", all = FALSE)
   expect_identical(marks(with_draws(matrix(rnorm(2000), 1000))), character())
 })
 
-test_that("chains far apart are led to init and the prior", {
+test_that("chains that differ are told, and those of one that drifts", {
   set.seed(2)
   far <- marks(with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 10), each = 1000)))
   expect_match(far, "the chains differ", all = FALSE)
-  expect_match(far, "start at draws from the prior", all = FALSE)
-  near <- marks(with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 0.3), each = 1000)))
-  expect_match(near, "the chains differ", all = FALSE)
-  expect_no_match(near, "from the prior")
-  # one chain that drifts
   one <- with_draws(matrix(rnorm(1000) + 1:1000 / 100, 1000))
   expect_match(marks(one), "the halves of the chain differ", all = FALSE)
   expect_no_match(marks(one), "the chains differ")
   expect_match(shown(one), "1 chain of 1000 ", all = FALSE)
-  # draws of no chain start nowhere
-  independent <- with_draws(matrix(rnorm(2000), 1000) + rep(c(0, 10), each = 1000), method = "naive")
-  expect_no_match(marks(independent), "from the prior")
 })
 
 test_that("the number of records and their updates have names of their own", {

@@ -25,8 +25,8 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
   one <- function(upper) as_release(c(2e8, 8e8), stat_sums(~ x + I(x^2), list(x = c(-upper, upper))), mech_gaussian(mu = 1), 1e8)
   for (case in list(list(30, "collapse"), list(5, "clt"))) {
     set.seed(5)
-    told <- if (case[[2]] == "clt") expect_warning else expect_message
-    told(method <- auto(one(case[[1]]), model_normal()), case[[2]], class = if (case[[2]] == "clt") "noiseaware_warning_method" else "noiseaware_message_method")
+    condition <- if (case[[2]] == "clt") expect_warning else expect_message
+    condition(method <- auto(one(case[[1]]), model_normal()), case[[2]], class = if (case[[2]] == "clt") "noiseaware_warning_method" else "noiseaware_message_method")
     expect_identical(method, case[[2]])
     after <- runif(1)
     set.seed(5)
@@ -106,6 +106,13 @@ test_that("a shortened run is what runs, and update() asks for the whole again",
   expect_warning(fit <- sample_posterior(rel, model_lm(), chains = 2, seed = 1), "400 iterations", class = "noiseaware_warning_method")
   expect_identical(fit$method, "augment")
   expect_identical(dim(fit$draws)[1:2], c(200L, 2L))
-  expect_identical(fit$draws, sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 400, seed = 1)$draws)
+  # from where a short run of "collapse" was, not from draws of the prior
+  expect_warning(start <- chosen(rel, model_lm(), most = 4e5, chains = 2)$init, "400 iterations")
+  expect_identical(lengths(start), c(5L, 5L))
+  shorter <- internal("sample_augment")(rel, fit$bound, fit$run, start, list())
+  expect_identical(fit$draws, shorter$draws)
+  own <- list(c("(Intercept)" = 0, x = 0, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1))[c(1, 1)]
+  expect_warning(given <- sample_posterior(rel, model_lm(), chains = 2, seed = 1, init = own), "400 iterations")
+  expect_identical(given$draws, sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 400, seed = 1, init = own)$draws)
   expect_identical(fit$asked$iter, 2000)
 })

@@ -1,0 +1,163 @@
+# Trouble with a fit: what is told by a warning when it is sampled, once more a
+# session by what reports intervals, by summary(), and by the print.
+#
+# A trouble is a list of `kind`, the warning's class after "noiseaware_warning_",
+# and `text`, a sentence followed by details. They are kept in the fit, so that
+# nothing is computed twice.
+
+# Beyond these a fit is not to be relied on: rstan and brms warn of the same
+# R-hat; with 100 effective draws the error of a mean is a tenth of the sd, and that
+# of an interval's end about a quarter of it. The print tells more: it wants 1.01
+# and 400 (Vehtari et al. 2021).
+highest_r_hat <- 1.05
+fewest_effective <- 100
+
+# What lasts for a session: which fits were told of, and whether nothing is to be
+# told (of the replicates of a calibration, which warn_unconverged() counts).
+session <- new.env(parent = emptyenv())
+session$told <- character()
+session$quiet <- FALSE
+
+with_troubles <- function(fit, call = caller_env()) {
+  if (session$quiet) return(fit)
+  fit$troubles <- c(convergence_trouble(fit), bounds_trouble(fit), release_troubles(fit$release))
+  tell_troubles(fit, call)
+  fit
+}
+
+tell_troubles <- function(fit, call) {
+  for (trouble in fit$troubles) rlang::warn(trouble$text, class = paste0("noiseaware_warning_", trouble$kind), call = call)
+}
+
+# For functions that report intervals. A fit is known by its draws, so that copies
+# are one fit, and one that is read from a file in another session is told again.
+remind_troubles <- function(fit, call = caller_env()) {
+  if (session$quiet || length(fit$troubles) == 0L) return(invisible())
+  key <- rlang::hash(list(fit$draws, fit$troubles))
+  if (key %in% session$told) return(invisible())
+  session$told <- c(session$told, key)
+  tell_troubles(fit, call)
+}
+
+without_troubles <- function(code) {
+  before <- session$quiet
+  on.exit(session$quiet <- before)
+  session$quiet <- TRUE
+  code
+}
+
+# the sentences alone
+trouble_lines <- function(fit) vapply(fit$troubles, function(trouble) trouble$text[[1L]], "")
+
+# ---- convergence -----------------------------------------------------------------
+
+# R-hat and bulk effective draws, named after the parameters
+mixing_diagnostics <- function(fit) {
+  draws <- array(as.double(fit$draws), dim(fit$draws))
+  bad <- colSums(!is.finite(draws), dims = 2L) > 0
+  found <- matrix(NA_real_, 2L, dim(draws)[3L])
+  if (!all(bad)) found[, !bad] <- .Call(ffi_diagnostics, draws[, , !bad, drop = FALSE], 0.025)[5:6, ]
+  found[is.nan(found)] <- NA
+  names <- posterior::variables(fit$draws)
+  list(rhat = stats::setNames(found[1L, ], names), ess = stats::setNames(found[2L, ], names))
+}
+
+# chains only: baselines draw independently
+convergence_trouble <- function(fit) {
+  if (is.null(fit$chains)) return(NULL)
+  found <- mixing_diagnostics(fit)
+  lines <- mixing_lines(fit, found$rhat, found$ess, highest_r_hat, fewest_effective)
+  if (length(lines) == 0L) return(NULL)
+  details <- c(lines[-1L], mixing_advice(fit, found$rhat, found$ess))
+  list(list(kind = "convergence", text = c(lines[1L], stats::setNames(details, rep(c("x", "i"), c(length(lines) - 1L, length(details) - length(lines) + 1L))))))
+}
+
+mixing_lines <- function(fit, rhat, ess, most, least) {
+  unknown <- names(rhat)[is.na(rhat) | is.na(ess)]
+  high <- names(rhat)[which(rhat > most)]
+  low <- names(rhat)[which(ess < least)]
+  differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
+  c(if (length(unknown)) paste0("R-hat or effective draws not known for ", shorten_list(unknown, 5L), ": draws are too few, or all the same."),
+    if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", most, shorten_list(high, 5L), format_number(max(rhat, na.rm = TRUE), 3), differ),
+    if (length(low)) sprintf("Fewer than %g effective draws for %s (%s at least): intervals are rough.", least, shorten_list(low, 5L),
+                             format_number(min(ess, na.rm = TRUE), 2)))
+}
+
+# in a print, from its table
+mixing_marks <- function(fit, table) {
+  named <- function(x) stats::setNames(as.numeric(x), table$variable)
+  rhat <- named(table$rhat)
+  ess <- named(pmin(table$ess_bulk, table$ess_tail))
+  lines <- mixing_lines(fit, rhat, ess, 1.01, 400)
+  for (line in c(lines, if (length(lines)) mixing_advice(fit, rhat, ess))) cat("! ", line, "\n", sep = "")
+}
+
+# ---- what to do about it -----------------------------------------------------------
+
+# Sentences: how much longer to run, where to start, what else to run.
+mixing_advice <- function(fit, rhat, ess) {
+  if (is.null(fit$chains)) return("Draw more.")
+  more <- further_iterations(fit, rhat, ess)
+  c(longer_advice(fit, more), learning_advice(fit), start_advice(fit, rhat),
+    if (is.na(more) || more > 4 * fit$run$thin * nrow(fit$draws)) other_methods(fit))
+}
+
+# Iterations that would bring 500 effective draws, were the chains to go on as they
+# did; NA where these draws cannot tell. The effective number of chains that have
+# not met is about the number of chains, however long they would have to be.
+further_iterations <- function(fit, rhat, ess) {
+  if (anyNA(rhat) || anyNA(ess) || max(rhat) > highest_r_hat || min(ess) < 10 * dim(fit$draws)[2L]) return(NA_real_)
+  fit$run$thin * nrow(fit$draws) * (500 / min(ess) - 1)
+}
+
+longer_advice <- function(fit, more) {
+  such <- function(count) format(signif(max(count, 100), 1), scientific = FALSE)
+  if (!is.na(more)) return(sprintf("Run longer, such as extend(fit, %s).", such(more)))
+  if (nrow(fit$draws) < 100L) return(sprintf("Run longer, such as extend(fit, %s): these draws are too few to estimate how much.", such(500 * fit$run$thin)))
+  sprintf("How much longer the chains must run cannot be estimated from chains like these; try extend(fit, %s) and look again.", such(9 * fit$run$iter))
+}
+
+learning_advice <- function(fit) {
+  if (fit$method != "augment") return(NULL)
+  if (is.null(fit$bound$moves)) return("A `move` given to the model would help.")
+  if (fit$problem$passes == 0) return("Leave control$passes to be learned.")
+  if (fit$run$warmup < 500) "A longer warmup learns better moves."
+}
+
+# Chains that hardly left where they started: at draws from the prior. The prior is
+# not to blame, it is what the analyst believes; where to start is a free choice.
+start_advice <- function(fit, rhat) {
+  worst <- names(rhat)[which.max(rhat)]
+  if (length(worst) == 0L || rhat[[worst]] <= 1.5) return(NULL)
+  prior <- with_seed(1L, prior_draws(fit, 200L))
+  if (!worst %in% colnames(prior)) return(NULL)
+  within <- mean(apply(posterior::extract_variable_matrix(fit$draws, worst), 2L, stats::sd))
+  if (stats::mad(prior[, worst]) < 100 * within) return(NULL)
+  sprintf("Chains start at draws from the prior, which is over 100 times wider than what a chain moves in (%s): give start values (`init`).", worst)
+}
+
+# Methods whose time does not depend on n, and what they cost in exactness.
+other_methods <- function(fit) {
+  collapse <- fit$method == "augment" && collapse_serves(fit$release, fit$bound)
+  exact <- collapse && inherits(fit$bound, "bound_categorical")
+  clt <- fit$method != "clt" && !exact && clt_serves(fit$release, fit$bound)
+  regression <- inherits(fit$bound, "bound_lm")
+  c(if (collapse) paste0("method = \"collapse\" moves the totals, at a cost that does not grow with n: ",
+                         if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
+    if (clt) paste0("method = \"clt\" costs no more for more records, but is approximate: a normal distribution for the totals",
+                    if (regression) " of records inside the bounds", "."))
+}
+
+# ---- bounds, release -------------------------------------------------------------------
+
+# "collapse", and "clt" of a regression, leave out what bounds do to records
+bounds_trouble <- function(fit) {
+  if (!isTRUE(fit$method %in% c("collapse", "clt")) || is.null(fit$chains[[1L]][["outside"]])) return(NULL)
+  outside <- outside_bounds(fit)
+  if (outside[["any"]] <= likely_outside) return(NULL)
+  shown <- format_number(outside, 2)
+  list(list(kind = "bounds", text = c(
+    sprintf("Method \"%s\" leaves out what the bounds do to records outside them, and such records are likely.", fit$method),
+    x = sprintf("Expected share outside %s, probability of a record outside %s.", shown[["share"]], shown[["any"]]),
+    i = "Method \"augment\" is exact whatever the bounds do.")))
+}

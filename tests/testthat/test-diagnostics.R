@@ -1,0 +1,185 @@
+# What a fit warns of: when, how often, and what it advises.
+
+st <- stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-10, 10)))
+rel <- as_release(c(3, 2, 20, 10, 30), st, mech_laplace(epsilon = 1), n = 50)
+model <- model_lm(prior = prior_nig(0, 1, 3, 2), covariates = prior_niw(0, 1, 1, 5))
+wide <- model_lm(prior = prior_normal(0, 1000), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = matrix(1))))
+kinds <- function(fit) vapply(fit$troubles, `[[`, "", "kind")
+
+# a fit whose chains have these draws of every parameter, as sampled
+with_draws <- function(draws, model, method = "augment", ...) {
+  fit <- sample_posterior(rel, model, method = method, chains = ncol(draws), iter = 20, ..., seed = 1)
+  names <- posterior::variables(fit$draws)
+  fit$draws <- posterior::as_draws_array(array(draws, c(dim(draws), length(names)), dimnames = list(NULL, NULL, names)))
+  fit
+}
+trouble <- function(...) internal("convergence_trouble")(with_draws(...))[[1]]$text
+normal <- function(shift, sd = 1) {
+  set.seed(3)
+  matrix(rnorm(2000, sd = sd), 1000) + rep(c(0, shift), each = 1000)
+}
+
+# the classes of all warnings of some code that are this package's
+warned <- function(code) {
+  classes <- character()
+  withCallingHandlers(told(code), warning = function(w) {
+    if (startsWith(class(w)[1L], "noiseaware")) classes <<- c(classes, class(w)[1L])
+    invokeRestart("muffleWarning")
+  })
+  classes
+}
+# as if a session began
+forget <- function() assign("told", character(), envir = internal("session"))
+convergence <- "noiseaware_warning_convergence"
+
+test_that("diagnostics are those of the posterior package", {
+  fit <- sample_posterior(rel, model, chains = 3, iter = 300, seed = 2)
+  found <- internal("mixing_diagnostics")(fit)
+  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+  expect_equal(found$rhat, setNames(as.numeric(table$rhat), table$variable), tolerance = 1e-8)
+  expect_equal(found$ess, setNames(as.numeric(table$ess_bulk), table$variable), tolerance = 1e-8)
+  fit$draws[3, 1, "x"] <- Inf
+  expect_identical(names(which(is.na(internal("mixing_diagnostics")(fit)$rhat))), "x")
+})
+
+test_that("chains that have not converged are warned of when sampled, when extended, and once by what reports intervals", {
+  expect_identical(warned(fit <- sample_posterior(rel, model, chains = 2, iter = 30, seed = 1)), convergence)
+  expect_identical(kinds(fit), "convergence")
+  rds <- tempfile()
+  saveRDS(fit, rds)
+  reports <- list(summary, confint, vcov, coef, function(f) predict(f, data.frame(x = 1)),
+                  function(f) predict(f, data.frame(x = 1), interval = "credible"))
+  if (requireNamespace("generics", quietly = TRUE)) reports <- c(reports, generics::tidy)
+  if (requireNamespace("rstantools", quietly = TRUE)) reports <- c(reports, rstantools::posterior_interval)
+  for (report in reports) {
+    forget()
+    expect_identical(warned(report(fit)), convergence)
+    # a copy is the same fit
+    expect_identical(warned(lapply(reports, function(r) r(readRDS(rds)))), character())
+  }
+  expect_identical(readRDS(rds), fit)
+  # other draws, another fit
+  expect_identical(warned(other <- sample_posterior(rel, model, chains = 2, iter = 30, seed = 2)), convergence)
+  expect_identical(warned(confint(other)), convergence)
+  expect_identical(warned(longer <- extend(fit, 10)), convergence)
+  expect_identical(warned(enough <- extend(fit, 6000)), character())
+  expect_null(enough$troubles)
+  expect_identical(warned(for (report in reports) report(enough)), character())
+  expect_identical(warned(naive <- sample_posterior(rel, model, method = "naive", chains = 1, iter = 10, seed = 1)), character())
+})
+
+test_that("the thresholds are R-hat 1.05 and 100 effective draws", {
+  expect_null(trouble(normal(0), model))
+  expect_match(trouble(normal(1), model)[1], "^R-hat above 1.05 for .*: the chains differ")
+  few <- normal(0)
+  few <- few[rep(1:45, each = 20), ] # about 90 draws
+  expect_match(trouble(few, model)[1], "^Fewer than 100 effective draws")
+  expect_null(trouble(normal(0)[1:200, ], model))
+  expect_match(trouble(matrix(3, 500, 2), model)[1], "not known")
+})
+
+test_that("the hint estimates only what can be estimated", {
+  # 80 of 2,000 draws: 500 effective ones take 5,000 iterations of each chain more
+  few <- normal(0)[rep(1:40, each = 25), ]
+  expect_match(trouble(few, model), "extend\\(fit, [56]000\\)", all = FALSE)
+  for (shift in c(1, 10)) {
+    text <- trouble(normal(shift), model)
+    expect_match(text, "cannot be estimated", all = FALSE)
+    # the iterations it has, not a number that follows from the floor of an estimate
+    expect_match(text, "try extend\\(fit, 200\\) and look again", all = FALSE)
+  }
+  expect_match(trouble(normal(0)[1:4, ], model), "too few to estimate", all = FALSE)
+})
+
+test_that("the hint names methods whose time is free of n, and what they cost", {
+  text <- trouble(normal(10), model)
+  expect_match(text, "\"collapse\" .* exact only if no record lies outside", all = FALSE)
+  expect_match(text, "\"clt\" .* approximate", all = FALSE)
+  text <- trouble(normal(10), model, method = "collapse")
+  expect_no_match(text, "\"collapse\"")
+  expect_match(text, "\"clt\"", all = FALSE)
+  expect_no_match(trouble(normal(10), model, method = "clt"), "method =")
+  counts <- as_release(c(30, 20), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(epsilon = 1), 50)
+  fit <- sample_posterior(counts, model_bernoulli(), method = "augment", chains = 2, iter = 30, seed = 1)
+  expect_match(internal("other_methods")(fit), "\"collapse\" .* exact here")
+  # where nothing else serves, nothing is named
+  yes <- as_release(c(20, 5, 10, 3, 40), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4))), mech_laplace(epsilon = 1), 50)
+  fit <- sample_posterior(yes, model_logistic(), chains = 2, iter = 30, seed = 1)
+  expect_null(internal("other_methods")(fit))
+})
+
+test_that("no prior is blamed: start values are advised where chains hardly left those of a wide one", {
+  far <- trouble(normal(50), wide)
+  expect_match(far, "give start values \\(`init`\\)", all = FALSE)
+  # a narrow prior, and chains that are as wide as it is
+  expect_no_match(trouble(normal(50), model), "start values")
+  expect_no_match(c(far, trouble(normal(50), model)), "narrow")
+  expect_no_match(trouble(normal(1), wide), "start values")
+})
+
+test_that("records outside the bounds are warned of where a method leaves them out", {
+  set.seed(1)
+  data <- data.frame(y = rnorm(400), x = rnorm(400))
+  tight <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-2, 2), x = c(-2, 2))), mech_laplace(epsilon = 10))
+  loose <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-10, 10))), mech_laplace(epsilon = 100))
+  for (method in c("collapse", "clt")) {
+    fits <- function(rel) sample_posterior(rel, model, method = method, chains = 2, seed = 1)
+    expect_identical(warned(fit <- fits(tight)), "noiseaware_warning_bounds")
+    expect_identical(warned(confint(fit)), "noiseaware_warning_bounds")
+    expect_identical(warned(fits(loose)), character())
+  }
+  expect_identical(warned(sample_posterior(tight, model, method = "augment", chains = 2, seed = 1)), character())
+})
+
+test_that("totals that cannot be, and totals at their limit, are warned of and in the summary", {
+  bounds <- list(y = c(-2, 6), x = c(1, 3))
+  # y always above 6
+  sums <- stat_sums(~ y + x, bounds)
+  fit_of <- function(value, statistic = sums, model = model_mvnormal()) {
+    warned <- warned(fit <- sample_posterior(as_release(value, statistic, mech_laplace(scale = 1), 1000), model, chains = 2, iter = 40, seed = 1))
+    list(warned = setdiff(warned, convergence), summary = warned_summary(fit))
+  }
+  warned_summary <- function(fit) {
+    forget()
+    classes <- warned(table <- summary(fit))
+    list(classes = setdiff(classes, convergence), shown = utils::capture.output(print(table)), lines = attr(table, "warnings"))
+  }
+  for (case in list(list(c(6000, 2000), "limit", "At the limit .*: y \\("), list(c(9000, 2000), "impossible", "No 1,000 records .*: y \\("))) {
+    found <- fit_of(case[[1]])
+    expect_identical(found$warned, paste0("noiseaware_warning_", case[[2]]))
+    expect_identical(found$summary$classes, found$warned)
+    expect_match(found$summary$lines, case[[3]], all = FALSE)
+    expect_match(found$summary$shown, paste0("^! ", case[[3]]), all = FALSE)
+    expect_output(print(as_release(case[[1]], sums, mech_laplace(scale = 1), 1000)), case[[3]])
+  }
+  expect_identical(fit_of(c(2000, 2000))$warned, character())
+  limits <- function(...) internal("limit_components")(as_release(...))
+  expect_identical(limits(c(6000, 1000), sums, mech_laplace(scale = 1), 1000), c("y", "x"))
+  # noise that hides where the total is
+  expect_length(limits(c(6000, 1000), sums, mech_laplace(scale = 1000), 1000), 0)
+  # in units of [-1, 1]; products are no limit: the square of a small variable is near 0
+  expect_identical(limits(c(1000, 0, 1000, 0, 0), stat_crossprod(y ~ x, bounds), mech_laplace(scale = 1), 1000), "y")
+  # an empty cell, or level, is nothing odd
+  expect_null(limits(c(0, 1000), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(scale = 1), 1000))
+  rare <- stat_crossprod(y ~ g, list(y = c(-2, 6), g = c("a", "b")))
+  value <- ifelse(rare$components == "y", 0, 1000 * internal("component_limits")(rare)[, 1])
+  expect_length(limits(value, rare, mech_laplace(scale = 1), 1000), 0)
+})
+
+test_that("a calibration counts its replicates that have not converged, and says so once", {
+  calibration <- function(method = "augment", ...) {
+    calibrate(model, st, mech_laplace(epsilon = 1), 20, replicates = 5, method = method, chains = 2, ..., seed = 1)
+  }
+  expect_identical(warned(cal <- calibration(iter = 20)), convergence)
+  expect_identical(nrow(cal$conditions), 0L)
+  short <- function(release, model, ...) {
+    fit <- sample_posterior(release, model, chains = 2, iter = 20)
+    confint(fit)
+    fit
+  }
+  told(expect_warning(cal <- calibrate(model, st, mech_laplace(epsilon = 1), 20, replicates = 5, method = short, seed = 1),
+                      "R-hat above 1.05 in 5 of 5 replicates", class = convergence))
+  expect_identical(nrow(cal$conditions), 0L)
+  # what a replicate keeps to itself is told again afterwards
+  expect_identical(warned(sample_posterior(rel, model, chains = 2, iter = 20, seed = 1)), convergence)
+})
