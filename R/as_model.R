@@ -37,7 +37,7 @@
 #'   statistic_f = function(xi, sdp, i) xi,
 #'   npar = 1, varnames = "mu"))
 #' model <- as_model(object, sdp = 12.3, init_par = 0)
-#' sample_posterior(model$release, model, chains = 1, iter = 200, seed = 1)
+#' sample_posterior(model$release, model, chains = 1, iter = 600, seed = 1)
 #' @export
 as_model <- function(x, ...) UseMethod("as_model")
 

@@ -309,7 +309,7 @@ record_visits <- function(n, parts, iterations) {
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
-#' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 400, seed = 1)))
+#' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 1000, seed = 1)))
 #' @export
 denoise <- function(fit) {
   check_given()
