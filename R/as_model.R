@@ -119,7 +119,7 @@ foreign_statistic <- function(f, sdp, first, variables, records_as) {
     matrix(value, nrow(records), byrow = TRUE)
   }
   columns <- data.frame(name = variables, lower = -Inf, upper = Inf, variable = variables, level = NA_character_)
-  new_statistic("custom", "totals", columns = columns, levels = list(), components = foreign_components(sdp, first), fun = fun,
+  new_statistic("custom", "totals", columns = columns, levels = list(), components = foreign_components(sdp, first), fun = keep_functions(list(fun))[[1L]],
                 sensitivity = c(L1 = NA_real_, L2 = NA_real_), class = "stat_custom")
 }
 
@@ -130,7 +130,7 @@ foreign_components <- function(sdp, first) {
 
 # a log density of the value given one total, for several totals in rows
 foreign_density <- function(f, sdp, first) {
-  function(z, s) {
+  density <- function(z, s) {
     vapply(seq_len(nrow(s)), function(k) {
       first[] <- s[k, ]
       value <- f(sdp, first)
@@ -138,6 +138,7 @@ foreign_density <- function(f, sdp, first) {
       as.double(value)
     }, 0)
   }
+  keep_functions(list(density))[[1L]]
 }
 
 #' @export

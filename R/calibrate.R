@@ -126,7 +126,7 @@ check_sampler <- function(method, call = caller_env()) {
     if (!accepts_arguments(method, 2L) && !"data" %in% names(formals(method))) {
       stop_argument("method", "a method's name or a function of release and model", "a function of other arguments", "method", call)
     }
-    return(method)
+    return(if (is.primitive(method)) method else without_source(method))
   }
   check_choice(method, "method", c("auto", unique(supported()$method), "nonprivate"), "method", call)
 }

@@ -16,9 +16,10 @@
 #' @param sd Standard deviation of the noise, one number or one a component, for
 #'   [noise_sd()] and what is printed; nothing else uses it.
 #'
-#' @details Like [stat_custom()] it keeps the functions without the environment in
-#'   which they were written: they may use R's own functions and
-#'   `package::function`, and must have their numbers written in them.
+#' @details Like [stat_custom()] it keeps the functions without their source references and
+#'   without the environment in which they were written: they may use R's own functions and
+#'   `package::function`, and must have their numbers written in them. A function that uses
+#'   a variable of the function that it was written in is refused.
 #'
 #'   **Cost.** Every acceptance needs the density at the current totals, so in
 #'   general it cannot be evaluated for all records at once. The sampler foresees
@@ -34,7 +35,7 @@
 #'
 #' @return A mechanism: an object of class `mech_custom`.
 #' @section Errors: `noiseaware_error_custom`: not a function of one or two
-#'   arguments; at the first use, a value that is not one number for each row, NA or
+#'   arguments, or not self-contained; at the first use, a value that is not one number for each row, NA or
 #'   Inf, or differs when rows are evaluated one by one; an error in the function is
 #'   shown with its own message. `noiseaware_error_mechanism` from [release()], and
 #'   from [simulate_release()] without `r`.
@@ -56,8 +57,8 @@ mech_custom <- function(..., log_density, r = NULL, sd = NULL) {
     stop_argument("r", "NULL or a function of the true totals", describe(r), "custom")
   }
   if (!is.null(sd)) sd <- check_scale(sd, "sd")
-  environment(log_density) <- globalenv()
-  if (!is.null(r)) environment(r) <- globalenv()
+  log_density <- keep_alone(log_density, "log_density")
+  if (!is.null(r)) r <- keep_alone(r, "r")
   new_custom_mechanism(log_density, arguments, r, sd)
 }
 

@@ -22,6 +22,11 @@
 #'   what it returns is checked: shape, type, names, finite values. An error
 #'   inside a function is shown with its own message.
 #'
+#'   The model, and a fit with it, keep the functions without their source references, and with
+#'   copies of the variables that they use from where they were written: later changes of
+#'   those are not seen, and whatever else is there is not saved along. Variables of
+#'   the global environment are looked up when a function runs.
+#'
 #' @return A model: an object of class `model_custom`.
 #' @section Errors: `noiseaware_error_custom` (names the function, what it must
 #'   return and what it returned), `noiseaware_error_variables`.
@@ -59,7 +64,7 @@ model_custom <- function(r_prior, r_records, r_theta, variables, move = NULL, lo
   if (!checkmate::test_character(variables, min.len = 1L, any.missing = FALSE, unique = TRUE)) {
     stop_argument("variables", "names of variables", describe(variables), "custom")
   }
-  new_model("custom", functions = functions, variables = variables, class = "model_custom")
+  new_model("custom", functions = keep_functions(functions), variables = variables, class = "model_custom")
 }
 
 accepts_arguments <- function(f, count) {

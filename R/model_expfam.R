@@ -22,8 +22,8 @@
 #' @param support Ends of the values that a record can have.
 #' @param variable The variable's name; `NULL` takes the release's only variable.
 #'
-#' @details Functions are called once with a few values before a run, and what
-#'   they return is checked. They work on whole vectors: an evaluation of the
+#' @details Functions are kept as by [model_custom()], called once with a few values before a
+#'   run, and what they return is checked. They work on whole vectors: an evaluation of the
 #'   moments costs some dozens of calls.
 #'
 #' @return A model: an object of class `model_expfam`. Its parameters are those of
@@ -67,7 +67,7 @@ model_expfam <- function(log_density, statistic, r_prior, log_prior, r_theta, r_
     stop_argument("support", "two different numbers, the lower one first", describe(support))
   }
   check_variable_name(variable)
-  new_model("expfam", functions = functions, support = as.double(support), variable = variable, class = "model_expfam")
+  new_model("expfam", functions = keep_functions(functions), support = as.double(support), variable = variable, class = "model_expfam")
 }
 
 #' @export

@@ -10,11 +10,12 @@
 #'   checks it.
 #' @param bounds Named list of the records' variables and their public bounds.
 #'
-#' @details The function is kept without the environment in which it was written,
-#'   so that a release cannot carry data along: it may use R's own functions and
-#'   `package::function`, and must be self-contained otherwise. Such a release
-#'   cannot be written as JSON; publish the numbers and the function's text, and
-#'   read them back with [as_release()].
+#' @details The function is kept without its source references and attributes, and
+#'   without the environment in which it was written, so that a release cannot carry data
+#'   along: it may use R's own functions and `package::function`, and must be self-contained
+#'   otherwise. A function that uses a variable of the function that it was written in is
+#'   refused. Such a release cannot be written as JSON; publish the numbers and the
+#'   function's text, and read them back with [as_release()].
 #'
 #' @return A statistic: an object of class `stat_custom`.
 #' @section Errors: `noiseaware_error_custom`, `noiseaware_error_bounds`.
@@ -42,7 +43,7 @@ stat_custom <- function(fun, names, sensitivity, bounds) {
   if (any(vapply(bounds, is.character, TRUE))) {
     stop_classed("bounds", "{.arg bounds} must be numbers: a custom statistic has numeric variables.")
   }
-  environment(fun) <- globalenv()
+  fun <- keep_alone(fun, "fun")
   statistic <- new_statistic("custom", "totals", columns = expand_columns(names(bounds), bounds), levels = list(),
                              components = names, fun = fun, sensitivity = sensitivity, class = "stat_custom")
   middle <- matrix(rep((statistic$columns$lower + statistic$columns$upper) / 2, each = 3), 3)

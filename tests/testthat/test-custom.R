@@ -52,17 +52,19 @@ test_that("an interrupt inside a user's function undoes what was begun: the chai
   rel <- as_release(c(1, 2), st, mech_laplace(scale = 0.4), n = 10)
   # the model, and how often its function `name` was called; the `stop_at`-th call is interrupted
   run <- function(name, stop_at = Inf) {
-    calls <- 0
+    count <- new.env() # a variable itself would be copied
+    count$calls <- 0
     functions <- custom_mean()$functions
     true <- functions[[name]]
     functions[[name]] <- function(...) {
       value <- true(...) # the generator has gone on
-      calls <<- calls + 1
-      if (calls == stop_at) rlang::interrupt()
+      count$calls <- count$calls + 1
+      if (count$calls == stop_at) rlang::interrupt()
       value
     }
-    fit <- sample_posterior(rel, do.call(model_custom, c(functions, variables = "y")), chains = 1, iter = 400, warmup = 20, seed = 5, control = list(passes = 2))
-    list(fit = fit, calls = calls)
+    model <- do.call(model_custom, c(functions, variables = "y"))
+    fit <- sample_posterior(rel, model, chains = 1, iter = 400, warmup = 20, seed = 5, control = list(passes = 2))
+    list(fit = fit, calls = count$calls)
   }
   for (name in c("r_records", "r_theta", "move", "log_prior")) {
     whole <- run(name)
