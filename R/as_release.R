@@ -1,0 +1,177 @@
+#' Describe numbers that someone else has published
+#'
+#' @param value The published totals: a named numeric vector in any order (also of the
+#'   factors of a product: `x:y` for `y:x`), or an unnamed one in the statistic's order
+#'   (see `statistic$components`). Counts may also be a table, its dimensions in any order and
+#'   named by variables, or, of one variable, a vector named by its levels; with several
+#'   margins a list of tables, one a margin. Values of single records may be a matrix whose columns are
+#'   the components. Of several statistics: a named list of such vectors,
+#'   one a statistic; or one vector, whose names are those of the statistics and their
+#'   components, as in `"totals: age"`.
+#' @param statistic What was summed, such as [stat_crossprod()]; or a named list of
+#'   statistics of the same records.
+#' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
+#'   statistics, a list of mechanisms with the same names.
+#' @param n The public number of records.
+#' @return A release: an object of class `noiseaware_release`.
+#' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
+#'   `noiseaware_error_mechanism`.
+#' @examples
+#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
+#' as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9),
+#'   st, mech_laplace(epsilon = 1), n = 50)
+#'
+#' # a table as it comes, whatever the order of its dimensions
+#' counted <- stat_counts(~ low:smoke, levels = list(low = c("0", "1"), smoke = c("0", "1")))
+#' as_release(table(MASS::birthwt[c("smoke", "low")]), counted, mech_laplace(epsilon = 1), n = 189)
+#'
+#' # two statistics, each with noise of its own
+#' as_release(list(totals = c(age = 1243.2), answers = c(`smoke=no` = 28.9, `smoke=yes` = 21.4)),
+#'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
+#'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
+#'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
+#' @export
+as_release <- function(value, statistic, mechanism, n) {
+  check_given()
+  check_design(statistic, mechanism)
+  n <- check_count(n, "n")
+  parts <- design_parts(statistic, mechanism)
+  listed <- is.list(value) && !is.object(value) && is_several(statistic)
+  given <- if (listed) sum(lengths(value)) else length(value)
+  if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, given)) {
+    stop_classed("value", "{.arg value} must have a number for each record, but has {given} for {n} records.")
+  }
+  components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
+  scales <- lapply(parts, function(p) {
+    rep(mechanism_scale(p$mechanism, p$statistic), each = value_size(p$statistic, n) / length(p$statistic$components))
+  })
+  value <- if (listed) join_values(value, parts, n) else if (is_several(statistic)) {
+    check_value(value, unlist(components))
+  } else {
+    check_value(named_value(statistic, value, n), components[[1L]])
+  }
+  result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published")
+  for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value)
+  result
+}
+
+# one vector of those of the parts
+join_values <- function(value, parts, n, call = caller_env()) {
+  wanted <- vapply(parts, `[[`, "", "name")
+  if (length(value) != length(wanted) || !setequal(names(value), wanted)) {
+    stop_classed("value", c("{.arg value} must have a vector for each of the statistics, named like them.",
+                            i = "Statistics: {.val {wanted}}."), call = call)
+  }
+  unlist(lapply(parts, function(p) {
+    name <- paste0("value$", p$name)
+    checked <- check_value(named_value(p$statistic, value[[p$name]], n, call, name), part_components(p$statistic, n), call, name)
+    stats::setNames(checked, part_components(p$statistic, n, p$name))
+  }))
+}
+
+check_value <- function(value, components, call = caller_env(), name = "value") {
+  if (!is.numeric(value) || is.object(value) || !is.null(dim(value))) stop_argument(name, "a vector of numbers", describe(value), "value", call)
+  bad <- which(!is.finite(value))
+  if (length(bad)) {
+    names <- names(value) %||% if (length(value) == length(components)) components
+    bad <- if (is.null(names)) as.character(bad) else names[bad]
+    stop_classed("value", "{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.", call = call)
+  }
+  if (length(value) != length(components)) {
+    stop_classed("value", c("{.arg {name}} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
+                            i = "Components: {.val {components}}."), call = call)
+  }
+  if (!is.null(names(value))) {
+    names(value) <- reorder_products(names(value), components)
+    if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
+      strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
+      stop_classed("value", c("{.arg {name}} must have the names of the statistic's components, each once, or no names.",
+                              x = "Not a component, or twice: {.val {strange}}.",
+                              x = "Missing: {.val {setdiff(components, names(value))}}."), call = call)
+    }
+    value <- value[components]
+  }
+  stats::setNames(as.double(value), components)
+}
+
+# names in the statistic's spelling: a product may have its factors in another order
+reorder_products <- function(names, components) {
+  other <- !names %in% components & !is.na(names)
+  if (!any(other)) return(names)
+  factors <- function(x) vapply(strsplit(x, ":", fixed = TRUE), function(f) paste(sort(trimws(f), method = "radix"), collapse = ":"), "")
+  same <- factors(components)
+  if (anyDuplicated(same)) return(names)
+  at <- match(factors(names[other]), same)
+  names[other] <- ifelse(is.na(at), names[other], components[at])
+  names
+}
+
+# What a user has of one statistic, as a vector: where a statistic knows what the
+# dimensions of an array or other names stand for, with its components as names.
+named_value <- function(statistic, value, n, call = caller_env(), name = "value") UseMethod("named_value")
+
+#' @export
+named_value.default <- function(statistic, value, n, call = caller_env(), name = "value") {
+  if (length(dim(value)) == 1L && !is.null(names(value)) && is.numeric(value)) value <- c(value)
+  if (!is.null(dim(value))) {
+    stop_classed("value", c("{.arg {name}} must be a vector of numbers, but is {describe_shape(value)}.",
+                            i = "Components: {shorten_list(statistic$components)}."), call = call)
+  }
+  value
+}
+
+#' @export
+named_value.stat_records <- function(statistic, value, n, call = caller_env(), name = "value") {
+  if (!is.matrix(value) || !is.numeric(value)) return(NextMethod())
+  columns <- colnames(value)
+  if (anyDuplicated(columns) || !setequal(columns, statistic$components) || nrow(value) != n) {
+    stop_classed("value", c("{.arg {name}} must be a matrix with a row for each of the {n} record{?s} and a column for each component, named like it.",
+                            x = "It has {nrow(value)} row{?s} and {ncol(value)} column{?s}.", i = "Components: {.val {statistic$components}}."), call = call)
+  }
+  as.vector(value[, statistic$components])
+}
+
+#' @export
+named_value.stat_counts <- function(statistic, value, n, call = caller_env(), name = "value") {
+  if (is.list(value) && !is.object(value) && length(value)) {
+    return(unlist(lapply(unname(value), function(table) named_value(statistic, table, n, call, name))))
+  }
+  if (is.array(value)) return(table_cells(statistic, value, call, name))
+  levels <- names(value)
+  if (length(statistic$levels) == 1L && !is.null(levels) && !anyNA(levels) && all(levels %in% statistic$levels[[1L]])) {
+    names(value) <- paste0(names(statistic$levels), "=", levels)
+  }
+  value
+}
+
+# A table's counts, named by the cells of the margin that its dimensions are. An
+# array of R runs first index fastest, a margin's cells last variable fastest.
+table_cells <- function(statistic, table, call, name) {
+  refuse <- function(...) stop_classed("value", c(...), call = call, .envir = parent.frame())
+  if (!is.numeric(table)) stop_argument(name, "a table of numbers", describe(table), "value", call)
+  margins <- statistic$margins
+  variables <- names(dimnames(table))
+  # a table of one vector has no name for its variable
+  if (length(dim(table)) == 1L && all(variables %in% "") && length(statistic$levels) == 1L) variables <- names(statistic$levels)
+  shown <- vapply(margins, paste, "", collapse = ":")
+  if (is.null(variables) || is.null(dimnames(table)) || !all(nzchar(variables))) {
+    refuse("The dimensions of {.arg {name}} must be named by variables and their entries by levels, as {.fn table} and {.fn xtabs} name them.",
+           i = "Margins of the statistic: {.code {shown}}.")
+  }
+  margin <- Find(function(m) setequal(m, variables) && length(m) == length(variables), margins)
+  if (is.null(margin)) {
+    refuse("{.arg {name}} must be a table of a margin of the statistic, but its {cli::qty(variables)}dimension{?s} {?is/are} {.var {shorten_texts(variables)}}.",
+           i = "Margins of the statistic: {.code {shown}}.")
+  }
+  levels <- stats::setNames(dimnames(table), variables)
+  for (v in margin) {
+    strange <- setdiff(levels[[v]], statistic$levels[[v]])
+    absent <- setdiff(statistic$levels[[v]], levels[[v]])
+    if (length(strange) || length(absent) || anyDuplicated(levels[[v]])) {
+      refuse("{.arg {name}} must have each level of {.var {v}} once.",
+             x = if (length(strange)) "No level: {.val {shorten_texts(strange)}}.", x = if (length(absent)) "Missing: {.val {absent}}.")
+    }
+  }
+  ordered <- do.call(`[`, c(list(aperm(unclass(table), match(margin, variables))), unname(statistic$levels[margin]), drop = FALSE))
+  stats::setNames(as.vector(aperm(ordered)), margin_cells(margin, statistic$levels))
+}
