@@ -32,7 +32,7 @@ test_that("a release does not carry the script that its statistic was written in
   expect_false(carries_marker(made$st))
   expect_false(carries_marker(made$rel))
   expect_equal(unname(made$rel$value), 6, tolerance = 0.3)
-  made <- sourced(c("noise <- noiseaware::mech_custom(function(noise) { -rowSums(abs(noise)) }, r = function(s) { s + 1 })",
+  made <- sourced(c("noise <- noiseaware::mech_custom(log_density = function(noise) { -rowSums(abs(noise)) }, r = function(s) { s + 1 })",
                     "st <- noiseaware::stat_sums(~ x, bounds = list(x = c(0, 1)))",
                     "rel <- noiseaware::as_release(2, st, noise, n = 5)"))
   expect_false(carries_marker(made$rel))
@@ -96,11 +96,11 @@ test_that("a function that goes with a release must not need what is around it",
   expect_snapshot(error = TRUE, capped(1))
   expect_error(local({
     scale <- 2
-    mech_custom(function(noise) -rowSums(abs(noise)) / scale)
+    mech_custom(log_density = function(noise) -rowSums(abs(noise)) / scale)
   }), class = "noiseaware_error_custom")
   expect_error(local({
     shift <- 2
-    mech_custom(function(noise) -rowSums(abs(noise)), r = function(s) s + shift)
+    mech_custom(log_density = function(noise) -rowSums(abs(noise)), r = function(s) s + shift)
   }), class = "noiseaware_error_custom")
   # a number that has the name of a function that is called
   expect_s3_class(local({
