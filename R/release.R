@@ -126,7 +126,7 @@ simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("
 
 #' @export
 simulated_part.default <- function(part, data, call, uniform = stats::runif) {
-  total <- statistic_total(part$statistic, data, call)
+  total <- statistic_total(part$statistic, data, call, confidential = TRUE)
   scale <- mechanism_scale(part$mechanism, part$statistic, call)
   scale <- rep(scale, each = length(total) / length(scale))
   list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
@@ -134,10 +134,11 @@ simulated_part.default <- function(part, data, call, uniform = stats::runif) {
 }
 
 # what is summed; with one value a record, component after component
-statistic_total <- function(statistic, data, call = caller_env()) {
+statistic_total <- function(statistic, data, call = caller_env(), confidential = FALSE) {
   x <- record_matrix(data, statistic$columns, statistic$levels, call)
-  if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, statistic_spec(statistic), x)))
-  stats::setNames(.Call(ffi_stat_total, statistic_spec(statistic), x), statistic$components)
+  spec <- statistic_spec(statistic, confidential, call)
+  if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, spec, x)))
+  stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)
 }
 
 mechanism_noise <- function(mechanism, uniform, scale) {

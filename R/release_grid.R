@@ -80,7 +80,7 @@ exact_part <- function(part, data, call) {
   unit <- release_unit(mechanism, statistic, nrow(x), call)
   scale <- exact_scale(mechanism, statistic, unit, call)
   law <- match(exact_laws[[mechanism$name]], unique(exact_laws)) - 1L
-  value <- .Call(ffi_exact_release, statistic_spec(statistic), x, statistic$kind, unit, law, scale$numerator, scale$denominator)
+  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, law, scale$numerator, scale$denominator)
   if (is.null(value)) stop_entropy(call)
   each <- length(value) / length(unit)
   list(value = value, scale = rep(scale$scale, each = each), unit = rep(unit, each = each))

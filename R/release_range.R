@@ -28,7 +28,7 @@ impossible_components <- function(release) {
     limits <- component_limits(part$statistic)
     if (is.null(limits)) return(NULL)
     records <- part$statistic$kind == "records"
-    limits <- if (records) limits[rep(seq_len(nrow(limits)), each = release$n), ] else limits * release$n
+    limits <- if (records) limits[rep(seq_len(nrow(limits)), each = release$n), , drop = FALSE] else limits * release$n
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     rounding <- 1e-9 * max(abs(limits))
     beyond <- pmax(part$value - limits[, 2L], limits[, 1L] - part$value) > far_out * sd + rounding

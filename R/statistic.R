@@ -20,8 +20,8 @@ new_statistic <- function(name, kind, columns, levels, components, ..., class) {
 # numeric vectors for the C plug-in
 statistic_fields <- function(statistic) UseMethod("statistic_fields")
 
-statistic_spec <- function(statistic) {
-  if (statistic$name == "custom") return(custom_statistic_spec(statistic))
+statistic_spec <- function(statistic, confidential = FALSE, call = caller_env()) {
+  if (statistic$name == "custom") return(custom_statistic_spec(statistic, confidential, call))
   list(name = statistic$name, fields = statistic_fields(statistic))
 }
 

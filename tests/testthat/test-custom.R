@@ -158,3 +158,75 @@ test_that("custom statistics are checked and carry no data", {
   expect_false(grepl(paste(pattern, collapse = ""), paste(serialize(rel, NULL), collapse = ""), fixed = TRUE))
   expect_error(write_release(rel, tempfile()), class = "noiseaware_error_file")
 })
+
+# an error of class noiseaware_error_custom, or another condition, without that text
+expect_silent_about <- function(code, secret) {
+  heard <- character()
+  error <- withCallingHandlers(tryCatch({
+    code
+    NULL
+  }, error = identity), warning = function(w) {
+    heard <<- c(heard, class(w), conditionMessage(w))
+    invokeRestart("muffleWarning")
+  }, message = function(m) {
+    heard <<- c(heard, conditionMessage(m))
+    invokeRestart("muffleMessage")
+  })
+  carried <- c(heard, rawToChar(serialize(error, NULL, ascii = TRUE)), format(error))
+  expect_false(any(grepl(secret, carried, fixed = TRUE)))
+  list(error = error, heard = heard)
+}
+
+test_that("what a statistic's function says of confidential records is dropped", {
+  bounds <- list(x = c(0, 10))
+  data <- data.frame(x = c(1, 2, 7.654321))
+  # does what it should for made-up records, and speaks of others
+  speaks <- function(how) eval(bquote(stat_custom(function(r) {
+    strange <- r[r[, "x"] %in% 7.654321, "x"]
+    if (length(strange)) .(how)
+    r[, "x"]
+  }, "x", 10, bounds)))
+  for (owner in c(release, simulate_release)) {
+    said <- expect_silent_about(owner(data, speaks(quote(stop("strange: ", strange))), mech_laplace(epsilon = 1)), "7.654321")
+    expect_s3_class(said$error, "noiseaware_error_custom")
+    expect_match(conditionMessage(said$error), "fun")
+    said <- expect_silent_about(owner(data, speaks(quote(rlang::abort("strange", class = "own", value = strange))), mech_laplace(epsilon = 1)), "7.654321")
+    expect_s3_class(said$error, "noiseaware_error_custom")
+    for (how in list(quote(warning("strange: ", strange)), quote(message("strange: ", strange)))) {
+      said <- expect_silent_about(owner(data, speaks(how), mech_laplace(epsilon = 1)), "7.654321")
+      expect_null(said$error)
+      expect_true("noiseaware_warning_custom" %in% said$heard)
+    }
+    # what it returns is not quoted either
+    said <- expect_silent_about(owner(data, speaks(quote(return(strange))), mech_laplace(epsilon = 1)), "7.65432")
+    expect_s3_class(said$error, "noiseaware_error_custom")
+  }
+  expect_snapshot(error = TRUE, release(data, speaks(quote(stop("strange: ", strange))), mech_laplace(epsilon = 1)))
+})
+
+test_that("a statistic's function that mixes records is refused", {
+  bounds <- list(x = c(0, 10), z = c(-1, 1))
+  mixing <- list(
+    function(r) r[, "x"] - mean(r[, "x"]), function(r) r[, "x"] > stats::median(r[, "x"]), function(r) r[, "x"] / max(r[, "x"]),
+    function(r) cumsum(r[, "x"]), function(r) rank(r[, "x"]), function(r) c(0, diff(r[, "x"])), function(r) seq_len(nrow(r)),
+    function(r) r[, "x"] * (seq_len(nrow(r)) == 1), function(r) rev(r[, "z"]), function(r) rep(1 / nrow(r), nrow(r)),
+    function(r) stats::runif(nrow(r)))
+  for (f in mixing) expect_error(stat_custom(f, "a", 1, bounds), class = "noiseaware_error_custom")
+  expect_snapshot(error = TRUE, stat_custom(mixing[[1]], "a", 1, bounds))
+  expect_s3_class(stat_custom(function(r) cbind(r %*% c(0.1, 0.3), r[, "x"] > 5), c("a", "b"), 1, bounds), "stat_custom")
+
+  # one that mixes only the records that it was not tried on
+  set.seed(1)
+  data <- data.frame(x = stats::runif(50, 2, 8), z = 0)
+  hidden <- list(
+    function(r) if (all(r[, "x"] %in% c(0, 5, 10))) r[, "x"] else r[, "x"] - mean(r[, "x"]),
+    function(r) if (nrow(r) < 20) r[, "x"] else sort(r[, "x"]),
+    function(r) if (nrow(r) < 20) r[, "x"] else cumsum(r[, "x"]))
+  for (f in hidden) {
+    st <- stat_custom(f, "a", 1, bounds)
+    account <- budget(epsilon = 1)
+    expect_error(release(data, st, mech_laplace(epsilon = 1), budget = account), "other records", class = "noiseaware_error_custom")
+    expect_identical(nrow(summary(account)), 0L)
+    expect_error(simulate_release(data, st, mech_laplace(epsilon = 1)), class = "noiseaware_error_custom")
+  }
+})

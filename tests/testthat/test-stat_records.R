@@ -222,3 +222,8 @@ test_that("methods that need totals say so", {
   rel <- as_release(1:6, st, mech_laplace(epsilon = 1), 3)
   expect_error(sample_posterior(rel, model_lm(), method = "naive"), class = "noiseaware_error_method")
 })
+
+test_that("a release of one record with one variable prints", {
+  rel <- as_release(1, stat_records(~ x, levels = list(x = c("0", "1"))), mech_randomized_response(epsilon = 1), n = 1)
+  expect_output(print(rel), "records    1")
+})
