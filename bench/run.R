@@ -11,6 +11,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             naive_bayes = "Naive Bayes of Ju et al. (2022), and counts",
             univariate = "One-variable models",
             mixing = "Interweaving against the plain sampler",
+            mixing_heavy = "Interweaving: heavy priors, clamped records",
             simple = "Simple regression, everything unknown",
             collapse = "Method collapse: regression, naive Bayes",
             clt = "Normal law for the statistic",
