@@ -104,7 +104,8 @@ model_trial <- function(bound, n, seed) {
   move <- function(to, x, k = 2L) call(k, ffi_model_move, spec, from, to, x, stream(k))
   perturb <- function(rho, x) call(3L, ffi_model_perturb, spec, from, rho, x, stream(3L))$records
   complete <- function(x, sign = 1) call(0L, ffi_model_complete, spec, x, sign)
-  can_perturb <- .Call(ffi_model_shape, spec)$can_perturb
+  shape <- .Call(ffi_model_shape, spec)
+  can_perturb <- shape$can_perturb
   finite <- function(x) check_result(all(is.finite(x)), if (all(is.finite(x))) "" else "not finite")
   same <- function(a, b, tolerance = 1e-8) {
     worst <- max(abs(a - b) / (1 + abs(b)), 0)
@@ -115,7 +116,7 @@ model_trial <- function(bound, n, seed) {
     prior_repeatable = function() same(prior(200), theta, 0),
     report_finite = function() finite(reported(bound, theta)),
     inverts = function() {
-      if (inherits(bound, "bound_compiled") && !can_invert(bound)) return(no_hook)
+      if (!shape$can_invert) return(no_hook)
       back <- apply(reported(bound, theta[, 1:20, drop = FALSE]), 1L, function(values) bound_theta(bound, stats::setNames(values, bound$parameters)))
       same(matrix(back, nrow(theta)), theta[, 1:20, drop = FALSE], 1e-6)
     },

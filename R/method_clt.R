@@ -247,7 +247,7 @@ clt_law.bound_categorical <- function(bound, release, call) {
   fields <- list(levels = as.double(levels), released = as.double(length(index)),
                  margin = as.double(rep(seq_along(cells) - 1, vapply(cells, nrow, 0L))), level = as.double(t(cell_levels)),
                  complete_cell = as.double(pairs[, 1L]), part_of = as.double(pairs[, 2L]))
-  list(spec = list(name = "counts", fields = fields), index = index)
+  list(spec = list(name = "counts", fields = fields, model = bound$spec), index = index)
 }
 
 # a row for each cell of a margin, the last variable fastest: its level of every
@@ -279,7 +279,7 @@ sums_law <- function(bound, release, family, centre, powers, call) {
   aside <- data.frame(lower = -Inf, upper = Inf, drop = 0, shift = centre, factor = 1, power = powers)
   index <- unlist(lapply(parts, `[[`, "index"))
   fields <- lapply(do.call(rbind, c(components, list(aside))), as.double)
-  list(spec = list(name = "sums", fields = c(list(family = as.double(family), released = as.double(length(index))), fields)),
+  list(spec = list(name = "sums", fields = c(list(family = as.double(family), released = as.double(length(index))), fields), model = bound$spec),
        index = index)
 }
 

@@ -3,9 +3,8 @@
 #   spec        name and numeric fields for the C plug-in
 #   columns     data frame of a record's columns, in the C plug-in's order
 #   parameters  names of what a draw reports, natural scale
-# Methods: bind_columns() makes it, bound_theta() turns natural-scale values
-# into the plug-in's coordinates, bound_complete() moments into its
-# complete-data statistic.
+# Methods: bind_columns() makes it, bound_complete() turns moments into its
+# complete-data statistic. Its coordinates are described in C (src/coordinates.h).
 
 new_model <- function(name, ..., class) {
   structure(list(name = name, ...), class = c(class, "noiseaware_model"))
@@ -22,10 +21,28 @@ bind_model <- function(model, statistic, call = caller_env()) {
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
   bound$moves <- if (shape$can_move) shape$moves + 1L
   bound$latent <- shape$latent # then the update needs the records
+  bound$coordinates <- as.data.frame(shape$coordinates)
   bound
 }
 
-bound_theta <- function(bound, values, call = caller_env(), name = "parameters") UseMethod("bound_theta")
+# the plug-in's coordinates of natural-scale values, the unknown ones by name
+bound_theta <- function(bound, values, call = caller_env(), name = "parameters") {
+  values <- check_parameter_values(values, bound, name, call)
+  theta <- .Call(ffi_model_invert, bound$spec, values)
+  if (is.character(theta)) refuse_values(theta[1L], theta[2L], name, stats::setNames(values, bound$parameters), call)
+  theta
+}
+
+refuse_values <- function(block, reason, name, values, call) {
+  was <- paste(format_number(values), collapse = ", ")
+  switch(reason,
+    log = stop_argument(name, paste("positive in", block), describe(values[[block]]), call = call), # its only value
+    log_cholesky = stop_classed("argument", "{.arg {name}} must give a positive definite {block}.", call = call),
+    sticks = stop_classed("argument", "{.arg {name}} must be probabilities that sum to 1 over the levels of each variable.", call = call),
+    prior = stop_classed("argument", "{.arg {name}} must be values that the prior allows.", call = call),
+    absent = stop_classed("compiled", "{.arg {name}} needs the model's hook {.field invert}, which it lacks.", call = call),
+    model = stop_argument(name, "values that the model can have", was, call = call))
+}
 
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
 

@@ -37,7 +37,7 @@ bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) 
                                 i = "Use {.fn model_categorical}."), call = call)
   }
   weights <- list(matrix(c(model$prior$b, model$prior$a), 1L))
-  bind_categorical(model, columns, levels, weights, list(NULL), reported = 2L, parameters = "prob", class = "bound_bernoulli")
+  bind_categorical(model, columns, levels, weights, list(NULL), parameters = "prob", class = "bound_bernoulli", last_alone = TRUE)
 }
 
 #' @export

@@ -40,8 +40,7 @@ bind_columns.model_categorical <- function(model, columns, levels, formula, call
   levels <- coded_levels(columns, levels, call)
   count <- length(levels[[1L]])
   weights <- list(matrix(expand_prior(model$prior$alpha, count, "alpha", call), 1L))
-  bind_categorical(model, columns, levels, weights, list(NULL), reported = seq_len(count),
-                   parameters = paste0("prob[", levels[[1L]], "]"))
+  bind_categorical(model, columns, levels, weights, list(NULL), parameters = paste0("prob[", levels[[1L]], "]"))
 }
 
 #' @export
@@ -62,40 +61,18 @@ coded_levels <- function(columns, levels, call) {
 }
 
 # For each variable, class first, `weights` of the Dirichlet priors or what is
-# `known`, a rows x levels matrix each, the other NULL. `reported` indexes all
-# probabilities, row by row.
-bind_categorical <- function(model, columns, levels, weights, known, reported, parameters, class = NULL) {
+# `known`, a rows x levels matrix each, the other NULL. `last_alone`: a draw reports the
+# second of two levels, not both.
+bind_categorical <- function(model, columns, levels, weights, known, parameters, class = NULL, last_alone = FALSE) {
   row_by_row <- function(f) unlist(Map(function(w, k) as.vector(t(f(w, k))), weights, known), use.names = FALSE)
   alpha <- row_by_row(function(w, k) w %||% (0 * k + 1))
   probability <- row_by_row(function(w, k) k %||% (w * NA))
-  rows <- row_by_row(function(w, k) rep(ncol(w %||% k), nrow(w %||% k)))
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels, parameters = parameters,
-                reported = reported, probability = probability, rows = rows)
+                probability = probability)
   probability[is.na(probability)] <- 1
   bound$spec <- list(name = "categorical", fields = list(
     levels = as.double(lengths(levels)), known = as.double(!vapply(known, is.null, TRUE)), alpha = alpha,
-    theta = sticks_of(probability, rows), reported = as.double(reported - 1)))
+    probability = probability, reports_last = as.double(last_alone)))
   structure(bound, class = c(class, "bound_categorical", "noiseaware_bound"))
-}
-
-# Coordinates of the C plug-in: for each row of probabilities, given with its
-# length, the logit of each level against those after it. Zero is taken for the
-# smallest number whose ratios are safe.
-sticks_of <- function(probability, rows) {
-  sticks <- lapply(split(pmax(probability, 1e-300), rep(seq_along(rows), rows)), function(p) {
-    rest <- rev(cumsum(rev(p)))
-    utils::head(log(p), -1L) - log(rest[-1L])
-  })
-  as.double(unlist(sticks, use.names = FALSE))
-}
-
-#' @export
-bound_theta.bound_categorical <- function(bound, values, call = caller_env(), name = "parameters") {
-  probability <- bound$probability
-  probability[bound$reported] <- check_parameter_values(values, bound, name, call)
-  # Bernoulli: the level that no draw reports
-  probability[is.na(probability)] <- 1 - sum(probability, na.rm = TRUE)
-  check_simplices(probability, bound$rows, name, call)
-  sticks_of(probability, bound$rows)
 }

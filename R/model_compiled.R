@@ -192,22 +192,6 @@ check_sizes <- function(made, model, variables, call) {
 }
 
 #' @export
-bound_theta.bound_compiled <- function(bound, values, call = caller_env(), name = "parameters") {
-  values <- check_parameter_values(values, bound, name, call)
-  if (!can_invert(bound)) {
-    stop_classed("compiled", "{.arg {name}} needs the model's hook {.field invert}, which it lacks.", call = call)
-  }
-  theta <- .Call(ffi_compiled_invert, bound$spec, values)
-  if (is.null(theta)) stop_argument(name, "values that the model can have", paste(format_number(values), collapse = ", "), call = call)
-  theta
-}
-
-can_invert <- function(bound) {
-  hooks <- .Call(ffi_compiled_hooks, compiled_address(bound$spec$source))$hooks
-  hooks[["invert"]] || !hooks[["report"]]
-}
-
-#' @export
 describe_model.bound_compiled <- function(bound) {
   paste("compiled model", if (nzchar(bound$model$title)) bound$model$title else bound$model$source$symbol)
 }

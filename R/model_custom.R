@@ -214,9 +214,4 @@ checked_functions <- function(model, parameters) {
 }
 
 #' @export
-bound_theta.bound_custom <- function(bound, values, call = caller_env(), name = "parameters") {
-  check_parameter_values(values, bound, name, call)
-}
-
-#' @export
 describe_model.bound_custom <- function(bound) "custom model, R functions"

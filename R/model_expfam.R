@@ -160,11 +160,6 @@ expfam_functions <- function(model, size) {
 }
 
 #' @export
-bound_theta.bound_expfam <- function(bound, values, call = caller_env(), name = "parameters") {
-  check_parameter_values(values, bound, name, call)
-}
-
-#' @export
 describe_model.bound_expfam <- function(bound) paste("exponential family of", bound$columns$name)
 
 # any totals of the variable: the C plug-ins of the statistics evaluate them
@@ -181,5 +176,5 @@ clt_law.bound_expfam <- function(bound, release, call) {
   index <- unlist(lapply(parts, `[[`, "index"))
   cuts <- unlist(lapply(parts, function(p) c(p$statistic$columns$lower, p$statistic$columns$upper)))
   list(spec = list(name = "expfam", parameters = bound$spec$parameters, released = length(index), complete = bound$spec$complete,
-                   cuts = as.double(unique(cuts)), support = bound$model$support, functions = functions), index = index)
+                   cuts = as.double(unique(cuts)), support = bound$model$support, functions = functions, model = bound$spec), index = index)
 }

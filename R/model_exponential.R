@@ -50,9 +50,4 @@ bind_columns.model_exponential <- function(model, columns, levels, formula, call
 }
 
 #' @export
-bound_theta.bound_exponential <- function(bound, values, call = caller_env(), name = "parameters") {
-  log_rate(bound, values, call, name)
-}
-
-#' @export
 describe_model.bound_exponential <- function(bound) paste("exponential model of", bound$columns$name)

@@ -136,25 +136,6 @@ lm_coefficient_fields <- function(bound, call) {
 }
 
 #' @export
-bound_theta.bound_lm <- function(bound, values, call = caller_env(), name = "parameters") {
-  values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
-  fields <- bound$spec$fields
-  k <- nrow(bound$design)
-  beta <- fields[["beta"]]
-  if (is.null(beta)) {
-    beta <- lm_centre(bound, unname(values[seq_len(k)]))
-    values <- values[-seq_len(k)]
-  }
-  sigma <- fields[["sigma"]]
-  if (is.null(sigma)) {
-    sigma <- values[["sigma"]]
-    values <- values[-1L]
-  }
-  if (sigma <= 0) stop_argument(name, "positive in sigma", describe(sigma), call = call)
-  c(beta, log(sigma), covariate_theta(fields, values, name, call))
-}
-
-#' @export
 bound_complete.bound_lm <- function(bound, moments, n) {
   names <- bound$columns$name
   centre <- bound$spec$fields$centre

@@ -116,17 +116,4 @@ logistic_coefficient_fields <- function(bound, call) {
 }
 
 #' @export
-bound_theta.bound_logistic <- function(bound, values, call = caller_env(), name = "parameters") {
-  values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
-  fields <- bound$spec$fields
-  beta <- fields[["beta"]]
-  if (is.null(beta)) {
-    k <- seq_len(nrow(bound$design))
-    beta <- centre_coefficients(centring(bound$design$centre), unname(values[k]))
-    values <- values[-k]
-  }
-  c(beta, covariate_theta(fields, values, name, call))
-}
-
-#' @export
 describe_model.bound_logistic <- function(bound) paste("logistic regression", bound$formula)

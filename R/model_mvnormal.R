@@ -65,9 +65,4 @@ bind_columns.model_mvnormal <- function(model, columns, levels, formula, call) {
 }
 
 #' @export
-bound_theta.bound_mvnormal <- function(bound, values, call = caller_env(), name = "parameters") {
-  covariate_theta(bound$spec$fields, check_parameter_values(values, bound, name, call), name, call)
-}
-
-#' @export
 describe_model.bound_mvnormal <- function(bound) paste("multivariate normal model of", paste(bound$columns$name, collapse = ", "))

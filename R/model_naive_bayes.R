@@ -106,8 +106,7 @@ bind_columns.model_naive_bayes <- function(model, columns, levels, formula, call
   known <- lapply(rows, `[[`, "known")
   names <- naive_bayes_names(levels)
   unknown <- rep(vapply(known, is.null, TRUE), lengths(names))
-  bind_categorical(model, columns, levels, weights, known, reported = which(unknown), parameters = unlist(names)[unknown],
-                   class = "bound_naive_bayes")
+  bind_categorical(model, columns, levels, weights, known, parameters = unlist(names)[unknown], class = "bound_naive_bayes")
 }
 
 # what `conditional` says of each feature: prior, and its name in messages

@@ -95,18 +95,4 @@ normal_sd_fields <- function(prior, half) {
 }
 
 #' @export
-bound_theta.bound_normal <- function(bound, values, call = caller_env(), name = "parameters") {
-  values <- stats::setNames(check_parameter_values(values, bound, name, call), bound$parameters)
-  fields <- bound$spec$fields
-  mean <- fields[["mean"]] %||% values[["mean"]]
-  sd <- fields[["sd"]] %||% values[["sd"]]
-  if (sd <= 0) stop_argument(name, "positive in sd", describe(sd), call = call)
-  within <- fields$within
-  if (!is.null(within) && !(mean >= within[1L] && mean <= within[2L] && sd <= within[3L])) {
-    stop_classed("argument", "{.arg {name}} must lie within the bounds of the prior.", call = call)
-  }
-  c(mean, log(sd))
-}
-
-#' @export
 describe_model.bound_normal <- function(bound) paste("normal model of", bound$columns$name)

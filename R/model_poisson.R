@@ -44,11 +44,6 @@ bind_columns.model_poisson <- function(model, columns, levels, formula, call) {
 }
 
 #' @export
-bound_theta.bound_poisson <- function(bound, values, call = caller_env(), name = "parameters") {
-  log_rate(bound, values, call, name)
-}
-
-#' @export
 describe_model.bound_poisson <- function(bound) paste("Poisson model of", bound$columns$name)
 
 # ---- what models of one number share -------------------------------------------
@@ -78,10 +73,4 @@ rate_prior <- function(prior, columns, rate_at, call) {
                  call = call)
   }
   list(shape = prior$shape, rate = rate)
-}
-
-log_rate <- function(bound, values, call, name) {
-  rate <- check_parameter_values(values, bound, name, call)
-  if (rate <= 0) stop_argument(name, "positive in rate", describe(rate), call = call)
-  log(rate)
 }

@@ -6,11 +6,8 @@
  * one column of codes 0, 1, ... The moments, and a regression's design, always
  * have dummies.
  *
- * theta: mean | rows of the lower Cholesky factor of cov, logarithm on the
- * diagonal | for each factor of L levels L - 1 sticks, t_l = logit(P(l | l or a
- * later level)). Under a Dirichlet law the sticks are independent logit-betas,
- * before and after counts are seen; log p(t_l) = a_l t_l - (a_l + ... + a_L)
- * log(1 + exp(t_l)), Jacobian included. What is known stays at its value.
+ * theta: mean | cov | probabilities of each factor's levels, in the coordinates of
+ * coordinates.h and sticks.h. What is known stays at its value.
  *
  * Innovations: x = mean + L u, u standard normal; a level is the number of
  * bounds R_l = P(l or a later level), l >= 1, above a uniform. Updates are
@@ -30,9 +27,11 @@
 #include "dist.h"
 #include "linalg.h"
 #include "slice.h"
+#include "sticks.h"
 
 enum { MOST_TRIES = 50 };
 
+/* places among a block's coordinates, see coordinates.h */
 static int packed(int i, int j) { return i * (i + 1) / 2 + j; }
 
 static double dot(int n, const double *a, const double *b) {
@@ -42,21 +41,7 @@ static double dot(int n, const double *a, const double *b) {
 }
 
 static void unpack_chol(const struct covariates *cov, const double *theta, double *chol) {
-    const double *row = theta + cov->at_chol;
-    const int p = cov->normal;
-    for (int i = 0; i < p; ++i) {
-        for (int j = 0; j < p; ++j) chol[(size_t)i * p + j] = j < i ? row[packed(i, j)] : 0;
-        chol[(size_t)i * p + i] = exp(row[packed(i, i)]);
-    }
-}
-
-static void pack_chol(const struct covariates *cov, const double *chol, double *theta) {
-    double *row = theta + cov->at_chol;
-    const int p = cov->normal;
-    for (int i = 0; i < p; ++i) {
-        for (int j = 0; j < i; ++j) row[packed(i, j)] = chol[(size_t)i * p + j];
-        row[packed(i, i)] = log(chol[(size_t)i * p + i]);
-    }
+    unpack_cholesky(cov->normal, theta + cov->at_chol, cov->normal, chol);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
@@ -64,7 +49,7 @@ static void pack_chol(const struct covariates *cov, const double *chol, double *
 /* Fields: centre, one a column of the moments; column and code, for each of
  * these the record's column and, if that holds codes, the code that its dummy
  * stands for; continuous, and factor_first, where covariates are among them. */
-static int read_layout(const struct fields *fields, int at, struct covariates *cov) {
+static int read_layout(const struct fields *fields, struct covariates *cov) {
     cov->q = fields_length(fields, "centre");
     cov->normal = fields_length(fields, "continuous");
     cov->factors = fields_length(fields, "factor_levels");
@@ -84,9 +69,6 @@ static int read_layout(const struct fields *fields, int at, struct covariates *c
         cov->moment[i] = (int)continuous[i];
         cov->column[i] = (int)cov->design_column[cov->moment[i]];
     }
-    cov->at_mean = at;
-    cov->at_chol = cov->at_mean + p;
-    cov->at_sticks = cov->end = cov->at_chol + p * (p + 1) / 2;
     cov->factor = plugin_memory((size_t)cov->factors, sizeof *cov->factor);
     for (int f = 0; f < cov->factors; ++f) {
         struct factor *factor = cov->factor + f;
@@ -95,16 +77,54 @@ static int read_layout(const struct fields *fields, int at, struct covariates *c
         factor->column = (int)cov->design_column[factor->first];
         factor->coded = cov->design_code[factor->first] != 0;
         factor->at = cov->levels;
-        factor->stick = cov->end;
         cov->levels += factor->levels;
-        cov->end += factor->levels - 1;
         cov->coded = cov->coded || factor->coded;
     }
     return PLUGIN_OK;
 }
 
-int covariates_create(const struct fields *fields, int at, struct covariates *cov) {
-    const int status = read_layout(fields, at, cov);
+/* theta's blocks, and where they are */
+static void describe(int blocks, const struct theta_block *own, struct model *model,
+                     struct covariates *cov) {
+    const int p = cov->normal, count = blocks + 2 + cov->factors;
+    struct theta_block *block = plugin_memory((size_t)count, sizeof *block);
+    for (int k = 0; k < blocks; ++k) block[k] = own[k];
+    double *chol = NULL;
+    if (cov->cov_chol) {
+        chol = plugin_memory((size_t)(p * (p + 1) / 2), sizeof(double));
+        pack_cholesky(p, cov->cov_chol, chol);
+    }
+    block[blocks] = (struct theta_block){
+        .name = "mean", .transform = TRANSFORM_IDENTITY, .size = p, .known = cov->mean};
+    block[blocks + 1] = (struct theta_block){
+        .name = "cov", .transform = TRANSFORM_LOG_CHOLESKY, .size = p, .known = chol};
+    for (int f = 0; f < cov->factors; ++f)
+        block[blocks + 2 + f] = (struct theta_block){.name = "prob",
+                                                     .transform = TRANSFORM_STICKS,
+                                                     .size = cov->factor[f].levels,
+                                                     .rows = 1};
+    model_describe(model, count, block);
+    block = model->coordinates.block + blocks;
+    cov->at_mean = block[0].offset;
+    cov->at_chol = block[1].offset;
+    cov->at_sticks = cov->at_chol + block[1].length;
+    cov->end = model->coordinates.length;
+    for (int f = 0; f < cov->factors; ++f) cov->factor[f].stick = block[2 + f].offset;
+}
+
+/* the regression and the distribution of its covariates are moved apart */
+static void set_groups(const struct covariates *cov, struct model *model) {
+    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
+    int own = 0;
+    while (own < model->moving && model->moves[own] < cov->at_mean) ++own;
+    if (own == 0 || own == model->moving) return;
+    model->groups = 2;
+    for (int j = own; j < model->moving; ++j) model->group[j] = 1;
+}
+
+int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
+                      struct model *model, struct covariates *cov) {
+    const int status = read_layout(fields, cov);
     if (status != PLUGIN_OK) return status;
     const int p = cov->normal;
     const size_t square = (size_t)p * (size_t)p;
@@ -128,6 +148,9 @@ int covariates_create(const struct fields *fields, int at, struct covariates *co
         memcpy(cov->prior.scale_chol, scale, square * sizeof(double));
         if (linalg_cholesky(p, cov->prior.scale_chol)) return PLUGIN_BAD_FIELDS;
     }
+
+    describe(blocks, own, model, cov);
+    set_groups(cov, model);
 
     const size_t bounds = (size_t)(cov->levels + cov->factors);
     cov->mean_now = plugin_memory((size_t)p, sizeof(double));
@@ -156,24 +179,6 @@ int covariates_create(const struct fields *fields, int at, struct covariates *co
     return PLUGIN_OK;
 }
 
-void covariates_moves(const struct covariates *cov, struct model *model) {
-    const int before = model->moving;
-    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
-    for (int j = cov->at_mean; j < cov->end; ++j) {
-        const int known = j < cov->at_chol     ? cov->mean != NULL
-                          : j < cov->at_sticks ? cov->cov_chol != NULL
-                                               : 0;
-        if (known) continue;
-        model->moves[model->moving++] = j;
-        if (j < cov->at_sticks) ++model->reported;
-    }
-    model->reported += cov->levels;
-    /* the regression and the law of its covariates are moved apart too */
-    if (before == 0 || model->moving == before) return;
-    model->groups = 2;
-    for (int j = before; j < model->moving; ++j) model->group[j] = 1;
-}
-
 /* ---- prior -------------------------------------------------------------- */
 
 /* mean and cov from that law */
@@ -184,7 +189,7 @@ static void draw_niw(struct covariates *cov, const struct niw *law, struct rng *
         memcpy(cov->chol_new, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
     } else {
         dist_inverse_wishart(rng, p, law->df, law->scale_chol, cov->chol_new, cov->bartlett);
-        pack_chol(cov, cov->chol_new, theta);
+        pack_cholesky(p, cov->chol_new, theta + cov->at_chol);
     }
     if (cov->mean) return;
     for (int j = 0; j < p; ++j) cov->draw[j] = rng_normal(rng);
@@ -253,16 +258,13 @@ static void draw_sticks(struct rng *rng, int levels, const double *weight, doubl
 static double sticks_log_density(int levels, const double *weight, const double *stick) {
     double rest = weight[levels - 1], log_density = 0;
     for (int l = levels - 2; l >= 0; --l) {
-        const double t = stick[l];
         rest += weight[l];
-        log_density += weight[l] * t - rest * ((t > 0 ? t : 0) + log1p(exp(-fabs(t))));
+        log_density += stick_log_density(weight[l], rest, stick[l]);
     }
     return log_density;
 }
 
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
-    if (cov->mean) memcpy(theta + cov->at_mean, cov->mean, (size_t)cov->normal * sizeof(double));
-    if (cov->cov_chol) pack_chol(cov, cov->cov_chol, theta);
     do {
         draw_niw(cov, &cov->prior, rng, theta);
     } while (is_cut(cov) && !is_within(cov, theta)); /* R sees to the prior's mass there */
@@ -283,37 +285,10 @@ double covariates_dprior(struct covariates *cov, const double *theta) {
     return log_density;
 }
 
-double *covariates_report(struct covariates *cov, const double *theta, double *out) {
-    const int p = cov->normal;
-    if (!cov->mean)
-        for (int i = 0; i < p; ++i) *out++ = theta[cov->at_mean + i];
-    if (!cov->cov_chol) {
-        unpack_chol(cov, theta, cov->chol_new);
-        for (int i = 0; i < p; ++i)
-            for (int j = 0; j <= i; ++j)
-                *out++ = dot(j + 1, cov->chol_new + (size_t)i * p, cov->chol_new + (size_t)j * p);
-    }
-    for (int f = 0; f < cov->factors; ++f) {
-        double rest = 1;
-        for (int l = 0; l < cov->factor[f].levels - 1; ++l) {
-            const double t = theta[cov->factor[f].stick + l], small = exp(-fabs(t));
-            const double share = rest / (1 + small);
-            *out++ = t > 0 ? share : share * small;
-            rest = t > 0 ? share * small : share;
-        }
-        *out++ = rest;
-    }
-    return out;
-}
-
 void covariates_law(const struct covariates *cov, const double *theta, int width, double *mean,
                     double *chol) {
-    const double *row = theta + cov->at_chol;
-    for (int i = 0; i < cov->normal; ++i) {
-        mean[i] = theta[cov->at_mean + i];
-        for (int j = 0; j < width; ++j) chol[(size_t)i * width + j] = j < i ? row[packed(i, j)] : 0;
-        chol[(size_t)i * width + i] = exp(row[packed(i, i)]);
-    }
+    memcpy(mean, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
+    unpack_cholesky(cov->normal, theta + cov->at_chol, width, chol);
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -326,11 +301,7 @@ static double *bounds_of(const struct covariates *cov, double *bound, int f) {
 static void fill_bounds(const struct covariates *cov, const double *theta, double *bound) {
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
-        double *b = bounds_of(cov, bound, f);
-        b[0] = 1;
-        for (int l = 1; l < factor->levels; ++l)
-            b[l] = b[l - 1] / (1 + exp(theta[factor->stick + l - 1]));
-        b[factor->levels] = 0;
+        sticks_to_bounds(factor->levels, theta + factor->stick, bounds_of(cov, bound, f));
     }
 }
 

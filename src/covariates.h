@@ -66,15 +66,14 @@ struct covariates {
     const double **design;
 };
 
-/* Reads the fields; theta's coordinates begin at `at`. */
-int covariates_create(const struct fields *fields, int at, struct covariates *cov);
-
-/* Notes the unknown coordinates, and what a draw reports. */
-void covariates_moves(const struct covariates *cov, struct model *model);
+/* Reads the fields and describes theta: `blocks` blocks of the model's `own`, then
+ * mean, cov, and the probabilities of each factor. The own coordinates and the
+ * covariates' are groups apart. */
+int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
+                      struct model *model, struct covariates *cov);
 
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta);
 double covariates_dprior(struct covariates *cov, const double *theta);
-double *covariates_report(struct covariates *cov, const double *theta, double *out);
 
 /* Mean and lower Cholesky factor, rows of `width`, zeros above the diagonal, of
  * the continuous ones under theta. */

@@ -78,6 +78,8 @@ int interrupt_pending(void);
     X(ffi_model_prior, 3) \
     X(ffi_model_log_prior, 2) \
     X(ffi_model_report, 2) \
+    X(ffi_model_invert, 2) \
+    X(ffi_model_log_jacobian, 2) \
     X(ffi_model_records, 4) \
     X(ffi_model_perturb, 5) \
     X(ffi_model_move, 5) \
@@ -89,7 +91,6 @@ int interrupt_pending(void);
     X(ffi_compiled_callable, 2) \
     X(ffi_compiled_hooks, 1) \
     X(ffi_compiled_sizes, 1) \
-    X(ffi_compiled_invert, 2) \
     X(ffi_start, 3) \
     X(ffi_block, 3) \
     X(ffi_run, 4) \

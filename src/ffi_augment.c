@@ -1,5 +1,6 @@
 /* Method "augment" as R sees it. */
 #include "ffi_run.h"
+#include "model.h"
 #include "method_augment.h"
 
 static void read_part(SEXP spec, struct part *part) {
@@ -117,7 +118,7 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 
 static void report(void *self, double *draw) {
     const struct augment *a = self;
-    a->model.class->report(a->model.self, a->theta, draw);
+    model_report(&a->model, a->theta, draw);
 }
 
 /* The confidential statistic that the state's records have. */

@@ -1,5 +1,6 @@
 /* Method "clt" as R sees it, and the moments by themselves. */
 #include "ffi_run.h"
+#include "model.h"
 #include "method_clt.h"
 
 /* Mean and covariance of one record under each theta (a column): lists of the
@@ -129,7 +130,7 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 
 static void report(void *self, double *draw) {
     const struct clt *a = self;
-    a->model.class->report(a->model.self, a->theta, draw);
+    model_report(&a->model, a->theta, draw);
 }
 
 static void statistic(void *self, double *out) {

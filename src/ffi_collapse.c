@@ -1,5 +1,6 @@
 /* Method "collapse" as R sees it, its origin and its tables by themselves. */
 #include "ffi_run.h"
+#include "model.h"
 #include "method_collapse.h"
 
 static const void *const family_list[] = {&collapse_normal, &collapse_counts, &collapse_recursion,
@@ -103,7 +104,7 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 static void report(void *self, double *draw) {
     struct collapse *c = self;
     c->class->save(c);
-    c->model.class->report(c->model.self, c->theta, draw);
+    model_report(&c->model, c->theta, draw);
 }
 
 static void statistic(void *self, double *out) {

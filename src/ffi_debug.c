@@ -1,5 +1,6 @@
 /* Hooks of a model called outside the sampler, for debug_model(). */
 #include "ffi.h"
+#include "model.h"
 
 static double **new_columns(const struct model *model, int size) {
     double **x = plugin_memory((size_t)model->columns, sizeof *x);
@@ -23,7 +24,7 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
     for (int k = 0; k < count; ++k) {
         double *theta = REAL(before) + (size_t)k * model.parameters;
         double *updated = REAL(after) + (size_t)k * model.parameters;
-        model.class->rprior(model.self, &rng, theta);
+        model_rprior(&model, &rng, theta);
         model.class->set(model.self, theta);
         model.class->rrecords(model.self, &rng, n, x);
         memset(complete, 0, (size_t)model.complete * sizeof *complete);

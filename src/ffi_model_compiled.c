@@ -70,9 +70,6 @@ static int create(const struct fields *fields, struct model *model) {
 
 const struct model_class model_compiled = {.name = "compiled", .create = create};
 
-/* beyond this a size is taken for a slip, and `moves` is not followed */
-enum { MOST_PARAMETERS = 100000 };
-
 /* create()'s status, then the sizes it filled in, then the moving coordinates */
 SEXP ffi_compiled_sizes(SEXP spec) {
     struct model model = {0};
@@ -91,11 +88,3 @@ SEXP ffi_compiled_sizes(SEXP spec) {
     return out;
 }
 
-/* theta of natural-scale values; NULL if the model refuses them */
-SEXP ffi_compiled_invert(SEXP spec, SEXP values) {
-    const struct model model = read_model(spec);
-    SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
-    const int status = model_compiled_invert(&model, REAL(values), REAL(theta));
-    UNPROTECT(1);
-    return status == PLUGIN_OK ? theta : R_NilValue;
-}

@@ -128,11 +128,6 @@ static double dprior(void *self, const double *theta) {
     return Rf_asReal(value);
 }
 
-static void report(void *self, const double *theta, double *out) {
-    const struct custom *c = self;
-    memcpy(out, theta, (size_t)c->parameters * sizeof(double));
-}
-
 static void set(void *self, const double *theta) {
     struct custom *c = self;
     memcpy(c->theta, theta, (size_t)c->parameters * sizeof(double));
@@ -196,7 +191,6 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
 static const struct model_class custom_without_move = {
     .name = "custom",
     .rprior = rprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .add = add,
@@ -230,11 +224,11 @@ static int create(const struct fields *fields, struct model *model) {
     if (c->move == R_NilValue) model->class = &custom_without_move;
     model->self = c;
     model->columns = c->columns;
-    model->parameters = model->moving = model->reported = c->parameters;
-    model->moves = plugin_memory((size_t)c->parameters, sizeof(int));
     model->whole = 1;
     model->move_draws = c->columns; /* a call of the user's function costs about as much */
-    for (int j = 0; j < c->parameters; ++j) model->moves[j] = j;
+    const struct theta_block theta = {
+        .name = "theta", .transform = TRANSFORM_IDENTITY, .size = c->parameters};
+    model_describe(model, 1, &theta);
     return PLUGIN_OK;
 }
 
@@ -243,7 +237,6 @@ const struct model_class model_custom = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .set_move = set_move,

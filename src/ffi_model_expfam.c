@@ -32,11 +32,6 @@ static double dprior(void *self, const double *theta) {
     return value;
 }
 
-static void report(void *self, const double *theta, double *out) {
-    const struct expfam *e = self;
-    memcpy(out, theta, (size_t)e->parameters * sizeof(double));
-}
-
 static void set(void *self, const double *theta) {
     struct expfam *e = self;
     memcpy(e->theta, theta, (size_t)e->parameters * sizeof(double));
@@ -88,11 +83,11 @@ static int create(const struct fields *fields, struct model *model) {
     e->theta = plugin_memory((size_t)e->parameters, sizeof(double));
     model->self = e;
     model->columns = 1;
-    model->parameters = model->moving = model->reported = e->parameters;
-    model->moves = plugin_memory((size_t)e->parameters, sizeof(int));
     model->complete = e->complete;
     model->whole = 1;
-    for (int j = 0; j < e->parameters; ++j) model->moves[j] = j;
+    const struct theta_block theta = {
+        .name = "theta", .transform = TRANSFORM_IDENTITY, .size = e->parameters};
+    model_describe(model, 1, &theta);
     return PLUGIN_OK;
 }
 
@@ -101,7 +96,6 @@ const struct model_class model_expfam = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .add = add,

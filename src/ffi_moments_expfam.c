@@ -239,7 +239,9 @@ static int complete(void *self, double n, const double *total, double *c) {
     return memcmp(s->projected, c, bytes) == 0;
 }
 
-static int create(const struct fields *fields, struct record_moments *moments) {
+static int create(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments) {
+    (void)coordinates;
     SEXP spec = spec_of(fields), functions = list_element(spec, "functions");
     struct integrals *s = plugin_memory(1, sizeof *s);
     s->parameters = Rf_asInteger(list_element(spec, "parameters"));

@@ -1,6 +1,7 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
  * simulation and the tests. Records are n x columns matrices here. */
 #include "ffi.h"
+#include "model.h"
 
 #include <R_ext/Utils.h>
 
@@ -99,6 +100,29 @@ SEXP ffi_stat_total(SEXP spec, SEXP x) {
 
 /* ---- models ------------------------------------------------------------- */
 
+/* theta's blocks, one a row: where they are, what they hold, and whether it is known */
+static SEXP coordinates_frame(const struct coordinates *coordinates) {
+    const int count = coordinates->count;
+    SEXP block = PROTECT(Rf_allocVector(STRSXP, count));
+    SEXP transform = PROTECT(Rf_allocVector(STRSXP, count));
+    SEXP offset = PROTECT(Rf_allocVector(INTSXP, count));
+    SEXP length = PROTECT(Rf_allocVector(INTSXP, count));
+    SEXP known = PROTECT(Rf_allocVector(LGLSXP, count));
+    for (int k = 0; k < count; ++k) {
+        const struct theta_block *b = coordinates->block + k;
+        SET_STRING_ELT(block, k, Rf_mkChar(b->name));
+        SET_STRING_ELT(transform, k, Rf_mkChar(transform_names[b->transform]));
+        INTEGER(offset)[k] = b->offset;
+        INTEGER(length)[k] = b->length;
+        LOGICAL(known)[k] = b->known != NULL;
+    }
+    const char *const names[] = {"block", "transform", "offset", "length", "known"};
+    const SEXP values[] = {block, transform, offset, length, known};
+    SEXP list = named_list(5, names, values);
+    UNPROTECT(5);
+    return list;
+}
+
 SEXP ffi_model_shape(SEXP spec) {
     const struct model model = read_model(spec);
     SEXP sizes = PROTECT(Rf_allocVector(INTSXP, 4));
@@ -111,10 +135,13 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
     SEXP can_perturb = PROTECT(Rf_ScalarLogical(model.class->perturb != NULL));
     SEXP latent = PROTECT(Rf_ScalarLogical(model.class->add_latent != NULL));
-    const char *const names[] = {"sizes", "moves", "can_move", "can_perturb", "latent"};
-    const SEXP values[] = {sizes, moves, can_move, can_perturb, latent};
-    SEXP list = named_list(5, names, values);
-    UNPROTECT(5);
+    SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
+    SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
+    const char *const names[] = {"sizes",  "moves",      "can_move",   "can_perturb",
+                                 "latent", "can_invert", "coordinates"};
+    const SEXP values[] = {sizes, moves, can_move, can_perturb, latent, can_invert, coordinates};
+    SEXP list = named_list(7, names, values);
+    UNPROTECT(7);
     return list;
 }
 
@@ -126,7 +153,7 @@ SEXP ffi_model_prior(SEXP spec, SEXP state, SEXP draws) {
     rng_read(state, &rng);
     SEXP theta = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
     for (int i = 0; i < count; ++i)
-        model.class->rprior(model.self, &rng, REAL(theta) + (size_t)i * model.parameters);
+        model_rprior(&model, &rng, REAL(theta) + (size_t)i * model.parameters);
     SEXP after = PROTECT(rng_write(&rng));
     const char *const names[] = {"theta", "state"};
     const SEXP values[] = {theta, after};
@@ -150,8 +177,50 @@ SEXP ffi_model_report(SEXP spec, SEXP theta) {
     const int count = Rf_ncols(theta);
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.reported, count));
     for (int i = 0; i < count; ++i)
-        model.class->report(model.self, REAL(theta) + (size_t)i * model.parameters,
-                            REAL(out) + (size_t)i * model.reported);
+        model_report(&model, REAL(theta) + (size_t)i * model.parameters,
+                     REAL(out) + (size_t)i * model.reported);
+    UNPROTECT(1);
+    return out;
+}
+
+static SEXP refusal(const char *block, const char *reason) {
+    SEXP out = PROTECT(Rf_allocVector(STRSXP, 2));
+    SET_STRING_ELT(out, 0, Rf_mkChar(block));
+    SET_STRING_ELT(out, 1, Rf_mkChar(reason));
+    UNPROTECT(1);
+    return out;
+}
+
+/* theta of reported values; or, as strings, the block that refuses them and why: its
+ * transform, "model" (its own invert()), "absent" (it has none), "prior" (density 0) */
+SEXP ffi_model_invert(SEXP spec, SEXP values) {
+    const struct model model = read_model(spec);
+    if (model.class->report && !model.class->invert) return refusal("", "absent");
+    SEXP theta = PROTECT(Rf_allocVector(REALSXP, model.parameters));
+    const int fault = model_invert(&model, REAL(values), REAL(theta));
+    const int possible = fault >= 0 || !model.class->dprior ||
+                         model.class->dprior(model.self, REAL(theta)) != R_NegInf;
+    UNPROTECT(1);
+    if (!possible) return refusal("", "prior");
+    if (fault < 0) return theta;
+    if (model.class->invert) return refusal("", "model");
+    const struct theta_block *block = model.coordinates.block + fault;
+    return refusal(block->name, transform_names[block->transform]);
+}
+
+/* log |d values / d theta| of the unknown blocks, one theta a column */
+SEXP ffi_model_log_jacobian(SEXP spec, SEXP theta) {
+    const struct model model = read_model(spec);
+    const int count = Rf_ncols(theta);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, count));
+    for (int i = 0; i < count; ++i) {
+        REAL(out)[i] = 0;
+        for (int k = 0; k < model.coordinates.count; ++k)
+            if (!model.coordinates.block[k].known)
+                REAL(out)
+                [i] += block_log_jacobian(model.coordinates.block + k,
+                                          REAL(theta) + (size_t)i * model.parameters);
+    }
     UNPROTECT(1);
     return out;
 }

@@ -98,8 +98,10 @@ struct record_moments read_moments(SEXP spec) {
     const struct record_moments_class *class =
         find_class(&moments_of_pairs, list_element(spec, "name"));
     const struct fields fields = read_fields(spec);
+    struct model *model = plugin_memory(1, sizeof *model); /* the moments look at it again */
+    *model = read_model(list_element(spec, "model"));
     struct record_moments moments = {.class = class};
-    stop_unless(class->create(&fields, &moments), &moments_of_pairs, class);
+    stop_unless(class->create(&fields, &model->coordinates, &moments), &moments_of_pairs, class);
     return moments;
 }
 

@@ -37,6 +37,7 @@
 
 #include "dist.h"
 #include "linalg.h"
+#include "model.h"
 
 /* draws before a complete-data statistic is projected */
 enum { MOST_DRAWS = 20 };
@@ -116,7 +117,7 @@ void clt_start(struct clt *a, int search) {
         a->variance[j] = (a->absolute[j] != 0 ? 2 : 1) * a->scale[j] * a->scale[j];
     double all = -INFINITY; /* log of the sum of the densities */
     for (int k = 0; k <= search && search > 0; ++k) {
-        if (k > 0) a->model.class->rprior(a->model.self, a->rng, a->theta_new);
+        if (k > 0) model_rprior(&a->model, a->rng, a->theta_new);
         const double *theta = k > 0 ? a->theta_new : a->theta;
         if (set_moments(a, theta, &a->now) != PLUGIN_OK || set_density(a, &a->now) != PLUGIN_OK)
             continue;

@@ -31,6 +31,7 @@
 #include "adapt.h"
 #include "dist.h"
 #include "method_collapse.h"
+#include "sticks.h"
 
 /* kinds of moves that are counted */
 enum { WITHIN, BETWEEN, SPLIT };
@@ -257,13 +258,13 @@ static void load(struct collapse *c) {
 
 static void save(struct collapse *c) { (void)c; /* the table is the state's own */ }
 
-/* Multinomial counts of `total` in a row of theta's sticks, see model_categorical.c:
- * each level against those after it. */
+/* Multinomial counts of `total` in a row of theta's sticks (sticks.h): each level
+ * against those after it. */
 static void draw_row(struct rng *rng, int levels, const double *stick, double total,
                      double *count) {
     double left = total;
     for (int l = 0; l < levels - 1; ++l) {
-        dist_binomial_fill(rng, 1 / (1 + exp(-stick[l])), 1, &left, count + l);
+        dist_binomial_fill(rng, stick_share(stick[l]), 1, &left, count + l);
         left -= count[l];
     }
     count[levels - 1] = left;

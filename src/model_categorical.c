@@ -9,10 +9,7 @@
  * *row* is one vector of probabilities: the class has one, a feature one for
  * each class.
  *
- * theta holds a row of L levels as L - 1 sticks, t_l = logit(P(l | l or a later
- * level)). Under a Dirichlet law the sticks are independent logit-betas, before
- * and after counts are seen, so that a rare level disturbs only its own stick:
- * log p(t_l) = a_l t_l - (a_l + ... + a_L) log(1 + exp(t_l)), Jacobian included.
+ * theta holds a row of L levels as L - 1 sticks: see sticks.h.
  *
  * Innovations: record i has one uniform u for each variable, level = number of
  * bounds R_l = P(l or a later level), l >= 1, that lie above u. Rows of many
@@ -27,6 +24,7 @@
 #include "dist.h"
 #include "lanes.h"
 #include "plugin.h"
+#include "sticks.h"
 
 /* up to this many levels every bound is looked at; up to this many sticks are
  * moved together */
@@ -58,16 +56,15 @@ struct table {
 };
 
 struct categorical {
-    int variables, sticks, probabilities, reported;
+    int variables, sticks, probabilities;
     struct variable *variable;
-    const double *alpha, *known_theta;
+    const double *alpha;
     double *first_weight, *all_weight; /* a_l, and a_l + ... + a_L */
-    int *which;                        /* probabilities that a draw reports */
     double *theta;
     int *changed;
     struct table now, next;
     /* workspace */
-    double *weight, *gamma, *probability;
+    double *weight, *gamma;
     double *u, *keep;  /* MAX_BLOCK */
     uint16_t *piece;   /* MAX_BLOCK */
     int *row, *row_to; /* MAX_BLOCK: classes of the records */
@@ -76,17 +73,41 @@ struct categorical {
 
 /* ---- set-up ------------------------------------------------------------- */
 
+/* Rows that are known are a block of theta that stays where it is. A draw of a variable
+ * of two levels may report the second one alone. */
+static void describe(const struct categorical *s, const double *probability, int reports_last,
+                     struct model *model) {
+    struct theta_block *block = plugin_memory((size_t)s->variables, sizeof *block);
+    for (int v = 0; v < s->variables; ++v) {
+        const struct variable *variable = s->variable + v;
+        double *stick = NULL;
+        if (variable->known) {
+            stick = plugin_memory((size_t)(variable->rows * variable->cuts), sizeof(double));
+            for (int r = 0; r < variable->rows; ++r)
+                sticks_from_probabilities(variable->levels,
+                                          probability + variable->at_level + r * variable->levels,
+                                          stick + r * variable->cuts);
+        }
+        block[v] = (struct theta_block){.name = v == 0 ? "class" : "feature",
+                                        .transform = TRANSFORM_STICKS,
+                                        .size = variable->levels,
+                                        .rows = variable->rows,
+                                        .known = stick,
+                                        .reports_last = reports_last};
+    }
+    model_describe(model, s->variables, block);
+}
+
 /* Fields: levels, one a variable; alpha, Dirichlet weights of all rows; known, 1
- * for a variable whose rows are; theta, where the known sticks stand; reported,
- * the indices of the probabilities in a draw. */
+ * for a variable whose rows are; probability, of all rows, looked at where they are
+ * known; reports_last, 1 if a draw reports the second of two levels alone. */
 static int create(const struct fields *fields, struct model *model) {
     struct categorical *s = plugin_memory(1, sizeof *s);
     s->variables = fields_length(fields, "levels");
-    s->reported = fields_length(fields, "reported");
     const double *levels = fields_vector(fields, "levels", s->variables);
     const double *known = fields_vector(fields, "known", s->variables);
-    const double *reported = fields_vector(fields, "reported", s->reported);
-    if (!levels || !known || !reported || s->variables < 1) return PLUGIN_BAD_FIELDS;
+    const double *reports_last = fields_vector(fields, "reports_last", 1);
+    if (!levels || !known || !reports_last || s->variables < 1) return PLUGIN_BAD_FIELDS;
     s->variable = plugin_memory((size_t)s->variables, sizeof *s->variable);
     int bounds = 0, buckets = 0, edges = 0;
     for (int v = 0; v < s->variables; ++v) {
@@ -112,8 +133,9 @@ static int create(const struct fields *fields, struct model *model) {
         buckets += variable->rows * variable->buckets;
     }
     s->alpha = fields_vector(fields, "alpha", s->probabilities);
-    s->known_theta = fields_vector(fields, "theta", s->sticks);
-    if (!s->alpha || !s->known_theta) return PLUGIN_BAD_FIELDS;
+    const double *probability = fields_vector(fields, "probability", s->probabilities);
+    if (!s->alpha || !probability) return PLUGIN_BAD_FIELDS;
+    describe(s, probability, *reports_last != 0, model);
 
     s->first_weight = plugin_memory((size_t)s->sticks, sizeof(double));
     s->all_weight = plugin_memory((size_t)s->sticks, sizeof(double));
@@ -121,7 +143,6 @@ static int create(const struct fields *fields, struct model *model) {
     s->changed = plugin_memory((size_t)s->variables, sizeof(int));
     s->weight = plugin_memory((size_t)s->probabilities, sizeof(double));
     s->gamma = plugin_memory((size_t)s->probabilities, sizeof(double));
-    s->probability = plugin_memory((size_t)s->probabilities, sizeof(double));
     s->u = plugin_memory(MAX_BLOCK, sizeof(double));
     s->keep = plugin_memory(MAX_BLOCK, sizeof(double));
     s->row = plugin_memory(MAX_BLOCK, sizeof(int));
@@ -133,22 +154,14 @@ static int create(const struct fields *fields, struct model *model) {
     s->now.edge = plugin_memory((size_t)edges, sizeof(int));
     s->now.guide = plugin_memory((size_t)buckets, sizeof(int));
     s->next.guide = plugin_memory((size_t)buckets, sizeof(int));
-    s->which = plugin_memory((size_t)s->reported, sizeof(int));
-    for (int j = 0; j < s->reported; ++j) {
-        s->which[j] = (int)reported[j];
-        if (s->which[j] < 0 || s->which[j] >= s->probabilities) return PLUGIN_BAD_FIELDS;
-    }
 
     model->self = s;
     model->columns = s->variables;
-    model->parameters = s->sticks;
     model->complete = s->probabilities;
-    model->reported = s->reported;
     model->move_draws = s->variables;
     model->perturb_draws = 3 * s->variables;
-    model->moves = plugin_memory((size_t)s->sticks, sizeof(int));
     model->group = plugin_memory((size_t)s->sticks, sizeof(int));
-    int in_group = 0;
+    int in_group = 0, moving = 0;
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         for (int r = 0; r < variable->rows; ++r) {
@@ -166,8 +179,7 @@ static int create(const struct fields *fields, struct model *model) {
                     in_group = 1;
                     ++model->groups;
                 }
-                model->group[model->moving] = model->groups - 1;
-                model->moves[model->moving++] = at + l;
+                model->group[moving++] = model->groups - 1;
             }
         }
     }
@@ -249,9 +261,7 @@ static void draw_theta(struct categorical *s, const double *count, struct rng *r
 }
 
 static void rprior(void *self, struct rng *rng, double *theta) {
-    struct categorical *s = self;
-    memcpy(theta, s->known_theta, (size_t)s->sticks * sizeof(double));
-    draw_theta(s, NULL, rng, theta);
+    draw_theta(self, NULL, rng, theta);
 }
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
@@ -267,30 +277,10 @@ static double dprior(void *self, const double *theta) {
         const struct variable *variable = s->variable + v;
         if (variable->known) continue;
         const int end = variable->at_stick + variable->rows * variable->cuts;
-        for (int j = variable->at_stick; j < end; ++j) {
-            const double t = theta[j], softplus = (t > 0 ? t : 0) + log1p(exp(-fabs(t)));
-            log_density += s->first_weight[j] * t - s->all_weight[j] * softplus;
-        }
+        for (int j = variable->at_stick; j < end; ++j)
+            log_density += stick_log_density(s->first_weight[j], s->all_weight[j], theta[j]);
     }
     return log_density;
-}
-
-static void report(void *self, const double *theta, double *out) {
-    struct categorical *s = self;
-    double *probability = s->probability;
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        for (int r = 0; r < variable->rows; ++r) {
-            double rest = 1;
-            for (int l = 0; l < variable->cuts; ++l) {
-                const double t = *theta++, small = exp(-fabs(t)), share = rest / (1 + small);
-                *probability++ = t > 0 ? share : share * small;
-                rest = t > 0 ? share * small : share;
-            }
-            *probability++ = rest;
-        }
-    }
-    for (int j = 0; j < s->reported; ++j) out[j] = s->probability[s->which[j]];
 }
 
 /* ---- tables ------------------------------------------------------------- */
@@ -309,14 +299,12 @@ static void make_table(const struct categorical *s, const double *theta,
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         for (int r = 0; r < variable->rows; ++r) {
-            double rest = 1;
-            const double *start = bound;
-            *bound++ = 1;
-            for (int l = 0; l < variable->cuts; ++l) *bound++ = rest /= 1 + exp(*theta++);
-            *bound++ = 0;
+            sticks_to_bounds(variable->levels, theta, bound);
             if (variable->buckets > 0)
-                make_guide(variable, start,
+                make_guide(variable, bound,
                            table->guide + variable->at_bucket + r * variable->buckets);
+            theta += variable->cuts;
+            bound += variable->levels + 1;
         }
     }
 }
@@ -626,7 +614,6 @@ const struct model_class model_categorical = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .perturb = perturb,

@@ -109,10 +109,12 @@ static double dprior(void *self, const double *theta) {
 
 static void report(void *self, const double *theta, double *out) {
     struct compiled *c = self;
-    if (c->hooks->report)
-        c->hooks->report(c->self, theta, out);
-    else
-        memcpy(out, theta, (size_t)c->parameters * sizeof(double));
+    c->hooks->report(c->self, theta, out);
+}
+
+static int invert(void *self, const double *value, double *theta) {
+    struct compiled *c = self;
+    return c->hooks->invert(c->self, value, theta);
 }
 
 static void set(void *self, const double *theta) {
@@ -172,11 +174,12 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     c->stream.random = random_functions;
     class->name = "compiled";
     class->rprior = rprior;
-    class->report = report;
     class->set = set;
     class->rrecords = rrecords;
     class->add = add;
     class->rtheta = rtheta;
+    if (hooks->report) class->report = report;
+    if (hooks->invert) class->invert = invert;
     if (hooks->perturb) class->perturb = perturb;
     if (hooks->form) class->form = form;
     if (hooks->move) {
@@ -187,19 +190,15 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     model->class = class;
     model->self = c;
     model->columns = made.columns;
-    model->parameters = made.parameters;
     model->complete = made.complete;
-    model->reported = made.reported;
+    const struct theta_block theta = {
+        .name = "theta", .transform = TRANSFORM_IDENTITY, .size = made.parameters};
+    if (made.parameters > 0 && made.parameters <= MOST_PARAMETERS) model_describe(model, 1, &theta);
+    model->parameters = made.parameters;
+    if (hooks->report) model->reported = made.reported;
     model->moving = hooks->move ? made.moving : 0;
     model->moves = made.moves;
     model->innovations = hooks->form ? made.innovations : 0;
     model->innovation = (enum rng_kind)made.innovation; /* the same order */
     return status;
-}
-
-int model_compiled_invert(const struct model *model, const double *values, double *theta) {
-    const struct compiled *c = model->self;
-    if (c->hooks->invert) return c->hooks->invert(c->self, values, theta);
-    memcpy(theta, values, (size_t)c->parameters * sizeof(double));
-    return PLUGIN_OK;
 }

@@ -30,8 +30,9 @@ static int create(const struct fields *fields, struct model *model) {
     e->first = plugin_memory(MAX_BLOCK, sizeof *e->first);
     e->second = plugin_memory(MAX_BLOCK, sizeof *e->second);
     model->self = e;
-    model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
-    model->moves = plugin_memory(1, sizeof *model->moves);
+    model->columns = model->complete = 1;
+    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
+    model_describe(model, 1, &rate);
     model->innovations = 1;
     model->innovation = RNG_EXPONENTIAL;
     model->perturb_draws = 3; /* and a root */
@@ -47,11 +48,6 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 static double dprior(void *self, const double *theta) {
     const struct exponential *e = self;
     return *e->shape * *theta - *e->rate * exp(*theta);
-}
-
-static void report(void *self, const double *theta, double *out) {
-    (void)self;
-    *out = exp(*theta);
 }
 
 static void set(void *self, const double *theta) {
@@ -128,7 +124,6 @@ const struct model_class model_exponential = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .form = form,

@@ -29,8 +29,9 @@ struct lm {
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
     const double *sigma, *sigma_shape, *sigma_rate;
 
-    int at_sigma; /* in theta */
-    int *order;   /* of law(): covariates, then y */
+    int at_sigma;     /* in theta */
+    double log_sigma; /* if known */
+    int *order;       /* of law(): covariates, then y */
 
     /* current parameter, natural scale */
     double *theta, intercept, sigma_now;
@@ -51,7 +52,7 @@ static double dot(int n, const double *a, const double *b) {
 }
 
 static double natural_intercept(const struct lm *lm, const double *theta) {
-    return lm->cov.centre[0] + theta[0] - dot(lm->p, theta + 1, lm->cov.centre + 1);
+    return centred_intercept(lm->k, lm->cov.centre, theta);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
@@ -61,9 +62,6 @@ static int create(const struct fields *fields, struct model *model) {
     const int k = fields_length(fields, "centre");
     lm->k = k;
     lm->p = k - 1;
-    lm->at_sigma = k;
-    const int status = covariates_create(fields, k + 1, &lm->cov);
-    if (status != PLUGIN_OK) return status;
     lm->beta = fields_vector(fields, "beta", k);
     lm->beta_mean = fields_vector(fields, "beta_mean", k);
     lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
@@ -75,7 +73,22 @@ static int create(const struct fields *fields, struct model *model) {
                       (lm->sigma || (lm->sigma_shape && lm->sigma_rate));
     if (!known) return PLUGIN_BAD_FIELDS;
     lm->beta_prior = lm->beta ? BETA_KNOWN : *nig != 0 ? BETA_NIG : BETA_NORMAL;
+    if (lm->sigma) lm->log_sigma = log(*lm->sigma);
 
+    const struct theta_block own[] = {
+        {.name = "coefficients",
+         .transform = TRANSFORM_CENTRE,
+         .size = k,
+         .centre = fields_vector(fields, "centre", k),
+         .known = lm->beta},
+        {.name = "sigma",
+         .transform = TRANSFORM_LOG,
+         .size = 1,
+         .known = lm->sigma ? &lm->log_sigma : NULL},
+    };
+    const int status = covariates_create(fields, 2, own, model, &lm->cov);
+    if (status != PLUGIN_OK) return status;
+    lm->at_sigma = model->coordinates.block[1].offset;
     lm->moments = moments_new(k, lm->cov.centre);
     lm->theta = plugin_memory((size_t)lm->cov.end, sizeof(double));
     lm->move_y = plugin_memory((size_t)k, sizeof(double));
@@ -95,14 +108,7 @@ static int create(const struct fields *fields, struct model *model) {
     }
     model->self = lm;
     model->columns = k;
-    model->parameters = lm->cov.end;
     model->complete = moments_size(k);
-    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
-    model->moving = 0;
-    for (int j = 0; j < k && !lm->beta; ++j) model->moves[model->moving++] = j;
-    if (!lm->sigma) model->moves[model->moving++] = lm->at_sigma;
-    model->reported = model->moving;
-    covariates_moves(&lm->cov, model);
     return PLUGIN_OK;
 }
 
@@ -115,11 +121,8 @@ static double draw_log_sigma(struct rng *rng, double shape, double rate) {
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct lm *lm = self;
     const int k = lm->k;
-    theta[lm->at_sigma] =
-        lm->sigma ? log(*lm->sigma) : draw_log_sigma(rng, *lm->sigma_shape, *lm->sigma_rate);
-    if (lm->beta) {
-        memcpy(theta, lm->beta, (size_t)k * sizeof(double));
-    } else {
+    if (!lm->sigma) theta[lm->at_sigma] = draw_log_sigma(rng, *lm->sigma_shape, *lm->sigma_rate);
+    if (!lm->beta) {
         memcpy(lm->gram, lm->beta_precision, (size_t)k * (size_t)k * sizeof(double));
         (void)linalg_cholesky(k, lm->gram); /* checked in R */
         const double scale = lm->beta_prior == BETA_NIG ? exp(theta[lm->at_sigma]) : 1;
@@ -143,16 +146,6 @@ static double dprior(void *self, const double *theta) {
     if (!lm->sigma)
         log_density -= 2 * *lm->sigma_shape * log_sigma + *lm->sigma_rate * exp(-2 * log_sigma);
     return log_density;
-}
-
-static void report(void *self, const double *theta, double *out) {
-    struct lm *lm = self;
-    if (!lm->beta) {
-        *out++ = natural_intercept(lm, theta);
-        for (int j = 1; j < lm->k; ++j) *out++ = theta[j];
-    }
-    if (!lm->sigma) *out++ = exp(theta[lm->at_sigma]);
-    (void)covariates_report(&lm->cov, theta, out);
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -330,7 +323,6 @@ const struct model_class model_lm = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .form = form,

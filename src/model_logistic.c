@@ -45,9 +45,7 @@ struct logistic {
 };
 
 static double natural_intercept(const struct logistic *s, const double *theta) {
-    double intercept = theta[0];
-    for (int j = 1; j < s->k; ++j) intercept -= theta[j] * s->cov.centre[j];
-    return intercept;
+    return centred_intercept(s->k, s->cov.centre, theta);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
@@ -56,13 +54,20 @@ static int create(const struct fields *fields, struct model *model) {
     struct logistic *s = plugin_memory(1, sizeof *s);
     const int k = fields_length(fields, "centre");
     s->k = k;
-    const int status = covariates_create(fields, k, &s->cov);
-    if (status != PLUGIN_OK) return status;
     s->beta = fields_vector(fields, "beta", k);
     s->beta_mean = fields_vector(fields, "beta_mean", k);
     s->beta_precision = fields_vector(fields, "beta_precision", k * k);
     const double *columns = fields_vector(fields, "columns", 1);
     if (!columns || !(s->beta || (s->beta_mean && s->beta_precision))) return PLUGIN_BAD_FIELDS;
+    const struct theta_block coefficients = {
+        .name = "coefficients",
+        .transform = TRANSFORM_CENTRE,
+        .size = k,
+        .centre = fields_vector(fields, "centre", k),
+        .known = s->beta,
+    };
+    const int status = covariates_create(fields, 1, &coefficients, model, &s->cov);
+    if (status != PLUGIN_OK) return status;
 
     polya_gamma_prepare(&s->polya_gamma);
     s->moments = moments_new(k, s->cov.centre);
@@ -80,12 +85,7 @@ static int create(const struct fields *fields, struct model *model) {
 
     model->self = s;
     model->columns = s->columns;
-    model->parameters = s->cov.end;
     model->complete = s->at_omega + (s->beta ? 0 : k * (k + 1) / 2);
-    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
-    for (int j = 0; j < k && !s->beta; ++j) model->moves[model->moving++] = j;
-    model->reported = model->moving;
-    covariates_moves(&s->cov, model);
     /* a Polya-Gamma variate, and an exponential function, in units of a normal */
     model->latent_draws = s->beta ? 0 : 13;
     model->move_draws = model->columns + 4;
@@ -97,9 +97,7 @@ static int create(const struct fields *fields, struct model *model) {
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct logistic *s = self;
     const int k = s->k;
-    if (s->beta) {
-        memcpy(theta, s->beta, (size_t)k * sizeof(double));
-    } else {
+    if (!s->beta) {
         memcpy(s->gram, s->beta_precision, (size_t)k * (size_t)k * sizeof(double));
         (void)linalg_cholesky(k, s->gram); /* checked in R */
         dist_normal_precision(rng, k, s->beta_mean, 1, s->gram, theta);
@@ -113,15 +111,6 @@ static double dprior(void *self, const double *theta) {
     if (!s->beta)
         log_density -= 0.5 * linalg_quadratic(s->k, s->beta_precision, theta, s->beta_mean);
     return log_density;
-}
-
-static void report(void *self, const double *theta, double *out) {
-    struct logistic *s = self;
-    if (!s->beta) {
-        *out++ = natural_intercept(s, theta);
-        for (int j = 1; j < s->k; ++j) *out++ = theta[j];
-    }
-    (void)covariates_report(&s->cov, theta, out);
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -266,7 +255,6 @@ const struct model_class model_logistic = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .perturb = perturb,

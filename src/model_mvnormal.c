@@ -14,7 +14,7 @@ struct mvnormal {
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
-    const int status = covariates_create(fields, 0, &s->cov);
+    const int status = covariates_create(fields, 0, NULL, model, &s->cov);
     if (status != PLUGIN_OK) return status;
     if (s->cov.normal != s->cov.q || s->cov.factors > 0) return PLUGIN_BAD_FIELDS;
     s->moments = moments_new(s->cov.q, s->cov.centre);
@@ -23,12 +23,9 @@ static int create(const struct fields *fields, struct model *model) {
     model->origin = s->cov.centre;
     model->order = s->cov.column;
     model->columns = s->cov.q;
-    model->parameters = s->cov.end;
     model->complete = moments_size(s->cov.q);
     model->innovations = s->cov.normal;
     model->innovation = RNG_NORMAL;
-    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
-    covariates_moves(&s->cov, model);
     return PLUGIN_OK;
 }
 
@@ -40,11 +37,6 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 static double dprior(void *self, const double *theta) {
     struct mvnormal *s = self;
     return covariates_dprior(&s->cov, theta);
-}
-
-static void report(void *self, const double *theta, double *out) {
-    struct mvnormal *s = self;
-    (void)covariates_report(&s->cov, theta, out);
 }
 
 static void set(void *self, const double *theta) {
@@ -100,7 +92,6 @@ const struct model_class model_mvnormal = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .form = form,

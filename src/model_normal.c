@@ -27,7 +27,8 @@ struct nig {
 struct normal {
     const double *centre;
     enum mean_prior mean_prior;
-    const double *mean, *sd;                    /* if known */
+    const double *mean, *sd; /* if known */
+    double log_sd;
     const double *prior_mean, *prior_precision; /* NIG: in units of 1 / sd^2 */
     const double *shape, *rate;
     const double *within; /* NULL, or bounds of the mean and of the sd from above */
@@ -57,11 +58,13 @@ static int create(const struct fields *fields, struct model *model) {
     p->innovation = plugin_memory(MAX_BLOCK, sizeof *p->innovation);
     model->self = p;
     model->columns = 1;
-    model->parameters = model->complete = 2;
-    model->moves = plugin_memory(2, sizeof *model->moves);
-    if (!p->mean) model->moves[model->moving++] = MEAN;
-    if (!p->sd) model->moves[model->moving++] = LOG_SD;
-    model->reported = model->moving;
+    model->complete = 2;
+    if (p->sd) p->log_sd = log(*p->sd);
+    const struct theta_block block[] = {
+        {.name = "mean", .transform = TRANSFORM_IDENTITY, .size = 1, .known = p->mean},
+        {.name = "sd", .transform = TRANSFORM_LOG, .size = 1, .known = p->sd ? &p->log_sd : NULL},
+    };
+    model_describe(model, 2, block);
     model->innovations = 1;
     model->innovation = RNG_NORMAL;
     model->origin = p->centre;
@@ -86,10 +89,9 @@ static int is_within(const struct normal *p, const double *theta) {
 }
 
 static void draw_prior(const struct normal *p, struct rng *rng, double *theta) {
-    theta[LOG_SD] = p->sd ? log(*p->sd) : draw_log_sd(rng, *p->shape, *p->rate);
-    theta[MEAN] = p->mean
-                      ? *p->mean
-                      : *p->prior_mean + rng_normal(rng) / sqrt(own_precision(p, theta[LOG_SD]));
+    if (!p->sd) theta[LOG_SD] = draw_log_sd(rng, *p->shape, *p->rate);
+    if (p->mean) return;
+    theta[MEAN] = *p->prior_mean + rng_normal(rng) / sqrt(own_precision(p, theta[LOG_SD]));
 }
 
 static void rprior(void *self, struct rng *rng, double *theta) {
@@ -112,12 +114,6 @@ static double dprior(void *self, const double *theta) {
     if (p->mean_prior == MEAN_NIG) log_density -= log_sd;
     if (!p->sd) log_density -= 2 * *p->shape * log_sd + *p->rate * exp(-2 * log_sd);
     return log_density;
-}
-
-static void report(void *self, const double *theta, double *out) {
-    const struct normal *p = self;
-    if (!p->mean) *out++ = theta[MEAN];
-    if (!p->sd) *out++ = exp(theta[LOG_SD]);
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -270,7 +266,6 @@ const struct model_class model_normal = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .form = form,

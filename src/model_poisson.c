@@ -44,8 +44,9 @@ static int create(const struct fields *fields, struct model *model) {
     p->next = plugin_memory(1, sizeof *p->next);
     p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
     model->self = p;
-    model->columns = model->parameters = model->moving = model->complete = model->reported = 1;
-    model->moves = plugin_memory(1, sizeof *model->moves);
+    model->columns = model->complete = 1;
+    const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
+    model_describe(model, 1, &rate);
     model->innovations = 1;
     model->innovation = RNG_UNIFORM;
     model->move_draws = 1.5; /* and a search */
@@ -62,11 +63,6 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 static double dprior(void *self, const double *theta) {
     const struct poisson *p = self;
     return *p->shape * *theta - *p->rate * exp(*theta);
-}
-
-static void report(void *self, const double *theta, double *out) {
-    (void)self;
-    *out = exp(*theta);
 }
 
 static void set(void *self, const double *theta) {
@@ -202,7 +198,6 @@ const struct model_class model_poisson = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
-    .report = report,
     .set = set,
     .rrecords = rrecords,
     .form = form,

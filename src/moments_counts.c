@@ -10,8 +10,8 @@
  * ask for counts once, and cells that contradict each other give 0
  * (Bernstein & Sheldon 2018, section 3.2: multinomial counts).
  *
- * theta: sticks, as in model_categorical.c. The complete-data counts are sums
- * over cells of the total. Cost: O(cells^2 classes).
+ * A block of theta is a variable. The complete-data counts are sums over cells of
+ * the total. Cost: O(cells^2 classes).
  */
 #include "plugin.h"
 
@@ -21,6 +21,7 @@ struct cell {
 };
 
 struct counts {
+    const struct coordinates *coordinates;
     int variables, classes, cells, complete;
     const double *levels;
     int probabilities, *at_row; /* first probability of a variable */
@@ -38,8 +39,10 @@ struct counts {
  * cells; margin, of each cell; level, cells x variables, -1 where a cell asks
  * for none; complete_cell, part_of: pairs of a cell and the complete-data count
  * it goes to. */
-static int create(const struct fields *fields, struct record_moments *moments) {
+static int create(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments) {
     struct counts *s = plugin_memory(1, sizeof *s);
+    s->coordinates = coordinates;
     s->variables = fields_length(fields, "levels");
     s->cells = fields_length(fields, "margin");
     s->parts = fields_length(fields, "part_of");
@@ -107,22 +110,6 @@ static int create(const struct fields *fields, struct record_moments *moments) {
     return PLUGIN_OK;
 }
 
-static void read_sticks(const struct counts *s, const double *theta) {
-    double *probability = s->probability;
-    for (int v = 0; v < s->variables; ++v) {
-        const int cuts = (int)s->levels[v] - 1;
-        for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
-            double rest = 1;
-            for (int l = 0; l < cuts; ++l) {
-                const double t = *theta++, small = exp(-fabs(t)), share = rest / (1 + small);
-                *probability++ = t > 0 ? share : share * small;
-                rest = t > 0 ? share * small : share;
-            }
-            *probability++ = rest;
-        }
-    }
-}
-
 static inline double feature_probability(const struct counts *s, int y, int v, int level) {
     return s->probability[s->at_row[v] + y * (int)s->levels[v] + level];
 }
@@ -157,7 +144,8 @@ static double overlapping(const struct counts *s, const struct cell *a, const st
 static int eval(void *self, const double *theta, double *mean, double *cov) {
     const struct counts *s = self;
     const int w = s->cells, classes = s->classes;
-    read_sticks(s, theta);
+    for (int v = 0; v < s->variables; ++v)
+        block_constrain(s->coordinates->block + v, theta, s->probability + s->at_row[v]);
     for (int a = 0; a < w; ++a) {
         const struct cell *cell = s->cell + a;
         double *q = s->q + (size_t)a * classes;

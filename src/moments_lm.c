@@ -57,6 +57,9 @@ struct lm_law {
     const double *fourth, *root;          /* Xi, w x w, and its root by columns, or NULL */
     int rank;
 
+    /* of the model's coordinates */
+    const struct theta_block *coefficients, *sigmas, *means, *covs, *probs;
+
     /* in released units */
     double *theta, sigma;
     double *mean, *cov, *second; /* E x, Cov(x), E xx' with the constant, d x d */
@@ -66,6 +69,7 @@ struct lm_law {
     /* workspace */
     double *row, *cross, *outer, *pull, *symmetric, *products;
     double *scatter, *unit, *work;
+    double *normal_chol, *level_share;
 };
 
 /* share of its scaled matrix that a projected scatter's least eigenvalue has */
@@ -99,7 +103,15 @@ static int read_covariates(const struct fields *fields, struct lm_law *m) {
     return PLUGIN_OK;
 }
 
-static int create(const struct fields *fields, struct record_moments *moments) {
+static size_t most_levels(const struct lm_law *m) {
+    int most = 0;
+    for (int f = 0; f < m->factors; ++f)
+        if (m->factor[f].dummies >= most) most = m->factor[f].dummies + 1;
+    return (size_t)most;
+}
+
+static int create(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments) {
     struct lm_law *m = plugin_memory(1, sizeof *m);
     m->d = fields_length(fields, "scale");
     m->p = m->d - 1;
@@ -111,7 +123,13 @@ static int create(const struct fields *fields, struct record_moments *moments) {
     m->lower = fields_vector(fields, "lower", m->d);
     m->upper = fields_vector(fields, "upper", m->d);
     const double *at = fields_vector(fields, "at", components);
-    if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at)
+    m->coefficients = coordinates_find(coordinates, "coefficients");
+    m->sigmas = coordinates_find(coordinates, "sigma");
+    m->means = coordinates_find(coordinates, "mean");
+    m->covs = coordinates_find(coordinates, "cov");
+    m->probs = coordinates_find(coordinates, "prob"); /* the first of the factors */
+    if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at || !m->coefficients ||
+        !m->sigmas || !m->means || !m->covs)
         return PLUGIN_BAD_FIELDS;
     const int status = read_covariates(fields, m);
     if (status != PLUGIN_OK) return status;
@@ -134,6 +152,8 @@ static int create(const struct fields *fields, struct record_moments *moments) {
     m->cov = numbers(square);
     m->second = numbers(square);
     m->chol = numbers(square);
+    m->normal_chol = numbers((size_t)m->continuous * (size_t)m->continuous);
+    m->level_share = numbers(most_levels(m));
     m->row = numbers(w);
     m->cross = numbers(w * d);
     m->outer = numbers(square);
@@ -163,21 +183,14 @@ static double *chol_at(const struct lm_law *m, int i, int j) {
     return m->chol + (size_t)(i - 1) * m->p + (j - 1);
 }
 
-/* Shares of the levels from the sticks of covariates.c, and the factor of the dummies'
- * covariance, diag(q) - q q', in closed form (Tanabe & Sagae 1992). */
-static void set_factor(struct lm_law *m, const struct categories *factor, const double *stick) {
+/* Shares of a factor's levels, and the factor of the dummies' covariance, diag(q) - q q',
+ * in closed form (Tanabe & Sagae 1992). */
+static void set_factor(struct lm_law *m, int f, const double *theta) {
+    const struct categories *factor = m->factor + f;
     const int first = factor->first, end = first + factor->dummies;
-    double rest = 1, none = 0; /* of later levels; of the level without a dummy */
-    for (int l = 0; l <= factor->dummies; ++l) {
-        const double t = l < factor->dummies ? stick[l] : INFINITY, small = exp(-fabs(t));
-        const double part = rest / (1 + small), share = t > 0 ? part : part * small;
-        rest = t > 0 ? part * small : part;
-        if (l == 0)
-            none = share;
-        else
-            m->share[first + l - 1] = share;
-    }
-    double later = none; /* of the levels after v and of the one without a dummy */
+    block_constrain(m->probs + f, theta, m->level_share);
+    memcpy(m->share + first, m->level_share + 1, (size_t)factor->dummies * sizeof(double));
+    double later = m->level_share[0]; /* of the levels after v and of the one without a dummy */
     for (int v = end - 1; v >= first; --v) {
         const double share = m->share[v], all = later + share;
         *chol_at(m, v, v) = all > 0 ? m->scale[v] * sqrt(share * (later / all)) : 0;
@@ -190,25 +203,25 @@ static void set_factor(struct lm_law *m, const struct categories *factor, const 
 
 static void set(struct lm_law *m, const double *theta) {
     const int d = m->d;
-    const double *mean = theta + d + 1, *chol = mean + m->continuous;
-    m->sigma = m->scale[0] * exp(theta[d]);
-    m->theta[0] = m->scale[0] * theta[0] + m->offset[0];
+    const double *centred = theta + m->coefficients->offset, *mean = theta + m->means->offset;
+    double *chol = m->normal_chol;
+    block_constrain(m->sigmas, theta, &m->sigma);
+    m->sigma *= m->scale[0];
+    m->theta[0] = m->scale[0] * centred[0] + m->offset[0];
     for (int i = 1; i < d; ++i) {
-        m->theta[i] = m->scale[0] / m->scale[i] * theta[i];
+        m->theta[i] = m->scale[0] / m->scale[i] * centred[i];
         m->theta[0] -= m->theta[i] * m->offset[i];
     }
+    unpack_cholesky(m->continuous, theta + m->covs->offset, m->continuous, chol);
     m->mean[0] = 1;
     for (int i = 0; i < m->continuous; ++i) {
         const int v = m->normal_at[i];
         const double scale = m->scale[v];
         m->mean[v] = scale * mean[i] + m->shift[v];
-        for (int j = 0; j < i; ++j) *chol_at(m, v, m->normal_at[j]) = scale * *chol++;
-        *chol_at(m, v, v) = scale * exp(*chol++);
+        for (int j = 0; j <= i; ++j)
+            *chol_at(m, v, m->normal_at[j]) = scale * chol[(size_t)i * m->continuous + j];
     }
-    for (int f = 0; f < m->factors; ++f) {
-        set_factor(m, m->factor + f, chol);
-        chol += m->factor[f].dummies;
-    }
+    for (int f = 0; f < m->factors; ++f) set_factor(m, f, theta);
     for (int i = 1; i < d; ++i)
         for (int j = 1; j <= i; ++j)
             m->cov[(size_t)i * d + j] = m->cov[(size_t)j * d + i] =

@@ -38,6 +38,7 @@ struct component {
 };
 
 struct sums {
+    const struct coordinates *coordinates;
     enum family family;
     int components, released, cuts, most_power;
     struct component *component;
@@ -89,8 +90,10 @@ static void add_cut(struct sums *s, double at) {
 /* Fields: family; released, number of released components; of each component
  * lower and upper (infinite where nothing is bounded), drop, shift, factor,
  * power. */
-static int create(const struct fields *fields, struct record_moments *moments) {
+static int create(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments) {
     struct sums *s = plugin_memory(1, sizeof *s);
+    s->coordinates = coordinates;
     const int w = s->components = fields_length(fields, "power");
     const double *family = fields_vector(fields, "family", 1);
     const double *released = fields_vector(fields, "released", 1);
@@ -279,8 +282,9 @@ static int expand(const struct sums *s, const struct component *c, double refere
 static int eval(void *self, const double *theta, double *mean, double *cov) {
     struct sums *s = self;
     const int w = s->components, terms = s->most_power + 1;
-    const double first = s->family == NORMAL ? theta[0] : exp(theta[0]);
-    const double sd = s->family == NORMAL ? exp(theta[1]) : 1;
+    double first, sd = 1; /* mean and sd, or a rate */
+    block_constrain(s->coordinates->block, theta, &first);
+    if (s->family == NORMAL) block_constrain(s->coordinates->block + 1, theta, &sd);
     const double centre = s->family == EXPONENTIAL ? 1 / first : first;
     if (!isfinite(first) || !isfinite(sd) || !(sd > 0) || (s->family != NORMAL && !(first > 0)))
         return PLUGIN_NUMERICAL;

@@ -14,6 +14,7 @@
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
 
+#include "coordinates.h"
 #include "core.h"
 #include "rng.h"
 
@@ -61,13 +62,17 @@ struct model_class;
 struct model {
     const struct model_class *class;
     void *self;
-    int columns;    /* variables of a record */
+    int columns;  /* variables of a record */
+    int complete; /* length of the complete-data statistic */
+    int whole;    /* wants all records in one block */
+
+    /* model_describe() fills in these. A compiled model has no blocks: it has report()
+     * and invert(). */
+    struct coordinates coordinates;
     int parameters; /* length of theta */
     int moving;     /* length of moves */
     int *moves;
-    int complete; /* length of the complete-data statistic */
     int reported; /* length of a draw as the user sees it */
-    int whole;    /* wants all records in one block */
 
     /* NULL unless records are normal given theta. Then: where law() measures
      * each column from, and the columns in the order of law(). */
@@ -93,15 +98,17 @@ struct model_class {
      * another class in place of this one, with the hooks that these fields allow. */
     int (*create)(const struct fields *fields, struct model *model);
 
-    /* A draw from the prior; known coordinates take their values. */
+    /* A draw of the unknown coordinates from the prior; the known ones are there. */
     void (*rprior)(void *self, struct rng *rng, double *theta);
 
     /* Log prior density of theta in these coordinates, Jacobian included,
      * up to a constant. */
     double (*dprior)(void *self, const double *theta);
 
-    /* Natural-scale parameters of one draw, unknown ones only. */
+    /* Values of one draw as the user sees them, and the way back (PLUGIN_*). Both NULL:
+     * the natural values of the unknown blocks. */
     void (*report)(void *self, const double *theta, double *out);
+    int (*invert)(void *self, const double *value, double *theta);
 
     /* Makes theta the current parameter of rrecords, perturb and move. */
     void (*set)(void *self, const double *theta);
@@ -155,6 +162,10 @@ struct model_class {
     void (*law)(void *self, const double *theta, double *mean, double *chol);
 };
 
+/* Describes theta: its blocks, in order, of which name, transform, size and what else
+ * the transform needs are filled in. create() calls it once. */
+void model_describe(struct model *model, int blocks, const struct theta_block *block);
+
 /* ---- statistic: what was summed over the records ----------------------- */
 
 struct stat_class;
@@ -197,8 +208,8 @@ struct record_moments_class;
 /* Mean and covariance, under theta, of what one record adds to a vector of
  * totals: first the `released` components of the statistic, t, then `aside`
  * ones that the model's complete-data statistic needs and t does not give. A
- * pair of a model and a release has one of these; it reads theta in the
- * model's coordinates and nothing else of the model. */
+ * pair of a model and a release has one of these; it reads theta by the model's
+ * description of its coordinates, and nothing else of the model. */
 struct record_moments {
     const struct record_moments_class *class;
     void *self;
@@ -210,7 +221,9 @@ struct record_moments {
 
 struct record_moments_class {
     const char *name;
-    int (*create)(const struct fields *fields, struct record_moments *moments);
+    /* `coordinates`: of the model whose theta eval() reads. */
+    int (*create)(const struct fields *fields, const struct coordinates *coordinates,
+                  struct record_moments *moments);
 
     /* mean: released + aside values; cov: a square matrix of that size, row by
      * row, both triangles; it may be singular. PLUGIN_NUMERICAL where they are

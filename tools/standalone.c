@@ -8,6 +8,7 @@
  * method_collapse_normal.c, method_collapse_total.c, diagnostics.c.
  */
 #include "method_augment.h"
+#include "model.h"
 #include "registry.h"
 
 #include <stdio.h>
@@ -62,11 +63,11 @@ int main(void) {
     a.x = plugin_memory((size_t)a.stride, sizeof(double));
     adapt_attach(&a.adapt, &shape, plugin_memory(adapt_size(&shape), sizeof(double)));
     adapt_start(&a.adapt, (const double[]){1}, -1);
-    a.model.class->rprior(a.model.self, &rng, &theta);
+    model_rprior(&a.model, &rng, &theta);
     augment_start(&a);
     for (int i = 0; i < WARMUP + DRAWS; ++i) {
         if (augment_iterate(&a, i, WARMUP, &accepted) != PLUGIN_OK) return 4;
-        a.model.class->report(a.model.self, &theta, &rate);
+        model_report(&a.model, &theta, &rate);
         if (i >= WARMUP) mean += rate / DRAWS;
     }
     printf("%.6f\n", mean);

@@ -34,11 +34,24 @@ discrete_cases <- list(
 # all rows of probabilities, known ones too: list of rows x levels matrices, class first
 all_rows <- function(bound, theta) {
   probability <- bound$probability
-  probability[bound$reported] <- reported(bound, theta)[1, ]
+  values <- reported(bound, theta)[1, ]
+  probability[utils::tail(which(is.na(probability)), length(values))] <- values
   probability[is.na(probability)] <- 1 - sum(probability, na.rm = TRUE)
   levels <- lengths(bound$levels)
   rows <- c(1, rep(levels[1], length(levels) - 1))
   Map(function(p, l) matrix(p, ncol = l, byrow = TRUE), split(probability, rep(seq_along(levels), rows * levels)), levels)
+}
+
+# length of each row
+row_lengths <- function(bound) {
+  levels <- lengths(bound$levels)
+  rep(levels, c(1, rep(levels[1], length(levels) - 1)))
+}
+
+# logit of each level against those after it
+sticks_of <- function(p) {
+  later <- rev(cumsum(rev(p)))[-1]
+  utils::head(log(p), -1) - log(later)
 }
 
 # ---- hooks -------------------------------------------------------------------------
@@ -119,7 +132,7 @@ test_that("the prior density in theta's coordinates is Dirichlet times the Jacob
     bound <- bind(case[[1]], case[[2]])
     levels <- lengths(bound$levels)
     unknown <- is.na(bound$probability)
-    row <- rep(seq_along(bound$rows), bound$rows)
+    row <- rep(seq_along(row_lengths(bound)), row_lengths(bound))
     last <- !duplicated(row, fromLast = TRUE)
     all_of <- function(th) unlist(lapply(all_rows(bound, th), function(r) t(r)))
     theta <- prior_theta(bound, 5)
@@ -195,7 +208,7 @@ test_that("records follow the model, refreshed and moved ones too", {
 test_that("a level is exact beyond the bits that are looked at first", {
   bound <- bind(discrete_cases$bayes[[1]], pair)
   rows <- list(c(0.5, 0.5), c(5e-6, 1 - 5e-6), c(1, 2) / 3, c(1e-5, 6e-6, 1 - 1.6e-5), c(1, 3, 5) / 9)
-  theta <- unlist(lapply(rows, function(p) internal("sticks_of")(p, length(p))))
+  theta <- unlist(lapply(rows, sticks_of))
   n <- 1e6
   counts <- 0
   from <- stream(31)
@@ -270,7 +283,7 @@ test_that("a move of one feature's law leaves the other columns alone", {
 
 test_that("a move keeps a level whose probability is below the resolution of a double", {
   bound <- bind(model_categorical(), one(letters[1:3]))
-  theta <- internal("sticks_of")(c(1e-20, 1e-19, 1 - 1.1e-19), 3L)
+  theta <- sticks_of(c(1e-20, 1e-19, 1 - 1.1e-19))
   for (level in 0:2) {
     moved <- .Call(internal("ffi_model_move"), bound$spec, theta, theta + 1, matrix(as.double(level), 100, 1), stream(1))
     expect_true(all(moved %in% 0:2))
