@@ -88,6 +88,9 @@ test_that("the hint estimates only what can be estimated", {
     # the iterations it has, not a number that follows from the floor of an estimate
     expect_match(text, "try extend\\(fit, 200\\) and look again", all = FALSE)
   }
+  # chains that agree on the centre alone have many effective draws, and no use for more
+  spread <- normal(0) * rep(c(1, 3), each = 1000)
+  expect_match(trouble(spread, model), "cannot be estimated", all = FALSE)
   expect_match(trouble(normal(0)[1:4, ], model), "too few to estimate", all = FALSE)
 })
 
