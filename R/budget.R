@@ -1,6 +1,7 @@
 # A budget is an environment, so that every release that is given it takes from
-# the same account: limit (epsilon, delta, rho; NULL where not limited) and
-# spent, a data frame with a row an expense.
+# the same account: limit (epsilon, delta, rho; NULL where not limited; composition with a
+# delta) and spent, a data frame with a row an expense. A budget in a file has the path
+# instead of what is spent, which is read each time.
 
 #' A privacy budget to spend from
 #'
@@ -13,15 +14,42 @@
 #'   differential privacy.
 #' @param delta In (0, 1), with `epsilon`.
 #' @param rho Instead: limit of zero-concentrated differential privacy.
+#' @param composition With `delta`: how several releases add up, see below.
+#' @param file `NULL`, or the name of a file that keeps the account for several processes and
+#'   sessions. A new file needs a limit; one that is there must have the same limit, or
+#'   none may be given.
 #'
 #' @details
 #' **Composition.** What is published of the same records adds up: the epsilons under
 #' pure differential privacy; the rhos under zero-concentrated differential privacy,
 #' where a release with pure epsilon costs epsilon^2 / 2 and one with mu costs
-#' mu^2 / 2 (Bun & Steinke 2016). For a limit in `epsilon` and `delta` the smaller of
-#' two bounds counts: the sums of the epsilons and deltas, and [zcdp_epsilon()] of the
-#' summed rho. A release whose guarantee is not of the kind that the limit is in
-#' is refused. All guarantees are for one replaced record.
+#' mu^2 / 2 (Bun & Steinke 2016). A release whose guarantee is not of the kind that the limit
+#' is in is refused. All guarantees are for one replaced record.
+#'
+#' A limit in `epsilon` and `delta` holds the sums of the epsilons and of the deltas with
+#' `composition = "basic"`. With `"concentrated"` it holds the smallest of: [zcdp_epsilon()] of
+#' the summed rho and `delta`; the sum of the epsilons, if no release has a delta; the epsilon of
+#' the only release, if its delta is within the limit. The smallest is a valid bound even if
+#' each release is chosen after the earlier ones were seen. Sort the outcomes by the bound
+#' that holds at their end. Each bound only grows with further releases, so that the outcomes of
+#' a sort are those of a procedure that stops before its own bound exceeds the limit, and such
+#' procedures keep it (Rogers et al. 2016; Feldman & Zrnic 2021). Where the pure bound
+#' holds, probabilities differ by a factor of at most exp(epsilon), without a delta; so
+#' delta is needed once, for the concentrated sort, and not once for each. A first release that is
+#' within the limit by its own delta alone leaves nothing for others. The smaller
+#' of the basic and the concentrated bound is no such bound: each would need its delta,
+#' two in sum. So the choice between these is made beforehand.
+#'
+#' **Copies.** An account spends what it has once. A budget in memory belongs to the process and
+#' the session that made it, and cannot be spent from after a fork (such as by
+#' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
+#' workspace) or copied. For these there is `file`: every release reads what is spent,
+#' adds its cost and only then returns, while a directory `<file>.lock` keeps other
+#' processes out. If a process was killed in the midst of it, that directory
+#' stays; remove it when no process uses the account. Nothing prevents a copy or an earlier
+#' version of the file, a second budget for the same records, releases that are given no budget,
+#' or a copy of the whole machine. The lock needs a file system on which making a
+#' directory is atomic: a local disk is, some network drives are not.
 #'
 #' @return An object of class `noiseaware_budget`. `print()` shows what is spent
 #'   and left, `summary()` is a data frame with a row for each expense: `what`,
@@ -31,6 +59,12 @@
 #' @references
 #' Bun, M. and Steinke, T. (2016). Concentrated differential privacy:
 #' simplifications, extensions, and lower bounds. \doi{10.48550/arXiv.1605.02065}
+#'
+#' Feldman, V. and Zrnic, T. (2021). Individual privacy accounting via a Renyi filter.
+#' \doi{10.48550/arXiv.2008.11193}
+#'
+#' Rogers, R., Roth, A., Ullman, J. and Vadhan, S. (2016). Privacy odometers and filters:
+#' pay-as-you-go composition. \doi{10.48550/arXiv.1605.08294}
 #' @examples
 #' account <- budget(epsilon = 2)
 #' counts <- stat_counts(~ smoke, levels = list(smoke = c("0", "1")))
@@ -38,41 +72,94 @@
 #' account
 #' summary(account)
 #' @export
-budget <- function(epsilon = NULL, delta = NULL, rho = NULL) {
-  if (is.null(epsilon) == is.null(rho)) stop_classed("budget", "Give either {.arg epsilon} or {.arg rho} as the limit.")
+budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("concentrated", "basic"), file = NULL) {
+  if (is.null(file) || !all(vapply(list(epsilon, delta, rho), is.null, TRUE))) {
+    if (is.null(epsilon) == is.null(rho)) stop_classed("budget", "Give either {.arg epsilon} or {.arg rho} as the limit.")
+  }
   if (!is.null(delta) && is.null(epsilon)) stop_classed("budget", "{.arg delta} is given with {.arg epsilon}.")
   if (!is.null(epsilon)) epsilon <- check_positive(epsilon, "epsilon", "budget")
   if (!is.null(rho)) rho <- check_positive(rho, "rho", "budget")
   if (!is.null(delta)) delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE, kind = "budget")
+  composition <- if (identical(composition, c("concentrated", "basic"))) "concentrated" else
+    check_choice(composition, "composition", c("concentrated", "basic"), "budget")
+  limit <- list(epsilon = epsilon, delta = delta, rho = rho, composition = if (!is.null(delta)) composition)
+  if (!is.null(file)) return(file_budget(file, limit))
+  account <- new_budget(limit)
+  account$spent <- no_expense()
+  # what a copy cannot have
+  account$self <- account
+  account$session <- this_session
+  account$process <- Sys.getpid()
+  account
+}
+
+new_budget <- function(limit) {
   account <- new.env(parent = emptyenv())
-  account$limit <- list(epsilon = epsilon, delta = delta, rho = rho)
-  account$spent <- cbind(data.frame(what = character()), privacy_row()[0L, c("epsilon", "delta", "rho")])
+  account$limit <- limit
   structure(account, class = "noiseaware_budget")
 }
 
-# what a ledger amounts to, in the terms of the limit: used, and of how much
+# another environment in every session
+this_session <- new.env(parent = emptyenv())
+
+no_expense <- function() cbind(data.frame(what = character()), privacy_row()[0L, c("epsilon", "delta", "rho")])
+
+# why nothing can be spent from it; NULL if it can
+budget_copied <- function(budget) {
+  if (!is.null(budget$file)) return(NULL)
+  if (!identical(budget$session, this_session)) return("It was read back, or sent to this process: what the original spent since then is not known here.")
+  if (!identical(budget$self, budget)) return("It is a copy of another budget.")
+  if (budget$process != Sys.getpid()) return("This process is a fork: what the others spend is not known here.")
+}
+
+spent_of <- function(budget, call = caller_env()) {
+  if (is.null(budget$file)) return(budget$spent)
+  ledger <- read_ledger(budget$file, call)
+  if (!identical(ledger$limit, budget$limit)) refuse_ledger(budget$file, "Its limit is another one than it was.", call)
+  ledger$spent
+}
+
+# From here on the budget is the caller's alone: the lock of its file, to be given
+# to unlock_budget().
+hold_budget <- function(budget, call = caller_env()) {
+  if (is.null(budget)) return(NULL)
+  check_class(budget, "budget", "noiseaware_budget", "NULL or a budget made by budget()", call = call)
+  reason <- budget_copied(budget)
+  if (!is.null(reason)) {
+    stop_classed("budget", c("A budget can be spent from only in the process and session that made it; nothing is released.", x = reason,
+                             i = "Several processes or sessions can share a {.code budget(file = )}."), call = call)
+  }
+  if (!is.null(budget$file)) lock_file(budget$file, call = call)
+}
+
+unlock_budget <- function(lock) if (!is.null(lock)) unlink(lock, recursive = TRUE)
+
+# What a ledger amounts to, in the terms of the limit: used, and of how much. That the
+# smallest of several bounds counts is proven in ?budget.
 budget_used <- function(limit, spent) {
   if (!is.null(limit$rho)) return(sum(spent$rho))
   if (is.null(limit$delta)) return(if (any(is.na(spent$epsilon) | spent$delta > 0)) NA_real_ else sum(spent$epsilon))
+  added <- limit$composition == "basic" || nrow(spent) == 1L || all(spent$delta %in% 0)
   within <- sum(spent$delta) <= limit$delta * (1 + 1e-12)
-  basic <- if (is.na(within) || !within) Inf else sum(spent$epsilon)
+  basic <- if (!added || is.na(within) || !within) Inf else sum(spent$epsilon)
   total_rho <- sum(spent$rho)
-  concentrated <- if (is.na(total_rho)) Inf else if (total_rho == 0) 0 else zcdp_epsilon(total_rho, limit$delta)
+  concentrated <- if (limit$composition == "basic" || is.na(total_rho)) Inf else if (total_rho == 0) 0 else zcdp_epsilon(total_rho, limit$delta)
   min(basic, concentrated, na.rm = TRUE)
 }
 
 check_affordable <- function(budget, cost, call = caller_env()) {
   if (is.null(budget)) return(invisible())
-  check_class(budget, "budget", "noiseaware_budget", "NULL or a budget made by budget()", call = call)
   limit <- budget$limit
+  spent <- spent_of(budget, call)
   most <- limit$rho %||% limit$epsilon
-  after <- budget_used(limit, rbind(budget$spent[-1L], cost[c("epsilon", "delta", "rho")]))
+  after <- budget_used(limit, rbind(spent[-1L], cost[c("epsilon", "delta", "rho")]))
   if (is.na(after) || is.infinite(after)) {
     stop_classed("budget", c("The guarantee is not of the kind of the budget's limit.",
-                             x = "The limit is in {format_limit(limit)}, the release has {format_privacy(cost)}."), call = call)
+                             x = "The limit is in {format_limit(limit)}, the release has {format_privacy(cost)}.",
+                             i = if (identical(limit$composition, "concentrated") && !is.na(cost$epsilon)) "Deltas add up with {.code composition = \"basic\"}, chosen when the budget is made."), call = call)
   }
   if (after > most * (1 + 1e-12)) {
-    used <- budget_used(limit, budget$spent)
+    used <- budget_used(limit, spent)
     digits <- 5L
     while (digits < 17L && format_number(after, digits) == format_number(most, digits)) digits <- digits + 1L
     stop_classed("budget", c("The budget does not suffice; nothing is released.",
@@ -80,9 +167,10 @@ check_affordable <- function(budget, cost, call = caller_env()) {
   }
 }
 
-spend <- function(budget, cost, what) {
+spend <- function(budget, cost, what, call = caller_env()) {
   if (is.null(budget)) return(invisible())
-  budget$spent <- rbind(budget$spent, cbind(data.frame(what = what), cost[c("epsilon", "delta", "rho")]))
+  expense <- cbind(data.frame(what = what), cost[c("epsilon", "delta", "rho")])
+  if (is.null(budget$file)) budget$spent <- rbind(budget$spent, expense) else add_expense(budget$file, expense, call)
 }
 
 format_limit <- function(limit) {
@@ -92,16 +180,20 @@ format_limit <- function(limit) {
 }
 
 #' @export
-summary.noiseaware_budget <- function(object, ...) object$spent
+summary.noiseaware_budget <- function(object, ...) spent_of(object)
 
 #' @export
 format.noiseaware_budget <- function(x, ...) {
-  used <- budget_used(x$limit, x$spent)
+  spent <- spent_of(x)
+  used <- budget_used(x$limit, spent)
   left <- max((x$limit$rho %||% x$limit$epsilon) - used, 0)
   name <- if (is.null(x$limit$rho)) "epsilon" else "rho"
   c("<privacy budget>", paste0("  limit  ", format_limit(x$limit), "; one replaced record"),
-    sprintf("  spent  %s = %s in %d %s", name, format_number(used), nrow(x$spent), if (nrow(x$spent) == 1L) "release" else "releases"),
-    sprintf("  left   %s = %s", name, format_number(left)))
+    if (identical(x$limit$composition, "basic")) "  sum    basic: epsilons and deltas add up",
+    sprintf("  spent  %s = %s in %d %s", name, format_number(used), nrow(spent), if (nrow(spent) == 1L) "release" else "releases"),
+    sprintf("  left   %s = %s", name, format_number(left)),
+    if (!is.null(x$file)) paste0("  file   ", x$file),
+    if (!is.null(budget_copied(x))) "! A copy: nothing can be spent from it.")
 }
 
 #' @export

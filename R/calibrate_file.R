@@ -80,9 +80,15 @@ canonical_text <- function(x) {
   c(shape, if (is.null(x)) "NULL" else if (is.numeric(x)) exact_text(x) else as.character(x))
 }
 
-# one write, so that a kill leaves whole lines and at most one that is cut short
 append_runs <- function(path, runs, call = caller_env()) {
-  bytes <- charToRaw(paste0(vapply(runs, run_json, ""), "\n", collapse = ""))
+  text <- paste0(vapply(runs, run_json, ""), "\n", collapse = "")
+  if (!append_whole(text, path)) stop_classed("file", "Cannot add to {.file {path}}; is there space left?", call = call)
+}
+
+# One write, so that a kill leaves whole lines and at most one that is cut short. FALSE if
+# it failed.
+append_whole <- function(text, path) {
+  bytes <- charToRaw(text)
   before <- file.size(path)
   written <- tryCatch({
     connection <- file(path, "ab")
@@ -92,7 +98,7 @@ append_runs <- function(path, runs, call = caller_env()) {
     on.exit()
     file.size(path) == before + length(bytes)
   }, error = function(e) FALSE, warning = function(w) FALSE)
-  if (!isTRUE(written)) stop_classed("file", "Cannot add to {.file {path}}; is there space left?", call = call)
+  isTRUE(written)
 }
 
 number_columns <- c("truth", "rank", "draws", "quantile", "mean", "sd", "lower", "upper", "rhat", "ess")

@@ -191,6 +191,8 @@ release_objective <- function(data, statistic, mechanism, budget = NULL) {
   check_class(statistic, "statistic", "stat_objective", "a statistic made by stat_objective()")
   check_class(mechanism, "mechanism", "mech_objective", "a mechanism made by mech_objective()", "mechanism")
   cost <- privacy(mechanism, statistic = statistic)
+  lock <- hold_budget(budget)
+  on.exit(unlock_budget(lock))
   check_affordable(budget, cost)
   result <- make_release(data, statistic, mechanism, function(part, data, call) {
     simulated_part(part, data, call, entropy_uniform)

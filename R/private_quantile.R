@@ -54,6 +54,8 @@ private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bud
   steps <- check_count(steps, "steps")
   if (steps > 2^20) stop_argument("steps", "at most 2^20", describe(steps))
   cost <- privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
+  lock <- hold_budget(budget)
+  on.exit(unlock_budget(lock))
   check_affordable(budget, cost)
   cell <- round((pmin(pmax(as.double(x), bounds[1L]), bounds[2L]) - bounds[1L]) / (bounds[2L] - bounds[1L]) * steps)
   # epsilon / 2 in integers, rounded down

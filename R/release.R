@@ -100,6 +100,8 @@ release <- function(data, statistic, mechanism, budget = NULL) {
   check_design(statistic, mechanism)
   parts <- design_parts(statistic, mechanism)
   check_exact(parts)
+  lock <- hold_budget(budget)
+  on.exit(unlock_budget(lock))
   check_affordable(budget, design_privacy(parts))
   result <- make_release(data, statistic, mechanism, exact_part, "entropy")
   cost <- privacy(result)

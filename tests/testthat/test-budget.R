@@ -128,3 +128,32 @@ test_that("private quantiles find the quantile", {
     expect_error(eval(bad), class = "noiseaware_error")
   }
 })
+
+test_that("which bound counts with a delta does not depend on what was published", {
+  used <- function(account) internal("budget_used")(account$limit, summary(account))
+  gaussian <- mech_gaussian(epsilon = 0.5, delta = 5e-7)
+  basic <- budget(epsilon = 1, delta = 1e-6, composition = "basic")
+  for (i in 1:2) release(data, counts, gaussian, budget = basic)
+  expect_identical(used(basic), 1)
+  expect_error(release(data, counts, mech_gaussian(epsilon = 0.01, delta = 1e-9), budget = basic), class = "noiseaware_error_budget")
+  # deltas add up
+  narrow <- budget(epsilon = 100, delta = 9e-7, composition = "basic")
+  release(data, counts, gaussian, budget = narrow)
+  expect_error(release(data, counts, gaussian, budget = narrow), class = "noiseaware_error_budget")
+  expect_error(release(data, counts, mech_gaussian(rho = 1e-6), budget = narrow), class = "noiseaware_error_budget")
+
+  # concentrated: one release by its own delta, several by their rho and never by both
+  one <- budget(epsilon = 0.5, delta = 5e-7)
+  release(data, counts, gaussian, budget = one)
+  expect_identical(used(one), 0.5)
+  expect_error(release(data, counts, mech_laplace(epsilon = 1e-6), budget = one), class = "noiseaware_error_budget")
+  several <- budget(epsilon = 3, delta = 1e-6)
+  for (i in 1:2) release(data, counts, gaussian, budget = several)
+  expect_equal(used(several), zcdp_epsilon(2 * privacy(gaussian)$rho, 1e-6))
+  pure <- budget(epsilon = 1, delta = 1e-6)
+  for (i in 1:2) release(data, counts, mech_laplace(epsilon = 0.5), budget = pure)
+  expect_equal(used(pure), 1)
+  # no rho is known, and its epsilon may not be added to others with a delta
+  expect_error(release(data, counts, gaussian, budget = pure), class = "noiseaware_error_budget")
+  expect_error(budget(epsilon = 1, delta = 0.1, composition = "better"), class = "noiseaware_error_budget")
+})

@@ -1,0 +1,94 @@
+# The account of budget(file = ): JSON lines, a header with the limit and then a line for
+# each expense. Lines are only ever added. A directory beside it is the lock, because making
+# one is atomic; whoever has it reads, decides and writes before anybody else.
+
+ledger_format <- "noiseaware budget"
+ledger_version <- 1L
+
+# A new file gets the limit; one that is there has it.
+file_budget <- function(file, limit, call = caller_env()) {
+  check_path(file, call)
+  if (!dir.exists(dirname(file))) stop_classed("file", "Cannot write {.file {file}}: there is no directory {.file {dirname(file)}}.", call = call)
+  if (dir.exists(file)) stop_classed("file", "{.file {file}} must be a file, but is a directory.", call = call)
+  file <- file.path(normalizePath(dirname(file)), basename(file))
+  lock <- lock_file(file, call = call)
+  on.exit(unlink(lock, recursive = TRUE))
+  given <- !is.null(limit$epsilon) || !is.null(limit$rho)
+  if (!file.exists(file)) {
+    if (!given) stop_classed("budget", "There is no file {.file {file}}; a new budget needs a limit, {.arg epsilon} or {.arg rho}.", call = call)
+    write_whole(paste0(ledger_header(limit), "\n"), file, call)
+  }
+  stored <- read_ledger(file, call)$limit
+  if (given && !identical(stored, limit)) {
+    stop_classed("budget", "{.file {file}} must have the limit that is given, but has {format_limit(stored)}, not {format_limit(limit)}.", call = call)
+  }
+  account <- new_budget(stored)
+  account$file <- file
+  account
+}
+
+# Waits its turn, for `patience` seconds.
+lock_file <- function(file, patience = 60, call = caller_env()) {
+  lock <- paste0(file, ".lock")
+  until <- proc.time()[["elapsed"]] + patience
+  while (!dir.create(lock, showWarnings = FALSE)) {
+    if (!dir.exists(lock) && file.access(dirname(file), 2L) != 0L) {
+      stop_classed("file", "Cannot lock {.file {file}}: its directory is not writable.", call = call)
+    }
+    if (proc.time()[["elapsed"]] > until) {
+      stop_classed("budget", c("The budget {.file {file}} is in use by another process; nothing is released.",
+                               i = "If that process was killed, remove the directory {.file {lock}}."), call = call)
+    }
+    Sys.sleep(0.05)
+  }
+  lock
+}
+
+ledger_header <- function(limit) {
+  numbers <- Filter(Negate(is.null), limit[c("epsilon", "delta", "rho")])
+  numbers <- lapply(numbers, function(v) structure(exact_text(v), class = "json"))
+  jsonlite::toJSON(list(format = ledger_format, version = ledger_version, limit = c(numbers, limit["composition"][!is.null(limit$composition)])),
+                   auto_unbox = TRUE, json_verbatim = TRUE)
+}
+
+expense_columns <- c("epsilon", "delta", "rho")
+
+add_expense <- function(file, expense, call = caller_env()) {
+  numbers <- lapply(expense[expense_columns], function(v) structure(if (is.na(v)) "null" else exact_text(v), class = "json"))
+  text <- jsonlite::toJSON(c(list(what = expense$what), numbers), auto_unbox = TRUE, json_verbatim = TRUE)
+  if (!append_whole(paste0(text, "\n"), file)) {
+    stop_classed("file", "Cannot add to {.file {file}}; is there space left? Nothing is released.", call = call)
+  }
+}
+
+# list(limit, spent). A line that was cut short may stand for something that was
+# published, so it is not passed over.
+read_ledger <- function(file, call = caller_env()) {
+  bytes <- if (file.exists(file)) read_bytes(file, file.size(file))
+  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {file}}; is it there, and may you read it?", call = call)
+  if (length(bytes) == 0L || bytes[length(bytes)] != charToRaw("\n") || any(bytes == 0L) || !validUTF8(rawToChar(bytes))) {
+    refuse_ledger(file, "It does not end with a whole line of text.", call)
+  }
+  lines <- strsplit(rawToChar(bytes), "\n", fixed = TRUE)[[1L]]
+  Encoding(lines) <- "UTF-8"
+  parsed <- lapply(lines, function(line) tryCatch(jsonlite::parse_json(line), error = function(e) NULL))
+  header <- parsed[[1L]]
+  if (!is.list(header) || !identical(header$format, ledger_format) || !identical(header$version, ledger_version)) {
+    refuse_ledger(file, paste0("Its first line must have the format \"", ledger_format, "\" and the version ", ledger_version, "."), call)
+  }
+  limit <- header$limit
+  as_number <- function(v) if (is.numeric(v)) as.double(v)
+  limit <- list(epsilon = as_number(limit$epsilon), delta = as_number(limit$delta), rho = as_number(limit$rho), composition = limit$composition)
+  expenses <- lapply(seq_along(parsed)[-1L], function(k) {
+    line <- parsed[[k]]
+    ok <- is.list(line) && identical(names(line), c("what", expense_columns)) && is.character(line$what) &&
+      all(vapply(line[expense_columns], function(v) is.null(v) || (is.numeric(v) && v >= 0), TRUE))
+    if (!ok) refuse_ledger(file, paste0("Line ", k, " is not an expense."), call)
+    cbind(data.frame(what = line$what), lapply(line[expense_columns], function(v) as_number(v) %||% NA_real_))
+  })
+  list(limit = limit, spent = do.call(rbind, c(list(no_expense()), expenses)))
+}
+
+refuse_ledger <- function(file, message, call) {
+  stop_classed("budget", c("{.file {file}} is not the whole account of a budget; nothing is released.", x = "{message}"), call = call)
+}

@@ -1,0 +1,100 @@
+# Copies of a budget, and the file that several processes share.
+
+counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
+data <- data.frame(g = c("a", "b", "a"))
+publish <- function(account, epsilon) release(data, counts, mech_discrete_laplace(epsilon = epsilon), budget = account)
+
+test_that("a budget that was read back, copied or forked spends nothing", {
+  account <- budget(epsilon = 1)
+  publish(account, 0.6)
+  path <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(account, path)
+  copies <- list(readRDS(path), unserialize(serialize(account, NULL)), structure(rlang::env_clone(account), class = class(account)))
+  for (copy in copies) {
+    expect_error(publish(copy, 0.3), class = "noiseaware_error_budget")
+    expect_error(private_quantile(1:9, 0.5, c(0, 9), 0.3, budget = copy), class = "noiseaware_error_budget")
+    objective <- stat_objective(y ~ x, bounds = list(y = c(0, 1), x = c(0, 1)))
+    expect_error(release_objective(data.frame(y = c(0, 1), x = c(1, 0)), objective, mech_objective(epsilon = 0.3), budget = copy),
+                 class = "noiseaware_error_budget")
+    # what was spent can still be read
+    expect_identical(summary(copy), summary(account))
+    expect_output(print(copy), "A copy")
+  }
+  expect_snapshot(error = TRUE, publish(copies[[1]], 0.3))
+  skip_on_os("windows")
+  answers <- parallel::mclapply(1:2, function(i) tryCatch(publish(account, 0.4), error = class), mc.cores = 2)
+  for (answer in answers) expect_true("noiseaware_error_budget" %in% answer)
+  publish(account, 0.4)
+  expect_equal(sum(summary(account)$epsilon), 1)
+})
+
+test_that("a budget in a file goes on in another session and object", {
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 1, file = path)
+  publish(account, 0.6)
+  saved <- unserialize(serialize(account, NULL))
+  again <- budget(file = path)
+  expect_identical(summary(again), summary(account))
+  expect_error(publish(again, 0.6), class = "noiseaware_error_budget")
+  publish(saved, 0.25)
+  expect_equal(summary(account)$epsilon, c(0.6, 0.25))
+  expect_error(publish(account, 0.2), class = "noiseaware_error_budget")
+  expect_identical(nrow(summary(budget(epsilon = 1, file = path))), 2L)
+  expect_false(dir.exists(paste0(path, ".lock")))
+  # a release that fails spends nothing and leaves no lock
+  expect_error(release(data.frame(g = NA), counts, mech_discrete_laplace(epsilon = 0.1), budget = account), class = "noiseaware_error_missing")
+  expect_false(dir.exists(paste0(path, ".lock")))
+  publish(account, 0.15)
+  expect_equal(sum(summary(account)$epsilon), 1)
+  expect_output(print(account), "file")
+
+  # limits to the last bit, guarantees that are not known
+  other <- withr::local_tempfile()
+  fine <- budget(epsilon = 1 / 3, delta = 1e-7, composition = "basic", file = other)
+  expect_identical(budget(file = other)$limit, fine$limit)
+  release(data, counts, mech_gaussian(epsilon = 0.1, delta = 1e-8), budget = fine)
+  expect_identical(summary(fine)$delta, 1e-8)
+  third <- withr::local_tempfile()
+  zcdp <- budget(rho = 1, file = third)
+  release(data, counts, mech_gaussian(rho = 0.1), budget = zcdp)
+  expect_identical(summary(zcdp)$epsilon, NA_real_)
+  expect_equal(summary(zcdp)$rho, 0.1)
+})
+
+test_that("processes that share a file spend no more than it has", {
+  skip_on_os("windows")
+  skip_on_cran()
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 1, file = path)
+  answers <- parallel::mclapply(1:8, function(i) tryCatch(inherits(publish(account, 0.3), "noiseaware_release"), noiseaware_error_budget = function(e) FALSE),
+                                mc.cores = 4)
+  expect_identical(sum(unlist(answers)), 3L)
+  expect_equal(sum(summary(account)$epsilon), 0.9)
+})
+
+test_that("a file that is locked, damaged or another's is refused", {
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 1, file = path)
+  publish(account, 0.1)
+  lock <- internal("lock_file")(path)
+  expect_error(internal("lock_file")(path, patience = 0), "remove the directory", class = "noiseaware_error_budget")
+  unlink(lock, recursive = TRUE)
+  expect_error(budget(epsilon = 2, file = path), class = "noiseaware_error_budget")
+  expect_error(budget(rho = 1, file = path), class = "noiseaware_error_budget")
+  expect_error(budget(file = tempfile()), class = "noiseaware_error_budget")
+  expect_error(budget(epsilon = 1, file = file.path(tempfile(), "a")), class = "noiseaware_error_file")
+  expect_error(budget(epsilon = 1, file = tempdir()), class = "noiseaware_error_file")
+  expect_error(budget(epsilon = 1, file = 3), class = "noiseaware_error_file")
+  whole <- readLines(path)
+  for (bad in list(c(whole, "{\"what\": \"x\"}"), c(whole, "nonsense"), whole[-1], sub("epsilon\":0.1", "epsilon\":-0.1", whole),
+                   sub("\"version\":1", "\"version\":2", whole), sub("epsilon\":1", "epsilon\":9", whole))) {
+    expect_false(identical(bad, whole))
+    writeLines(bad, path)
+    expect_error(publish(account, 0.1), class = "noiseaware_error_budget")
+  }
+  cat(paste(whole, collapse = "\n"), file = path) # cut short
+  expect_error(publish(account, 0.1), class = "noiseaware_error_budget")
+  unlink(path)
+  expect_error(publish(account, 0.1), class = "noiseaware_error_file")
+  expect_false(dir.exists(paste0(path, ".lock")))
+})
