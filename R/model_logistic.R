@@ -22,10 +22,9 @@
 #' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],
 #' [stat_records()] and [stat_custom()], factors as dummy variables
 #' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
-#' factor's first level is the reference. In [stat_crossprod()] a response of 0
-#' and 1 has a square that says nothing (rescaled it is always 1) and still has its share of the
-#' sensitivity; [stat_sums()] of the other monomials, or [stat_objective()], has no such
-#' component.
+#' factor's first level is the reference. Declare the response of a [stat_crossprod()] as
+#' `c(FALSE, TRUE)` or by its two levels: as a number with the bounds 0 and 1 it has a square,
+#' which says nothing (rescaled it is always 1) and still has its share of the sensitivity.
 #'
 #' **Update.** Given the imputed records the coefficients are drawn by
 #' Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta)
@@ -44,7 +43,7 @@
 #' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
 #' @examples
 #' model_logistic(prior = prior_normal(0, 2))
-#' st <- stat_crossprod(low ~ age, bounds = list(low = c(0, 1), age = c(14, 50)))
+#' st <- stat_crossprod(low ~ age, bounds = list(low = c("0", "1"), age = c(14, 50)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' fit <- sample_posterior(rel, model_logistic(), chains = 2, iter = 400, seed = 1)

@@ -4,7 +4,9 @@
 #' numbers, with the noise, the clamping and the public bounds accounted for.
 #'
 #' @param release A release: [release()], [as_release()], [read_release()].
-#' @param model A model, such as [model_lm()].
+#' @param model A model, such as [model_lm()]. Where a covariate that it takes as normal has bounds
+#'   that look like those of two values, such as 0 and 1, a message of class
+#'   `noiseaware_message_binary` says how to declare a factor.
 #' @param method `"augment"` imputes the confidential records (exact, cost
 #'   proportional to n); `"collapse"` moves the totals themselves, where their law
 #'   is known (exact if no record lies outside the bounds, for counts always; cost
@@ -125,6 +127,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     init <- init %||% chosen$init
   }
   if (method %in% exact_methods) check_records_law(bound)
+  tell_binary(bound)
   if (method == "naive" && !is.null(init)) say_init_unused(method)
   fit <- switch(method,
     naive = sample_naive(release, bound, run),

@@ -9,7 +9,8 @@
 #'   transformed variables in the data first. The intercept is implied.
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
-#'   or a factor, which stands for its levels. Bounds and levels are public: choose them from what is known of the subject,
+#'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
+#'   or a factor of two levels (for [model_logistic()]), of which the second counts as 1. Bounds and levels are public: choose them from what is known of the subject,
 #'   never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
@@ -69,8 +70,8 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
   columns <- expand_columns(variables, bounds)
-  if (is.character(bounds[[1L]])) {
-    stop_classed("formula", "The response {.var {variables[1]}} must be a number, but its bounds are levels.")
+  if (is.character(bounds[[1L]]) && length(bounds[[1L]]) > 2L) {
+    stop_classed("formula", "The response {.var {variables[1]}} must be a number, or a factor of two levels, but it has {length(bounds[[1]])} levels.")
   }
   pairs <- monomial_pairs(columns)
   components <- c(columns$name, pairs$name)
@@ -171,7 +172,7 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
   if (count > most_columns) {
     stop_classed("bounds", "{.arg bounds} must give at most {most_columns} columns, but there are {count}.", call = call)
   }
-  bounds <- lapply(bounds[variables], function(b) if (is.factor(b)) levels(b) else b)
+  bounds <- lapply(bounds[variables], function(b) if (is.factor(b)) levels(b) else if (is.logical(b)) level_text(b) else b)
   bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
   bounds
 }

@@ -8,7 +8,7 @@
 #'
 #' @param formula `response ~ covariate + ...`, main effects only. The intercept is
 #'   implied.
-#' @param bounds A named list with an entry for each variable: `c(0, 1)` for the
+#' @param bounds A named list with an entry for each variable: `c(0, 1)` or two levels for the
 #'   response, `c(lower, upper)` for a number, the vector of all levels for a factor.
 #'   Bounds and levels are public, never read off the data.
 #' @param rescale Whether to map each clamped number but the response to \[-1, 1\]
@@ -48,8 +48,8 @@ stat_objective <- function(formula, bounds, rescale = TRUE, radius = NULL) {
   check_flag(rescale, "rescale")
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
-  if (!identical(bounds[[1L]], c(0, 1))) {
-    stop_classed("bounds", "{.arg bounds} must be c(0, 1) for the response {.var {variables[1]}} of a logistic regression.")
+  if (!identical(bounds[[1L]], c(0, 1)) && !(is.character(bounds[[1L]]) && length(bounds[[1L]]) == 2L)) {
+    stop_classed("bounds", "{.arg bounds} must be c(0, 1), or two levels, for the response {.var {variables[1]}} of a logistic regression.")
   }
   if (!is.null(radius)) radius <- check_positive(radius, "radius")
   columns <- expand_columns(variables, bounds)

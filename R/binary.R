@@ -1,0 +1,18 @@
+# Says of covariates that may have two values only (whole bounds one apart, such as 0
+# and 1) that the model takes them as normal, where it could take factors too.
+# `continuous` are the places of the normal ones among the columns of the design.
+tell_binary <- function(bound) {
+  if (is.null(bound$model$levels) || !is.null(bound$moments)) return(invisible())
+  normal <- bound$design[bound$spec$fields$continuous + 1, ]
+  normal <- normal[normal$lower == floor(normal$lower) & normal$upper == normal$lower + 1, ]
+  if (nrow(normal) == 0L) return(invisible())
+  name <- normal$name
+  factors <- sprintf("%s = c(\"%.0f\", \"%.0f\")", format_name(name), normal$lower, normal$upper)
+  declared <- paste0("bounds = list(", shorten_list(factors, 3L), ")")
+  cli::cli_inform(c("{.var {name}} {?is/are} modelled as normal, but {?its/their} bounds look like those of two values.",
+                    i = "Where there are only two, declare a factor: {.code {declared}} in {.fn stat_crossprod}."),
+                  class = "noiseaware_message_binary")
+}
+
+# as it is written in R code
+format_name <- function(name) ifelse(name == make.names(name), name, paste0("`", name, "`"))
