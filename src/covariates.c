@@ -9,9 +9,8 @@
  * theta: mean | cov | probabilities of each factor's levels, in the coordinates of
  * coordinates.h and sticks.h. What is known stays at its value.
  *
- * Innovations: x = mean + L u, u standard normal; a level is the number of
- * bounds R_l = P(l or a later level), l >= 1, above a uniform. Updates are
- * conjugate (MATH: NIW, Dirichlet).
+ * Innovations: x = mean + L u, u standard normal; a level's is a uniform (levels.c).
+ * Updates are conjugate (MATH: NIW, Dirichlet).
  *
  * The prior of mean and sd may be cut off (Kazan & Reiter 2025): the joint law of
  * both, times the indicator that they lie within bounds. Then the conjugate law
@@ -73,6 +72,7 @@ static int read_layout(const struct fields *fields, struct covariates *cov) {
     for (int f = 0; f < cov->factors; ++f) {
         struct factor *factor = cov->factor + f;
         factor->levels = (int)levels[f];
+        factor->of = levels_new(factor->levels, 1);
         factor->first = (int)first[f];
         factor->column = (int)cov->design_column[factor->first];
         factor->coded = cov->design_code[factor->first] != 0;
@@ -152,11 +152,8 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     describe(blocks, own, model, cov);
     set_groups(cov, model);
 
-    const size_t bounds = (size_t)(cov->levels + cov->factors);
     cov->mean_now = plugin_memory((size_t)p, sizeof(double));
     cov->chol = plugin_memory(square, sizeof(double));
-    cov->bound = plugin_memory(bounds, sizeof(double));
-    cov->bound_new = plugin_memory(bounds, sizeof(double));
     cov->move_matrix = plugin_memory(square, sizeof(double));
     cov->move_shift = plugin_memory((size_t)p, sizeof(double));
     cov->terms = terms_new(p + 1);
@@ -171,7 +168,7 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     cov->innovation = plugin_memory((size_t)p, sizeof(double *));
     for (int i = 0; i < p; ++i) cov->innovation[i] = plugin_memory(MAX_BLOCK, sizeof(double));
     cov->weight = plugin_memory((size_t)cov->levels, sizeof(double));
-    cov->u = plugin_memory(MAX_BLOCK, sizeof(double));
+    cov->work = level_work_new();
     cov->level = plugin_memory(MAX_BLOCK, sizeof(double));
     cov->level_old = plugin_memory(MAX_BLOCK, sizeof(double));
     if (cov->coded) cov->dummy = plugin_memory((size_t)cov->q * MAX_BLOCK, sizeof(double));
@@ -293,31 +290,11 @@ void covariates_law(const struct covariates *cov, const double *theta, int width
 
 /* ---- records ------------------------------------------------------------ */
 
-/* Factor f has the bounds 1, R_1, ..., R_{L-1}, 0. */
-static double *bounds_of(const struct covariates *cov, double *bound, int f) {
-    return bound + cov->factor[f].at + f;
-}
-
-static void fill_bounds(const struct covariates *cov, const double *theta, double *bound) {
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        sticks_to_bounds(factor->levels, theta + factor->stick, bounds_of(cov, bound, f));
-    }
-}
-
 void covariates_set(struct covariates *cov, const double *theta) {
     memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
     unpack_chol(cov, theta, cov->chol);
-    fill_bounds(cov, theta, cov->bound);
-}
-
-VECTOR_CLONES static void count_bounds(int m, int levels, const double *restrict bound,
-                                       const double *restrict u, double *restrict level) {
-    FOR_RECORDS(i, m) level[i] = u[i] < bound[1] ? 1 : 0;
-    for (int l = 2; l < levels; ++l) {
-        const double b = bound[l];
-        FOR_RECORDS(i, m) level[i] += u[i] < b ? 1 : 0;
-    }
+    for (int f = 0; f < cov->factors; ++f)
+        levels_set(&cov->factor[f].of, theta + cov->factor[f].stick);
 }
 
 VECTOR_CLONES static void is_level(int m, double level, const double *restrict levels,
@@ -349,25 +326,13 @@ static void write_levels(const struct factor *factor, int m, const double *level
         for (int l = 1; l < factor->levels; ++l) is_level(m, l, level, x[factor->column + l - 1]);
 }
 
-/* Levels, kept with probability rho, else drawn afresh: one uniform decides and
- * draws. */
 static void refresh_levels(struct covariates *cov, double rho, struct rng *rng, int m,
                            const double *const *x, double *const *x_new) {
-    const double below_one = 1 - 0x1p-53;
-    double *u = cov->u, *old = cov->level_old, *level = cov->level;
+    double *old = cov->level_old, *level = cov->level;
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
-        rng_fill_uniform(rng, m, u);
-        if (rho > 0) {
-            read_levels(factor, m, x, old);
-            for (int i = 0; i < m; ++i) {
-                old[i] = u[i] < rho ? old[i] : -1;
-                u[i] = u[i] < rho ? u[i] : fmin((u[i] - rho) / (1 - rho), below_one);
-            }
-        }
-        count_bounds(m, factor->levels, bounds_of(cov, cov->bound, f), u, level);
-        if (rho > 0)
-            for (int i = 0; i < m; ++i) level[i] = old[i] >= 0 ? old[i] : level[i];
+        if (rho > 0) read_levels(factor, m, x, old);
+        levels_refresh(&factor->of, &cov->work, rho, rng, m, NULL, NULL, NULL, old, level);
         write_levels(factor, m, level, x_new);
     }
 }
@@ -406,8 +371,7 @@ const double *const *covariates_design(struct covariates *cov, int m, const doub
     return cov->design;
 }
 
-/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean); a level's uniform is
- *      drawn where it gives the old one --------------------------------------- */
+/* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move() -- */
 
 static int differ(const double *theta, const double *theta_new, int from, int to) {
     return memcmp(theta + from, theta_new + from, (size_t)(to - from) * sizeof(double)) != 0;
@@ -418,10 +382,10 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
     const int p = cov->normal;
     cov->moves_normal = differ(theta, theta_new, cov->at_mean, cov->at_sticks);
     cov->moves_factors = differ(theta, theta_new, cov->at_sticks, cov->end);
-    fill_bounds(cov, theta_new, cov->bound_new);
     for (int f = 0; f < cov->factors; ++f) {
         struct factor *factor = cov->factor + f;
         const int cuts = factor->levels - 1, columns = factor->coded ? 1 : cuts;
+        levels_set_next(&factor->of, theta_new + factor->stick);
         factor->changed = differ(theta, theta_new, factor->stick, factor->stick + cuts);
         for (int v = 0; v < columns; ++v) changed[factor->column + v] = factor->changed;
     }
@@ -441,25 +405,14 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
     }
 }
 
-/* Rounding may put u on the upper bound, which belongs to another level. */
-static void place_uniforms(int m, const double *bound, const double *level, double *u) {
-    for (int i = 0; i < m; ++i) {
-        const double *b = bound + (int)level[i];
-        const double inside = b[1] + u[i] * (b[0] - b[1]);
-        u[i] = inside < b[0] ? inside : b[1];
-    }
-}
-
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                      double *const *x_new) {
     const int p = cov->normal;
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
         if (!factor->changed) continue;
-        rng_fill_uniform(rng, m, cov->u);
         read_levels(factor, m, x, cov->level);
-        place_uniforms(m, bounds_of(cov, cov->bound, f), cov->level, cov->u);
-        count_bounds(m, factor->levels, bounds_of(cov, cov->bound_new, f), cov->u, cov->level);
+        levels_move(&factor->of, &cov->work, rng, m, NULL, NULL, cov->level, cov->level);
         write_levels(factor, m, cov->level, x_new);
     }
     for (int i = 0; cov->moves_normal && i < p; ++i) {

@@ -2,6 +2,7 @@
 #define NOISEAWARE_COVARIATES_H
 
 #include "block.h"
+#include "levels.h"
 #include "plugin.h"
 #include "rng.h"
 
@@ -9,6 +10,7 @@
  * factors categorical and independent of the rest. See covariates.c. */
 
 struct factor {
+    struct levels of;
     int levels;
     int column; /* in a record: of the level's code, or of the first dummy */
     int coded;
@@ -47,7 +49,7 @@ struct covariates {
     int at_mean, at_chol, at_sticks, end;
 
     /* current parameter; matrices are dense row-major */
-    double *mean_now, *chol, *bound, *bound_new;
+    double *mean_now, *chol;
 
     /* the current move's map of continuous covariates */
     int moves_normal, moves_factors;
@@ -60,9 +62,10 @@ struct covariates {
     int *visited;  /* coordinates for a slice sampler */
     double *width;
     double *posterior_mean, *chol_new, *bartlett, *draw, *weight;
-    double *u, *level, *level_old; /* MAX_BLOCK */
-    double *dummy;                 /* q columns of MAX_BLOCK, if there are codes */
-    double **innovation;           /* normal columns of MAX_BLOCK */
+    struct level_work work;
+    double *level, *level_old; /* MAX_BLOCK */
+    double *dummy;             /* q columns of MAX_BLOCK, if there are codes */
+    double **innovation;       /* normal columns of MAX_BLOCK */
     const double **design;
 };
 

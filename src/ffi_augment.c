@@ -1,7 +1,7 @@
 /* Method "augment" as R sees it. */
 #include "ffi_run.h"
-#include "model.h"
 #include "method_augment.h"
+#include "model.h"
 
 static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);

@@ -1,7 +1,7 @@
 /* Method "clt" as R sees it, and the moments by themselves. */
 #include "ffi_run.h"
-#include "model.h"
 #include "method_clt.h"
+#include "model.h"
 
 /* Mean and covariance of one record under each theta (a column): lists of the
  * same, NULL where there are none. */

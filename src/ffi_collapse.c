@@ -1,7 +1,7 @@
 /* Method "collapse" as R sees it, its origin and its tables by themselves. */
 #include "ffi_run.h"
-#include "model.h"
 #include "method_collapse.h"
+#include "model.h"
 
 static const void *const family_list[] = {&collapse_normal, &collapse_counts, &collapse_recursion,
                                           &collapse_total};

@@ -87,4 +87,3 @@ SEXP ffi_compiled_sizes(SEXP spec) {
     UNPROTECT(1);
     return out;
 }
-

@@ -9,13 +9,8 @@
  * *row* is one vector of probabilities: the class has one, a feature one for
  * each class.
  *
- * theta holds a row of L levels as L - 1 sticks: see sticks.h.
- *
- * Innovations: record i has one uniform u for each variable, level = number of
- * bounds R_l = P(l or a later level), l >= 1, that lie above u. Rows of many
- * levels find their place by a guide table (Chen & Asau 1974). Where levels are
- * few, the first 16 bits of u nearly always tell the level; only where they are
- * those of a bound are the others drawn.
+ * theta holds a row of L levels as L - 1 sticks (sticks.h), row after row. Innovations:
+ * record i has one uniform for each variable (levels.c).
  *
  * Complete-data statistic: the counts of the class, then those of every feature
  * by class. Updates are conjugate. Cost per record: one uniform and one search
@@ -23,36 +18,20 @@
  */
 #include "dist.h"
 #include "lanes.h"
+#include "levels.h"
 #include "plugin.h"
 #include "sticks.h"
 
-/* up to this many levels every bound is looked at; up to this many sticks are
- * moved together */
-enum { MOST_COUNTED = 16, MOST_GROUPED = 12 };
-
-/* up to this many rows are looked up in a register; up to this many counts are
- * taken by comparison; in one draw of 64 bits there are so many of 16 */
-enum { ROWS = 8, MOST_COMPARED = 32, BITS = 16, PIECES = 4 };
+/* up to this many sticks are moved together; up to this many counts are taken by
+ * comparison */
+enum { MOST_GROUPED = 12, MOST_COMPARED = 32 };
 
 struct variable {
-    int levels, cuts; /* cuts: levels - 1 */
-    int rows;
+    struct levels of; /* the variable's levels, by row */
+    int levels, cuts, rows;
     int known;
     int at_stick; /* first of rows * cuts in theta */
     int at_level; /* first of rows * levels in alpha and in the statistic */
-    int at_bound; /* first of rows * (levels + 1) in a table */
-    int buckets, at_bucket;
-    int pieces;  /* whether levels are found by their first bits */
-    int at_edge; /* first of cuts * ROWS in a table, if they are */
-};
-
-/* What records are drawn from, under one parameter. A row of bounds: 1, R_1,
- * ..., R_{L-1}, 0. A bucket [g, g + 1) / buckets of a guide holds the number of
- * bounds that lie above all of it. Edges: the first bits of R_l, l >= 1, by l, then
- * by row. */
-struct table {
-    double *bound;
-    int *guide, *edge;
 };
 
 struct categorical {
@@ -62,11 +41,9 @@ struct categorical {
     double *first_weight, *all_weight; /* a_l, and a_l + ... + a_L */
     double *theta;
     int *changed;
-    struct table now, next;
     /* workspace */
+    struct level_work work;
     double *weight, *gamma;
-    double *u, *keep;  /* MAX_BLOCK */
-    uint16_t *piece;   /* MAX_BLOCK */
     int *row, *row_to; /* MAX_BLOCK: classes of the records */
     uint8_t *index;    /* MAX_BLOCK */
 };
@@ -109,7 +86,6 @@ static int create(const struct fields *fields, struct model *model) {
     const double *reports_last = fields_vector(fields, "reports_last", 1);
     if (!levels || !known || !reports_last || s->variables < 1) return PLUGIN_BAD_FIELDS;
     s->variable = plugin_memory((size_t)s->variables, sizeof *s->variable);
-    int bounds = 0, buckets = 0, edges = 0;
     for (int v = 0; v < s->variables; ++v) {
         struct variable *variable = s->variable + v;
         variable->levels = (int)levels[v];
@@ -119,18 +95,9 @@ static int create(const struct fields *fields, struct model *model) {
         variable->known = known[v] != 0;
         variable->at_stick = s->sticks;
         variable->at_level = s->probabilities;
-        variable->at_bound = bounds;
-        if (variable->levels > MOST_COUNTED)
-            for (variable->buckets = 1; variable->buckets < variable->levels;)
-                variable->buckets *= 2;
-        variable->at_bucket = buckets;
-        variable->pieces = variable->buckets == 0 && variable->rows <= ROWS;
-        variable->at_edge = edges;
-        edges += variable->pieces ? variable->cuts * ROWS : 0;
+        variable->of = levels_new(variable->levels, variable->rows);
         s->sticks += variable->rows * variable->cuts;
         s->probabilities += variable->rows * variable->levels;
-        bounds += variable->rows * (variable->levels + 1);
-        buckets += variable->rows * variable->buckets;
     }
     s->alpha = fields_vector(fields, "alpha", s->probabilities);
     const double *probability = fields_vector(fields, "probability", s->probabilities);
@@ -143,17 +110,10 @@ static int create(const struct fields *fields, struct model *model) {
     s->changed = plugin_memory((size_t)s->variables, sizeof(int));
     s->weight = plugin_memory((size_t)s->probabilities, sizeof(double));
     s->gamma = plugin_memory((size_t)s->probabilities, sizeof(double));
-    s->u = plugin_memory(MAX_BLOCK, sizeof(double));
-    s->keep = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->work = level_work_new();
     s->row = plugin_memory(MAX_BLOCK, sizeof(int));
     s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
     s->index = plugin_memory(MAX_BLOCK, 1);
-    s->piece = plugin_memory(MAX_BLOCK, sizeof(uint16_t));
-    s->now.bound = plugin_memory((size_t)bounds, sizeof(double));
-    s->next.bound = plugin_memory((size_t)bounds, sizeof(double));
-    s->now.edge = plugin_memory((size_t)edges, sizeof(int));
-    s->now.guide = plugin_memory((size_t)buckets, sizeof(int));
-    s->next.guide = plugin_memory((size_t)buckets, sizeof(int));
 
     model->self = s;
     model->columns = s->variables;
@@ -193,7 +153,7 @@ static int create(const struct fields *fields, struct model *model) {
  * behind it, accepts nearly all; the others start afresh. */
 static void fill_gamma(struct categorical *s, struct rng *rng, int count, const double *shape,
                        double *gamma) {
-    double *z = s->keep, *u = s->u;
+    double *z = s->work.keep, *u = s->work.u;
     for (int start = 0; start < count; start += MAX_BLOCK, shape += MAX_BLOCK, gamma += MAX_BLOCK) {
         const int m = count - start < MAX_BLOCK ? count - start : MAX_BLOCK;
         rng_fill_normal(rng, m, z);
@@ -283,289 +243,59 @@ static double dprior(void *self, const double *theta) {
     return log_density;
 }
 
-/* ---- tables ------------------------------------------------------------- */
-
-static void make_guide(const struct variable *variable, const double *bound, int *guide) {
-    const double width = 1.0 / variable->buckets;
-    for (int g = variable->buckets - 1, above = 0; g >= 0; --g) {
-        while (above < variable->cuts && bound[above + 1] >= (g + 1) * width) ++above;
-        guide[g] = above;
-    }
-}
-
-static void make_table(const struct categorical *s, const double *theta,
-                       const struct table *table) {
-    double *bound = table->bound;
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        for (int r = 0; r < variable->rows; ++r) {
-            sticks_to_bounds(variable->levels, theta, bound);
-            if (variable->buckets > 0)
-                make_guide(variable, bound,
-                           table->guide + variable->at_bucket + r * variable->buckets);
-            theta += variable->cuts;
-            bound += variable->levels + 1;
-        }
-    }
-}
-
-static void make_edges(const struct categorical *s, const struct table *table) {
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        if (!variable->pieces) continue;
-        const double *bound = table->bound + variable->at_bound + 1;
-        for (int r = 0; r < variable->rows; ++r, bound += variable->levels + 1) {
-            int *edge = table->edge + variable->at_edge + r;
-            for (int l = 0; l < variable->cuts; ++l) edge[l * ROWS] = (int)(bound[l] * (1 << BITS));
-        }
-    }
-}
+/* ---- records ------------------------------------------------------------ */
 
 static void set(void *self, const double *theta) {
     struct categorical *s = self;
     memcpy(s->theta, theta, (size_t)s->sticks * sizeof(double));
-    make_table(s, theta, &s->now);
-    make_edges(s, &s->now);
-}
-
-/* ---- levels from uniforms ----------------------------------------------- */
-
-/* one row for all records */
-static inline void count_bounds(int m, int cuts, const double *restrict bound,
-                                const double *restrict u, double *restrict level) {
-    FOR_RECORDS(i, m) level[i] = u[i] < bound[1] ? 1 : 0;
-    for (int l = 2; l <= cuts; ++l) {
-        const double b = bound[l];
-        FOR_RECORDS(i, m) level[i] += u[i] < b ? 1 : 0;
-    }
-}
-
-/* a row for each record */
-static INLINE void count_row_bounds(int m, int cuts, const double *restrict bound,
-                                    const int *restrict row, const double *restrict u,
-                                    double *restrict level) {
-    for (int i = 0; i < m; ++i) {
-        const double *b = bound + row[i] * (cuts + 2);
-        double above = u[i] < b[1] ? 1 : 0;
-        for (int l = 2; l <= cuts; ++l) above += u[i] < b[l] ? 1 : 0;
-        level[i] = above;
-    }
-}
-
-static void search_bounds(const struct variable *variable, const struct table *table, int m,
-                          const int *row, const double *u, double *level) {
-    const double *bound = table->bound + variable->at_bound;
-    const int *guide = table->guide + variable->at_bucket;
-    for (int i = 0; i < m; ++i) {
-        const int r = row ? row[i] : 0;
-        const double *b = bound + (size_t)r * (variable->levels + 1);
-        int l = guide[(size_t)r * variable->buckets + (int)(u[i] * variable->buckets)];
-        while (u[i] < b[l + 1]) ++l;
-        level[i] = l;
-    }
-}
-
-/* Levels of variable v at the records' uniforms; `row` is NULL for the class. */
-VECTOR_CLONES static void find_levels(const struct categorical *s, const struct table *table, int v,
-                                      int m, const int *row, const double *u, double *level) {
-    const struct variable *variable = s->variable + v;
-    const double *bound = table->bound + variable->at_bound;
-    if (variable->buckets > 0) {
-        search_bounds(variable, table, m, row, u, level);
-    } else if (!row) {
-        count_bounds(m, variable->cuts, bound, u, level);
-    } else {
-        switch (variable->cuts) {
-        case 1:
-            count_row_bounds(m, 1, bound, row, u, level);
-            break;
-        case 2:
-            count_row_bounds(m, 2, bound, row, u, level);
-            break;
-        case 3:
-            count_row_bounds(m, 3, bound, row, u, level);
-            break;
-        default:
-            count_row_bounds(m, variable->cuts, bound, row, u, level);
-        }
-    }
-}
-
-/* ---- levels from the first bits of uniforms ------------------------------------- */
-
-/* level[i] = how many edges of its row lie above piece[i]; returns whether some
- * piece is an edge, which decides nothing. `row` is NULL for the class. */
-static INLINE int count_edges(int m, int cuts, const int *edge, const int *row,
-                              const uint16_t *piece, int *level) {
-    int ties = 0;
-#if HAS_LOOKUP
-    ints tie = {0};
-    for (int i = 0; i < m; i += INTS) {
-        const ints first = INTS_OF(piece + i);
-        ints above = {0};
-        const ints r = row ? INTS_LOAD(row + i) : above;
-        for (int l = 0; l < cuts; ++l) {
-            const ints bound = INTS_LOOKUP(INTS_LOAD(edge + l * ROWS), r);
-            above -= first < bound;
-            tie |= first == bound;
-        }
-        INTS_STORE(level + i, above);
-    }
-    for (int l = 0; l < INTS; ++l) ties |= tie[l];
-#else
-    for (int i = 0; i < m; ++i) {
-        const int *bound = edge + (row ? row[i] : 0);
-        int above = 0;
-        for (int l = 0; l < cuts; ++l) {
-            above += piece[i] < bound[l * ROWS];
-            ties |= piece[i] == bound[l * ROWS];
-        }
-        level[i] = above;
-    }
-#endif
-    return ties;
-}
-
-VECTOR_CLONES static int find_edges(const struct variable *variable, const int *edge, int m,
-                                    const int *row, const uint16_t *piece, int *level) {
-    if (!row) return count_edges(m, variable->cuts, edge, NULL, piece, level);
-    if (variable->cuts == 1) return count_edges(m, 1, edge, row, piece, level);
-    if (variable->cuts == 2) return count_edges(m, 2, edge, row, piece, level);
-    return count_edges(m, variable->cuts, edge, row, piece, level);
-}
-
-/* draws the rest of the uniforms whose first bits are an edge */
-NOINLINE static void break_ties(const struct categorical *s, const struct variable *variable,
-                                struct rng *rng, int m, const int *row, const uint16_t *piece,
-                                int *level) {
-    for (int i = 0; i < m; ++i) {
-        const int r = row ? row[i] : 0;
-        const int *edge = s->now.edge + variable->at_edge + r;
-        const double *bound = s->now.bound + variable->at_bound + r * (variable->levels + 1);
-        int tie = 0, above = 0;
-        for (int l = 0; l < variable->cuts; ++l) tie |= piece[i] == edge[l * ROWS];
-        if (!tie) continue;
-        const double u = (piece[i] + rng_uniform(rng)) / (1 << BITS);
-        for (int l = 1; l <= variable->cuts; ++l) above += u < bound[l];
-        level[i] = above;
-    }
-}
-
-static void draw_levels(struct categorical *s, const struct variable *variable, struct rng *rng,
-                        int m, const int *row, int *level) {
-    rng_fill_quarters(rng, (m + PIECES - 1) / PIECES, s->piece);
-    const int *edge = s->now.edge + variable->at_edge;
-    if (find_edges(variable, edge, m, row, s->piece, level))
-        break_ties(s, variable, rng, m, row, s->piece, level);
-}
-
-static void read_rows(int m, const double *restrict class, int *restrict row) {
-    FOR_RECORDS(i, m) row[i] = (int)class[i];
-}
-
-/* ---- records ------------------------------------------------------------ */
-
-VECTOR_CLONES static void write_levels(int m, const int *restrict level, double *restrict x) {
-    FOR_RECORDS(i, m) x[i] = level[i];
+    for (int v = 0; v < s->variables; ++v)
+        levels_set(&s->variable[v].of, theta + s->variable[v].at_stick);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct categorical *s = self;
-    for (int v = 0; v < s->variables; ++v) {
-        const int *row = v == 0 ? NULL : s->row;
-        if (s->variable[v].pieces) {
-            int *level = v == 0 ? s->row : s->row_to;
-            draw_levels(s, s->variable + v, rng, m, row, level);
-            write_levels(m, level, x[v]);
-            continue;
-        }
-        rng_fill_uniform(rng, m, s->u);
-        find_levels(s, &s->now, v, m, row, s->u, x[v]);
-        if (v == 0 && s->variables > 1) read_rows(m, x[0], s->row);
-    }
+    levels_draw(&s->variable[0].of, &s->work, rng, m, NULL, s->row, x[0]);
+    for (int v = 1; v < s->variables; ++v)
+        levels_draw(&s->variable[v].of, &s->work, rng, m, s->row, s->row_to, x[v]);
 }
 
-/* Splits uniforms in two: keep[i] says whether u[i] < rho, and u[i] becomes a
- * uniform again. */
-VECTOR_CLONES static void split_uniforms(int m, double rho, double *restrict u,
-                                         double *restrict keep) {
-    const double below_one = 1 - 0x1p-53, up = 1 / rho, down = 1 / (1 - rho);
-    FOR_RECORDS(i, m) {
-        const double old = u[i] * up, fresh = (u[i] - rho) * down;
-        const double value = u[i] < rho ? old : fresh;
-        keep[i] = u[i] < rho ? 1 : 0;
-        u[i] = value < below_one ? value : below_one;
-    }
-}
-
-/* a level stays if it is to be kept and the class, if there is one, is the old */
-VECTOR_CLONES static void keep_levels(int m, const double *restrict keep,
-                                      const double *restrict class,
-                                      const double *restrict class_new, const double *restrict x,
-                                      double *restrict x_new) {
-    FOR_RECORDS(i, m) {
-        const double same = class[i] == class_new[i] ? keep[i] : 0, fresh = x_new[i], old = x[i];
-        x_new[i] = same > 0 ? old : fresh;
-    }
-}
-
-/* A level is kept with probability rho, else drawn afresh; a feature only if the
- * class stays what it was. One uniform decides and draws. */
+/* A feature's level is kept only if the class stays what it was. */
 static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct categorical *s = self;
-    for (int v = 0; v < s->variables; ++v) {
-        rng_fill_uniform(rng, m, s->u);
-        split_uniforms(m, rho, s->u, s->keep);
-        find_levels(s, &s->now, v, m, v == 0 ? NULL : s->row, s->u, x_new[v]);
-        keep_levels(m, s->keep, x[0], v == 0 ? x[0] : x_new[0], x[v], x_new[v]);
-        if (v == 0) read_rows(m, x_new[0], s->row);
-    }
+    levels_refresh(&s->variable[0].of, &s->work, rho, rng, m, NULL, NULL, NULL, x[0], x_new[0]);
+    levels_codes(m, x_new[0], s->row);
+    for (int v = 1; v < s->variables; ++v)
+        levels_refresh(&s->variable[v].of, &s->work, rho, rng, m, s->row, x[0], x_new[0], x[v],
+                       x_new[v]);
 }
-
-/* ---- non-centred move: u uniform where it gives the old level --------------- */
 
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct categorical *s = self;
-    make_table(s, theta_new, &s->next);
     int class_changed = 0;
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         const size_t length = (size_t)variable->rows * (size_t)variable->cuts * sizeof(double);
         const int at = variable->at_stick;
+        levels_set_next(&variable->of, theta_new + at);
         changed[v] = class_changed || memcmp(s->theta + at, theta_new + at, length) != 0;
         s->changed[v] = changed[v];
         if (v == 0) class_changed = changed[0];
     }
 }
 
-/* Rounding may put u on the upper bound, which belongs to another level. */
-static void place_uniforms(const struct categorical *s, int v, int m, const int *row,
-                           const double *restrict x, double *restrict u) {
-    const struct variable *variable = s->variable + v;
-    const double *bound = s->now.bound + variable->at_bound;
-    const int width = variable->levels + 1;
-    for (int i = 0; i < m; ++i) {
-        const double *b = bound + (int)x[i] + (row ? row[i] * width : 0);
-        const double high = b[0], low = b[1], inside = low + u[i] * (high - low);
-        u[i] = inside < high ? inside : low;
-    }
-}
-
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct categorical *s = self;
-    read_rows(m, x[0], s->row);
     const int *row_to = s->row;
-    for (int v = 0; v < s->variables; ++v) {
-        if (!s->changed[v]) continue;
-        rng_fill_uniform(rng, m, s->u);
-        place_uniforms(s, v, m, v == 0 ? NULL : s->row, x[v], s->u);
-        find_levels(s, &s->next, v, m, v == 0 ? NULL : row_to, s->u, x_new[v]);
-        if (v == 0) {
-            read_rows(m, x_new[0], s->row_to);
-            row_to = s->row_to;
-        }
+    levels_codes(m, x[0], s->row);
+    if (s->changed[0]) {
+        levels_move(&s->variable[0].of, &s->work, rng, m, NULL, NULL, x[0], x_new[0]);
+        levels_codes(m, x_new[0], s->row_to);
+        row_to = s->row_to;
     }
+    for (int v = 1; v < s->variables; ++v)
+        if (s->changed[v])
+            levels_move(&s->variable[v].of, &s->work, rng, m, s->row, row_to, x[v], x_new[v]);
 }
 
 /* ---- complete-data statistic ------------------------------------------------ */
