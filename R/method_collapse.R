@@ -8,7 +8,10 @@
 
 sample_collapse <- function(release, bound, run, init, control, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
-  problem <- collapse_problem(release, bound, control$passes, words, run$chains, call)
+  if (!is.null(control$passes)) {
+    stop_classed("argument", "{.arg control$passes} is for records; {.val collapse} has no such moves.", call = call)
+  }
+  problem <- collapse_problem(release, bound, call)
   if (problem$family == "recursion" && !is.null(init)) say_init_unused("collapse")
   sample_chains(problem, release, bound, run, init, words, call)
 }
@@ -16,19 +19,12 @@ sample_collapse <- function(release, bound, run, init, control, call = caller_en
 # What the C code needs to know; see struct collapse. A family's law() gives
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
-collapse_problem <- function(release, bound, passes, words, chains, call = caller_env()) {
+collapse_problem <- function(release, bound, call = caller_env()) {
   law <- collapse_law(release, bound, call = call)
   parts <- release_parts(release)
-  if (!is.null(passes) && law$family != "normal") {
-    stop_classed("argument", "{.arg control$passes} is for records and normal totals; {.val collapse} of this model has no such moves.", call = call)
-  }
   absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
   order <- order(!absolute) # components with the absolute kernel first
   fields <- c(law$fields, lapply(law$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
-  if (law$family == "normal") {
-    fields$move_sd <- move_sd(bound, words, chains)
-    fields$passes <- as.double(passes %||% (3 * length(bound$moves)))
-  }
   problem <- list(method = "collapse", exact = if (law$family %in% c("counts", "recursion")) TRUE else NA,
                   model = bound$spec, family = law$family, n = as.double(release$n), released = as.double(release$value[order]),
                   weight = as.double(1 / release$scale[order]), absolute = sum(absolute), where = order(order),
@@ -97,8 +93,10 @@ collapse_lines <- function(fit) {
   a <- acceptance(fit)
   share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
   switch(fit$problem$family,
-         normal = c(outside_lines(fit), sprintf("  totals     drawn anew, %s", share(a$mean)),
-                    sprintf("  moves      non-centred: %g an iteration, %s; jumps: %s", a$passes[1L], share(a$moves), share(a$jumps))),
+         normal = c(outside_lines(fit),
+                    sprintf("  totals     NUTS: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+                    if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
+                    if (any(a$deepest > 0)) sprintf("  too deep   %g transitions, of 2^10 steps", sum(a$deepest))),
          recursion = "  counts     independent draws, all counts at once",
          counts = sprintf("  counts     moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
          total = c(outside_lines(fit), sprintf("  total      walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh))))
@@ -107,11 +105,13 @@ collapse_lines <- function(fit) {
 # acceptance() of a fit; the kinds of moves are those of the family's C file
 collapse_acceptance <- function(fit) {
   rows <- lapply(seq_along(fit$chains), function(k) {
-    made <- matrix(fit$chains[[k]]$state$counters[-1L], 2L)
+    counted <- fit$chains[[k]]$state$counters[-1L]
+    made <- matrix(counted, 2L)
     share <- ifelse(made[1L, ] > 0, made[2L, ] / made[1L, ], NA_real_)
     all <- sum(made[2L, ]) / sum(made[1L, ])
     switch(fit$problem$family,
-           normal = data.frame(chain = k, mean = share[1L], jumps = share[2L], passes = fit$problem$fields$passes, moves = share[3L]),
+           normal = data.frame(chain = k, mean = counted[2L] / counted[1L], steps = counted[3L] / counted[1L], divergent = counted[4L],
+                               deepest = counted[5L], within = counted[6L] / counted[1L]),
            recursion = data.frame(chain = k, mean = share[1L]),
            counts = data.frame(chain = k, mean = all, within = share[1L], between = sum(made[2L, -1L]) / sum(made[1L, -1L])),
            total = data.frame(chain = k, mean = share[1L], fresh = share[2L]))

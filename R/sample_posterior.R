@@ -32,8 +32,7 @@
 #'   counted work, as are their kinds, the share of a record's innovation that a
 #'   sweep keeps, and the number of iterations that a sweep is spread over (see
 #'   [acceptance()]). 0: the plain sampler of Ju et al. 2022.
-#'   For `"collapse"` of normal totals: `passes`, those between two
-#'   draws of the totals (`NULL`: three for each unknown parameter). For `"clt"`: `passes`, the moves of the parameters in an
+#'   For `"clt"`: `passes`, the moves of the parameters in an
 #'   iteration, and `sampler`, their kind: `"marginal"`, with the statistic integrated out (3, with more than 8
 #'   published values 1); `"noncentred"`, the default in a regression and only there, with its innovations fixed
 #'   (three for each unknown parameter, fewer where they would cost much more than all else);

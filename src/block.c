@@ -64,10 +64,8 @@ struct moments moments_new(int q, const double *centre) {
     return moments;
 }
 
-static int product_at(int q, int i, int j) { return q + i * q - i * (i - 1) / 2 + (j - i); }
-
 double moments_product(const struct moments *moments, const double *c, int i, int j) {
-    return c[i <= j ? product_at(moments->q, i, j) : product_at(moments->q, j, i)];
+    return c[moments_at(moments->q, i, j)];
 }
 
 /* clones of a function that other files see would be visible symbols: they are

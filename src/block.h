@@ -42,6 +42,12 @@ struct moments {
 struct moments moments_new(int q, const double *centre);
 static inline int moments_size(int q) { return q + q * (q + 1) / 2; }
 
+/* Where the product of columns i and j of q stands, in either order. */
+static inline int moments_at(int q, int i, int j) {
+    const int a = i <= j ? i : j, b = i <= j ? j : i;
+    return q + a * q - a * (a - 1) / 2 + (b - a);
+}
+
 /* Writes the centred columns. */
 void moments_centre(const struct moments *moments, int m, const double *const *x);
 void moments_add(const struct moments *moments, double sign, int m, const double *const *x,

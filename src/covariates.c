@@ -28,6 +28,9 @@
 #include "slice.h"
 #include "sticks.h"
 
+#include <Rmath.h>
+#undef df /* a name here */
+
 enum { MOST_TRIES = 50 };
 
 /* places among a block's coordinates, see coordinates.h */
@@ -81,6 +84,26 @@ static int read_layout(const struct fields *fields, struct covariates *cov) {
         cov->coded = cov->coded || factor->coded;
     }
     return PLUGIN_OK;
+}
+
+/* The products L L' of a lower factor, upper triangle, rows of `width`. */
+static double *square(const struct covariates *cov, const double *chol) {
+    const int p = cov->normal;
+    double *out = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
+    for (int i = 0; i < p; ++i)
+        for (int j = i; j < p; ++j)
+            out[(size_t)i * cov->stride + j] =
+                dot(i + 1, chol + (size_t)i * p, chol + (size_t)j * p);
+    return out;
+}
+
+static void prepare_marginal(struct covariates *cov) {
+    if (!cov->cov_chol) {
+        cov->prior_scale = square(cov, cov->prior.scale_chol);
+        return;
+    }
+    cov->known_precision = square(cov, cov->cov_chol);
+    (void)linalg_sweep(cov->normal, cov->normal, cov->stride, cov->known_precision, cov->sweep);
 }
 
 /* theta's blocks, and where they are */
@@ -165,6 +188,11 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     cov->chol_new = plugin_memory(square, sizeof(double));
     cov->bartlett = plugin_memory(square, sizeof(double));
     cov->draw = plugin_memory((size_t)p, sizeof(double));
+    cov->stride = PAD_LANES(p);
+    cov->precision = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
+    cov->sweep = plugin_memory((size_t)cov->stride, sizeof(double));
+    cov->distance = plugin_memory((size_t)cov->stride, sizeof(double));
+    prepare_marginal(cov);
     cov->innovation = plugin_memory((size_t)p, sizeof(double *));
     for (int i = 0; i < p; ++i) cov->innovation[i] = plugin_memory(MAX_BLOCK, sizeof(double));
     cov->weight = plugin_memory((size_t)cov->levels, sizeof(double));
@@ -175,6 +203,8 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     cov->design = plugin_memory((size_t)cov->q, sizeof(double *));
     return PLUGIN_OK;
 }
+
+int covariates_is_cut(const struct covariates *cov) { return cov->least || cov->most_sd; }
 
 /* ---- prior -------------------------------------------------------------- */
 
@@ -225,8 +255,6 @@ static double niw_log_density(struct covariates *cov, const struct niw *law, con
     return log_density;
 }
 
-static int is_cut(const struct covariates *cov) { return cov->least || cov->most_sd; }
-
 /* Do mean and sd lie where the prior lets them? */
 static int is_within(struct covariates *cov, const double *theta) {
     const int p = cov->normal;
@@ -264,7 +292,8 @@ static double sticks_log_density(int levels, const double *weight, const double 
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
     do {
         draw_niw(cov, &cov->prior, rng, theta);
-    } while (is_cut(cov) && !is_within(cov, theta)); /* R sees to the prior's mass there */
+    } while (covariates_is_cut(cov) &&
+             !is_within(cov, theta)); /* R sees to the prior's mass there */
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
         draw_sticks(rng, factor->levels, cov->alpha + factor->at, theta + factor->stick);
@@ -272,7 +301,7 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
-    if (is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
+    if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
     double log_density = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
@@ -487,8 +516,8 @@ static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
     slice_sweep(count, cov->visited, cov->width, cut_log_density, cov, rng, theta);
 }
 
-static void update_niw(struct covariates *cov, struct rng *rng, double *theta) {
-    if (!is_cut(cov)) {
+static void update_niw(struct covariates *cov, int cut, struct rng *rng, double *theta) {
+    if (!cut) {
         draw_niw(cov, &cov->posterior, rng, theta);
         return;
     }
@@ -520,12 +549,93 @@ static void update_sticks(struct covariates *cov, const double *c, double n, str
 }
 
 int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
-                      double n, struct rng *rng, double *theta) {
+                      double n, int cut, struct rng *rng, double *theta) {
     if (cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
         const int status = condition_niw(cov, moments, c, n, theta);
         if (status != PLUGIN_OK) return status;
-        update_niw(cov, rng, theta);
+        update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
     }
     update_sticks(cov, c, n, rng, theta);
     return PLUGIN_OK;
+}
+
+/* ---- integrated out ------------------------------------------------------- */
+
+/* With Q the scatter about the average plus the weighted square of the average's
+ * distance from the prior's (or the known) mean: -(df + n)/2 log |Psi + Q|, or
+ * -tr(Sigma^-1 Q)/2 where Sigma is known. Either's derivative in Q is -A/2. */
+static double normal_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
+    const int p = cov->normal, q = cov->q;
+    const size_t width = (size_t)cov->stride;
+    const double *centre = cov->mean ? cov->mean : cov->prior.mean;
+    const double weight = cov->mean ? n : cov->prior.kappa * n / (cov->prior.kappa + n);
+    double *distance = cov->distance, log_density = 0, scale = 1;
+    for (int i = 0; i < p; ++i)
+        distance[i] = c[cov->moment[i]] / n + cov->centre[cov->moment[i]] - centre[i];
+    double *a = cov->precision;
+    for (int i = 0; i < p; ++i) {
+        const double average = c[cov->moment[i]] / n;
+        for (int j = i; j < p; ++j)
+            a[(size_t)i * width + (size_t)j] = c[moments_at(q, cov->moment[i], cov->moment[j])] -
+                                               average * c[cov->moment[j]] +
+                                               weight * distance[i] * distance[j];
+    }
+    if (cov->cov_chol) {
+        const double *known = cov->known_precision; /* minus the inverse */
+        for (int i = 0; i < p; ++i)
+            for (int j = i; j < p; ++j) {
+                const size_t at = (size_t)i * width + (size_t)j;
+                log_density += (i == j ? 0.5 : 1) * known[at] * a[at];
+            }
+        a = cov->known_precision;
+    } else {
+        for (int i = 0; i < p; ++i)
+            for (int j = i; j < p; ++j)
+                a[(size_t)i * width + (size_t)j] += cov->prior_scale[(size_t)i * width + (size_t)j];
+        scale = cov->prior.df + n;
+        log_density = -0.5 * scale * linalg_sweep(p, p, (int)width, a, cov->sweep);
+        if (isnan(log_density)) return -INFINITY;
+    }
+    /* a holds -A / scale, its upper triangle */
+    for (int i = 0; i < p; ++i) {
+        double pull = 0;
+        for (int j = 0; j < p; ++j) {
+            const int low = i < j ? i : j, high = i < j ? j : i;
+            const double value = scale * a[(size_t)low * width + (size_t)high];
+            pull += value * (weight * distance[j] - c[cov->moment[j]]);
+            if (j >= i)
+                gradient[moments_at(q, cov->moment[i], cov->moment[j])] +=
+                    i == j ? 0.5 * value : value;
+        }
+        gradient[cov->moment[i]] += pull / n;
+    }
+    return log_density;
+}
+
+/* Counts of levels follow from the dummies' totals. */
+static double factor_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
+    double log_density = 0;
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        const double *alpha = cov->alpha + factor->at;
+        double rest = n;
+        for (int l = 1; l < factor->levels; ++l)
+            rest -= c[factor->first + l - 1] + n * cov->centre[factor->first + l - 1];
+        if (!(alpha[0] + rest > 0)) return -INFINITY;
+        const double slope = Rf_digamma(alpha[0] + rest);
+        log_density += Rf_lgammafn(alpha[0] + rest);
+        for (int l = 1; l < factor->levels; ++l) {
+            const int v = factor->first + l - 1;
+            const double shape = alpha[l] + c[v] + n * cov->centre[v];
+            if (!(shape > 0)) return -INFINITY;
+            log_density += Rf_lgammafn(shape);
+            gradient[v] += Rf_digamma(shape) - slope;
+        }
+    }
+    return log_density;
+}
+
+double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
+    const double factors = factor_marginal(cov, c, n, gradient);
+    return factors + (cov->normal > 0 ? normal_marginal(cov, c, n, gradient) : 0);
 }

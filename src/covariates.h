@@ -57,6 +57,9 @@ struct covariates {
 
     /* workspace */
     struct terms terms;
+    int stride;                            /* normal, padded */
+    double *precision, *sweep, *distance;  /* `normal` rows of `stride`; two of `stride` */
+    double *prior_scale, *known_precision; /* NULL where cov is known; where it is not */
     struct niw posterior;
     double *trial; /* a theta */
     int *visited;  /* coordinates for a slice sampler */
@@ -99,8 +102,14 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
 /* The moments' columns of a block: codes of a factor become dummies. */
 const double *const *covariates_design(struct covariates *cov, int m, const double *const *x);
 
-/* The covariates' part of theta given the records' moments. */
+/* The covariates' part of theta given the records' moments; `cut`: under the prior as it
+ * is cut off, if it is. */
 int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
-                      double n, struct rng *rng, double *theta);
+                      double n, int cut, struct rng *rng, double *theta);
+int covariates_is_cut(const struct covariates *cov);
+
+/* Log of the integral over their part of theta, as the model's hook; adds to the
+ * gradient. */
+double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient);
 
 #endif

@@ -86,6 +86,7 @@ int interrupt_pending(void);
     X(ffi_model_complete, 3) \
     X(ffi_model_gibbs, 6) \
     X(ffi_model_joint, 4) \
+    X(ffi_model_marginal, 4) \
     X(ffi_model_overrun, 5) \
     X(ffi_model_formed, 4) \
     X(ffi_compiled_callable, 2) \
@@ -100,6 +101,7 @@ int interrupt_pending(void);
     X(ffi_collapse_origin, 1) \
     X(ffi_collapse_tables, 1) \
     X(ffi_collapse_totals, 2) \
+    X(ffi_collapse_density, 3) \
     X(ffi_hmc_start, 5) \
     X(ffi_hmc_run, 6) \
     X(ffi_mmd, 3) \

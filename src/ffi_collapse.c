@@ -72,10 +72,9 @@ static void detach(void *self, SEXP state) {
     c->class->save(c);
 }
 
-/* totals from their law given theta */
 static void start(void *self, SEXP problem) {
     struct collapse *c = self;
-    (void)problem;
+    c->given = Rf_asLogical(list_element(problem, "given"));
     c->class->start(c);
     c->class->load(c);
 }
@@ -88,6 +87,18 @@ SEXP ffi_collapse_totals(SEXP problem, SEXP state) {
     resume(c);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, c->size));
     c->class->statistic(c, REAL(out));
+    UNPROTECT(1);
+    return out;
+}
+
+/* Of normal totals: log density of the state at other coordinates, and its gradient. */
+SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
+    struct collapse *c = read(problem);
+    struct rng rng;
+    attach(c, state, &rng);
+    resume(c);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + Rf_xlength(coordinates)));
+    REAL(out)[0] = c->class->log_density(c, REAL(coordinates), REAL(out) + 1);
     UNPROTECT(1);
     return out;
 }

@@ -71,6 +71,45 @@ void linalg_shape_rows(int rows, int n, const double *l, double *x) {
     ("R", "U", "N", "N", &rows, &n, &one, l, &n, x, &rows FCONE FCONE FCONE FCONE);
 }
 
+/* Rows stand in the upper triangle; what is left of the diagonal in its lanes is
+ * written to and never read. */
+VECTOR_CLONES static double sweep_rows(int n, int count, int width, double *restrict a,
+                                       double *restrict pivot_row) {
+    double product = 1, log_det = 0;
+    for (int k = 0; k < count; ++k) {
+        double *own = a + (size_t)k * width;
+        const double pivot = own[k];
+        if (!(pivot > 0) || !isfinite(pivot)) return NAN;
+        /* one logarithm for several pivots */
+        const double next = product * pivot;
+        if (next > 1e-100 && next < 1e100) {
+            product = next;
+        } else {
+            log_det += log(product) + log(pivot);
+            product = 1;
+        }
+        const double scale = 1 / pivot;
+        for (int i = 0; i < k; ++i) pivot_row[i] = a[(size_t)i * width + k];
+        for (int i = k; i < n; ++i) pivot_row[i] = own[i];
+        pivot_row[k] = 0;
+        for (int i = 0; i < n; ++i) {
+            double *row = a + (size_t)i * width;
+            const double factor = pivot_row[i] * scale;
+            for (int j = i & ~(LANES - 1); j < width; j += LANES)
+                for (int l = 0; l < LANES; ++l) row[j + l] -= factor * pivot_row[j + l];
+            if (i < k) row[k] = factor;
+        }
+        for (int i = k + 1; i < n; ++i) own[i] = pivot_row[i] * scale;
+        own[k] = -scale;
+    }
+    return log_det + log(product);
+}
+
+double linalg_sweep(int n, int count, int width, double *a, double *work) {
+    memset(work, 0, (size_t)width * sizeof(double));
+    return sweep_rows(n, count, width, a, work);
+}
+
 int linalg_principal(int n, double *a, double *value, double *work) {
     const int length = 3 * n;
     int info = 0;

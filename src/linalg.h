@@ -16,6 +16,12 @@ void linalg_backward(int n, const double *l, double *x);
 /* x = x L', where x is rows x n and stored column after column. */
 void linalg_shape_rows(int rows, int n, const double *l, double *x);
 
+/* Sweeps the first `count` rows of the symmetric matrix a, of n rows of `width`, a
+ * multiple of LANES, upper triangle used: with a = (A B; B' C), A to -A^-1, B to
+ * A^-1 B, C to C - B' A^-1 B. Returns log |A|; NaN if A is not positive definite.
+ * `work` holds `width`. n count n / 2 multiplications. */
+double linalg_sweep(int n, int count, int width, double *a, double *work);
+
 /* (x - centre)' a (x - centre), a full. */
 double linalg_quadratic(int n, const double *a, const double *x, const double *centre);
 

@@ -23,6 +23,7 @@ struct collapse {
     int size, absolute; /* released components, first those with the absolute kernel */
     const double *released, *weight;
     int stored; /* length of store */
+    int given;  /* theta is the user's: start from there */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta, *store, *counter;
@@ -59,6 +60,10 @@ struct collapse_class {
 
     /* Work of an iteration, in multiplications or so. */
     double (*work)(const struct collapse *c);
+
+    /* Log density of what the store holds at such coordinates, and its gradient; for
+     * tests. NULL where there is none. */
+    double (*log_density)(const struct collapse *c, const double *q, double *gradient);
 
     /* What create() had to compute at some length, to be given to it as the field
      * "tables" from then on; NULL where there is nothing. */

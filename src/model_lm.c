@@ -43,6 +43,9 @@ struct lm {
     double *gram, *solution;
     double *innovation; /* MAX_BLOCK */
     struct terms terms;
+    int width;                   /* k + 1, padded */
+    double *joint, *prior_joint; /* k + 1 rows of `width`, see marginal() */
+    double *sweep, *away;        /* `width` */
 };
 
 static double dot(int n, const double *a, const double *b) {
@@ -56,6 +59,8 @@ static double natural_intercept(const struct lm *lm, const double *theta) {
 }
 
 /* ---- set-up ------------------------------------------------------------- */
+
+static void prepare_marginal(struct lm *lm);
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
@@ -109,6 +114,12 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = lm;
     model->columns = k;
     model->complete = moments_size(k);
+    if (lm->beta_prior == BETA_NORMAL && !lm->sigma) {
+        model->keeps = 1;
+        model->kept = &lm->at_sigma;
+    }
+    model->cut = covariates_is_cut(&lm->cov);
+    prepare_marginal(lm);
     return PLUGIN_OK;
 }
 
@@ -311,11 +322,117 @@ static int update_regression(struct lm *lm, const double *c, double n, struct rn
     return PLUGIN_OK;
 }
 
-static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    struct lm *lm = self;
+static int update(struct lm *lm, const double *c, double n, int cut, struct rng *rng,
+                  double *theta) {
     const int status = update_regression(lm, c, n, rng, theta);
     if (status != PLUGIN_OK) return status;
-    return covariates_update(&lm->cov, &lm->moments, c, n, rng, theta);
+    return covariates_update(&lm->cov, &lm->moments, c, n, cut, rng, theta);
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    return update(self, c, n, 1, rng, theta);
+}
+
+static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    return update(self, c, n, 0, rng, theta);
+}
+
+/* ---- theta integrated out --------------------------------------------------
+ *
+ * G = (X'X X'y; y'X y'y) + tau (Lambda_0 Lambda_0 mu_0; . mu_0'Lambda_0 mu_0), tau = 1
+ * where the prior of the coefficients is in units of sigma^2, else sigma^2. Swept by
+ * the coefficients it holds -Lambda^-1, w = Lambda^-1 r and 2 b. Known coefficients:
+ * w is these, b = (-w, 1) (y'X y'y)(-w, 1)' / 2. With v = (-w, 1) the derivative in G
+ * is -Lambda^-1 / 2 - slope v v' / 2, slope = (a_0 + n/2) / (b_0 + b) with sigma
+ * integrated out, 1 / sigma^2 with it given; the first part only where the
+ * coefficients are not known. */
+
+static void prepare_marginal(struct lm *lm) {
+    const int k = lm->k;
+    lm->width = PAD_LANES(k + 1);
+    const size_t width = (size_t)lm->width, square = (size_t)(k + 1) * width;
+    lm->joint = plugin_memory(square, sizeof(double));
+    lm->prior_joint = plugin_memory(square, sizeof(double));
+    lm->sweep = plugin_memory(width, sizeof(double));
+    lm->away = plugin_memory(width, sizeof(double));
+    if (lm->beta) return;
+    double *corner = lm->prior_joint + (size_t)k * width + (size_t)k;
+    for (int i = 0; i < k; ++i) {
+        const double *row = lm->beta_precision + (size_t)i * (size_t)k;
+        double *out = lm->prior_joint + (size_t)i * width;
+        for (int j = i; j < k; ++j) out[j] = row[j];
+        out[k] = dot(k, row, lm->beta_mean);
+        *corner += out[k] * lm->beta_mean[i];
+    }
+}
+
+/* Where entry (i, j) of G, i <= j, with the intercept as 0 and the response as k,
+ * stands in c; -1 for the number of records. */
+static int joint_at(const struct lm *lm, int i, int j) {
+    const int k = lm->k, column = j == k ? 0 : j;
+    if (i == 0) return j == 0 ? -1 : column;
+    return moments_at(k, i == k ? 0 : i, column);
+}
+
+static double marginal(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_kept) {
+    struct lm *lm = self;
+    const int k = lm->k, kept = lm->beta_prior == BETA_NORMAL && !lm->sigma;
+    const size_t width = (size_t)lm->width;
+    const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
+    const double variance = exp(2 * log_sigma), tau = lm->beta_prior == BETA_NORMAL ? variance : 1;
+    double *joint = lm->joint, *v = lm->away;
+    memset(gradient_c, 0, (size_t)moments_size(k) * sizeof(double));
+    double log_density = covariates_marginal(&lm->cov, c, n, gradient_c);
+
+    for (int i = 0; i <= k; ++i)
+        for (int j = i; j <= k; ++j) {
+            const int at = joint_at(lm, i, j);
+            const size_t entry = (size_t)i * width + (size_t)j;
+            joint[entry] = (at < 0 ? n : c[at]) + tau * lm->prior_joint[entry];
+        }
+    v[k] = 1;
+    double twice; /* b, that is */
+    if (lm->beta) {
+        for (int i = 0; i < k; ++i) v[i] = -lm->beta[i];
+        twice = 0;
+        for (int i = 0; i <= k; ++i)
+            for (int j = i; j <= k; ++j)
+                twice += (i == j ? 1 : 2) * v[i] * v[j] * joint[(size_t)i * width + (size_t)j];
+    } else {
+        log_density -= 0.5 * linalg_sweep(k + 1, k, lm->width, joint, lm->sweep);
+        for (int i = 0; i < k; ++i) v[i] = -joint[(size_t)i * width + (size_t)k];
+        twice = joint[(size_t)k * width + (size_t)k];
+    }
+    if (!(twice > 0)) twice = 0; /* but for rounding */
+    double slope;
+    if (lm->sigma || kept) {
+        slope = 1 / variance;
+        log_density -=
+            0.5 * twice * slope + (n - (lm->beta_prior == BETA_NORMAL ? k : 0)) * log_sigma;
+    } else {
+        const double shape = *lm->sigma_shape + 0.5 * n, rate = *lm->sigma_rate + 0.5 * twice;
+        slope = shape / rate;
+        log_density -= shape * log(rate);
+    }
+    double along_tau = 0;
+    for (int i = 0; i <= k; ++i)
+        for (int j = i; j <= k; ++j) {
+            const size_t entry = (size_t)i * width + (size_t)j;
+            const int at = joint_at(lm, i, j);
+            double value = -0.5 * slope * v[i] * v[j];
+            if (!lm->beta && j < k) value += 0.5 * joint[entry];
+            if (i != j) value *= 2;
+            if (at >= 0) gradient_c[at] += value;
+            along_tau += value * lm->prior_joint[entry];
+        }
+    if (kept) {
+        const double rate = *lm->sigma_rate / variance;
+        log_density -= 2 * *lm->sigma_shape * log_sigma + rate;
+        *gradient_kept =
+            2 * variance * along_tau + twice * slope - (n - k) - 2 * *lm->sigma_shape + 2 * rate;
+    }
+    return isnan(log_density) ? -INFINITY : log_density;
 }
 
 const struct model_class model_lm = {
@@ -331,5 +448,7 @@ const struct model_class model_lm = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .rtheta_uncut = rtheta_uncut,
+    .marginal = marginal,
     .law = law,
 };

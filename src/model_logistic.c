@@ -247,7 +247,7 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     struct logistic *s = self;
     const int status = s->beta ? PLUGIN_OK : update_coefficients(s, c, n, rng, theta);
     if (status != PLUGIN_OK) return status;
-    return covariates_update(&s->cov, &s->moments, c, n, rng, theta);
+    return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
 }
 
 const struct model_class model_logistic = {

@@ -24,6 +24,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->order = s->cov.column;
     model->columns = s->cov.q;
     model->complete = moments_size(s->cov.q);
+    model->cut = covariates_is_cut(&s->cov);
     model->innovations = s->cov.normal;
     model->innovation = RNG_NORMAL;
     return PLUGIN_OK;
@@ -78,7 +79,20 @@ static void add(void *self, double sign, int m, const double *const *x, double *
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
     struct mvnormal *s = self;
-    return covariates_update(&s->cov, &s->moments, c, n, rng, theta);
+    return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
+}
+
+static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct mvnormal *s = self;
+    return covariates_update(&s->cov, &s->moments, c, n, 0, rng, theta);
+}
+
+static double marginal(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_kept) {
+    struct mvnormal *s = self;
+    (void)theta, (void)gradient_kept; /* all of it integrates out */
+    memset(gradient_c, 0, (size_t)moments_size(s->cov.q) * sizeof(double));
+    return covariates_marginal(&s->cov, c, n, gradient_c);
 }
 
 static void law(void *self, const double *theta, double *mean, double *chol) {
@@ -100,5 +114,7 @@ const struct model_class model_mvnormal = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .rtheta_uncut = rtheta_uncut,
+    .marginal = marginal,
     .law = law,
 };

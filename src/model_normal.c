@@ -36,7 +36,7 @@ struct normal {
     double theta[2], sd_now;
     double move_shift, move_ratio;
     double *innovation; /* of a block */
-    int order;
+    int order, kept;
 };
 
 static int create(const struct fields *fields, struct model *model) {
@@ -67,6 +67,12 @@ static int create(const struct fields *fields, struct model *model) {
     model_describe(model, 2, block);
     model->innovations = 1;
     model->innovation = RNG_NORMAL;
+    model->cut = p->within != NULL;
+    if (p->mean_prior == MEAN_NORMAL && !p->sd) {
+        p->kept = LOG_SD;
+        model->keeps = 1;
+        model->kept = &p->kept;
+    }
     model->origin = p->centre;
     model->order = &p->order;
     return PLUGIN_OK;
@@ -211,10 +217,10 @@ static double cut_log_density(void *self, const double *theta) {
            exp(-2 * log_sd) * (law->rate + 0.5 * law->precision * distance * distance);
 }
 
-static void update_nig(struct normal *p, const double *c, double n, struct rng *rng,
+static void update_nig(struct normal *p, const double *c, double n, int cut, struct rng *rng,
                        double *theta) {
     const struct nig law = condition_nig(p, c, n);
-    if (!p->within) {
+    if (!cut) {
         draw_nig(p, &law, rng, theta);
         return;
     }
@@ -232,12 +238,12 @@ static void update_nig(struct normal *p, const double *c, double n, struct rng *
 }
 
 /* Everything from the centre here. NIG: sd with the mean integrated out. */
-static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    struct normal *p = self;
+static int update(struct normal *p, const double *c, double n, int cut, struct rng *rng,
+                  double *theta) {
     const double sum = c[0], square = c[1];
     if (!isfinite(square)) return PLUGIN_NUMERICAL;
     if (p->mean_prior == MEAN_NIG) {
-        update_nig(p, c, n, rng, theta);
+        update_nig(p, c, n, cut, rng, theta);
         return isfinite(theta[MEAN]) && isfinite(theta[LOG_SD]) ? PLUGIN_OK : PLUGIN_NUMERICAL;
     }
     if (!p->mean) {
@@ -253,6 +259,48 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
             draw_log_sd(rng, *p->shape + 0.5 * n, *p->rate + 0.5 * (residual > 0 ? residual : 0));
     }
     return isfinite(theta[MEAN]) && isfinite(theta[LOG_SD]) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    const struct normal *p = self;
+    return update(self, c, n, p->within != NULL, rng, theta);
+}
+
+static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    return update(self, c, n, 0, rng, theta);
+}
+
+/* With the mean's prior worth `kappa` records at m: b is half the records' squares about
+ * the mean that they and the prior agree on, the prior's distance included. */
+static double marginal(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_kept) {
+    const struct normal *p = self;
+    const int kept = p->mean_prior == MEAN_NORMAL && !p->sd;
+    const double log_sd = p->sd ? log(*p->sd) : theta[LOG_SD], variance = exp(2 * log_sd);
+    const double prior = (p->mean ? *p->mean : *p->prior_mean) - *p->centre;
+    const double kappa =
+        p->mean ? 0 : *p->prior_precision * (p->mean_prior == MEAN_NIG ? 1 : variance);
+    const double sum = c[0], square = c[1];
+    const double at = p->mean ? prior : (sum + kappa * prior) / (n + kappa);
+    const double distance = at - prior;
+    const double twice = square - 2 * at * sum + n * at * at + kappa * distance * distance;
+    const double half = 0.5 * (twice > 0 ? twice : 0);
+    double slope, log_density = p->mean ? 0 : -0.5 * log(n + kappa);
+    if (p->sd || kept) {
+        slope = 1 / variance;
+        log_density -= half * slope + (n - (p->mean_prior == MEAN_NORMAL)) * log_sd;
+    } else {
+        slope = (*p->shape + 0.5 * n) / (*p->rate + half);
+        log_density -= (*p->shape + 0.5 * n) * log(*p->rate + half);
+    }
+    gradient_c[0] = slope * at;
+    gradient_c[1] = -0.5 * slope;
+    if (kept) {
+        log_density -= 2 * *p->shape * log_sd + *p->rate / variance;
+        *gradient_kept = -kappa / (n + kappa) - kappa * distance * distance * slope +
+                         2 * half * slope - (n - 1) - 2 * *p->shape + 2 * *p->rate / variance;
+    }
+    return isnan(log_density) ? -INFINITY : log_density;
 }
 
 static void law(void *self, const double *theta, double *mean, double *chol) {
@@ -274,5 +322,7 @@ const struct model_class model_normal = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .rtheta_uncut = rtheta_uncut,
+    .marginal = marginal,
     .law = law,
 };

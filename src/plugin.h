@@ -74,6 +74,12 @@ struct model {
     int *moves;
     int reported; /* length of a draw as the user sees it */
 
+    /* Coordinates of theta, `keeps` of them, that marginal() does not integrate out;
+     * and whether the prior is cut off, which marginal() and rtheta_uncut() do not see. */
+    int keeps;
+    int *kept;
+    int cut;
+
     /* NULL unless records are normal given theta. Then: where law() measures
      * each column from, and the columns in the order of law(). */
     const double *origin;
@@ -152,6 +158,17 @@ struct model_class {
     /* theta from a kernel that leaves p(theta | c, n) invariant, in place; with
      * add_latent, from p(theta | records, latent variables). Returns PLUGIN_*. */
     int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
+
+    /* The same under the prior as it is before it is cut off; NULL unless model->cut. */
+    int (*rtheta_uncut)(void *self, const double *c, double n, struct rng *rng, double *theta);
+
+    /* Optional. Log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
+     * to a constant, as a function of the complete-data statistic c of n records,
+     * and its gradient in c. What model->kept lists is not integrated out: it is
+     * read from theta, and the gradient in it goes to gradient_kept. -INFINITY where
+     * no records have that c. Prior: as it is before it is cut off. */
+    double (*marginal)(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_kept);
 
     /* The joint law of a record's columns where model->origin is not NULL: mean
      * less origin, and the lower Cholesky factor of the covariance (row-major,

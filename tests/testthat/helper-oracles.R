@@ -98,7 +98,7 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
   rel <- simulate_release(model, statistic, mechanism, n = n)
   bound <- internal("bind_model")(model, statistic)
   words <- internal("seed_words")()
-  problem <- internal("collapse_problem")(rel, bound, NULL, words, 1)
+  problem <- internal("collapse_problem")(rel, bound)
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
   run <- list(warmup = 600, thin = 1)
   invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))

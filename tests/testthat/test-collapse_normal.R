@@ -136,24 +136,18 @@ test_that("one and two records, no covariate: quadrature", {
 
 # ---- the law of the statistic --------------------------------------------------------
 
-collapse_setup <- function(release, model, passes = NULL, words = c(1, 2)) {
+collapse_setup <- function(release, model, words = c(1, 2)) {
   bound <- internal("bind_model")(model, release$statistic)
-  list(bound = bound, words = words, release = release,
-       problem = internal("collapse_problem")(release, bound, passes, words, 1))
+  list(bound = bound, words = words, release = release, problem = internal("collapse_problem")(release, bound))
 }
 
 state_totals <- function(setup, state) {
   .Call(internal("ffi_collapse_totals"), setup$problem, state)[setup$problem$where]
 }
 
-# the innovations come first in what a state keeps beside theta
-state_innovation <- function(state, q, n) {
-  rank <- min(n - 1, q)
-  state$store[seq_len(q + sum(pmin(seq_len(q), rank)))]
-}
-
-# statistics drawn as the sampler starts: innovations from their law
+# statistics drawn as the sampler starts where theta is given: from their law
 law_draws <- function(setup, theta, draws) {
+  setup$problem$given <- TRUE
   stream <- internal("new_stream")(c(5, 6))
   out <- matrix(0, draws, length(setup$release$value))
   for (i in seq_len(draws)) {
@@ -193,38 +187,136 @@ test_that("totals drawn by their law are those of real records", {
   }
 })
 
-test_that("the state's statistic is what theta and the innovations say, in plain R", {
+# The coordinates of totals that stand first in a state: M, then the rows of the scatter's
+# factor, see src/totals.c.
+plain_totals <- function(q, d, n) {
+  rank <- min(n - 1, d)
+  total <- sqrt(n) * q[seq_len(d)]
+  at <- d
+  factor <- matrix(0, d, rank)
+  for (i in seq_len(d)) {
+    left <- min(i - 1, rank)
+    row <- q[at + seq_len(left)]
+    at <- at + left
+    diagonal <- if (i <= rank) exp(q[at <- at + 1]) else 1
+    factor[i, seq_len(left)] <- diagonal * row
+    if (i <= rank) factor[i, i] <- diagonal
+  }
+  list(total = total, product = factor %*% t(factor) + total %o% total / n, size = at)
+}
+
+test_that("the state's statistic is what its coordinates say, in plain R", {
   st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-4, 7), x1 = c(-1, 3), x2 = c(-2, 2)))
   for (n in c(1, 2, 3, 40)) {
     rel <- as_release(numeric(9), st, mech_laplace(scale = 1), n)
     setup <- collapse_setup(rel, collapse_models(2)$unknown)
     state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
-    nat <- internal("reported")(setup$bound, state$theta)[1, ]
-    beta <- nat[c("x1", "x2")]
-    mean_x <- nat[c("mean[x1]", "mean[x2]")]
-    c_x <- t(chol(matrix(nat[c("cov[x1,x1]", "cov[x2,x1]", "cov[x2,x1]", "cov[x2,x2]")], 2)))
-    # order of the law: x1, x2, y
-    mean <- c(mean_x, nat["(Intercept)"] + sum(beta * mean_x))
-    l <- rbind(cbind(c_x, 0), c(beta %*% c_x, nat["sigma"]))
-    u <- state_innovation(state, 3, n)
-    b <- matrix(0, 3, min(n - 1, 3))
-    at <- 3
-    for (i in 1:3) {
-      for (j in seq_len(min(i, ncol(b)))) {
-        at <- at + 1
-        b[i, j] <- if (i == j) sqrt(n - j) + u[at] / sqrt(2) else u[at]
-      }
-    }
-    expect_length(u, at)
-    total <- n * mean + sqrt(n) * drop(l %*% u[1:3])
-    product <- l %*% b %*% t(b) %*% t(l) + total %o% total / n
-    moments <- rbind(c(n, total), cbind(total, product))[c(1, 4, 2, 3), c(1, 4, 2, 3)]
-    fields <- internal("statistic_fields")(st)
-    rescaling <- diag(c(1, fields$scale))
-    rescaling[-1, 1] <- fields$shift
+    plain <- plain_totals(state$store, 3, n)
+    centre <- setup$bound$spec$fields$centre
+    # order of the coordinates: x1, x2, y; from the middles of the bounds
+    total <- plain$total[c(3, 1, 2)]
+    product <- plain$product[c(3, 1, 2), c(3, 1, 2)]
+    moments <- rbind(c(n, total), cbind(total, product))
+    rescaling <- diag(c(1, internal("statistic_fields")(st)$scale))
+    rescaling[-1, 1] <- internal("statistic_fields")(st)$shift + internal("statistic_fields")(st)$scale * centre
     moments <- rescaling %*% moments %*% t(rescaling)
     want <- c(moments[1, -1], moments[cbind(st$pairs$first, st$pairs$second) + 1])
     expect_equal(state_totals(setup, state), unname(want), tolerance = 1e-9)
+  }
+})
+
+# ---- the density -------------------------------------------------------------------------
+
+test_that("the gradient is that of finite differences, whatever is known", {
+  st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-4, 7), x1 = c(-1, 3), x2 = c(-2, 2)))
+  cov <- matrix(c(1.2, 0.3, 0.3, 0.8), 2)
+  beta <- c(0.5, 0.8, -0.6)
+  models <- c(collapse_models(2), list(
+    model_lm(prior = fixed(beta), sigma = prior_inverse_gamma(2, 2), covariates = list(mean = prior_niw(0, 2), cov = fixed(cov))),
+    model_lm(prior = fixed(beta), sigma = fixed(2), covariates = list(mean = fixed(c(0.1, 0.2)), cov = prior_niw(0, 2, 1, 5))),
+    model_lm(prior = prior_nig(beta, matrix(c(2, 1, 0, 1, 3, 0.5, 0, 0.5, 1), 3)), sigma = fixed(2)), model_mvnormal()))
+  set.seed(8)
+  data <- collapse_data(40, 2)
+  for (n in c(1, 2, 3, 40)) {
+    for (mechanism in list(mech_laplace(scale = 2), mech_gaussian(sd = 1))) {
+      for (model in models) {
+        rel <- simulate_release(data[seq_len(n), ], st, mechanism)
+        setup <- collapse_setup(rel, model)
+        state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
+        kept <- inherits(model, "model_lm") && inherits(model$prior, "prior_normal") && !inherits(model$sigma, "fixed")
+        q <- state$store[seq_len(plain_totals(state$store, 3, n)$size + kept)] + 0.01
+        density <- function(q) .Call(internal("ffi_collapse_density"), setup$problem, state, q)
+        slope <- vapply(seq_along(q), function(j) {
+          h <- 1e-5 * (seq_along(q) == j)
+          (density(q + h)[1] - density(q - h)[1]) / 2e-5
+        }, 0)
+        expect_equal(density(q)[-1], slope, tolerance = 1e-6)
+      }
+    }
+  }
+})
+
+# p(theta) L(theta; c) / p(theta | c) is the same at every theta (Chib 1995): what the model
+# says of two statistics c differs as that does, with the conjugate law in plain R.
+log_inverse_wishart <- function(cov, df, scale) {
+  p <- nrow(cov)
+  gammas <- p * (p - 1) / 4 * log(pi) + sum(lgamma((df + 1 - seq_len(p)) / 2))
+  as.numeric(df / 2 * determinant(scale)$modulus - df * p / 2 * log(2) - gammas - (df + p + 1) / 2 * determinant(cov)$modulus -
+         sum(diag(scale %*% solve(cov))) / 2)
+}
+
+log_normal <- function(x, mean, cov) {
+  as.numeric(-0.5 * determinant(2 * pi * cov)$modulus - 0.5 * sum((x - mean) * solve(cov, x - mean)))
+}
+
+log_nig <- function(beta, variance, law) {
+  log_normal(beta, law$mean, variance * solve(law$precision)) + law$shape * log(law$rate) - lgamma(law$shape) -
+    (law$shape + 1) * log(variance) - law$rate / variance
+}
+
+log_niw <- function(mean, cov, law) log_inverse_wishart(cov, law$df, law$scale) + log_normal(mean, law$mean, cov / law$kappa)
+
+test_that("theta is integrated out: the ratio of joint and conditional density, in plain R", {
+  beta <- c(0.5, 0.8, -0.6)
+  model <- model_lm(prior = prior_nig(beta, 2, 4, 5), covariates = prior_niw(0.2, 2, 2, 7))
+  st <- wide_statistic(2)
+  bound <- internal("bind_model")(model, st)
+  set.seed(4)
+  evidence <- function(records, seed) {
+    x <- cbind(1, records[, 2], records[, 3])
+    y <- records[, 1]
+    n <- nrow(x)
+    before <- list(mean = beta, precision = diag(2, 3), shape = 4, rate = 5)
+    gram <- crossprod(x) + before$precision
+    at <- solve(gram, crossprod(x, y) + before$precision %*% beta)
+    after <- list(mean = drop(at), precision = gram, shape = 4 + n / 2,
+                  rate = 5 + (sum(y^2) + 2 * sum(beta^2) - sum(at * (gram %*% at))) / 2)
+    w <- x[, -1]
+    average <- colMeans(w)
+    away <- average - 0.2
+    niw <- list(mean = c(0.2, 0.2), kappa = 2, df = 7, scale = diag(2, 2))
+    niw_after <- list(mean = (2 * niw$mean + n * average) / (2 + n), kappa = 2 + n, df = 7 + n,
+                      scale = niw$scale + crossprod(sweep(w, 2, average)) + 2 * n / (2 + n) * tcrossprod(away))
+    set.seed(seed)
+    coefficients <- rnorm(3)
+    variance <- rexp(1) + 0.5
+    mean <- rnorm(2)
+    cov <- crossprod(matrix(rnorm(6), 3)) + diag(2)
+    likelihood <- sum(dnorm(y, drop(x %*% coefficients), sqrt(variance), log = TRUE)) +
+      sum(apply(w, 1, log_normal, mean, cov))
+    log_nig(coefficients, variance, before) + log_niw(mean, cov, niw) + likelihood -
+      log_nig(coefficients, variance, after) - log_niw(mean, cov, niw_after)
+  }
+  said <- function(records) {
+    moments <- internal("crossprod_moments")(st, internal("statistic_total")(st, as.data.frame(records)), nrow(records))
+    complete <- internal("bound_complete")(bound, moments, nrow(records))
+    .Call(internal("ffi_model_marginal"), bound$spec, complete, as.double(nrow(records)), numeric(20))[1]
+  }
+  for (n in c(2, 12)) {
+    a <- as.matrix(collapse_data(n, 2))
+    b <- as.matrix(collapse_data(n, 2))
+    expect_equal(evidence(a, 1), evidence(a, 2), tolerance = 1e-9)
+    expect_equal(said(a) - said(b), evidence(a, 1) - evidence(b, 1), tolerance = 1e-9)
   }
 })
 
@@ -292,12 +384,8 @@ test_that("joint-distribution test", {
   model <- model_lm(prior = prior_nig(c(0.5, 0), 4, 15, 14), covariates = prior_niw(0.5, 4, 16, 20))
   set.seed(31)
   for (n in c(4, 12)) {
-    with_jumps <- function(state) { # among the moves, whatever warmup found of their worth
-      state$store[length(state_innovation(state, 2, n)) + 3] <- 2
-      state
-    }
     for (mechanism in list(mech_laplace(scale = n), mech_gaussian(sd = n))) {
-      draws <- geweke_totals(model, st, mechanism, n, 6000, with_jumps)
+      draws <- geweke_totals(model, st, mechanism, n, 6000)
       # the prior's probability below each draw
       below <- cbind(stats::pt((draws[, 1] - 0.5) * sqrt(4 * 15 / 14), 30), stats::pt(draws[, 2] * sqrt(4 * 15 / 14), 30),
                      stats::pgamma(1 / draws[, 3]^2, 15, 14, lower.tail = FALSE),
@@ -350,8 +438,6 @@ test_that("seed, thin and init are used; the user's generator is left alone", {
   expect_equal(as.numeric(run(seed = 3, thin = 2)$draws), as.numeric(a$draws[seq(2, 100, 2), , ]))
   start <- c("(Intercept)" = 1, x1 = 1, sigma = 1, "mean[x1]" = 0, "cov[x1,x1]" = 1)
   expect_false(identical(run(seed = 3, init = list(start, start))$draws, a$draws))
-  expect_equal(acceptance(run(seed = 3, control = list(passes = 2)))$passes, c(2, 2))
-  expect_true(all(is.na(acceptance(run(seed = 3, control = list(passes = 0)))$moves)))
   no_warmup <- collapse_fit(rel, model_lm(), chains = 1, iter = 50, warmup = 0, seed = 1)
   expect_gt(length(unique(as.numeric(no_warmup$draws[, , 1]))), 40)
 })

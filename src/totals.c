@@ -1,0 +1,233 @@
+/* Totals of normal records in coordinates without constraint (MATH part 10).
+ *
+ * W has the n records' d continuous columns; D, n x k, what is fixed: 1 and the dummies
+ * of factors. With D'D = R R', T = D'W and S the scatter of W on D:
+ *
+ *   M = R^-1 T,   W'W = S + M'M,   S = F F',
+ *
+ * F lower triangular with its first r = min(n - k, d) columns (for fewer records the
+ * scatter is singular). Coordinates: M, row by row; then of each row i of F the entries
+ * left of the diagonal, divided by it where there is one (i < r), and its logarithm.
+ *
+ * Volume: given theta, S is Wishart with n - k degrees of freedom, so F_ii is chi with
+ * n - k - i, i from 0, times the likelihood as a function of c: F_ii^(n - k - i - 1). With
+ * the Jacobian of the logarithm, and of i divisions, that is (n - k) log F_ii: all
+ * there is.
+ *
+ * Cost: d^3 / 2 + k d^2 multiplications an expansion, about twice as many a gradient. No
+ * allocation but in totals_create().
+ */
+#include "totals.h"
+
+#include "block.h"
+#include "linalg.h"
+#include "plugin.h"
+
+static double *rows(int count, int width) {
+    return plugin_memory((size_t)count * (size_t)width, sizeof(double));
+}
+
+void totals_create(struct totals *totals, int columns, double n, int d, const int *column, int k,
+                   const int *fixed) {
+    memset(totals, 0, sizeof *totals);
+    totals->columns = columns;
+    totals->n = n;
+    totals->d = d;
+    totals->k = k;
+    totals->column = column;
+    totals->fixed = fixed;
+    totals->rank = n - k < d ? (int)(n - k) : d;
+    totals->size = k * d;
+    for (int i = 0; i < d; ++i) totals->size += i < totals->rank ? i + 1 : totals->rank;
+    const int width = totals->width = PAD_LANES(d);
+    totals->design = rows(k, k);
+    totals->mean = rows(k, width);
+    totals->factor = rows(d, width);
+    totals->slope = rows(d, width);
+    totals->pull = rows(k + d, width);
+    totals->total = plugin_memory((size_t)d, sizeof(int));
+    totals->cross = plugin_memory((size_t)k * (size_t)d, sizeof(int));
+    totals->product = plugin_memory((size_t)d * (size_t)d, sizeof(int));
+    for (int j = 0; j < d; ++j) {
+        totals->cross[j] = column[j];
+        for (int a = 1; a < k; ++a)
+            totals->cross[a * d + j] = moments_at(columns, fixed[a - 1], column[j]);
+        for (int i = 0; i < d; ++i)
+            totals->product[i * d + j] = moments_at(columns, column[i], column[j]);
+    }
+}
+
+int totals_design(struct totals *totals, const double *c) {
+    const int k = totals->k;
+    double *r = totals->design;
+    for (int a = 0; a < k; ++a)
+        for (int b = 0; b <= a; ++b) {
+            const int first = a > 0 ? totals->fixed[a - 1] : -1;
+            const int second = b > 0 ? totals->fixed[b - 1] : -1;
+            r[a * k + b] = second < 0 ? (first < 0 ? totals->n : c[first])
+                                      : c[moments_at(totals->columns, first, second)];
+        }
+    return linalg_cholesky(k, r) ? PLUGIN_NUMERICAL : PLUGIN_OK;
+}
+
+/* ---- coordinates to totals --------------------------------------------------- */
+
+/* lower triangle of a += F F', F's rows zero right of its diagonal */
+VECTOR_CLONES static void add_square(int d, int width, const double *f, double *a) {
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j) {
+            const double *restrict one = f + (size_t)i * width, *restrict two =
+                                                                    f + (size_t)j * width;
+            double part[LANES] = {0};
+            for (int l = 0; l <= j; l += LANES)
+                for (int m = 0; m < LANES; ++m) part[m] += one[l + m] * two[l + m];
+            a[(size_t)i * width + j] += (part[0] + part[1]) + (part[2] + part[3]);
+        }
+}
+
+/* row i of the lower triangle of a += scale x_i x' */
+VECTOR_CLONES static void add_outer(int d, int width, const double *restrict x,
+                                    double *restrict a) {
+    for (int i = 0; i < d; ++i) {
+        double *row = a + (size_t)i * width;
+        const double scale = x[i];
+        FOR_RECORDS(j, i + 1) row[j] += scale * x[j];
+    }
+}
+
+void totals_expand(struct totals *totals, const double *coordinates, double *c) {
+    const int d = totals->d, k = totals->k, r = totals->rank;
+    const size_t width = (size_t)totals->width;
+    double *a = totals->slope; /* W'W, before it holds slopes */
+    memset(a, 0, (size_t)d * width * sizeof(double));
+    for (int b = 0; b < k; ++b, coordinates += d) {
+        memcpy(totals->mean + (size_t)b * width, coordinates, (size_t)d * sizeof(double));
+        add_outer(d, (int)width, totals->mean + (size_t)b * width, a);
+    }
+    for (int i = 0; i < d; ++i) {
+        double *row = totals->factor + (size_t)i * width;
+        const int left = i < r ? i : r;
+        const double diagonal = i < r ? exp(coordinates[i]) : 1;
+        for (int j = 0; j < left; ++j) row[j] = diagonal * coordinates[j];
+        if (i < r) row[i] = diagonal;
+        coordinates += i < r ? i + 1 : r;
+    }
+    add_square(d, (int)width, totals->factor, a);
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j)
+            c[totals->product[i * d + j]] = a[(size_t)i * width + (size_t)j];
+    for (int b = 0; b < k; ++b)
+        for (int j = 0; j < d; ++j) {
+            double sum = 0;
+            for (int e = 0; e <= b; ++e)
+                sum += totals->design[b * k + e] * totals->mean[(size_t)e * width + (size_t)j];
+            c[totals->cross[b * d + j]] = sum;
+        }
+}
+
+/* ---- the gradient's way back ----------------------------------------------------- */
+
+/* Row i of out is row i of h times f, both d rows; only its first i + 1 entries count. */
+VECTOR_CLONES static void multiply(int d, int width, const double *restrict h,
+                                   const double *restrict f, double *restrict out) {
+    for (int i = 0; i < d; ++i) {
+        const double *along = h + (size_t)i * width;
+        double *row = out + (size_t)i * width;
+        const int count = i + 1;
+        FOR_RECORDS(j, count) row[j] = 0;
+        int l = 0;
+        for (; l + 4 <= d; l += 4) {
+            const double *f0 = f + (size_t)l * width, *f1 = f0 + width, *f2 = f1 + width,
+                         *f3 = f2 + width;
+            const double h0 = along[l], h1 = along[l + 1], h2 = along[l + 2], h3 = along[l + 3];
+            FOR_RECORDS(j, count) row[j] += (h0 * f0[j] + h1 * f1[j]) + (h2 * f2[j] + h3 * f3[j]);
+        }
+        for (; l < d; ++l) {
+            const double *f0 = f + (size_t)l * width;
+            const double h0 = along[l];
+            FOR_RECORDS(j, count) row[j] += h0 * f0[j];
+        }
+    }
+}
+
+double totals_pull(struct totals *totals, const double *coordinates, const double *gradient_c,
+                   double *gradient) {
+    const int d = totals->d, k = totals->k, r = totals->rank;
+    const size_t width = (size_t)totals->width;
+    double *h = totals->slope, *pull = totals->pull;
+    /* twice the derivative in W'W as a symmetric matrix */
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j) {
+            const double slope = gradient_c[totals->product[i * d + j]];
+            h[(size_t)i * width + (size_t)j] = h[(size_t)j * width + (size_t)i] =
+                i == j ? 2 * slope : slope;
+        }
+    for (int b = 0; b < k; ++b, gradient += d, coordinates += d)
+        for (int j = 0; j < d; ++j) {
+            const double *row = h + (size_t)j * width, *mean = totals->mean + (size_t)b * width;
+            double sum = 0;
+            for (int i = 0; i < d; ++i) sum += row[i] * mean[i];
+            for (int e = b; e < k; ++e)
+                sum += totals->design[e * k + b] * gradient_c[totals->cross[e * d + j]];
+            gradient[j] = sum;
+        }
+    multiply(d, (int)width, h, totals->factor, pull);
+    double log_volume = 0;
+    const double power = totals->n - k;
+    for (int i = 0; i < d; ++i, pull += width) {
+        const double *row = totals->factor + (size_t)i * width;
+        const int left = i < r ? i : r;
+        const double diagonal = i < r ? row[i] : 1;
+        double sum = 0;
+        for (int j = 0; j < left; ++j) {
+            gradient[j] = diagonal * pull[j];
+            sum += row[j] * pull[j];
+        }
+        if (i < r) {
+            gradient[i] = sum + diagonal * pull[i] + power;
+            log_volume += power * coordinates[i];
+        }
+        gradient += i < r ? i + 1 : r;
+        coordinates += i < r ? i + 1 : r;
+    }
+    return log_volume;
+}
+
+/* ---- totals to coordinates ---------------------------------------------------------- */
+
+int totals_coordinates(struct totals *totals, const double *c, double *coordinates) {
+    const int d = totals->d, k = totals->k, r = totals->rank;
+    const size_t width = (size_t)totals->width;
+    for (int j = 0; j < d; ++j)
+        for (int b = 0; b < k; ++b) {
+            double sum = c[totals->cross[b * d + j]];
+            for (int e = 0; e < b; ++e)
+                sum -= totals->design[b * k + e] * totals->mean[(size_t)e * width + (size_t)j];
+            coordinates[b * d + j] = totals->mean[(size_t)b * width + (size_t)j] =
+                sum / totals->design[b * k + b];
+        }
+    coordinates += k * d;
+    for (int i = 0; i < d; ++i) {
+        double *row = totals->factor + (size_t)i * width;
+        for (int j = 0; j <= i && j < r; ++j) {
+            const double *other = totals->factor + (size_t)j * width;
+            double sum = c[totals->product[i * d + j]];
+            for (int b = 0; b < k; ++b) {
+                const double *mean = totals->mean + (size_t)b * width;
+                sum -= mean[i] * mean[j];
+            }
+            for (int l = 0; l < j; ++l) sum -= row[l] * other[l];
+            if (j < i)
+                row[j] = sum / other[j];
+            else if (sum > 0 && isfinite(sum))
+                row[j] = sqrt(sum);
+            else
+                return PLUGIN_NUMERICAL;
+        }
+        const int left = i < r ? i : r;
+        for (int j = 0; j < left; ++j) coordinates[j] = row[j] / (i < r ? row[i] : 1);
+        if (i < r) coordinates[i] = log(row[i]);
+        coordinates += i < r ? i + 1 : r;
+    }
+    return PLUGIN_OK;
+}

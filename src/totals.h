@@ -1,0 +1,44 @@
+#ifndef NOISEAWARE_TOTALS_H
+#define NOISEAWARE_TOTALS_H
+
+#include "core.h"
+
+/* Totals and products of continuous columns as coordinates without constraint, and back;
+ * see totals.c. Complete-data statistics are those of block.h, of `columns` columns. */
+struct totals {
+    int columns;
+    double n;
+    int d, k;          /* continuous columns; fixed ones, with the constant 1 as the first */
+    const int *column; /* where these stand: d; k - 1 */
+    const int *fixed;
+    int rank; /* of the scatter: min(n - k, d) */
+    int size; /* coordinates */
+
+    int width;                    /* d, padded */
+    double *design;               /* k x k: lower factor R of D'D */
+    double *mean;                 /* k rows of `width`: M = R^-1 D'W */
+    double *factor;               /* d rows of `width`: F, scatter = F F' */
+    double *slope, *pull;         /* d rows of `width`; k + d of them */
+    int *total, *cross, *product; /* places in c of T (k x d) and of the products (d x d) */
+};
+
+/* `column` and `fixed` must outlive it. n > k. */
+void totals_create(struct totals *totals, int columns, double n, int d, const int *column, int k,
+                   const int *fixed);
+
+/* Reads D'D from c. Returns PLUGIN_NUMERICAL where it is singular. */
+int totals_design(struct totals *totals, const double *c);
+
+/* Writes what belongs to the continuous columns into c; the rest stays. */
+void totals_expand(struct totals *totals, const double *coordinates, double *c);
+
+/* After totals_expand(), of the same coordinates: the log of the volume term, and the
+ * gradient of it plus that of a function whose gradient in c is given. */
+double totals_pull(struct totals *totals, const double *coordinates, const double *gradient_c,
+                   double *gradient);
+
+/* The coordinates that c stands for. Returns PLUGIN_NUMERICAL where its scatter is not
+ * positive definite, or has another rank. */
+int totals_coordinates(struct totals *totals, const double *c, double *coordinates);
+
+#endif
