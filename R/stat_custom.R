@@ -35,6 +35,7 @@
 #' sensitivity(st)
 #' @export
 stat_custom <- function(fun, names, sensitivity, bounds) {
+  check_given()
   if (!is.function(fun) || is.primitive(fun) || !accepts_arguments(fun, 1L)) {
     stop_argument("fun", "a function of the matrix of records", describe(fun), "custom")
   }
