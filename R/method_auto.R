@@ -18,13 +18,19 @@ least_iterations <- 200
 # "clt" where it knows what bounds do to records, or none is outside. Else
 # "augment" with fewer iterations: rough but right, rather than sharp but wrong.
 auto_method <- function(release, bound, run, control, most = most_record_updates) {
-  chosen <- function(method, with = run, init = NULL) list(method = method, run = with, init = init)
   if (!is.null(bound$moments)) {
     warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known by their moments alone.")
-    return(chosen("clt"))
+    return(chosen("clt", run))
   }
-  if (inherits(bound, "bound_categorical") && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse"))
-  if (record_updates(release, run) <= most) return(chosen("augment"))
+  if (inherits(bound, "bound_categorical") && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse", run))
+  if (record_updates(release, run) <= most) return(chosen("augment", run))
+  large_method(release, bound, run, most)
+}
+
+chosen <- function(method, run, init = NULL) list(method = method, run = run, init = init)
+
+# where "augment" would take too long
+large_method <- function(release, bound, run, most) {
   time <- augment_time(release, run)
   others <- c(if (collapse_serves(release, bound)) "collapse", if (clt_serves(release, bound)) "clt")
   outside <- NULL
@@ -34,7 +40,7 @@ auto_method <- function(release, bound, run, control, most = most_record_updates
     if (outside[["any"]] <= likely_outside) {
       cli::cli_inform(c("Method {.val collapse} was chosen: a short run finds that no record is likely to lie outside the bounds.",
                         i = "Method {.val augment} would take about {time}."), class = "noiseaware_message_method")
-      return(chosen("collapse"))
+      return(chosen("collapse", run))
     }
   }
   if ("clt" %in% others) {
@@ -47,13 +53,13 @@ auto_method <- function(release, bound, run, control, most = most_record_updates
     if (!clamped || outside[["any"]] <= likely_outside) {
       warn_method(c("Method {.val clt} was chosen, which is approximate: it takes a normal distribution for the statistic.",
                     i = "Method {.val augment} is exact, but would take about {time}."))
-      return(chosen("clt"))
+      return(chosen("clt", run))
     }
   }
   if (is.null(outside)) {
     cli::cli_inform(c("Method {.val augment} takes about {time} for {format_size(release$n)} records.", i = "No other method serves this pair."),
                     class = "noiseaware_message_method")
-    return(chosen("augment"))
+    return(chosen("augment", run))
   }
   shorter <- shorten_run(run, release$n, most)
   tell_augment(release, run, shorter, outside[["share"]], others)
@@ -83,8 +89,11 @@ tell_augment <- function(release, asked, run, share, others) {
                     class = "noiseaware_message_method")
     return(invisible())
   }
-  warn_method(c("Method {.val augment} runs {run$iter} iterations a chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}: {format_size(release$n)} records take about {augment_time(release, run)}.",
-                why, i = "For all {asked$iter} iterations set {.arg method} to {.val augment} (about {augment_time(release, asked)}); for a fast answer that is not exact, to {.or {.val {others}}}."))
+  warn_method(c(paste("Method {.val augment} runs {run$iter} iterations a chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}:",
+                      "{format_size(release$n)} records take about {augment_time(release, run)}."),
+                why,
+                i = paste("For all {asked$iter} iterations set {.arg method} to {.val augment} (about {augment_time(release, asked)});",
+                          "for a fast answer that is not exact, to {.or {.val {others}}}.")))
 }
 
 warn_method <- function(message, .envir = parent.frame()) {
