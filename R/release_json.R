@@ -12,7 +12,10 @@
 #'   release.
 #' @section Errors: `noiseaware_error_file`: no such file, too large (more than
 #'   64 MB), not JSON, another schema version, a field that is missing, not known, or
-#'   out of range, contents that are not those that were written. A file that fails is not used in part.
+#'   out of range, contents that are not those that were written, more than the limits below. A file that fails is not used in part.
+#' @section Limits: Reading takes a time in proportion to the size of the file, whatever it says: a
+#'   statistic has at most 2,000 variables and 2,000 terms in a formula of at most 100,000
+#'   bytes, and a statistic with more than 10,000 components is refused before they are made if the file has fewer values.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' rel <- as_release(c(12.1, -3.4, 8.8, -2.5, 5.9), st, mech_laplace(epsilon = 1), n = 50)
@@ -105,12 +108,19 @@ exact_text <- function(x) {
 exact_numbers <- function(x) {
   text <- exact_text(x)
   if (!is.null(names(x))) {
-    keys <- vapply(names(x), function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
-    text <- paste0("{", paste0(keys, ": ", text, collapse = ", "), "}")
+    text <- paste0("{", paste0(quoted(names(x)), ": ", text, collapse = ", "), "}")
   } else if (length(x) != 1L) {
     text <- paste0("[", paste(text, collapse = ", "), "]")
   }
   structure(text, class = "json")
+}
+
+# JSON texts; what needs no escape is not sent through toJSON(), which is slow
+quoted <- function(x) {
+  text <- paste0("\"", x, "\"")
+  odd <- grepl("[^ !#-.0-\\[\\]-~]", x, perl = TRUE)
+  text[odd] <- vapply(x[odd], function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
+  text
 }
 
 release_json <- function(release) {
@@ -203,8 +213,10 @@ release_from_fields <- function(content, refuse) {
   }
   if (!is_number(content$n)) refuse("n must be a number.")
   value <- json_numbers(content$value, "value", "object", refuse)
-  statistic <- part_from_json(content$statistic, statistic_from_json, refuse)
+  statistic <- part_from_json(content$statistic, statistic_from_json, refuse, claim = value_claims(length(value), refuse))
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
+  check_design(statistic, mechanism)
+  check_value_names(names(value), design_parts(statistic, mechanism), content$n, refuse)
   result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
   if (content$noise == "entropy") result <- read_granularity(result, content, refuse)
@@ -214,6 +226,17 @@ release_from_fields <- function(content, refuse) {
     refuse("Its contents are not those of its checksum: it was changed after it was written.")
   }
   result
+}
+
+# Too many for the messages of as_release(), which name them.
+check_value_names <- function(names, parts, n, refuse) {
+  if (length(names) <= few_values) return(invisible())
+  sizes <- vapply(parts, function(p) value_size(p$statistic, n), 0)
+  if (sum(sizes) != length(names)) {
+    refuse(sprintf("value must have a number for each component of the statistic, %s, but has %d.", format_number(sum(sizes), 15L), length(names)))
+  }
+  components <- unlist(lapply(parts, function(p) part_components(p$statistic, n, p$name)))
+  if (anyDuplicated(names) || !setequal(names, components)) refuse("value must have the names of the statistic's components, each once.")
 }
 
 read_granularity <- function(result, content, refuse) {
@@ -251,36 +274,64 @@ json_numbers <- function(x, where, shapes, refuse) {
 }
 
 # one object with a name, or an object of such objects
-part_from_json <- function(x, f, refuse) {
+part_from_json <- function(x, f, refuse, ...) {
   several <- is.list(x) && length(x) > 0L && !is.null(names(x)) && !checkmate::test_string(x[["name"]])
-  if (several) lapply(x, f, refuse = refuse) else f(x, refuse)
+  if (several) lapply(x, f, refuse = refuse, ...) else f(x, refuse, ...)
 }
 
-# Readers of the statistics, by name: each checks its fields and calls the
-# constructor.
+# A few bytes can name millions of components: twenty variables with two levels,
+# crossed. So each statistic claims its components from the values in the file
+# before anything is made of them; a few are made anyway, so that the
+# constructors can say what is wrong.
+value_claims <- function(values, refuse) {
+  claimed <- 0
+  function(count) {
+    claimed <<- claimed + count
+    if (claimed > max(values, few_values)) {
+      refuse(sprintf("value must have a number for each component of the statistic, %s or more, but has %d.", format_number(claimed, 15L), values))
+    }
+  }
+}
+
+few_values <- 1e4
+
+# Readers of the statistics, by name: each checks its fields, claims as many values as
+# it has components (or a lower bound of that), and calls the constructor.
 statistic_readers <- function() {
   list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, counts = stat_counts_from_json, records = stat_records_from_json,
        objective = stat_objective_from_json)
 }
 
-statistic_from_json <- function(x, refuse) {
+statistic_from_json <- function(x, refuse, claim) {
   readers <- statistic_readers()
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(readers))) {
     refuse(paste0("The statistic must be one that this package knows: ", paste(dQuote(names(readers), FALSE), collapse = ", "), "."))
   }
-  readers[[name]](x, refuse)
+  readers[[name]](x, refuse, claim)
 }
 
-stat_crossprod_from_json <- function(x, refuse) {
+stat_crossprod_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
-  stat_crossprod(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), rescale = x$rescale)
+  bounds <- json_bounds(x$bounds, refuse)
+  columns <- json_columns(bounds)
+  # products of different variables, each column, and the squares of numbers
+  claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
+  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale)
 }
 
 json_bounds <- function(x, refuse) {
   if (!is.list(x) || is.null(names(x))) refuse("The statistic's bounds must be an object with an entry for each variable.")
+  check_entries(x, refuse)
   Map(function(bound, variable) json_bound(bound, paste("The bounds of", variable), refuse), x, names(x))
 }
+
+check_entries <- function(x, refuse) {
+  if (length(x) > most_terms) refuse(paste0("The statistic must have at most ", most_terms, " variables."))
+}
+
+# how many columns each variable has
+json_columns <- function(bounds) vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else 1, 0)
 
 json_bound <- function(x, where, refuse) {
   levels <- is.list(x) && length(x) > 0L && is.null(names(x)) && all(vapply(x, checkmate::test_string, TRUE))
@@ -289,9 +340,14 @@ json_bound <- function(x, where, refuse) {
   unlist(x)
 }
 
+largest_formula <- 1e5
+
 # parsed, never evaluated
 json_formula <- function(text, refuse) {
-  parsed <- if (checkmate::test_string(text, max.chars = 1e5)) tryCatch(str2lang(text), error = function(e) NULL)
+  if (is.character(text) && nchar(text, "bytes")[1L] > largest_formula) {
+    refuse(paste("The statistic's formula must have at most", format(largest_formula, scientific = FALSE), "bytes."))
+  }
+  parsed <- if (checkmate::test_string(text)) tryCatch(str2lang(text), error = function(e) NULL)
   if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a text such as \"y ~ x\".")
   structure(parsed, class = "formula", .Environment = baseenv())
 }

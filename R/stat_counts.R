@@ -3,7 +3,7 @@
 #' How many records have each level of a variable, or each combination of levels
 #' of several: one-way or crossed margins, as many as there are terms.
 #'
-#' @param formula The margins, one a term: `~ y` counts the levels of `y`,
+#' @param formula The margins, one a term, at most 2,000: `~ y` counts the levels of `y`,
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
 #'   Nothing stands on the left.
 #' @param levels A named list with the vector of all levels (two or more) of each
@@ -68,9 +68,9 @@ formula_margins <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula") || length(formula) != 2L) {
     stop_argument("formula", "a formula without a left side, such as ~ y or ~ y:x1 + y:x2", describe(formula), "formula", call)
   }
-  margins <- lapply(split_calls(formula[[2L]], "+"), function(term) {
-    variables <- lapply(split_calls(term, ":"), margin_variable, call)
-    as.character(variables)
+  margins <- lapply(formula_leaves(formula[[2L]], chain_operands("+"), call), function(term) {
+    variables <- lapply(formula_leaves(term, chain_operands(":"), call), margin_variable, call)
+    vapply(variables, as.character, "")
   })
   for (m in margins) {
     twice <- unique(m[duplicated(m)])
@@ -85,24 +85,6 @@ formula_margins <- function(formula, call = caller_env()) {
     stop_classed("formula", c("Each margin must stand once in {.arg formula}, but {.code {unique(shown)}} stand{?s/} more often."), call = call)
   }
   margins
-}
-
-# What an operator joins, parentheses taken off. A loop, not a recursion: a
-# formula that was read from a file may be of any depth.
-split_calls <- function(side, operator) {
-  parts <- list()
-  todo <- list(side)
-  while (length(todo)) {
-    side <- todo[[length(todo)]]
-    todo[[length(todo)]] <- NULL
-    head <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
-    if (head == "(" || (head == operator && length(side) == 3L)) {
-      todo <- c(todo, rev(as.list(side)[-1L]))
-    } else {
-      parts[[length(parts) + 1L]] <- side
-    }
-  }
-  parts
 }
 
 margin_variable <- function(side, call) {
@@ -201,13 +183,16 @@ statistic_json.stat_counts <- function(statistic) {
 }
 
 # field by field, then through the constructor
-stat_counts_from_json <- function(x, refuse) {
+stat_counts_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "levels"), "statistic", refuse)
   formula <- json_formula(x$formula, refuse)
   if (!is.list(x$levels) || is.null(names(x$levels))) refuse("The statistic's levels must be an object with an entry for each variable.")
   texts <- function(l) is.list(l) && length(l) > 0L && is.null(names(l)) && all(vapply(l, checkmate::test_string, TRUE))
+  check_entries(x$levels, refuse)
   for (v in seq_along(x$levels)) {
     if (!texts(x$levels[[v]])) refuse(paste("The levels of", names(x$levels)[v], "must be an array of texts."))
   }
+  cells <- vapply(formula_margins(formula), function(m) prod(lengths(x$levels)[m]), 0)
+  claim(sum(cells, na.rm = TRUE)) # the constructor refuses a variable without levels
   stat_counts(formula, lapply(x$levels, unlist))
 }

@@ -5,7 +5,7 @@
 #' variable is first clamped to its bounds; with `rescale = TRUE` it is then
 #' mapped to \[-1, 1\] (Ju et al. 2022, section 5).
 #'
-#' @param formula `response ~ covariate + ...`, main effects only. Compute
+#' @param formula `response ~ covariate + ...`, main effects only, at most 2,000. Compute
 #'   transformed variables in the data first. The intercept is implied.
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
@@ -113,27 +113,16 @@ formula_variables <- function(formula, call = caller_env()) {
   variables
 }
 
-# The names on the right-hand side. A loop, not a recursion: a formula that was
-# read from a file may be of any depth.
+# The names on the right-hand side, but for the intercept's 1.
 formula_terms <- function(side, call) {
-  names <- list()
-  todo <- list(side)
-  while (length(todo)) {
-    side <- todo[[length(todo)]]
-    todo[[length(todo)]] <- NULL
-    operator <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
-    if (is.name(side) && !identical(side, quote(.))) {
-      names[[length(names) + 1L]] <- as.character(side)
-    } else if (operator == "(" || (operator == "+" && length(side) == 3L)) {
-      todo <- c(todo, rev(as.list(side)[-1L]))
-    } else if (!identical(side, 1) && !identical(side, 1L)) {
-      refuse_term(side, operator, call)
-    }
-  }
-  as.character(names)
+  terms <- formula_leaves(side, chain_operands("+"), call)
+  terms <- terms[!vapply(terms, function(t) identical(t, 1) || identical(t, 1L), TRUE)]
+  for (t in terms) if (!is.name(t) || identical(t, quote(.))) refuse_term(t, call)
+  vapply(terms, as.character, "")
 }
 
-refuse_term <- function(side, operator, call) {
+refuse_term <- function(side, call) {
+  operator <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
   shown <- shorten_text(formula_text(side))
   if (identical(side, quote(.))) {
     stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)

@@ -141,7 +141,9 @@ statistic_json.stat_moments4 <- function(statistic) {
        rescale = statistic$rescale)
 }
 
-stat_moments4_from_json <- function(x, refuse) {
+stat_moments4_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
-  stat_moments4(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), rescale = x$rescale)
+  bounds <- json_bounds(x$bounds, refuse)
+  claim(choose(length(bounds) + 4, 4) - 1)
+  stat_moments4(json_formula(x$formula, refuse), bounds, rescale = x$rescale)
 }

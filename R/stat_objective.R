@@ -109,7 +109,9 @@ statistic_json.stat_objective <- function(statistic) {
   c(content, if (!is.null(statistic$radius)) list(radius = exact_numbers(statistic$radius)))
 }
 
-stat_objective_from_json <- function(x, refuse) {
+stat_objective_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale", if ("radius" %in% names(x)) "radius"), "statistic", refuse)
-  stat_objective(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), rescale = x$rescale, radius = x$radius)
+  bounds <- json_bounds(x$bounds, refuse)
+  claim(sum(json_columns(bounds)))
+  stat_objective(json_formula(x$formula, refuse), bounds, rescale = x$rescale, radius = x$radius)
 }

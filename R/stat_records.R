@@ -120,8 +120,10 @@ statistic_json.stat_records <- function(statistic) {
     if (length(statistic$levels)) list(levels = statistic$levels))
 }
 
-stat_records_from_json <- function(x, refuse) {
+stat_records_from_json <- function(x, refuse, claim) {
   given <- intersect(c("bounds", "levels"), names(x))
   require_fields(x, c("name", "formula", given), "statistic", refuse)
-  do.call(stat_records, c(list(json_formula(x$formula, refuse)), lapply(x[given], json_bounds, refuse = refuse)))
+  ranges <- lapply(x[given], json_bounds, refuse = refuse)
+  claim(sum(lengths(ranges)))
+  stat_records(json_formula(x$formula, refuse), ranges$bounds, ranges$levels)
 }

@@ -5,7 +5,7 @@
 #' are of this kind: `~ x` for Poisson and exponential records, `~ x + I(x^2)`
 #' for normal ones.
 #'
-#' @param formula `~ term + term + ...`, without a response. A term is a
+#' @param formula `~ term + term + ...`, without a response, at most 2,000 terms and 2,000 variables. A term is a
 #'   variable (`x`), a power (`I(x^2)`, a positive whole number) or a product of
 #'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). Compute anything else in
 #'   the data first.
@@ -53,8 +53,8 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
   outside <- if (identical(outside, c("clamp", "drop"))) "clamp" else check_choice(outside, "outside", c("clamp", "drop"))
   terms <- sum_terms(formula)
   variables <- unique(unlist(lapply(terms, names)))
-  if (max(length(terms), length(variables)) > most_columns) {
-    stop_classed("formula", "{.arg formula} must have at most {most_columns} terms and variables, but has {length(terms)} and {length(variables)}.")
+  if (length(variables) > most_columns) {
+    stop_classed("formula", "{.arg formula} must have at most {most_columns} variables, but has {length(variables)}.")
   }
   # powers: a row a term, a column a variable
   powers <- matrix(0, length(terms), length(variables), dimnames = list(NULL, variables))
@@ -81,11 +81,11 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
 
 # "x", "x^2", "x:z", "x^2:z"
 monomial_name <- function(powers, variables) {
-  paste(ifelse(powers == 1, variables, paste0(variables, "^", powers))[powers > 0], collapse = ":")
+  at <- which(powers > 0)
+  paste(ifelse(powers[at] == 1, variables[at], paste0(variables[at], "^", powers[at])), collapse = ":")
 }
 
 # ---- the formula's terms, each as a named vector of powers ---------------------
-# Loops, not recursions: a formula that was read from a file may be of any depth.
 
 # A power or product of higher degree is refused before anything is made of it.
 most_degree <- 20
@@ -94,32 +94,20 @@ sum_terms <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula") || length(formula) != 2L) {
     stop_argument("formula", "a formula without a response, such as ~ x + I(x^2)", describe(formula), "formula", call)
   }
-  terms <- list()
-  todo <- list(formula[[2L]])
-  while (length(todo)) {
-    side <- todo[[length(todo)]]
-    todo[[length(todo)]] <- NULL
-    if (is_operation(side, "(", 1L) || is_operation(side, "+", 2L)) {
-      todo <- c(todo, rev(as.list(side)[-1L]))
-    } else {
-      terms[[length(terms) + 1L]] <- term_powers(side, call)
-    }
-  }
-  terms
+  lapply(formula_leaves(formula[[2L]], chain_operands("+"), call), term_powers, call)
 }
 
-is_operation <- function(side, operator, arguments) {
-  is.call(side) && identical(side[[1L]], as.name(operator)) && length(side) == arguments + 1L
-}
-
-# the powers of one term; inside I() arithmetic, else only names and products
-# of different names
+# The powers of one term; inside I() arithmetic, else only names and products
+# of different names. A loop, not a recursion: a formula that was read from a file
+# may be of any depth.
 term_powers <- function(term, call) {
   arithmetic <- is_operation(term, "I", 1L)
   product <- if (arithmetic) "*" else ":"
   powers <- numeric()
   todo <- list(list(side = if (arithmetic) term[[2L]] else term, power = 1))
   while (length(todo)) {
+    # each entry is of degree 1 or more
+    if (sum(powers) + length(todo) > most_degree) refuse_degree(term, call)
     at <- todo[[length(todo)]]
     todo[[length(todo)]] <- NULL
     side <- at$side
@@ -127,10 +115,6 @@ term_powers <- function(term, call) {
       name <- as.character(side)
       if (!arithmetic && name %in% names(powers)) refuse_sum(term, call)
       powers[name] <- sum(powers[name], at$power, na.rm = TRUE)
-      if (sum(powers) > most_degree) {
-        stop_classed("formula", "A term of {.arg formula} must be of degree {most_degree} or less, but {.code {shorten_text(formula_text(term))}} is not.",
-                     call = call)
-      }
     } else if (is_operation(side, "(", 1L)) {
       todo <- c(todo, list(list(side = side[[2L]], power = at$power)))
     } else if (is_operation(side, product, 2L)) {
@@ -141,7 +125,13 @@ term_powers <- function(term, call) {
       refuse_sum(term, call)
     }
   }
+  if (sum(powers) > most_degree) refuse_degree(term, call)
   powers
+}
+
+refuse_degree <- function(term, call) {
+  stop_classed("formula", "A term of {.arg formula} must be of degree {most_degree} or less, but {.code {shorten_text(formula_text(term))}} is not.",
+               call = call)
 }
 
 is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >= 1 && x == floor(x)
@@ -216,7 +206,9 @@ statistic_json.stat_sums <- function(statistic) {
        outside = statistic$outside)
 }
 
-stat_sums_from_json <- function(x, refuse) {
+stat_sums_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "outside"), "statistic", refuse)
-  stat_sums(json_formula(x$formula, refuse), json_bounds(x$bounds, refuse), outside = x$outside)
+  formula <- json_formula(x$formula, refuse)
+  claim(length(sum_terms(formula)))
+  stat_sums(formula, json_bounds(x$bounds, refuse), outside = x$outside)
 }

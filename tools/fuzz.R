@@ -2,7 +2,7 @@
 # arguments replaced by something odd, or damaged a little; and random and mutated
 # files for read_release(). What must not happen: a crash, a hang, an error that is
 # not of class noiseaware_error, a warning that is not the package's own, a mutated
-# file that reads as another release.
+# file that reads as another release, a call that takes more than ten seconds of processor time.
 #
 #   Rscript tools/fuzz.R [calls] [seed] [processes]
 #
@@ -15,7 +15,8 @@ calls <- given(1, 20000)
 seed <- given(2, 1)
 processes <- given(3, 1)
 share <- 5000
-patience <- 120 # seconds for one call, on a busy machine
+patience <- 120 # seconds for one call that no time limit ends, on a busy machine
+most_time <- 10 # seconds of processor time for one call
 
 if (length(arguments) < 4L) {
   script <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
@@ -250,11 +251,18 @@ shown <- function(name, args) {
 # R's own refusals: an argument left out, or one too many; and the user's own error
 not_ours <- function(e) grepl("is missing, with no default|unused argument|matched by multiple", conditionMessage(e)) || identical(conditionMessage(e), "mine")
 
+processor_time <- function() sum(proc.time()[c("user.self", "sys.self")])
+
 try_call <- function(name, args) {
   text <- shown(name, args)
   cat(Sys.getpid(), text, file = arguments[4L], sep = "\n")
-  setTimeLimit(elapsed = 60, transient = TRUE)
+  setTimeLimit(cpu = most_time, transient = TRUE)
   on.exit(setTimeLimit())
+  began <- processor_time()
+  on.exit({
+    # in C no limit is looked at
+    if (processor_time() - began > most_time) report("slow", paste(name, "|", text))
+  }, add = TRUE)
   tryCatch(withCallingHandlers({
     do.call(functions[[name]], args, quote = TRUE)
     "ok"
@@ -263,7 +271,7 @@ try_call <- function(name, args) {
     invokeRestart("muffleWarning")
   }, message = function(m) invokeRestart("muffleMessage")), noiseaware_error = function(e) "refused", error = function(e) {
     if (not_ours(e)) return("refused-by-R")
-    kind <- if (grepl("elapsed time limit", conditionMessage(e))) "hang" else "unclassed error"
+    kind <- if (grepl("CPU time limit", conditionMessage(e))) "hang" else "unclassed error"
     report(kind, paste(name, "|", substr(strsplit(conditionMessage(e), "\n")[[1L]][1L], 1L, 150L), "|", text))
     "bad"
   })
@@ -309,10 +317,43 @@ damage_tree <- function(x) {
          replace(x, at, list(damage_tree(x[[at]]))), replace(x, at, list(damage_tree(x[[at]]))))
 }
 
+# A small file that asks for much: many terms, variables, levels, cells, parts,
+# values, each once or all the same.
+large_file <- function() {
+  many <- function(most) round(10^stats::runif(1, 1, log10(most)))
+  quoted <- function(x) paste0("\"", x, "\"")
+  entries <- function(keys, values) paste0("{", paste0(quoted(keys), ":", values, collapse = ","), "}")
+  name <- any_of(c("crossprod", "moments4", "sums", "counts", "records", "objective"))
+  count <- many(any_of(c(30, 500, 20000)))
+  variables <- if (stats::runif(1) < 0.3) "x" else paste0("x", seq_len(count))
+  terms <- rep_len(variables, count)
+  if (stats::runif(1) < 0.2) terms <- paste0(any_of(c("(", "I(", "-", "1 + ", "")), terms, any_of(c(")", "^2)", ":z", "")))
+  formula <- paste(terms, collapse = any_of(c("+", "+", "+", ":", "*", "-")))
+  if (stats::runif(1) < 0.1) formula <- paste0(strrep("(", count), formula, strrep(")", count))
+  of_levels <- function() paste0("[", paste(quoted(seq_len(any_of(c(2, 3, many(1000))))), collapse = ","), "]")
+  ranges <- if (name == "counts" || stats::runif(1) < 0.2) of_levels() else "[0,1]"
+  fields <- c(quoted(name), quoted(paste0(any_of(c("~", "y~", "x1~")), formula)), entries(variables, ranges))
+  names(fields) <- c("name", "formula", if (name == "counts") "levels" else "bounds")
+  fields <- c(fields, switch(name, sums = c(outside = "\"clamp\""), counts = , records = NULL, c(rescale = "true")))
+  statistic <- entries(names(fields), fields)
+  mechanism <- "{\"name\":\"laplace\",\"scale\":1}"
+  if (stats::runif(1) < 0.1) {
+    parts <- paste0("p", seq_len(min(count, 300)))
+    statistic <- entries(parts, statistic)
+    mechanism <- entries(parts, mechanism)
+  }
+  n <- any_of(c(1, 10, 1e5, 2e9))
+  value <- entries(paste0(any_of(c("x", "v", "p1: x")), seq_len(many(1e5))), 1)
+  paste0("{\"format\":\"noiseaware release\",\"version\":1,\"n\":", n, ",\"neighbours\":\"one record replaced\",\"missing\":\"refused\",",
+         "\"noise\":\"published\",\"statistic\":", statistic, ",\"mechanism\":", mechanism, ",\"value\":", value, ",\"checksum\":\"x\"}")
+}
+
 fuzz_file <- function() {
   bytes <- any_of(texts)
   kind <- stats::runif(1)
-  if (kind < 0.1) {
+  if (kind < 0.04) {
+    bytes <- charToRaw(large_file())
+  } else if (kind < 0.1) {
     bytes <- as.raw(sample(0:255, sample(200, 1), replace = TRUE))
   } else if (kind < 0.5) {
     bytes <- charToRaw(jsonlite::toJSON(damage_tree(jsonlite::parse_json(rawToChar(bytes))), auto_unbox = TRUE, digits = NA, null = "null"))

@@ -414,6 +414,58 @@ test_that("files: what would need much memory or depth is refused before it is m
   refuse("y ~ x", paste0('"y": [0, 1], "x": [', paste0('"', 1:50000, '"', collapse = ", "), "]"))
 })
 
+test_that("files: a few bytes that name many components are refused before these are made", {
+  local_release_dir()
+  refuse <- function(statistic, message) {
+    text <- sub('"statistic": \\{.*?\\},\\s*"mechanism"', paste0('"statistic": ', statistic, ', "mechanism"'), gsub("\n", " ", valid_json()), perl = TRUE)
+    write_bytes(text)
+    expect_error(read_release("release.json"), message, class = "noiseaware_error_file")
+  }
+  entries <- function(keys, value) paste0("{", paste0('"', keys, '": ', value, collapse = ", "), "}")
+  x <- paste0("x", 1:200)
+  by_name <- function(name, formula, ranges, more = "") sprintf('{"name": "%s", "formula": "%s", %s%s}', name, formula, ranges, more)
+  too_many <- "must have a number for each component"
+  plus <- function(x) paste(x, collapse = " + ")
+  refuse(by_name("counts", paste("~", paste(x[1:19], collapse = ":")), paste('"levels":', entries(x[1:19], '["a", "b"]'))), too_many)
+  refuse(by_name("moments4", paste("~", plus(x[1:40])), paste('"bounds":', entries(x[1:40], "[0, 1]")), ', "rescale": true'), too_many)
+  refuse(by_name("crossprod", paste("x1 ~", plus(x[-1])), paste('"bounds":', entries(x, "[0, 1]")), ', "rescale": true'), too_many)
+  sums <- by_name("sums", paste("~", plus(x)), paste('"bounds":', entries(x, "[0, 1]")), ', "outside": "clamp"')
+  refuse(entries(paste0("part", 1:60), sums), too_many)
+  records <- by_name("records", paste("~", plus(x)), paste('"bounds":', entries(x, "[0, 1]")))
+  refuse(entries(paste0("part", 1:60), records), too_many)
+  objective <- by_name("objective", paste("x1 ~", plus(x[-1])), paste('"bounds":', entries(x, "[0, 1]")), ', "rescale": true')
+  refuse(entries(paste0("part", 1:60), objective), too_many)
+  # many terms, though of few variables
+  for (chain in c("+", ":")) {
+    refuse(by_name("counts", paste("~", paste(rep("x", 5000), collapse = chain)), '"levels": {"x": ["a", "b"]}'), "at most 2000 terms")
+  }
+  refuse(by_name("sums", paste("~", plus(rep("x", 5000))), '"bounds": {"x": [0, 1]}', ', "outside": "clamp"'), "at most 2000 terms")
+  refuse(by_name("crossprod", paste("y ~", plus(rep(1, 5000))), '"bounds": {"y": [0, 1]}', ', "rescale": true'), "at most 2000 terms")
+  refuse(by_name("records", paste0("~", plus(rep("x", 40000))), '"bounds": {"x": [0, 1]}'), "at most 100000 bytes")
+  refuse(by_name("records", "~ x", paste('"bounds":', entries(1:3000, "[0, 1]"))), "at most 2000 variables")
+  refuse(by_name("sums", paste0("~ I(", paste(rep("x", 5000), collapse = "*"), ")"), '"bounds": {"x": [0, 1]}', ', "outside": "clamp"'), "of degree 20 or less")
+})
+
+test_that("files: many values with names of their own are refused without naming each", {
+  local_release_dir()
+  record <- stat_records(~ x, list(x = c(0, 1)))
+  many <- as_release(numeric(10001), record, laplace, n = 10001)
+  write_release(many, "release.json")
+  expect_identical(read_release("release.json"), many)
+  text <- readLines("release.json")
+  for (change in list(c("x[7]", "y[7]"), c("x[7]", "x[8]"), c('"x[7]": 0, ', ""), c('"n": 10001', '"n": 10002'))) {
+    writeLines(sub(change[1], change[2], text, fixed = TRUE), "release.json")
+    message <- tryCatch(read_release("release.json"), noiseaware_error_file = conditionMessage)
+    expect_match(message, "`?value`? must have")
+    expect_lt(nchar(message), 300)
+  }
+})
+
+test_that("keys of a file are escaped as jsonlite does it", {
+  keys <- c("a", "a b:c^2", "x[1]", "\"", "\\", "</script>", "a/b", "\n", "\u0001", "\u007f", "\u00e4", "\U1F600", "~", "{x}")
+  expect_identical(internal("quoted")(keys), vapply(keys, function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "", USE.NAMES = FALSE))
+})
+
 test_that("files: a formula is parsed, never evaluated", {
   local_release_dir()
   mark <- "was_evaluated"

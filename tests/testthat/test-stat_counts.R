@@ -124,7 +124,7 @@ test_that("a statistic keeps public facts only and prints them", {
 test_that("JSON there and back; a file that says something else is refused", {
   st <- stat_counts(~ y:x1 + y:x2, survey_levels)
   read <- function(text) {
-    internal("stat_counts_from_json")(jsonlite::parse_json(text), function(message) stop(structure(
+    internal("stat_counts_from_json")(jsonlite::parse_json(text), claim = identity, refuse = function(message) stop(structure(
       class = c("refused", "error", "condition"), list(message = message, call = NULL))))
   }
   text <- as.character(jsonlite::toJSON(internal("statistic_json")(st), auto_unbox = TRUE))

@@ -133,6 +133,21 @@ test_that("a formula of any depth is read", {
   expect_identical(st$components, "x")
 })
 
+test_that("terms are taken from left to right, 2,000 at the most", {
+  terms <- function(text, operator = "+") vapply(internal("formula_leaves")(str2lang(text), internal("chain_operands")(operator)), deparse, "")
+  expect_identical(terms("a + (b + (c:d + e)) + (f) - g"), "a + (b + (c:d + e)) + (f) - g")
+  expect_identical(terms("a + (b + (c:d + e)) + (f) + NULL"), c("a", "b", "c:d", "e", "f", "NULL"))
+  expect_identical(terms("(a:b):(c:(d))", ":"), c("a", "b", "c", "d"))
+  for (k in c(2000, 2001)) {
+    sum <- paste(rep("x", k), collapse = " + ")
+    nested <- Reduce(function(inner, i) call("+", quote(x), inner), seq_len(k - 1), quote(x))
+    for (side in list(str2lang(sum), nested)) {
+      if (k == 2000) expect_length(internal("formula_leaves")(side, internal("chain_operands")("+")), k) else
+        expect_error(internal("formula_leaves")(side, internal("chain_operands")("+")), class = "noiseaware_error_formula")
+    }
+  }
+})
+
 # ---- sensitivity -------------------------------------------------------------
 
 sums_distance <- function(a, b, norm) if (norm == "L1") rowSums(abs(a - b)) else sqrt(rowSums((a - b)^2))
@@ -211,13 +226,13 @@ test_that("a statistic is the same after a trip through JSON", {
   refuse <- function(message) stop(message)
   for (st in list(several("clamp", c(-1 / 3, 1e-300)), several("drop"), stat_sums(~ `a b`, list("a b" = c(0.1, 0.3))))) {
     text <- jsonlite::toJSON(internal("statistic_json")(st), auto_unbox = TRUE, json_verbatim = TRUE)
-    expect_identical(internal("stat_sums_from_json")(jsonlite::parse_json(text), refuse), st)
+    expect_identical(internal("stat_sums_from_json")(jsonlite::parse_json(text), refuse, identity), st)
   }
   good <- jsonlite::parse_json(jsonlite::toJSON(internal("statistic_json")(several("drop")), auto_unbox = TRUE, json_verbatim = TRUE))
   read <- function(...) {
     changed <- list(...)
     for (field in names(changed)) good[[field]] <- changed[[field]]
-    internal("stat_sums_from_json")(good, refuse)
+    internal("stat_sums_from_json")(good, refuse, identity)
   }
   expect_error(read(outside = NULL), "Missing")
   expect_error(read(weight = 1), "Not known")
