@@ -6,12 +6,10 @@
  * (totals.c), and those coordinates of theta that do not integrate out. Target (MATH
  * part 10):
  *
- *   volume(coordinates) marginal(c) eta(z | A c),
+ *   volume(coordinates) marginal(c) eta(z | A c)
  *
- * marginal() the model's, theta integrated out; A c the released components, each a
- * constant and up to three entries of c. NUTS moves all of it (hmc.c); absolute kernels
- * leave it piecewise smooth, which NUTS takes as it is. Then the model's own update
- * draws theta given c.
+ * of totals_density.c. NUTS moves all of it (hmc.c); absolute kernels leave it piecewise
+ * smooth, which NUTS takes as it is. Then the model's own update draws theta given c.
  *
  * A prior that is cut off: marginal() does not know of it, so the target is short of the
  * probability w(c) that theta given c lies within. A transition is kept if a theta that is
@@ -30,35 +28,24 @@
 #include "hmc.h"
 #include "linalg.h"
 #include "method_collapse.h"
-#include "totals.h"
+#include "totals_density.h"
 
 #include <Rmath.h>
 
-/* A released component: constant + sum of coef times entries of c. */
-struct component {
-    double constant, coef[3];
-    int at[3];
-};
-
 struct normal {
     struct model model;
-    struct totals totals;
+    struct totals_density density; /* its c is that of the state, where measure() was last */
     struct hmc hmc;
-    int size;                 /* coordinates, kept ones last */
-    int components, absolute; /* first those with the absolute kernel */
-    int smooth;               /* all kernels squared: while scales are looked for */
-    struct component *component;
-    const double *released, *weight;
     const double *lower, *upper; /* bounds of the columns, natural units */
     double n;
     struct rng *rng;
     double *theta;
     int leapfrogs; /* of the last iteration */
 
-    double *c, *statistic, energy; /* of the state */
+    double *statistic, energy; /* of the state */
 
     /* workspace */
-    double *gradient_c, *trial, *old, *work;
+    double *old, *work;
     double *mean, *chol, *normal_draw; /* law of a record, in the order of the model's law */
     double *guess;                     /* while starting */
     double *variance;                  /* of entries of c, while starting */
@@ -75,64 +62,20 @@ static void copy(double *to, const double *from, int count) {
     memcpy(to, from, (size_t)count * sizeof(double));
 }
 
-/* ---- the density ------------------------------------------------------------------ */
-
-static double component_value(const struct component *k, const double *c) {
-    return k->constant + k->coef[0] * c[k->at[0]] + k->coef[1] * c[k->at[1]] +
-           k->coef[2] * c[k->at[2]];
-}
-
-static double log_density(void *self, const double *q, double *gradient) {
-    struct normal *s = self;
-    for (int j = 0; j < s->model.keeps; ++j) s->trial[s->model.kept[j]] = q[s->totals.size + j];
-    totals_expand(&s->totals, q, s->c);
-    double value = s->model.class->marginal(s->model.self, s->c, s->n, s->trial, s->gradient_c,
-                                            gradient + s->totals.size);
-    if (!(value > -INFINITY)) return -INFINITY;
-    for (int k = 0; k < s->components; ++k) {
-        const struct component *one = s->component + k;
-        const double r = (s->released[k] - component_value(one, s->c)) * s->weight[k];
-        const int bent = k < s->absolute && !s->smooth;
-        const double slope = s->weight[k] * (bent ? (r > 0) - (r < 0) : r);
-        value -= bent ? fabs(r) : 0.5 * r * r;
-        for (int e = 0; e < 3; ++e) s->gradient_c[one->at[e]] += slope * one->coef[e];
-    }
-    return value + totals_pull(&s->totals, q, s->gradient_c, gradient);
-}
+/* ---- the state ----------------------------------------------------------------------- */
 
 /* c, the released components and their misfit, of the state */
 static void measure(struct normal *s) {
-    totals_expand(&s->totals, s->hmc.q, s->c);
+    totals_expand(&s->density.totals, s->hmc.q, s->density.c);
     s->energy = 0;
-    for (int k = 0; k < s->components; ++k) {
-        s->statistic[k] = component_value(s->component + k, s->c);
-        const double r = (s->released[k] - s->statistic[k]) * s->weight[k];
-        s->energy += k < s->absolute ? fabs(r) : 0.5 * r * r;
+    for (int k = 0; k < s->density.components; ++k) {
+        s->statistic[k] = component_value(s->density.component + k, s->density.c);
+        const double r = (s->density.released[k] - s->statistic[k]) * s->density.weight[k];
+        s->energy += k < s->density.absolute ? fabs(r) : 0.5 * r * r;
     }
 }
 
 /* ---- set-up --------------------------------------------------------------------------- */
-
-/* rows of the field "terms", one column a component: columns i and j; then constant +
- * first T_i + second T_j + product P_ij */
-enum { TERM_I, TERM_J, TERM_CONSTANT, TERM_FIRST, TERM_SECOND, TERM_PRODUCT, TERM_ROWS };
-
-static void read_components(struct normal *s, const double *terms) {
-    s->component = plugin_memory((size_t)s->components, sizeof *s->component);
-    for (int k = 0; k < s->components; ++k, terms += TERM_ROWS) {
-        const int i = (int)terms[TERM_I], j = (int)terms[TERM_J];
-        struct component one = {
-            .constant = terms[TERM_CONSTANT],
-            .coef = {terms[TERM_FIRST], terms[TERM_SECOND], terms[TERM_PRODUCT]},
-            .at = {i, j, moments_at(s->model.columns, i, j)},
-        };
-        if (i == j) { /* one entry of c, one coefficient */
-            one.coef[0] += one.coef[1];
-            one.coef[1] = 0;
-        }
-        s->component[k] = one;
-    }
-}
 
 static int create(const struct fields *fields, struct collapse *of) {
     if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
@@ -140,43 +83,39 @@ static int create(const struct fields *fields, struct collapse *of) {
     const int d = of->model.columns;
     s->model = of->model;
     s->n = of->n;
-    s->components = of->size;
-    s->absolute = of->absolute;
-    s->released = of->released;
-    s->weight = of->weight;
-    const double *terms = fields_vector(fields, "terms", TERM_ROWS * s->components);
+    const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->size);
     s->lower = fields_vector(fields, "lower", d);
     s->upper = fields_vector(fields, "upper", d);
     if (!terms || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
-    read_components(s, terms);
-    totals_create(&s->totals, d, s->n, d, s->model.order, 1, NULL);
-    if (totals_design(&s->totals, NULL) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    s->size = s->totals.size + s->model.keeps;
+    s->density.components = of->size;
+    s->density.absolute = of->absolute;
+    s->density.released = of->released;
+    s->density.weight = of->weight;
+    s->density.component = read_components(d, of->size, terms);
+    totals_density_create(&s->density, &s->model, s->n, d, s->model.order, 1, NULL);
+    if (totals_design(&s->density.totals, NULL) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
-    const size_t size = (size_t)s->size, square = (size_t)d * (size_t)d;
-    s->c = doubles((size_t)s->model.complete);
-    s->gradient_c = doubles((size_t)s->model.complete);
+    const size_t size = (size_t)s->density.size, square = (size_t)d * (size_t)d;
     s->variance = doubles((size_t)s->model.complete);
-    s->statistic = doubles((size_t)s->components);
-    s->trial = doubles((size_t)s->model.parameters);
+    s->statistic = doubles((size_t)s->density.components);
     s->old = doubles(size);
     s->mean = doubles((size_t)d);
     s->chol = doubles(square);
     s->normal_draw = doubles((size_t)d);
     s->guess = doubles(START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
-    s->work = doubles(hmc_workspace(s->size, HMC_DIAGONAL));
+    s->work = doubles(hmc_workspace(s->density.size, HMC_DIAGONAL));
     of->self = s;
-    of->stored = (int)hmc_stored(s->size, HMC_DIAGONAL);
+    of->stored = (int)hmc_stored(s->density.size, HMC_DIAGONAL);
     return PLUGIN_OK;
 }
 
 static void attach(const struct collapse *of) {
     struct normal *s = of->self;
-    const struct hmc_target target = {s->size, s, log_density};
+    const struct hmc_target target = {s->density.size, &s->density, totals_log_density};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, of->store, s->work);
     s->rng = of->rng;
     s->theta = of->theta;
-    copy(s->trial, of->theta, s->model.parameters);
+    copy(s->density.theta, of->theta, s->model.parameters);
 }
 
 /* ---- starts ----------------------------------------------------------------------------- */
@@ -185,7 +124,7 @@ static void attach(const struct collapse *of) {
  * B lower triangular, below the diagonal standard normal, on it chi with n - 1, n - 2, ...
  * degrees (Bartlett). */
 static void draw_totals(struct normal *s, const double *theta) {
-    const int d = s->totals.d, r = s->totals.rank, *order = s->model.order;
+    const int d = s->density.totals.d, r = s->density.totals.rank, *order = s->model.order;
     double *l = s->chol, *g = s->normal_draw, *total = s->mean;
     double *b = s->guess, *factor = b + (size_t)d * (size_t)d;
     s->model.class->law(s->model.self, theta, s->mean, l);
@@ -207,11 +146,11 @@ static void draw_totals(struct normal *s, const double *theta) {
             factor[i * d + j] = sum;
         }
     for (int i = 0; i < d; ++i) {
-        s->c[order[i]] = total[i];
+        s->density.c[order[i]] = total[i];
         for (int j = 0; j <= i; ++j) {
             double sum = total[i] * total[j] / s->n;
             for (int m = 0; m < r; ++m) sum += factor[i * d + m] * factor[j * d + m];
-            s->c[moments_at(d, order[i], order[j])] = sum;
+            s->density.c[moments_at(d, order[i], order[j])] = sum;
         }
     }
 }
@@ -229,8 +168,8 @@ static double median(int count, double *x) {
 /* c as the prior would have it: of n records with the medians, over draws of theta, of
  * the mean and of the factor of the covariance, its rows divided by their diagonal */
 static void expect_totals(struct normal *s) {
-    const int d = s->totals.d, *order = s->model.order;
-    double *theta = s->trial, *draws = s->guess;
+    const int d = s->density.totals.d, *order = s->model.order;
+    double *theta = s->density.theta, *draws = s->guess;
     for (int m = 0; m < START_DRAWS; ++m) {
         double *out = draws + m;
         s->model.class->rprior(s->model.self, s->rng, theta);
@@ -252,11 +191,11 @@ static void expect_totals(struct normal *s) {
             row[j] = row[i] * median(START_DRAWS, draws);
     }
     for (int i = 0; i < d; ++i) {
-        s->c[order[i]] = s->n * s->mean[i];
+        s->density.c[order[i]] = s->n * s->mean[i];
         for (int j = 0; j <= i; ++j) {
             double sum = s->mean[i] * s->mean[j];
             for (int m = 0; m <= j; ++m) sum += s->chol[i * d + m] * s->chol[j * d + m];
-            s->c[moments_at(d, order[i], order[j])] = s->n * sum;
+            s->density.c[moments_at(d, order[i], order[j])] = s->n * sum;
         }
     }
 }
@@ -264,18 +203,21 @@ static void expect_totals(struct normal *s) {
 /* Corrects c by the release with fresh noise, component by component, as if entries of
  * c were independent and of the order of their root mean squares. */
 static void correct_totals(struct normal *s) {
-    const int d = s->totals.d;
+    const int d = s->density.totals.d;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
             s->variance[moments_at(d, i, j)] =
-                s->c[moments_at(d, i, i)] * s->c[moments_at(d, j, j)];
-    for (int i = 0; i < d; ++i) s->variance[i] = s->n * s->c[moments_at(d, i, i)];
-    for (int k = 0; k < s->components; ++k) {
-        const struct component *one = s->component + k;
-        const double draw = k < s->absolute ? rng_exponential(s->rng) - rng_exponential(s->rng)
-                                            : rng_normal(s->rng);
-        const double noise = (k < s->absolute ? 2 : 1) / (s->weight[k] * s->weight[k]);
-        const double away = s->released[k] + draw / s->weight[k] - component_value(one, s->c);
+                s->density.c[moments_at(d, i, i)] * s->density.c[moments_at(d, j, j)];
+    for (int i = 0; i < d; ++i) s->variance[i] = s->n * s->density.c[moments_at(d, i, i)];
+    for (int k = 0; k < s->density.components; ++k) {
+        const struct component *one = s->density.component + k;
+        const double draw = k < s->density.absolute
+                                ? rng_exponential(s->rng) - rng_exponential(s->rng)
+                                : rng_normal(s->rng);
+        const double noise =
+            (k < s->density.absolute ? 2 : 1) / (s->density.weight[k] * s->density.weight[k]);
+        const double away = s->density.released[k] + draw / s->density.weight[k] -
+                            component_value(one, s->density.c);
         double spread = noise, gain[3];
         for (int e = 0; e < 3; ++e) {
             gain[e] = one->coef[e] * s->variance[one->at[e]];
@@ -283,7 +225,7 @@ static void correct_totals(struct normal *s) {
         }
         for (int e = 0; e < 3; ++e) {
             if (one->coef[e] == 0) continue;
-            s->c[one->at[e]] += gain[e] * away / spread;
+            s->density.c[one->at[e]] += gain[e] * away / spread;
             s->variance[one->at[e]] *= 1 - gain[e] * one->coef[e] / spread;
         }
     }
@@ -292,56 +234,34 @@ static void correct_totals(struct normal *s) {
 /* Makes the scatter of c one that records could have; `least`: what it should be at
  * least, a column. */
 static void make_possible(struct normal *s, const double *least) {
-    const int d = s->totals.d;
+    const int d = s->density.totals.d;
     double *a = s->guess, *work = a + (size_t)d * (size_t)d, *scale = s->normal_draw;
     for (int i = 0; i < d; ++i) {
-        const double own = s->c[moments_at(d, i, i)] - s->c[i] * s->c[i] / s->n;
+        const double own =
+            s->density.c[moments_at(d, i, i)] - s->density.c[i] * s->density.c[i] / s->n;
         scale[i] = sqrt(own > least[i] ? own : least[i]);
     }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < d; ++j)
             a[i * d + j] = i == j ? 1
-                                  : (s->c[moments_at(d, i, j)] - s->c[i] * s->c[j] / s->n) /
+                                  : (s->density.c[moments_at(d, i, j)] -
+                                     s->density.c[i] * s->density.c[j] / s->n) /
                                         (scale[i] * scale[j]);
     linalg_raise_eigenvalues(d, a, LEAST_EIGENVALUE, work);
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
-            s->c[moments_at(d, i, j)] =
-                a[i * d + j] * scale[i] * scale[j] + s->c[i] * s->c[j] / s->n;
+            s->density.c[moments_at(d, i, j)] =
+                a[i * d + j] * scale[i] * scale[j] + s->density.c[i] * s->density.c[j] / s->n;
 }
 
 static void start_near_release(struct normal *s) {
-    const int d = s->totals.d;
+    const int d = s->density.totals.d;
     expect_totals(s);
     for (int i = 0; i < d; ++i)
-        s->mean[i] = LEAST_SCATTER * (s->c[moments_at(d, i, i)] - s->c[i] * s->c[i] / s->n);
+        s->mean[i] = LEAST_SCATTER *
+                     (s->density.c[moments_at(d, i, i)] - s->density.c[i] * s->density.c[i] / s->n);
     correct_totals(s);
     make_possible(s, s->mean);
-}
-
-/* Scales of the coordinates: second differences of the log density with squared kernels,
- * where it is concave. */
-static void find_units(struct normal *s, const double *q, double *unit) {
-    static const double SHARE = 1e-3;
-    const int d = s->totals.d;
-    double *at = s->guess, *up = at + s->size, *down = up + s->size;
-    s->smooth = 1;
-    copy(at, q, s->size);
-    for (int i = 0; i < d; ++i)
-        unit[i] = sqrt(s->c[moments_at(d, s->model.order[i], s->model.order[i])]);
-    for (int j = d; j < s->size; ++j) unit[j] = s->totals.rank == d ? 1 : 1 + fabs(q[j]);
-    for (int j = 0; j < s->size; ++j) {
-        const double step = SHARE * unit[j];
-        at[j] = q[j] + step;
-        const double above = log_density(s, at, up);
-        at[j] = q[j] - step;
-        const double below = log_density(s, at, down);
-        at[j] = q[j];
-        const double curvature = (down[j] - up[j]) / (2 * step);
-        if (isfinite(above) && isfinite(below) && curvature * unit[j] * unit[j] > 1)
-            unit[j] = 1 / sqrt(curvature);
-    }
-    s->smooth = 0;
 }
 
 static void start(struct collapse *of) {
@@ -351,14 +271,15 @@ static void start(struct collapse *of) {
         draw_totals(s, of->theta);
     else
         start_near_release(s);
-    double *q = s->old, *unit = s->guess + 3 * (size_t)s->size;
-    if (totals_coordinates(&s->totals, s->c, q) != PLUGIN_OK) return;
+    double *q = s->old, *unit = s->guess + 3 * (size_t)s->density.size;
+    if (totals_coordinates(&s->density.totals, s->density.c, q) != PLUGIN_OK) return;
     if (!of->given) {
-        (void)s->model.class->rtheta(s->model.self, s->c, s->n, s->rng, of->theta);
-        copy(s->trial, of->theta, s->model.parameters);
+        (void)s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
+        copy(s->density.theta, of->theta, s->model.parameters);
     }
-    for (int j = 0; j < s->model.keeps; ++j) q[s->totals.size + j] = of->theta[s->model.kept[j]];
-    find_units(s, q, unit);
+    for (int j = 0; j < s->model.keeps; ++j)
+        q[s->density.totals.size + j] = of->theta[s->model.kept[j]];
+    totals_density_units(&s->density, q, unit, s->guess);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);
@@ -382,25 +303,26 @@ enum { ITERATIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST, WITHIN };
 static int is_within(struct normal *s) {
     const struct model_class *class = s->model.class;
     if (!s->model.cut) return 1;
-    copy(s->trial, s->theta, s->model.parameters);
+    copy(s->density.theta, s->theta, s->model.parameters);
     for (int j = 0; j < s->model.keeps; ++j)
-        s->trial[s->model.kept[j]] = s->hmc.q[s->totals.size + j];
-    if (class->rtheta_uncut(s->model.self, s->c, s->n, s->rng, s->trial) != PLUGIN_OK ||
-        !isfinite(class->dprior(s->model.self, s->trial)))
+        s->density.theta[s->model.kept[j]] = s->hmc.q[s->density.totals.size + j];
+    if (class->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng, s->density.theta) !=
+            PLUGIN_OK ||
+        !isfinite(class->dprior(s->model.self, s->density.theta)))
         return 0;
-    copy(s->theta, s->trial, s->model.parameters);
+    copy(s->theta, s->density.theta, s->model.parameters);
     return 1;
 }
 
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct normal *s = of->self;
     struct hmc_step told;
-    copy(s->old, s->hmc.q, s->size);
+    copy(s->old, s->hmc.q, s->density.size);
     hmc_nuts(&s->hmc, s->rng, &told);
     measure(s);
     const int within = is_within(s);
     if (!within) {
-        copy(s->hmc.q, s->old, s->size);
+        copy(s->hmc.q, s->old, s->density.size);
         (void)hmc_refresh(&s->hmc);
         measure(s);
     }
@@ -417,9 +339,9 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     *accepted = told.accept;
 
     /* theta given the totals; what is kept moves a little more */
-    double *kept = s->hmc.q + s->totals.size;
+    double *kept = s->hmc.q + s->density.totals.size;
     for (int j = 0; j < s->model.keeps; ++j) s->theta[s->model.kept[j]] = kept[j];
-    const int status = s->model.class->rtheta(s->model.self, s->c, s->n, s->rng, s->theta);
+    const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
     if (s->model.keeps == 0 || status != PLUGIN_OK) return status;
     for (int j = 0; j < s->model.keeps; ++j) kept[j] = s->theta[s->model.kept[j]];
     return hmc_refresh(&s->hmc) ? PLUGIN_OK : PLUGIN_NUMERICAL;
@@ -427,11 +349,12 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
 
 static void statistic(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
-    copy(out, s->statistic, s->components);
+    copy(out, s->statistic, s->density.components);
 }
 
 static double density_at(const struct collapse *of, const double *q, double *gradient) {
-    return log_density(of->self, q, gradient);
+    struct normal *s = of->self;
+    return totals_log_density(&s->density, q, gradient);
 }
 
 static double energy(const struct collapse *of) {
@@ -442,7 +365,7 @@ static double energy(const struct collapse *of) {
 /* the tails of the variables' marginal laws, summed */
 static double outside(const struct collapse *of) {
     struct normal *s = of->self;
-    const int d = s->totals.d;
+    const int d = s->density.totals.d;
     double share = 0;
     s->model.class->law(s->model.self, s->theta, s->mean, s->chol);
     for (int i = 0; i < d; ++i) {
@@ -458,8 +381,9 @@ static double outside(const struct collapse *of) {
 
 static double work(const struct collapse *of) {
     const struct normal *s = of->self;
-    const double d = s->totals.d;
-    return (1 + s->leapfrogs) * (2 * d * d * d + 10 * s->components + 10 * s->size + 100);
+    const double d = s->density.totals.d;
+    return (1 + s->leapfrogs) *
+           (2 * d * d * d + 10 * s->density.components + 10 * s->density.size + 100);
 }
 
 const struct collapse_class collapse_normal = {

@@ -1,0 +1,59 @@
+#ifndef NOISEAWARE_TOTALS_DENSITY_H
+#define NOISEAWARE_TOTALS_DENSITY_H
+
+#include "hmc.h"
+#include "plugin.h"
+#include "totals.h"
+
+/* The density of a model's totals given a release; see totals_density.c. */
+
+/* A released component as the complete-data statistic c gives it where no record lies
+ * outside the bounds: constant + sum of coef times entries of c. */
+struct component {
+    double constant, coef[3];
+    int at[3];
+};
+
+static inline double component_value(const struct component *k, const double *c) {
+    return k->constant + k->coef[0] * c[k->at[0]] + k->coef[1] * c[k->at[1]] +
+           k->coef[2] * c[k->at[2]];
+}
+
+struct totals_density {
+    const struct model *model;
+    struct totals totals;
+    int size;                 /* coordinates: those of the totals, then what model->kept lists */
+    int components, absolute; /* first those with the absolute kernel */
+    const struct component *component;
+    const double *released, *weight;
+    double temper; /* exponent of the noise density */
+    int smooth;    /* all kernels squared: while scales are looked for */
+
+    double energy; /* of the noise where it was evaluated last, not tempered; and c there */
+    double *c, *gradient_c;
+    double *theta; /* of which the kept coordinates are written */
+};
+
+/* Rows of "terms", one column a component: columns i and j; then constant + first T_i +
+ * second T_j + product P_ij, T the totals of the columns and P those of their products. */
+enum { TERM_I, TERM_J, TERM_CONSTANT, TERM_FIRST, TERM_SECOND, TERM_PRODUCT, TERM_ROWS };
+const struct component *read_components(int columns, int count, const double *terms);
+
+/* Of n records with d free columns and k - 1 fixed ones (totals.h). The caller fills in the
+ * release: components to weight. */
+void totals_density_create(struct totals_density *density, const struct model *model, double n,
+                           int d, const int *column, int k, const int *fixed);
+
+/* For hmc.h; `self` is the struct totals_density. */
+double totals_log_density(void *self, const double *q, double *gradient);
+
+/* Coordinates of c, which totals_design() has seen, and of the kept ones of theta. */
+int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,
+                               double *q);
+
+/* Scales of the coordinates about q, where the density was evaluated; `work` holds three
+ * times as many. */
+void totals_density_units(struct totals_density *density, const double *q, double *unit,
+                          double *work);
+
+#endif
