@@ -106,7 +106,7 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   bound <- bind_model(model, statistic)
   records <- record_matrix(data, bound$columns, bound$levels)
   draws <- if (!inherits(bound, "bound_custom")) {
-    complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records, 1)
+    complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records)
     conjugate_draws(bound, complete, nrow(records), run)
   } else {
     custom_draws(bound, records, run)

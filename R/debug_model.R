@@ -17,7 +17,7 @@
 #'   draws.
 #' * `set`: records depend on theta.
 #' * `invert`: the way back from reported values.
-#' * `add`: adding and removing records changes nothing; two parts sum to the whole.
+#' * `add`: two parts sum to the whole.
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
 #'   last has the law of the first (Geweke 2004).
 #' * `dprior`: Metropolis steps with it leave the prior draws' law as it is; a
@@ -57,7 +57,7 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
     list("rrecords", "finite", trial$records_finite), list("rrecords", "repeatable", trial$records_repeatable),
     list("set", "records depend on theta", trial$theta_matters),
     list("form", "makes the records of rrecords", trial$forms_records),
-    list("add", "add and remove", trial$add_remove), list("add", "sums over parts", trial$add_parts),
+    list("add", "sums over parts", trial$add_parts),
     list("rtheta", "leaves the joint law", trial$joint),
     list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_law),
     list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
@@ -103,7 +103,7 @@ model_trial <- function(bound, n, seed) {
   moves <- bound$moves
   move <- function(to, x, k = 2L) call(k, ffi_model_move, spec, from, to, x, stream(k))
   perturb <- function(rho, x) call(3L, ffi_model_perturb, spec, from, rho, x, stream(3L))$records
-  complete <- function(x, sign = 1) call(0L, ffi_model_complete, spec, x, sign)
+  complete <- function(x) call(0L, ffi_model_complete, spec, x)
   shape <- .Call(ffi_model_shape, spec)
   can_perturb <- shape$can_perturb
   finite <- function(x) check_result(all(is.finite(x)), if (all(is.finite(x))) "" else "not finite")
@@ -133,10 +133,6 @@ model_trial <- function(bound, n, seed) {
       m <- 150L # within a block
       formed <- call(6L, ffi_model_formed, spec, from, m, stream(6L))
       if (is.null(formed)) no_hook else same(formed, call(6L, ffi_model_records, spec, from, m, stream(6L))$records)
-    },
-    add_remove = function() {
-      x <- records(from)
-      if (length(complete(x)) == 0L) no_hook else same(complete(x) + complete(x, -1), 0 * complete(x))
     },
     add_parts = function() {
       x <- records(from)

@@ -83,23 +83,23 @@ void moments_centre(const struct moments *moments, int m, const double *const *x
     centre_clones(moments, m, x);
 }
 
-static inline void add_all(const struct moments *moments, double sign, int m,
-                           const double *const *x, double *c) {
+static inline void add_all(const struct moments *moments, int m, const double *const *x,
+                           double *c) {
     const int q = moments->q;
     moments_centre(moments, m, x);
     double *product = c + q;
     for (int i = 0; i < q; ++i) {
         const double *one = moments->centred + (size_t)i * MAX_BLOCK;
-        c[i] += sign * block_sum(m, one);
+        c[i] += block_sum(m, one);
         for (int j = i; j < q; ++j)
-            *product++ += sign * block_dot(m, one, moments->centred + (size_t)j * MAX_BLOCK);
+            *product++ += block_dot(m, one, moments->centred + (size_t)j * MAX_BLOCK);
     }
 }
 
 #if HAS_LANES
 /* The same for few columns, everything in registers. */
-static INLINE void add_few(const struct moments *moments, int q, double sign, int m,
-                           const double *const *x, double *c) {
+static INLINE void add_few(const struct moments *moments, int q, int m, const double *const *x,
+                           double *c) {
     enum { MOST = 4, SUMS = MOST * (MOST + 3) / 2 };
     lanes sum[SUMS] = {{0}};
     for (int i = 0; i < m; i += LANES) {
@@ -117,32 +117,31 @@ static INLINE void add_few(const struct moments *moments, int q, double sign, in
             UNROLL for (int b = a; b < q; ++b) sum[at++] += value[a] * value[b];
         }
     }
-    UNROLL for (int j = 0; j < q * (q + 3) / 2; ++j) c[j] += sign * lanes_sum(sum + j);
+    UNROLL for (int j = 0; j < q * (q + 3) / 2; ++j) c[j] += lanes_sum(sum + j);
 }
 #endif
 
-VECTOR_CLONES static void add_clones(const struct moments *moments, double sign, int m,
-                                     const double *const *x, double *c) {
+VECTOR_CLONES static void add_clones(const struct moments *moments, int m, const double *const *x,
+                                     double *c) {
 #if HAS_LANES
     switch (moments->q) {
     case 1:
-        add_few(moments, 1, sign, m, x, c);
+        add_few(moments, 1, m, x, c);
         return;
     case 2:
-        add_few(moments, 2, sign, m, x, c);
+        add_few(moments, 2, m, x, c);
         return;
     case 3:
-        add_few(moments, 3, sign, m, x, c);
+        add_few(moments, 3, m, x, c);
         return;
     case 4:
-        add_few(moments, 4, sign, m, x, c);
+        add_few(moments, 4, m, x, c);
         return;
     }
 #endif
-    add_all(moments, sign, m, x, c);
+    add_all(moments, m, x, c);
 }
 
-void moments_add(const struct moments *moments, double sign, int m, const double *const *x,
-                 double *c) {
-    add_clones(moments, sign, m, x, c);
+void moments_add(const struct moments *moments, int m, const double *const *x, double *c) {
+    add_clones(moments, m, x, c);
 }

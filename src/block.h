@@ -50,8 +50,7 @@ static inline int moments_at(int q, int i, int j) {
 
 /* Writes the centred columns. */
 void moments_centre(const struct moments *moments, int m, const double *const *x);
-void moments_add(const struct moments *moments, double sign, int m, const double *const *x,
-                 double *c);
+void moments_add(const struct moments *moments, int m, const double *const *x, double *c);
 
 /* Sum of the products of columns i and j. */
 double moments_product(const struct moments *moments, const double *c, int i, int j);

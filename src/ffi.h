@@ -83,7 +83,7 @@ int interrupt_pending(void);
     X(ffi_model_records, 4) \
     X(ffi_model_perturb, 5) \
     X(ffi_model_move, 5) \
-    X(ffi_model_complete, 3) \
+    X(ffi_model_complete, 2) \
     X(ffi_model_gibbs, 6) \
     X(ffi_model_joint, 4) \
     X(ffi_model_marginal, 4) \

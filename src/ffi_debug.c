@@ -29,7 +29,7 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
         model.class->rrecords(model.self, &rng, n, x);
         memset(complete, 0, (size_t)model.complete * sizeof *complete);
         const double *const *view = (const double *const *)x;
-        model.class->add(model.self, 1, n, view, complete);
+        model.class->add(model.self, n, view, complete);
         if (model.class->add_latent) model.class->add_latent(model.self, &rng, n, view, complete);
         memcpy(updated, theta, (size_t)model.parameters * sizeof(double));
         if (model.class->rtheta(model.self, complete, n, &rng, updated) != PLUGIN_OK) {

@@ -164,8 +164,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     UNPROTECT(6);
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *complete) {
-    (void)sign;
+static void add(void *self, int m, const double *const *x, double *complete) {
     (void)complete;
     struct custom *c = self;
     for (int v = 0; v < c->columns; ++v) c->column[v] = x[v];
@@ -225,7 +224,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = c;
     model->columns = c->columns;
     model->whole = 1;
-    model->move_draws = c->columns; /* a call of the user's function costs about as much */
+    model->costs.move = c->columns; /* a call of the user's function costs about as much */
     const struct theta_block theta = {
         .name = "theta", .transform = TRANSFORM_IDENTITY, .size = c->parameters};
     model_describe(model, 1, &theta);

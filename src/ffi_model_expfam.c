@@ -48,12 +48,12 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     UNPROTECT(4);
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     const struct expfam *e = self;
     SEXP records = PROTECT(custom_vector(m, x[0]));
     SEXP call = PROTECT(Rf_lang2(e->statistic, records));
     SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
-    for (int j = 0; j < e->complete; ++j) c[j] += sign * block_sum(m, REAL(value) + (size_t)j * m);
+    for (int j = 0; j < e->complete; ++j) c[j] += block_sum(m, REAL(value) + (size_t)j * m);
     UNPROTECT(3);
 }
 

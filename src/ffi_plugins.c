@@ -216,10 +216,9 @@ SEXP ffi_model_log_jacobian(SEXP spec, SEXP theta) {
     for (int i = 0; i < count; ++i) {
         REAL(out)[i] = 0;
         for (int k = 0; k < model.coordinates.count; ++k)
-            if (!model.coordinates.block[k].known)
-                REAL(out)
-                [i] += block_log_jacobian(model.coordinates.block + k,
-                                          REAL(theta) + (size_t)i * model.parameters);
+            if (!model.coordinates.block[k].known) REAL(out)
+        [i] += block_log_jacobian(model.coordinates.block + k,
+                                  REAL(theta) + (size_t)i * model.parameters);
     }
     UNPROTECT(1);
     return out;
@@ -293,8 +292,8 @@ SEXP ffi_model_move(SEXP spec, SEXP theta, SEXP theta_new, SEXP x, SEXP state) {
     return out;
 }
 
-/* sign * complete-data statistic of the records */
-SEXP ffi_model_complete(SEXP spec, SEXP x, SEXP sign) {
+/* complete-data statistic of the records */
+SEXP ffi_model_complete(SEXP spec, SEXP x) {
     const struct model model = read_model(spec);
     const R_xlen_t n = Rf_nrows(x);
     struct blocks b = blocks_new(model.columns, model.whole, n);
@@ -302,7 +301,7 @@ SEXP ffi_model_complete(SEXP spec, SEXP x, SEXP sign) {
     memset(REAL(out), 0, (size_t)model.complete * sizeof(double));
     for (R_xlen_t start = 0; start < n; start += b.size) {
         const int m = blocks_load(&b, x, start);
-        model.class->add(model.self, Rf_asReal(sign), m, read_only(&b), REAL(out));
+        model.class->add(model.self, m, read_only(&b), REAL(out));
     }
     UNPROTECT(1);
     return out;
@@ -315,7 +314,7 @@ static void complete_records(const struct model *model, struct blocks *b, SEXP x
     model->class->set(model->self, theta);
     for (R_xlen_t start = 0; start < Rf_nrows(x); start += b->size) {
         const int m = blocks_load(b, x, start);
-        model->class->add(model->self, 1, m, read_only(b), c);
+        model->class->add(model->self, m, read_only(b), c);
         if (model->class->add_latent)
             model->class->add_latent(model->self, rng, m, read_only(b), c);
     }

@@ -15,7 +15,6 @@ static double quantile(double u, double scale) {
 
 const struct mech_class mech_discrete_gaussian = {
     .name = "discrete_gaussian",
-    .kernel = KERNEL_SQUARED,
     .log_density = log_density,
     .quantile = quantile,
 };

@@ -14,7 +14,6 @@ static double quantile(double u, double scale) {
 
 const struct mech_class mech_discrete_laplace = {
     .name = "discrete_laplace",
-    .kernel = KERNEL_ABSOLUTE,
     .log_density = log_density,
     .quantile = quantile,
 };

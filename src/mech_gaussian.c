@@ -9,7 +9,6 @@ static double quantile(double u, double scale) { return Rf_qnorm5(u, 0, scale, 1
 
 const struct mech_class mech_gaussian = {
     .name = "gaussian",
-    .kernel = KERNEL_SQUARED,
     .log_density = log_density,
     .quantile = quantile,
 };

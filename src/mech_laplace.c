@@ -11,7 +11,6 @@ static double quantile(double u, double scale) {
 
 const struct mech_class mech_laplace = {
     .name = "laplace",
-    .kernel = KERNEL_ABSOLUTE,
     .log_density = log_density,
     .quantile = quantile,
 };

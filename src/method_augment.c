@@ -45,17 +45,17 @@ static void count_work(struct augment *a) {
     for (int k = 0; k < a->parts; ++k)
         if (a->part[k].kind == PART_CELLS) cells += a->part[k].stat.touched;
     const double n = (double)a->n, values = a->dense + a->locals;
-    const double draws = model->draws > 0 ? model->draws : model->columns;
-    const double more = model->perturb_draws > 0 ? model->perturb_draws - draws : 0;
+    const double draws = model->costs.records > 0 ? model->costs.records : model->columns;
+    const double more = model->costs.perturb > 0 ? model->costs.perturb - draws : 0;
     const double square = (double)model->columns * model->columns;
     const double complete = model->complete < square ? model->complete : square;
     struct adapt_costs *costs = &a->adapt.costs;
     costs->visit = n * (RANDOM * (draws + 1) + COMPONENT * 3 * values + 2 * CELL * cells);
     costs->refresh = n * RANDOM * more;
-    costs->look = n * COMPONENT * complete * (model->latent_draws > 0 ? 2 : 1);
-    costs->complete = n * (RANDOM * model->latent_draws + COMPONENT * complete) + SWEEP +
+    costs->look = n * COMPONENT * complete * (model->costs.latent > 0 ? 2 : 1);
+    costs->complete = n * (RANDOM * model->costs.latent + COMPONENT * complete) + SWEEP +
                       SWEEP_PARAMETER * model->parameters;
-    a->column_work = n * (RANDOM * model->move_draws / model->columns + COLUMN);
+    a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
     a->pass_work =
         n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
 }
@@ -128,7 +128,7 @@ void augment_prepare(struct augment *a) {
     a->view = plugin_memory((size_t)columns, sizeof(double *));
     a->view_new = plugin_memory((size_t)columns, sizeof(double *));
     a->moved = plugin_memory((size_t)columns, sizeof(double *));
-    if (a->model.move_draws > 0 && !a->plain)
+    if (a->model.costs.move > 0 && !a->plain)
         a->moved_x = plugin_memory((size_t)a->stride * (size_t)columns, sizeof(double));
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
@@ -208,7 +208,7 @@ static void add_complete(struct augment *a, int m, int latent, double *c) {
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = chunk_of(model->whole, m - start);
         shift_columns(a, a->x_at, start, a->at_chunk);
-        model->class->add(model->self, 1, chunk, read_only(a->at_chunk), c);
+        model->class->add(model->self, chunk, read_only(a->at_chunk), c);
         if (latent && model->class->add_latent)
             model->class->add_latent(model->self, a->rng, chunk, read_only(a->at_chunk),
                                      a->complete);

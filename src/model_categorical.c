@@ -118,8 +118,8 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = s;
     model->columns = s->variables;
     model->complete = s->probabilities;
-    model->move_draws = s->variables;
-    model->perturb_draws = 3 * s->variables;
+    model->costs.move = s->variables;
+    model->costs.perturb = 3 * s->variables;
     model->group = plugin_memory((size_t)s->sticks, sizeof(int));
     int in_group = 0, moving = 0;
     for (int v = 0; v < s->variables; ++v) {
@@ -300,11 +300,11 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 /* ---- complete-data statistic ------------------------------------------------ */
 
-/* count[k] += sign for the index k of every record. Where counts are few, each is
+/* count[k] += 1 for the index k of every record. Where counts are few, each is
  * compared with all records, in bytes: faster than steps that wait for one another.
  * wide, narrow: MAX_BLOCK. */
-static INLINE void tally(int m, double sign, int counts, int *restrict wide,
-                         uint8_t *restrict narrow, double *restrict count) {
+static INLINE void tally(int m, int counts, int *restrict wide, uint8_t *restrict narrow,
+                         double *restrict count) {
 #if HAS_LANES
     if (counts <= MOST_COMPARED) {
         const int end = (m + (BYTES - 1)) & ~(BYTES - 1);
@@ -315,27 +315,27 @@ static INLINE void tally(int m, double sign, int counts, int *restrict wide,
             bytes hits = {0};
             for (int i = 0; i < end; i += BYTES)
                 hits -= (bytes)(BYTES_LOAD(narrow + i) == (uint8_t)k);
-            count[k] += sign * bytes_sum(&hits);
+            count[k] += bytes_sum(&hits);
         }
         return;
     }
 #else
     (void)counts, (void)narrow;
 #endif
-    for (int i = 0; i < m; ++i) count[wide[i]] += sign;
+    for (int i = 0; i < m; ++i) count[wide[i]] += 1;
 }
 
-VECTOR_CLONES static void add(void *self, double sign, int m, const double *const *x, double *c) {
+VECTOR_CLONES static void add(void *self, int m, const double *const *x, double *c) {
     struct categorical *s = self;
     int *restrict index = s->row;
     const double *restrict class = x[0];
     FOR_RECORDS(i, m) index[i] = (int)class[i];
-    tally(m, sign, s->variable[0].levels, index, s->index, c);
+    tally(m, s->variable[0].levels, index, s->index, c);
     for (int v = 1; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         const double levels = variable->levels, *restrict level = x[v];
         FOR_RECORDS(i, m) index[i] = (int)(class[i] * levels + level[i]);
-        tally(m, sign, variable->rows * variable->levels, index, s->index, c + variable->at_level);
+        tally(m, variable->rows * variable->levels, index, s->index, c + variable->at_level);
     }
 }
 

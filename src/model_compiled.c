@@ -148,9 +148,9 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     c->hooks->move(c->self, lend(c, rng), m, x, x_new);
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *complete) {
+static void add(void *self, int m, const double *const *x, double *complete) {
     struct compiled *c = self;
-    c->hooks->add(c->self, sign, m, x, complete);
+    c->hooks->add(c->self, m, x, complete);
 }
 
 static int rtheta(void *self, const double *complete, double n, struct rng *rng, double *theta) {

@@ -35,7 +35,7 @@ static int create(const struct fields *fields, struct model *model) {
     model_describe(model, 1, &rate);
     model->innovations = 1;
     model->innovation = RNG_EXPONENTIAL;
-    model->perturb_draws = 3; /* and a root */
+    model->costs.perturb = 3; /* and a root */
     return PLUGIN_OK;
 }
 
@@ -106,9 +106,9 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     multiply(m, e->ratio, x[0], x_new[0]);
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     (void)self;
-    c[0] += sign * block_sum(m, x[0]);
+    c[0] += block_sum(m, x[0]);
 }
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {

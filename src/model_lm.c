@@ -261,9 +261,9 @@ static void law(void *self, const double *theta, double *mean, double *chol) {
 
 /* ---- complete-data statistic and its update ----------------------------- */
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     const struct lm *lm = self;
-    moments_add(&lm->moments, sign, m, x, c);
+    moments_add(&lm->moments, m, x, c);
 }
 
 /* X'X, X'y, y'y of the centred regression, read from c */

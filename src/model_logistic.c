@@ -87,8 +87,8 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = s->columns;
     model->complete = s->at_omega + (s->beta ? 0 : k * (k + 1) / 2);
     /* a Polya-Gamma variate, and an exponential function, in units of a normal */
-    model->latent_draws = s->beta ? 0 : 13;
-    model->move_draws = model->columns + 4;
+    model->costs.latent = s->beta ? 0 : 13;
+    model->costs.move = model->columns + 4;
     return PLUGIN_OK;
 }
 
@@ -193,9 +193,9 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 /* ---- complete-data statistic and its update ----------------------------- */
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     struct logistic *s = self;
-    moments_add(&s->moments, sign, m, covariates_design(&s->cov, m, x), c);
+    moments_add(&s->moments, m, covariates_design(&s->cov, m, x), c);
 }
 
 static void weight_column(int m, const double *restrict omega, const double *restrict z,

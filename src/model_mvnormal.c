@@ -72,9 +72,9 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     covariates_move(&s->cov, rng, m, x, x_new);
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     const struct mvnormal *s = self;
-    moments_add(&s->moments, sign, m, x, c);
+    moments_add(&s->moments, m, x, c);
 }
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {

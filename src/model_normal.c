@@ -178,11 +178,11 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
 
 /* ---- complete-data statistic and its update ----------------------------- */
 
-VECTOR_CLONES static void add(void *self, double sign, int m, const double *const *x, double *c) {
+VECTOR_CLONES static void add(void *self, int m, const double *const *x, double *c) {
     const struct normal *p = self;
     affine(m, -*p->centre, 1, x[0], p->innovation);
-    c[0] += sign * block_sum(m, p->innovation);
-    c[1] += sign * block_dot(m, p->innovation, p->innovation);
+    c[0] += block_sum(m, p->innovation);
+    c[1] += block_dot(m, p->innovation, p->innovation);
 }
 
 /* the normal-inverse-gamma law given the records, means from the centre */

@@ -49,8 +49,8 @@ static int create(const struct fields *fields, struct model *model) {
     model_describe(model, 1, &rate);
     model->innovations = 1;
     model->innovation = RNG_UNIFORM;
-    model->move_draws = 1.5; /* and a search */
-    model->perturb_draws = 4;
+    model->costs.move = 1.5; /* and a search */
+    model->costs.perturb = 4;
     return PLUGIN_OK;
 }
 
@@ -180,9 +180,9 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     gain(p, rng, m, p->gain, x_new[0]);
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     (void)self;
-    c[0] += sign * block_sum(m, x[0]);
+    c[0] += block_sum(m, x[0]);
 }
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {

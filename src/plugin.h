@@ -56,6 +56,16 @@ enum {
 
 struct model_class;
 
+/* What hooks cost for each record, in random normals or what takes as long; the
+ * schedule of the sampler weighs one hook against another by them. 0 stands for what
+ * most models have. */
+struct model_costs {
+    double records; /* rrecords; 0: one for each column */
+    double perturb; /* 0: as rrecords */
+    double move;    /* 0: nothing random, and cheap to do twice */
+    double latent;  /* add_latent */
+};
+
 /* A model bound to its prior. theta is a vector of `parameters` unconstrained
  * coordinates, known ones included; `moving` of them, listed in `moves`, are
  * unknown and may be proposed by a non-centred move. */
@@ -89,9 +99,7 @@ struct model {
      * moves[j]; it grows from 0 to groups - 1 with j. */
     int groups;
     int *group;
-    /* Random numbers of a record in rrecords (0: one a column), perturb (0: as
-     * many), move and add_latent; the schedule of the sampler weighs costs by them. */
-    double draws, perturb_draws, move_draws, latent_draws;
+    struct model_costs costs;
     /* How many numbers of that kind a record is made of; 0: form() does not serve. */
     int innovations;
     enum rng_kind innovation;
@@ -147,8 +155,8 @@ struct model_class {
      * same records. */
     void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
 
-    /* c += sign * sum over the block of c(x_i); sign is 1 or -1. */
-    void (*add)(void *self, double sign, int m, const double *const *x, double *c);
+    /* c += sum over the block of c(x_i). */
+    void (*add)(void *self, int m, const double *const *x, double *c);
 
     /* NULL unless the update needs latent variables of the records. Draws those
      * of a block given its records and the current theta (see set), and adds to
@@ -292,7 +300,6 @@ struct density_class {
 
 struct mech_class {
     const char *name;
-    enum kernel kernel;
 
     /* Log density of one noise value, normalised. */
     double (*log_density)(double noise, double scale);

@@ -35,7 +35,7 @@ int main(void) {
     const struct fields model_fields = FIELDS(prior), stat_fields = FIELDS(total);
     const int column[] = {0};
     const double released[LANES] = {4}, weight[LANES] = {1e-6}; /* noise that says nothing */
-    struct part part = {.stat.class = &stat_sums, .kernel = mech_laplace.kernel, .column = column};
+    struct part part = {.stat.class = &stat_sums, .kernel = KERNEL_ABSOLUTE, .column = column};
     struct augment a = {
         .model.class = &model_exponential,
         .parts = 1,

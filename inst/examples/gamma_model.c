@@ -100,9 +100,9 @@ static void move(void *self, struct noiseaware_random *random, int m, const doub
     NOISEAWARE_RECORDS(i, m) out[i] = ratio * in[i];
 }
 
-static void add(void *self, double sign, int m, const double *const *x, double *c) {
+static void add(void *self, int m, const double *const *x, double *c) {
     (void)self;
-    c[0] += sign * noiseaware_sum(m, x[0]);
+    c[0] += noiseaware_sum(m, x[0]);
 }
 
 static int rtheta(void *self, const double *c, double n, struct noiseaware_random *random,

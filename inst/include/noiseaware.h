@@ -31,7 +31,7 @@
 #include <stddef.h>
 
 /* Changes whenever a struct below does; checked when a model is looked up. */
-#define NOISEAWARE_ABI 2
+#define NOISEAWARE_ABI 3
 
 enum { NOISEAWARE_LANES = 4, NOISEAWARE_MAX_BLOCK = 256 };
 
@@ -118,8 +118,8 @@ struct noiseaware_model_class {
     /* m records from f(. | theta). */
     void (*rrecords)(void *self, struct noiseaware_random *random, int m, double *const *x);
 
-    /* c += sign * sum over the block of c(x_i); sign is 1 or -1. */
-    void (*add)(void *self, double sign, int m, const double *const *x, double *c);
+    /* c += sum over the block of c(x_i). */
+    void (*add)(void *self, int m, const double *const *x, double *c);
 
     /* theta from p(theta | c, n), or from any kernel that leaves it invariant, in
      * place. Returns NOISEAWARE_*. */

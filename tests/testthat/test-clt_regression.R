@@ -180,7 +180,7 @@ test_that("totals with factors give the complete-data statistic; counts that no 
     total <- colSums(records$t)
     complete <- function(total) .Call(internal("ffi_clt_complete"), case$spec, 300, total)
     got <- complete(total)
-    expect_equal(got$complete, .Call(internal("ffi_model_complete"), case$bound$spec, records$x, 1), tolerance = 1e-11)
+    expect_equal(got$complete, .Call(internal("ffi_model_complete"), case$bound$spec, records$x), tolerance = 1e-11)
     expect_true(got$valid)
     expect_equal(got$projected, got$complete, tolerance = 1e-11)
 
@@ -222,7 +222,7 @@ test_that("the total gives the complete-data statistic of the records", {
     data <- data.frame(y = rnorm(40, 4), x1 = rnorm(40), x2 = rnorm(40, -2))
     total <- internal("statistic_total")(st, data)
     got <- .Call(internal("ffi_clt_complete"), problem$spec, 40, total)
-    expect_equal(got$complete, .Call(internal("ffi_model_complete"), problem$bound$spec, as.matrix(data), 1), tolerance = 1e-11)
+    expect_equal(got$complete, .Call(internal("ffi_model_complete"), problem$bound$spec, as.matrix(data)), tolerance = 1e-11)
     expect_true(got$valid)
     expect_equal(got$projected, got$complete, tolerance = 1e-11)
 

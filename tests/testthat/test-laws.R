@@ -54,7 +54,7 @@ fitting <- function(model, statistics = c(number_statistics, code_statistics)) {
   }
 }
 
-test_that("every model: its hooks keep shapes, streams, add and remove, and the laws of update, prior density, moves", {
+test_that("every model: its hooks keep shapes, streams, sums, and the laws of update, prior density, moves", {
   for (name in names(registry_models)) {
     result <- debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 300)
     expect_false(any(result$ok %in% FALSE), info = paste(name, paste(result$hook[result$ok %in% FALSE], collapse = " ")))

@@ -26,7 +26,7 @@ test_that("moments of margins are sums over all records", {
     records <- as.matrix(expand.grid(y = 0:2, u = 0:1, v = 0:2))
     indicator <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), records[, st$columns$name] + 0)
     complete <- t(vapply(seq_len(nrow(records)), function(i) {
-      .Call(internal("ffi_model_complete"), law$bound$spec, records[i, law$bound$columns$name, drop = FALSE] + 0, 1)
+      .Call(internal("ffi_model_complete"), law$bound$spec, records[i, law$bound$columns$name, drop = FALSE] + 0)
     }, numeric(law$bound$sizes$complete)))
     released <- seq_along(st$components)
     for (k in 1:2) {

@@ -38,7 +38,7 @@ test_that("prior draws are those of the whole prior that lie within", {
 })
 
 gibbs_draws <- function(bound, x, draws = 20000L, steps = 3L) {
-  complete <- .Call(internal("ffi_model_complete"), bound$spec, x, 1)
+  complete <- .Call(internal("ffi_model_complete"), bound$spec, x)
   start <- list(theta = within_prior(bound, 1), state = internal("new_stream")(c(38, 1)))
   internal("gibbs")(bound, complete, nrow(x), start, c(draws, steps), NULL)$theta
 }
