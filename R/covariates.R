@@ -44,10 +44,11 @@ centring <- function(centre) {
   k <- length(centre)
   matrix <- diag(k)
   if (k > 1L) matrix[1L, -1L] <- -centre[-1L]
-  list(matrix = matrix, shift = c(centre[1L], numeric(k - 1L)))
+  # 2 I - A, which solve() does not find where centres are large
+  list(matrix = matrix, inverse = 2 * diag(k) - matrix, shift = c(centre[1L], numeric(k - 1L)))
 }
 
-centre_coefficients <- function(centring, coefficients) drop(solve(centring$matrix, coefficients - centring$shift))
+centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*% (coefficients - centring$shift))
 
 # prior of the natural coefficients, of the centred ones
 normal_coefficient_fields <- function(centring, mean, precision) {

@@ -117,7 +117,7 @@ lm_coefficient_fields <- function(bound, call) {
       mean <- expand_prior(prior$mean, k, "mean", call, names)
     } else {
       # the default is stated for covariates measured from their middles
-      weak <- solve(centring$matrix)
+      weak <- centring$inverse
       weak <- crossprod(weak, diag(c(1, half[-1L] / 2)^2 / 2.5^2, k) %*% weak)
       precision <- if (is.null(prior$precision)) weak else expand_matrix(prior$precision, k, "precision", call)
       mean <- if (is.null(prior$mean)) centring$shift else expand_prior(prior$mean, k, "mean", call, names)

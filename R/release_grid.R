@@ -38,8 +38,12 @@ release_unit <- function(mechanism, statistic, n, call = caller_env()) {
   added <- if (statistic$kind == "records") 1 else n
   coarsest <- added * component_size(statistic) / 2^61
   unit <- 2^pmax(floor(log2(finest)), ceiling(log2(coarsest)))
-  if (any(unit < 2^-900 | unit > 2^900 | scale < coarsest_grid * unit)) {
-    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale is at least {format_number(coarsest_grid * max(coarsest))}.",
+  if (any(unit > 2^900)) {
+    stop_classed("mechanism", c("The noise must be small enough to be drawn exactly, but its scale is {format_number(max(scale))}.",
+                                i = "Change the units of the data, or give a larger budget."), call = call)
+  }
+  if (any(unit < 2^-900 | scale < coarsest_grid * unit)) {
+    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale is at least {format_number(coarsest_grid * max(coarsest, 2^-900))}.",
                                 x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
   }
   unit
@@ -51,8 +55,23 @@ grid_sensitivity <- function(statistic, norm, unit) {
   exact <- sensitivity(statistic, norm)
   if (all(unit == 0) || (integer_valued(statistic) && all(unit <= 1))) return(exact)
   unit <- rep_len(unit, length(statistic$components))
-  # and a hair for the last bits of a record's products
-  exact + (1 + 2^-20) * (if (norm == "L1") sum(unit) else sqrt(sum(unit^2)))
+  # and a hair for the last bits of a record's products, or what they can be
+  added <- (1 + pmax(2^-20, product_error(statistic) / unit)) * unit
+  exact + (if (norm == "L1") sum(added) else sqrt(sum(added^2)))
+}
+
+# How far the last bits of doubles can move the difference of two records, and the range that
+# the sensitivity was computed from, in each component. Variables are clamped last, so they
+# are inside their bounds exactly. A monomial of degree k that is at most M takes k - 1
+# products, each off by at most e = M 2^-53: 2 (k - 1) e for two records. Each end of the range
+# takes at most k - 1 products, and powers that are off by at most 2 k e: (6 k - 2) e for both
+# ends; their difference is off by at most 2 e. That is less than 8 k e in all, and nothing
+# of it where k = 1.
+product_error <- function(statistic) {
+  degree <- component_degrees(statistic)
+  limits <- component_limits(statistic)
+  if (is.null(degree) || is.null(limits)) return(0)
+  ifelse(degree > 1, 8 * degree * 2^-53 * pmax(abs(limits[, 1L]), abs(limits[, 2L])), 0)
 }
 
 # The scale of every component in units as a ratio of integers, rounded up.

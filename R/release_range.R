@@ -7,6 +7,12 @@ component_limits <- function(statistic) UseMethod("component_limits")
 #' @export
 component_limits.default <- function(statistic) NULL
 
+# The degree of each component, a monomial; NULL where it is none.
+component_degrees <- function(statistic) UseMethod("component_degrees")
+
+#' @export
+component_degrees.default <- function(statistic) NULL
+
 component_ranges <- function(statistic) {
   limits <- component_limits(statistic)
   limits[, 2L] - limits[, 1L]

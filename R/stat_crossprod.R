@@ -242,6 +242,9 @@ describe_statistic.stat_crossprod <- function(statistic) {
 }
 
 #' @export
+component_degrees.stat_crossprod <- function(statistic) rep(1:2, c(nrow(statistic$columns), nrow(statistic$pairs)))
+
+#' @export
 component_limits.stat_crossprod <- function(statistic) {
   lower <- statistic$columns$lower
   upper <- statistic$columns$upper
@@ -293,10 +296,10 @@ crossprod_moments <- function(statistic, value, n) {
     }
   }
   moments[lower.tri(moments)] <- t(moments)[lower.tri(moments)]
-  # v = scale * x + shift for each column, so (1, v) = T (1, x)
-  transform <- diag(c(1, fields$scale))
-  transform[-1L, 1L] <- fields$shift
-  inverse <- solve(transform)
+  # v = scale * x + shift for each column, so (1, v) = T (1, x); T's inverse is written down, because
+  # solve() takes a T of large bounds for singular
+  inverse <- diag(c(1, 1 / fields$scale))
+  inverse[-1L, 1L] <- -fields$shift / fields$scale
   moments <- inverse %*% moments %*% t(inverse)
   dimnames(moments) <- rep(list(c("(Intercept)", statistic$columns$name)), 2L)
   moments

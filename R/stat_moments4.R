@@ -117,6 +117,9 @@ describe_statistic.stat_moments4 <- function(statistic) {
 }
 
 #' @export
+component_degrees.stat_moments4 <- function(statistic) rowSums(statistic$powers)
+
+#' @export
 component_limits.stat_moments4 <- function(statistic) {
   fields <- statistic_fields(statistic)
   term_limits(statistic$powers, fields$lower, fields$upper)

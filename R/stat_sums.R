@@ -191,6 +191,9 @@ sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
+component_degrees.stat_sums <- function(statistic) rowSums(statistic$powers)
+
+#' @export
 component_limits.stat_sums <- function(statistic) {
   limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
   if (statistic$outside == "drop") cbind(pmin(limits[, 1L], 0), pmax(limits[, 2L], 0)) else limits

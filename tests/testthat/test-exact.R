@@ -229,3 +229,37 @@ test_that("the posterior of a release is that of its continuous twin", {
   fit <- function(release) sample_posterior(release, model_lm(), chains = 1, iter = 500, seed = 3)
   expect_equal(colMeans(posterior::as_draws_matrix(fit(on_grid))), colMeans(posterior::as_draws_matrix(fit(r))), tolerance = 0.3)
 })
+
+test_that("rounding of products is in the sensitivity where bounds are narrow and far out", {
+  found <- 0
+  for (width in c(1e-9, 1e-11, 2e-13)) {
+    for (degree in c(3, 10, 20)) {
+      st <- stat_sums(stats::as.formula(paste0("~ I(x^", degree, ")")), bounds = list(x = c(1000, 1000 + width)))
+      x <- unique(c(seq(1000, 1000 + width, by = 2^-43), 1000 + width)) # all doubles inside
+      value <- as.vector(.Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), matrix(x)))
+      # from the lower bound, by a sum without cancellation
+      j <- seq_len(degree)
+      above <- vapply(x - 1000, function(a) sum(choose(degree, j) * 1000^(degree - j) * a^j), 0)
+      error <- internal("product_error")(st)
+      expect_lte(max(abs(value - value[1] - above)), error)
+      expect_lte(abs(sensitivity(st) - max(above)), error)
+      unit <- internal("release_unit")(mech_laplace(epsilon = 1), st, 1)
+      steps <- diff(range(round(value / unit))) * unit
+      expect_lte(steps, internal("grid_sensitivity")(st, "L1", unit))
+      found <- found + (steps > sensitivity(st) + (1 + 2^-20) * unit)
+    }
+  }
+  expect_gt(found, 0) # a hair of a unit is not enough
+  # nor is it counted where that is
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 8), x = c(0, 90)))
+  unit <- internal("release_unit")(mech_laplace(epsilon = 1), st, 100)
+  expect_identical(internal("grid_sensitivity")(st, "L1", unit), sensitivity(st) + sum((1 + 2^-20) * rep_len(unit, 5)))
+})
+
+test_that("noise that cannot be drawn exactly is too large or too small, as it is", {
+  st <- stat_sums(~ x, bounds = list(x = c(0, 1)))
+  data <- data.frame(x = 0.5)
+  expect_snapshot(error = TRUE, release(data, st, mech_laplace(epsilon = 1e-300)))
+  expect_error(release(data, st, mech_gaussian(mu = 1e-300)), "small enough", class = "noiseaware_error_mechanism")
+  expect_error(release(data, st, mech_laplace(scale = 1e-17)), "large enough", class = "noiseaware_error_mechanism")
+})

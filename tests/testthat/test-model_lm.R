@@ -284,3 +284,19 @@ test_that("the hooks of a regression with a factor pass debug_model()", {
   expect_false(any(result$ok %in% FALSE))
   expect_true(is.na(result$ok[result$hook == "form"]))
 })
+
+test_that("bounds may be of any size that can be squared", {
+  run <- function(size, method) {
+    st <- stat_crossprod(y ~ x, bounds = list(y = c(0, size), x = c(0, size)))
+    rel <- as_release(c(1, 2, 30, 4, 25), st, mech_laplace(epsilon = 1), n = 50)
+    suppressWarnings(sample_posterior(rel, model_lm(), method = method, chains = 1, iter = 20, seed = 1))
+  }
+  for (method in c("augment", "naive")) {
+    small <- posterior::as_draws_matrix(run(1, method)$draws)
+    large <- posterior::as_draws_matrix(run(2^330, method)$draws)
+    expect_true(all(is.finite(large)))
+    # a regression in other units
+    expect_equal(as.numeric(large[, "x"]), as.numeric(small[, "x"]), tolerance = 1e-6)
+    if (method == "augment") expect_equal(as.numeric(large[, "sigma"]) / 2^330, as.numeric(small[, "sigma"]), tolerance = 1e-6)
+  }
+})
