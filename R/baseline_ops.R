@@ -22,7 +22,7 @@
 #'   not draws from the prior, which would be calibrated. The density is drawn on
 #'   a grid of 65536 points; that bound holds on any set of points.
 #'
-#' @return A fit without a release, with one chain of `draws` draws of `prob`.
+#' @return A fit without a release, with one chain of `draws` draws of the probability, `prob[level]`.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, those of
 #'   [release()] for `data`.
 #' @references
@@ -58,7 +58,7 @@ ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1
   cumulative <- cumsum(exp(log_density - max(log_density)))
   uniform <- if (is.null(seed)) entropy_uniform(draws) else with_seed(seed, stats::runif(draws))
   prob <- grid[pmin(findInterval(uniform * cumulative[length(cumulative)], cumulative) + 1L, length(grid))]
-  array <- posterior::as_draws_array(array(prob, c(draws, 1L, 1L), dimnames = list(NULL, NULL, "prob")))
+  array <- posterior::as_draws_array(array(prob, c(draws, 1L, 1L), dimnames = list(NULL, NULL, bound$parameters)))
   run <- list(chains = 1, iter = draws, warmup = 0, thin = 1, seed = seed)
   new_fit(array, NULL, bound, run, method = "ops", exact = FALSE, info = list(n = nrow(records), epsilon = epsilon, weight = weight))
 }

@@ -151,5 +151,5 @@ covariate_parameters <- function(design, model, levels) {
   factors <- intersect(design$variable, names(levels))
   c(if (p > 0L && !inherits(model$covariates$mean, "fixed")) paste0("mean[", continuous, "]"),
     if (p > 0L && !inherits(model$covariates$cov, "fixed")) paste0("cov[", continuous[lower[, 2L]], ",", continuous[lower[, 1L]], "]"),
-    unlist(lapply(factors, function(v) paste0("prob[", v, ",", levels[[v]], "]"))))
+    unlist(lapply(factors, function(v) paste0("prob[", v, "=", levels[[v]], "]"))))
 }

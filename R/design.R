@@ -15,7 +15,7 @@
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
 #'   the grid. Every cell has the same seed.
 #' @param x A design.
-#' @param variables Names of parameters to draw; all by default.
+#' @param variables Names of variables to draw; all by default.
 #'
 #' @return A data frame of class `noiseaware_design`, a row for each cell and parameter:
 #'   `statistic`, `epsilon` (or the name that `mechanism` gives to its budget, such as `rho`), `n`, `variable`; `sd`, the expected posterior standard

@@ -41,7 +41,7 @@ chains_array <- function(chains) {
 #' Work with a fit
 #'
 #' @param object,x A fit from [sample_posterior()].
-#' @param parm Names of parameters; all by default.
+#' @param parm Names of variables; all by default.
 #' @param level Probability inside the interval.
 #' @param ... Passed on: by `summary()` to [posterior::summarise_draws()]. Must be
 #'   empty for `confint()`.
@@ -119,7 +119,7 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   draws <- parameter_matrix(object)
   if (is.numeric(parm) && all(parm %in% seq_len(ncol(draws)))) parm <- colnames(draws)[parm]
-  parm <- check_names_of(parm, "parm", "parameters of the fit", colnames(draws))
+  parm <- check_names_of(parm, "parm", "variables of the fit", colnames(draws))
   remind_troubles(object)
   tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
   out <- t(draws_interval(draws[, parm, drop = FALSE], level))
@@ -221,7 +221,7 @@ move_line <- function(fit, a) {
 format_percent <- function(x) paste0(round(100 * x), "%")
 
 print_summary <- function(table) {
-  shown <- data.frame(parameter = table$variable,
+  shown <- data.frame(variable = table$variable,
                       lapply(table[c("mean", "sd", "q2.5", "q97.5")], function(v) formatC(v, digits = 4, format = "g", flag = "#")),
                       rhat = formatC(table$rhat, digits = 3, format = "f"),
                       lapply(table[c("ess_bulk", "ess_tail")], function(v) formatC(v, digits = 0, format = "f")),

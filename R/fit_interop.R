@@ -9,7 +9,7 @@
 #' @param draws Number of draws; all by default.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param prob,level Probability inside the interval.
-#' @param pars Names of parameters; all by default.
+#' @param variables Names of variables; all by default.
 #' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
 #' @param ... Must be empty; but `tidy()` takes broom's `conf.int` and `conf.level` for
 #'   `intervals` and `level`, and with `glance()` lets pass what other packages' functions
@@ -62,9 +62,9 @@ thin_rows <- function(x, draws, call = caller_env()) {
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_interval
-posterior_interval.noiseaware_fit <- function(object, prob = 0.9, pars = NULL, ...) {
+posterior_interval.noiseaware_fit <- function(object, prob = 0.9, variables = NULL, ...) {
   check_no_dots(...)
-  stats::confint(object, pars, prob)
+  stats::confint(object, check_names_of(variables, "variables", "variables of the fit", posterior::variables(object$draws)), prob)
 }
 
 #' @rdname interop

@@ -1,12 +1,12 @@
 #' A yes-or-no variable
 #'
-#' A factor of two levels; the parameter `prob` is the probability of the second
-#' one.
+#' A factor of two levels; the parameter is the probability of the second one.
 #'
 #' @param variable The variable's name; `NULL` takes the release's only variable.
-#' @param prior Of `prob`: [prior_beta()].
+#' @param prior Of that probability: [prior_beta()].
 #'
-#' @return A model: an object of class `model_bernoulli`. Its parameter is `prob`.
+#' @return A model: an object of class `model_bernoulli`. Its parameter is
+#'   `prob[level]`, such as `prob[yes]`.
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
 #' @seealso [model_categorical()] for more levels, [stat_counts()].
@@ -37,10 +37,10 @@ bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) 
                                 i = "Use {.fn model_categorical}."), call = call)
   }
   weights <- list(matrix(c(model$prior$b, model$prior$a), 1L))
-  bind_categorical(model, columns, levels, weights, list(NULL), parameters = "prob", class = "bound_bernoulli", last_alone = TRUE)
+  bind_categorical(model, columns, levels, weights, list(NULL), parameters = paste0("prob[", levels[[1L]][2L], "]"), class = "bound_bernoulli", last_alone = TRUE)
 }
 
 #' @export
 describe_model.bound_bernoulli <- function(bound) {
-  sprintf("Bernoulli %s, prob of %s", bound$columns$name, bound$levels[[1L]][2L])
+  paste("Bernoulli", bound$columns$name)
 }

@@ -22,7 +22,7 @@
 #'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
-#'   `mean[x]`, `cov[x,x']` and `prob[factor,level]`.
+#'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`.
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
 #'   `noiseaware_error_variables`.
 #' @examples

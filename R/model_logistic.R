@@ -34,7 +34,7 @@
 #'
 #' @return A model: an object of class `model_logistic`. Its parameters are the
 #'   coefficients (`(Intercept)`, the covariates' names, a factor's name and
-#'   level), `mean[x]`, `cov[x,x']` and `prob[factor,level]`.
+#'   level), `mean[x]`, `cov[x,x']` and `prob[factor=level]`.
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_formula`,
 #'   `noiseaware_error_variables`.
 #' @references

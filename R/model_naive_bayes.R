@@ -20,7 +20,7 @@
 #' other statistic of the same variables will do.
 #'
 #' @return A model: an object of class `model_naive_bayes`. Its parameters are
-#'   `p[y=a]` for each class and `p[x1=no|y=a]` for each level of each feature,
+#'   `prob[y=a]` for each class and `prob[x1=no|y=a]` for each level of each feature,
 #'   class by class.
 #' @section Errors: `noiseaware_error_prior`, `noiseaware_error_argument`,
 #'   `noiseaware_error_variables`.
@@ -35,7 +35,7 @@
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' model <- model_naive_bayes("low", prior = prior_dirichlet(2), conditional = prior_dirichlet(2))
 #' fit <- sample_posterior(rel, model, chains = 2, iter = 400, seed = 1)
-#' draws <- posterior::subset_draws(posterior::as_draws(fit), "p\\[low", regex = TRUE)
+#' draws <- posterior::subset_draws(posterior::as_draws(fit), "prob\\[low", regex = TRUE)
 #' posterior::summarise_draws(draws)
 #' @export
 model_naive_bayes <- function(class, features = NULL, prior = prior_dirichlet(1), conditional = prior_dirichlet(1)) {
@@ -153,9 +153,9 @@ known_rows <- function(value, count, size, name, call) {
 naive_bayes_names <- function(levels) {
   class <- paste0(names(levels)[1L], "=", levels[[1L]])
   features <- lapply(names(levels)[-1L], function(v) {
-    paste0("p[", rep(paste0(v, "=", levels[[v]]), length(class)), "|", rep(class, each = length(levels[[v]])), "]")
+    paste0("prob[", rep(paste0(v, "=", levels[[v]]), length(class)), "|", rep(class, each = length(levels[[v]])), "]")
   })
-  c(list(paste0("p[", class, "]")), features)
+  c(list(paste0("prob[", class, "]")), features)
 }
 
 #' @export

@@ -1,6 +1,6 @@
-#' @rdname compare
+#' @rdname compare_analyses
 #' @param x A comparison.
-#' @param variables Names of parameters; all by default.
+#' @param variables Names of variables; all by default.
 #' @export
 plot.noiseaware_comparison <- function(x, variables = NULL, ...) {
   check_no_dots(...)

@@ -5,7 +5,7 @@
 #'   or `"predictive"`: the expected response and a new record's response over
 #'   the public range of one covariate, other numbers at the middle of theirs,
 #'   factors at their first level.
-#' @param parameters Names of parameters; by default the coefficients and sigma.
+#' @param variables Names of variables; by default the coefficients and sigma.
 #' @param covariate For `"predictive"`: the covariate's name; by default the
 #'   first one.
 #' @param level Probability inside the predictive band.
@@ -20,11 +20,11 @@
 #' plot(fit, "density")
 #' plot(fit, "predictive")
 #' @export
-plot.noiseaware_fit <- function(x, type = c("trace", "density", "pairs", "predictive"), parameters = NULL,
+plot.noiseaware_fit <- function(x, type = c("trace", "density", "pairs", "predictive"), variables = NULL,
                                 covariate = NULL, level = 0.9, ...) {
   type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "pairs", "predictive"))
   if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
-  draws <- posterior::subset_draws(x$draws, variable = plot_parameters(x, parameters))
+  draws <- posterior::subset_draws(x$draws, variable = plot_variables(x, variables))
   switch(type,
     trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws),
     density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws),
@@ -49,13 +49,13 @@ chain_colours <- function(plot, draws) {
   suppressMessages(plot + scale_greys(posterior::nchains(draws), name = "Chain")) + theme_noiseaware()
 }
 
-plot_parameters <- function(fit, parameters, call = caller_env()) {
+plot_variables <- function(fit, variables, call = caller_env()) {
   all <- posterior::variables(fit$draws)
-  if (is.null(parameters)) {
+  if (is.null(variables)) {
     main <- intersect(c("(Intercept)", fit$bound$columns$name[-1L], "sigma"), all)
     return(if (length(main)) main else all)
   }
-  check_names_of(parameters, "parameters", "parameters of the fit", all, call)
+  check_names_of(variables, "variables", "variables of the fit", all, call)
 }
 
 #' @rdname plot.noiseaware_fit

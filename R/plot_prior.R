@@ -4,7 +4,7 @@
 #' each parameter.
 #'
 #' @param fit A fit from [sample_posterior()].
-#' @param variables Names of parameters; by default those of `plot(fit)`.
+#' @param variables Names of variables; by default those of `plot(fit)`.
 #' @param points Number of points of a density.
 #' @param draws Number of draws from the prior.
 #' @param seed Fixes them; see [sample_posterior()].
@@ -43,7 +43,7 @@ prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   points <- check_count(points, "points", lower = 2)
   draws <- check_count(draws, "draws", lower = 2)
-  variables <- check_names_of(variables %||% plot_parameters(fit, NULL), "variables", "parameters of the fit", posterior::variables(fit$draws))
+  variables <- check_names_of(variables %||% plot_variables(fit, NULL), "variables", "variables of the fit", posterior::variables(fit$draws))
   prior <- with_seed(check_seed(seed), prior_draws(fit, draws))
   posterior <- parameter_matrix(fit)
   rows <- lapply(variables, function(v) {

@@ -192,7 +192,7 @@ means_data <- function(fits, variables = NULL, level = 0.9) {
   rows <- lapply(seq_along(fits), function(k) {
     table <- interval_table(fits[[k]], level)
     default <- colnames(tryCatch(coefficient_draws(fits[[k]]), noiseaware_error = function(e) parameter_matrix(fits[[k]])))
-    table <- table[table$variable %in% check_names_of(variables %||% default, "variables", "parameters of the fit", table$variable), ]
+    table <- table[table$variable %in% check_names_of(variables %||% default, "variables", "variables of the fit", table$variable), ]
     cbind(fit_columns(fits, k), table, row.names = NULL)
   })
   do.call(rbind, rows)

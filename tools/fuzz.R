@@ -162,7 +162,7 @@ fits <- list(sample_posterior(releases[[1]], model_lm(), chains = 1, iter = 20),
              sample_posterior(releases[[3]], model_poisson(), chains = 2, iter = 20, method = "clt"), sample_posterior(releases[[3]], model_poisson(), chains = 1, iter = 20, method = "naive"))
 calibration <- calibrate(models[[5]], statistics$counts, mechanisms[[1]], n = 4, replicates = 3, chains = 1, iter = 20, seed = 1)
 planned <- design(models[[5]], statistics$counts, epsilon = 1, n = 4, replicates = 2, chains = 1, iter = 20, seed = 1)
-compared <- suppressWarnings(compare(releases[[1]], model_lm(), records, chains = 1, iter = 20, seed = 1))
+compared <- suppressWarnings(compare_analyses(releases[[1]], model_lm(), records, chains = 1, iter = 20, seed = 1))
 directory <- tempfile("fuzz")
 dir.create(directory)
 path <- file.path(directory, "release.json")
@@ -205,7 +205,7 @@ valid <- list(
   calibrate = function() list(model = models[[5]], statistic = statistics$counts, mechanism = mechanisms[[1]], n = 4, replicates = 1, method = "auto", chains = 1, iter = 10, parameters = NULL, level = 0.9,
                               seed = 1, file = NULL),
   design = function() list(model = models[[5]], statistic = statistics$counts, mechanism = mech_laplace, epsilon = 1, n = 4, replicates = 1, method = "auto", chains = 1, iter = 10, level = 0.9, seed = 1),
-  compare = function() list(release = releases[[2]], model = models[[5]], data = NULL, methods = "auto", level = 0.9, chains = 1, iter = 10, seed = 1),
+  compare_analyses = function() list(release = releases[[2]], model = models[[5]], data = NULL, methods = "auto", level = 0.9, chains = 1, iter = 10, seed = 1),
   extend = function() list(fit = any_of(fits), iter = 3), acceptance = function() list(fit = any_of(fits)), denoise = function() list(fit = any_of(fits)),
   update = function() c(list(object = any_of(fits), model = model_bernoulli()), draw), predict = function() list(object = fits[[1]], newdata = data.frame(x = 1), type = "mean", interval = "none", level = 0.9, seed = 1),
   confint = function() list(object = any_of(fits), parm = NULL, level = 0.9), simulate = function() list(object = any_of(fits), nsim = 2, seed = 1),

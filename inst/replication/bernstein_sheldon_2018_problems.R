@@ -4,7 +4,7 @@
 # takes the middle 95% at the true rate, which would give the rate away.
 
 problems <- list(
-  binomial = list(variable = "prob", statistic = stat_counts(~ x, list(x = c("no", "yes"))),
+  binomial = list(variable = "prob[yes]", statistic = stat_counts(~ x, list(x = c("no", "yes"))),
                   model = model_bernoulli(prior = prior_beta(10, 10))),
   multinomial = list(variable = "prob[a]", statistic = stat_counts(~ x, list(x = c("a", "b", "c"))),
                      model = model_categorical(prior = prior_dirichlet(5))),

@@ -5,7 +5,7 @@ epsilons <- c(0.1, 0.3, 1, 3, 10)
 # naive Bayes: 100 records, 5 classes, 5 features of 3 levels
 naive_bayes <- local({
   levels <- c(list(y = as.character(1:5)), stats::setNames(rep(list(c("a", "b", "c")), 5), paste0("x", 1:5)))
-  list(n = 100, levels = levels, classes = paste0("p[y=", 1:5, "]"),
+  list(n = 100, levels = levels, classes = paste0("prob[y=", 1:5, "]"),
        statistic = stat_counts(~ y:x1 + y:x2 + y:x3 + y:x4 + y:x5, levels),
        model = model_naive_bayes("y", prior = prior_dirichlet(2), conditional = prior_dirichlet(2)))
 })

@@ -48,7 +48,7 @@ test_that("`cores` is refused where chains run, with a pointer to future::plan()
     sample_posterior(rel, model_bernoulli(), cores = 2),
     calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, cores = 2),
     design(model_bernoulli(), st, epsilon = 1, n = 20, cores = 2),
-    compare(rel, model_bernoulli(), cores = 2),
+    compare_analyses(rel, model_bernoulli(), cores = 2),
     nonprivate_posterior(data, model_bernoulli(), st, cores = 2),
     extend(fit, 10, cores = 2),
     update(fit, cores = 2)

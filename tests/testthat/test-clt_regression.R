@@ -145,8 +145,8 @@ factor_case <- function(rescale) {
   st <- stat_crossprod(y ~ a + f + b + g, list(y = c(-70, 90), a = c(-40, 70), f = c("u", "v", "w", "z"), b = c(-50, 30), g = c("n", "m")), rescale)
   problem <- clt_spec(model_lm(y ~ g + a + f + b), st)
   values <- c("(Intercept)" = 2, gm = 1.5, a = 0.6, fv = -1, fw = 2, fz = 0.4, b = -1.4, sigma = 2.2, "mean[a]" = 3, "mean[b]" = -1,
-              "cov[a,a]" = 3, "cov[b,a]" = -1, "cov[b,b]" = 2, "prob[g,n]" = 0.3, "prob[g,m]" = 0.7, "prob[f,u]" = 0.1, "prob[f,v]" = 0.2,
-              "prob[f,w]" = 0.3, "prob[f,z]" = 0.4)
+              "cov[a,a]" = 3, "cov[b,a]" = -1, "cov[b,b]" = 2, "prob[g=n]" = 0.3, "prob[g=m]" = 0.7, "prob[f=u]" = 0.1, "prob[f=v]" = 0.2,
+              "prob[f=w]" = 0.3, "prob[f=z]" = 0.4)
   theta <- internal("bound_theta")(problem$bound, values)
   c(problem, list(statistic = st, theta = theta, law = .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]))
 }
@@ -198,8 +198,8 @@ test_that("totals with factors give the complete-data statistic; counts that no 
 test_that("the share of responses outside the bounds is summed over the levels", {
   st <- stat_crossprod(y ~ x + f + g, list(y = c(-4, 6), x = c(-2, 3), f = c("u", "v", "w"), g = c("n", "m")))
   set.seed(13)
-  truth <- c("(Intercept)" = 0.5, x = 1, fv = 3, fw = -2, gm = 1, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1, "prob[f,u]" = 0.2, "prob[f,v]" = 0.5,
-             "prob[f,w]" = 0.3, "prob[g,n]" = 0.6, "prob[g,m]" = 0.4)
+  truth <- c("(Intercept)" = 0.5, x = 1, fv = 3, fw = -2, gm = 1, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1, "prob[f=u]" = 0.2, "prob[f=v]" = 0.5,
+             "prob[f=w]" = 0.3, "prob[g=n]" = 0.6, "prob[g=m]" = 0.4)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 200, parameters = truth)
   fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 300, warmup = 250, seed = 1)
   d <- unclass(posterior::as_draws_matrix(fit$draws))
@@ -207,7 +207,7 @@ test_that("the share of responses outside the bounds is summed over the levels",
   share <- vapply(seq_len(nrow(d)), function(k) {
     v <- d[k, ]
     mean <- v[["(Intercept)"]] + v[["x"]] * v[["mean[x]"]] + outer(c(u = 0, v = v[["fv"]], w = v[["fw"]]), c(n = 0, m = v[["gm"]]), "+")
-    weight <- outer(v[paste0("prob[f,", rownames(mean), "]")], v[paste0("prob[g,", colnames(mean), "]")])
+    weight <- outer(v[paste0("prob[f=", rownames(mean), "]")], v[paste0("prob[g=", colnames(mean), "]")])
     sum(weight * tails(c(-4, 6), mean, sqrt(v[["sigma"]]^2 + v[["x"]]^2 * v[["cov[x,x]"]]))) +
       tails(c(-2, 3), v[["mean[x]"]], sqrt(v[["cov[x,x]"]]))
   }, 0)
@@ -306,8 +306,8 @@ test_that("posteriors are close to those of 'augment' where bounds do not bind",
 
 test_that("with factors too", {
   st <- stat_crossprod(y ~ x + f, list(y = c(-12, 12), x = c(-8, 8), f = c("u", "v", "w")))
-  truth <- c("(Intercept)" = 1, x = 0.8, fv = -1, fw = 1.5, sigma = 1.2, "mean[x]" = 0.5, "cov[x,x]" = 2, "prob[f,u]" = 0.2, "prob[f,v]" = 0.5,
-             "prob[f,w]" = 0.3)
+  truth <- c("(Intercept)" = 1, x = 0.8, fv = -1, fw = 1.5, sigma = 1.2, "mean[x]" = 0.5, "cov[x,x]" = 2, "prob[f=u]" = 0.2, "prob[f=v]" = 0.5,
+             "prob[f=w]" = 0.3)
   set.seed(3)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
   exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 8000, seed = 3)

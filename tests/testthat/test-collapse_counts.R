@@ -119,9 +119,9 @@ test_that("naive Bayes: every database of three records enumerated", {
       p <- check_enumerated(fit, counts, these$log_p + kernel)
       # theta given the records, averaged over them
       b <- rowSums(matrix(these$types[these$sequences, 1] == 2, nrow(these$sequences)))
-      expect_same_mean(parameter_draws(fit, "p[y=b]"), sum(p * (0.8 + b) / (2.3 + 3)))
+      expect_same_mean(parameter_draws(fit, "prob[y=b]"), sum(p * (0.8 + b) / (2.3 + 3)))
       w <- rowSums(matrix(these$types[these$sequences, 1] == 2 & these$types[these$sequences, 3] == 3, nrow(these$sequences)))
-      expect_same_mean(parameter_draws(fit, "p[x2=w|y=b]"), sum(p * (1.2 + w) / (3.6 + b)))
+      expect_same_mean(parameter_draws(fit, "prob[x2=w|y=b]"), sum(p * (1.2 + w) / (3.6 + b)))
     }
   }
 })
@@ -159,7 +159,7 @@ test_that("categorical and Bernoulli: every table of twelve records", {
     p <- check_enumerated(fit, counts, weight)
     theta <- seq(0, 1, length.out = 2001)
     density <- vapply(theta, function(t) sum(p * dbeta(t, 2 + counts[, 2], 1.5 + counts[, 1])), 0)
-    expect_law(parameter_draws(fit, "prob"), grid_quantile(theta, density))
+    expect_law(parameter_draws(fit, "prob[b]"), grid_quantile(theta, density))
   }
 })
 
@@ -179,7 +179,7 @@ test_that("millions of records: the posterior of a count", {
       draws <- posterior::extract_variable_matrix(denoise(fit), "y=b")
       expect_law(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
       expect_same_mean((draws - 0.3 * n)^2, sum(p * (k - 0.3 * n)^2))
-      expect_equal(mean(parameter_draws(fit, "prob")), 0.3, tolerance = 1e-3)
+      expect_equal(mean(parameter_draws(fit, "prob[b]")), 0.3, tolerance = 1e-3)
     }
   }
 })
@@ -227,7 +227,7 @@ test_that("known probabilities and wide noise", {
   rel <- as_release(n * c(0.5 * p[1, ], 0.5 * p[2, ]), st, mech_gaussian(sd = 3e3), n)
   model <- model_naive_bayes("y", prior = prior_dirichlet(1), conditional = list(x1 = fixed(p)))
   fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 6000, warmup = 2000, seed = 1)
-  share <- parameter_draws(fit, "p[y=a]")
+  share <- parameter_draws(fit, "prob[y=a]")
   # the class's share is what the four counts say of it: a normal law
   direction <- c(p[1, ], -p[2, ])
   sd <- 3e3 / n / sqrt(sum(direction^2))
@@ -254,7 +254,7 @@ test_that("restarts, seeds, thin, init", {
     expect_identical(extend(run(iter = 301, warmup = 300, seed = 7), 1199)$draws, whole$draws)
     expect_false(identical(run(iter = 500, warmup = 300, seed = 8)$draws, half$draws))
     expect_equal(as.numeric(run(iter = 500, warmup = 300, seed = 7, thin = 2)$draws), as.numeric(half$draws[seq(2, 200, 2), , ]))
-    start <- c("p[y=a]" = 0.9, "p[y=b]" = 0.1, setNames(rep(1 / 3, 6), whole$bound$parameters[3:8]))
+    start <- c("prob[y=a]" = 0.9, "prob[y=b]" = 0.1, setNames(rep(1 / 3, 6), whole$bound$parameters[3:8]))
     if (n > 30) expect_false(identical(run(iter = 500, warmup = 300, seed = 7, init = start)$draws, half$draws)) else
       expect_message(run(iter = 500, warmup = 300, seed = 7, init = start), "not used", class = "noiseaware_message_init")
     expect_error(run(control = list(passes = 2)), "control\\$passes", class = "noiseaware_error_argument")

@@ -47,9 +47,9 @@ free_values <- function(bound) {
   blocks <- bound$coordinates
   drop <- !logical(length(bound$parameters))
   if ("sticks" %in% blocks$transform && !inherits(bound, "bound_bernoulli")) {
-    prob <- grep("^(prob|p)\\[", bound$parameters)
-    row <- sub("^p\\[([^=]*)=[^|]*", "\\1", sub("^prob\\[([^,]*),.*", "\\1", bound$parameters[prob]))
-    if (inherits(bound, "bound_categorical") && all(startsWith(bound$parameters, "prob["))) row[] <- ""
+    prob <- grep("^prob\\[", bound$parameters)
+    # prob[level], prob[variable=level], prob[variable=level|class=level]
+    row <- sub("^prob\\[(([^=]*)=)?[^|]*", "\\2", bound$parameters[prob])
     drop[prob[!duplicated(row, fromLast = TRUE)]] <- FALSE
   }
   which(drop)
@@ -77,7 +77,7 @@ test_that("the prior density is the natural one times the Jacobian", {
     exponential = function(v) dgamma(v[, "rate"], 1, 2, log = TRUE),
     normal_sd_known = function(v) dnorm(v[, "mean"], 0, 3, log = TRUE),
     normal = function(v) dgamma(v[, "sd"]^-2, 2, 1.75^2, log = TRUE) - 3 * log(v[, "sd"]) + dnorm(v[, "mean"], 1.5, 2.5 * v[, "sd"], log = TRUE),
-    bernoulli = function(v) dbeta(v[, "prob"], 1, 1, log = TRUE),
+    bernoulli = function(v) dbeta(v[, "prob[yes]"], 1, 1, log = TRUE),
     categorical = function(v) drop(log(v) %*% c(-0.5, 1, 2)),
     lm_known = function(v) rowSums(dnorm(v, 0, 2, log = TRUE))
   )
@@ -98,9 +98,9 @@ test_that("values that no coordinates have are refused by the name of what is wr
   }
   refuses(described$lm, c(sigma = -1), "positive in sigma")
   refuses(described$lm, c("cov[z,x]" = 1e6), "positive definite cov")
-  refuses(described$lm, c("prob[g,u]" = 2), "sum to 1")
+  refuses(described$lm, c("prob[g=u]" = 2), "sum to 1")
   refuses(described$poisson, c(rate = 0), "positive in rate")
-  refuses(described$bernoulli, c(prob = 1.1), "sum to 1")
+  refuses(described$bernoulli, c("prob[yes]" = 1.1), "sum to 1")
   inside <- internal("bind_model")(model_normal(prior = prior_nig(within = TRUE)), stat_sums(~ y, number["y"]))
   refuses(inside, c(mean = 6), "prior allows")
 })

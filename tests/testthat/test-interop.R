@@ -15,7 +15,7 @@ test_that("rstantools", {
   # sigma^2 is InverseGamma(2, b) with b by the bounds of bwt
   fields <- fit$bound$spec$fields
   expect_equal(prior$median[prior$variable == "sigma"], sqrt(fields$sigma_rate / qgamma(0.5, fields$sigma_shape)), tolerance = 0.02)
-  expect_identical(rstantools::posterior_interval(fit, prob = 0.5, pars = "age"), confint(fit, "age", 0.5))
+  expect_identical(rstantools::posterior_interval(fit, prob = 0.5, variables = "age"), confint(fit, "age", 0.5))
 })
 
 test_that("generics", {

@@ -48,7 +48,7 @@ test_that("counts, local noise and several parts give the built-in chain too", {
   # counts: the same law, by another path of random numbers
   counts <- stat_counts(~ x, levels = list(x = c("a", "b")))
   fits <- lapply(list(own, built_in), function(m) sample_posterior(as_release(c(9, 3), counts, m, n = 10), model_bernoulli(), method = "augment", chains = 2, iter = 6000, seed = 3))
-  draws <- lapply(fits, parameter_draws, "prob")
+  draws <- lapply(fits, parameter_draws, "prob[b]")
   error <- sqrt(posterior::mcse_mean(draws[[1]])^2 + posterior::mcse_mean(draws[[2]])^2)
   expect_lt(abs(mean(draws[[1]]) - mean(draws[[2]])) / error, 5)
 })

@@ -142,7 +142,7 @@ test_that("the posterior of a probability is the exact mixture", {
     for (control in list(list(passes = 0), list())) {
       fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 4,
                               control = control)
-      expect_law(parameter_draws(fit, "prob"), quantile, exact$mean)
+      expect_law(parameter_draws(fit, "prob[yes]"), quantile, exact$mean)
       count <- denoise(fit)[, , "y=yes"]
       for (k in c(4, 7, 9)) expect_same_mean((matrix(count, ncol = 2) == k) + 0, exact$count[k + 1])
     }
@@ -258,12 +258,12 @@ test_that("a yes-or-no answer in many records: the closed form of Warner", {
   n <- 600
   set.seed(9)
   st <- stat_records(~ y, levels = yes_no$levels)
-  rel <- simulate_release(model_bernoulli(), st, mech_randomized_response(epsilon = 1), n = n, parameters = c(prob = 0.3))
+  rel <- simulate_release(model_bernoulli(), st, mech_randomized_response(epsilon = 1), n = n, parameters = c("prob[yes]" = 0.3))
   k <- sum(rel$value)
   keep <- exp(1) / (exp(1) + 1)
   p <- seq(0, 1, length.out = 20001)
   says_yes <- p * keep + (1 - p) * (1 - keep)
   density <- dbinom(k, n, says_yes)
   fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 6000, seed = 2)
-  expect_law(parameter_draws(fit, "prob"), grid_quantile(p, density), sum(p * density) / sum(density))
+  expect_law(parameter_draws(fit, "prob[yes]"), grid_quantile(p, density), sum(p * density) / sum(density))
 })

@@ -31,8 +31,8 @@ test_that("moments of margins are sums over all records", {
     released <- seq_along(st$components)
     for (k in 1:2) {
       p <- internal("reported")(law$bound, theta[, k])[1, ]
-      at <- function(v, row) p[sprintf("p[%s=%d|y=%d]", v, records[, v] + 1L, records[, "y"] + 1L)]
-      weight <- p[sprintf("p[y=%d]", records[, "y"] + 1L)] * at("u") * at("v")
+      at <- function(v, row) p[sprintf("prob[%s=%d|y=%d]", v, records[, v] + 1L, records[, "y"] + 1L)]
+      weight <- p[sprintf("prob[y=%d]", records[, "y"] + 1L)] * at("u") * at("v")
       m <- clt_moments(law, theta)[[k]]
       expect_equal(m$mean[released], colSums(indicator * weight), tolerance = 1e-13)
       expect_equal(m$cov[released, released], crossprod(indicator * weight, indicator) - tcrossprod(colSums(indicator * weight)),
@@ -69,7 +69,7 @@ test_that("without the conjugate step it samples the normal law exactly", {
     density <- vapply(p, function(q) sum(noise * dnorm(s, n * q, sqrt(n * q * (1 - q)))), 0) * dbeta(p, 2, 3)
     fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 3)), method = "clt", chains = 2, iter = 60000, warmup = 2000,
                             seed = 5, control = list(conjugate = FALSE))
-    expect_law(parameter_draws(fit, "prob"), grid_quantile(p, density))
+    expect_law(parameter_draws(fit, "prob[b]"), grid_quantile(p, density))
   }
 })
 
@@ -205,12 +205,12 @@ test_that("endless noise gives the prior and says so; vanishing noise the exact 
   }
   for (control in controls[1:2]) {
     fit <- fit_of(c(300, 700), mech_laplace(epsilon = 1e-9), control)
-    expect_law(parameter_draws(fit, "prob"), function(p) qbeta(p, 2, 5))
+    expect_law(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 2, 5))
   }
   expect_output(print(fit), "expect the prior")
   for (control in controls[c(1, 3)]) for (mechanism in list(mech_laplace(epsilon = 1e12), mech_gaussian(mu = 1e10))) {
     fit <- fit_of(c(300, 700), mechanism, control)
-    expect_law(parameter_draws(fit, "prob"), function(p) qbeta(p, 702, 305))
+    expect_law(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 702, 305))
   }
   expect_output(print(fit), "raised to a millionth")
 })

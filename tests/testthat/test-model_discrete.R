@@ -57,10 +57,10 @@ sticks_of <- function(p) {
 # ---- hooks -------------------------------------------------------------------------
 
 test_that("draws report probabilities by name, and bound_theta inverts them", {
-  expected <- list(bernoulli = "prob", three = paste0("prob[", letters[1:3], "]"),
-                   class_known = c("p[x1=u|y=a]", "p[x1=v|y=a]", "p[x1=u|y=b]", "p[x1=v|y=b]", "p[x2=r|y=a]", "p[x2=s|y=a]", "p[x2=t|y=a]",
-                                   "p[x2=r|y=b]", "p[x2=s|y=b]", "p[x2=t|y=b]"),
-                   feature_known = c("p[y=a]", "p[y=b]", "p[x1=u|y=a]", "p[x1=v|y=a]", "p[x1=u|y=b]", "p[x1=v|y=b]"))
+  expected <- list(bernoulli = "prob[yes]", three = paste0("prob[", letters[1:3], "]"),
+                   class_known = c("prob[x1=u|y=a]", "prob[x1=v|y=a]", "prob[x1=u|y=b]", "prob[x1=v|y=b]", "prob[x2=r|y=a]", "prob[x2=s|y=a]", "prob[x2=t|y=a]",
+                                   "prob[x2=r|y=b]", "prob[x2=s|y=b]", "prob[x2=t|y=b]"),
+                   feature_known = c("prob[y=a]", "prob[y=b]", "prob[x1=u|y=a]", "prob[x1=v|y=a]", "prob[x1=u|y=b]", "prob[x1=v|y=b]"))
   for (name in names(discrete_cases)) {
     bound <- bind(discrete_cases[[name]][[1]], discrete_cases[[name]][[2]])
     if (!is.null(expected[[name]])) expect_identical(bound$parameters, expected[[name]])
@@ -99,11 +99,11 @@ test_that("prior draws have their beta marginals", {
   for (l in 1:3) expect_gt(ks.test(draws[, l], "pbeta", c(0.7, 2, 3)[l], 5.7 - c(0.7, 2, 3)[l])$p.value, 1e-6)
   bound <- bind(discrete_cases$by_class[[1]], pair)
   draws <- reported(bound, prior_theta(bound, 20000))
-  expect_gt(ks.test(draws[, "p[y=b]"], "pbeta", 1, 1)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "p[x1=u|y=a]"], "pbeta", 2, 2)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "p[x1=u|y=b]"], "pbeta", 4, 1)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "p[x2=t|y=b]"], "pbeta", 3, 3)$p.value, 1e-6)
-  expect_lt(abs(cor(draws[, "p[x1=u|y=a]"], draws[, "p[x1=u|y=b]"])), 0.04)
+  expect_gt(ks.test(draws[, "prob[y=b]"], "pbeta", 1, 1)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[x1=u|y=a]"], "pbeta", 2, 2)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[x1=u|y=b]"], "pbeta", 4, 1)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[x2=t|y=b]"], "pbeta", 3, 3)$p.value, 1e-6)
+  expect_lt(abs(cor(draws[, "prob[x1=u|y=a]"], draws[, "prob[x1=u|y=b]"])), 0.04)
 })
 
 test_that("weights near zero underflow nowhere", {
@@ -311,15 +311,15 @@ test_that("theta given the records is the conjugate posterior", {
   start <- list(theta = prior_theta(bound, 1), state = stream(2))
   draws <- reported(bound, internal("gibbs")(bound, complete, 15, start, c(20000L, 1L), NULL)$theta)
   b <- sum(x[, 1] == 1)
-  expect_gt(ks.test(draws[, "p[y=b]"], "pbeta", 1 + b, 1 + 15 - b)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[y=b]"], "pbeta", 1 + b, 1 + 15 - b)$p.value, 1e-6)
   n_bt <- sum(x[, 1] == 1 & x[, 2] == 2)
-  expect_gt(ks.test(draws[, "p[x2=t|y=b]"], "pbeta", 3 + n_bt, 3 + b - n_bt)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[x2=t|y=b]"], "pbeta", 3 + n_bt, 3 + b - n_bt)$p.value, 1e-6)
   n_au <- sum(x[, 1] == 0 & x[, 3] == 0)
-  expect_gt(ks.test(draws[, "p[x1=u|y=a]"], "pbeta", 2 + n_au, 2 + 15 - b - n_au)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[x1=u|y=a]"], "pbeta", 2 + n_au, 2 + 15 - b - n_au)$p.value, 1e-6)
   # and what nonprivate_posterior() gives for the same records
   data <- internal("record_frame")(x, bound$columns, bound$levels)
   fit <- nonprivate_posterior(data, discrete_cases$by_class[[1]], pair, chains = 2, iter = 5000, seed = 1)
-  expect_same_mean(parameter_draws(fit, "p[x2=t|y=b]"), (3 + n_bt) / (6 + b))
+  expect_same_mean(parameter_draws(fit, "prob[x2=t|y=b]"), (3 + n_bt) / (6 + b))
 })
 
 # ---- exact posteriors --------------------------------------------------------------------
@@ -379,7 +379,7 @@ for (mechanism in list(mech_laplace(epsilon = 1), mech_gaussian(sd = 2))) {
     test_that(paste("Bernoulli and categorical,", format(mechanism), name), {
       z <- noisy_counts[[name]]
       rel <- as_release(z$two, one(c("no", "yes")), mechanism, z$n)
-      expect_categorical(rel, model_bernoulli(prior = prior_beta(2, 3)), c(3, 2), c(NA, "prob"))
+      expect_categorical(rel, model_bernoulli(prior = prior_beta(2, 3)), c(3, 2), c(NA, "prob[yes]"))
       rel <- as_release(z$three, one(letters[1:3]), mechanism, z$n)
       expect_categorical(rel, model_categorical(prior = prior_dirichlet(c(1, 0.5, 2))), c(1, 0.5, 2), paste0("prob[", letters[1:3], "]"))
     })
@@ -486,9 +486,9 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   model <- discrete_cases$by_class[[1]]
   rel <- as_release(rep(0, 10), pair, mech_gaussian(sd = 1e9), 6)
   for (fit in all_samplers(rel, model)) {
-    expect_law(parameter_draws(fit, "p[y=a]"), function(p) qbeta(p, 1, 1))
-    expect_law(parameter_draws(fit, "p[x2=t|y=a]"), function(p) qbeta(p, 3, 3))
-    expect_law(parameter_draws(fit, "p[x1=u|y=b]"), function(p) qbeta(p, 4, 1))
+    expect_law(parameter_draws(fit, "prob[y=a]"), function(p) qbeta(p, 1, 1))
+    expect_law(parameter_draws(fit, "prob[x2=t|y=a]"), function(p) qbeta(p, 3, 3))
+    expect_law(parameter_draws(fit, "prob[x1=u|y=b]"), function(p) qbeta(p, 4, 1))
   }
 })
 
@@ -602,7 +602,7 @@ test_that("models print, and fits say what was modelled", {
                    c("  class        y, dirichlet(alpha = 1)", "  features     x2, x1",
                      "  conditional  x1 by class, x2 dirichlet(alpha = (1, 2, 3))"))
   describe <- function(case) internal("describe_model")(bind(case[[1]], case[[2]]))
-  expect_identical(describe(discrete_cases$bernoulli), "Bernoulli y, prob of yes")
+  expect_identical(describe(discrete_cases$bernoulli), "Bernoulli y")
   expect_identical(describe(discrete_cases$three), "categorical y, 3 levels")
   expect_identical(describe(discrete_cases$bayes), "naive Bayes, x1, x2 given y")
 })

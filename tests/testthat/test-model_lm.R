@@ -236,7 +236,7 @@ test_that("theta given the records is the conjugate posterior", {
 test_that("factor covariates carry categorical levels", {
   st <- stat_crossprod(y ~ g + x, bounds = list(y = c(-5, 5), g = c("a", "b", "c"), x = c(-3, 3)))
   bound <- bind(model_lm(levels = prior_dirichlet(2)), st)
-  expect_identical(tail(bound$parameters, 3), c("prob[g,a]", "prob[g,b]", "prob[g,c]"))
+  expect_identical(tail(bound$parameters, 3), c("prob[g=a]", "prob[g=b]", "prob[g=c]"))
   theta <- prior_theta(bound, 1)
   records <- .Call(internal("ffi_model_records"), bound$spec, theta, 30000L, internal("new_stream")())$records
   dummies <- records[, 2:3]
@@ -252,7 +252,7 @@ test_that("factor covariates carry categorical levels", {
   start <- list(theta = theta, state = internal("new_stream")())
   draws <- internal("reported")(bound, internal("gibbs")(bound, complete, 20, start, c(20000L, 1L), NULL)$theta)
   count <- sum(records[1:20, 2])
-  expect_gt(ks.test(draws[, "prob[g,b]"], "pbeta", 2 + count, 4 + 20 - count)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "prob[g=b]"], "pbeta", 2 + count, 4 + 20 - count)$p.value, 1e-6)
   # moved records keep their levels where these keep their probabilities
   two <- prior_theta(bound, 2, seed = 9)
   other <- two[, 2]

@@ -36,9 +36,9 @@ log_eta <- function(bound, theta, x) {
 test_that("draws are reported by name, and bound_theta inverts them", {
   expect_identical(log_bind("default")$parameters,
                    c("(Intercept)", "x", "gb", "gc", "w", "mean[x]", "mean[w]", "cov[x,x]", "cov[w,x]", "cov[w,w]",
-                     "prob[g,a]", "prob[g,b]", "prob[g,c]"))
-  expect_identical(log_bind("codes")$parameters, c("(Intercept)", "gb", "gc", "h2", "prob[g,a]", "prob[g,b]", "prob[g,c]",
-                                                   "prob[h,1]", "prob[h,2]"))
+                     "prob[g=a]", "prob[g=b]", "prob[g=c]"))
+  expect_identical(log_bind("codes")$parameters, c("(Intercept)", "gb", "gc", "h2", "prob[g=a]", "prob[g=b]", "prob[g=c]",
+                                                   "prob[h=1]", "prob[h=2]"))
   for (name in names(logistic_models)) {
     bound <- log_bind(name)
     theta <- log_prior(bound, 5)
@@ -56,7 +56,7 @@ test_that("prior draws have the prior's moments", {
     expect_lt(z(draws[, j], c(1, -1, 0.5, 0, 2)[j]), 5)
     expect_lt(z((draws[, j] - c(1, -1, 0.5, 0, 2)[j])^2, c(2, 1, 3, 1, 0.5)[j]^2), 5)
   }
-  for (l in c("a", "b", "c")) expect_gt(ks.test(draws[, paste0("prob[g,", l, "]")], "pbeta", 2, 4)$p.value, 1e-6)
+  for (l in c("a", "b", "c")) expect_gt(ks.test(draws[, paste0("prob[g=", l, "]")], "pbeta", 2, 4)$p.value, 1e-6)
   # by default: scaled by the bounds, from the middles x = 5 and w = 1
   draws <- log_report(log_bind("default"), log_prior(log_bind("default"), 1e5))
   expect_gt(ks.test(draws[, "x"], "pnorm", 0, 5 / 3)$p.value, 1e-6)
@@ -75,7 +75,7 @@ test_that("the prior density in theta's coordinates is the natural one times the
     sd <- rep_len(bound$model$prior$sd, length(beta))
     expected <- rowSums(sapply(beta, function(j) dnorm(report[, j], mean[j], sd[j], log = TRUE)))
     alpha <- bound$model$levels$alpha
-    for (f in unique(sub(",.*", "", grep("prob", bound$parameters, value = TRUE)))) {
+    for (f in unique(sub("=.*", "", grep("prob", bound$parameters, value = TRUE)))) {
       # d(p_1..p_{L-1}) / d(sticks) is the product of all p_l
       p <- report[, startsWith(bound$parameters, f), drop = FALSE]
       expected <- expected + rowSums(alpha * log(p))
@@ -275,7 +275,7 @@ test_that("two records with a factor released as crossed counts: enumeration", {
   for (fit in log_both(rel, model)) {
     expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, apply(density, 1, sum)))
     expect_law(parameter_draws(fit, "gb"), grid_quantile(b1, apply(density, 2, sum)))
-    expect_same_mean(parameter_draws(fit, "prob[g,b]"), sum(apply(density, 3, sum) * prob) / sum(density))
+    expect_same_mean(parameter_draws(fit, "prob[g=b]"), sum(apply(density, 3, sum) * prob) / sum(density))
   }
 })
 
@@ -296,7 +296,7 @@ test_that("several statistics, sums and a function among them: weighted prior dr
   for (i in 1:2) {
     x <- nat[, "mean[x]"] + sqrt(nat[, "cov[x,x]"]) * rnorm(draws)
     u <- runif(draws)
-    g <- (u > nat[, "prob[g,a]"]) + (u > nat[, "prob[g,a]"] + nat[, "prob[g,b]"])
+    g <- (u > nat[, "prob[g=a]"]) + (u > nat[, "prob[g=a]"] + nat[, "prob[g=b]"])
     y <- runif(draws) < plogis(nat[, "(Intercept)"] + nat[, "x"] * x + (g == 1) * nat[, "gb"] + (g == 2) * nat[, "gc"])
     clamped <- pmin(pmax(x, -2), 2)
     s <- s + cbind(y, y * clamped, sapply(0:5, function(k) y * 3 + g == k), clamped > 0.5)
@@ -391,5 +391,5 @@ test_that("models print what they believe, and what cannot be is refused", {
   expect_error(bind(model_logistic(), coded), class = "noiseaware_error_formula")
   expect_error(bind(model_logistic(), stat_records(~ y, list(y = c(0, 1)))), class = "noiseaware_error_formula")
   values <- log_report(log_bind("codes"), log_prior(log_bind("codes"), 1))[1, ]
-  expect_error(internal("bound_theta")(log_bind("codes"), replace(values, "prob[g,a]", 0.9)), class = "noiseaware_error_argument")
+  expect_error(internal("bound_theta")(log_bind("codes"), replace(values, "prob[g=a]", 0.9)), class = "noiseaware_error_argument")
 })

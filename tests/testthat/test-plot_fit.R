@@ -42,18 +42,18 @@ test_that("plots show it, with the bounds and what is held", {
   expect_match(plot$labels$subtitle, "80% bands")
   expect_identical(plot$labels$caption, "x held at the middle of the bounds; g = a")
   # chain by chain, in order
-  traces <- plot(fit, parameters = "x")
+  traces <- plot(fit, variables = "x")
   expect_equal(traces$data$value, as.numeric(fit$draws[, , "x"]))
   expect_s3_class(plot(fit, "density"), "ggplot")
   shown <- unique(as.character(plot(fit)$data$parameter))
   expect_identical(shown, c("(Intercept)", "x", "w", "gb", "sigma"))
   grDevices::pdf(NULL) # the grid opens a device
   withr::defer(grDevices::dev.off())
-  expect_s3_class(suppressWarnings(plot(fit, "pairs", parameters = c("x", "w"))), "bayesplot_grid")
+  expect_s3_class(suppressWarnings(plot(fit, "pairs", variables = c("x", "w"))), "bayesplot_grid")
 })
 
 test_that("what cannot be drawn is refused", {
-  for (call in alist(plot(fit, "other"), plot(fit, parameters = "z"), predictive_data(fit, "g"), predictive_data(fit, points = 1), predictive_data(fit, points = 1e5),
+  for (call in alist(plot(fit, "other"), plot(fit, variables = "z"), predictive_data(fit, "g"), predictive_data(fit, points = 1), predictive_data(fit, points = 1e5),
                      predictive_data(fit, level = 1), predictive_data(1))) {
     expect_error(eval(call), class = "noiseaware_error_argument", label = deparse(call))
   }

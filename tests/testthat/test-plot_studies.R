@@ -24,7 +24,7 @@ test_that("KS against n and epsilon", {
   expect_equal(data$critical[1], 0.35241, tolerance = 0.005)
   counts <- stat_counts(~ y, levels = list(y = c("no", "yes")))
   run <- function(n, epsilon) {
-    calibrate(model_bernoulli(), counts, mech_laplace(epsilon = epsilon), n, 4, function(release, model) cbind(prob = runif(9)), seed = 1)
+    calibrate(model_bernoulli(), counts, mech_laplace(epsilon = epsilon), n, 4, function(release, model) cbind("prob[yes]" = runif(9)), seed = 1)
   }
   grid <- list(run(10, 0.1), run(100, 0.1), run(10, 1), run(100, 1))
   expect_identical(ks_data(grid)$epsilon, c(0.1, 0.1, 1, 1))
@@ -103,7 +103,7 @@ test_that("variables are named, and there", {
     expect_error(calibration_data(cal, variables = variables), class = "noiseaware_error_argument")
     expect_error(means_data(fits, variables), class = "noiseaware_error_argument")
     expect_error(prior_data(fits[[1]], variables), class = "noiseaware_error_argument")
-    expect_error(plot(fits[[1]], parameters = variables), class = "noiseaware_error_argument")
+    expect_error(plot(fits[[1]], variables = variables), class = "noiseaware_error_argument")
   }
   # acceptance is that of records: only one method updates them
   counts <- as_release(c(7, 4), stat_counts(~ y, levels = list(y = c("no", "yes"))), mech_laplace(epsilon = 1), 12)
@@ -135,22 +135,22 @@ test_that("predictive coverage counts the responses inside", {
 })
 
 test_that("analyses stand side by side", {
-  both <- compare(fits[[1]]$release, model_lm(), records, chains = 2, iter = 200, seed = 1)
+  both <- compare_analyses(fits[[1]]$release, model_lm(), records, chains = 2, iter = 200, seed = 1)
   expect_identical(names(both$fits), c("noise-aware", "naive", "confidential"))
   expect_equal(both$table$mean[both$table$analysis == "naive" & both$table$variable == "x"], coef(both$fits$naive)[["x"]])
   expect_identical(both$fits$`noise-aware`$draws, fits[[1]]$draws)
   expect_match(capture.output(print(both)), "confidential", all = FALSE)
   expect_identical(nrow(drawn(plot(both, "x"))$data[[2]]), 3L)
   counts <- stat_counts(~ y, levels = list(y = c("no", "yes")))
-  alone <- compare(as_release(c(7, 4), counts, mech_laplace(epsilon = 1), 12), model_bernoulli(), chains = 1, iter = 200)
+  alone <- compare_analyses(as_release(c(7, 4), counts, mech_laplace(epsilon = 1), 12), model_bernoulli(), chains = 1, iter = 200)
   expect_identical(names(alone$fits)[1], "noise-aware")
-  expect_error(compare(fits[[1]]$release, model_lm(), methods = 1), class = "noiseaware_error_argument")
+  expect_error(compare_analyses(fits[[1]]$release, model_lm(), methods = 1), class = "noiseaware_error_argument")
   # what only one of the analyses can use
-  short <- compare(fits[[1]]$release, model_lm(), records, chains = 1, iter = 20, seed = 1, control = list(passes = 2))
+  short <- compare_analyses(fits[[1]]$release, model_lm(), records, chains = 1, iter = 20, seed = 1, control = list(passes = 2))
   expect_identical(short$fits$`noise-aware`$problem$passes, 2)
   expect_identical(short$fits$confidential$run$iter, 20)
-  expect_error(compare(fits[[1]]$release, model_lm(), chain = 1), class = "noiseaware_error_argument")
-  expect_error(compare(fits[[1]]$release, model_lm(), records[-1, ]), "as many rows", class = "noiseaware_error_data")
+  expect_error(compare_analyses(fits[[1]]$release, model_lm(), chain = 1), class = "noiseaware_error_argument")
+  expect_error(compare_analyses(fits[[1]]$release, model_lm(), records[-1, ]), "as many rows", class = "noiseaware_error_data")
 })
 
 test_that("a design is a calibration for each cell", {

@@ -4,9 +4,6 @@
 #' noisy totals taken for the true ones, and, for the owner of the data and for
 #' studies, with the confidential records.
 #'
-#' @details testthat has a `compare()` too: where both packages are attached, the one
-#'   attached later masks the other. In tests write `noiseaware::compare()`.
-#'
 #' @param release,model As in [sample_posterior()].
 #' @param data The confidential records, all that the release is of, or `NULL`: then
 #'   without that analysis. With `data` the result is **not private**.
@@ -24,11 +21,11 @@
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
-#' both <- compare(rel, model_lm(), MASS::birthwt, chains = 2, iter = 400, seed = 1)
+#' both <- compare_analyses(rel, model_lm(), MASS::birthwt, chains = 2, iter = 400, seed = 1)
 #' both
 #' plot(both, variables = c("age", "sigma"))
 #' @export
-compare <- function(release, model, data = NULL, methods = NULL, level = 0.95, ..., seed = NULL) {
+compare_analyses <- function(release, model, data = NULL, methods = NULL, level = 0.95, ..., seed = NULL) {
   check_given()
   check_release(release)
   check_model(model)
