@@ -74,6 +74,30 @@ test_that("the samplers throw the coins of their reference", {
   }
 })
 
+# bytes from which the words are taken in this order; their bits are repeated in both
+# halves, so that the order of bytes does not matter
+bytes_of_words <- function(words) {
+  words <- matrix(c(words, numeric(-length(words) %% 128)), 128)
+  writeBin(as.integer(rbind(as.vector(words[128:1, ]), as.vector(words[128:1, ]))), raw())
+}
+
+# the words of one draw of exact_laplace() with t = 2^20, s = 1: the rest 3, `steps` whole scales, a sign
+laplace_words <- function(steps, negative) {
+  c(3, # below t, and the coin 3 / t, which fails at once: an odd place
+    2^20 - 1,
+    rep(c(0, 1), steps), # a coin of 1 / 2 that succeeds, one of 1 / 3 that fails: exp(-1)
+    if (steps < 2000) c(1, 1 - negative)) # a coin of 1 / 2 that fails: an even place
+}
+
+# t goes up to 2^46: 2^17 scales and more would not fit 64 bits
+test_that("a value beyond 2,000 scales is drawn again", {
+  draw <- function(words) exact_noise("laplace", 1, 2^20, 1, bytes_of_words(words))
+  expect_identical(draw(laplace_words(0, FALSE)), 3)
+  expect_identical(draw(laplace_words(7, TRUE)), -(7 * 2^20 + 3))
+  expect_identical(draw(laplace_words(1999, FALSE)), 1999 * 2^20 + 3)
+  expect_identical(draw(c(laplace_words(2000, FALSE), laplace_words(5, TRUE))), -(5 * 2^20 + 3))
+})
+
 test_that("without random bits there is nothing", {
   expect_null(exact_noise("laplace", 1000, 5, 1, raw(8 * 128)))
   expect_null(exact_noise("gaussian", 1e5, 5, 1, as.raw(rep(1:8, 128))))

@@ -160,6 +160,21 @@ test_that("impossible totals are found and projected", {
   expect_true(complete(model_normal(), c(20, 41))$valid)
 })
 
+test_that("projections are counted: iterations after warmup whose last draw no records have", {
+  for (z in list(c(1, 9), c(-1, 11), c(-4, 14))) {
+    rel <- as_release(z, yes_no, mech_laplace(scale = 0.5), n = 10)
+    for (sampler in c("marginal", "gibbs")) {
+      fit <- suppressWarnings(sample_posterior(rel, model_bernoulli(), method = "clt", chains = 2, iter = 600, warmup = 100, seed = 1,
+                                               control = list(sampler = sampler)))
+      total <- posterior::as_draws_matrix(denoise(fit))
+      counted <- rowSums(vapply(fit$chains, function(c) c$state$counters[4:5], numeric(2)))
+      expect_identical(counted[2], as.double(sum(apply(total < 0, 1, any))))
+      expect_true(counted[1] >= counted[2] && counted[1] <= nrow(total))
+      if (z[1] < 0) expect_gt(counted[2], 100)
+    }
+  }
+})
+
 # many records: the exact posterior, bounds that bind
 test_that("with many records it is the exact posterior", {
   n <- 3000
