@@ -51,7 +51,8 @@ coverage.calibration <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), variables =
     held <- vapply(levels, function(l) sum(inside_central(quantiles[[v]], l)), 0)
     cbind(variable = v, coverage_rows(levels, held, length(quantiles[[v]]), prob))
   })
-  structure(do.call(rbind, rows), class = c("noiseaware_coverage", "data.frame"), prob = prob)
+  structure(do.call(rbind, rows), class = c("noiseaware_coverage", "data.frame"), prob = prob,
+            mirrored = if (is.null(variables)) calibration_mirrored(x))
 }
 
 #' @rdname coverage
@@ -142,7 +143,7 @@ ecdf_band <- function(count, points = max(2L, min(count, 100L)), prob = 0.99) {
     if (holds(middle)) low <- middle else high <- middle
   }
   band <- ends(exp(low))
-  data.frame(at = at, lower = band$lower / count, upper = band$upper / count)
+  structure(data.frame(at = at, lower = band$lower / count, upper = band$upper / count), gamma = exp(low))
 }
 
 # Probability that the counts stay between the ends. Counts of uniforms are a

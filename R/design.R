@@ -51,13 +51,15 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   for (s in statistic) for (m in mechanisms) check_design(s, m)
   seed <- check_seed(seed) %||% new_seed()
   grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
+  same <- NULL
   rows <- lapply(seq_len(nrow(grid)), function(i) {
     cal <- calibrate(model, statistic[[grid$statistic[i]]], mechanisms[[grid$epsilon[i]]], grid$n[i], replicates, method, ...,
                      parameters = parameters, level = level, seed = seed)
+    same <<- calibration_mirrored(cal)
     cell <- data.frame(statistic = grid$statistic[i], budget = epsilon[grid$epsilon[i]], n = grid$n[i])
     cbind(stats::setNames(cell, c("statistic", budget, "n")), design_rows(cal, level))
   })
-  structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget)
+  structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget, mirrored = same)
 }
 
 design_rows <- function(calibration, level) {

@@ -7,7 +7,8 @@
 #'   `"ecdf"`; `"rank"`: histogram of ranks with an interval for a bin;
 #'   `"coverage"`: coverage less level with a band for each level; `"qq"`:
 #'   quantile against quantile.
-#' @param variables Names of variables; all by default.
+#' @param variables Names of variables; by default all, but one of two that mirror each
+#'   other, as the probabilities of two levels.
 #' @param prob Probability of the bands.
 #' @param bins Number of bins of the histogram.
 #' @param ... Must be empty.
@@ -55,7 +56,7 @@ calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.9
   check_class(x, "x", "calibration", "a calibration made by calibrate()")
   check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq"))
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
-  quantiles <- variable_quantiles(x, variables)
+  quantiles <- variable_quantiles(x, variables %||% setdiff(unique(x$results$variable), calibration_mirrored(x)))
   rows <- lapply(names(quantiles), function(v) {
     q <- quantiles[[v]]
     points <- switch(type,
@@ -66,12 +67,31 @@ calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.9
   do.call(rbind, rows)
 }
 
+calibration_mirrored <- function(x) {
+  means <- split(x$results$mean, factor(x$results$variable, unique(x$results$variable)))
+  mirrored(do.call(cbind, means))
+}
+
 ecdf_points <- function(quantile, prob, difference) {
-  band <- ecdf_band(length(quantile), prob = prob)
+  count <- length(quantile)
+  band <- ecdf_band(count, prob = prob)
   at <- c(0, band$at, 1)
+  ends <- smooth_ends(attr(band, "gamma") / 2, count, at)
   shift <- if (difference) at else 0
-  data.frame(at = at, value = c(0, stats::ecdf(quantile)(band$at), 1) - shift, lower = c(0, band$lower, 1) - shift,
-             upper = c(0, band$upper, 1) - shift)
+  data.frame(at = at, value = c(0, stats::ecdf(quantile)(band$at), 1) - shift, lower = ends$lower - shift, upper = ends$upper - shift)
+}
+
+# Ends of binomial intervals as shares of the count, without steps: the distribution
+# function is interpolated from each count to the next. Exact ends L and U become
+# numbers in (L - 1, L] and [U, U + 1), so that the same counts are inside.
+smooth_ends <- function(tail, count, at) {
+  lower <- function(at) {
+    k <- stats::qbinom(tail, count, at)
+    below <- stats::pbinom(k - 1, count, at)
+    share <- (tail - below) / stats::dbinom(k, count, at)
+    ifelse(at == 1, count, pmax(0, k - 1 + pmin(pmax(share, 1e-9), 1)))
+  }
+  list(lower = lower(at) / count, upper = 1 - lower(1 - at) / count)
 }
 
 # quantiles are ranks made continuous, so that bins are of the same probability
@@ -87,11 +107,10 @@ rank_points <- function(quantile, prob, bins) {
 }
 
 coverage_points <- function(quantile, prob) {
-  count <- length(quantile)
-  level <- seq(0.02, 0.98, by = 0.02)
+  level <- seq(0, 1, by = 0.02)
   held <- vapply(level, function(l) mean(inside_central(quantile, l)), 0)
-  data.frame(at = level, value = held, lower = stats::qbinom((1 - prob) / 2, count, level) / count,
-             upper = stats::qbinom((1 - prob) / 2, count, level, lower.tail = FALSE) / count)
+  ends <- smooth_ends((1 - prob) / 2, length(quantile), level)
+  data.frame(at = level, value = held, lower = ends$lower, upper = ends$upper)
 }
 
 qq_points <- function(quantile, prob) {
@@ -104,25 +123,15 @@ qq_points <- function(quantile, prob) {
 plot_ecdf <- function(data, type, prob) {
   difference <- type == "ecdf_diff"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$at)) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), data = as_steps(data), fill = "grey82") +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey82") +
     (if (difference) ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") else
       ggplot2::geom_abline(linetype = "dashed", colour = "grey40")) +
-    ggplot2::geom_step(ggplot2::aes(y = .data$value), linewidth = 0.7) +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    ggplot2::geom_line(ggplot2::aes(y = .data$value), linewidth = 0.7) +
+    facet_variables() +
     ggplot2::labs(x = "posterior quantile of the truth", y = if (difference) "ECDF less uniform" else "ECDF",
                   subtitle = sprintf("dashed: calibrated; grey: simultaneous %s%% band", format_number(100 * prob))) +
     scale_unit_x() +
     theme_noiseaware()
-}
-
-# a point's values hold until the next, as geom_step() draws them
-as_steps <- function(data) {
-  do.call(rbind, lapply(split(data, data$variable), function(d) {
-    k <- nrow(d)
-    steps <- d[rep(seq_len(k - 1L), each = 2L), ]
-    steps$at <- d$at[c(1L, rep(2:(k - 1L), each = 2L), k)]
-    steps
-  }))
 }
 
 plot_ranks <- function(data, prob) {
@@ -133,7 +142,7 @@ plot_ranks <- function(data, prob) {
     ggplot2::geom_hline(ggplot2::aes(yintercept = .data$lower), linetype = "dotted", colour = "grey20") +
     ggplot2::scale_y_continuous(expand = ggplot2::expansion(c(0, 0.1))) +
     ggplot2::geom_hline(yintercept = expected, linetype = "dashed", colour = "grey20") +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    facet_variables() +
     ggplot2::labs(x = "rank of the truth among the draws, as a share", y = "replicates",
                   subtitle = sprintf("dashed: calibrated; light grey, above the dotted line: %s%% interval of all bars", format_number(100 * prob))) +
     scale_unit_x() +
@@ -145,7 +154,7 @@ plot_qq <- function(data, prob) {
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), fill = "grey82") +
     ggplot2::geom_abline(linetype = "dashed", colour = "grey40") +
     ggplot2::geom_point(ggplot2::aes(y = .data$value), size = 0.7) +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    facet_variables() +
     ggplot2::labs(x = "uniform quantile", y = "posterior quantile of the truth",
                   subtitle = sprintf("dashed: calibrated; grey: %s%% interval of each point", format_number(100 * prob))) +
     scale_unit_x() +
@@ -157,7 +166,7 @@ plot_coverage <- function(data, subtitle) {
     ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower - .data$at, ymax = .data$upper - .data$at), fill = "grey82") +
     ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") +
     ggplot2::geom_line(ggplot2::aes(y = .data$value - .data$at), linewidth = 0.7) +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    facet_variables() +
     ggplot2::labs(x = "probability inside the interval", y = "coverage less that probability", subtitle = subtitle) +
     scale_unit_x() +
     theme_noiseaware()
@@ -167,25 +176,17 @@ plot_coverage <- function(data, subtitle) {
 #' @export
 plot.noiseaware_coverage <- function(x, ...) {
   check_no_dots(...)
+  x <- x[!x$variable %in% attr(x, "mirrored"), ]
   x$variable <- factor(x$variable, unique(x$variable))
   ggplot2::ggplot(x, ggplot2::aes(x = .data$level, y = .data$coverage)) +
     ggplot2::geom_abline(linetype = "dashed", colour = "grey40") +
     ggplot2::geom_linerange(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), colour = "grey55", linewidth = 1) +
     ggplot2::geom_line(linewidth = 0.4) +
     ggplot2::geom_point(size = 1.8) +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable)) +
+    facet_variables() +
     ggplot2::coord_cartesian(xlim = c(0, 1), ylim = c(0, 1)) +
     ggplot2::labs(x = "probability inside the interval", y = "share that holds the truth",
                   subtitle = sprintf("dashed: calibrated; bars: %s%% Monte Carlo interval", format_number(100 * attr(x, "prob")))) +
     scale_unit_x() +
     theme_noiseaware()
-}
-
-# ---- shared by all plots -----------------------------------------------------------
-
-scale_unit_x <- function() ggplot2::scale_x_continuous(breaks = c(0, 0.25, 0.5, 0.75, 1), labels = c("0", "0.25", "0.5", "0.75", "1"))
-
-# colours that differ in print: as dark as they differ, with shapes and linetypes beside
-scale_greys <- function(count, ...) {
-  ggplot2::scale_colour_manual(values = c("#000000", "#D55E00", "#0072B2", "#8C8C8C", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[(seq_len(count) - 1) %% 8 + 1], ...)
 }

@@ -66,8 +66,8 @@ plot_release_check <- function(data) {
     ggplot2::geom_vline(xintercept = 0, colour = "grey60") +
     ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = 3, colour = "grey75") +
     ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
-    ggplot2::labs(x = "published number, in standard deviations from the mean of its replicates", y = NULL,
-                  subtitle = paste0("Bars: central ", format_number(100 * level), "% of the replicates of the release from the posterior",
-                                    if (left_out > 0L) paste0("; ", left_out, " more components not shown"))) +
+    ggplot2::labs(x = "standard deviations from the mean of the replicates", y = NULL,
+                  subtitle = paste0("points: published numbers; bars: central ", format_number(100 * level), "% of their replicates"),
+                  caption = if (left_out > 0L) paste(left_out, "more components are not shown")) +
     theme_noiseaware()
 }

@@ -3,7 +3,9 @@
 plot.noiseaware_design <- function(x, variables = NULL, ...) {
   check_no_dots(...)
   budget <- design_budget(x)
-  x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", unique(x$variable)), ]
+  all <- unique(x$variable)
+  variables <- variables %||% setdiff(all, attr(x, "mirrored"))
+  x <- x[x$variable %in% check_names_of(variables, "variables", "variables of the design", all), ]
   x$variable <- factor(x$variable, unique(x$variable))
   several <- length(unique(x$statistic)) > 1L
   ggplot2::ggplot(x, ggplot2::aes(x = .data[[budget]], y = .data$sd, shape = factor(.data$n), linetype = factor(.data$n),
@@ -12,10 +14,10 @@ plot.noiseaware_design <- function(x, variables = NULL, ...) {
                             linetype = "solid", alpha = 0.5) +
     ggplot2::geom_line() +
     ggplot2::geom_point(size = 2) +
-    ggplot2::scale_x_log10() +
+    scale_log_x(x[[budget]]) +
     ggplot2::scale_y_continuous(limits = c(0, NA)) +
     scale_greys(length(unique(x$statistic)), guide = if (several) "legend" else "none") +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free_y") +
+    facet_variables(scales = "free_y") +
     ggplot2::labs(x = paste("privacy budget", budget, "(log scale)"), y = "expected posterior sd", shape = "records n", linetype = "records n",
                   colour = "statistic", subtitle = "bars: two Monte Carlo standard errors each way") +
     theme_noiseaware() +

@@ -1,61 +1,155 @@
 #' Plot a fit
 #'
 #' @param x A fit from [sample_posterior()].
-#' @param type `"trace"`, `"density"` and `"pairs"` of the parameters (bayesplot),
-#'   or `"predictive"`: the expected response and a new record's response over
-#'   the public range of one covariate, other numbers at the middle of theirs,
+#' @param type `"trace"` and `"density"` (bayesplot) of each chain; `"intervals"`:
+#'   posterior means with intervals; `"areas"`: densities with intervals; `"pairs"`: two
+#'   variables at a time; `"predictive"`: the expected response and a new record's response
+#'   over the public range, or the levels, of one covariate, other numbers at the middle of theirs,
 #'   factors at their first level.
-#' @param variables Names of variables; by default the coefficients and sigma.
+#' @param variables Names of variables. By default the coefficients and sigma of a
+#'   regression, else all, but one of two that mirror each other, as the probabilities of
+#'   two levels. `"pairs"` takes the first 8 of them, with a message of class
+#'   `noiseaware_message_pairs`; those that you name it takes all.
 #' @param covariate For `"predictive"`: the covariate's name; by default the
-#'   first one.
-#' @param level Probability inside the predictive band.
+#'   first number, or the first factor if there is none.
+#' @param level Probability inside the predictive band, and inside the intervals, whose
+#'   thick part has half the posterior.
 #' @param ... Passed on to bayesplot.
-#' @return A ggplot; for `"pairs"` a bayesplot grid. The predictive band's data
-#'   twin is `predictive_data()`, a data frame.
+#' @return A ggplot. The data twin of `"predictive"` is `predictive_data()`, a data
+#'   frame; those of `"intervals"` and `"areas"` are bayesplot's
+#'   [bayesplot::mcmc_intervals_data()] and [bayesplot::mcmc_areas_data()].
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
-#' plot(fit, "density")
+#' plot(fit, "intervals")
 #' plot(fit, "predictive")
 #' @export
-plot.noiseaware_fit <- function(x, type = c("trace", "density", "pairs", "predictive"), variables = NULL,
+plot.noiseaware_fit <- function(x, type = c("trace", "density", "intervals", "areas", "pairs", "predictive"), variables = NULL,
                                 covariate = NULL, level = 0.9, ...) {
-  type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "pairs", "predictive"))
+  type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive"))
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
-  draws <- posterior::subset_draws(x$draws, variable = plot_variables(x, variables))
+  shown <- plot_variables(x, variables)
+  if (type == "pairs" && is.null(variables)) shown <- first_for_pairs(shown)
+  draws <- posterior::subset_draws(x$draws, variable = shown)
   switch(type,
-    trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws),
-    density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws),
-    pairs = roomy_pairs(bayesplot::mcmc_pairs(draws, off_diag_args = list(size = 0.3, alpha = 0.3), ...)))
+    trace = chain_colours(bayesplot::mcmc_trace(draws, ...), draws, "free_y"),
+    density = chain_colours(bayesplot::mcmc_dens_overlay(draws, ...), draws, "free") + theme_without_y(),
+    intervals = plot_intervals(draws, level, ...),
+    areas = plot_areas(draws, level, ...),
+    pairs = plot_pairs(draws))
 }
 
-# small panels: few tick labels, and room for the first and the last
-roomy_pairs <- function(grid) {
-  if (is.null(grid$bayesplots)) return(grid)
-  panels <- lapply(grid$bayesplots, function(p) suppressMessages(p + scale_few_x() + room_at_sides()))
-  bayesplot::bayesplot_grid(plots = panels, legends = FALSE)
+first_for_pairs <- function(variables, most = 8L) {
+  if (length(variables) <= most) return(variables)
+  cli::cli_inform(c("The pairs of the first {most} of {length(variables)} variables are shown.", i = "Name those you want by {.arg variables}."),
+                  class = "noiseaware_message_pairs")
+  variables[seq_len(most)]
 }
 
-scale_few_x <- function() ggplot2::scale_x_continuous(n.breaks = 4, guide = ggplot2::guide_axis(check.overlap = TRUE))
+plot_intervals <- function(draws, level, ...) {
+  data <- bayesplot::mcmc_intervals_data(draws, prob = 0.5, prob_outer = level, point_est = "mean", ...)
+  data$row <- rev(seq_len(nrow(data)))
+  ggplot2::ggplot(data, ggplot2::aes(y = .data$row)) +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$ll, xend = .data$hh, yend = .data$row), linewidth = 0.7, colour = "grey45") +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$l, xend = .data$h, yend = .data$row), linewidth = 2.2, colour = "grey45") +
+    ggplot2::geom_point(ggplot2::aes(x = .data$m), size = 2.6) +
+    rows_of_variables(data$row, data$parameter, data$ll, data$hh) +
+    ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level)), y = NULL) +
+    theme_of_rows()
+}
 
-room_at_sides <- function() {
-  ggplot2::theme(plot.margin = ggplot2::margin(5.5, 16, 5.5, 16), panel.spacing.x = ggplot2::unit(1.5, "lines"))
+plot_areas <- function(draws, level, ...) {
+  data <- bayesplot::mcmc_areas_data(draws, prob = 0.5, prob_outer = level, point_est = "none", ...)
+  variables <- posterior::variables(draws)
+  at <- match(data$parameter, variables)
+  data$row <- length(variables) + 1L - at
+  part <- function(interval) data[data$interval == interval, ]
+  outer <- part("outer")
+  ends <- vapply(variables, function(v) range(outer$x[outer$parameter == v]), numeric(2))
+  # areas are equal on one scale; on scales of their own each fills its row
+  height <- tapply(outer$density, factor(outer$parameter, variables), max)
+  if (comparable(ends[1L, ], ends[2L, ])) height[] <- max(height)
+  data$top <- data$row + 0.85 * data$density / as.vector(height)[at]
+  mean <- colMeans(posterior::as_draws_matrix(draws))
+  point <- do.call(rbind, lapply(variables, function(v) {
+    own <- data[data$parameter == v & data$interval == "outer", ]
+    data.frame(x = mean[[v]], row = own$row[1L], top = stats::approx(own$x, own$top, mean[[v]], rule = 2)$y)
+  }))
+  area <- function(interval, fill) {
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$row, ymax = .data$top, group = .data$row), data = part(interval), fill = fill)
+  }
+  ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
+    area("outer", "grey85") +
+    area("inner", "grey60") +
+    ggplot2::geom_segment(ggplot2::aes(xend = .data$x, y = .data$row, yend = .data$top), data = point, linewidth = 0.8) +
+    rows_of_variables(rev(seq_along(variables)), variables, ends[1L, ], ends[2L, ]) +
+    ggplot2::labs(x = sprintf("posterior mean, 50%% and %s%% interval", format_number(100 * level)), y = NULL) +
+    theme_of_rows()
+}
+
+# can these intervals be seen on one scale?
+comparable <- function(lower, upper) diff(range(lower, upper)) <= 30 * min(upper - lower)
+
+# A row for each variable: on one scale, or else each on its own.
+rows_of_variables <- function(row, variable, lower, upper) {
+  y <- function(below, above) {
+    ggplot2::scale_y_continuous(breaks = row, labels = variable, minor_breaks = NULL, expand = ggplot2::expansion(add = c(below, above)))
+  }
+  if (comparable(lower, upper)) return(list(y(0.4, 0.6), ggplot2::scale_x_continuous()))
+  list(y(0.15, 0.1), scale_few_x(), ggplot2::facet_wrap(ggplot2::vars(-.data$row), scales = "free", ncol = if (length(row) > 6L) 2L else 1L))
+}
+
+theme_of_rows <- function() {
+  list(theme_noiseaware(), ggplot2::theme(strip.text = ggplot2::element_blank(), panel.spacing = ggplot2::unit(0.3, "lines"),
+                                          axis.text.y = ggplot2::element_text(size = ggplot2::rel(1.1), colour = "black")), room_at_sides())
+}
+
+# Draws below the diagonal, densities on it, correlations above. Rows and columns
+# share their axes, so that only the outer ones are labelled.
+plot_pairs <- function(draws, most = 1000L) {
+  values <- posterior::as_draws_matrix(draws)
+  variables <- posterior::variables(draws)
+  values <- matrix(values, nrow(values), dimnames = list(NULL, variables))
+  panel <- function(i, j, ...) {
+    data.frame(row = factor(variables[i], variables), column = factor(variables[j], variables), ...)
+  }
+  each <- function(make, keep) {
+    pairs <- expand.grid(i = seq_along(variables), j = seq_along(variables))
+    pairs <- pairs[keep(pairs$i, pairs$j), ]
+    do.call(rbind, Map(make, pairs$i, pairs$j))
+  }
+  thin <- round(seq(1, nrow(values), length.out = min(nrow(values), most)))
+  points <- each(function(i, j) panel(i, j, x = values[thin, j], y = values[thin, i]), `>`)
+  # a density fills the height of its panel, whose y axis is that of the row
+  curves <- each(function(i, j) {
+    d <- stats::density(values[, i])
+    ends <- range(values[, i])
+    panel(i, i, x = d$x, bottom = ends[1L], top = ends[1L] + 0.95 * diff(ends) * d$y / max(d$y))
+  }, `==`)
+  middle <- function(v) mean(range(values[, v]))
+  text <- each(function(i, j) panel(i, j, x = middle(j), y = middle(i), label = sprintf("%.2f", round(stats::cor(values[, i], values[, j]), 2) + 0)), `<`)
+  ggplot2::ggplot(mapping = ggplot2::aes(x = .data$x)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$bottom, ymax = .data$top), data = curves, fill = "grey70") +
+    (if (!is.null(points)) list(
+      ggplot2::geom_point(ggplot2::aes(y = .data$y), data = points, size = 0.4, alpha = 0.25),
+      ggplot2::geom_text(ggplot2::aes(y = .data$y, label = .data$label), data = text, size = 3.5))) +
+    ggplot2::facet_grid(ggplot2::vars(.data$row), ggplot2::vars(.data$column), scales = "free", switch = "y") +
+    ggplot2::scale_x_continuous(n.breaks = 3, guide = ggplot2::guide_axis(check.overlap = TRUE)) +
+    ggplot2::scale_y_continuous(n.breaks = 3) +
+    ggplot2::labs(x = NULL, y = NULL, caption = "above the diagonal: correlations") +
+    theme_noiseaware() +
+    ggplot2::theme(panel.spacing = ggplot2::unit(0.5, "lines"), panel.border = ggplot2::element_rect(fill = NA, colour = "grey85"),
+                   strip.placement = "outside", strip.text.y.left = ggplot2::element_text(angle = 0))
 }
 
 # bayesplot's shades of one colour leave some chains next to invisible
-chain_colours <- function(plot, draws) {
-  suppressMessages(plot + scale_greys(posterior::nchains(draws), name = "Chain")) + theme_noiseaware()
-}
-
-plot_variables <- function(fit, variables, call = caller_env()) {
-  all <- posterior::variables(fit$draws)
-  if (is.null(variables)) {
-    main <- intersect(c("(Intercept)", fit$bound$columns$name[-1L], "sigma"), all)
-    return(if (length(main)) main else all)
-  }
-  check_names_of(variables, "variables", "variables of the fit", all, call)
+chain_colours <- function(plot, draws, scales) {
+  by <- plot$facet$params$facets # none of one variable
+  suppressMessages(plot + scale_greys(posterior::nchains(draws), name = "Chain") + scale_few_x()) +
+    (if (length(by)) facet_variables(by, scales = scales)) + theme_noiseaware() + room_at_sides()
 }
 
 #' @rdname plot.noiseaware_fit
@@ -68,15 +162,17 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)
   if (points > 1e4) stop_argument("points", "at most 10,000", describe(points))
+  if (!inherits(fit$bound, "bound_regression")) stop_classed("argument", "{.arg fit} must be a fit of a regression: there is no response to predict.")
   columns <- fit$bound$columns[-1L, ]
-  numbers <- columns$name[is.na(columns$level)]
-  if (length(numbers) == 0L) stop_classed("argument", "There is no continuous covariate to plot against.")
-  covariate <- check_choice(covariate %||% numbers[1L], "covariate", numbers)
-  at <- columns[match(covariate, columns$name), ]
-  grid <- seq(at$lower, at$upper, length.out = points)
-  newdata <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
+  all <- unique(columns$variable)
+  if (length(all) == 0L) stop_classed("argument", "There is no covariate to plot against.")
+  levels <- fit$bound$levels
+  covariate <- check_choice(covariate %||% c(setdiff(all, names(levels)), all)[1L], "covariate", all)
+  at <- columns[match(covariate, columns$variable), ]
+  grid <- if (is.null(levels[[covariate]])) seq(at$lower, at$upper, length.out = points) else factor(levels[[covariate]], levels[[covariate]])
+  newdata <- lapply(stats::setNames(nm = all), function(v) {
     row <- columns[match(v, columns$variable), ]
-    if (v == covariate) grid else if (is.na(row$level)) rep((row$lower + row$upper) / 2, points) else rep(fit$bound$levels[[v]][1L], points)
+    if (v == covariate) grid else rep(if (is.null(levels[[v]])) (row$lower + row$upper) / 2 else levels[[v]][1L], length(grid))
   })
   newdata <- as.data.frame(newdata, optional = TRUE)
   expected <- stats::predict(fit, newdata, type = "expected")
@@ -97,24 +193,33 @@ plot_predictive <- function(data, fit, level) {
   held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at the middle of the bounds"),
             if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
   # a new answer of yes or no has no band
-  new_record <- !inherits(fit$bound, "bound_logistic")
+  binary <- inherits(fit$bound, "bound_logistic")
+  yes <- if (response$variable %in% names(fit$bound$levels)) fit$bound$levels[[response$variable]][2L] else "1"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
-    (if (new_record) ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$predictive_lower, ymax = .data$predictive_upper, fill = "new record"), alpha = 0.9)) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$credible_lower, ymax = .data$credible_upper, fill = "expected response"), alpha = 0.9) +
-    ggplot2::geom_line(ggplot2::aes(y = .data$mean), linewidth = 0.8) +
-    ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40") +
-    ggplot2::scale_fill_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL) +
-    ggplot2::labs(x = data$covariate[1L], y = response$name,
-                  subtitle = paste0(100 * level, "% bands; dotted: bounds of ", response$name),
+    (if (is.factor(data$x)) predictive_levels(binary) else predictive_bands(binary)) +
+    (if (!binary) ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40")) +
+    ggplot2::labs(x = data$covariate[1L], y = if (binary) sprintf("P(%s = %s)", response$variable, yes) else response$name,
+                  subtitle = paste0(format_number(100 * level), if (is.factor(data$x)) "% intervals" else "% bands",
+                                    if (!binary) paste("; dotted: bounds of", response$name)),
                   caption = if (length(held)) paste(held, collapse = "; ")) +
-    theme_noiseaware()
+    theme_noiseaware() +
+    (if (binary) ggplot2::theme(legend.position = "none"))
 }
 
-theme_noiseaware <- function() {
-  ggplot2::theme_minimal(base_size = 11) +
-    ggplot2::theme(panel.grid.minor = ggplot2::element_blank(), legend.position = "bottom",
-                   strip.text = ggplot2::element_text(face = "bold"))
+predictive_bands <- function(binary) {
+  band <- function(lower, upper, what) {
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data[[lower]], ymax = .data[[upper]], fill = what), alpha = 0.9)
+  }
+  list(if (!binary) band("predictive_lower", "predictive_upper", "new record"), band("credible_lower", "credible_upper", "expected response"),
+       ggplot2::geom_line(ggplot2::aes(y = .data$mean), linewidth = 0.8),
+       ggplot2::scale_fill_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL))
 }
 
-#' @importFrom rlang .data
-NULL
+predictive_levels <- function(binary) {
+  interval <- function(lower, upper, what, width) {
+    ggplot2::geom_linerange(ggplot2::aes(ymin = .data[[lower]], ymax = .data[[upper]], colour = what), linewidth = width)
+  }
+  list(if (!binary) interval("predictive_lower", "predictive_upper", "new record", 5), interval("credible_lower", "credible_upper", "expected response", 2.5),
+       ggplot2::geom_point(ggplot2::aes(y = .data$mean), size = 2.6),
+       ggplot2::scale_colour_manual(values = c("new record" = "grey85", "expected response" = "grey60"), name = NULL))
+}

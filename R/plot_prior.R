@@ -31,9 +31,12 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
     ggplot2::geom_line(data = data[data$law == "prior", ], ggplot2::aes(linetype = .data$law)) +
     ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
     ggplot2::scale_linetype_manual(values = c(prior = "dashed"), name = NULL) +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free") +
+    facet_variables(scales = "free") +
+    scale_few_x() +
     ggplot2::labs(x = "value of the parameter", y = "density") +
-    theme_noiseaware()
+    theme_noiseaware() +
+    theme_without_y() +
+    room_at_sides()
 }
 
 #' @rdname plot_prior

@@ -75,7 +75,8 @@ ks_data <- function(calibrations, variables = NULL) {
     problem <- cal$problem
     method <- stats::na.omit(cal$runs$method)[1L]
     table <- ks_uniform(cal)
-    table <- table[table$variable %in% check_names_of(variables, "variables", "variables of the calibration", table$variable), ]
+    shown <- variables %||% setdiff(table$variable, calibration_mirrored(cal))
+    table <- table[table$variable %in% check_names_of(shown, "variables", "variables of the calibration", table$variable), ]
     replicates <- sum(!cal$runs$failed)
     cbind(run_columns(calibrations, k, method, problem$n, design_privacy(design_parts(problem$statistic, problem$mechanism))), table,
           replicates = replicates, critical = ks_critical(replicates))
@@ -115,7 +116,7 @@ plot_by_size <- function(data, measure) {
   ggplot2::ggplot(data, ggplot2::aes(x = if (by_n) .data$n else .data$epsilon, y = .data[[measure]])) +
     (if (nrow(unique(data[c("n", "epsilon")])) > 1L) ggplot2::geom_line(ggplot2::aes(colour = .data$label, linetype = .data$label))) +
     ggplot2::geom_point(ggplot2::aes(colour = .data$label, shape = .data$label), size = 2) +
-    ggplot2::scale_x_log10() +
+    scale_log_x(if (by_n) data$n else data$epsilon) +
     scale_greys(count) +
     (if (length(facets)) ggplot2::facet_wrap(facets, labeller = ggplot2::label_wrap_gen(multi_line = FALSE))) +
     ggplot2::labs(x = if (by_n) "number of records n (log scale)" else "privacy budget epsilon (log scale)", colour = NULL, linetype = NULL, shape = NULL) +
@@ -146,7 +147,7 @@ plot_mmd <- function(fits, reference, ...) {
   check_given()
   plot_by_size(mmd_data(fits, reference, ...), "mmd") +
     ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") +
-    ggplot2::labs(y = "squared MMD to the reference", subtitle = "dashed: the same law")
+    ggplot2::labs(y = "squared MMD to the reference", subtitle = "dashed: the same distribution")
 }
 
 #' @rdname study_plots
@@ -177,7 +178,7 @@ plot_acceptance <- function(fits) {
     ggplot2::geom_point(ggplot2::aes(y = .data$lowest, shape = "record accepted least"), size = 2) +
     ggplot2::scale_shape_manual(values = c("mean over records" = 16, "record accepted least" = 25)) +
     ggplot2::scale_linetype_manual(values = c("bound exp(-epsilon)" = "dashed")) +
-    ggplot2::scale_x_log10() +
+    scale_log_x(one$epsilon) +
     ggplot2::coord_cartesian(ylim = c(0, 1)) +
     ggplot2::labs(x = "privacy budget epsilon (log scale)", y = "acceptance rate of record updates", shape = NULL, linetype = NULL) +
     theme_noiseaware()
@@ -191,11 +192,15 @@ means_data <- function(fits, variables = NULL, level = 0.9) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   rows <- lapply(seq_along(fits), function(k) {
     table <- interval_table(fits[[k]], level)
-    default <- colnames(tryCatch(coefficient_draws(fits[[k]]), noiseaware_error = function(e) parameter_matrix(fits[[k]])))
-    table <- table[table$variable %in% check_names_of(variables %||% default, "variables", "variables of the fit", table$variable), ]
+    table <- table[table$variable %in% check_names_of(variables %||% default_means(fits[[k]]), "variables", "variables of the fit", table$variable), ]
     cbind(fit_columns(fits, k), table, row.names = NULL)
   })
   do.call(rbind, rows)
+}
+
+default_means <- function(fit) {
+  draws <- tryCatch(coefficient_draws(fit), noiseaware_error = function(e) parameter_matrix(fit))
+  setdiff(colnames(draws), mirrored(draws))
 }
 
 #' @rdname study_plots
@@ -216,9 +221,9 @@ plot_means <- function(fits, variables = NULL, level = 0.9, reference = NULL) {
     (if (!is.null(lines)) ggplot2::geom_hline(data = lines, ggplot2::aes(yintercept = .data$value), linetype = "dashed", colour = "grey40")) +
     ggplot2::geom_linerange(ggplot2::aes(ymin = .data$lower, ymax = .data$upper, colour = .data$label), position = dodge) +
     ggplot2::geom_point(ggplot2::aes(y = .data$mean, colour = .data$label, shape = .data$label), position = dodge, size = 1.8) +
-    ggplot2::scale_x_log10() +
+    scale_log_x(data$epsilon) +
     scale_greys(length(unique(data$label))) +
-    ggplot2::facet_wrap(ggplot2::vars(.data$variable), scales = "free_y") +
+    facet_variables(scales = "free_y") +
     ggplot2::labs(x = "privacy budget epsilon (log scale)", y = sprintf("posterior mean and %s%% interval", format_number(100 * level)),
                   colour = NULL, shape = NULL, subtitle = if (!is.null(lines)) "dashed: reference value") +
     theme_noiseaware()

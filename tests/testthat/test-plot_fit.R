@@ -47,17 +47,80 @@ test_that("plots show it, with the bounds and what is held", {
   expect_s3_class(plot(fit, "density"), "ggplot")
   shown <- unique(as.character(plot(fit)$data$parameter))
   expect_identical(shown, c("(Intercept)", "x", "w", "gb", "sigma"))
-  grDevices::pdf(NULL) # the grid opens a device
-  withr::defer(grDevices::dev.off())
-  expect_s3_class(suppressWarnings(plot(fit, "pairs", variables = c("x", "w"))), "bayesplot_grid")
+})
+
+built <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
+
+test_that("intervals are those of the draws, on scales of their own where widths differ", {
+  plot <- plot(fit, "intervals", level = level)
+  expect_equal(plot$data$m, unname(colMeans(internal("parameter_matrix")(fit)[, as.character(plot$data$parameter)])))
+  expect_equal(cbind(plot$data$ll, plot$data$hh), unname(confint(fit, as.character(plot$data$parameter), level)), tolerance = 1e-6)
+  expect_equal(cbind(plot$data$l, plot$data$h), unname(confint(fit, as.character(plot$data$parameter), 0.5)), tolerance = 1e-6)
+  expect_match(plot$labels$x, "50% and 80% interval", fixed = TRUE)
+  expect_identical(nrow(built(plot)$layout$layout), 5L)
+  areas <- built(plot(fit, "areas", variables = c("x", "gb")))
+  for (k in 1:2) { # the area of each row ends where its interval does
+    v <- c("x", "gb")[k]
+    outer <- areas$data[[1]][areas$data[[1]]$group == 3 - k, ]
+    expect_equal(range(outer$x), unname(confint(fit, v, 0.9)[1, ]), tolerance = 0.02)
+    expect_equal(min(outer$ymin), 3 - k)
+    expect_equal(areas$data[[3]]$x[k], mean(parameter_draws(fit, v)))
+  }
+})
+
+test_that("pairs are of draws, with the correlations", {
+  plot <- plot(fit, "pairs", variables = c("x", "w", "gb"))
+  layers <- built(plot)$data
+  expect_identical(nrow(built(plot)$layout$layout), 9L)
+  draws <- internal("parameter_matrix")(fit)
+  text <- plot$layers[[3]]$data
+  expect_identical(text$label[text$row == "x" & text$column == "gb"], sprintf("%.2f", cor(draws[, "x"], draws[, "gb"])))
+  points <- plot$layers[[2]]$data
+  one <- points[points$row == "gb" & points$column == "x", ]
+  expect_equal(one$x, unname(draws[, "x"]))
+  expect_equal(one$y, unname(draws[, "gb"]))
+  expect_s3_class(plot(fit, "pairs", variables = "x"), "ggplot")
+})
+
+test_that("pairs of many variables are those of the first 8, with a message", {
+  levels <- list(g = paste0("l", 1:9))
+  many <- sample_posterior(as_release(rep(5, 9), stat_counts(~ g, levels = levels), mech_laplace(epsilon = 5), 45), model_categorical(), chains = 1, iter = 100, seed = 1)
+  expect_message(plot <- plot(many, "pairs"), "first 8 of 9", class = "noiseaware_message_pairs")
+  expect_identical(nrow(built(plot)$layout$layout), 64L)
+  expect_no_message(plot <- plot(many, "pairs", variables = names(coef(many))))
+  expect_identical(nrow(built(plot)$layout$layout), 81L)
+  # intervals of like widths have one scale
+  expect_identical(nrow(built(plot(many, "intervals"))$layout$layout), 1L)
+})
+
+test_that("the predictive of a factor is that of predict() at each level", {
+  data <- predictive_data(fit, "g", level = level)
+  expect_identical(data$x, factor(c("a", "b")))
+  newdata <- data.frame(x = 0, w = 15, g = c("a", "b"))
+  expect_equal(data$mean, predict(fit, newdata))
+  interval <- predict(fit, newdata, interval = "credible", level = level)
+  expect_equal(data$credible_upper, unname(interval[, "upper"]))
+  layers <- built(plot(fit, "predictive", covariate = "g", level = level))$data
+  expect_equal(layers[[1]]$ymin, data$predictive_lower)
+  expect_equal(layers[[3]]$y, data$mean)
+  # alone, and of a logistic regression, with dummies or codes
+  coded <- stat_counts(~ y:g, levels = list(y = c("no", "yes"), g = c("a", "b", "c")))
+  rel <- as_release(c(10, 20, 30, 25, 15, 5), coded, mech_laplace(epsilon = 5), 105)
+  logit <- suppressWarnings(sample_posterior(rel, model_logistic(y ~ g), chains = 1, iter = 200, seed = 1))
+  data <- predictive_data(logit)
+  expect_identical(as.character(data$x), c("a", "b", "c"))
+  expect_equal(data$mean, predict(logit, data.frame(g = c("a", "b", "c"))))
+  plot <- plot(logit, "predictive")
+  expect_identical(plot$labels$y, "P(y = yes)")
 })
 
 test_that("what cannot be drawn is refused", {
-  for (call in alist(plot(fit, "other"), plot(fit, variables = "z"), predictive_data(fit, "g"), predictive_data(fit, points = 1), predictive_data(fit, points = 1e5),
+  for (call in alist(plot(fit, "other"), plot(fit, variables = "z"), predictive_data(fit, "h"), plot(fit, level = 0), predictive_data(fit, points = 1), predictive_data(fit, points = 1e5),
                      predictive_data(fit, level = 1), predictive_data(1))) {
     expect_error(eval(call), class = "noiseaware_error_argument", label = deparse(call))
   }
-  alone <- stat_crossprod(y ~ g, bounds = list(y = c(-6, 6), g = c("a", "b")))
-  factors <- sample_posterior(simulate_release(records[1:20, ], alone, mech_laplace(epsilon = 1)), model_lm(), chains = 1, iter = 20, seed = 1)
-  expect_error(predictive_data(factors), class = "noiseaware_error_argument")
+  alone <- sample_posterior(as_release(c(3, 4), stat_crossprod(y ~ 1, bounds = list(y = c(-6, 6))), mech_laplace(epsilon = 1), 20), model_lm(), chains = 1, iter = 20, seed = 1)
+  expect_error(predictive_data(alone), "no covariate", class = "noiseaware_error_argument")
+  counts <- sample_posterior(as_release(c(3, 4), stat_counts(~ g, levels = list(g = c("a", "b"))), mech_laplace(epsilon = 1), 7), model_bernoulli(), chains = 1, iter = 20, seed = 1)
+  expect_error(predictive_data(counts), "regression", class = "noiseaware_error_argument")
 })

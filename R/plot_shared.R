@@ -1,0 +1,57 @@
+# What plots share: looks, scales, panels, and which variables are shown.
+
+theme_noiseaware <- function() {
+  ggplot2::theme_minimal(base_size = 11) +
+    ggplot2::theme(panel.grid.minor = ggplot2::element_blank(), legend.position = "bottom",
+                   strip.text = ggplot2::element_text(face = "bold"))
+}
+
+# The height of a density says nothing that its shape does not.
+theme_without_y <- function() {
+  ggplot2::theme(axis.text.y = ggplot2::element_blank(), panel.grid.major.y = ggplot2::element_blank())
+}
+
+scale_unit_x <- function() ggplot2::scale_x_continuous(breaks = c(0, 0.25, 0.5, 0.75, 1), labels = c("0", "0.25", "0.5", "0.75", "1"))
+
+scale_few_x <- function(...) ggplot2::scale_x_continuous(n.breaks = 4, guide = ggplot2::guide_axis(check.overlap = TRUE), ...)
+
+# a log scale with a label at each value, if they are few
+scale_log_x <- function(values) {
+  values <- sort(unique(values))
+  ggplot2::scale_x_log10(breaks = if (length(values) <= 8L) values else ggplot2::waiver(), labels = format_number, guide = ggplot2::guide_axis(check.overlap = TRUE))
+}
+
+# colours that differ in print: as dark as they differ, with shapes and linetypes beside
+scale_greys <- function(count, ...) {
+  ggplot2::scale_colour_manual(values = c("#000000", "#D55E00", "#0072B2", "#8C8C8C", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[(seq_len(count) - 1) %% 8 + 1], ...)
+}
+
+room_at_sides <- function() {
+  ggplot2::theme(plot.margin = ggplot2::margin(5.5, 16, 5.5, 16), panel.spacing.x = ggplot2::unit(1.5, "lines"))
+}
+
+# a panel for each variable; long names, as of conditional probabilities, in two lines
+facet_variables <- function(facets = ggplot2::vars(.data$variable), ...) {
+  two_lines <- function(name) ifelse(nchar(name) > 14L, sub("|", "\n|", name, fixed = TRUE), name)
+  ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(two_lines), ...)
+}
+
+# Names of the variables that are one less a later one, as the probability of "no" is
+# beside that of "yes": a panel of its own would show the same mirrored. `values` is a
+# matrix, draws (or replicates) x variables.
+mirrored <- function(values) {
+  first <- values[1L, ]
+  found <- vapply(seq_along(first), function(j) {
+    candidates <- which(abs(first + first[j] - 1) < 1e-9 & seq_along(first) > j)
+    any(vapply(candidates, function(k) all(abs(values[, j] + values[, k] - 1) < 1e-9), TRUE)) && stats::var(values[, j]) > 0
+  }, TRUE)
+  colnames(values)[found]
+}
+
+# those to show by default, or those that were asked for
+plot_variables <- function(fit, variables, call = caller_env()) {
+  all <- posterior::variables(fit$draws)
+  if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
+  main <- intersect(c("(Intercept)", fit$bound$design$name[-1L], "sigma"), all)
+  if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
+}

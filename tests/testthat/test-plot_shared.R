@@ -1,0 +1,46 @@
+# Which panels plots have, and bands without steps.
+
+test_that("of two variables that mirror each other one is shown", {
+  set.seed(1)
+  p <- runif(20)
+  q <- runif(20)
+  values <- cbind(a = p, b = q, c = 1 - p, d = 0.3, e = 0.7, f = 1 - q + 1e-6)
+  expect_identical(internal("mirrored")(values), "a")
+  expect_identical(internal("mirrored")(values[, c("b", "d", "e")]), character())
+  two <- stat_counts(~ g, levels = list(g = c("no", "yes")))
+  rel <- as_release(c(30, 20), two, mech_laplace(epsilon = 1), 50)
+  fit <- sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1)
+  expect_identical(internal("plot_variables")(fit, NULL), "prob[yes]")
+  expect_identical(internal("plot_variables")(fit, c("prob[no]", "prob[yes]")), c("prob[no]", "prob[yes]"))
+  expect_identical(unique(prior_data(fit)$variable), "prob[yes]")
+  cal <- calibrate(model_categorical(), two, mech_laplace(epsilon = 1), n = 20, replicates = 10, chains = 1, iter = 200, seed = 1)
+  expect_identical(unique(calibration_data(cal)$variable), c("prob[yes]", "log_eta"))
+  expect_identical(unique(calibration_data(cal, variables = "prob[no]")$variable), "prob[no]")
+  expect_identical(levels(plot(coverage(cal))$data$variable), c("prob[yes]", "log_eta"))
+  expect_true("prob[no]" %in% coverage(cal)$variable) # tables have all
+  expect_identical(ks_data(cal)$variable, c("prob[yes]", "log_eta"))
+  # three levels: none is one less another
+  expect_identical(internal("mirrored")(cbind(x = p / 2, y = p / 4, z = 1 - 0.75 * p)), character())
+})
+
+test_that("smooth ends hold the same counts as the exact ones, and have no steps", {
+  for (count in c(5, 40, 333)) for (tail in c(0.3, 0.005, 1e-6)) {
+    at <- seq(0, 1, length.out = 201)
+    ends <- internal("smooth_ends")(tail, count, at)
+    lower <- qbinom(tail, count, at)
+    upper <- qbinom(tail, count, at, lower.tail = FALSE)
+    expect_true(all(pmax(lower - 1, -1) < ends$lower * count + 1e-6 & ends$lower * count <= lower + 1e-6))
+    expect_true(all(upper - 1e-6 <= ends$upper * count & ends$upper * count < upper + 1 + 1e-6))
+    expect_identical(c(ends$lower[1], ends$lower[201], ends$upper[1], ends$upper[201]), c(0, 1, 0, 1))
+    # from point to point they move on, by less than a count
+    middle <- ends$lower > 0 & ends$upper < 1
+    if (count == 40 && sum(middle) > 10) expect_gt(min(diff(ends$lower[middle])), 0)
+  }
+})
+
+test_that("strips of long names have two lines", {
+  p <- ggplot2::ggplot(data.frame(x = 1, variable = c("sigma", "prob[race=black|low=0]")), ggplot2::aes(x, x)) + ggplot2::geom_point()
+  layout <- ggplot2::ggplot_build(p + internal("facet_variables")())$layout
+  labels <- layout$facet$params$labeller(layout$layout["variable"])
+  expect_setequal(unlist(labels), c("sigma", "prob[race=black\n|low=0]"))
+})
