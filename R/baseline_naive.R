@@ -105,22 +105,19 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   bound <- bind_model(model, statistic)
   records <- record_matrix(data, bound$columns, bound$levels)
-  draws <- if (!inherits(bound, "bound_custom")) {
-    complete <- if (bound$latent) unname(records) else .Call(ffi_model_complete, bound$spec, records)
-    conjugate_draws(bound, complete, nrow(records), run)
-  } else {
-    custom_draws(bound, records, run)
-  }
+  complete <- if (bound$by_records) unname(records) else .Call(ffi_model_complete, bound$spec, records)
+  draws <- conjugate_draws(bound, complete, nrow(records), run)
   new_fit(draws, NULL, bound, run, method = "nonprivate", exact = TRUE, info = list(n = nrow(records)))
 }
 
-# draws_array of the model's own update given a complete-data statistic, or the
-# records where the update has latent variables
+# draws_array of the model's update given a complete-data statistic, or the records
+# where it needs those
 conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
   kept <- as.integer((run$iter - run$warmup) %/% run$thin)
   chain <- function(k) {
     start <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
+    if (!bound$updates) start$walk <- prior_sd(bound, words, run$chains)
     warm <- gibbs(bound, complete, n, start, c(1L, as.integer(max(run$warmup, 1))), call)
     reported(bound, gibbs(bound, complete, n, warm, c(kept, as.integer(run$thin)), call)$theta)
   }
@@ -129,28 +126,9 @@ conjugate_draws <- function(bound, complete, n, run, call = caller_env()) {
   }))
 }
 
-# the same of a model of R functions, whose update takes the records themselves
-custom_draws <- function(bound, records, run) {
-  functions <- bound$spec$functions
-  words <- with_seed(run$seed, seed_words())
-  kept <- (run$iter - run$warmup) %/% run$thin
-  chains_array(lapply(seq_len(run$chains), function(k) {
-    with_seed(chain_seed(words, k), {
-      theta <- functions$r_prior()
-      for (i in seq_len(run$warmup)) theta <- functions$r_theta(records, theta)
-      draws <- matrix(0, kept, length(theta), dimnames = list(NULL, bound$parameters))
-      for (i in seq_len(kept)) {
-        for (j in seq_len(run$thin)) theta <- functions$r_theta(records, theta)
-        draws[i, ] <- theta
-      }
-      draws
-    })
-  }))
-}
-
 gibbs <- function(bound, complete, n, from, draws_steps, call) {
   storage.mode(complete) <- "double"
-  out <- .Call(ffi_model_gibbs, bound$spec, complete, as.double(n), as.double(from$theta), from$state, draws_steps)
+  out <- .Call(ffi_model_gibbs, bound$spec, complete, as.double(n), as.double(from$theta), from$state, draws_steps, from$walk)
   if (is.null(out)) {
     stop_classed("numerical", "The update of the parameters failed: a matrix is not positive definite.", call = call)
   }

@@ -20,6 +20,8 @@
 #' * `add`: two parts sum to the whole.
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
 #'   last has the law of the first (Geweke 2004).
+#' * `log_density`: the same with random walks by it in place of the update; a density
+#'   that is not that of the records shows here.
 #' * `dprior`: Metropolis steps with it leave the prior draws' law as it is; a
 #'   forgotten Jacobian shows here.
 #' * `move`: to the same theta gives the same records; from theta to theta' gives
@@ -58,7 +60,7 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
     list("set", "records depend on theta", trial$theta_matters),
     list("form", "makes the records of rrecords", trial$forms_records),
     list("add", "sums over parts", trial$add_parts),
-    list("rtheta", "leaves the joint law", trial$joint),
+    list("rtheta", "leaves the joint law", trial$joint), list("log_density", "is the density of rrecords", trial$record_density),
     list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_law),
     list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
     list("move", "gives the new law", trial$move_law),
@@ -140,7 +142,15 @@ model_trial <- function(bound, n, seed) {
       half <- seq_len(n) <= n / 2
       same(complete(x[half, , drop = FALSE]) + complete(x[!half, , drop = FALSE]), complete(x))
     },
-    joint = function() trial_joint(bound, call, stream),
+    joint = function() {
+      if (!bound$updates) return(no_hook)
+      trial_joint(bound, function(n, replicates) call(6L, ffi_model_joint, spec, n, replicates, stream(6L)))
+    },
+    record_density = function() {
+      if (!shape$has_density) return(no_hook)
+      sd <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
+      trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream(9L), sd))
+    },
     density_finite = function() if (is.null(moves)) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
     density_law = function() if (is.null(moves)) no_hook else trial_density(bound, call, prior),
     move_same = function() {
@@ -172,9 +182,9 @@ law_result <- function(p) check_result(min(p) > 1e-6, paste("p =", format_number
 same_law <- function(a, b) law_result(law_p(a, b))
 
 # few records leave the prior's width to the update, many the likelihood's
-trial_joint <- function(bound, call, stream, replicates = 2000L) {
+trial_joint <- function(bound, joint, replicates = 2000L) {
   p <- vapply(bound$model$records %||% c(2L, 20L), function(n) {
-    run <- call(6L, ffi_model_joint, bound$spec, as.integer(n), 2L * replicates, stream(6L))
+    run <- joint(as.integer(n), 2L * replicates)
     if (is.null(run) || !all(is.finite(run$after))) return(NaN)
     # two halves, so that the samples are independent
     first <- seq_len(replicates)

@@ -10,6 +10,7 @@ sample_augment <- function(release, bound, run, init, control) {
 augment_problem <- function(release, bound, passes, words, chains) {
   layout <- layout_parts(lapply(release_parts(release), augment_part, bound = bound, n = release$n))
   c(list(method = "augment", model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
+         theta_sd = if (!bound$updates) prior_sd(bound, words, chains),
          passes = as.double(passes %||% -1)), layout)
 }
 
@@ -71,9 +72,13 @@ layout_parts <- function(parts) {
 # the non-centred proposals start from. Its stream is the one after the chains'.
 move_sd <- function(bound, words, chains) {
   if (is.null(bound$moves)) return(numeric())
+  prior_sd(bound, words, chains)
+}
+
+prior_sd <- function(bound, words, chains) {
   theta <- with_callback_seed(bound, chain_seed(words, 0L), {
     .Call(ffi_model_prior, bound$spec, new_stream(words, chains), 200L)
   })$theta
-  spread <- apply(theta[bound$moves, , drop = FALSE], 1L, stats::mad)
+  spread <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
   as.double(ifelse(is.finite(spread) & spread > 0, spread, 1))
 }

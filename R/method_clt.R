@@ -125,7 +125,7 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   law <- clt_law(bound, release, call)
   flat <- clt_noise(release, call)
   index <- law$index
-  moving <- length(.Call(ffi_model_shape, bound$spec)$moves)
+  moving <- length(bound$unknown)
   sampler <- control$sampler %||% clt_sampler(law, moving)
   if (sampler == "noncentred" && !identical(law$spec$name, "lm")) {
     stop_classed("argument", "{.arg control$sampler} can be {.val noncentred} in a regression only: other totals have no innovations.", call = call)
@@ -133,7 +133,7 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(sampler == "gibbs" || !isFALSE(control$conjugate)),
-                  passes = as.double(control$passes %||% clt_passes(law, sampler, moving)), move_sd = clt_move_sd(bound, words, chains),
+                  passes = as.double(control$passes %||% clt_passes(law, sampler, moving)), move_sd = prior_sd(bound, words, chains),
                   search = clt_search(law, sampler), where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
@@ -163,12 +163,6 @@ clt_passes <- function(law, sampler, moving) {
 clt_search <- function(law, sampler) {
   if (sampler == "gibbs") return(0)
   floor(min(if (identical(law$spec$name, "expfam")) 20 else 200, 5e7 / (2000 + length(law$index)^3)))
-}
-
-# spread of the prior in the coordinates that move, whether records can move or not
-clt_move_sd <- function(bound, words, chains) {
-  bound$moves <- .Call(ffi_model_shape, bound$spec)$moves + 1L
-  move_sd(bound, words, chains)
 }
 
 # scale of the noise of every component, and whether its kernel is absolute

@@ -19,8 +19,10 @@ bind_model <- function(model, statistic, call = caller_env()) {
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
-  bound$moves <- if (shape$can_move) shape$moves + 1L
-  bound$latent <- shape$latent # then the update needs the records
+  bound$unknown <- shape$moves + 1L # coordinates
+  bound$moves <- if (shape$can_move) bound$unknown
+  bound$updates <- shape$updates # else random walks by the log density move theta
+  bound$by_records <- shape$by_records # the update needs the records, not their totals alone
   bound$coordinates <- as.data.frame(shape$coordinates)
   bound
 }

@@ -127,10 +127,12 @@ check_hooks <- function(table, symbol, call = caller_env()) {
                  call = call)
   }
   there <- table$hooks
-  absent <- setdiff(c("create", "rprior", "set", "rrecords", "add", "rtheta"), names(there)[there])
+  needed <- c("create", "rprior", "set", "rrecords", if (there[["rtheta"]] || !there[["log_density"]]) c("add", "rtheta"),
+              if (there[["log_density"]]) "dprior")
+  absent <- setdiff(needed, names(there)[there])
   if (length(absent)) stop_classed("compiled", "The model lacks the hook{?s} {.field {absent}}.", call = call)
   together <- c("dprior", "set_move", "move")
-  if (any(there[together]) && !all(there[together])) {
+  if (any(there[together[-1L]]) && !all(there[together])) {
     stop_classed("compiled", "The model must have all of the hooks {.field {together}} or none, but lacks {.field {together[!there[together]]}}.",
                  call = call)
   }

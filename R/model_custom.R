@@ -1,7 +1,7 @@
 #' A model of your own, written in R
 #'
-#' Three functions over all n records at once make a model: an iteration costs
-#' three calls to R, not some per record. They may draw from R's generator;
+#' A few functions over all n records at once make a model: an iteration costs
+#' a few calls to R, not some per record. They may draw from R's generator;
 #' `seed` of [sample_posterior()] fixes them too.
 #'
 #' @param r_prior `function()`: a draw from the prior, a named numeric vector
@@ -10,15 +10,29 @@
 #'   matrix (or data frame) with n rows and a column for each variable.
 #' @param r_theta `function(records, theta)`: a draw of theta from p(theta |
 #'   records), or from any kernel that leaves it invariant; `records` is the
-#'   matrix with named columns, `theta` the current value.
+#'   matrix with named columns, `theta` the current value. `NULL`: random walks by
+#'   `log_density`, see below.
 #' @param variables Names of the records' columns, those of the release.
-#' @param move,log_prior Both or neither. `function(theta, theta_new, records)`:
-#'   the records with the same innovations under `theta_new` (the non-centred
-#'   view), and `function(theta)`: the log prior density up to a constant, -Inf
-#'   outside the support. With them chains mix well when the noise dominates;
-#'   without them the plain sampler runs, and the fit says so.
+#' @param move `NULL`, or `function(theta, theta_new, records)`: the records with the
+#'   same innovations under `theta_new` (the non-centred view). Needs `log_prior`. With
+#'   it chains mix well when the noise dominates; without it the plain sampler runs,
+#'   and the fit says so.
+#' @param log_prior `function(theta)`: the log prior density up to a constant, -Inf
+#'   outside the support. For `move` and `log_density`.
+#' @param log_density `function(theta, records)`: the log density of all records, one
+#'   number, up to a constant that is the same for every theta. Needs `log_prior`, and
+#'   takes the place of `r_theta`. [debug_model()] checks it against `r_records`.
 #'
-#' @details Before a run each function is called once with a few records, and
+#' @details
+#' **Three functions are enough.** A model needs its prior (`r_prior` and
+#' `log_prior`), a draw (`r_records`) and a density (`log_density`). In each
+#' iteration theta is then moved by some random-walk Metropolis steps given the
+#' records; warmup learns how wide they are, and in which directions. Where you know
+#' the update given the records, give `r_theta`: it costs one call, not several, and
+#' mixes better. Random walks suit a theta without constraints: `c(log_rate = )`
+#' rather than `c(rate = )`.
+#'
+#' Before a run each function is called once with a few records, and
 #'   what it returns is checked: shape, type, names, finite values. An error
 #'   inside a function is shown with its own message.
 #'
@@ -46,20 +60,24 @@
 #' rel <- as_release(c(y = 4.1, `y^2` = 1.7), st, mech_laplace(epsilon = 1), n = 30)
 #' sample_posterior(rel, model, chains = 2, iter = 300, seed = 1)
 #' @export
-model_custom <- function(r_prior, r_records, r_theta, variables, move = NULL, log_prior = NULL) {
+model_custom <- function(r_prior, r_records, r_theta = NULL, variables, move = NULL, log_prior = NULL, log_density = NULL) {
   check_given()
-  functions <- list(r_prior = r_prior, r_records = r_records, r_theta = r_theta, move = move, log_prior = log_prior)
-  arguments <- c(r_prior = 0L, r_records = 2L, r_theta = 2L, move = 3L, log_prior = 1L)
+  functions <- list(r_prior = r_prior, r_records = r_records, r_theta = r_theta, move = move, log_prior = log_prior, log_density = log_density)
+  arguments <- c(r_prior = 0L, r_records = 2L, r_theta = 2L, move = 3L, log_prior = 1L, log_density = 2L)
   for (name in names(functions)) {
     f <- functions[[name]]
-    if (is.null(f) && name %in% c("move", "log_prior")) next
+    if (is.null(f) && !name %in% c("r_prior", "r_records")) next
     if (!is.function(f)) stop_argument(name, "a function", describe(f), "custom")
     if (!accepts_arguments(f, arguments[[name]])) {
       stop_classed("custom", "{.arg {name}} must be a function of {arguments[[name]]} argument{?s}, but takes {length(formals(f))}.")
     }
   }
-  if (is.null(move) != is.null(log_prior)) {
-    stop_classed("custom", "{.arg move} and {.arg log_prior} must be given together.")
+  if (is.null(r_theta) && is.null(log_density)) {
+    stop_classed("custom", c("{.arg r_theta} or {.arg log_density} must be given.",
+                             i = "The one draws theta given the records, the other is their density, by which theta is moved."))
+  }
+  if (is.null(log_prior) && !(is.null(move) && is.null(log_density))) {
+    stop_classed("custom", "{.arg log_prior} must be given with {.arg {if (is.null(move)) 'log_density' else 'move'}}.")
   }
   if (!checkmate::test_character(variables, min.len = 1L, any.missing = FALSE, unique = TRUE)) {
     stop_argument("variables", "names of variables", describe(variables), "custom")
@@ -79,6 +97,7 @@ accepts_arguments <- function(f, count) {
 format.model_custom <- function(x, ...) {
   c("<model> custom, R functions",
     paste0("  variables  ", paste(x$variables, collapse = ", ")),
+    paste0("  update     ", if (is.null(x$functions$r_theta)) "random walks by log_density" else "r_theta"),
     paste0("  moves      ", if (is.null(x$functions$move)) "none: the plain sampler, mixing may be slow" else "non-centred"))
 }
 
@@ -112,11 +131,10 @@ dry_run <- function(model, call, n = model$records %||% 5L) {
     functions <- checked_functions(model, parameters)
     theta <- functions$r_prior()
     records <- functions$r_records(theta, n)
-    functions$r_theta(records, theta)
-    if (!is.null(functions$move)) {
-      functions$log_prior(theta)
-      functions$move(theta, functions$r_prior(), records)
-    }
+    if (!is.null(functions$r_theta)) functions$r_theta(records, theta)
+    if (!is.null(functions$log_prior)) functions$log_prior(theta)
+    if (!is.null(functions$move)) functions$move(theta, functions$r_prior(), records)
+    if (!is.null(functions$log_density)) functions$log_density(theta, records)
     parameters
   })
 }
@@ -147,7 +165,7 @@ hear_failures <- function(problem, code) {
   running <- problem$model$running
   if (is.null(running)) return(code)
   withCallingHandlers(code, error = function(e) {
-    if (running > 0L) user_failed(c("r_records", "r_theta", "move", "log_prior")[running], e)
+    if (running > 0L) user_failed(c("r_records", "r_theta", "move", "log_prior", "log_density")[running], e)
   })
 }
 
@@ -177,11 +195,11 @@ custom_checks <- function(model, parameters) {
     if (!is.double(value)) storage.mode(value) <- "double"
     value
   }
-  as_log_prior <- function(value) {
-    if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom("log_prior", "a number or -Inf", value)
+  as_log <- function(value, name) {
+    if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom(name, "a number or -Inf", value)
     as.double(value)
   }
-  list(theta = as_theta, records = as_records, log_prior = as_log_prior)
+  list(theta = as_theta, records = as_records, log = as_log)
 }
 
 # The user's functions with names put on and what they return checked, for calls
@@ -202,14 +220,19 @@ checked_functions <- function(model, parameters) {
   list(
     r_prior = function() as_theta(call_user(user$r_prior, "r_prior"), "r_prior"),
     r_records = function(theta, n) as_records(call_user(user$r_records, "r_records", named_theta(theta), n), n, "r_records"),
-    r_theta = function(records, theta) {
+    r_theta = if (!is.null(user$r_theta)) function(records, theta) {
       as_theta(call_user(user$r_theta, "r_theta", named_records(records), named_theta(theta)), "r_theta")
     },
     move = if (!is.null(user$move)) function(theta, theta_new, records) {
       value <- call_user(user$move, "move", named_theta(theta), named_theta(theta_new), named_records(records))
       as_records(value, nrow(records), "move")
     },
-    log_prior = if (!is.null(user$log_prior)) function(theta) checks$log_prior(call_user(user$log_prior, "log_prior", named_theta(theta)))
+    log_prior = if (!is.null(user$log_prior)) function(theta) {
+      checks$log(call_user(user$log_prior, "log_prior", named_theta(theta)), "log_prior")
+    },
+    log_density = if (!is.null(user$log_density)) function(theta, records) {
+      checks$log(call_user(user$log_density, "log_density", named_theta(theta), named_records(records)), "log_density")
+    }
   )
 }
 

@@ -84,8 +84,9 @@ int interrupt_pending(void);
     X(ffi_model_perturb, 5) \
     X(ffi_model_move, 5) \
     X(ffi_model_complete, 2) \
-    X(ffi_model_gibbs, 6) \
+    X(ffi_model_gibbs, 7) \
     X(ffi_model_joint, 4) \
+    X(ffi_model_walk_joint, 5) \
     X(ffi_model_marginal, 4) \
     X(ffi_model_overrun, 5) \
     X(ffi_model_formed, 4) \

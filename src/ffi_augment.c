@@ -61,11 +61,12 @@ static struct state_shape shape(const void *self) {
     const struct adapt_shape learned = learned_shape(&a->model);
     const struct state_shape shape = {
         .counters = COUNTERS,
-        .parts = 4,
+        .parts = a->model.class->rtheta ? 4 : 5,
         .part = {{"x", REALSXP, (R_xlen_t)a->stride * a->model.columns},
                  {"residual", REALSXP, a->dense + a->cells},
                  {"accepted", INTSXP, (R_xlen_t)a->n},
-                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
+                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
+                 {"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)}},
     };
     return shape;
 }
@@ -81,6 +82,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->accepted = INTEGER(list_element(state, "accepted"));
     const struct adapt_shape shape = learned_shape(&a->model);
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
+    if (!a->model.class->rtheta)
+        update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];
@@ -105,6 +108,8 @@ static void start(void *self, SEXP problem) {
     struct augment *a = self;
     a->most_energy_step = R_NegInf;
     augment_start(a);
+    if (!a->model.class->rtheta)
+        update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
     adapt_start(&a->adapt, REAL(list_element(problem, "move_sd")), list_number(problem, "passes"));
 }
 

@@ -1,6 +1,7 @@
 /* Hooks of a model called outside the sampler, for debug_model(). */
 #include "ffi.h"
 #include "model.h"
+#include "update_theta.h"
 
 static double **new_columns(const struct model *model, int size) {
     double **x = plugin_memory((size_t)model->columns, sizeof *x);
@@ -40,6 +41,45 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
     const char *const names[] = {"before", "after"};
     const SEXP values[] = {before, after};
     SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
+}
+
+/* The same with random walks by dprior() and log_density() as the update, of several
+ * widths, the first about that of the prior, `sd`. */
+SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state, SEXP sd) {
+    enum { WIDTHS = 4 };
+    struct model model = read_model(spec);
+    struct model_class walks = *model.class;
+    walks.rtheta = NULL;
+    model.class = &walks;
+    const int n = Rf_asInteger(n_records), count = Rf_asInteger(replicates);
+    struct rng rng;
+    rng_read(state, &rng);
+    const ptrdiff_t stride = PAD_LANES(n);
+    double *columns = plugin_memory((size_t)stride * (size_t)model.columns, sizeof *columns);
+    double **x = plugin_memory((size_t)model.columns, sizeof *x);
+    for (int v = 0; v < model.columns; ++v) x[v] = columns + v * stride;
+    const struct record_columns records = {.x = columns, .n = n, .stride = stride};
+    struct theta_update update;
+    update_theta_attach(&update, &model, plugin_memory(update_theta_size(&model), sizeof(double)));
+    SEXP before = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
+    SEXP after = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
+    int status = PLUGIN_OK;
+    for (int k = 0; k < count && status == PLUGIN_OK; ++k) {
+        double *theta = REAL(before) + (size_t)k * model.parameters;
+        double *updated = REAL(after) + (size_t)k * model.parameters;
+        model_rprior(&model, &rng, theta);
+        model.class->set(model.self, theta);
+        model.class->rrecords(model.self, &rng, n, x);
+        memcpy(updated, theta, (size_t)model.parameters * sizeof(double));
+        update_theta_start(&update, REAL(sd));
+        for (int w = 0; w < WIDTHS && status == PLUGIN_OK; ++w, *update.log_scale -= 1)
+            status = update_theta(&update, &records, &rng, 0, updated);
+    }
+    const char *const names[] = {"before", "after"};
+    const SEXP values[] = {before, after};
+    SEXP list = status == PLUGIN_OK ? named_list(2, names, values) : R_NilValue;
     UNPROTECT(2);
     return list;
 }

@@ -15,13 +15,13 @@
 #include "registry.h"
 
 /* what `running` holds; R has the names in this order */
-enum { NOTHING, R_RECORDS, R_THETA, MOVE, LOG_PRIOR };
+enum { NOTHING, R_RECORDS, R_THETA, MOVE, LOG_PRIOR, LOG_DENSITY };
 
 struct custom {
     int columns, parameters;
-    SEXP r_prior, log_prior, r_records, r_theta, move;
+    SEXP r_prior, log_prior, r_records, r_theta, move, log_density;
     int *running; /* NULL outside a run */
-    SEXP names, dimnames, check_theta, check_records, check_log_prior;
+    SEXP names, dimnames, check_theta, check_records, check_log;
     double *theta, *theta_new;
     const double **column;
     int count;
@@ -113,19 +113,37 @@ static void rprior(void *self, struct rng *rng, double *theta) {
     UNPROTECT(2);
 }
 
+/* a log density, in a run checked; the call is protected here */
+static double log_of(const struct custom *c, int which, const char *function, SEXP call) {
+    PROTECT(call);
+    SEXP value = PROTECT(call_function(c, which, call));
+    const int plain = is_plain(value, 1) && !isnan(*REAL(value)) && *REAL(value) < INFINITY;
+    if (c->running && !plain) {
+        SEXP name = PROTECT(Rf_mkString(function));
+        SEXP check = PROTECT(Rf_lang3(c->check_log, value, name));
+        value = Rf_eval(check, R_GlobalEnv);
+        UNPROTECT(2);
+    }
+    UNPROTECT(2);
+    return Rf_asReal(value);
+}
+
 static double dprior(void *self, const double *theta) {
     const struct custom *c = self;
     SEXP vector = PROTECT(vector_of(c, theta));
-    SEXP call = PROTECT(Rf_lang2(c->log_prior, vector));
-    SEXP value = PROTECT(call_function(c, LOG_PRIOR, call));
-    const int plain = is_plain(value, 1) && !isnan(*REAL(value)) && *REAL(value) < INFINITY;
-    if (c->running && !plain) {
-        SEXP check = PROTECT(Rf_lang2(c->check_log_prior, value));
-        value = Rf_eval(check, R_GlobalEnv);
-        UNPROTECT(1);
-    }
-    UNPROTECT(3);
-    return Rf_asReal(value);
+    const double value = log_of(c, LOG_PRIOR, "log_prior", Rf_lang2(c->log_prior, vector));
+    UNPROTECT(1);
+    return value;
+}
+
+static double log_density(void *self, int m, const double *const *x) {
+    const struct custom *c = self;
+    SEXP theta = PROTECT(vector_of(c, c->theta));
+    SEXP records = PROTECT(records_of(c, m, x));
+    const double value =
+        log_of(c, LOG_DENSITY, "log_density", Rf_lang3(c->log_density, theta, records));
+    UNPROTECT(2);
+    return value;
 }
 
 static void set(void *self, const double *theta) {
@@ -186,16 +204,6 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
     return PLUGIN_OK;
 }
 
-/* without the user's `move` and `log_prior` */
-static const struct model_class custom_without_move = {
-    .name = "custom",
-    .rprior = rprior,
-    .set = set,
-    .rrecords = rrecords,
-    .add = add,
-    .rtheta = rtheta,
-};
-
 static int create(const struct fields *fields, struct model *model) {
     SEXP spec = spec_of(fields);
     SEXP running = list_element(spec, "running"), checks = list_element(spec, "checks");
@@ -211,16 +219,29 @@ static int create(const struct fields *fields, struct model *model) {
     c->dimnames = list_element(spec, "dimnames");
     c->check_theta = list_element(checks, "theta");
     c->check_records = list_element(checks, "records");
-    c->check_log_prior = list_element(checks, "log_prior");
+    c->check_log = list_element(checks, "log");
     c->r_prior = list_element(list_element(spec, "functions"), "r_prior");
     c->r_records = list_element(functions, "r_records");
     c->r_theta = list_element(functions, "r_theta");
     c->move = list_element(functions, "move");
     c->log_prior = list_element(functions, "log_prior");
+    c->log_density = list_element(functions, "log_density");
     c->theta = plugin_memory((size_t)c->parameters, sizeof(double));
     c->theta_new = plugin_memory((size_t)c->parameters, sizeof(double));
     c->column = plugin_memory((size_t)c->columns, sizeof(double *));
-    if (c->move == R_NilValue) model->class = &custom_without_move;
+    struct model_class *class = plugin_memory(1, sizeof *class);
+    *class = model_custom;
+    if (c->move == R_NilValue) {
+        class->set_move = NULL;
+        class->move = NULL;
+    }
+    if (c->log_prior == R_NilValue) class->dprior = NULL;
+    if (c->log_density == R_NilValue) class->log_density = NULL;
+    if (c->r_theta == R_NilValue) {
+        class->add = NULL;
+        class->rtheta = NULL;
+    }
+    model->class = class;
     model->self = c;
     model->columns = c->columns;
     model->whole = 1;
@@ -242,4 +263,5 @@ const struct model_class model_custom = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .log_density = log_density,
 };

@@ -2,6 +2,7 @@
  * simulation and the tests. Records are n x columns matrices here. */
 #include "ffi.h"
 #include "model.h"
+#include "update_theta.h"
 
 #include <R_ext/Utils.h>
 
@@ -134,14 +135,19 @@ SEXP ffi_model_shape(SEXP spec) {
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
     SEXP can_perturb = PROTECT(Rf_ScalarLogical(model.class->perturb != NULL));
-    SEXP latent = PROTECT(Rf_ScalarLogical(model.class->add_latent != NULL));
+    SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
+    SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
+    SEXP by_records = PROTECT(
+        Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    const char *const names[] = {"sizes",  "moves",      "can_move",   "can_perturb",
-                                 "latent", "can_invert", "coordinates"};
-    const SEXP values[] = {sizes, moves, can_move, can_perturb, latent, can_invert, coordinates};
-    SEXP list = named_list(7, names, values);
-    UNPROTECT(7);
+    const char *const names[] = {"sizes",       "moves",      "can_move",
+                                 "can_perturb", "updates",    "has_density",
+                                 "by_records",  "can_invert", "coordinates"};
+    const SEXP values[] = {sizes,       moves,      can_move,   can_perturb, updates,
+                           has_density, by_records, can_invert, coordinates};
+    SEXP list = named_list(9, names, values);
+    UNPROTECT(9);
     return list;
 }
 
@@ -299,7 +305,7 @@ SEXP ffi_model_complete(SEXP spec, SEXP x) {
     struct blocks b = blocks_new(model.columns, model.whole, n);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, model.complete));
     memset(REAL(out), 0, (size_t)model.complete * sizeof(double));
-    for (R_xlen_t start = 0; start < n; start += b.size) {
+    for (R_xlen_t start = 0; start < n && model.class->add; start += b.size) {
         const int m = blocks_load(&b, x, start);
         model.class->add(model.self, m, read_only(&b), REAL(out));
     }
@@ -320,11 +326,22 @@ static void complete_records(const struct model *model, struct blocks *b, SEXP x
     }
 }
 
-/* `draws` draws of theta given a complete-data statistic, or a matrix of records
- * where there are latent variables; the kernel is applied `steps` times between
- * two of them. NULL if the update fails. */
+/* a matrix as padded columns */
+static struct record_columns columns_of(SEXP x) {
+    const ptrdiff_t n = Rf_nrows(x), stride = PAD_LANES(n);
+    double *copy = plugin_memory((size_t)stride * (size_t)Rf_ncols(x), sizeof *copy);
+    for (int v = 0; v < Rf_ncols(x); ++v)
+        memcpy(copy + v * stride, REAL(x) + v * n, (size_t)n * sizeof *copy);
+    const struct record_columns columns = {.x = copy, .n = n, .stride = stride};
+    return columns;
+}
+
+/* `draws` draws of theta given a complete-data statistic, or a matrix of records where
+ * the update needs those; the kernel is applied `steps` times between two of them. Of a
+ * model without an update `walk` is the state of its random walks, or in its place what
+ * they begin with and learn from: widths of the prior. NULL if the update fails. */
 SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP state,
-                     SEXP draws_steps) {
+                     SEXP draws_steps, SEXP walk) {
     const struct model model = read_model(spec);
     const int draws = INTEGER(draws_steps)[0], steps = INTEGER(draws_steps)[1];
     const double n = Rf_asReal(n_records);
@@ -333,15 +350,29 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, draws));
     double *current = plugin_memory((size_t)model.parameters, sizeof(double));
     memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
-    const int latent = model.class->add_latent != NULL;
+    const int own = model.class->rtheta != NULL, by_records = Rf_isMatrix(complete);
+    const int learning = !own && Rf_xlength(walk) == model.moving;
+    SEXP walked = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)update_theta_size(&model)));
+    struct theta_update update;
+    struct record_columns records = {0};
+    if (!own) {
+        records = columns_of(complete);
+        update_theta_attach(&update, &model, REAL(walked));
+        if (learning)
+            update_theta_start(&update, REAL(walk));
+        else
+            memcpy(REAL(walked), REAL(walk), (size_t)Rf_xlength(walk) * sizeof(double));
+    }
     struct blocks b = blocks_new(model.columns, model.whole, (R_xlen_t)n);
     double *c = plugin_memory((size_t)model.complete, sizeof(double));
-    if (!latent) memcpy(c, REAL(complete), (size_t)model.complete * sizeof(double));
+    if (!by_records) memcpy(c, REAL(complete), (size_t)model.complete * sizeof(double));
     for (int i = 0; i < draws; ++i) {
         for (int k = 0; k < steps; ++k) {
-            if (latent) complete_records(&model, &b, complete, &rng, current, c);
-            if (model.class->rtheta(model.self, c, n, &rng, current) != PLUGIN_OK) {
-                UNPROTECT(1);
+            if (own && by_records) complete_records(&model, &b, complete, &rng, current, c);
+            const int status = own ? model.class->rtheta(model.self, c, n, &rng, current)
+                                   : update_theta(&update, &records, &rng, learning, current);
+            if (status != PLUGIN_OK) {
+                UNPROTECT(2);
                 return R_NilValue;
             }
         }
@@ -350,10 +381,10 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
         if (i % 10000 == 9999) R_CheckUserInterrupt();
     }
     SEXP after = PROTECT(rng_write(&rng));
-    const char *const names[] = {"theta", "state"};
-    const SEXP values[] = {out, after};
-    SEXP list = named_list(2, names, values);
-    UNPROTECT(2);
+    const char *const names[] = {"theta", "state", "walk"};
+    const SEXP values[] = {out, after, walked};
+    SEXP list = named_list(3, names, values);
+    UNPROTECT(3);
     return list;
 }
 

@@ -13,7 +13,7 @@ struct state_part {
     R_xlen_t length;
 };
 
-enum { MOST_STATE_PARTS = 4 };
+enum { MOST_STATE_PARTS = 5 };
 
 struct state_shape {
     int counters; /* the number of iterations among them */

@@ -55,6 +55,9 @@ static void count_work(struct augment *a) {
     costs->look = n * COMPONENT * complete * (model->costs.latent > 0 ? 2 : 1);
     costs->complete = n * (RANDOM * model->costs.latent + COMPONENT * complete) + SWEEP +
                       SWEEP_PARAMETER * model->parameters;
+    const double density = model->costs.density > 0 ? model->costs.density : model->columns;
+    if (!model->class->rtheta)
+        costs->complete += n * RANDOM * density * (update_theta_steps(model) + 1);
     a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
     a->pass_work =
         n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
@@ -208,7 +211,7 @@ static void add_complete(struct augment *a, int m, int latent, double *c) {
     for (int start = 0, chunk; start < m; start += chunk) {
         chunk = chunk_of(model->whole, m - start);
         shift_columns(a, a->x_at, start, a->at_chunk);
-        model->class->add(model->self, chunk, read_only(a->at_chunk), c);
+        if (model->class->add) model->class->add(model->self, chunk, read_only(a->at_chunk), c);
         if (latent && model->class->add_latent)
             model->class->add_latent(model->self, a->rng, chunk, read_only(a->at_chunk),
                                      a->complete);
@@ -1236,7 +1239,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup && !a->plain;
     const int looking = learning && adapt_looks(adapt, iteration);
-    const int can_refresh = !a->plain && class->perturb;
+    const int can_refresh = !a->plain && class->perturb && a->model.complete > 0;
     if (iteration == 0) {
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
@@ -1259,7 +1262,10 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
 
     double *before = a->step, *after = a->place;
     if (learning) gather_moving(a, before);
-    const int status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+    const struct record_columns records = {.x = a->x, .n = a->n, .stride = a->stride};
+    const int status =
+        class->rtheta ? class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta)
+                      : update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (learning) {
         gather_moving(a, after);

@@ -3,6 +3,7 @@
 
 #include "adapt.h"
 #include "plugin.h"
+#include "update_theta.h"
 
 /* How a part's noise meets its statistic. DENSE: a record may change every
  * total. CELLS: it touches a few of many counts. RECORDS: one noisy value per
@@ -40,6 +41,7 @@ struct augment {
     double *x; /* columns of `stride` */
     struct rng *rng;
     struct adapt adapt;
+    struct theta_update update; /* of a model without rtheta() */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;

@@ -158,6 +158,11 @@ static int rtheta(void *self, const double *complete, double n, struct rng *rng,
     return c->hooks->rtheta(c->self, complete, n, lend(c, rng), theta);
 }
 
+static double log_density(void *self, int m, const double *const *x) {
+    struct compiled *c = self;
+    return c->hooks->log_density(c->self, m, x);
+}
+
 int model_compiled_create(const struct noiseaware_model_class *hooks, const struct fields *fields,
                           struct model *model) {
     struct compiled *c = plugin_memory(1, sizeof *c);
@@ -176,14 +181,15 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->rprior = rprior;
     class->set = set;
     class->rrecords = rrecords;
-    class->add = add;
-    class->rtheta = rtheta;
     if (hooks->report) class->report = report;
     if (hooks->invert) class->invert = invert;
     if (hooks->perturb) class->perturb = perturb;
+    if (hooks->add) class->add = add;
+    if (hooks->rtheta) class->rtheta = rtheta;
+    if (hooks->log_density) class->log_density = log_density;
+    if (hooks->dprior) class->dprior = dprior;
     if (hooks->form) class->form = form;
     if (hooks->move) {
-        class->dprior = dprior;
         class->set_move = set_move;
         class->move = move;
     }
@@ -196,8 +202,10 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     if (made.parameters > 0 && made.parameters <= MOST_PARAMETERS) model_describe(model, 1, &theta);
     model->parameters = made.parameters;
     if (hooks->report) model->reported = made.reported;
-    model->moving = hooks->move ? made.moving : 0;
-    model->moves = made.moves;
+    if (hooks->move) {
+        model->moving = made.moving;
+        model->moves = made.moves;
+    }
     model->innovations = hooks->form ? made.innovations : 0;
     model->innovation = (enum rng_kind)made.innovation; /* the same order */
     return status;

@@ -8,8 +8,11 @@
  * A plug-in is one C file that is static but for its class descriptor, and a
  * line in registry.h. A hook that is NULL means "not available".
  *
- * The public header noiseaware.h offers users the same contract for a model;
- * model_compiled.c translates.
+ * The public header noiseaware.h offers users the part of it that a model of their own
+ * needs; model_compiled.c translates. It differs in this: random numbers come through a
+ * table of functions, not as a struct rng; theta has no known coordinates and no
+ * description, and report() and invert() stand in for one; forms, add_latent, marginal,
+ * rtheta_uncut, law, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -64,6 +67,7 @@ struct model_costs {
     double perturb; /* 0: as rrecords */
     double move;    /* 0: nothing random, and cheap to do twice */
     double latent;  /* add_latent */
+    double density; /* log_density; 0: one for each column */
 };
 
 /* A model bound to its prior. theta is a vector of `parameters` unconstrained
@@ -105,84 +109,159 @@ struct model {
     enum rng_kind innovation;
 };
 
+/* The hooks of a model.
+ *
+ * A new model needs seven: create, rprior, dprior, set, rrecords, and to move theta given
+ * the records either add and rtheta, or log_density. All others make it faster, or serve
+ * one method; NULL stands for the default named with each.
+ *
+ * In what order method "augment" calls them (nonprivate_posterior() makes the update
+ * alone; "clt" and "collapse" call create, rprior, dprior, rtheta and what is named with
+ * the hook):
+ *
+ *     create
+ *        |
+ *     rprior -> set -> rrecords                            a chain begins
+ *        |
+ *     +->+  in each iteration
+ *     |  |
+ *     |  set -> dprior                                     moves, some times or never
+ *     |  |        \-> dprior(new) -> set_move -> move, block by block -> set if accepted
+ *     |  |
+ *     |  set -> rrecords | form | perturb -> add           sweep, block by block
+ *     |  |                               \-> add_latent
+ *     |  |
+ *     |  rtheta                                            update
+ *     |  | or: dprior -> set -> log_density, block by block, for each step
+ *     |  |
+ *     +--+---> report                                      the draws that are kept
+ *
+ * What every hook may assume. theta has all coordinates, known ones at their values, and
+ * is finite. A block has 1 to MAX_BLOCK records, or all n if the model is `whole`;
+ * columns may be read and written up to PAD_LANES(m), what lies in the padding is finite
+ * and means nothing. Columns read and columns written never overlap. Blocks come in the
+ * order of the records, but need not be the same blocks from one hook to the next.
+ *
+ * What none may do. Keep state outside `self`: chains run side by side. Draw from anything
+ * but `rng`: a seed fixes the draws. Allocate after create(); call R or stop with an error
+ * (the models made of R functions, ffi_model_*.c, are alone in that).
+ */
 struct model_class {
     const char *name;
 
-    /* Reads the fields, allocates, fills in the sizes. Returns PLUGIN_*. May put
-     * another class in place of this one, with the hooks that these fields allow. */
+    /* Goal: a model that is ready to be used. Reads the fields, allocates, calls
+     * model_describe(), fills in self, columns, complete and what else the hooks
+     * need. Returns PLUGIN_*; PLUGIN_BAD_FIELDS is a bug of the R side, which has
+     * checked what the user said. May put another class in place of this one, with the
+     * hooks that these fields allow. Required.
+     * Common errors: a field that is optional taken for granted; a pointer to something
+     * on the stack. */
     int (*create)(const struct fields *fields, struct model *model);
 
-    /* A draw of the unknown coordinates from the prior; the known ones are there. */
+    /* Goal: a draw of the unknown coordinates from the prior. The known ones are in
+     * theta already, and stay. Required. */
     void (*rprior)(void *self, struct rng *rng, double *theta);
 
-    /* Log prior density of theta in these coordinates, Jacobian included,
-     * up to a constant. */
+    /* Goal: the log prior density of the unknown coordinates, up to a constant, -INFINITY
+     * outside the prior's support. Required by moves and by log_density.
+     * Common error: the density of the natural parameters without the Jacobian, that is
+     * without block_log_jacobian(); debug_model() sees it. */
     double (*dprior)(void *self, const double *theta);
 
-    /* Values of one draw as the user sees them, and the way back (PLUGIN_*). Both NULL:
-     * the natural values of the unknown blocks. */
+    /* Goal: the values of one draw as the user sees them, and the way back (PLUGIN_*).
+     * Default, both NULL: the natural values of the unknown blocks. */
     void (*report)(void *self, const double *theta, double *out);
     int (*invert)(void *self, const double *value, double *theta);
 
-    /* Makes theta the current parameter of rrecords, perturb and move. */
+    /* Goal: theta is the current parameter of rrecords, form, perturb, set_move,
+     * add_latent and log_density from now on. What these need of theta alone is computed
+     * here, once, not in them. Required.
+     * Common error: to keep the pointer. The vector changes; copy what is needed. */
     void (*set)(void *self, const double *theta);
 
-    /* m records from f(. | theta). */
+    /* Goal: m records from f(. | theta), independent of all earlier ones. x holds
+     * anything before. Required.
+     * Common error: a record that is not finite, at the edge of what theta can be. */
     void (*rrecords)(void *self, struct rng *rng, int m, double *const *x);
 
-    /* The m records that rrecords makes of these innovations, z[k][i] number k of
-     * record i, drawn column after column. NULL unless it draws nothing else. */
+    /* Goal: the m records that rrecords makes of these innovations: z[k][i] is number k
+     * of record i, of the kind model->innovation, which rrecords draws column after
+     * column. Default: rrecords is called. forms says whether that is so under the
+     * current theta; NULL: always.
+     * Common error: rrecords draws something else besides, or in another order. */
     void (*form)(void *self, int m, const double *const *z, double *const *x);
-    /* Whether that is so under the current theta. NULL: always. */
     int (*forms)(void *self);
 
-    /* m records that keep the share rho of the innovations of x: for normal
-     * ones rho times the old plus sqrt(1 - rho^2) fresh. Must be reversible,
-     * f(x) K(x, x_new) = f(x_new) K(x_new, x); to leave f(. | theta) invariant is
-     * not enough, since the sampler accepts by the noise density alone. */
+    /* Goal: m records that keep the share rho in [0, 1] of the innovations of x: for
+     * normal ones rho times the old plus sqrt(1 - rho^2) fresh; rho = 1 gives x back.
+     * Default: every proposal is fresh. Needs a complete-data statistic: by how it moves
+     * warmup learns which rho serves. Must be reversible,
+     * f(x) K(x, x_new) = f(x_new) K(x_new, x).
+     * Common error: a kernel that leaves f(. | theta) invariant and is not reversible; the
+     * sampler accepts by the noise density alone. */
     void (*perturb)(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new);
 
-    /* Prepares move() from the current theta to theta_new; changed[v] says
-     * whether column v differs. */
+    /* Goal: move() goes from the current theta to theta_new; changed[v] says whether
+     * column v differs, each is written. Together with move and dprior; default: no moves,
+     * chains mix slowly where the noise is wide. */
     void (*set_move)(void *self, const double *theta_new, int *changed);
 
-    /* The same innovations under theta_new; writes changed columns only. Must be
-     * reversible: the way back undoes it, with the Jacobian that f has. A
-     * discrete record has many innovations, one of them is drawn, and
+    /* Goal: records of the same innovations under theta_new; writes changed columns
+     * only. Must be reversible: the way back undoes it, with the Jacobian that f has.
+     * A discrete record has many innovations: one of them is drawn, so that
      * f(x; theta) K(x, x_new) = f(x_new; theta_new) K'(x_new, x), K' the move from
-     * theta_new to theta. Called twice with the same stream, it must give the
-     * same records. */
+     * theta_new to theta.
+     * Common errors: random numbers that depend on more than the block's records, since a
+     * move that is accepted is made twice, and the same stream must give the same
+     * records (costs.move > 0 keeps them instead); an innovation on the boundary of two
+     * values of a record that rounding puts on the wrong side. */
     void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
 
-    /* c += sum over the block of c(x_i). */
+    /* Goal: c += the sum over the block of c(x_i), the complete-data statistic.
+     * Required with rtheta.
+     * Common error: c is overwritten; it holds what earlier blocks brought. Sums of values
+     * far from zero lose digits: measure from a fixed public point (block.h). */
     void (*add)(void *self, int m, const double *const *x, double *c);
 
-    /* NULL unless the update needs latent variables of the records. Draws those
-     * of a block given its records and the current theta (see set), and adds to
-     * c what rtheta needs of them: rtheta may be called once for such a c. */
+    /* Goal: draws the latent variables of a block given its records and the current
+     * theta, and adds to c what rtheta needs of them. Called after add, on the same
+     * records; rtheta is called once for such a c. Default: there are none. */
     void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
 
-    /* theta from a kernel that leaves p(theta | c, n) invariant, in place; with
-     * add_latent, from p(theta | records, latent variables). Returns PLUGIN_*. */
+    /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with
+     * add_latent, p(theta | records, latent variables). Known coordinates stay. Returns
+     * PLUGIN_*: PLUGIN_NUMERICAL ends the chain with an error. Default: random walks by
+     * dprior and log_density (update_theta.c).
+     * Common error: parts of theta updated from the old values of other parts, where
+     * the conditional needs the new ones. */
     int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
 
-    /* The same under the prior as it is before it is cut off; NULL unless model->cut. */
+    /* Goal: the same under the prior as it is before it is cut off. Where model->cut is
+     * set and marginal is there. */
     int (*rtheta_uncut)(void *self, const double *c, double n, struct rng *rng, double *theta);
 
-    /* Optional. Log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
+    /* Goal: the sum over the block of log f(x_i | theta) under the current theta, up to a
+     * constant that is the same for every theta; may be -INFINITY, and is never NaN.
+     * Required where rtheta is NULL.
+     * Common error: a normalising constant left out that depends on theta;
+     * debug_model() sees it. */
+    double (*log_density)(void *self, int m, const double *const *x);
+
+    /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
      * to a constant, as a function of the complete-data statistic c of n records,
      * and its gradient in c. What model->kept lists is not integrated out: it is
      * read from theta, and the gradient in it goes to gradient_kept. -INFINITY where
-     * no records have that c. Prior: as it is before it is cut off. */
+     * no records have that c. Prior: as it is before it is cut off. For "collapse" of
+     * normal totals; default: theta and the totals move in turns. */
     double (*marginal)(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_kept);
 
-    /* The joint law of a record's columns where model->origin is not NULL: mean
-     * less origin, and the lower Cholesky factor of the covariance (row-major,
-     * zeros above the diagonal), both in the order of model->order. The
-     * complete-data statistic of such a model is the totals of the columns less
-     * origin, then the upper triangle of the totals of their products, row by
+    /* Goal: the joint distribution of a record's columns, for "collapse"; where
+     * model->origin is not NULL. The mean less origin, and the lower Cholesky factor
+     * of the covariance (row-major, zeros above the diagonal), both in the order of
+     * model->order. The complete-data statistic of such a model is the totals of the
+     * columns less origin, then the upper triangle of the totals of their products, row by
      * row, both in the columns' own order. */
     void (*law)(void *self, const double *theta, double *mean, double *chol);
 };

@@ -21,6 +21,11 @@
  * the next multiple of NOISEAWARE_LANES; what stands there beyond m is finite
  * and is never used.
  *
+ * A model needs seven hooks: create, rprior, dprior, set, rrecords, and either
+ * log_density, or add and rtheta. The built-in models have the same contract and a few
+ * hooks more, which serve one model or method each: src/plugin.h of the package's
+ * sources names them, and shows in what order hooks are called.
+ *
  * theta is a vector of unconstrained coordinates (a log rate, not a rate).
  * Hooks must not keep state outside `self`, and must take every random number
  * from `random`: so a seed fixes the draws, and chains can run side by side.
@@ -118,13 +123,23 @@ struct noiseaware_model_class {
     /* m records from f(. | theta). */
     void (*rrecords)(void *self, struct noiseaware_random *random, int m, double *const *x);
 
+    /* ---- either the next two, or the two after them ----------------------- */
+
     /* c += sum over the block of c(x_i). */
     void (*add)(void *self, int m, const double *const *x, double *c);
-
     /* theta from p(theta | c, n), or from any kernel that leaves it invariant, in
      * place. Returns NOISEAWARE_*. */
     int (*rtheta)(void *self, const double *c, double n, struct noiseaware_random *random,
                   double *theta);
+
+    /* Log prior density of theta in these coordinates, Jacobian included, up to a
+     * constant; -INFINITY outside the support. */
+    double (*dprior)(void *self, const double *theta);
+    /* Sum over the block of log f(x_i | theta) under the current theta (see set), up to a
+     * constant that is the same for every theta; may be -INFINITY. Without rtheta,
+     * random walks on theta that learn their shape in warmup use it: several
+     * evaluations for each record and iteration. */
+    double (*log_density)(void *self, int m, const double *const *x);
 
     /* ---- the following may be NULL --------------------------------------- */
 
@@ -134,11 +149,8 @@ struct noiseaware_model_class {
     void (*report)(void *self, const double *theta, double *out);
     int (*invert)(void *self, const double *values, double *theta);
 
-    /* The next three together, or none; without them chains mix slowly where the
-     * noise is large. Log prior density of theta in these coordinates, Jacobian
-     * included, up to a constant; -INFINITY outside the support. */
-    double (*dprior)(void *self, const double *theta);
-    /* Prepares move() from the current theta to theta_new; changed[v] says
+    /* The next two together, with dprior, or none; without them chains mix slowly where
+     * the noise is large. Prepares move() from the current theta to theta_new; changed[v] says
      * whether column v differs. */
     void (*set_move)(void *self, const double *theta_new, int *changed);
     /* The records with the same innovations under theta_new: x = T(u, theta), u
@@ -151,7 +163,7 @@ struct noiseaware_model_class {
 
     /* Records that keep the share rho in [0, 1] of their innovations (correlation
      * rho): 1 gives x back, 0 fresh records. The pair (x, x_new) must have a
-     * symmetric law for x from f(. | theta). Helps where the noise is small. */
+     * symmetric law for x from f(. | theta). Helps where the noise is small; needs add. */
     void (*perturb)(void *self, double rho, struct noiseaware_random *random, int m,
                     const double *const *x, double *const *x_new);
 

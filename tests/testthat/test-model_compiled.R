@@ -33,6 +33,11 @@ variants <- local({
     "  (void)random; (void)self; for (int i = 0; i < m; ++i) x_new[0][i] = x[0][i] * ((struct gamma_model *)self)->ratio * ((struct gamma_model *)self)->ratio; }",
     "static void rrecords_wrong(void *self, struct noiseaware_random *random, int m, double *const *x) {",
     "  rrecords(self, random, m, x); x[0][m + 6] = 1; }",
+    "static double log_density(void *self, int m, const double *const *x) {",
+    "  const struct gamma_model *g = self; double sum = m * g->shape * g->log_rate;",
+    "  for (int i = 0; i < m; ++i) sum -= x[0][i] * exp(g->log_rate);",
+    "  return sum; }",
+    "static double log_density_wrong(void *self, int m, const double *const *x) { return log_density(self, m, x) - 0.5 * m * ((struct gamma_model *)self)->log_rate; }",
     "static void add_wrong(void *self, int m, const double *const *x, double *c) { c[0] = 0; add(self, m, x, c); }",
     "static void rprior_wrong(void *self, struct noiseaware_random *random, double *theta) { rprior(self, random, theta); theta[0] = -INFINITY; }",
     "static void perturb_wrong(void *self, double rho, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
@@ -54,6 +59,10 @@ variants <- local({
     "VARIANT(only_invert, t.report = NULL)", "VARIANT(no_invert, t.invert = NULL)", "VARIANT(plain_theta, t.report = NULL; t.invert = NULL)",
     "VARIANT(sizes, t.create = create_wrong)", "VARIANT(bad_dprior, t.dprior = dprior_wrong)", "VARIANT(bad_rtheta, t.rtheta = rtheta_wrong)",
     "VARIANT(bad_move, t.move = move_wrong)", "VARIANT(bad_records, t.rrecords = rrecords_wrong)", "VARIANT(bad_add, t.add = add_wrong)",
+    "VARIANT(walks, t.add = NULL; t.rtheta = NULL; t.perturb = NULL; t.log_density = log_density)",
+    "VARIANT(walks_alone, t.add = NULL; t.rtheta = NULL; t.perturb = NULL; t.move = NULL; t.set_move = NULL; t.log_density = log_density)",
+    "VARIANT(no_prior, t.add = NULL; t.rtheta = NULL; t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.log_density = log_density)",
+    "VARIANT(both, t.log_density = log_density)", "VARIANT(bad_density, t.log_density = log_density_wrong)",
     "VARIANT(bad_rprior, t.rprior = rprior_wrong)", "VARIANT(bad_perturb, t.perturb = perturb_wrong)",
     "const struct noiseaware_model_class *nothing(void);", "const struct noiseaware_model_class *nothing(void) { return NULL; }",
     "void R_init_variants(DllInfo *dll);",
@@ -91,6 +100,18 @@ test_that("the compiled model has the exact posterior", {
   expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
   # the prior alone is elsewhere: the test can see the data
   expect_gt(abs(sum(rate * density) / sum(density) - prior[1] / prior[2]), 0.1)
+})
+
+test_that("a density in place of an update gives the same posterior", {
+  prior <- c(8, 6)
+  rel <- as_release(7.5, times, mech_laplace(scale = 1.3), n = 3)
+  rate <- seq(0.02, 5, length.out = 800)
+  total <- seq(0.005, 60, by = 0.01)
+  density <- vapply(rate, function(r) dgamma(r, prior[1], prior[2]) * sum(dgamma(total, 6, r) * exp(-abs(7.5 - total) / 1.3)), 0)
+  for (symbol in c("walks", "walks_alone")) {
+    fit <- sample_posterior(rel, variant(symbol, fields = list(shape = 2, prior = prior)), chains = 2, iter = 21000, warmup = 1000, seed = 4)
+    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
+  }
 })
 
 test_that("with shape 1 it is the built-in exponential model", {
@@ -139,6 +160,7 @@ test_that("what does not fit is refused before it is called", {
   refused(variant("other_abi"), "version 3 of the interface, but is for 99")
   refused(variant("other_size"), "must have [0-9]+ bytes")
   refused(variant("lacks"), "lacks the hooks.*rrecords.*add")
+  refused(variant("no_prior"), "lacks the hook.*dprior")
   refused(variant("half_move"), "lacks.*set_move")
   refused(variant("only_invert"), "lacks.*report")
   refused(variant("nothing"), "returned NULL")
@@ -196,6 +218,8 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_identical(failed(variant("bad_rtheta")), "rtheta")
   expect_identical(failed(variant("bad_move")), "move")
   expect_identical(failed(variant("bad_records")), "rrecords")
+  expect_identical(failed(variant("bad_density")), "log_density")
+  for (symbol in c("both", "walks", "walks_alone")) expect_identical(failed(variant(symbol)), character())
   expect_identical(failed(variant("bad_add")), "add")
   expect_true("rprior" %in% failed(variant("bad_rprior")))
   expect_identical(failed(variant("bad_perturb")), "perturb")

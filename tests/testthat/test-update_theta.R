@@ -1,0 +1,88 @@
+# Models that give a density and no update: theta moves by random walks given the records
+# (src/update_theta.c).
+
+# a normal mean and log sd, the records' density known; `update`: with one of their own too
+normal_walk <- function(..., density = function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE))) {
+  model_custom(
+    r_prior = function() c(mu = rnorm(1, 0, 2), log_sd = rnorm(1, 0, 0.5)),
+    r_records = function(theta, n) cbind(y = rnorm(n, theta[["mu"]], exp(theta[["log_sd"]]))),
+    variables = "y",
+    log_prior = function(theta) dnorm(theta[["mu"]], 0, 2, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE),
+    log_density = density, ...)
+}
+total_of_y <- stat_sums(~ y, bounds = list(y = c(-1e4, 1e4)))
+
+test_that("the posterior is exact, by quadrature", {
+  n <- 4
+  z <- 7
+  tau <- 3
+  rel <- as_release(z, total_of_y, mech_gaussian(sd = tau), n = n)
+  mu <- seq(-7, 9, length.out = 400)
+  log_sd <- seq(-2.5, 2.5, length.out = 200)
+  joint <- outer(mu, log_sd, function(m, s) dnorm(z, n * m, sqrt(n * exp(2 * s) + tau^2)) * dnorm(m, 0, 2) * dnorm(s, 0, 0.5))
+  fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 31000, warmup = 1000, seed = 3)
+  expect_law(parameter_draws(fit, "mu"), grid_quantile(mu, rowSums(joint)), sum(mu * rowSums(joint)) / sum(joint))
+  expect_law(parameter_draws(fit, "log_sd"), grid_quantile(log_sd, colSums(joint)), sum(log_sd * colSums(joint)) / sum(joint))
+  # the prior is elsewhere: a walk without it would show
+  expect_gt(abs(sum(mu * rowSums(joint)) / sum(joint) - z / n), 0.2)
+  update <- fit$chains[[1]]$state$update
+  expect_gt(update[5] / update[4], 0.1)
+  expect_lt(update[5] / update[4], 0.6)
+})
+
+test_that("the sampler leaves the joint distribution of parameters and release (Geweke 2004)", {
+  set.seed(5)
+  draws <- geweke(normal_walk(), total_of_y, mech_laplace(scale = 3), n = 5, iterations = 20000, passes = 0)
+  expect_prior(draws, data.frame(mu = rnorm(1e5, 0, 2), log_sd = rnorm(1e5, 0, 0.5)))
+})
+
+test_that("the posterior given the records is that of the conjugate update", {
+  data <- data.frame(y = c(0.3, 1.9, 2.2, -0.4, 1.1, 0.8))
+  known <- model_custom(function() c(mu = rnorm(1, 0, 2)), function(theta, n) cbind(y = rnorm(n, theta)), variables = "y",
+                        log_prior = function(theta) dnorm(theta, 0, 2, log = TRUE),
+                        log_density = function(theta, records) sum(dnorm(records, theta, log = TRUE)))
+  fit <- nonprivate_posterior(data, known, total_of_y, chains = 2, iter = 16000, warmup = 1000, seed = 2)
+  precision <- 1 / 4 + 6
+  expect_law(parameter_draws(fit, "mu"), function(p) qnorm(p, sum(data$y) / precision, 1 / sqrt(precision)), sum(data$y) / precision)
+})
+
+test_that("widths are learned in warmup alone, and a run continues bit for bit", {
+  rel <- as_release(7, total_of_y, mech_gaussian(sd = 3), n = 200)
+  run <- function(iter) suppressWarnings(sample_posterior(rel, normal_walk(), chains = 1, iter = iter, warmup = 60, seed = 8))
+  first <- run(80)
+  longer <- suppressWarnings(extend(first, 40))
+  expect_identical(longer$draws, run(120)$draws)
+  learned <- function(fit) fit$chains[[1]]$state$update[c(1:3, 6:15)]
+  expect_identical(learned(longer), learned(first))
+  expect_lt(learned(first)[1], learned(run(61))[1] + 1e-12)
+})
+
+test_that("debug_model() compares the density with the draw", {
+  failed <- function(model) {
+    result <- debug_model(model, total_of_y, n = 60)
+    result$hook[result$ok %in% FALSE]
+  }
+  expect_identical(failed(normal_walk()), character())
+  expect_identical(failed(normal_walk(r_theta = function(records, theta) theta)), character())
+  wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
+  expect_identical(failed(normal_walk(density = wrong)), "log_density")
+})
+
+test_that("what is missing or wrong is refused by name", {
+  refused <- function(code, pattern) expect_error(code, pattern, class = "noiseaware_error_custom")
+  r_prior <- function() c(mu = rnorm(1))
+  r_records <- function(theta, n) cbind(y = rnorm(n, theta))
+  density <- function(theta, records) sum(dnorm(records, theta, log = TRUE))
+  refused(model_custom(r_prior, r_records, variables = "y"), "r_theta` or `log_density")
+  refused(model_custom(r_prior, r_records, variables = "y", log_density = density), "log_prior` must be given with `log_density")
+  refused(model_custom(r_prior, r_records, variables = "y", log_prior = dnorm, log_density = function(theta) 1), "2 arguments")
+  rel <- as_release(7, total_of_y, mech_gaussian(sd = 3), n = 4)
+  refused(sample_posterior(rel, normal_walk(density = function(theta, records) c(1, 2)), iter = 10), "log_density.*must return a number or -Inf")
+  refused(sample_posterior(rel, normal_walk(density = function(theta, records) stop("oh")), iter = 10), "log_density.*failed")
+  late <- local({
+    calls <- 0
+    function(theta, records) if ((calls <<- calls + 1) > 30) NaN else 0
+  })
+  refused(sample_posterior(rel, normal_walk(density = late), chains = 1, iter = 10), "log_density.*must return a number or -Inf")
+  expect_output(print(normal_walk()), "random walks by log_density")
+})
