@@ -64,10 +64,11 @@ plot_release_check <- function(data) {
                       lower = (data$lower - data$mean) / sd, upper = (data$upper - data$mean) / sd)
   ggplot2::ggplot(shown, ggplot2::aes(y = .data$component)) +
     ggplot2::geom_vline(xintercept = 0, colour = "grey60") +
-    ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = 3, colour = "grey75") +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(shown), colour = "grey75") +
     ggplot2::geom_point(ggplot2::aes(x = .data$at), size = 2) +
     ggplot2::labs(x = "standard deviations from the mean of the replicates", y = NULL,
                   subtitle = paste0("points: published numbers; bars: central ", format_number(100 * level), "% of their replicates"),
                   caption = if (left_out > 0L) paste(left_out, "more components are not shown")) +
-    theme_noiseaware()
+    theme_noiseaware() +
+    theme_many_rows(shown)
 }

@@ -30,6 +30,13 @@ room_at_sides <- function() {
   ggplot2::theme(plot.margin = ggplot2::margin(5.5, 16, 5.5, 16), panel.spacing.x = ggplot2::unit(1.5, "lines"))
 }
 
+# a row for each of many: less room each
+bar_width <- function(rows) if (nrow(rows) > 20L) 1.5 else 3
+
+theme_many_rows <- function(rows) {
+  if (nrow(rows) > 25L) ggplot2::theme(axis.text.y = ggplot2::element_text(size = ggplot2::rel(0.7)))
+}
+
 # a panel for each variable; long names, as of conditional probabilities, in two lines
 facet_variables <- function(facets = ggplot2::vars(.data$variable), ...) {
   two_lines <- function(name) ifelse(nchar(name) > 14L, sub("|", "\n|", name, fixed = TRUE), name)

@@ -13,6 +13,14 @@ component_degrees <- function(statistic) UseMethod("component_degrees")
 #' @export
 component_degrees.default <- function(statistic) NULL
 
+# least and largest value that n records can give to each number of a part, NULL
+# where that is not known
+part_limits <- function(part, n) {
+  limits <- component_limits(part$statistic)
+  if (is.null(limits)) return(NULL)
+  if (part$statistic$kind == "records") limits[rep(seq_len(nrow(limits)), each = n), , drop = FALSE] else limits * n
+}
+
 component_ranges <- function(statistic) {
   limits <- component_limits(statistic)
   limits[, 2L] - limits[, 1L]
@@ -31,10 +39,8 @@ far_out <- 10
 # components that no n records have, unless the noise were that far out
 impossible_components <- function(release) {
   unlist(lapply(release_parts(release), function(part) {
-    limits <- component_limits(part$statistic)
+    limits <- part_limits(part, release$n)
     if (is.null(limits)) return(NULL)
-    records <- part$statistic$kind == "records"
-    limits <- if (records) limits[rep(seq_len(nrow(limits)), each = release$n), , drop = FALSE] else limits * release$n
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     rounding <- 1e-9 * max(abs(limits))
     beyond <- pmax(part$value - limits[, 2L], limits[, 1L] - part$value) > far_out * sd + rounding

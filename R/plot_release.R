@@ -1,0 +1,52 @@
+#' A release as a table and as a picture
+#'
+#' @param x A release: [release()], [as_release()], [read_release()].
+#' @param row.names,optional Not used; for the generic function.
+#' @param ... Must be empty.
+#' @return `as.data.frame()` gives a row for each published number: `component`, `value`,
+#'   `noise_sd` (`NA` where no noise is added to a number), and `lower` and `upper`, the
+#'   least and the largest number that n records can give (`NA` where that is not known).
+#'   `plot()` gives a ggplot of it, each number with two standard deviations of the noise
+#'   each way.
+#' @seealso [noise_sd()]; `pp_check()` of a fit compares a release with a model.
+#' @examples
+#' st <- stat_counts(~ race, levels = list(race = c("1", "2", "3")))
+#' rel <- as_release(c(99.2, 27.8, 61.4), st, mech_laplace(epsilon = 0.5), n = 189)
+#' as.data.frame(rel)
+#' plot(rel)
+#' @export
+plot.noiseaware_release <- function(x, ...) {
+  check_no_dots(...)
+  most <- 40L
+  data <- as.data.frame(x)
+  left_out <- nrow(data) - most
+  data <- utils::head(data, most)
+  data$component <- factor(data$component, rev(data$component))
+  sd <- ifelse(is.na(data$noise_sd), 0, data$noise_sd)
+  data$from <- data$value - 2 * sd
+  data$to <- data$value + 2 * sd
+  limited <- all(is.finite(data$lower) & is.finite(data$upper))
+  # numbers in different units: each on the way from its least to its largest
+  share <- limited && !comparable(data$lower, data$upper)
+  if (share) data[c("value", "from", "to")] <- (data[c("value", "from", "to")] - data$lower) / (data$upper - data$lower)
+  if (share) data[c("lower", "upper")] <- rep(c(0, 1), each = nrow(data))
+  ggplot2::ggplot(data, ggplot2::aes(y = .data$component)) +
+    (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data), colour = "grey85")) +
+    ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$component), linewidth = 0.7) +
+    ggplot2::geom_point(ggplot2::aes(x = .data$value), size = 2) +
+    ggplot2::labs(x = if (share) "published number: 0 is the least, 1 the largest that n records can give" else "published number", y = NULL,
+                  subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (limited) "grey: what n records can give"), collapse = "; "),
+                  caption = if (left_out > 0L) paste(format(left_out, big.mark = ","), "more numbers are not shown")) +
+    theme_noiseaware() +
+    theme_many_rows(data)
+}
+
+#' @rdname plot.noiseaware_release
+#' @export
+as.data.frame.noiseaware_release <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_no_dots(...)
+  limits <- do.call(rbind, lapply(release_parts(x), function(part) {
+    unname(part_limits(part, x$n)) %||% matrix(NA_real_, length(part$value), 2L)
+  }))
+  data.frame(component = names(x$value), value = unname(x$value), noise_sd = unname(noise_sd(x)), lower = limits[, 1L], upper = limits[, 2L])
+}
