@@ -161,26 +161,29 @@ method_line <- c(
 #' @rdname fit_methods
 #' @export
 print.noiseaware_fit <- function(x, ...) {
-  size <- dim(x$draws)
-  cat("<posterior> ", describe_model(x$bound), "\n", sep = "")
-  cat("  method     ", method_line[[x$method]], if (x$method == "collapse" && isTRUE(x$exact)) " (exact)", "\n", sep = "")
-  cat("  records    ", format(nobs(x), big.mark = ",", scientific = FALSE), "\n", sep = "")
-  if (!is.null(x$release)) {
-    mechanisms <- vapply(release_parts(x$release), function(p) format(p$mechanism), "")
-    cat("  mechanism  ", paste(mechanisms, collapse = "; "), "\n", sep = "")
-  }
-  cat("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")\n", sep = "")
-  if (x$method == "augment") cat(acceptance_lines(x), sep = "\n")
-  if (x$method == "collapse") cat(collapse_lines(x), sep = "\n")
-  if (x$method == "clt") cat(clt_lines(x), sep = "\n")
-  if (isTRUE(x$info$projected)) cat("  totals     impossible as published; moved to the nearest valid ones\n")
-  cat("\n")
+  cat("<posterior> ", describe_model(x$bound), "\n\n", sep = "")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)),
                                       "rhat", "ess_bulk", "ess_tail")
   print_summary(table)
+  cat("", fit_lines(x), sep = "\n")
   release_marks(x$release)
   if (x$method != "ops") mixing_marks(x, table)
   invisible(x)
+}
+
+# how the draws were made, and what makes them doubtful; what sweeps and moves did is acceptance()'s
+fit_lines <- function(fit) {
+  size <- dim(fit$draws)
+  chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
+  c(paste0("  method     ", method_line[[fit$method]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
+    paste0("  records    ", format(nobs(fit), big.mark = ",", scientific = FALSE)),
+    if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
+    paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
+    switch(fit$method,
+      augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
+      collapse = collapse_lines(fit),
+      clt = clt_lines(fit)),
+    if (isTRUE(fit$info$projected)) "  totals     impossible as published; moved to the nearest valid ones")
 }
 
 describe_model <- function(bound) UseMethod("describe_model")
@@ -188,17 +191,15 @@ describe_model <- function(bound) UseMethod("describe_model")
 #' @export
 describe_model.bound_lm <- function(bound) paste("linear regression", bound$formula)
 
-acceptance_lines <- function(fit) {
-  a <- acceptance(fit)
+acceptance_lines <- function(fit, a) {
   bound <- if (is.na(a$bound[1L])) "" else sprintf("; least probability %s, bound exp(-epsilon) %s",
                                                    format_number(min(a$least), 2), format_number(a$bound[1L], 2))
   kept <- if (all(a$kept == 0)) "" else
     sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
             paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
   parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", paste(unique(range(a$parts)), collapse = " to "))
-  c(sprintf("  updates    accepted %s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts),
-    paste0("  moves      non-centred: ", move_line(fit, a)),
-    cost_line(fit))
+  c(sprintf("updates  accepted %s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts),
+    paste0("moves    non-centred: ", move_line(fit, a)))
 }
 
 # Counted work is about the nanoseconds of one machine; it knows nothing of R
@@ -235,10 +236,11 @@ pass_kinds <- c("walk", "leap", "group_walk", "group_leap")
 # adapt_refresh in src/adapt.c
 refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 
-#' How often record updates were accepted
+#' What a sampler did: sweeps, moves, and how often they were accepted
 #'
-#' @param fit A fit of method `"augment"` or `"collapse"`.
-#' @return A data frame with a row for each chain: `mean`, the share of accepted
+#' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
+#' @return A data frame with a row for each chain, whose print says it in words first. For
+#'   `"augment"`: `mean`, the share of accepted
 #'   record updates after warmup; `lowest`, that of the record accepted least;
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
@@ -258,6 +260,9 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #'   bounds of a prior that has some; for counts `within` a class and
 #'   `between` classes; for one total `fresh`, that of proposals from the prior.
 #'   `NA` where no such move was made.
+#'
+#'   For `"clt"`: `mean`, the share of accepted moves of the parameters, and `passes`, their
+#'   number in an iteration.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -267,8 +272,22 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 acceptance <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (fit$method == "collapse") return(collapse_acceptance(fit))
-  if (fit$method != "augment") stop_classed("argument", "Method {.val {fit$method}} updates no records.")
+  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws at once: nothing is accepted or refused.")
+  rows <- switch(fit$method, augment = augment_acceptance(fit), collapse = collapse_acceptance(fit), clt = clt_acceptance(fit))
+  lines <- switch(fit$method, augment = acceptance_lines(fit, rows), collapse = collapse_moves(fit, rows), clt = clt_moves(fit, rows))
+  structure(rows, lines = lines, class = c("noiseaware_acceptance", "data.frame"))
+}
+
+#' @export
+print.noiseaware_acceptance <- function(x, ...) {
+  if (!is.null(attr(x, "lines"))) cat(attr(x, "lines"), "", sep = "\n")
+  attr(x, "lines") <- NULL
+  class(x) <- "data.frame"
+  print(x, ..., row.names = FALSE)
+  invisible(x)
+}
+
+augment_acceptance <- function(fit) {
   guarantee <- privacy(fit$release)
   bound <- if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_
   warmup <- fit$run$warmup

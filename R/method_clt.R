@@ -301,15 +301,25 @@ power_components.stat_crossprod <- function(statistic) {
 
 # ---- what the fit has to report -------------------------------------------------
 
+clt_acceptance <- function(fit) {
+  do.call(rbind, lapply(seq_along(fit$chains), function(k) {
+    counters <- fit$chains[[k]]$state$counters
+    data.frame(chain = k, mean = if (counters[2L] > 0) counters[3L] / counters[2L] else NA_real_,
+               passes = if (fit$problem$sampler == 0) 0 else fit$problem$passes)
+  }))
+}
+
+clt_moves <- function(fit, a) {
+  kind <- c("none: the Gibbs sampler of Bernstein & Sheldon", "%d an iteration with the statistic integrated out, accepted %s",
+            "%d an iteration that take the statistic along, accepted %s")[fit$problem$sampler + 1]
+  paste0("moves    ", if (fit$problem$sampler == 0) kind else sprintf(kind, fit$problem$passes, format_number(mean(a$mean), 2)))
+}
+
 clt_lines <- function(fit) {
   counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(5L)))
   iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
   share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
-  kind <- c("none: the Gibbs sampler of Bernstein & Sheldon", "%d an iteration with the statistic integrated out, accepted %s",
-            "%d an iteration that take the statistic along, accepted %s")[fit$problem$sampler + 1]
-  moves <- if (fit$problem$sampler == 0) kind else sprintf(kind, fit$problem$passes, format_number(counters[3L] / max(counters[2L], 1), 2))
   c(if (identical(fit$problem$moments$name, "lm")) outside_lines(fit, "valid"),
-    paste0("  moves      ", moves),
     if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
     if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
     if (fit$problem$drowned) "  noise      drowns the release: expect the prior",

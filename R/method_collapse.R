@@ -90,16 +90,22 @@ outside_lines <- function(fit, what = "exact") {
 }
 
 collapse_lines <- function(fit) {
-  a <- acceptance(fit)
-  share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
+  a <- collapse_acceptance(fit)
   switch(fit$problem$family,
          normal = c(outside_lines(fit),
-                    sprintf("  totals     NUTS: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
                     if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
                     if (any(a$deepest > 0)) sprintf("  too deep   %g transitions, of 2^10 steps", sum(a$deepest))),
-         recursion = "  counts     independent draws, all counts at once",
-         counts = sprintf("  counts     moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
-         total = c(outside_lines(fit), sprintf("  total      walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh))))
+         total = outside_lines(fit))
+}
+
+# acceptance() in words
+collapse_moves <- function(fit, a) {
+  share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
+  switch(fit$problem$family,
+         normal = sprintf("totals   NUTS: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         recursion = "counts   independent draws, all counts at once",
+         counts = sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
+         total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))
 }
 
 # acceptance() of a fit; the kinds of moves are those of the family's C file

@@ -295,8 +295,13 @@ test_that("what it cannot do is refused", {
   bad(sampler = "noncentred")
   bad(conjugate = 1)
   bad(passes = 0)
-  expect_error(acceptance(sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), method = "clt", chains = 1,
-                                           iter = 10)), class = "noiseaware_error_argument")
+  quick <- function(...) sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), chains = 2, iter = 100, seed = 1, ...)
+  made <- acceptance(quick(method = "clt", control = list(passes = 2)))
+  expect_named(made, c("chain", "mean", "passes"))
+  expect_true(all(made$passes == 2 & made$mean > 0 & made$mean < 1))
+  expect_output(print(made), "2 an iteration with the statistic integrated out, accepted 0")
+  expect_output(print(acceptance(quick(method = "clt", control = list(sampler = "gibbs")))), "none: the Gibbs sampler")
+  expect_error(acceptance(quick(method = "naive")), class = "noiseaware_error_argument")
 })
 
 test_that("of several rates that explain a total of values inside bounds, chains start at one that matters", {

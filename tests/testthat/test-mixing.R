@@ -52,7 +52,7 @@ test_that("where noise dominates a sweep is spread over iterations, and visits e
     expect_equal(fit$chains[[k]]$state$accepted, visits)
   }
   expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
-  expect_output(print(fit), "all are visited in")
+  expect_output(print(acceptance(fit)), "all are visited in")
 })
 
 test_that("moves and refreshes of Bernoulli records are reversible: the whole matrix", {
