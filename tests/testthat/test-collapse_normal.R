@@ -345,7 +345,7 @@ test_that("with next to no noise it is the conjugate posterior given the totals"
     bound <- internal("bind_model")(model, st)
     complete <- internal("bound_complete")(bound, internal("crossprod_moments")(st, total, 50), 50)
     start <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 1L)
-    theta <- .Call(internal("ffi_model_gibbs"), bound$spec, complete, 50, start$theta, start$state, c(100000L, 1L))$theta
+    theta <- .Call(internal("ffi_model_gibbs"), bound$spec, complete, 50, start$theta, start$state, c(100000L, 1L), NULL)$theta
     exact <- internal("reported")(bound, theta)
     for (mechanism in list(mech_laplace(scale = 1e-5), mech_gaussian(sd = 1e-5))) {
       fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 5000, warmup = 1000, seed = 6)
