@@ -254,7 +254,7 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #'   iterations a sweep over the records is spread over.
 #'
 #'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
-#'   moves of the totals, and: for normal totals, which the No-U-Turn sampler moves,
+#'   moves of the totals, and: for normal totals, which Hamiltonian Monte Carlo moves,
 #'   `steps` of a trajectory, `divergent` transitions, those whose trajectory was cut at its
 #'   greatest length (`deepest`), and the share that left the parameters `within` the
 #'   bounds of a prior that has some; for counts `within` a class and

@@ -94,7 +94,7 @@ collapse_lines <- function(fit) {
   switch(fit$problem$family,
          normal = c(outside_lines(fit),
                     if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
-                    if (any(a$deepest > 0)) sprintf("  too deep   %g transitions, of 2^10 steps", sum(a$deepest))),
+                    if (any(a$deepest > 0)) sprintf("  too long   %g transitions, cut at 1,024 steps", sum(a$deepest))),
          total = outside_lines(fit))
 }
 
@@ -102,7 +102,7 @@ collapse_lines <- function(fit) {
 collapse_moves <- function(fit, a) {
   share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
   switch(fit$problem$family,
-         normal = sprintf("totals   NUTS: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         normal = sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          recursion = "counts   independent draws, all counts at once",
          counts = sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
          total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))

@@ -92,7 +92,7 @@ static size_t metric_entries(int size, enum hmc_metric metric) {
 
 size_t hmc_stored(int size, enum hmc_metric metric) {
     const size_t width = (size_t)PAD_LANES(size);
-    return 3 * width + 2 * metric_entries(size, metric) + 1 + DUALS + 1;
+    return 3 * width + 2 * metric_entries(size, metric) + 1 + DUALS + 1 + 2;
 }
 
 size_t hmc_workspace(int size, enum hmc_metric metric) {
@@ -123,6 +123,8 @@ void hmc_attach(struct hmc *hmc, const struct hmc_target *target, enum hmc_metri
     hmc->step_size = take(&store, 1);
     hmc->dual = take(&store, DUALS);
     hmc->seen = take(&store, 1);
+    hmc->learned = take(&store, 1);
+    hmc->length = take(&store, 1);
 
     hmc->gradient = take(&work, width);
     struct hmc_point *const points[] = {&hmc->now, &hmc->forward, &hmc->backward, &hmc->drawn,
@@ -174,6 +176,7 @@ void hmc_start(struct hmc *hmc, const double *q, const double *unit) {
     forget_window(hmc);
     memset(hmc->dual, 0, DUALS * sizeof(double));
     *hmc->step_size = 1;
+    *hmc->learned = *hmc->length = 0;
 }
 
 int hmc_refresh(struct hmc *hmc) {
@@ -442,9 +445,13 @@ enum hmc_window hmc_window(int iteration, int warmup) {
     }
 }
 
+double hmc_length(const struct hmc *hmc) { return *hmc->length; }
+
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng) {
     if (iteration >= warmup) return;
+    *hmc->learned += 1;
+    *hmc->length += (told->leapfrogs * *hmc->step_size - *hmc->length) / *hmc->learned;
     learn_step(hmc, told->accept);
     const enum hmc_window window = hmc_window(iteration, warmup);
     if (window != HMC_OUTSIDE) learn_metric(hmc);
@@ -452,6 +459,7 @@ void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step
         set_factor(hmc);
         forget_window(hmc);
         hmc_find_step(hmc, rng);
+        *hmc->learned = *hmc->length = 0;
     }
     if (iteration == warmup - 1 && hmc->dual[DUAL_COUNT] > 0)
         *hmc->step_size = exp(hmc->dual[DUAL_AVERAGE]);

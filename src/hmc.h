@@ -6,7 +6,9 @@
 /* Hamiltonian Monte Carlo on a plain function; see hmc.c. */
 
 /* What is sampled from: log density up to a constant, and its gradient, at q.
- * -INFINITY or NaN where there is no density; the gradient is then not looked at. */
+ * -INFINITY or NaN where there is no density; the gradient is then not looked at. It
+ * may be that of another function nearby, a smoother one say: trajectories then follow
+ * that, and are weighted by the density itself. */
 struct hmc_target {
     int size;
     void *self;
@@ -52,6 +54,7 @@ struct hmc {
     double *unit;   /* scale of each coordinate as it was known at the start */
     double *factor; /* F with F F' the inverse metric: a diagonal, or rows of a lower triangle */
     double *seen, *mean, *scatter; /* of the current window */
+    double *learned, *length; /* transitions of NUTS since the last window, their mean length */
 
     /* follows from the store: hmc_refresh() */
     double log_density;
@@ -99,6 +102,10 @@ void hmc_fixed(struct hmc *hmc, double length, int most, struct rng *rng, struct
  * them nothing changes any more. */
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng);
+
+/* How long NUTS made its trajectories, on average since the last window of warmup, in
+ * units of the metric. */
+double hmc_length(const struct hmc *hmc);
 
 /* Does the window of warmup, in which positions are collected for the metric, hold
  * this iteration, and is it its last? */

@@ -4,8 +4,11 @@
  *   log volume(coordinates) + log marginal(c) + temper log eta(z | A c),
  *
  * marginal() the model's, theta integrated out but for the coordinates that it keeps; A c
- * the released components, each a constant and up to three entries of c. Absolute
- * kernels leave it piecewise smooth.
+ * the released components, each a constant and up to three entries of c.
+ *
+ * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
+ * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
+ * weighted by the density itself (hmc.h).
  *
  * Cost: O(d^3 + components) for d columns, free of n. No allocation but in
  * totals_density_create() and read_components().
@@ -56,7 +59,8 @@ double totals_log_density(void *self, const double *q, double *gradient) {
         const struct component *one = s->component + k;
         const double r = (s->released[k] - component_value(one, s->c)) * s->weight[k];
         const int bent = k < s->absolute && !s->smooth;
-        const double slope = s->temper * s->weight[k] * (bent ? (r > 0) - (r < 0) : r);
+        const double force = !bent ? r : fabs(r) < s->rounded ? r / s->rounded : copysign(1, r);
+        const double slope = s->temper * s->weight[k] * force;
         s->energy += bent ? fabs(r) : 0.5 * r * r;
         for (int e = 0; e < 3; ++e) s->gradient_c[one->at[e]] += slope * one->coef[e];
     }

@@ -28,6 +28,9 @@ struct totals_density {
     const double *released, *weight;
     double temper; /* exponent of the noise density */
     int smooth;    /* all kernels squared: while scales are looked for */
+    /* Within so much of 0 the gradient is that of a kernel that is rounded off there
+     * (Huber's), in units of the noise's scale; the density is not. 0: nowhere. */
+    double rounded;
 
     double energy; /* of the noise where it was evaluated last, not tempered; and c there */
     double *c, *gradient_c;

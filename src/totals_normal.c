@@ -8,8 +8,10 @@
  *
  *   volume(coordinates) marginal(c) eta(z | A c)
  *
- * of totals_density.c. NUTS moves all of it (hmc.c); absolute kernels leave it piecewise
- * smooth, which NUTS takes as it is. Then the model's own update draws theta given c.
+ * of totals_density.c. Hamiltonian Monte Carlo moves all of it (hmc.c): NUTS in warmup;
+ * after it jittered trajectories of SHARE of the length that NUTS gave its own, which take
+ * fewer steps for as much. Absolute kernels are rounded off within a step of 0. Then the
+ * model's own update draws theta given c.
  *
  * A prior that is cut off: marginal() does not know of it, so the target is short of the
  * probability w(c) that theta given c lies within. A transition is kept if a theta that is
@@ -51,7 +53,9 @@ struct normal {
     double *variance;                  /* of entries of c, while starting */
 };
 
-enum { START_DRAWS = 25 };
+enum { START_DRAWS = 25, MOST_STEPS = 1 << HMC_MOST_DEPTH };
+
+static const double SHARE = 0.7;
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
 static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
@@ -285,10 +289,16 @@ static void start(struct collapse *of) {
     hmc_find_step(&s->hmc, s->rng);
 }
 
+/* The rounding goes with the step, so that energy errors vanish with both. */
+static int refresh(struct normal *s) {
+    s->density.rounded = *s->hmc.step_size;
+    return hmc_refresh(&s->hmc);
+}
+
 static void load(struct collapse *of) {
     struct normal *s = of->self;
     attach(of);
-    (void)hmc_refresh(&s->hmc);
+    (void)refresh(s);
     measure(s);
 }
 
@@ -317,13 +327,18 @@ static int is_within(struct normal *s) {
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct normal *s = of->self;
     struct hmc_step told;
+    const double length = iteration < warmup ? 0 : SHARE * hmc_length(&s->hmc);
+    if (s->density.rounded != *s->hmc.step_size) (void)refresh(s);
     copy(s->old, s->hmc.q, s->density.size);
-    hmc_nuts(&s->hmc, s->rng, &told);
+    if (length > 0)
+        hmc_fixed(&s->hmc, length, MOST_STEPS, s->rng, &told);
+    else
+        hmc_nuts(&s->hmc, s->rng, &told);
     measure(s);
     const int within = is_within(s);
     if (!within) {
         copy(s->hmc.q, s->old, s->density.size);
-        (void)hmc_refresh(&s->hmc);
+        (void)refresh(s);
         measure(s);
     }
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
@@ -333,7 +348,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     counter[ACCEPTANCE] += told.accept;
     counter[LEAPFROGS] += told.leapfrogs;
     counter[DIVERGENT] += told.divergent;
-    counter[DEEPEST] += told.depth == HMC_MOST_DEPTH;
+    counter[DEEPEST] += told.leapfrogs >= MOST_STEPS - 1;
     counter[WITHIN] += within;
     s->leapfrogs = told.leapfrogs;
     *accepted = told.accept;
@@ -344,7 +359,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
     if (s->model.keeps == 0 || status != PLUGIN_OK) return status;
     for (int j = 0; j < s->model.keeps; ++j) kept[j] = s->theta[s->model.kept[j]];
-    return hmc_refresh(&s->hmc) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+    return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
 static void statistic(const struct collapse *of, double *out) {
@@ -354,6 +369,7 @@ static void statistic(const struct collapse *of, double *out) {
 
 static double density_at(const struct collapse *of, const double *q, double *gradient) {
     struct normal *s = of->self;
+    s->density.rounded = 0;
     return totals_log_density(&s->density, q, gradient);
 }
 

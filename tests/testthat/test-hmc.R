@@ -235,6 +235,15 @@ test_that("draws have the law of the density", {
   expect_same_mean(run$draws[, 1] * run$draws[, 2], 0)
 })
 
+test_that("a gradient of a smoother function leaves the law as it is", {
+  laplace <- function(q) c(-sum(abs(q)), -pmin(pmax(q / 0.5, -1), 1))
+  run <- hmc_draws(laplace, c(1, -1, 2), 6000L, words = c(7, 8))
+  quantile <- function(p) ifelse(p < 0.5, log(2 * p), -log(2 - 2 * p))
+  for (j in 1:3) expect_law(run$draws[, j], quantile, 0)
+  run <- hmc_run(laplace, 3L, run$state, 8000L, length = 2) # with the step that warmup learned
+  for (j in 1:3) expect_law(run$draws[, j], quantile, 0)
+})
+
 test_that("where there is no density it does not go, and says so", {
   box <- function(q) if (all(abs(q) < 1)) c(0, 0, 0) else c(-Inf, NA, NaN)
   run <- hmc_draws(box, c(0, 0.5), 6000L, 200L)
@@ -281,6 +290,11 @@ test_that("warmup learns the scales, whatever its length, and then stops", {
     n <- nrow(seen)
     expect_equal(scales(run)[1:3], sqrt((n * apply(seen, 2, var) + 5e-3 * unit^2) / (n + 5)))
     if (warmup == 1000L) expect_lt(max(abs(log(scales(run)[1:3] / sd))), 0.2)
+    # the mean length of trajectories since then is kept
+    after <- (max(last_window[[as.character(warmup)]]) + 1):warmup
+    expect_equal(run$state$store[length(run$state$store) - 1], length(after))
+    expect_gt(run$state$store[length(run$state$store)], 1)
+    expect_lt(run$state$store[length(run$state$store)], 20)
     more <- hmc_run(density, 3L, run$state, 10L, warmup, from = warmup + 10L)
     expect_identical(scales(more), scales(run))
   }

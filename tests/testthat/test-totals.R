@@ -10,7 +10,7 @@ records_of <- function(bound, n) {
   stream <- internal("new_stream")(c(11, 12))
   prior <- .Call(internal("ffi_model_prior"), bound$spec, stream, 1L)
   records <- .Call(internal("ffi_model_records"), bound$spec, prior$theta, as.integer(n), prior$state)$records
-  list(theta = drop(prior$theta), complete = .Call(internal("ffi_model_complete"), bound$spec, records, 1))
+  list(theta = drop(prior$theta), complete = .Call(internal("ffi_model_complete"), bound$spec, records))
 }
 
 expect_gradient <- function(f, at, slope, label) {
