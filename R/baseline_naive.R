@@ -49,6 +49,33 @@ naive_complete.bound_normal <- function(bound, release, call) {
   naive_powers(bound, release, powers, bound$spec$fields$centre, call)
 }
 
+# Classes of the statistics whose totals the model can update with.
+naive_statistics <- function(model) UseMethod("naive_statistics")
+
+#' @export
+naive_statistics.default <- function(model) character()
+
+#' @export
+naive_statistics.model_lm <- function(model) "stat_crossprod"
+
+#' @export
+naive_statistics.model_bernoulli <- function(model) "stat_counts"
+
+#' @export
+naive_statistics.model_categorical <- naive_statistics.model_bernoulli
+
+#' @export
+naive_statistics.model_naive_bayes <- naive_statistics.model_bernoulli
+
+#' @export
+naive_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod")
+
+#' @export
+naive_statistics.model_exponential <- naive_statistics.model_poisson
+
+#' @export
+naive_statistics.model_normal <- naive_statistics.model_poisson
+
 # totals of powers of x - centre from those of factor (x - shift), in any part
 naive_powers <- function(bound, release, powers, centre, call) {
   parts <- release_parts(release)
@@ -71,7 +98,7 @@ naive_powers <- function(bound, release, powers, centre, call) {
     sum^2 / release$n # not used where the sd is known
   }
   law <- clt_law(bound, release, call)
-  aside <- if (inherits(bound, "bound_normal")) c(sum, square) else sum
+  aside <- c(sum, square)[seq_len(bound$sizes$complete)]
   possible(law, release$n, c(numeric(length(law$index)), aside))
 }
 

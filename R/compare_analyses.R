@@ -51,8 +51,7 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
 
 # does that method exist for one statistic with that model?
 has_method <- function(model, statistic, method) {
-  table <- supported()
-  !is_several(statistic) && any(table$model == model$name & table$statistic == statistic$name & table$method == method)
+  !is_several(statistic) && method %in% supported(model, statistic)$method
 }
 
 # variable, mean, sd, lower, upper of a fit

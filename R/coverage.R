@@ -86,8 +86,8 @@ coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.
 
 # share of predictive draws below each new response
 predictive_quantiles <- function(fit, newdata, call = caller_env()) {
-  if (!inherits(fit$bound, "bound_lm")) {
-    stop_classed("argument", "{.arg x} must be a fit of {.fn model_lm}: intervals of a new response need a continuous one.", call = call)
+  if (!isFALSE(response_of(fit$bound)$binary)) {
+    stop_classed("argument", "{.arg x} must be a fit of a regression such as {.fn model_lm}: intervals of a new response need a continuous one.", call = call)
   }
   draws <- add_residual(fit, expected_response(fit, newdata, call))
   response <- fit$bound$columns$name[1L]

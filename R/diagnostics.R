@@ -139,13 +139,13 @@ start_advice <- function(fit, rhat) {
 # Methods whose time does not depend on n, and what they cost in exactness.
 other_methods <- function(fit) {
   collapse <- fit$method == "augment" && collapse_serves(fit$release, fit$bound)
-  exact <- collapse && inherits(fit$bound, "bound_categorical")
+  exact <- collapse && collapse_is_exact(fit$bound)
   clt <- fit$method != "clt" && !exact && clt_serves(fit$release, fit$bound)
-  regression <- inherits(fit$bound, "bound_lm")
+  inside <- clt_leaves_out_bounds(fit$bound)
   c(if (collapse) paste0("method = \"collapse\" moves the totals, at a cost that does not grow with n: ",
                          if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
     if (clt) paste0("method = \"clt\" costs no more for more records, but is approximate: a normal distribution for the totals",
-                    if (regression) " of records inside the bounds", "."))
+                    if (inside) " of records inside the bounds", "."))
 }
 
 # ---- bounds, release -------------------------------------------------------------------

@@ -141,7 +141,7 @@ parameter_matrix <- function(fit) {
 # of a regression its coefficients, else all parameters
 coefficient_draws <- function(fit, call = caller_env()) {
   draws <- parameter_matrix(fit)
-  if (!inherits(fit$bound, "bound_regression")) return(draws)
+  if (is.null(response_of(fit$bound))) return(draws)
   names <- c("(Intercept)", fit$bound$design$name[-1L])
   if (!all(names %in% colnames(draws))) {
     stop_classed("argument", "The coefficients of this model are fixed; there is no draw of them.", call = call)

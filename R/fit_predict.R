@@ -49,8 +49,9 @@ draws_interval <- function(draws, level) {
 
 # draws x rows of beta' x, of a logistic regression as probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {
-  if (!inherits(fit$bound, "bound_regression")) {
-    stop_classed("method", "Only a fit of {.fn model_lm} or {.fn model_logistic} can predict a response.", call = call)
+  response <- response_of(fit$bound)
+  if (is.null(response)) {
+    stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_logistic}, can predict a response.", call = call)
   }
   design <- fit$bound$design
   x <- record_matrix(newdata, design[-1L, ], fit$bound$levels, call, "newdata")
@@ -59,18 +60,10 @@ expected_response <- function(fit, newdata, call = caller_env()) {
     centring <- centring(design$centre)
     matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
   }
-  predictor <- unname(beta %*% t(cbind(1, x)))
-  if (inherits(fit$bound, "bound_logistic")) stats::plogis(predictor) else predictor
+  response$mean(unname(beta %*% t(cbind(1, x))))
 }
 
-add_residual <- function(fit, expected) {
-  if (inherits(fit$bound, "bound_logistic")) {
-    expected[] <- stats::rbinom(length(expected), 1L, expected)
-    return(expected)
-  }
-  sigma <- fit$bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
-  expected + sigma * stats::rnorm(length(expected))
-}
+add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expected)
 
 #' Simulate databases from the posterior predictive law
 #'

@@ -83,3 +83,6 @@ check_whole <- function(value, call) {
   bad <- value != floor(value)
   if (any(bad)) stop_argument("value", "integers, as the noise is discrete", describe_bad(value, bad), "value", call)
 }
+
+#' @export
+mechanism_takes.mech_discrete_laplace <- function(mechanism, statistic, kinds) "code" %in% kinds

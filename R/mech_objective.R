@@ -274,3 +274,6 @@ log_noise.mech_objective <- function(part, data) {
   total <- .Call(ffi_stat_total, objective_spec(statistic, part$value), x)
   .Call(ffi_density, objective_density(part$mechanism, statistic, part$value), matrix(-total, 1L))
 }
+
+#' @export
+mechanism_takes.mech_objective <- function(mechanism, statistic, kinds) inherits(statistic, "stat_objective")

@@ -95,3 +95,6 @@ exact_response <- function(part, data, call) {
   value <- .Call(ffi_exact_response, as.double(codes), as.double(levels_of_each(part$statistic, length(codes))), epsilon)
   list(value = value %||% stop_entropy(call), scale = scale, unit = numeric(length(codes)))
 }
+
+#' @export
+mechanism_takes.mech_randomized_response <- function(mechanism, statistic, kinds) inherits(statistic, "stat_records") && "code" %in% kinds

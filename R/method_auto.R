@@ -22,7 +22,7 @@ auto_method <- function(release, bound, run, control, most = most_record_updates
     warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known by their moments alone.")
     return(chosen("clt", run))
   }
-  if (inherits(bound, "bound_categorical") && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse", run))
+  if (collapse_is_exact(bound) && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse", run))
   if (record_updates(release, run) <= most) return(chosen("augment", run))
   large_method(release, bound, run, most)
 }
@@ -45,7 +45,7 @@ large_method <- function(release, bound, run, most) {
   }
   if ("clt" %in% others) {
     # its moments of a regression are those of records that no bound clamps
-    clamped <- inherits(bound, "bound_lm")
+    clamped <- clt_leaves_out_bounds(bound)
     if (clamped && is.null(outside)) {
       trial <- try_method(release, bound, "clt")
       outside <- outside_bounds(trial)

@@ -127,7 +127,7 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   index <- law$index
   moving <- length(bound$unknown)
   sampler <- control$sampler %||% clt_sampler(law, moving)
-  if (sampler == "noncentred" && !identical(law$spec$name, "lm")) {
+  if (sampler == "noncentred" && !isTRUE(law$innovations)) {
     stop_classed("argument", "{.arg control$sampler} can be {.val noncentred} in a regression only: other totals have no innovations.", call = call)
   }
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
@@ -145,7 +145,7 @@ most_moving <- 1000L
 
 clt_sampler <- function(law, moving) {
   if (moving > most_moving) return("gibbs")
-  if (identical(law$spec$name, "lm")) "noncentred" else "marginal"
+  if (isTRUE(law$innovations)) "noncentred" else "marginal"
 }
 
 # Moves in an iteration: bench/clt.R, bench/clt_regression.R. Where there are many components
@@ -162,7 +162,7 @@ clt_passes <- function(law, sampler, moving) {
 # more (by R's integration routines, or many components).
 clt_search <- function(law, sampler) {
   if (sampler == "gibbs") return(0)
-  floor(min(if (identical(law$spec$name, "expfam")) 20 else 200, 5e7 / (2000 + length(law$index)^3)))
+  floor(min(if (isTRUE(law$integrates)) 20 else 200, 5e7 / (2000 + length(law$index)^3)))
 }
 
 # scale of the noise of every component, and whether its kernel is absolute
@@ -201,7 +201,8 @@ clt_expectation <- function(problem, bound, words, chains, call) {
 }
 
 # The moments of a release under a model: `spec` for the C plug-in, and `index`,
-# the release's components that it describes, in its order.
+# the release's components that it describes, in its order. Two things that it may say of
+# itself: `innovations`, a total can be made of them; `integrates`, an evaluation is expensive.
 clt_law <- function(bound, release, call) UseMethod("clt_law")
 
 #' @export
@@ -319,9 +320,42 @@ clt_lines <- function(fit) {
   counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(5L)))
   iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
   share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
-  c(if (identical(fit$problem$moments$name, "lm")) outside_lines(fit, "valid"),
+  c(if (clt_leaves_out_bounds(fit$bound)) outside_lines(fit, "valid"),
     if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
     if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
     if (fit$problem$drowned) "  noise      drowns the release: expect the prior",
     if (any(fit$problem$ridge > 0)) "  noise      too small to tell from none; raised to a millionth of the sampling sd")
 }
+
+# ---- which pairs it serves ----------------------------------------------------------
+
+# Classes of the statistics whose moments under the model are known. Each stands
+# beside its clt_law().
+clt_statistics <- function(model) UseMethod("clt_statistics")
+
+#' @export
+clt_statistics.default <- function(model) character()
+
+#' @export
+clt_statistics.model_bernoulli <- function(model) "stat_counts"
+
+#' @export
+clt_statistics.model_categorical <- clt_statistics.model_bernoulli
+
+#' @export
+clt_statistics.model_naive_bayes <- clt_statistics.model_bernoulli
+
+#' @export
+clt_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod")
+
+#' @export
+clt_statistics.model_exponential <- clt_statistics.model_poisson
+
+#' @export
+clt_statistics.model_normal <- clt_statistics.model_poisson
+
+# Do the moments leave out what bounds do to records?
+clt_leaves_out_bounds <- function(bound) UseMethod("clt_leaves_out_bounds")
+
+#' @export
+clt_leaves_out_bounds.default <- function(bound) FALSE

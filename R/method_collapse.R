@@ -124,3 +124,18 @@ collapse_acceptance <- function(fit) {
   })
   do.call(rbind, rows)
 }
+
+# ---- which pairs it serves ----------------------------------------------------------
+
+# Classes of the statistics whose totals have a known distribution under the model.
+# Each stands beside its collapse_family().
+collapse_statistics <- function(model) UseMethod("collapse_statistics")
+
+#' @export
+collapse_statistics.default <- function(model) character()
+
+# Is it exact whatever the bounds are?
+collapse_is_exact <- function(bound) UseMethod("collapse_is_exact")
+
+#' @export
+collapse_is_exact.default <- function(bound) FALSE

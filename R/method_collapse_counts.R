@@ -69,3 +69,15 @@ counts_targets <- function(part, levels, call) {
     as.vector(if (v[1L] == 1L) t(cells) else cells) # the margin's last variable is the fastest
   }))
 }
+
+#' @export
+collapse_statistics.model_bernoulli <- function(model) "stat_counts"
+
+#' @export
+collapse_statistics.model_categorical <- collapse_statistics.model_bernoulli
+
+#' @export
+collapse_statistics.model_naive_bayes <- collapse_statistics.model_bernoulli
+
+#' @export
+collapse_is_exact.bound_categorical <- function(bound) TRUE

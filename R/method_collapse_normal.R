@@ -51,3 +51,12 @@ monomial_degrees <- function(statistic) {
   factors <- apply(statistic$powers, 1L, function(p) c(rep(seq_along(p), p), NA)[1:2])
   list(first = factors[1L, ], second = factors[2L, ])
 }
+
+#' @export
+collapse_statistics.model_lm <- function(model) c("stat_crossprod", "stat_sums")
+
+#' @export
+collapse_statistics.model_normal <- collapse_statistics.model_lm
+
+#' @export
+collapse_statistics.model_mvnormal <- collapse_statistics.model_lm

@@ -14,3 +14,9 @@ total_law <- function(bound, parts, n, call) {
   prior <- bound$spec$fields[c("shape", "rate")]
   list(family = "total", fields = c(prior, list(whole = as.double(bound$spec$name == "poisson")), tightest_bounds(bound$columns$name, parts)))
 }
+
+#' @export
+collapse_statistics.model_poisson <- function(model) "stat_sums"
+
+#' @export
+collapse_statistics.model_exponential <- collapse_statistics.model_poisson

@@ -46,6 +46,14 @@ refuse_values <- function(block, reason, name, values, call) {
     model = stop_argument(name, "values that the model can have", was, call = call))
 }
 
+# Of a model of a response given covariates, whose bound has a `design` of them: a list of
+# `mean`, of the response, from the linear predictor; `draw(fit, expected)`, new responses
+# about such means, one row a draw; and whether it is `binary`. NULL: there is no response.
+response_of <- function(bound) UseMethod("response_of")
+
+#' @export
+response_of.default <- function(bound) NULL
+
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
 
 # The release's column that a model of one variable describes.

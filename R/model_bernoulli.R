@@ -29,6 +29,9 @@ format.model_bernoulli <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_bernoulli <- function(x) "code"
+
+#' @export
 bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) {
   columns <- bind_only_column(model$variable, columns, call)
   levels <- coded_levels(columns, levels, call)

@@ -35,6 +35,9 @@ format.model_categorical <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_categorical <- function(x) "code"
+
+#' @export
 bind_columns.model_categorical <- function(model, columns, levels, formula, call) {
   columns <- bind_only_column(model$variable, columns, call)
   levels <- coded_levels(columns, levels, call)

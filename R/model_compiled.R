@@ -152,6 +152,9 @@ format.model_compiled <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_compiled <- function(x) c("number", "code")
+
+#' @export
 bind_columns.model_compiled <- function(model, columns, levels, formula, call) {
   variables <- model$variables %||% columns$name
   if (!setequal(variables, columns$name)) {

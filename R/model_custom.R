@@ -102,6 +102,9 @@ format.model_custom <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_custom <- function(x) c("number", "code")
+
+#' @export
 bind_columns.model_custom <- function(model, columns, levels, formula, call) {
   if (!setequal(model$variables, columns$name)) {
     stop_classed("variables", c("The model's variables must be those of the release.",

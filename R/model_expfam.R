@@ -79,6 +79,9 @@ format.model_expfam <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_expfam <- function(x) "number"
+
+#' @export
 bind_columns.model_expfam <- function(model, columns, levels, formula, call) {
   columns <- bind_number(model$variable, columns, levels, call)
   size <- with_seed(1L, dry_expfam(model, call))
@@ -176,5 +179,8 @@ clt_law.bound_expfam <- function(bound, release, call) {
   index <- unlist(lapply(parts, `[[`, "index"))
   cuts <- unlist(lapply(parts, function(p) c(p$statistic$columns$lower, p$statistic$columns$upper)))
   list(spec = list(name = "expfam", parameters = bound$spec$parameters, released = length(index), complete = bound$spec$complete,
-                   cuts = as.double(unique(cuts)), support = bound$model$support, functions = functions, model = bound$spec), index = index)
+                   cuts = as.double(unique(cuts)), support = bound$model$support, functions = functions, model = bound$spec), index = index, integrates = TRUE)
 }
+
+#' @export
+clt_statistics.model_expfam <- function(model) c("stat_sums", "stat_crossprod", "stat_moments4", "stat_custom")

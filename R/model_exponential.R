@@ -42,6 +42,9 @@ format.model_exponential <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_exponential <- function(x) "number"
+
+#' @export
 bind_columns.model_exponential <- function(model, columns, levels, formula, call) {
   columns <- bind_number(model$variable, columns, levels, call)
   fields <- rate_prior(model$prior, columns, function(middle) 1 / middle, call)

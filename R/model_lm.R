@@ -65,6 +65,9 @@ format.model_lm <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_lm <- function(x) "number"
+
+#' @export
 bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   variables <- regression_variables(model$formula %||% formula, columns, call)
   coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
@@ -133,6 +136,15 @@ lm_coefficient_fields <- function(bound, call) {
     fields$sigma_rate <- source$rate %||% ((half[1L] / 2)^2)
   }
   fields
+}
+
+# expected: the linear predictor; a new response has normal noise about it
+#' @export
+response_of.bound_lm <- function(bound) {
+  list(binary = FALSE, mean = identity, draw = function(fit, expected) {
+    sigma <- bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
+    expected + sigma * stats::rnorm(length(expected))
+  })
 }
 
 #' @export

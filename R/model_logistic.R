@@ -67,6 +67,9 @@ format.model_logistic <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_logistic <- function(x) c("number", "code")
+
+#' @export
 bind_columns.model_logistic <- function(model, columns, levels, formula, call) {
   variables <- regression_variables(model$formula %||% formula, columns, call)
   columns <- columns[order(match(columns$variable, variables)), ]
@@ -116,3 +119,12 @@ logistic_coefficient_fields <- function(bound, call) {
 
 #' @export
 describe_model.bound_logistic <- function(bound) paste("logistic regression", bound$formula)
+
+# expected: the probability of a 1
+#' @export
+response_of.bound_logistic <- function(bound) {
+  list(binary = TRUE, mean = stats::plogis, draw = function(fit, expected) {
+    expected[] <- stats::rbinom(length(expected), 1L, expected)
+    expected
+  })
+}

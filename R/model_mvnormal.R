@@ -46,6 +46,9 @@ format.model_mvnormal <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_mvnormal <- function(x) "number"
+
+#' @export
 bind_columns.model_mvnormal <- function(model, columns, levels, formula, call) {
   factors <- unique(columns$variable[columns$variable %in% names(levels)])
   if (length(factors)) {

@@ -81,6 +81,9 @@ format.model_naive_bayes <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_naive_bayes <- function(x) "code"
+
+#' @export
 bind_columns.model_naive_bayes <- function(model, columns, levels, formula, call) {
   class <- model$class_variable
   variables <- c(class, model$features %||% setdiff(columns$variable, class))

@@ -58,6 +58,9 @@ format.model_normal <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_normal <- function(x) "number"
+
+#' @export
 bind_columns.model_normal <- function(model, columns, levels, formula, call) {
   columns <- bind_number(model$variable, columns, levels, call)
   half <- (columns$upper - columns$lower) / 2

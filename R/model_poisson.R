@@ -36,6 +36,9 @@ format.model_poisson <- function(x, ...) {
 }
 
 #' @export
+variable_kinds.model_poisson <- function(x) "number"
+
+#' @export
 bind_columns.model_poisson <- function(model, columns, levels, formula, call) {
   columns <- bind_number(model$variable, columns, levels, call)
   fields <- rate_prior(model$prior, columns, function(middle) middle, call)

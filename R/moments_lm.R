@@ -24,7 +24,7 @@ clt_law.bound_lm <- function(bound, release, call) {
                  lower = released$lower[column], upper = released$upper[column], at = as.double(at - 1L))
   fields <- c(fields, bound$spec$fields[c("continuous", "factor_first", "factor_levels")])
   if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
-  list(spec = list(name = "lm", fields = fields, model = bound$spec), index = part$index)
+  list(spec = list(name = "lm", fields = fields, model = bound$spec), index = part$index, innovations = TRUE)
 }
 
 # Cov(w) and its root in released units. One column: x' = a x + b of the
@@ -106,3 +106,9 @@ check_records_law <- function(bound, call = caller_env()) {
                              i = "Give {.arg covariates} a {.fn prior_niw} or a fixed mean and covariance, or use method {.val clt}."), call = call)
   }
 }
+
+#' @export
+clt_statistics.model_lm <- function(model) "stat_crossprod"
+
+#' @export
+clt_leaves_out_bounds.bound_lm <- function(bound) TRUE

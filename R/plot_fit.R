@@ -162,7 +162,7 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)
   if (points > 1e4) stop_argument("points", "at most 10,000", describe(points))
-  if (!inherits(fit$bound, "bound_regression")) stop_classed("argument", "{.arg fit} must be a fit of a regression: there is no response to predict.")
+  if (is.null(response_of(fit$bound))) stop_classed("argument", "{.arg fit} must be a fit of a regression: there is no response to predict.")
   columns <- fit$bound$columns[-1L, ]
   all <- unique(columns$variable)
   if (length(all) == 0L) stop_classed("argument", "There is no covariate to plot against.")
@@ -193,7 +193,7 @@ plot_predictive <- function(data, fit, level) {
   held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at the middle of the bounds"),
             if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
   # a new answer of yes or no has no band
-  binary <- inherits(fit$bound, "bound_logistic")
+  binary <- response_of(fit$bound)$binary
   yes <- if (response$variable %in% names(fit$bound$levels)) fit$bound$levels[[response$variable]][2L] else "1"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
     (if (is.factor(data$x)) predictive_levels(binary) else predictive_bands(binary)) +

@@ -154,6 +154,9 @@ statistic_fields.stat_counts <- function(statistic) {
 }
 
 #' @export
+variable_kinds.stat_counts <- function(x) "code"
+
+#' @export
 describe_statistic.stat_counts <- function(statistic) {
   k <- length(statistic$margins)
   paste0("counts of ", shorten_text(statistic$formula), if (k > 1L) paste0(" (", k, " margins)"))

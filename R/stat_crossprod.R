@@ -236,6 +236,9 @@ statistic_fields.stat_crossprod <- function(statistic) {
 }
 
 #' @export
+variable_kinds.stat_crossprod <- function(x) "number"
+
+#' @export
 describe_statistic.stat_crossprod <- function(statistic) {
   paste0("cross-products of ", statistic$formula,
          if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")

@@ -148,6 +148,9 @@ call_in_confidence <- function(f, name, call, ...) {
 sensitivity.stat_custom <- function(statistic, norm = c("L1", "L2")) statistic$sensitivity[[match_norm(norm)]]
 
 #' @export
+variable_kinds.stat_custom <- function(x) "number"
+
+#' @export
 describe_statistic.stat_custom <- function(statistic) "a custom function of the records"
 
 #' @export

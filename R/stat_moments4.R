@@ -111,6 +111,9 @@ monomials4 <- function(p) {
 statistic_fields.stat_moments4 <- function(statistic) statistic_fields.stat_crossprod(statistic)
 
 #' @export
+variable_kinds.stat_moments4 <- function(x) "number"
+
+#' @export
 describe_statistic.stat_moments4 <- function(statistic) {
   paste0("monomials of ", statistic$formula, " up to degree 4",
          if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")

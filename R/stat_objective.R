@@ -94,6 +94,9 @@ sensitivity.stat_objective <- function(statistic, norm = c("L1", "L2")) {
 }
 
 #' @export
+variable_kinds.stat_objective <- function(x) "number"
+
+#' @export
 describe_statistic.stat_objective <- function(statistic) {
   paste0("minimiser of the perturbed logistic loss of ", statistic$formula,
          if (statistic$rescale) ", covariates rescaled to [-1, 1]" else ", covariates in their units",

@@ -85,6 +85,9 @@ record_variables <- function(formula, call = caller_env()) {
 statistic_fields.stat_records <- function(statistic) list(lower = statistic$columns$lower, upper = statistic$columns$upper)
 
 #' @export
+variable_kinds.stat_records <- function(x) c("number", "code")
+
+#' @export
 describe_statistic.stat_records <- function(statistic) paste0("single records of ", shorten_text(statistic$formula))
 
 #' @export

@@ -161,6 +161,9 @@ statistic_fields.stat_sums <- function(statistic) {
 }
 
 #' @export
+variable_kinds.stat_sums <- function(x) "number"
+
+#' @export
 describe_statistic.stat_sums <- function(statistic) {
   paste0("totals of ", statistic$formula,
          if (statistic$outside == "drop") ", records outside the bounds left out" else ", clamped to the bounds")

@@ -1,18 +1,26 @@
-# What fits together. A model, a statistic and a mechanism combine when the kind
-# of variable they see is the same; a method may ask for more.
+# What fits together. Nothing is listed here: a model and a statistic say which kinds of
+# variable they see, a mechanism which statistics it takes, and a method (beside the code
+# for it) which statistics it can use under a model. All are asked by class, without an
+# object at hand, so a new plug-in is found by its methods for these generics.
 
-model_table <- list(
-  lm = "number", logistic = c("number", "code"), bernoulli = "code", categorical = "code", naive_bayes = "code",
-  poisson = "number", exponential = "number", normal = "number", mvnormal = "number", custom = c("number", "code"),
-  compiled = c("number", "code"), expfam = "number"
-)
+# "number", "code" (of a factor's level), or both
+variable_kinds <- function(x) UseMethod("variable_kinds")
 
-statistic_table <- list(
-  crossprod = "number", moments4 = "number", sums = "number", counts = "code", records = c("number", "code"), custom = "number",
-  objective = "number"
-)
+# `statistic`: of that class; `kinds`: what it shares with the model
+mechanism_takes <- function(mechanism, statistic, kinds) UseMethod("mechanism_takes")
 
-mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian", "randomized_response", "custom", "objective")
+#' @export
+mechanism_takes.default <- function(mechanism, statistic, kinds) !inherits(statistic, "stat_objective")
+
+# names of the plug-ins of a kind: "model", "stat", "mech"
+plugin_names <- function(kind) {
+  generic <- if (kind == "mech") "mechanism_scale" else "variable_kinds"
+  prefix <- paste0(generic, ".", kind, "_")
+  sub(prefix, "", ls(topenv(), pattern = paste0("^", prefix)), fixed = TRUE)
+}
+
+# stands for any plug-in of its class
+stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", name))
 
 #' Which combinations exist
 #'
@@ -20,56 +28,81 @@ mechanism_table <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussi
 #' see the same kind of variable combine. A combination that is not in the table
 #' fails before any work starts, with an error that says what is missing.
 #'
-#' @return A data frame with a row for each combination that works and the
-#'   columns `model`, `statistic`, `mechanism`, `method`, `exact` (`NA`: if no
-#'   record lies outside the bounds).
+#' @param model,statistic `NULL` for all, or names such as `"lm"` and `"crossprod"`
+#'   (of [model_lm()] and [stat_crossprod()]), or a model and a statistic.
+#'
+#' @return A data frame of class `supported` with a row for each combination that works
+#'   and the columns `model`, `statistic`, `mechanism`, `method`, `exact` (`NA`: if no
+#'   record lies outside the bounds). It prints as a matrix of models and statistics,
+#'   the methods of a pair by their letters.
+#' @section Errors: `noiseaware_error_argument`.
 #' @details `"naive"` needs the totals that the model's update takes: of `x`, for
 #'   [model_normal()] with an unknown sd of `x` and `I(x^2)`; of naive Bayes models
 #'   every margin class:feature.
 #'
 #'   Discrete noise needs a statistic of whole numbers: counts, or the codes of a
 #'   factor. Randomised response needs one category per record.
-#'   Objective perturbation and the statistic of that name go together.
+#'   Objective perturbation and the statistic of that name go together. A density of
+#'   the user's ([mech_custom()]) is served by `"augment"` and `"naive"` alone.
 #' @examples
-#' table <- supported()
-#' subset(table, model == "lm" & method == "augment")
+#' supported()
+#' supported(model = "lm")
+#' subset(supported(statistic = "counts"), method == "collapse")
 #' @export
-supported <- function() {
-  grid <- expand.grid(model = names(model_table), statistic = names(statistic_table), mechanism = mechanism_table,
-                      stringsAsFactors = FALSE)
-  pairs <- grid[mapply(variables_meet, grid$model, grid$statistic, grid$mechanism), ]
-  methods <- lapply(seq_len(nrow(pairs)), function(i) pair_methods(pairs$model[i], pairs$statistic[i], pairs$mechanism[i]))
-  out <- pairs[rep(seq_len(nrow(pairs)), lengths(methods)), ]
-  out$method <- unlist(methods)
+supported <- function(model = NULL, statistic = NULL) {
+  models <- chosen_names(model, "model", "model")
+  statistics <- chosen_names(statistic, "stat", "statistic")
+  grid <- expand.grid(mechanism = plugin_names("mech"), statistic = statistics, model = models, stringsAsFactors = FALSE)[3:1]
+  methods <- Map(pair_methods, grid$model, grid$statistic, grid$mechanism)
+  out <- grid[rep(seq_len(nrow(grid)), lengths(methods)), ]
+  out$method <- as.character(unlist(methods))
   out$exact <- out$method %in% exact_methods
   out$exact[out$method == "collapse" & out$statistic != "counts"] <- NA
   rownames(out) <- NULL
-  out
+  structure(out, class = c("supported", "data.frame"))
 }
 
-variables_meet <- function(model, statistic, mechanism) {
-  if ((statistic == "objective") != (mechanism == "objective")) return(FALSE)
-  kinds <- intersect(model_table[[model]], statistic_table[[statistic]])
-  if (mechanism == "randomized_response") return(statistic == "records" && "code" %in% kinds)
-  if (startsWith(mechanism, "discrete")) return("code" %in% kinds)
-  length(kinds) > 0L
+# the names asked for: all, some, or that of an object
+chosen_names <- function(x, kind, name, call = caller_env()) {
+  all <- plugin_names(kind)
+  if (is.null(x)) return(all)
+  if (is.object(x)) x <- intersect(sub(paste0("^", kind, "_"), "", class(x)), all)
+  if (is.character(x) && length(x) > 0L && all(x %in% all)) return(unique(x))
+  stop_argument(name, paste("NULL, one of", paste(all, collapse = ", "), "or an object of these"), describe(x), call = call)
 }
 
 pair_methods <- function(model, statistic, mechanism) {
-  c("augment", if (statistic %in% collapse_table[[model]] && mechanism != "custom") "collapse",
-    if (statistic %in% clt_table[[model]] && mechanism != "custom") "clt", if (statistic %in% naive_table[[model]]) "naive")
+  model <- stand_in("model", model)
+  statistic <- stand_in("stat", statistic)
+  mechanism <- stand_in("mech", mechanism)
+  kinds <- intersect(variable_kinds(model), variable_kinds(statistic))
+  if (length(kinds) == 0L || !mechanism_takes(mechanism, statistic, kinds)) return(character())
+  built_in <- !inherits(mechanism, "mech_custom")
+  c("augment", if (built_in && inherits(statistic, collapse_statistics(model))) "collapse",
+    if (built_in && inherits(statistic, clt_statistics(model))) "clt", if (inherits(statistic, naive_statistics(model))) "naive")
 }
 
-# statistics whose totals a model can update with
-naive_table <- list(lm = "crossprod", bernoulli = "counts", categorical = "counts", naive_bayes = "counts",
-                    poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"))
+method_letters <- c(augment = "A", collapse = "C", clt = "L", naive = "N")
 
-# statistics whose totals have a known law under a model
-collapse_table <- list(lm = c("crossprod", "sums"), normal = c("crossprod", "sums"), mvnormal = c("crossprod", "sums"),
-                       poisson = "sums", exponential = "sums",
-                       bernoulli = "counts", categorical = "counts", naive_bayes = "counts")
+#' @export
+print.supported <- function(x, ...) {
+  if (!all(c("model", "statistic", "method") %in% names(x)) || nrow(x) == 0L) return(print(as.data.frame(x), ...))
+  models <- sort(unique(x$model))
+  statistics <- sort(unique(x$statistic))
+  cell <- function(m, s) {
+    there <- names(method_letters) %in% x$method[x$model == m & x$statistic == s]
+    paste(ifelse(there, method_letters, if (any(there)) "." else ""), collapse = "")
+  }
+  shown <- outer(models, statistics, Vectorize(cell))
+  dimnames(shown) <- list(models, statistics)
+  print(noquote(shown))
+  cat("\nA augment (exact); C collapse (exact of counts, else if no record lies outside the bounds);",
+      "L clt (approximate); N naive (ignores the noise)", sep = "\n")
+  invisible(x)
+}
 
-# statistics whose moments under a model are known
-clt_table <- list(bernoulli = "counts", categorical = "counts", naive_bayes = "counts",
-                  poisson = c("sums", "crossprod"), exponential = c("sums", "crossprod"), normal = c("sums", "crossprod"),
-                  lm = "crossprod", expfam = c("sums", "crossprod", "moments4", "custom"))
+#' @export
+as.data.frame.supported <- function(x, ...) {
+  class(x) <- "data.frame"
+  x
+}

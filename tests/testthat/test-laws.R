@@ -37,11 +37,12 @@ test_that("every plug-in has its entry here", {
   registry <- .Call(internal("ffi_registry"))
   expect_true(all(registry$models %in% c(names(registry_models), "compiled")))
   expect_true(all(c(registry$mechanisms, registry$densities) %in% names(registry_mechanisms)))
-  expect_setequal(unique(names(c(number_statistics, code_statistics))), names(internal("statistic_table")))
-  expect_true(all(registry$statistics %in% names(internal("statistic_table"))))
-  expect_setequal(names(registry_mechanisms), internal("mechanism_table"))
+  plugin_names <- internal("plugin_names")
+  expect_setequal(unique(names(c(number_statistics, code_statistics))), plugin_names("stat"))
+  expect_true(all(registry$statistics %in% plugin_names("stat")))
+  expect_setequal(names(registry_mechanisms), plugin_names("mech"))
   # tried elsewhere: naive Bayes models need two variables, compiled ones a compiler
-  expect_setequal(c(names(registry_models), "naive_bayes", "compiled"), names(internal("model_table")))
+  expect_setequal(c(names(registry_models), "naive_bayes", "compiled"), plugin_names("model"))
 })
 
 # ---- models ----------------------------------------------------------------------

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # The table of combinations is true: what it lists runs, what it leaves out is
 # refused with a classed error.
 
@@ -21,6 +19,7 @@ runs <- function(release, model, method) {
 }
 
 test_that("supported() says what runs", {
+  skip_on_cran() # takes long; `make test` runs it
   table <- supported()
   expect_named(table, c("model", "statistic", "mechanism", "method", "exact"))
   expect_false(anyDuplicated(table) > 0)
@@ -39,4 +38,29 @@ test_that("supported() says what runs", {
       }
     }
   }
+})
+
+test_that("it is asked for a model or a statistic, and prints as a matrix", {
+  all <- supported()
+  expect_equal(as.data.frame(supported(model = "lm")), as.data.frame(all[all$model == "lm", ]), ignore_attr = TRUE)
+  expect_setequal(unique(supported(statistic = c("sums", "counts"))$statistic), c("sums", "counts"))
+  expect_identical(supported(model_poisson(), stat_sums(~ x, list(x = c(0, 9)))), supported("poisson", "sums"))
+  lines <- capture.output(print(supported(c("poisson", "bernoulli"))))
+  expect_match(lines, "^poisson .* A[.]LN .* ACLN *$", all = FALSE)
+  expect_match(lines, "^bernoulli +ACLN", all = FALSE)
+  expect_match(lines, "^A augment \\(exact\\)", all = FALSE)
+  expect_output(print(subset(all, FALSE)), "0 rows")
+  for (code in expression(supported("gamma"), supported(statistic = mech_laplace(epsilon = 1)), supported(3))) {
+    expect_error(eval(code), class = "noiseaware_error_argument")
+  }
+})
+
+test_that("a class that nobody else knows is found by its methods alone", {
+  ask <- function(name) {
+    object <- structure(list(), class = paste0("model_", name))
+    list(internal("clt_statistics")(object), internal("collapse_statistics")(object), internal("naive_statistics")(object))
+  }
+  expect_identical(ask("of_nobody"), rep(list(character()), 3))
+  expect_null(internal("response_of")(structure(list(), class = "bound_of_nobody")))
+  expect_false(internal("collapse_is_exact")(structure(list(), class = "bound_of_nobody")))
 })
