@@ -147,31 +147,38 @@ named_value.stat_counts <- function(statistic, value, n, call = caller_env(), na
 # A table's counts, named by the cells of the margin that its dimensions are. An
 # array of R runs first index fastest, a margin's cells last variable fastest.
 table_cells <- function(statistic, table, call, name) {
-  refuse <- function(...) stop_classed("value", c(...), call = call, .envir = parent.frame())
   if (!is.numeric(table)) stop_argument(name, "a table of numbers", describe(table), "value", call)
-  margins <- statistic$margins
   variables <- names(dimnames(table))
   # a table of one vector has no name for its variable
   if (length(dim(table)) == 1L && all(variables %in% "") && length(statistic$levels) == 1L) variables <- names(statistic$levels)
+  margin <- table_margin(statistic$margins, table, variables, call, name)
+  levels <- stats::setNames(dimnames(table), variables)
+  for (v in margin) check_table_levels(levels[[v]], statistic$levels[[v]], v, call, name)
+  ordered <- do.call(`[`, c(list(aperm(unclass(table), match(margin, variables))), unname(statistic$levels[margin]), drop = FALSE))
+  stats::setNames(as.vector(aperm(ordered)), margin_cells(margin, statistic$levels))
+}
+
+# the margin that a table with dimensions of these names counts
+table_margin <- function(margins, table, variables, call, name) {
   shown <- vapply(margins, paste, "", collapse = ":")
   if (is.null(variables) || is.null(dimnames(table)) || !all(nzchar(variables))) {
-    refuse("The dimensions of {.arg {name}} must be named by variables and their entries by levels, as {.fn table} and {.fn xtabs} name them.",
-           i = "Margins of the statistic: {.code {shown}}.")
+    stop_classed("value", c("The dimensions of {.arg {name}} must be named by variables and their entries by levels, as {.fn table} and {.fn xtabs} name them.",
+                            i = "Margins of the statistic: {.code {shown}}."), call = call)
   }
   margin <- Find(function(m) setequal(m, variables) && length(m) == length(variables), margins)
   if (is.null(margin)) {
-    refuse("{.arg {name}} must be a table of a margin of the statistic, but its {cli::qty(variables)}dimension{?s} {?is/are} {.var {shorten_texts(variables)}}.",
-           i = "Margins of the statistic: {.code {shown}}.")
+    given <- shorten_texts(variables)
+    stop_classed("value", c("{.arg {name}} must be a table of a margin of the statistic, but its {cli::qty(given)}dimension{?s} {?is/are} {.var {given}}.",
+                            i = "Margins of the statistic: {.code {shown}}."), call = call)
   }
-  levels <- stats::setNames(dimnames(table), variables)
-  for (v in margin) {
-    strange <- setdiff(levels[[v]], statistic$levels[[v]])
-    absent <- setdiff(statistic$levels[[v]], levels[[v]])
-    if (length(strange) || length(absent) || anyDuplicated(levels[[v]])) {
-      refuse("{.arg {name}} must have each level of {.var {v}} once.",
-             x = if (length(strange)) "No level: {.val {shorten_texts(strange)}}.", x = if (length(absent)) "Missing: {.val {absent}}.")
-    }
-  }
-  ordered <- do.call(`[`, c(list(aperm(unclass(table), match(margin, variables))), unname(statistic$levels[margin]), drop = FALSE))
-  stats::setNames(as.vector(aperm(ordered)), margin_cells(margin, statistic$levels))
+  margin
+}
+
+check_table_levels <- function(given, declared, variable, call, name) {
+  strange <- setdiff(given, declared)
+  absent <- setdiff(declared, given)
+  if (length(strange) == 0L && length(absent) == 0L && !anyDuplicated(given)) return(invisible())
+  stop_classed("value", c("{.arg {name}} must have each level of {.var {variable}} once.",
+                          x = if (length(strange)) "No level: {.val {shorten_texts(strange)}}.", x = if (length(absent)) "Missing: {.val {absent}}."),
+               call = call)
 }

@@ -64,7 +64,7 @@ stop_argument <- function(name, must, was, kind = "argument", call = caller_env(
 # every argument of the caller that has no default
 check_given <- function(kind = "argument", call = caller_env()) {
   f <- sys.function(sys.parent())
-  needed <- setdiff(names(Filter(function(default) identical(default, quote(expr = )), formals(f))), "...")
+  needed <- setdiff(names(Filter(function(default) rlang::is_missing(default), formals(f))), "...")
   absent <- needed[vapply(needed, function(name) eval(call("missing", as.name(name)), call), TRUE)]
   if (length(absent)) stop_classed(kind, "{.arg {absent}} must be given; {?it has/they have} no default.", call = call)
 }
