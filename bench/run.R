@@ -20,7 +20,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             clt_regression = "Normal law for the statistic of regression",
             custom = "Models of one's own",
             mmd = "Maximum mean discrepancy",
-            calibrate = "Calibration")
+            calibrate = "Calibration",
+            dimension = "Regressions of real size")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 
