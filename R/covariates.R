@@ -50,12 +50,6 @@ centring <- function(centre) {
 
 centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*% (coefficients - centring$shift))
 
-# prior of the natural coefficients, of the centred ones
-normal_coefficient_fields <- function(centring, mean, precision) {
-  centred <- crossprod(centring$matrix, precision %*% centring$matrix)
-  list(beta_mean = centre_coefficients(centring, mean), beta_precision = as.double((centred + t(centred)) / 2))
-}
-
 # Response first, then the covariates: all variables of the release.
 regression_variables <- function(formula, columns, call) {
   variables <- formula_variables(if (!is.null(formula)) text_formula(formula), call)
@@ -138,7 +132,7 @@ covariate_cov_fields <- function(continuous, prior, name, call) {
     return(list(cov_chol = as.double(chol(unname(value))))) # upper by columns: lower by rows
   }
   half <- (continuous$upper - continuous$lower) / 2
-  scale <- if (is.null(prior$scale)) diag((half / 2)^2, p) else expand_matrix(prior$scale, p, "scale", call)
+  scale <- if (is.null(prior$scale)) diag((half / 3)^2, p) else expand_matrix(prior$scale, p, "scale", call)
   df <- prior$df %||% (p + 2)
   if (df <= p - 1) stop_argument("df", paste("larger than", p - 1, "for", p, "variables"), describe(df), "prior", call)
   list(cov_scale = as.double(scale), cov_df = as.double(df))

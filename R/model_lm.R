@@ -9,10 +9,11 @@
 #'   once: the records' law is a joint one, so none can be left out. `NULL` takes the
 #'   statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
-#'   sigma), [prior_normal()], or `fixed(beta)`.
-#' @param sigma Of the residual standard deviation: `NULL` (part of a
-#'   `prior_nig()`), `fixed(value)`, or `prior_inverse_gamma(shape, rate)` for
-#'   sigma^2.
+#'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
+#' @param sigma Of the residual standard deviation: `fixed(value)`,
+#'   [prior_half_normal()], [prior_half_t()], [prior_exponential()], or
+#'   `prior_inverse_gamma(shape, rate)` for sigma^2. `NULL` is part of a `prior_nig()`,
+#'   and `prior_half_normal()` with the other priors.
 #' @param covariates Of the continuous covariates: [prior_niw()];
 #'   `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the
 #'   two [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, no law
@@ -29,16 +30,17 @@
 #' model_lm()
 #' model_lm(prior = prior_normal(0, 2), sigma = fixed(sqrt(2)),
 #'   covariates = fixed(list(mean = c(0.9, -1.17), cov = diag(2))))
+#' model_lm(prior = prior_normal(sd = c(age = 20)), sigma = prior_exponential())
 #' @export
 model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet()) {
   if (!is.null(formula)) formula_variables(formula)
-  check_class(prior, "prior", c("prior_nig", "prior_normal", "fixed"), "prior_nig(), prior_normal() or fixed()", "prior")
-  if (is.null(sigma) && !inherits(prior, "prior_nig")) {
-    stop_classed("prior", "{.arg sigma} must be given, {.code fixed()} or {.code prior_inverse_gamma()}, unless {.arg prior} is {.code prior_nig()}.")
-  }
+  check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
+              "prior_nig(), prior_normal(), prior_student_t() or fixed()", "prior")
+  if (is.null(sigma) && !inherits(prior, "prior_nig")) sigma <- prior_half_normal()
   if (!is.null(sigma)) {
-    check_class(sigma, "sigma", c("fixed", "prior_inverse_gamma"), "fixed() or prior_inverse_gamma()", "prior")
+    check_class(sigma, "sigma", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential"),
+                "fixed(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior")
     if (inherits(prior, "prior_nig") && !inherits(sigma, "fixed")) {
       stop_classed("prior", "{.arg sigma} must be fixed or absent when {.arg prior} is {.code prior_nig()}, which has a prior for it.")
     }
@@ -104,38 +106,18 @@ lm_centring <- function(bound) centring(bound$design$centre)
 lm_centre <- function(bound, coefficients) centre_coefficients(lm_centring(bound), coefficients)
 
 lm_coefficient_fields <- function(bound, call) {
-  model <- bound$model
-  prior <- model$prior
+  prior <- bound$model$prior
   columns <- bound$columns
-  k <- nrow(columns)
-  centring <- lm_centring(bound)
-  half <- (columns$upper - columns$lower) / 2
-  names <- c("(Intercept)", columns$name[-1L])
-  fields <- list()
-  if (inherits(prior, "fixed")) {
-    fields$beta <- lm_centre(bound, check_fixed(prior$value, k, "prior", call))
+  centre <- bound$design$centre
+  scale <- default_sigma(columns)
+  coefficients <- if (inherits(prior, "fixed")) {
+    list(beta = lm_centre(bound, check_fixed(prior$value, nrow(columns), "prior", call)))
+  } else if (inherits(prior, "prior_nig")) {
+    c(nig_coefficient_fields(prior, columns, centre, call), beta_nig = 1)
   } else {
-    if (inherits(prior, "prior_normal")) {
-      precision <- diag(1 / expand_prior(prior$sd, k, "sd", call, names)^2, k)
-      mean <- expand_prior(prior$mean, k, "mean", call, names)
-    } else {
-      # the default is stated for covariates measured from their middles
-      weak <- centring$inverse
-      weak <- crossprod(weak, diag(c(1, half[-1L] / 2)^2 / 2.5^2, k) %*% weak)
-      precision <- if (is.null(prior$precision)) weak else expand_matrix(prior$precision, k, "precision", call)
-      mean <- if (is.null(prior$mean)) centring$shift else expand_prior(prior$mean, k, "mean", call, names)
-    }
-    fields <- normal_coefficient_fields(centring, mean, precision)
-    fields$beta_nig <- as.double(inherits(prior, "prior_nig"))
+    c(independent_coefficient_fields(prior, columns, centre, scale * default_scales(columns), call), beta_nig = 0)
   }
-  if (inherits(model$sigma, "fixed")) {
-    fields$sigma <- as.double(model$sigma$value)
-  } else {
-    source <- model$sigma %||% prior
-    fields$sigma_shape <- source$shape %||% 2
-    fields$sigma_rate <- source$rate %||% ((half[1L] / 2)^2)
-  }
-  fields
+  c(coefficients, sigma_fields(bound$model$sigma %||% prior, scale))
 }
 
 # expected: the linear predictor; a new response has normal noise about it

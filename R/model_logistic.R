@@ -15,9 +15,10 @@
 #' @param covariates,levels As in [model_lm()].
 #'
 #' @details
-#' **Default prior.** With covariates measured from the middles of their bounds,
-#' of half-width h: intercept N(0, 2.5^2), slope j N(0, (5 / h_j)^2), a level's
-#' coefficient N(0, 2.5^2).
+#' **Default prior.** `NULL` is `prior_normal()`. With p covariates measured from the middles
+#' of their bounds, of half-width h: intercept N(0, 1.5^2), slope j N(0, (3 / (sqrt(p)
+#' h_j))^2), a level's coefficient N(0, (1.5 / sqrt(p))^2). The linear predictor then has a
+#' standard deviation of about 2 whatever p is; see [priors] for values by name.
 #'
 #' **Statistics.** Numbers as released by [stat_crossprod()], [stat_sums()],
 #' [stat_records()] and [stat_custom()], factors as dummy variables
@@ -101,20 +102,12 @@ check_binary <- function(response, call) {
 }
 
 logistic_coefficient_fields <- function(bound, call) {
-  prior <- bound$model$prior
+  prior <- bound$model$prior %||% prior_normal()
   design <- bound$design
-  k <- nrow(design)
-  names <- c("(Intercept)", design$name[-1L])
-  centring <- centring(design$centre)
   if (inherits(prior, "fixed")) {
-    return(list(beta = centre_coefficients(centring, check_fixed(prior$value, k, "prior", call))))
+    return(list(beta = centre_coefficients(centring(design$centre), check_fixed(prior$value, nrow(design), "prior", call))))
   }
-  if (is.null(prior)) {
-    sd <- c(2.5, ifelse(is.na(design$level), 10 / (design$upper - design$lower), 2.5)[-1L])
-    return(list(beta_mean = numeric(k), beta_precision = as.double(diag(1 / sd^2, k))))
-  }
-  normal_coefficient_fields(centring, expand_prior(prior$mean, k, "mean", call, names),
-                            diag(1 / expand_prior(prior$sd, k, "sd", call, names)^2, k))
+  independent_coefficient_fields(prior, design, design$centre, 0.75 * default_scales(design), call)
 }
 
 #' @export

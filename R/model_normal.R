@@ -8,8 +8,8 @@
 #'   [prior_inverse_gamma()] (of sd^2) or a [fixed()] sd.
 #'
 #' @details By default `prior_nig()` is scaled by the public bounds, of
-#'   half-width h about the middle c: sd^2 ~ InverseGamma(2, (h / 2)^2) and mean
-#'   given sd ~ N(c, (2.5 sd)^2).
+#'   half-width h about the middle c: sd^2 ~ InverseGamma(2, (h / 4)^2) and mean
+#'   given sd ~ N(c, (2 sd)^2). What [prior_normal()] leaves open is N(c, (h / 2)^2).
 #'
 #' @return A model: an object of class `model_normal`. Its parameters are `mean`
 #'   and `sd`, those that are not known.
@@ -65,7 +65,7 @@ bind_columns.model_normal <- function(model, columns, levels, formula, call) {
   columns <- bind_number(model$variable, columns, levels, call)
   half <- (columns$upper - columns$lower) / 2
   middle <- columns$lower + half
-  fields <- c(list(centre = if (is.finite(middle)) middle else 0), normal_mean_fields(model$prior$mean, middle, call),
+  fields <- c(list(centre = if (is.finite(middle)) middle else 0), normal_mean_fields(model$prior$mean, middle, half, call),
               normal_sd_fields(model$prior$sd, half))
   if (!all(is.finite(unlist(fields)))) {
     stop_classed("prior", "The prior cannot be scaled by bounds of that size; give all of its parameters.", call = call)
@@ -83,18 +83,18 @@ bind_columns.model_normal <- function(model, columns, levels, formula, call) {
                  parameters = c("mean", "sd")[!known]), class = c("bound_normal", "noiseaware_bound"))
 }
 
-normal_mean_fields <- function(prior, middle, call) {
+normal_mean_fields <- function(prior, middle, half, call) {
   if (inherits(prior, "fixed")) return(list(mean = as.double(prior$value)))
   nig <- inherits(prior, "prior_nig")
-  precision <- if (!nig) 1 / expand_prior(prior$sd, 1L, "sd", call)^2 else
-    if (is.null(prior$precision)) 1 / 2.5^2 else expand_matrix(prior$precision, 1L, "precision", call)
+  precision <- if (!nig) 1 / expand_prior(prior$sd %||% (half / 2), 1L, "sd", call)^2 else
+    if (is.null(prior$precision)) 1 / 2^2 else expand_matrix(prior$precision, 1L, "precision", call)
   list(prior_mean = expand_prior(prior$mean %||% middle, 1L, "mean", call), prior_precision = as.double(precision),
        nig = as.double(nig))
 }
 
 normal_sd_fields <- function(prior, half) {
   if (inherits(prior, "fixed")) return(list(sd = as.double(prior$value)))
-  list(shape = prior$shape %||% 2, rate = prior$rate %||% ((half / 2)^2))
+  list(shape = prior$shape %||% 2, rate = prior$rate %||% ((half / 4)^2))
 }
 
 #' @export

@@ -7,31 +7,71 @@
 #' @param within `NULL`, or bounds that cut the prior off, see below.
 #'
 #' @details
-#' * `prior_normal(mean, sd)`: independent normals.
+#' Of coefficients:
+#'
+#' * `prior_normal(mean, sd)`: independent normals. Also of the mean in [model_normal()].
+#' * `prior_student_t(df, mean, sd)`: independent Student-t distributions of that location
+#'   and scale, for [model_lm()].
 #' * `prior_nig(mean, precision, shape, rate)`: normal-inverse-gamma, sigma^2 ~
 #'   InverseGamma(shape, rate) and beta given sigma^2 ~ N(mean, sigma^2
-#'   precision^-1). `precision` is a number, the diagonal, or a matrix. Scaled by
-#'   bounds of half-width h about the middle c: shape 2, rate (h_y / 2)^2; with
-#'   covariates measured from their middles, the intercept has mean c_y and sd
-#'   2.5 sigma, slope j mean 0 and sd 5 sigma / h_j.
-#' * `prior_inverse_gamma(shape, rate)`: of a variance.
-#' * `prior_niw(mean, kappa, scale, df)`: normal-inverse-Wishart, cov ~
-#'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa). Scaled by
-#'   bounds: mean c, kappa 1, df p + 2, scale diag((h / 2)^2), so that E(cov) =
-#'   scale.
+#'   precision^-1). `precision` is a number, the diagonal, or a matrix.
 #'
-#'   Both of these may be cut off where bounds constrain the parameters (Kazan &
-#'   Reiter 2025): `within` leaves only means between two bounds and standard
-#'   deviations of at most half the width between them, which records between
-#'   the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
-#'   `c(lower, upper)`, or a named list of such pairs, one a variable. It is the
-#'   joint law of mean and sd (or cov) that is cut off. For [model_normal()],
-#'   [model_mvnormal()] and the covariates of [model_lm()] and
-#'   [model_logistic()]; the prior must have at least some mass there.
+#'   The first two take values by name, `prior_normal(sd = c(age = 2, lwt = 1))`; the
+#'   coefficients that are not named have the default. An intercept's `sd` that you give is
+#'   that of the reported intercept, the response where all covariates are zero. By default
+#'   the prior is of the response where the covariates are in the middles of their bounds, as
+#'   in rstanarm and brms; then `mean`, if you give it, is that of this response.
+#'
+#' Of the residual standard deviation sigma:
+#'
+#' * `prior_half_normal(scale)`, `prior_half_t(df, scale)`: a normal or Student-t
+#'   distribution of that scale about 0, of which the positive half is left.
+#' * `prior_exponential(rate)`.
+#' * `prior_inverse_gamma(shape, rate)`: of the variance, sigma^2.
+#'
+#' Of covariates and other records:
+#'
+#' * `prior_niw(mean, kappa, scale, df)`: normal-inverse-Wishart, cov ~
+#'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa).
 #' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
 #' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate that puts
 #'   the records' mean, at E(rate), into the middle of the bounds.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
+#'
+#' @section Priors scaled by the bounds:
+#' They put most records that the prior predicts between the bounds: 85 to 90 per cent of the
+#' responses with 1 to 12 covariates, some of them factors, and 96 per cent of the values of
+#' a covariate. (With `prior_student_t()`, of heavier tails, 71 to 76 per cent of the responses.)
+#' Let c be the middle of a variable's bounds and h half their width, y the
+#' response, and p the number of covariates (a factor is one). With covariates measured from
+#' their middles:
+#'
+#' | | `prior_nig()` | `prior_normal()`, `prior_student_t()` |
+#' | --- | --- | --- |
+#' | intercept | N(c_y, (2 sigma)^2) | center c_y, scale h_y / 2 |
+#' | slope of a number | N(0, (4 sigma / (sqrt(p) h_x))^2) | center 0, scale h_y / (sqrt(p) h_x) |
+#' | coefficient of a level | N(0, (2 sigma / sqrt(p))^2) | center 0, scale h_y / (2 sqrt(p)) |
+#' | sigma | sigma^2 ~ InverseGamma(2, (h_y / 4)^2), of mean (h_y / 4)^2 | half-normal of scale h_y / 4 |
+#'
+#' `prior_half_normal()` and `prior_half_t()` have the scale h_y / 4, `prior_exponential()`
+#' the mean h_y / 4. Covariates have `prior_niw(c, 1, diag((h / 3)^2), q + 2)` for q numbers,
+#' so that E(cov) is the scale; [model_mvnormal()] too. [model_normal()] has the prior of a
+#' regression without covariates. [model_logistic()] has, for the intercept, the slopes and
+#' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2): the linear
+#' predictor has a standard deviation of about 2 whatever p is.
+#'
+#' The weight of these priors is that of a few records. They matter where the noise leaves
+#' little else: see [plot_prior()].
+#'
+#' @section Priors cut off:
+#' `prior_nig()` and `prior_niw()` may be cut off where bounds constrain the parameters
+#' (Kazan & Reiter 2025): `within` leaves only means between two bounds and standard
+#' deviations of at most half the width between them, which records between
+#' the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
+#' `c(lower, upper)`, or a named list of such pairs, one a variable. It is the
+#' joint law of mean and sd (or cov) that is cut off. For [model_normal()],
+#' [model_mvnormal()] and the covariates of [model_lm()] and
+#' [model_logistic()]; the prior must have at least some mass there.
 #'
 #' @references
 #' Kazan, Z. and Reiter, J. P. (2025). Bayesian inference under differential
@@ -41,6 +81,9 @@
 #'   model meets the release.
 #' @examples
 #' prior_normal(0, 2)
+#' prior_normal(mean = c(age = 0), sd = c(age = 2, lwt = 1))
+#' prior_student_t(df = 4)
+#' prior_half_normal(scale = 10)
 #' prior_nig(mean = 0, precision = 0.1, shape = 2, rate = 2)
 #' fixed(sqrt(2))
 #' @name priors
@@ -60,7 +103,11 @@ check_prior_numbers <- function(x, name, positive = FALSE, null = FALSE, matrix 
   if (!is.numeric(x) || length(x) == 0L || !is.null(dim(x)) || is.object(x)) stop_argument(name, must, describe(x), "prior", call)
   bad <- !is.finite(x) | (positive & x <= 0)
   if (any(bad)) stop_argument(name, must, describe_bad(x, bad), "prior", call)
-  as.double(x)
+  if (!is.null(names(x)) && !checkmate::test_names(names(x), "unique")) {
+    stop_argument(name, "numbers with different names, or without any", paste("named", paste(dQuote(names(x), FALSE), collapse = ", ")),
+                  "prior", call)
+  }
+  stats::setNames(as.double(x), names(x))
 }
 
 check_positive_definite <- function(x, name, call = caller_env()) {
@@ -75,9 +122,35 @@ check_positive_definite <- function(x, name, call = caller_env()) {
 
 #' @rdname priors
 #' @export
-prior_normal <- function(mean = 0, sd) {
-  check_given("prior")
-  new_prior(mean = check_prior_numbers(mean, "mean"), sd = check_prior_numbers(sd, "sd", TRUE), class = "prior_normal")
+prior_normal <- function(mean = NULL, sd = NULL) {
+  new_prior(mean = check_prior_numbers(mean, "mean", null = TRUE), sd = check_prior_numbers(sd, "sd", TRUE, null = TRUE),
+            class = "prior_normal")
+}
+
+#' @rdname priors
+#' @export
+prior_student_t <- function(df = 3, mean = NULL, sd = NULL) {
+  new_prior(df = check_positive(df, "df", "prior"), mean = check_prior_numbers(mean, "mean", null = TRUE),
+            sd = check_prior_numbers(sd, "sd", TRUE, null = TRUE), class = "prior_student_t")
+}
+
+#' @rdname priors
+#' @export
+prior_half_normal <- function(scale = NULL) {
+  new_prior(scale = if (!is.null(scale)) check_positive(scale, "scale", "prior"), class = "prior_half_normal")
+}
+
+#' @rdname priors
+#' @export
+prior_half_t <- function(df = 3, scale = NULL) {
+  new_prior(df = check_positive(df, "df", "prior"), scale = if (!is.null(scale)) check_positive(scale, "scale", "prior"),
+            class = "prior_half_t")
+}
+
+#' @rdname priors
+#' @export
+prior_exponential <- function(rate = NULL) {
+  new_prior(rate = if (!is.null(rate)) check_positive(rate, "rate", "prior"), class = "prior_exponential")
 }
 
 #' @rdname priors
@@ -195,8 +268,9 @@ describe_interval <- function(x) paste0("[", paste(format_number(x), collapse = 
 
 describe_value <- function(x) {
   if (is.matrix(x)) return(paste0("<", nrow(x), " x ", ncol(x), " matrix>"))
-  if (length(x) == 1L) return(format_number(x))
-  paste0("(", shorten_list(format_number(x), 6L), ")")
+  if (length(x) == 1L && is.null(names(x))) return(format_number(x))
+  numbers <- format_number(x)
+  paste0("(", shorten_list(if (is.null(names(x))) numbers else paste(names(x), numbers), 6L), ")")
 }
 
 #' @export

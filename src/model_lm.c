@@ -10,15 +10,18 @@
  * theta: alpha, slopes (k = p + 1) | log sigma | the covariates' part. What is
  * known stays at its value.
  *
- * Complete-data statistic: moments of all columns (block.h). Updates are
- * conjugate (MATH: NIG, normal with sigma given, NIW); cost O(k^2) per record,
- * O(k^3) per update.
+ * Complete-data statistic: moments of all columns (block.h). Updates are conjugate (MATH:
+ * NIG, normal with sigma given, NIW), but for sigma under a prior that is not
+ * (scale_prior.c), and Student-t coefficients: these are a scale mixture of normals, whose
+ * weights are drawn given the coefficients, then the coefficients given the weights. Both
+ * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
  */
 #include "covariates.h"
 #include "dist.h"
 #include "linalg.h"
+#include "scale_prior.h"
 
-enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG };
+enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT };
 
 struct lm {
     int p, k; /* covariate columns; coefficients, and columns of a record */
@@ -27,7 +30,11 @@ struct lm {
 
     enum beta_prior beta_prior;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
-    const double *sigma, *sigma_shape, *sigma_rate;
+    /* BETA_STUDENT: the t distributions, of scales beta_scale about beta_mean, are of the
+     * centred coefficients but for the first: of beta_first times all of them */
+    const double *beta_df, *beta_scale, *beta_first;
+    const double *sigma;
+    struct scale_prior sigma_prior;
 
     int at_sigma;     /* in theta */
     double log_sigma; /* if known */
@@ -39,7 +46,10 @@ struct lm {
     /* map of a non-centred move */
     double *move_y, *move_y_dummy, move_y_shift;
 
+    int *kept, keeps_sigma; /* by marginal() */
+
     /* workspace */
+    double *away_from_prior, *student; /* k; k x k */
     double *gram, *solution;
     double *innovation; /* MAX_BLOCK */
     struct terms terms;
@@ -72,12 +82,21 @@ static int create(const struct fields *fields, struct model *model) {
     lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
     const double *nig = fields_vector(fields, "beta_nig", 1);
     lm->sigma = fields_vector(fields, "sigma", 1);
-    lm->sigma_shape = fields_vector(fields, "sigma_shape", 1);
-    lm->sigma_rate = fields_vector(fields, "sigma_rate", 1);
-    const int known = (lm->beta || (lm->beta_mean && lm->beta_precision && nig)) &&
-                      (lm->sigma || (lm->sigma_shape && lm->sigma_rate));
-    if (!known) return PLUGIN_BAD_FIELDS;
-    lm->beta_prior = lm->beta ? BETA_KNOWN : *nig != 0 ? BETA_NIG : BETA_NORMAL;
+    lm->beta_df = fields_vector(fields, "beta_df", 1);
+    lm->beta_scale = fields_vector(fields, "beta_scale", k);
+    lm->beta_first = fields_vector(fields, "beta_first", k);
+    const int student = lm->beta_mean && lm->beta_df && lm->beta_scale && lm->beta_first;
+    const int normal = lm->beta_mean && lm->beta_precision && nig;
+    if (!lm->beta && !student && !normal) return PLUGIN_BAD_FIELDS;
+    if (!lm->sigma && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    lm->beta_prior = lm->beta    ? BETA_KNOWN
+                     : student   ? BETA_STUDENT
+                     : *nig != 0 ? BETA_NIG
+                                 : BETA_NORMAL;
+    /* sigma^2 integrates out only where its prior is conjugate */
+    if (lm->beta_prior == BETA_NIG && !lm->sigma && lm->sigma_prior.kind != SCALE_INVERSE_GAMMA)
+        return PLUGIN_BAD_FIELDS;
     if (lm->sigma) lm->log_sigma = log(*lm->sigma);
 
     const struct theta_block own[] = {
@@ -101,6 +120,8 @@ static int create(const struct fields *fields, struct model *model) {
     lm->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
     lm->solution = plugin_memory((size_t)k, sizeof(double));
     lm->innovation = plugin_memory(MAX_BLOCK, sizeof(double));
+    lm->away_from_prior = plugin_memory((size_t)k, sizeof(double));
+    lm->student = plugin_memory((size_t)k * (size_t)k, sizeof(double));
     lm->terms = terms_new(2 * k);
 
     if (lm->cov.factors == 0) {
@@ -114,10 +135,12 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = lm;
     model->columns = k;
     model->complete = moments_size(k);
-    if (lm->beta_prior == BETA_NORMAL && !lm->sigma) {
-        model->keeps = 1;
-        model->kept = &lm->at_sigma;
-    }
+    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student ||
+                                     lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
+    lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
+    for (int j = 0; student && j < k; ++j) lm->kept[model->keeps++] = j;
+    if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
+    model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
     prepare_marginal(lm);
     return PLUGIN_OK;
@@ -125,15 +148,62 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------- */
 
-static double draw_log_sigma(struct rng *rng, double shape, double rate) {
-    return 0.5 * log(rate / dist_gamma(rng, shape));
+/* BETA_STUDENT: what has the t distributions, less their centres and in their scales. */
+static const double *standardised(struct lm *lm, const double *theta) {
+    double *r = lm->away_from_prior;
+    for (int j = 0; j < lm->k; ++j) r[j] = theta[j] - lm->beta_mean[j];
+    r[0] = dot(lm->k, lm->beta_first, r);
+    for (int j = 0; j < lm->k; ++j) r[j] /= lm->beta_scale[j];
+    return r;
+}
+
+static double student_density(struct lm *lm, const double *theta) {
+    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    double log_density = 0;
+    for (int j = 0; j < lm->k; ++j) log_density -= 0.5 * (df + 1) * log1p(r[j] * r[j] / df);
+    return log_density;
+}
+
+static void draw_student(struct lm *lm, struct rng *rng, double *theta) {
+    const double df = *lm->beta_df;
+    double first = 0;
+    for (int j = lm->k - 1; j >= 0; --j) {
+        const double log_weight = log(2 / df) + dist_log_gamma(rng, 0.5 * df);
+        const double away = lm->beta_scale[j] * rng_normal(rng) * exp(-0.5 * log_weight);
+        theta[j] = lm->beta_mean[j] + (j > 0 ? away : away - first);
+        first += lm->beta_first[j] * away;
+    }
+}
+
+/* The precision of the centred coefficients given the weights of the mixture, these drawn
+ * given the coefficients. */
+static const double *student_precision(struct lm *lm, struct rng *rng, const double *theta) {
+    const int k = lm->k;
+    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    double first = 0;
+    memset(lm->student, 0, (size_t)k * (size_t)k * sizeof(double));
+    for (int j = 0; j < k; ++j) {
+        const double weight = dist_gamma(rng, 0.5 * (df + 1)) / (0.5 * (df + r[j] * r[j]));
+        const double precision = weight / (lm->beta_scale[j] * lm->beta_scale[j]);
+        if (j == 0)
+            first = precision;
+        else
+            lm->student[(size_t)j * (size_t)k + (size_t)j] = precision;
+    }
+    for (int i = 0; i < k; ++i)
+        for (int j = 0; j < k; ++j)
+            lm->student[(size_t)i * (size_t)k + (size_t)j] +=
+                first * lm->beta_first[i] * lm->beta_first[j];
+    return lm->student;
 }
 
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct lm *lm = self;
     const int k = lm->k;
-    if (!lm->sigma) theta[lm->at_sigma] = draw_log_sigma(rng, *lm->sigma_shape, *lm->sigma_rate);
-    if (!lm->beta) {
+    if (!lm->sigma) theta[lm->at_sigma] = scale_prior_draw(&lm->sigma_prior, rng);
+    if (lm->beta_prior == BETA_STUDENT) {
+        draw_student(lm, rng, theta);
+    } else if (!lm->beta) {
         memcpy(lm->gram, lm->beta_precision, (size_t)k * (size_t)k * sizeof(double));
         (void)linalg_cholesky(k, lm->gram); /* checked in R */
         const double scale = lm->beta_prior == BETA_NIG ? exp(theta[lm->at_sigma]) : 1;
@@ -147,15 +217,16 @@ static double dprior(void *self, const double *theta) {
     struct lm *lm = self;
     const double log_sigma = theta[lm->at_sigma];
     double log_density = covariates_dprior(&lm->cov, theta);
-    if (lm->beta_prior != BETA_KNOWN) {
+    if (lm->beta_prior == BETA_STUDENT) {
+        log_density += student_density(lm, theta);
+    } else if (lm->beta_prior != BETA_KNOWN) {
         const double square = linalg_quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
         if (lm->beta_prior == BETA_NIG)
             log_density -= lm->k * log_sigma + 0.5 * exp(-2 * log_sigma) * square;
         else
             log_density -= 0.5 * square;
     }
-    if (!lm->sigma)
-        log_density -= 2 * *lm->sigma_shape * log_sigma + *lm->sigma_rate * exp(-2 * log_sigma);
+    if (!lm->sigma) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, NULL);
     return log_density;
 }
 
@@ -284,11 +355,13 @@ static int update_regression(struct lm *lm, const double *c, double n, struct rn
         /* NIG works in units of sigma^2, the independent normal does not */
         const int nig = lm->beta_prior == BETA_NIG;
         const double weight = nig ? 1 : exp(-2 * log_sigma);
+        const double *all =
+            lm->beta_prior == BETA_STUDENT ? student_precision(lm, rng, theta) : lm->beta_precision;
         double prior_square = 0;
         for (int i = 0; i < k; ++i) {
             double pull = 0;
             for (int j = 0; j < k; ++j) {
-                const double precision = lm->beta_precision[(size_t)i * k + j];
+                const double precision = all[(size_t)i * k + j];
                 lm->gram[(size_t)i * k + j] = weight * gram_entry(lm, c, n, i, j) + precision;
                 pull += precision * lm->beta_mean[j];
             }
@@ -302,8 +375,8 @@ static int update_regression(struct lm *lm, const double *c, double n, struct rn
             const double excess = moments_product(&lm->moments, c, 0, 0) + prior_square -
                                   dot(k, lm->solution, lm->solution);
             /* never below b_0 but for rounding */
-            const double rate = *lm->sigma_rate + 0.5 * (excess > 0 ? excess : 0);
-            log_sigma = draw_log_sigma(rng, *lm->sigma_shape + 0.5 * n, rate);
+            log_sigma =
+                scale_prior_update(&lm->sigma_prior, n, excess > 0 ? excess : 0, rng, log_sigma);
             theta[lm->at_sigma] = log_sigma;
         }
         linalg_backward(k, lm->gram, lm->solution);
@@ -316,8 +389,8 @@ static int update_regression(struct lm *lm, const double *c, double n, struct rn
             for (int j = 0; j < k; ++j)
                 residual += theta[i] * theta[j] * gram_entry(lm, c, n, i, j);
         }
-        const double rate = *lm->sigma_rate + 0.5 * (residual > 0 ? residual : 0);
-        theta[lm->at_sigma] = draw_log_sigma(rng, *lm->sigma_shape + 0.5 * n, rate);
+        theta[lm->at_sigma] =
+            scale_prior_update(&lm->sigma_prior, n, residual > 0 ? residual : 0, rng, log_sigma);
     }
     return PLUGIN_OK;
 }
@@ -345,7 +418,8 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
  * w is these, b = (-w, 1) (y'X y'y)(-w, 1)' / 2. With v = (-w, 1) the derivative in G
  * is -Lambda^-1 / 2 - slope v v' / 2, slope = (a_0 + n/2) / (b_0 + b) with sigma
  * integrated out, 1 / sigma^2 with it given; the first part only where the
- * coefficients are not known. */
+ * coefficients are not known. Student-t coefficients are not integrated out: these, and
+ * sigma with them, stand for known ones and have their own derivatives. */
 
 static void prepare_marginal(struct lm *lm) {
     const int k = lm->k;
@@ -355,7 +429,7 @@ static void prepare_marginal(struct lm *lm) {
     lm->prior_joint = plugin_memory(square, sizeof(double));
     lm->sweep = plugin_memory(width, sizeof(double));
     lm->away = plugin_memory(width, sizeof(double));
-    if (lm->beta) return;
+    if (!lm->beta_precision) return;
     double *corner = lm->prior_joint + (size_t)k * width + (size_t)k;
     for (int i = 0; i < k; ++i) {
         const double *row = lm->beta_precision + (size_t)i * (size_t)k;
@@ -374,13 +448,36 @@ static int joint_at(const struct lm *lm, int i, int j) {
     return moments_at(k, i == k ? 0 : i, column);
 }
 
+/* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`, and
+ * of their log prior density, after student_density(). */
+static void student_slopes(const struct lm *lm, double slope, double *gradient) {
+    const int k = lm->k;
+    const double df = *lm->beta_df, *v = lm->away, *r = lm->away_from_prior;
+    double first = 0;
+    for (int i = 0; i < k; ++i) {
+        gradient[i] = 0;
+        for (int j = 0; j <= k; ++j) {
+            const int row = i < j ? i : j, column = i < j ? j : i;
+            gradient[i] +=
+                slope * lm->joint[(size_t)row * (size_t)lm->width + (size_t)column] * v[j];
+        }
+        const double prior = -(df + 1) * r[i] / (df + r[i] * r[i]) / lm->beta_scale[i];
+        if (i == 0)
+            first = prior;
+        else
+            gradient[i] += prior;
+    }
+    for (int i = 0; i < k; ++i) gradient[i] += first * lm->beta_first[i];
+}
+
 static double marginal(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_kept) {
     struct lm *lm = self;
-    const int k = lm->k, kept = lm->beta_prior == BETA_NORMAL && !lm->sigma;
+    const int k = lm->k, normal = lm->beta_prior == BETA_NORMAL;
+    const double *beta = lm->beta_prior == BETA_STUDENT ? theta : lm->beta; /* NULL: integrated */
     const size_t width = (size_t)lm->width;
     const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
-    const double variance = exp(2 * log_sigma), tau = lm->beta_prior == BETA_NORMAL ? variance : 1;
+    const double variance = exp(2 * log_sigma), tau = normal ? variance : 1;
     double *joint = lm->joint, *v = lm->away;
     memset(gradient_c, 0, (size_t)moments_size(k) * sizeof(double));
     double log_density = covariates_marginal(&lm->cov, c, n, gradient_c);
@@ -393,8 +490,8 @@ static double marginal(void *self, const double *c, double n, const double *thet
         }
     v[k] = 1;
     double twice; /* b, that is */
-    if (lm->beta) {
-        for (int i = 0; i < k; ++i) v[i] = -lm->beta[i];
+    if (beta) {
+        for (int i = 0; i < k; ++i) v[i] = -beta[i];
         twice = 0;
         for (int i = 0; i <= k; ++i)
             for (int j = i; j <= k; ++j)
@@ -406,12 +503,12 @@ static double marginal(void *self, const double *c, double n, const double *thet
     }
     if (!(twice > 0)) twice = 0; /* but for rounding */
     double slope;
-    if (lm->sigma || kept) {
+    const double dimensions = n - (normal ? k : 0);
+    if (lm->sigma || lm->keeps_sigma) {
         slope = 1 / variance;
-        log_density -=
-            0.5 * twice * slope + (n - (lm->beta_prior == BETA_NORMAL ? k : 0)) * log_sigma;
+        log_density -= 0.5 * twice * slope + dimensions * log_sigma;
     } else {
-        const double shape = *lm->sigma_shape + 0.5 * n, rate = *lm->sigma_rate + 0.5 * twice;
+        const double shape = lm->sigma_prior.a + 0.5 * n, rate = lm->sigma_prior.b + 0.5 * twice;
         slope = shape / rate;
         log_density -= shape * log(rate);
     }
@@ -421,16 +518,21 @@ static double marginal(void *self, const double *c, double n, const double *thet
             const size_t entry = (size_t)i * width + (size_t)j;
             const int at = joint_at(lm, i, j);
             double value = -0.5 * slope * v[i] * v[j];
-            if (!lm->beta && j < k) value += 0.5 * joint[entry];
+            if (!beta && j < k) value += 0.5 * joint[entry];
             if (i != j) value *= 2;
             if (at >= 0) gradient_c[at] += value;
             along_tau += value * lm->prior_joint[entry];
         }
-    if (kept) {
-        const double rate = *lm->sigma_rate / variance;
-        log_density -= 2 * *lm->sigma_shape * log_sigma + rate;
+    if (lm->beta_prior == BETA_STUDENT) {
+        log_density += student_density(lm, theta);
+        student_slopes(lm, slope, gradient_kept);
+        gradient_kept += k;
+    }
+    if (lm->keeps_sigma) {
+        double along;
+        log_density += scale_prior_density(&lm->sigma_prior, log_sigma, &along);
         *gradient_kept =
-            2 * variance * along_tau + twice * slope - (n - k) - 2 * *lm->sigma_shape + 2 * rate;
+            (normal ? 2 * variance * along_tau : 0) + twice * slope - dimensions + along;
     }
     return isnan(log_density) ? -INFINITY : log_density;
 }

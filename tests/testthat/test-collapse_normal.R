@@ -18,6 +18,8 @@ collapse_models <- function(p) {
   list(
     known = model_lm(prior = prior_normal(beta, 1.5), sigma = fixed(1.5), covariates = known),
     partly = model_lm(prior = prior_normal(beta, 1), sigma = prior_inverse_gamma(4, 5), covariates = half),
+    independent = model_lm(prior = prior_normal(beta, 1), sigma = prior_half_t(6, 1.5), covariates = known),
+    student = model_lm(prior = prior_student_t(6, beta, 0.8), sigma = prior_inverse_gamma(4, 5), covariates = half),
     unknown = model_lm(prior = prior_nig(beta, 1, 4, 5), covariates = prior_niw(0.2, 2, 2, p + 5))
   )
 }
@@ -52,10 +54,12 @@ scaled_draws <- function(fit, name) {
 # ---- against the records of method "augment" --------------------------------------
 
 cases <- data.frame(
-  n = c(5, 5, 5, 5, 3, 2, 5, 50, 50),
-  p = c(0, 1, 2, 2, 1, 2, 1, 2, 1),
-  mechanism = c("laplace", "gaussian", "laplace", "gaussian", "gaussian", "gaussian", "laplace", "gaussian", "laplace"),
-  model = c("unknown", "unknown", "unknown", "known", "unknown", "unknown", "partly", "unknown", "partly")
+  n = c(5, 5, 5, 5, 3, 2, 5, 50, 50, 5, 5, 50),
+  p = c(0, 1, 2, 2, 1, 2, 1, 2, 1, 1, 1, 1),
+  mechanism = c("laplace", "gaussian", "laplace", "gaussian", "gaussian", "gaussian", "laplace", "gaussian", "laplace",
+                "laplace", "gaussian", "laplace"),
+  model = c("unknown", "unknown", "unknown", "known", "unknown", "unknown", "partly", "unknown", "partly",
+            "independent", "student", "student")
 )
 
 for (i in seq_len(nrow(cases))) {
@@ -234,6 +238,8 @@ test_that("the gradient is that of finite differences, whatever is known", {
   models <- c(collapse_models(2), list(
     model_lm(prior = fixed(beta), sigma = prior_inverse_gamma(2, 2), covariates = list(mean = prior_niw(0, 2), cov = fixed(cov))),
     model_lm(prior = fixed(beta), sigma = fixed(2), covariates = list(mean = fixed(c(0.1, 0.2)), cov = prior_niw(0, 2, 1, 5))),
+    model_lm(prior = fixed(beta), sigma = prior_exponential(0.6)), model_lm(prior = prior_normal(), sigma = prior_half_normal(2)),
+    model_lm(prior = prior_student_t(3), sigma = fixed(2)),
     model_lm(prior = prior_nig(beta, matrix(c(2, 1, 0, 1, 3, 0.5, 0, 0.5, 1), 3)), sigma = fixed(2)), model_mvnormal()))
   set.seed(8)
   data <- collapse_data(40, 2)
@@ -243,7 +249,9 @@ test_that("the gradient is that of finite differences, whatever is known", {
         rel <- simulate_release(data[seq_len(n), ], st, mechanism)
         setup <- collapse_setup(rel, model)
         state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
-        kept <- inherits(model, "model_lm") && inherits(model$prior, "prior_normal") && !inherits(model$sigma, "fixed")
+        student <- inherits(model$prior, "prior_student_t")
+        conjugate <- inherits(model$sigma %||% model$prior, c("prior_nig", "prior_inverse_gamma")) && !inherits(model$prior, "prior_normal")
+        kept <- inherits(model, "model_lm") * (3 * student + (!inherits(model$sigma, "fixed") && (student || !conjugate)))
         q <- state$store[seq_len(plain_totals(state$store, 3, n)$size + kept)] + 0.01
         density <- function(q) .Call(internal("ffi_collapse_density"), setup$problem, state, q)
         slope <- vapply(seq_along(q), function(j) {
@@ -541,4 +549,18 @@ test_that("a normal variable, totals of a formula, known or unknown mean and sd"
   for (name in c("mean", "sd")) expect_same_law(log(abs(parameter_draws(fit, name))), log(abs(parameter_draws(exact, name))), name)
   expect_error(collapse_fit(as_release(1, stat_sums(~ I(x^3), list(x = c(0, 1))), mech_laplace(scale = 1), 5), model_normal()),
                "products of two", class = "noiseaware_error_method")
+})
+
+test_that("joint-distribution test of priors that do not integrate out", {
+  st <- wide_statistic(1)
+  known <- fixed(list(mean = 0.3, cov = matrix(1)))
+  models <- list(model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_half_normal(2), covariates = known),
+                 model_lm(prior = prior_student_t(8, c(0.5, 0), 0.5), sigma = fixed(1), covariates = known),
+                 model_lm(prior = prior_student_t(8, c(0.5, 0), 0.5), sigma = prior_inverse_gamma(15, 14), covariates = known))
+  set.seed(32)
+  for (model in models) {
+    for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
+      expect_prior(geweke_totals(model, st, mechanism, 6, 8000), prior_draws(model, st))
+    }
+  }
 })

@@ -178,7 +178,7 @@ test_that("priors against the release", {
     draw(model_lm(covariates = fixed(list(mean = 0, cov = -1)))),
     sample_posterior(two, model_lm(covariates = prior_niw(df = 1))),
     sample_posterior(two, model_lm(covariates = fixed(list(mean = c(0, 0), cov = matrix(c(1, 2, 2, 1), 2))))),
-    model_lm(prior = "flat"), model_lm(prior = prior_normal(0, 1)), model_lm(prior = fixed(0)), model_lm(sigma = 1),
+    model_lm(prior = "flat"), model_lm(sigma = 1),
     model_lm(sigma = fixed(-1)),
     model_lm(sigma = prior_inverse_gamma(1, 1)), model_lm(covariates = prior_nig()),
     model_lm(covariates = list(mean = 0, cov = 1)),

@@ -12,9 +12,8 @@ test_that("rstantools", {
   expect_error(rstantools::posterior_epred(fit, new, draws = 101), class = "noiseaware_error_argument")
   prior <- rstantools::prior_summary(fit)
   expect_identical(prior$variable, posterior::variables(fit$draws))
-  # sigma^2 is InverseGamma(2, b) with b by the bounds of bwt
-  fields <- fit$bound$spec$fields
-  expect_equal(prior$median[prior$variable == "sigma"], sqrt(fields$sigma_rate / qgamma(0.5, fields$sigma_shape)), tolerance = 0.02)
+  # sigma^2 is InverseGamma(2, (2500 / 4)^2) by the bounds of bwt
+  expect_equal(prior$median[prior$variable == "sigma"], sqrt(625^2 / qgamma(0.5, 2)), tolerance = 0.02)
   expect_identical(rstantools::posterior_interval(fit, prob = 0.5, variables = "age"), confint(fit, "age", 0.5))
 })
 

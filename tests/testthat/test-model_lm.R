@@ -10,7 +10,12 @@ models <- list(
   beta_fixed = model_lm(prior = fixed(c(1, 2, -1)), sigma = prior_inverse_gamma(3, 2)),
   nig_sigma_fixed = model_lm(prior = prior_nig(0, 0.5), sigma = fixed(0.7)),
   mean_fixed = model_lm(covariates = list(mean = fixed(c(1, 2)), cov = prior_niw(scale = 2, df = 6))),
-  cov_fixed = model_lm(covariates = list(mean = prior_niw(mean = 1, kappa = 2), cov = fixed(matrix(c(2, 0.5, 0.5, 1), 2))))
+  cov_fixed = model_lm(covariates = list(mean = prior_niw(mean = 1, kappa = 2), cov = fixed(matrix(c(2, 0.5, 0.5, 1), 2)))),
+  half_normal = model_lm(prior = prior_normal(0, 2), sigma = prior_half_normal(3)),
+  half_t = model_lm(prior = prior_student_t(4, c(1, -1, 0.5), c(2, 1, 3)), sigma = prior_half_t(5, 1.5)),
+  exponential = model_lm(prior = fixed(c(1, 2, -1)), sigma = prior_exponential(0.4)),
+  student = model_lm(prior = prior_student_t(4, c(x1 = 0.5), c(x1 = 2)), sigma = fixed(1.3)),
+  student_conjugate = model_lm(prior = prior_student_t(6, 0, 2), sigma = prior_inverse_gamma(3, 2))
 )
 
 # bounds off zero, so that centring matters
@@ -51,12 +56,31 @@ test_that("reported draws are the natural parameters, and bound_theta inverts th
   }
 })
 
+# log density of sigma^2 = v
+log_variance_density <- function(prior, v) {
+  s <- sqrt(v)
+  switch(class(prior)[1],
+    prior_half_normal = stats::dnorm(s, 0, prior$scale, log = TRUE) - log(s),
+    prior_half_t = stats::dt(s / prior$scale, prior$df, log = TRUE) - log(s),
+    prior_exponential = stats::dexp(s, prior$rate, log = TRUE) - log(s),
+    -(prior$shape + 1) * log(v) - prior$rate / v)
+}
+
 # log prior density in the natural parameters sigma^2, cov (lower triangle)
 log_natural_prior <- function(bound, nat) {
   f <- bound$spec$fields
   centring <- internal("lm_centring")(bound)
   out <- 0
-  if (is.null(f[["beta"]])) {
+  prior <- bound$model$prior
+  if (inherits(prior, "prior_student_t")) {
+    middle <- nat$beta
+    middle[1] <- nat$beta[1] + sum(nat$beta[-1] * f$centre[-1])
+    by_name <- !is.null(names(prior$sd)) # as in `student`: the others are 11 / 4 times 2, ..., 2 sqrt(2) / half
+    at <- if (by_name) middle else nat$beta
+    mean <- if (by_name) c(9, 0.5, 0) else rep_len(prior$mean, 3)
+    sd <- if (by_name) c(11 / 2, 2, 11 / 4 * 2 * sqrt(2) / 2) else rep_len(prior$sd, 3)
+    out <- out + sum(stats::dt((at - mean) / sd, prior$df, log = TRUE))
+  } else if (is.null(f[["beta"]])) {
     k <- length(nat$beta)
     inverse <- solve(centring$matrix)
     precision <- t(inverse) %*% matrix(f$beta_precision, k) %*% inverse
@@ -65,7 +89,10 @@ log_natural_prior <- function(bound, nat) {
     scale <- if (f$beta_nig == 1) nat$sigma^2 else 1
     out <- out - k / 2 * log(scale) - drop(t(d) %*% precision %*% d) / (2 * scale)
   }
-  if (is.null(f[["sigma"]])) out <- out - (f$sigma_shape + 1) * log(nat$sigma^2) - f$sigma_rate / nat$sigma^2
+  if (is.null(f[["sigma"]])) {
+    conjugate <- list(shape = f$sigma_inverse_gamma[1], rate = f$sigma_inverse_gamma[2])
+    out <- out + log_variance_density(if (is.null(f$sigma_inverse_gamma)) bound$model$sigma else conjugate, nat$sigma^2)
+  }
   pc <- length(f$continuous)
   if (is.null(f$cov_chol)) {
     psi <- matrix(f$cov_scale, pc)
@@ -222,15 +249,57 @@ test_that("theta given the records is the conjugate posterior", {
   expect_lt(z(draws[, "cov[x1,x1]"], psi[1, 1] / (5 + n - 3)), 5)
   expect_lt(z(draws[, "cov[x2,x1]"], psi[1, 2] / (5 + n - 3)), 5)
 
-  # semi-conjugate: against the marginal of sigma by quadrature
-  bound <- bind(model_lm(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2)))
-  draws <- draw(bound, steps = 3L)
-  grid <- exp(seq(log(0.2), log(8), length.out = 2000))
-  log_density <- vapply(grid, function(s) {
+  # normal coefficients, sigma independent of them: against the marginal of sigma by quadrature
+  grid <- exp(seq(log(0.05), log(20), length.out = 3000))
+  log_likelihood <- vapply(grid, function(s) {
     cov_y <- s^2 * diag(n) + 4 * tcrossprod(design)
-    -0.5 * (determinant(cov_y)$modulus + drop(t(y) %*% solve(cov_y, y))) - 2 * 3 * log(s) - 2 / s^2 - log(s)
+    -0.5 * (determinant(cov_y)$modulus + drop(t(y) %*% solve(cov_y, y)))
   }, 0)
-  expect_law(draws[, "sigma"], grid_quantile(grid, exp(log_density - max(log_density))))
+  for (sigma in list(prior_inverse_gamma(3, 2), prior_half_normal(0.8), prior_half_t(3, 0.5), prior_exponential(3))) {
+    draws <- draw(bind(model_lm(prior = prior_normal(0, 2), sigma = sigma)), steps = 3L)
+    log_density <- log_likelihood + log_variance_density(sigma, grid^2) + log(grid)
+    expect_law(draws[, "sigma"], grid_quantile(grid, exp(log_density - max(log_density))))
+  }
+})
+
+test_that("Student-t coefficients given the records: against a grid", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 10), x = c(0, 6)))
+  set.seed(6)
+  x <- runif(6, 0, 6)
+  y <- 1 + 2 * x + rnorm(6)
+  model <- model_lm(prior = prior_student_t(2, c(0, 0), c(1, 0.4)), sigma = prior_half_t(3, 1), covariates = fixed(list(mean = 3, cov = matrix(2))))
+  bound <- bind(model, st)
+  complete <- .Call(internal("ffi_model_complete"), bound$spec, cbind(y, x))
+  start <- list(theta = prior_theta(bound, 1), state = internal("new_stream")())
+  draws <- internal("reported")(bound, internal("gibbs")(bound, complete, 6, start, c(40000L, 3L), NULL)$theta)
+  grid <- expand.grid(a = seq(-6, 9, length.out = 150), b = seq(-1.5, 4, length.out = 150), s = exp(seq(log(0.15), log(20), length.out = 120)))
+  residual <- sum(y^2) - 2 * grid$a * sum(y) - 2 * grid$b * sum(x * y) + 6 * grid$a^2 + 2 * grid$a * grid$b * sum(x) + grid$b^2 * sum(x^2)
+  # by log sigma
+  log_density <- -6 * log(grid$s) - residual / (2 * grid$s^2) + dt(grid$a, 2, log = TRUE) + dt(grid$b / 0.4, 2, log = TRUE) +
+    dt(grid$s, 3, log = TRUE) + log(grid$s)
+  weight <- exp(log_density - max(log_density))
+  for (part in list(c("a", "(Intercept)"), c("b", "x"), c("s", "sigma"))) {
+    at <- sort(unique(grid[[part[1]]]))
+    density <- tapply(weight, match(grid[[part[1]]], at), sum)
+    value <- draws[, part[2]]
+    if (part[1] == "s") at <- log(at)
+    if (part[1] == "s") value <- log(value)
+    expect_law(value, grid_quantile(at, as.vector(density)))
+  }
+})
+
+test_that("prior draws of sigma and of Student-t coefficients follow their distributions", {
+  below <- function(x, cdf, ...) expect_gt(suppressWarnings(ks.test(x, cdf, ...))$p.value, 1e-6)
+  draws <- internal("reported")(bind(models$half_t), prior_theta(bind(models$half_t), 2e4))
+  below(draws[, "sigma"] / 1.5, function(q) 2 * pt(q, 5) - 1)
+  for (j in 1:3) below((draws[, j] - c(1, -1, 0.5)[j]) / c(2, 1, 3)[j], "pt", 4)
+  draws <- internal("reported")(bind(models$student), prior_theta(bind(models$student), 2e4))
+  below((draws[, 1] + 3 * draws[, "x1"] + 7 * draws[, "x2"] - 9) / (11 / 2), "pt", 4)
+  below((draws[, "x1"] - 0.5) / 2, "pt", 4)
+  draws <- internal("reported")(bind(models$half_normal), prior_theta(bind(models$half_normal), 2e4))
+  below(draws[, "sigma"] / 3, function(q) 2 * pnorm(q) - 1)
+  draws <- internal("reported")(bind(models$exponential), prior_theta(bind(models$exponential), 2e4))
+  below(draws[, "sigma"], "pexp", 0.4)
 })
 
 test_that("factor covariates carry categorical levels", {

@@ -59,10 +59,10 @@ test_that("prior draws have the prior's moments", {
   for (l in c("a", "b", "c")) expect_gt(ks.test(draws[, paste0("prob[g=", l, "]")], "pbeta", 2, 4)$p.value, 1e-6)
   # by default: scaled by the bounds, from the middles x = 5 and w = 1
   draws <- log_report(log_bind("default"), log_prior(log_bind("default"), 1e5))
-  expect_gt(ks.test(draws[, "x"], "pnorm", 0, 5 / 3)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "w"], "pnorm", 0, 5 / 2)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "gc"], "pnorm", 0, 2.5)$p.value, 1e-6)
-  expect_gt(ks.test(draws[, "(Intercept)"] + 5 * draws[, "x"] + draws[, "w"], "pnorm", 0, 2.5)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "x"], "pnorm", 0, 3 / sqrt(3) / 3)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "w"], "pnorm", 0, 3 / sqrt(3) / 2)$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "gc"], "pnorm", 0, 1.5 / sqrt(3))$p.value, 1e-6)
+  expect_gt(ks.test(draws[, "(Intercept)"] + 5 * draws[, "x"] + draws[, "w"], "pnorm", 0, 1.5)$p.value, 1e-6)
 })
 
 test_that("the prior density in theta's coordinates is the natural one times the Jacobian", {
@@ -87,8 +87,8 @@ test_that("the prior density in theta's coordinates is the natural one times the
         s <- matrix(v[c(1, 2, 2, 3)], 2)
         d <- v[4:5] - c(5, 1)
         l <- t(chol(s))
-        # inverse Wishart with df 4 and scale diag((half / 2)^2), then N(mean, cov)
-        -(4 + 3) / 2 * log(det(s)) - sum(diag(diag((half / 2)^2) %*% solve(s))) / 2 - log(det(s)) / 2 -
+        # inverse Wishart with df 4 and scale diag((half / 3)^2), then N(mean, cov)
+        -(4 + 3) / 2 * log(det(s)) - sum(diag(diag((half / 3)^2) %*% solve(s))) / 2 - log(det(s)) / 2 -
           drop(t(d) %*% solve(s) %*% d) / 2 + 3 * log(l[1, 1]) + 2 * log(l[2, 2])
       })
       expected <- expected + part

@@ -2,7 +2,13 @@
 
 test_that("priors keep their numbers", {
   expect_identical(unclass(prior_normal(1L, 2))[c("mean", "sd")], list(mean = 1, sd = 2))
-  expect_identical(prior_nig(c(a = 1, b = 2), 3, 4, 5)$mean, c(1, 2))
+  expect_identical(prior_nig(c(a = 1, b = 2), 3, 4, 5)$mean, c(a = 1, b = 2))
+  expect_identical(prior_normal(sd = c(age = 2L))$sd, c(age = 2))
+  expect_identical(unclass(prior_student_t(4, 1, 2))[c("df", "mean", "sd")], list(df = 4, mean = 1, sd = 2))
+  expect_null(prior_normal()$sd)
+  expect_identical(prior_half_t(scale = 2)[c("df", "scale")], list(df = 3, scale = 2))
+  expect_null(prior_half_normal()$scale)
+  expect_null(prior_exponential()$rate)
   precision <- matrix(c(2, 1, 1, 2), 2)
   expect_identical(prior_nig(precision = precision)$precision, precision)
   expect_identical(prior_nig(precision = diag(2L))$precision, diag(2))
@@ -12,7 +18,8 @@ test_that("priors keep their numbers", {
   expect_identical(prior_dirichlet(c(1, 2, 3))$alpha, c(1, 2, 3))
   expect_identical(prior_inverse_gamma(2, 3)$rate, 3)
   expect_identical(fixed(list(mean = 1:2, cov = diag(2)))$value, list(mean = 1:2, cov = diag(2)))
-  for (prior in list(prior_normal(0, 1), prior_nig(), prior_niw(), prior_dirichlet(), prior_inverse_gamma(1, 1), fixed(1))) {
+  for (prior in list(prior_normal(0, 1), prior_nig(), prior_niw(), prior_dirichlet(), prior_inverse_gamma(1, 1), fixed(1),
+                     prior_student_t(), prior_half_normal(), prior_half_t(), prior_exponential())) {
     expect_s3_class(prior, "noiseaware_prior")
   }
 })
@@ -33,9 +40,13 @@ test_that("one number stands for all coordinates, a vector for a diagonal", {
 
 test_that("bad hyperparameters are refused where they are given", {
   bad <- alist(
-    prior_normal(0), prior_normal(0, -1), prior_normal(0, 0), prior_normal(0, c(1, NA)), prior_normal(Inf, 1),
-    prior_normal("0", 1), prior_normal(0, NULL), prior_normal(numeric(), 1), prior_normal(matrix(0, 2, 1), 1),
+    prior_normal(0, -1), prior_normal(0, 0), prior_normal(0, c(1, NA)), prior_normal(Inf, 1),
+    prior_normal("0", 1), prior_normal(numeric(), 1), prior_normal(matrix(0, 2, 1), 1),
     prior_normal(0, diag(2)), prior_normal(factor(1), 1),
+    prior_normal(0, c(a = 1, a = 2)), prior_normal(c(a = 1, 2), 1),
+    prior_student_t(df = 0), prior_student_t(df = c(3, 4)), prior_student_t(sd = -1), prior_student_t(mean = NA),
+    prior_half_normal(0), prior_half_normal(c(1, 2)), prior_half_t(df = -1), prior_half_t(scale = Inf), prior_exponential(0),
+    prior_exponential("1"),
     prior_nig(precision = -1), prior_nig(precision = c(1, 0)), prior_nig(precision = matrix(c(1, 2, 2, 1), 2)),
     prior_nig(precision = matrix(c(1, 0, 0.5, 1), 2)), prior_nig(precision = matrix(1, 2, 3)),
     prior_nig(precision = matrix(c(1, NaN, NaN, 1), 2)), prior_nig(precision = matrix("a")), prior_nig(precision = matrix(1, 0, 0)),
@@ -51,6 +62,12 @@ test_that("priors print", {
   local_reproducible_output()
   expect_snapshot({
     prior_normal(0, 2)
+    prior_normal()
+    prior_normal(mean = c(age = 0), sd = c(age = 2, lwt = 1))
+    prior_student_t(df = 4)
+    prior_half_normal()
+    prior_half_t(scale = 2)
+    prior_exponential(rate = 0.5)
     prior_nig()
     prior_nig(mean = c(1, 2, 3), precision = diag(3), shape = 2, rate = 1 / 3)
     prior_niw()
@@ -59,4 +76,87 @@ test_that("priors print", {
     fixed(sqrt(2))
     fixed(list(mean = c(0.9, -1.17), cov = diag(2)))
   })
+})
+
+# ---- coefficients by name, and defaults ------------------------------------------------
+
+named <- stat_crossprod(y ~ x + g, bounds = list(y = c(0, 20), x = c(2, 10), g = c("a", "b", "c")))
+fields_of <- function(model) internal("bind_model")(model, named)$spec$fields
+
+test_that("coefficients take values by name, the rest have the default", {
+  # half-widths 10 and 4, two covariates: in units of h_y / 4 = 2.5
+  default <- 2.5 * c(2, 4 / (sqrt(2) * 4), 2 / sqrt(2), 2 / sqrt(2))
+  fields <- fields_of(model_lm(prior = prior_normal(sd = c(gb = 7, x = 3))))
+  expect_equal(matrix(fields$beta_precision, 4), diag(1 / c(default[1], 3, 7, default[4])^2))
+  expect_identical(fields$beta_mean, numeric(4))
+  expect_identical(fields$sigma_half_normal, 2.5)
+  # the mean of the response at x = 6, from its middle
+  fields <- fields_of(model_lm(prior = prior_normal(mean = c("(Intercept)" = 12, x = -1))))
+  expect_equal(fields$beta_mean, c(2, -1, 0, 0))
+  expect_equal(matrix(fields$beta_precision, 4), diag(1 / default^2))
+  # an sd of the intercept is that of the intercept itself, independent of the slopes
+  fields <- fields_of(model_lm(prior = prior_normal(mean = c("(Intercept)" = 12, x = -1), sd = c("(Intercept)" = 5))))
+  expect_equal(fields$beta_mean, c(12 - 10 - 6, -1, 0, 0)) # the response at x = 6 has the mean 12 - 6
+  covariance <- diag(c(25, default[-1]^2))
+  covariance[1:2, 1] <- c(25 + 36 * default[2]^2, 6 * default[2]^2)
+  covariance[1, 2] <- covariance[2, 1]
+  expect_equal(solve(matrix(fields$beta_precision, 4)), covariance)
+  # left open, its mean puts the response into the middle
+  expect_equal(fields_of(model_lm(prior = prior_normal(mean = c(x = -1), sd = 5)))$beta_mean, c(0, -1, 0, 0))
+  full <- c("(Intercept)" = 1, x = 2, gb = 3, gc = 4)
+  expect_identical(fields_of(model_lm(prior = prior_normal(full[c(3, 1, 4, 2)], 1))), fields_of(model_lm(prior = prior_normal(unname(full), 1))))
+  expect_identical(fields_of(model_lm(prior = prior_nig(full[c(3, 1, 4, 2)]))), fields_of(model_lm(prior = prior_nig(unname(full)))))
+  student <- fields_of(model_lm(prior = prior_student_t(5, sd = c(x = 3))))
+  expect_identical(student[c("beta_df", "beta_first")], list(beta_df = 5, beta_first = c(1, 0, 0, 0)))
+  expect_equal(student$beta_scale, c(default[1], 3, default[3:4]))
+  for (prior in list(prior_normal(sd = c(z = 1)), prior_student_t(mean = c(x = 1, g = 1)), prior_nig(mean = c(x = 1, gb = 2, gc = 3, z = 4)),
+                     prior_normal(0, c(1, 2)))) {
+    expect_error(fields_of(model_lm(prior = prior)), class = "noiseaware_error_prior")
+  }
+})
+
+test_that("default scales of sigma follow the bounds", {
+  for (sigma in list(prior_half_normal(), prior_half_t(5), prior_exponential())) {
+    fields <- fields_of(model_lm(prior = prior_normal(), sigma = sigma))
+    expect_identical(fields[grep("^sigma", names(fields))], switch(class(sigma)[1],
+      prior_half_normal = list(sigma_half_normal = 2.5), prior_half_t = list(sigma_half_t = c(5, 2.5)),
+      prior_exponential = list(sigma_exponential = 1 / 2.5)))
+  }
+  expect_identical(fields_of(model_lm())$sigma_inverse_gamma, c(2, 2.5^2))
+})
+
+# share of responses between the bounds, and of a number's values; or the linear predictor's sd
+prior_predictive <- function(model, numbers, factors, response = c(-3, 9)) {
+  covariates <- c(rep(list(c(-1, 5)), numbers), lapply(factors, function(levels) letters[seq_len(levels)]))
+  names(covariates) <- paste0("x", seq_along(covariates))
+  st <- stat_crossprod(stats::reformulate(names(covariates), "y"), c(list(y = response), covariates))
+  bound <- internal("bind_model")(model, st)
+  theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(5, 1)), 1500L)$theta
+  stream <- internal("new_stream")(c(6, 1))
+  records <- lapply(seq_len(ncol(theta)), function(i) {
+    drawn <- .Call(internal("ffi_model_records"), bound$spec, theta[, i], 8L, stream)
+    stream <<- drawn$state
+    drawn$records
+  })
+  list(bound = bound, theta = theta, records = records)
+}
+
+test_that("the default prior predicts responses between the bounds, however many covariates there are", {
+  cases <- list(list(1, NULL), list(1, 2), list(4, c(2, 3)), list(8, c(2, 2, 3, 5)), list(12, NULL), list(0, c(2, 3, 4)))
+  for (model in list(model_lm(), model_lm(prior = prior_normal()), model_lm(prior = prior_normal(), sigma = prior_exponential()))) {
+    for (case in cases) {
+      records <- do.call(rbind, prior_predictive(model, case[[1]], case[[2]])$records)
+      inside <- mean(records[, 1] > -3 & records[, 1] < 9)
+      expect_gt(inside, 0.8)
+      expect_lt(inside, 0.95)
+      if (case[[1]] > 0) expect_gt(mean(records[, 2] > -1 & records[, 2] < 5), 0.9)
+    }
+  }
+  for (case in cases) {
+    drawn <- prior_predictive(model_logistic(), case[[1]], case[[2]], c("no", "yes"))
+    beta <- internal("reported")(drawn$bound, drawn$theta)[, seq_len(nrow(drawn$bound$design))]
+    eta <- unlist(lapply(seq_along(drawn$records), function(i) cbind(1, drawn$records[[i]][, -1]) %*% beta[i, ]))
+    expect_gt(stats::mad(eta), 1.5)
+    expect_lt(stats::mad(eta), 2.5)
+  }
 })

@@ -1,0 +1,75 @@
+# Priors of a regression's coefficients and of its residual sd, as C reads them:
+# src/model_lm.c, src/model_logistic.c, src/scale_prior.c. Everything is stated for
+# covariates (and the response) measured from the middles of their bounds.
+
+# The default scales of the coefficients, the intercept's first, in units of the standard
+# deviation of what the covariates do not explain. `columns` has the response first. All
+# covariates together have the same share however many there are.
+default_scales <- function(columns) {
+  covariates <- columns[-1L, ]
+  unit <- ifelse(is.na(covariates$level), (covariates$upper - covariates$lower) / 4, 1)
+  c(2, 2 / (sqrt(length(unique(covariates$variable))) * unit))
+}
+
+# and that standard deviation
+default_sigma <- function(columns) (columns$upper[1L] - columns$lower[1L]) / 8
+
+coefficient_names <- function(columns) c("(Intercept)", columns$name[-1L])
+
+# Values by position or by name; what is not given has the default.
+expand_named <- function(x, default, name, coordinates, call) {
+  if (is.null(x)) return(default)
+  if (is.null(names(x))) return(expand_prior(x, length(default), name, call))
+  unknown <- setdiff(names(x), coordinates)
+  if (length(unknown)) {
+    stop_classed("prior", c("{.arg {name}} must be named by coefficients, but has {.val {unknown}}.",
+                            i = "The coefficients are {.val {coordinates}}."), call = call)
+  }
+  default[match(names(x), coordinates)] <- x
+  default
+}
+
+# What a prior_normal() or prior_student_t() says. `scale`: the default one. `first` times the
+# centred coefficients is what the intercept's prior is of: the intercept, or the response at
+# the middles. `mean`: of the centred coefficients.
+independent_coefficients <- function(prior, columns, centre, scale, call) {
+  names <- coefficient_names(columns)
+  k <- length(names)
+  given <- function(x) !is.null(x) && (is.null(names(x)) || "(Intercept)" %in% names(x))
+  mean <- expand_named(prior$mean, numeric(k), "mean", names, call)
+  first <- if (given(prior$sd)) centring(centre)$matrix[1L, ] else c(1, numeric(k - 1L))
+  mean[1L] <- if (given(prior$mean)) mean[1L] - centre[1L] - sum(first[-1L] * mean[-1L]) else 0
+  list(mean = mean, sd = expand_named(prior$sd, scale, "sd", names, call), first = first)
+}
+
+independent_coefficient_fields <- function(prior, columns, centre, scale, call) {
+  said <- independent_coefficients(prior, columns, centre, scale, call)
+  if (inherits(prior, "prior_student_t")) {
+    return(list(beta_mean = said$mean, beta_df = prior$df, beta_scale = said$sd, beta_first = said$first))
+  }
+  k <- length(said$mean)
+  matrix <- rbind(said$first, diag(k)[-1L, , drop = FALSE])
+  precision <- crossprod(matrix, diag(1 / said$sd^2, k) %*% matrix)
+  list(beta_mean = said$mean, beta_precision = as.double((precision + t(precision)) / 2))
+}
+
+# of a prior_nig()
+nig_coefficient_fields <- function(prior, columns, centre, call) {
+  names <- coefficient_names(columns)
+  k <- length(names)
+  centring <- centring(centre)
+  precision <- if (is.null(prior$precision)) diag(1 / default_scales(columns)^2, k) else
+    crossprod(centring$matrix, expand_matrix(prior$precision, k, "precision", call) %*% centring$matrix)
+  mean <- if (is.null(prior$mean)) numeric(k) else centre_coefficients(centring, expand_prior(prior$mean, k, "mean", call, names))
+  list(beta_mean = mean, beta_precision = as.double((precision + t(precision)) / 2))
+}
+
+# The residual sd; `scale`: the default one.
+sigma_fields <- function(prior, scale) {
+  if (inherits(prior, "fixed")) return(list(sigma = as.double(prior$value)))
+  switch(class(prior)[1L],
+    prior_half_normal = list(sigma_half_normal = prior$scale %||% scale),
+    prior_half_t = list(sigma_half_t = c(prior$df, prior$scale %||% scale)),
+    prior_exponential = list(sigma_exponential = prior$rate %||% (1 / scale)),
+    list(sigma_inverse_gamma = c(prior$shape %||% 2, prior$rate %||% scale^2)))
+}
