@@ -4,7 +4,8 @@
 #'
 #' Registered only when the package that owns the generic is there.
 #'
-#' @param object,x A fit from [sample_posterior()].
+#' @param object,x A fit from [sample_posterior()]; for `prior_summary()` also a model.
+#' @param statistic The statistic that a model is to meet.
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
 #' @param draws Number of draws; all by default.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
@@ -19,8 +20,11 @@
 #' * rstantools: `posterior_predict()` and `posterior_epred()`, draws x rows matrices
 #'   of a new record's response and of its expectation; `posterior_interval()`, a
 #'   matrix with a row for each parameter; `prior_summary()`, the prior that was
-#'   used, those scaled by the bounds too: a data frame with the columns `variable`,
-#'   `median`, `mad`, `q5`, `q95`, from 10,000 draws.
+#'   used, those scaled by the bounds too, in the units of the data: a data frame with the columns `variable`,
+#'   `prior` (in words: the second argument of a normal or Student-t distribution is its standard
+#'   deviation or scale, unless it says cov), and `median`,
+#'   `mad`, `q5`, `q95` of 10,000 draws. Of a model, before there is a release:
+#'   `prior_summary(model, statistic)`.
 #' * generics (and broom): `tidy()`, a data frame with the columns `term`,
 #'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess`;
 #'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
@@ -34,6 +38,7 @@
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' if (requireNamespace("generics", quietly = TRUE)) generics::tidy(fit)
 #' if (requireNamespace("rstantools", quietly = TRUE)) {
+#'   rstantools::prior_summary(fit)
 #'   dim(rstantools::posterior_predict(fit, data.frame(age = c(20, 30))))
 #' }
 NULL
@@ -65,15 +70,6 @@ thin_rows <- function(x, draws, call = caller_env()) {
 posterior_interval.noiseaware_fit <- function(object, prob = 0.9, variables = NULL, ...) {
   check_no_dots(...)
   stats::confint(object, check_names_of(variables, "variables", "variables of the fit", posterior::variables(object$draws)), prob)
-}
-
-#' @rdname interop
-#' @exportS3Method rstantools::prior_summary
-prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
-  draws <- with_seed(check_seed(seed), prior_draws(object, 10000L))
-  ends <- apply(draws, 2L, stats::quantile, c(0.05, 0.95), names = FALSE)
-  data.frame(variable = colnames(draws), median = apply(draws, 2L, stats::median), mad = apply(draws, 2L, stats::mad),
-             q5 = ends[1L, ], q95 = ends[2L, ], row.names = NULL)
 }
 
 #' @rdname interop

@@ -102,3 +102,30 @@ test_that("update() keeps what was asked for, and changes what is given", {
                       function(records, theta) c(p = rbeta(1, 1 + sum(records), 1 + sum(1 - records))), "y")
   expect_identical(c(counts$method, update(counts, model = own)$method), c("collapse", "augment"))
 })
+
+test_that("prior_summary() says what the priors are in the units of the data", {
+  st <- stat_crossprod(y ~ x + g, bounds = list(y = c(0, 80), x = c(2, 10), g = c("u", "v")))
+  said <- function(model, statistic = st) {
+    table <- rstantools::prior_summary(model, statistic)
+    stats::setNames(table$prior, table$variable)
+  }
+  expect_identical(said(model_lm(prior = prior_normal(sd = c(x = 3)))),
+                   c("(Intercept)" = "normal(40, 20) at mid-bounds", x = "normal(0, 3)", gv = "normal(0, 14.142)", sigma = "half_normal(10)",
+                     "mean[x]" = "normal(6, cov)", "cov[x,x]" = "inverse_wishart(3, 1.7778)", "prob[g=u]" = "dirichlet(1)", "prob[g=v]" = "dirichlet(1)"))
+  expect_identical(said(model_lm())[1:4], c("(Intercept)" = "normal(40, 2 sigma) at mid-bounds", x = "normal(0, 0.70711 sigma)",
+                                            gv = "normal(0, 1.4142 sigma)", sigma = "sigma^2 ~ inverse_gamma(2, 100)"))
+  expect_identical(said(model_lm(prior = prior_nig(c(1, 2, 3), 4)))[1:3],
+                   c("(Intercept)" = "normal(1, 0.5 sigma)", x = "normal(2, 0.5 sigma)", gv = "normal(3, 0.5 sigma)"))
+  expect_identical(said(model_lm(prior = prior_student_t(4, 1, 2), sigma = prior_exponential(0.5)))[c(1, 4)],
+                   c("(Intercept)" = "student_t(4, 1, 2)", sigma = "exponential(0.5)"))
+  expect_identical(unname(said(model_lm(prior = fixed(1:3), sigma = fixed(2), covariates = prior_niw(kappa = 2, within = TRUE)))[1]),
+                   "normal(6, cov / 2), within bounds")
+  expect_identical(said(model_normal(), stat_sums(~ x, list(x = c(0, 8)))), c(mean = "normal(4, 2 sd)", sd = "sd^2 ~ inverse_gamma(2, 1)"))
+  expect_identical(said(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b")))), c("prob[b]" = "beta(a = 1, b = 1)"))
+  custom <- model_custom(function() c(mu = stats::rnorm(1)), function(theta, n) cbind(x = stats::rnorm(n, theta)), function(records, theta) theta, "x")
+  expect_identical(said(custom, stat_sums(~ x, list(x = c(0, 8)))), c(mu = NA_character_))
+  shown <- capture.output(print(rstantools::prior_summary(model_lm(), st)))
+  expect_match(shown, "at mid-bounds  of the response", all = FALSE)
+  expect_lte(max(nchar(shown)), 80L)
+  expect_error(rstantools::prior_summary(model_lm()), class = "noiseaware_error_argument")
+})

@@ -1,0 +1,130 @@
+# The priors of a model that has met its statistic, in the units of the data.
+
+#' @rdname interop
+#' @exportS3Method rstantools::prior_summary
+prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
+  check_no_dots(...)
+  summarise_prior(object$bound, check_seed(seed))
+}
+
+#' @rdname interop
+#' @exportS3Method rstantools::prior_summary
+prior_summary.noiseaware_model <- function(object, statistic, seed = 1, ...) {
+  check_given()
+  check_no_dots(...)
+  summarise_prior(bind_model(object, statistic), check_seed(seed))
+}
+
+summarise_prior <- function(bound, seed) {
+  draws <- with_seed(seed, reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), 10000L)$theta))
+  ends <- apply(draws, 2L, stats::quantile, c(0.05, 0.95), names = FALSE)
+  said <- describe_priors(bound)
+  table <- data.frame(variable = colnames(draws), prior = unname(said[colnames(draws)]), median = apply(draws, 2L, stats::median),
+                      mad = apply(draws, 2L, stats::mad), q5 = ends[1L, ], q95 = ends[2L, ], row.names = NULL)
+  structure(table, class = c("noiseaware_prior_summary", "data.frame"))
+}
+
+#' @export
+print.noiseaware_prior_summary <- function(x, ...) {
+  if (!all(c("variable", "prior", "median", "mad", "q5", "q95") %in% names(x))) return(NextMethod())
+  cat("<prior> in the units of the data; quantiles of 10,000 draws\n")
+  if (any(grepl("at mid-bounds", x$prior))) cat("  at mid-bounds  of the response where each covariate is in the middle of its bounds\n")
+  cat("\n")
+  shown <- as.data.frame(x)
+  shown[c("median", "mad", "q5", "q95")] <- lapply(shown[c("median", "mad", "q5", "q95")], function(v) formatC(v, digits = 3, format = "g"))
+  shown$prior <- ifelse(is.na(shown$prior), "", shown$prior)
+  shown[c("variable", "prior")] <- lapply(shown[c("variable", "prior")], function(v) formatC(v, width = -max(nchar(v))))
+  print(shown, row.names = FALSE)
+  invisible(x)
+}
+
+# The distributions by parameter; NA where the model has no words for them.
+describe_priors <- function(bound) UseMethod("describe_priors")
+
+#' @export
+describe_priors.default <- function(bound) {
+  prior <- bound$model$prior
+  text <- if (inherits(prior, "noiseaware_prior") && !inherits(prior, "fixed")) format(prior) else NA_character_
+  stats::setNames(rep(text, length(bound$parameters)), bound$parameters)
+}
+
+say <- function(name, ...) paste0(name, "(", paste(format_number(c(...)), collapse = ", "), ")")
+
+#' @export
+describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields), describe_covariates(bound))
+
+#' @export
+describe_priors.bound_logistic <- function(bound) c(describe_coefficients(bound), describe_covariates(bound))
+
+#' @export
+describe_priors.bound_mvnormal <- function(bound) describe_covariates(bound)
+
+describe_coefficients <- function(bound) {
+  prior <- bound$model$prior %||% prior_normal()
+  columns <- bound$design
+  names <- coefficient_names(columns)
+  if (inherits(prior, "fixed")) return(character())
+  said <- if (inherits(prior, "prior_nig")) describe_nig(prior, bound) else {
+    scale <- if (inherits(bound, "bound_lm")) default_sigma(columns) else 0.75
+    independent_coefficients(prior, columns, columns$centre, scale * default_scales(columns), caller_env())
+  }
+  mean <- replace(said$mean, 1L, columns$centre[1L] + sum(said$first * said$mean))
+  sd <- paste0(format_number(said$sd), if (inherits(prior, "prior_nig")) " sigma")
+  text <- if (inherits(prior, "prior_student_t")) paste0("student_t(", format_number(prior$df), ", ", format_number(mean), ", ", sd, ")") else
+    paste0("normal(", format_number(mean), ", ", sd, ")")
+  at_middles <- length(names) > 1L && all(said$first[-1L] == 0) && any(columns$centre[-1L] != 0)
+  if (at_middles) text[1L] <- paste(text[1L], "at mid-bounds")
+  stats::setNames(text, names)
+}
+
+# as independent_coefficients(), sd in units of sigma; of a precision that is given, marginal ones
+describe_nig <- function(prior, bound) {
+  fields <- bound$spec$fields
+  k <- length(fields$beta_mean)
+  first <- if (is.null(prior$precision)) c(1, numeric(k - 1L)) else centring(bound$design$centre)$matrix[1L, ]
+  cov <- solve(matrix(fields$beta_precision, k))
+  sd <- sqrt(c(drop(first %*% cov %*% first), diag(cov)[-1L]))
+  list(mean = fields$beta_mean, sd = sd, first = first)
+}
+
+describe_sigma <- function(fields) {
+  kind <- grep("^sigma_", names(fields), value = TRUE)
+  if (length(kind) == 0L) return(character())
+  text <- say(sub("sigma_", "", kind), fields[[kind]])
+  c(sigma = if (kind == "sigma_inverse_gamma") paste("sigma^2 ~", text) else text)
+}
+
+describe_covariates <- function(bound) {
+  fields <- bound$spec$fields
+  design <- bound$design
+  names <- design$name[fields$continuous + 1]
+  p <- length(names)
+  cut <- if (any(grepl("^within", names(fields)))) ", within bounds" else ""
+  mean <- if (!is.null(fields$mean_prior) && p > 0L) {
+    spread <- if (fields$mean_kappa == 1) "cov" else paste("cov /", format_number(fields$mean_kappa))
+    stats::setNames(paste0("normal(", format_number(fields$mean_prior), ", ", spread, ")", cut), paste0("mean[", names, "]"))
+  }
+  cov <- if (!is.null(fields$cov_scale) && p > 0L) {
+    at <- which(upper.tri(diag(p), diag = TRUE), arr.ind = TRUE)
+    scale <- matrix(fields$cov_scale, p)[at]
+    stats::setNames(paste0("inverse_wishart(", format_number(fields$cov_df), ", ", format_number(scale), ")", cut),
+                    paste0("cov[", names[at[, 2L]], ",", names[at[, 1L]], "]"))
+  }
+  size <- fields$factor_levels
+  ends <- cumsum(size)
+  levels <- unlist(lapply(seq_along(size), function(f) {
+    rep(say("dirichlet", unique(fields$alpha[ends[f] - size[f] + seq_len(size[f])])), size[f])
+  }))
+  if (length(levels)) names(levels) <- grep("^prob\\[", bound$parameters, value = TRUE)
+  c(mean, cov, levels)
+}
+
+#' @export
+describe_priors.bound_normal <- function(bound) {
+  fields <- bound$spec$fields
+  cut <- if (!is.null(fields$within)) ", within bounds" else ""
+  c(mean = if (!is.null(fields$prior_mean)) {
+      paste0("normal(", format_number(fields$prior_mean), ", ", format_number(1 / sqrt(fields$prior_precision)), if (fields$nig == 1) " sd", ")", cut)
+    },
+    sd = if (!is.null(fields$shape)) paste0("sd^2 ~ ", say("inverse_gamma", fields$shape, fields$rate), cut))
+}
