@@ -16,7 +16,8 @@
 #' @param ... Further arguments of the sampler: of [sample_posterior()] `chains`,
 #'   `iter`, `warmup`, `thin`, `control`.
 #' @param parameters `NULL` draws the truth from the prior in every replicate. A
-#'   named vector keeps it fixed: then [coverage()] is that of the intervals at
+#'   named vector keeps those parameters fixed, and draws the others from the prior without
+#'   regard to them: then [coverage()] is that of the intervals at
 #'   this point, and ranks need not be uniform.
 #' @param level Probability inside the interval whose ends are kept.
 #' @param seed A whole number that fixes everything, or `NULL` to go on with R's
@@ -97,7 +98,10 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic)
   bound <- bind_model(model, statistic)
   check_records_law(bound)
-  if (!is.null(parameters)) bound_theta(bound, parameters)
+  if (!is.null(parameters)) {
+    check_some_parameters(parameters, bound)
+    draw_truth(bound, parameters, new_stream(c(1, 2))) # are they possible?
+  }
   problem <- list(model = model, statistic = statistic, mechanism = mechanism, n = check_count(n, "n"),
                   method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),
                   parameters = parameters, level = check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE),

@@ -4,7 +4,7 @@
 #' (bounds), and reports how well the parameters would be known.
 #'
 #' @param model A model. Give its priors in full when statistics differ: defaults
-#'   are scaled by the bounds.
+#'   are scaled by the bounds (see [priors]), and so are the truths that are drawn from them.
 #' @param statistic A statistic, or a named list of statistics to choose among.
 #' @param mechanism A function that makes a mechanism of one budget, such as
 #'   [mech_laplace()] or `function(rho) mech_gaussian(rho = rho)`. The budget is its
@@ -13,7 +13,8 @@
 #' @param epsilon Budgets: what `mechanism` is called with.
 #' @param n Numbers of records.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
-#'   the grid. Every cell has the same seed.
+#'   the grid. Every cell has the same seed. `parameters` may name some of the parameters,
+#'   such as the slope that the study is about.
 #' @param x A design.
 #' @param variables Names of variables to draw; all by default.
 #'
@@ -22,7 +23,12 @@
 #'   deviation, with its Monte Carlo standard error `sd_mcse`; `rmse`, of the
 #'   posterior mean about the truth; `width`, expected width of the interval of
 #'   that `level`; `coverage` with its 95 per cent interval `coverage_lower`,
-#'   `coverage_upper`; `replicates` that did not fail. `plot()` draws `sd`.
+#'   `coverage_upper`; `replicates` that did not fail; `of_prior`, `width` as a share of the
+#'   prior's interval of that level. `plot()` draws `sd`.
+#'
+#'   Where `of_prior` is above 0.9 the release hardly narrows what the prior says, and `sd` and
+#'   `coverage` are properties of the prior: a warning of class `noiseaware_warning_prior`
+#'   names these cells.
 #' @section Errors: As in [calibrate()].
 #' @examples
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
@@ -50,6 +56,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   mechanisms <- lapply(epsilon, function(value) do.call(mechanism, stats::setNames(list(value), budget)))
   for (s in statistic) for (m in mechanisms) check_design(s, m)
   seed <- check_seed(seed) %||% new_seed()
+  widths <- with_seed(seed, lapply(statistic, function(s) prior_widths(bind_model(model, s), level)))
   grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   same <- NULL
   rows <- lapply(seq_len(nrow(grid)), function(i) {
@@ -57,9 +64,38 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
                      parameters = parameters, level = level, seed = seed)
     same <<- calibration_mirrored(cal)
     cell <- data.frame(statistic = grid$statistic[i], budget = epsilon[grid$epsilon[i]], n = grid$n[i])
-    cbind(stats::setNames(cell, c("statistic", budget, "n")), design_rows(cal, level))
+    cell <- cbind(stats::setNames(cell, c("statistic", budget, "n")), design_rows(cal, level))
+    cell$of_prior <- cell$width / widths[[grid$statistic[i]]][cell$variable]
+    cell
   })
-  structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget, mirrored = same)
+  result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget, mirrored = same)
+  warn_prior_decides(result)
+  result
+}
+
+# of the prior's central intervals, by parameter
+prior_widths <- function(bound, level) {
+  draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(c(1, 2)), 10000L)$theta)
+  ends <- apply(draws, 2L, stats::quantile, (1 + c(-1, 1) * level) / 2, names = FALSE)
+  ends[2L, ] - ends[1L, ]
+}
+
+warn_prior_decides <- function(plan, call = caller_env()) {
+  rows <- which(plan$of_prior > 0.9)
+  if (length(rows) == 0L) return(invisible())
+  budget <- design_budget(plan)
+  shown <- plan[rows, ]
+  where <- paste0(if (length(unique(plan$statistic)) > 1L) paste0(shown$statistic, ", "), budget, " = ", format_number(shown[[budget]]),
+                  ", n = ", format_number(shown$n))
+  cells <- vapply(split(shown$variable, factor(where, unique(where))), paste, "", collapse = ", ")
+  lines <- paste0(names(cells), ": ", cells)
+  most <- min(length(lines), 5L)
+  more <- length(lines) - most
+  bullets <- rlang::set_names(sprintf("{lines[%d]}", seq_len(most)), rep("*", most))
+  cli::cli_warn(c("The prior decides what is known of {length(unique(shown$variable))} parameter{?s}: posterior intervals are more than 90% as wide as the prior's.",
+                  bullets, if (more > 0L) c("*" = "and {more} other cell{?s}"),
+                  i = "See column {.field of_prior}; take a larger budget, more records, tighter bounds, or a prior that you believe."),
+                class = "noiseaware_warning_prior", call = call)
 }
 
 design_rows <- function(calibration, level) {

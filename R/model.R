@@ -93,6 +93,13 @@ check_parameter_values <- function(values, bound, name, call) {
   as.double(values[wanted])
 }
 
+# all of the parameters, or some of them by name
+check_some_parameters <- function(values, bound, call = caller_env()) {
+  some <- is.numeric(values) && length(values) > 0L && all(is.finite(values)) && checkmate::test_names(names(values), "unique") &&
+    all(names(values) %in% bound$parameters)
+  if (!some) check_parameter_values(values, bound, "parameters", call)
+}
+
 #' @export
 print.noiseaware_model <- function(x, ...) {
   cat(format(x), sep = "\n")

@@ -155,7 +155,8 @@ mechanism_noise <- function(mechanism, uniform, scale) {
 #' @param statistic,mechanism As in [release()].
 #' @param n Number of records to simulate; with a data frame, its rows.
 #' @param parameters For a model: named vector of its unknown parameters, named
-#'   as in `names(coef(fit))` and the draws; `NULL` draws them from the prior.
+#'   as in `names(coef(fit))` and the draws, or of some of them; the others are drawn
+#'   from the prior, without regard to those given. `NULL` draws all of them.
 #' @param ... Must be empty.
 #' @return A release. With a model, its attribute `truth` is a list of
 #'   `parameters` (named vector) and `data` (the simulated records); it is not
@@ -187,18 +188,27 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn
   bound <- bind_model(x, statistic)
   check_records_law(bound)
-  theta <- if (!is.null(parameters)) bound_theta(bound, parameters)
-  stream <- new_stream()
-  if (is.null(theta)) {
-    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
-    theta <- drop(prior$theta)
-    stream <- prior$state
-  }
-  records <- .Call(ffi_model_records, bound$spec, theta, n, stream)$records
+  if (!is.null(parameters)) check_some_parameters(parameters, bound)
+  truth <- draw_truth(bound, parameters, new_stream())
+  theta <- truth$theta
+  records <- .Call(ffi_model_records, bound$spec, theta, n, truth$state)$records
   data <- record_frame(records, bound$columns, bound$levels)
   result <- simulate_release(data, statistic, mechanism)
   attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
   result
+}
+
+# theta with the given parameters, the others from the prior; the stream's state
+draw_truth <- function(bound, parameters, stream, call = caller_env()) {
+  if (length(parameters) == length(bound$parameters)) return(list(theta = bound_theta(bound, parameters, call), state = stream))
+  prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+  theta <- drop(prior$theta)
+  if (!is.null(parameters)) {
+    values <- reported(bound, theta)[1L, ]
+    values[names(parameters)] <- parameters
+    theta <- bound_theta(bound, values, call)
+  }
+  list(theta = theta, state = prior$state)
 }
 
 #' @export

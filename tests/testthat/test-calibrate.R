@@ -217,3 +217,20 @@ test_that("an interrupt returns what is there", {
   count <- 3
   expect_error(calibrate_known(stops, 10), class = "noiseaware_error_interrupted")
 })
+
+test_that("some parameters may be fixed, the others are drawn from the prior", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-4, 4)))
+  cal <- calibrate(model_lm(), st, mech_laplace(epsilon = 5), n = 10, replicates = 3, method = "naive", parameters = c(x = 0.5, sigma = 1), chains = 1,
+                   iter = 60, seed = 1)
+  truth <- function(v) cal$results$truth[cal$results$variable == v]
+  expect_equal(truth("x"), rep(0.5, 3))
+  expect_equal(truth("sigma"), rep(1, 3))
+  expect_length(unique(truth("(Intercept)")), 3L)
+  set.seed(1)
+  truth <- attr(simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 5, parameters = c(sigma = 2)), "truth")$parameters
+  expect_equal(truth[["sigma"]], 2)
+  expect_length(truth, 5L)
+  for (bad in list(c(sigma = -1), c(sigma = 1, sigma = 2), c(sigma = 1, s = 2), 1, c(sigma = NA))) {
+    expect_error(calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 5, parameters = bad), class = "noiseaware_error_argument")
+  }
+})

@@ -156,6 +156,8 @@ test_that("analyses stand side by side", {
 test_that("a design is a calibration for each cell", {
   narrow <- stat_sums(~ x, bounds = list(x = c(-10, 10)))
   wide <- stat_sums(~ x, bounds = list(x = c(-100, 100)))
+  expect_warning(design(known$model, wide, epsilon = 1e-4, n = 5, replicates = 2, chains = 1, iter = 200, seed = 1), "epsilon = 1e-04, n = 5: mean",
+                 class = "noiseaware_warning_prior")
   plan <- design(known$model, list(narrow = narrow, wide = wide), epsilon = c(0.5, 5), n = c(20, 80), replicates = 6, chains = 1, iter = 400, seed = 1)
   expect_identical(nrow(plan), 8L)
   cell <- plan[plan$statistic == "wide" & plan$epsilon == 5 & plan$n == 80, ]
@@ -164,6 +166,8 @@ test_that("a design is a calibration for each cell", {
   expect_equal(cell$sd, mean(r$sd))
   expect_equal(cell$rmse, sqrt(mean((r$mean - r$truth)^2)))
   expect_equal(cell$coverage, coverage(cal, 0.95, "mean")$coverage)
+  # the prior's interval, see `known`
+  expect_equal(cell$of_prior, cell$width / (2 * 2 * stats::qnorm(0.975)), tolerance = 0.03)
   # less noise is better
   expect_lt(plan$sd[plan$statistic == "narrow" & plan$epsilon == 5 & plan$n == 80], plan$sd[plan$statistic == "wide" & plan$epsilon == 0.5 & plan$n == 80])
   drawn(plot(plan))
