@@ -83,9 +83,9 @@ test_that("prior against posterior", {
   }
   expect_equal(area("posterior", "x"), 1, tolerance = 0.02)
   expect_equal(area("prior", "x"), 0.92, tolerance = 0.08)
-  # the prior of sigma^2: InverseGamma(2, 1.5^2) by the bounds
-  sigma <- data[data$law == "prior" & data$variable == "sigma" & data$at > 0.9 & data$at < 2, ]
-  exact <- dgamma(1 / sigma$at^2, 2, 1.5^2) * 2 / sigma$at^3
+  # the prior of sigma^2: InverseGamma(2, 0.75^2) by the bounds
+  sigma <- data[data$law == "prior" & data$variable == "sigma" & data$at > 0.45 & data$at < 1, ]
+  exact <- dgamma(1 / sigma$at^2, 2, 0.75^2) * 2 / sigma$at^3
   expect_lt(max(abs(sigma$density / exact - 1)), 0.1)
   drawn(plot_prior(fits[[1]]))
   # a law that does not end in a tail: 2 (1 - p), high at 0 (three levels)
@@ -119,8 +119,8 @@ test_that("predictive coverage counts the responses inside", {
     interval <- predict(fits$a, records, interval = "predictive", level = level, seed = 1)
     mean(records$y >= interval[, "lower"] & records$y <= interval[, "upper"])
   }
-  # interval ends are interpolated: a response or two may change sides
-  expect_lt(max(abs(table$coverage - c(inside(0.5), inside(0.9)))), 2.5 / 60)
+  # interval ends are interpolated between 200 draws: a few responses may change sides
+  expect_lt(max(abs(table$coverage - c(inside(0.5), inside(0.9)))), 4.5 / 60)
   expect_identical(table$replicates, c(60L, 60L))
   both <- coverage(fits, 0.9, newdata = list(records, records[1:10, ], records), seed = 1)
   expect_identical(both$variable, c("a", "b"))
@@ -156,9 +156,10 @@ test_that("analyses stand side by side", {
 test_that("a design is a calibration for each cell", {
   narrow <- stat_sums(~ x, bounds = list(x = c(-10, 10)))
   wide <- stat_sums(~ x, bounds = list(x = c(-100, 100)))
-  expect_warning(design(known$model, wide, epsilon = 1e-4, n = 5, replicates = 2, chains = 1, iter = 200, seed = 1), "epsilon = 1e-04, n = 5: mean",
+  expect_warning(design(known$model, wide, epsilon = 1e-4, n = 5, replicates = 4, chains = 1, iter = 2000, seed = 1), "epsilon = 1e-04, n = 5: mean",
                  class = "noiseaware_warning_prior")
-  plan <- design(known$model, list(narrow = narrow, wide = wide), epsilon = c(0.5, 5), n = c(20, 80), replicates = 6, chains = 1, iter = 400, seed = 1)
+  plan <- suppressWarnings(design(known$model, list(narrow = narrow, wide = wide), epsilon = c(0.5, 5), n = c(20, 80), replicates = 6, chains = 1,
+                                  iter = 400, seed = 1), classes = "noiseaware_warning_prior")
   expect_identical(nrow(plan), 8L)
   cell <- plan[plan$statistic == "wide" & plan$epsilon == 5 & plan$n == 80, ]
   cal <- calibrate(known$model, wide, mech_laplace(epsilon = 5), 80, 6, chains = 1, iter = 400, seed = 1)
