@@ -151,8 +151,8 @@ model_trial <- function(bound, n, seed) {
       sd <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
       trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream(9L), sd))
     },
-    density_finite = function() if (is.null(moves)) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
-    density_law = function() if (is.null(moves)) no_hook else trial_density(bound, call, prior),
+    density_finite = function() if (!shape$has_prior) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
+    density_law = function() if (!shape$has_prior) no_hook else trial_density(bound, call, prior),
     move_same = function() {
       x <- records(from)
       if (is.null(moves)) no_hook else same(move(from, x), x)
@@ -194,7 +194,7 @@ trial_joint <- function(bound, joint, replicates = 2000L) {
 }
 
 trial_density <- function(bound, call, prior, draws = 1000L, steps = 10L) {
-  moves <- bound$moves
+  moves <- bound$unknown
   theta <- prior(draws, 7L)
   fresh <- prior(2L * draws, 8L)[, draws + seq_len(draws), drop = FALSE]
   scale <- apply(theta[moves, , drop = FALSE], 1L, stats::mad)

@@ -136,18 +136,19 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
     SEXP can_perturb = PROTECT(Rf_ScalarLogical(model.class->perturb != NULL));
     SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
+    SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
     SEXP by_records = PROTECT(
         Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    const char *const names[] = {"sizes",       "moves",      "can_move",
-                                 "can_perturb", "updates",    "has_density",
-                                 "by_records",  "can_invert", "coordinates"};
-    const SEXP values[] = {sizes,       moves,      can_move,   can_perturb, updates,
-                           has_density, by_records, can_invert, coordinates};
-    SEXP list = named_list(9, names, values);
-    UNPROTECT(9);
+    const char *const names[] = {"sizes",      "moves",      "can_move",    "can_perturb",
+                                 "updates",    "has_prior",  "has_density", "by_records",
+                                 "can_invert", "coordinates"};
+    const SEXP values[] = {sizes,     moves,       can_move,   can_perturb, updates,
+                           has_prior, has_density, by_records, can_invert,  coordinates};
+    SEXP list = named_list(10, names, values);
+    UNPROTECT(10);
     return list;
 }
 

@@ -132,7 +132,7 @@ test_that("runs repeat, continue, and survive the way to another process", {
   # addresses are lost on the way
   expect_identical(extend(unserialize(serialize(a, NULL)), 40)$draws, run(100)$draws)
   # a model without moves, and one whose theta is reported as it is
-  expect_output(print(sample_posterior(rel, variant("no_move"), chains = 1, iter = 60, seed = 1)), "updates +accepted")
+  expect_output(print(sample_posterior(rel, variant("no_move"), chains = 1, iter = 60, seed = 1)), "the model has no move")
   plain <- sample_posterior(rel, variant("plain_theta", parameters = "log_rate"), chains = 2, iter = 60, warmup = 40, seed = 7, init = c(log_rate = 0))
   expect_equal(as.numeric(exp(plain$draws)), as.numeric(a$draws), tolerance = 1e-12)
 })

@@ -66,6 +66,10 @@ test_that("debug_model() compares the density with the draw", {
   expect_identical(failed(normal_walk(r_theta = function(records, theta) theta)), character())
   wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
   expect_identical(failed(normal_walk(density = wrong)), "log_density")
+  # a prior density that is not that of the draws, without a move
+  prior <- normal_walk()
+  prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
+  expect_identical(failed(prior), "dprior")
 })
 
 test_that("what is missing or wrong is refused by name", {
