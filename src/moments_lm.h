@@ -1,0 +1,80 @@
+/* What the files of the moments "lm" share (see moments_lm.c):
+ *   moments_lm.c              fields, the parameters in released units;
+ *   moments_lm_covariance.c   mean and covariance;
+ *   moments_lm_innovations.c  the total as a function of innovations;
+ *   moments_lm_complete.c     the complete-data statistic of a total;
+ *   moments_lm_outside.c      records outside the bounds.
+ */
+#ifndef NOISEAWARE_MOMENTS_LM_H
+#define NOISEAWARE_MOMENTS_LM_H
+
+#include "coordinates.h"
+#include "plugin.h"
+
+/* its dummies are regressors first, ..., first + dummies - 1 */
+struct categories {
+    int first, dummies;
+};
+
+struct lm_law {
+    int d, p;                   /* regressors, the constant among them; d - 1 covariates */
+    int w;                      /* distinct products of two regressors but the constant */
+    int size;                   /* w + d + 1 less what the statistic leaves out */
+    int *at;                    /* -1 if left out */
+    int continuous, *normal_at; /* regressors with a joint normal law */
+    int factors;
+    struct categories *factor;
+    int *factor_of;                       /* of a regressor; -1 if it is no dummy */
+    const double *scale, *shift, *centre; /* of y, x_1..x_p */
+    const double *lower, *upper;          /* bounds, in released units */
+    double *offset;                       /* released value of a column at its centre */
+    const double *fourth, *root;          /* Xi, w x w, and its root by columns, or NULL */
+    int rank;
+
+    /* of the model's coordinates */
+    const struct theta_block *coefficients, *sigmas, *means, *covs, *probs;
+
+    /* in released units */
+    double *theta, sigma;
+    double *mean, *cov, *second; /* E x, Cov(x), E xx' with the constant, d x d */
+    double *chol;                /* of Cov(x_1..x_p) */
+    double *share;               /* of the records that have a dummy's level */
+
+    /* workspace */
+    double *row, *cross, *outer, *pull, *symmetric, *products;
+    double *scatter, *unit, *work;
+    double *normal_chol, *level_share;
+};
+
+static inline double lm_dot(int n, const double *a, const double *b) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+/* entry of the covariates' Cholesky factor, i and j regressors */
+static inline double *lm_chol_at(const struct lm_law *m, int i, int j) {
+    return m->chol + (size_t)(i - 1) * m->p + (j - 1);
+}
+
+/* number of x_i x_j in w, i <= j */
+static inline int lm_number_of(const struct lm_law *m, int i, int j) {
+    return i == 0 ? j - 1 : m->p + (i - 1) * m->p - (i - 1) * (i - 2) / 2 + (j - i);
+}
+
+/* Carries the parameters to released units. */
+void lm_set(struct lm_law *m, const double *theta);
+
+/* out_k = sum_l row(k, l) theta_l: x_k y as a function of w */
+void lm_contract(int d, const double *restrict row, const double *restrict theta,
+                 double *restrict out);
+
+/* the hooks of these names */
+int lm_eval(void *self, const double *theta_model, double *mean, double *cov);
+void lm_form(void *self, const double *theta_model, double n, const double *u, double *total);
+void lm_pull(void *self, double weight, const double *r, double *u);
+int lm_complete(void *self, double n, const double *total, double *c);
+void lm_project(void *self, double n, double *c);
+double lm_outside(void *self, const double *theta_model);
+
+#endif
