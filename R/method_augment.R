@@ -1,4 +1,4 @@
-# Method "augment": see src/method_augment.c. Here a problem is set up for chains.R.
+# Method "augment": see src/method_augment.c and src/augment_*.c. Here a problem is set up for chains.R.
 
 sample_augment <- function(release, bound, run, init, control) {
   words <- with_seed(run$seed, seed_words())

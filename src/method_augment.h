@@ -65,8 +65,8 @@ struct augment {
     double *candidate, *candidate_cells;
     double *threshold; /* drawn, of which the first are taken */
     int drawn, taken;
-    /* Draws a threshold for each record, and the innovations of the next block's
-     * records meanwhile: see accept_drawing */
+    /* Whether a pass may draw thresholds, and the innovations of the next block's
+     * records meanwhile: see augment_accept.c */
     int draws_ahead;
     double *innovation; /* of a block, column after column */
     const double **column_of;

@@ -3,9 +3,10 @@
  * plug-ins and the method, links neither libR nor Rmath, and compares the mean of the
  * rate's draws, which it prints.
  *
- * What does need R's mathematics (Rmath, for normal tails and quantiles):
- * mech_gaussian.c, dist_discrete.c, moments_sums.c, moments_lm.c,
- * method_collapse_normal.c, method_collapse_total.c, diagnostics.c.
+ * What does need R's mathematics (Rmath: normal tails and quantiles, gamma functions):
+ * covariates.c, and so the models lm, logistic and mvnormal; mech_gaussian.c,
+ * dist_discrete.c and the mechanisms of discrete noise; moments_sums.c,
+ * moments_lm_outside.c, totals_normal.c, method_collapse_total.c, diagnostics.c.
  */
 #include "method_augment.h"
 #include "model.h"

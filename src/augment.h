@@ -1,0 +1,85 @@
+/* What the files of method "augment" share and nobody else needs:
+ *   method_augment.c  prepares, proposes, visits the records, runs an iteration;
+ *   augment_accept.c  decides on the proposals of a block, one record after the other;
+ *   augment_noise.c   the energy, minus the log of the noise density;
+ *   augment_move.c    the non-centred moves between two sweeps.
+ */
+#ifndef NOISEAWARE_AUGMENT_H
+#define NOISEAWARE_AUGMENT_H
+
+#include "method_augment.h"
+
+/* candidates in one call of a density, see accept_foreseen() in augment_accept.c */
+enum { MOST_FORESEEN = 63, PATH = MOST_FORESEEN + 1 };
+
+/* ---- blocks ----------------------------------------------------------------- */
+
+static inline const double *const *augment_read_only(double *const *x) {
+    return (const double *const *)x;
+}
+
+/* Points x_at at the block that starts there; returns its number of records. */
+static inline int augment_block_at(struct augment *a, ptrdiff_t start, int most) {
+    for (int v = 0; v < a->model.columns; ++v) a->x_at[v] = a->x + v * a->stride + start;
+    return (int)(a->n - start < most ? a->n - start : most);
+}
+
+/* A plug-in takes at most MAX_BLOCK records at a time, unless it wants all. */
+static inline int augment_chunk(int whole, int left) {
+    return whole || left < MAX_BLOCK ? left : MAX_BLOCK;
+}
+
+/* the variables of one statistic from record `start` of a block on */
+static inline const double *const *augment_view(struct augment *a, const struct part *part,
+                                                const double *const *x, int start) {
+    for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]] + start;
+    return a->view;
+}
+
+/* ---- augment_noise.c ---------------------------------------------------------- */
+
+/* of the totals whose noise has a separable kernel */
+double augment_dense_energy(const struct augment *a, const double *residual);
+
+/* of all totals: dense residuals, and those of the cells */
+double augment_total_energy(const struct augment *a, const double *dense, const double *cells);
+
+/* extra[i] += sign * energy of the local noise of record i of the block */
+void augment_clear_extra(struct augment *a);
+void augment_add_local(struct augment *a, ptrdiff_t start, int m, const double *const *x,
+                       double sign);
+
+/* Totals of the block's records are added to a->total; local energy is returned. */
+void augment_clear_total(struct augment *a);
+double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const double *const *x);
+
+/* residuals from a->total */
+void augment_residuals(const struct augment *a, double *dense, double *cells);
+
+/* ---- augment_accept.c --------------------------------------------------------- */
+
+/* What a pass over a block draws itself: thresholds, and `needed` innovations of the
+ * next block, `each` a record. */
+struct draws {
+    int each, needed;
+    double slack; /* 1 / temper */
+    double *drawn;
+};
+
+/* Decides on the block's proposals, which find_changes() has compared with the records:
+ * gap[i] is above 0 where one is rejected. `draws` may be NULL; then the thresholds are
+ * drawn before the pass. The noise density enters with the exponent `temper`. */
+void augment_accept(struct augment *a, struct draws *draws, double temper, int m);
+
+/* ---- augment_move.c ------------------------------------------------------------ */
+
+/* Fills in costs: what a sweep and a pass cost. */
+void augment_count_work(struct augment *a);
+
+/* The non-centred passes of an iteration. */
+void augment_interweave(struct augment *a, int learning, int looking);
+
+/* the moving coordinates of theta */
+void augment_gather(const struct augment *a, double *out);
+
+#endif

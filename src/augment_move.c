@@ -1,0 +1,154 @@
+/* Non-centred moves of method "augment": theta moves with the records' innovations held
+ * fixed, x' = T(u, theta'), accepted with p(theta') eta(z | s') / (p(theta) eta(z | s)).
+ * Which steps to propose adapt.h knows.
+ *
+ * Invariant: log_prior and energy are those of the state while passes run. Cost of a
+ * pass: the model's move() and the statistic's total() of every record; a kept one
+ * writes the records.
+ */
+#include "augment.h"
+
+/* ---- work ---------------------------------------------------------------------- */
+
+/* What is counted in place of time, so that a seed fixes what is learned: about
+ * the nanoseconds of one machine. Only ratios matter. A random number, a
+ * component of the statistic in a sweep and in a pass, a cell, a variable of a record
+ * that a pass changes; then what does not grow with n. */
+static const double RANDOM = 3.5, COMPONENT = 0.4, COMPONENT_TOTAL = 0.12, CELL = 1, COLUMN = 0.6;
+static const double SWEEP = 250, SWEEP_PARAMETER = 80, PASS = 100, PASS_PARAMETER = 40;
+
+void augment_count_work(struct augment *a) {
+    const struct model *model = &a->model;
+    int cells = 0;
+    for (int k = 0; k < a->parts; ++k)
+        if (a->part[k].kind == PART_CELLS) cells += a->part[k].stat.touched;
+    const double n = (double)a->n, values = a->dense + a->locals;
+    const double draws = model->costs.records > 0 ? model->costs.records : model->columns;
+    const double more = model->costs.perturb > 0 ? model->costs.perturb - draws : 0;
+    const double square = (double)model->columns * model->columns;
+    const double complete = model->complete < square ? model->complete : square;
+    struct adapt_costs *costs = &a->adapt.costs;
+    costs->visit = n * (RANDOM * (draws + 1) + COMPONENT * 3 * values + 2 * CELL * cells);
+    costs->refresh = n * RANDOM * more;
+    costs->look = n * COMPONENT * complete * (model->costs.latent > 0 ? 2 : 1);
+    costs->complete = n * (RANDOM * model->costs.latent + COMPONENT * complete) + SWEEP +
+                      SWEEP_PARAMETER * model->parameters;
+    const double density = model->costs.density > 0 ? model->costs.density : model->columns;
+    if (!model->class->rtheta)
+        costs->complete += n * RANDOM * density * (update_theta_steps(model) + 1);
+    a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
+    a->pass_work =
+        n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
+}
+
+/* of moving the records once under set_move() */
+static double move_work(const struct augment *a) {
+    double work = 0;
+    for (int v = 0; v < a->model.columns; ++v) work += a->changed[v] ? a->column_work : 0;
+    return work;
+}
+
+static double copy_work(const struct augment *a) {
+    return COLUMN * (double)a->n * a->model.columns;
+}
+
+/* ---- a pass ------------------------------------------------------------------- */
+
+/* The block's records under theta_new: columns that do not change are not
+ * copied. */
+static const double *const *moved_block(struct augment *a, ptrdiff_t start, int m) {
+    const struct model *model = &a->model;
+    double **to = a->x_new;
+    if (a->moved_x) {
+        to = a->to_chunk;
+        for (int v = 0; v < model->columns; ++v) to[v] = a->moved_x + v * a->stride + start;
+    }
+    model->class->move(model->self, a->rng, m, augment_read_only(a->x_at), to);
+    for (int v = 0; v < model->columns; ++v) a->moved[v] = a->changed[v] ? to[v] : a->x_at[v];
+    return a->moved;
+}
+
+/* the moved records' residuals as candidates; their energy is returned */
+static double moved_energy(struct augment *a) {
+    double energy = 0;
+    augment_clear_total(a);
+    const int most = a->locals > 0 ? a->block : a->move_block;
+    for (ptrdiff_t start = 0; start < a->n; start += most) {
+        const int m = augment_block_at(a, start, most);
+        energy += augment_add_totals(a, start, m, moved_block(a, start, m));
+    }
+    augment_residuals(a, a->candidate, a->candidate_cells);
+    return energy + augment_total_energy(a, a->candidate, a->candidate_cells);
+}
+
+/* `innovations`: the stream as it was when they were moved */
+static void keep_moved(struct augment *a, const struct rng *innovations) {
+    const int most = a->locals > 0 ? a->block : a->move_block;
+    if (!a->moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
+    for (ptrdiff_t start = 0; start < a->n; start += most) {
+        const int m = augment_block_at(a, start, most);
+        if (!a->moved_x) (void)moved_block(a, start, m);
+        for (int v = 0; v < a->model.columns; ++v)
+            if (a->changed[v])
+                memcpy(a->x_at[v], a->moved_x ? a->moved_x + v * a->stride + start : a->x_new[v],
+                       (size_t)m * sizeof(double));
+    }
+    memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+    memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+}
+
+void augment_gather(const struct augment *a, double *out) {
+    for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
+}
+
+/* Needs the model set at theta, and log_prior and energy of the state. */
+static void pass(struct augment *a, enum pass_kind kind, int learning) {
+    const struct model_class *class = a->model.class;
+    void *self = a->model.self;
+    const int moving = a->model.moving;
+    augment_gather(a, a->place);
+    const double back_over_forth = adapt_propose(&a->adapt, kind, a->place, a->rng, a->step);
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    for (int j = 0; j < moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
+    const double threshold = rng_exponential(a->rng);
+
+    double log_ratio = -INFINITY, log_prior = class->dprior(self, a->theta_new), energy = 0;
+    double work = PASS;
+    const struct rng innovations = *a->rng;
+    if (isfinite(log_prior)) {
+        class->set_move(self, a->theta_new, a->changed);
+        work = a->pass_work + move_work(a);
+        energy = moved_energy(a);
+        log_ratio =
+            log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper + back_over_forth;
+    }
+    const int accept = -log_ratio < threshold;
+    if (accept) {
+        work += a->moved_x ? copy_work(a) : move_work(a);
+        keep_moved(a, &innovations);
+        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        class->set(self, a->theta);
+        a->log_prior = log_prior;
+        a->energy = energy;
+    }
+    a->work += work;
+    if (learning) {
+        const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        adapt_saw_pass(&a->adapt, kind, probability, a->step, work);
+    } else {
+        a->passes_made[kind] += 1;
+        a->passes_accepted[kind] += accept;
+    }
+}
+
+void augment_interweave(struct augment *a, int learning, int looking) {
+    int count[PASS_KINDS], total = 0;
+    adapt_plan(&a->adapt, learning, looking, count);
+    for (int k = 0; k < PASS_KINDS; ++k) total += count[k];
+    if (total == 0) return;
+    a->model.class->set(a->model.self, a->theta);
+    a->log_prior = a->model.class->dprior(a->model.self, a->theta);
+    a->energy = augment_energy(a);
+    for (int k = 0; k < PASS_KINDS; ++k)
+        for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, learning);
+}
