@@ -248,7 +248,9 @@ refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 #'   moves an iteration; `moves`, their acceptance rate after warmup, `NaN` if there
 #'   were none, and that of each kind: `walk`, a step from where the parameters are;
 #'   `leap`, a fresh draw from what warmup saw of the posterior; `group_walk` and
-#'   `group_leap`, the same in one group of parameters; `kept`, the share of a
+#'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
+#'   all records at once that were accepted, `NaN` where there are none, and `steps`, the
+#'   leapfrog steps of one; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
 #'   sweeps do (0: all proposals are independent of the records); `parts`, how many
 #'   iterations a sweep over the records is spread over.
@@ -303,6 +305,7 @@ augment_acceptance <- function(fit) {
     data.frame(chain = k, mean = sum(accepted) / sum(visits), lowest = min(accepted / visits),
                least = exp(-max(counters[2L], 0)), bound = bound, passes = sum(adapt[1:4]),
                moves = sum(counters[8:11]) / sum(counters[4:7]), t(stats::setNames(counters[8:11] / counters[4:7], pass_kinds)),
+               moved = counters[13L] / counters[12L], steps = counters[14L] / counters[12L],
                kept = refreshes[adapt[5L] + 1], share = adapt[6L], parts = adapt[7L])
   })
   do.call(rbind, rows)

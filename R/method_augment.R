@@ -8,9 +8,11 @@ sample_augment <- function(release, bound, run, init, control) {
 
 # What the C code needs to know; see struct augment.
 augment_problem <- function(release, bound, passes, words, chains) {
-  layout <- layout_parts(lapply(release_parts(release), augment_part, bound = bound, n = release$n))
+  parts <- release_parts(release)
+  layout <- layout_parts(lapply(parts, augment_part, bound = bound, n = release$n))
   c(list(method = "augment", model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
          theta_sd = if (!bound$updates) prior_sd(bound, words, chains),
+         surrogate = if (is.null(passes)) surrogate_fields(bound, parts, release$n, layout) else list(),
          passes = as.double(passes %||% -1)), layout)
 }
 

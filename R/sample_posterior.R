@@ -31,7 +31,8 @@
 #'   sweeps over the records. `NULL`: learned in warmup, by effective draws per
 #'   counted work, as are their kinds, the share of a record's innovation that a
 #'   sweep keeps, and the number of iterations that a sweep is spread over (see
-#'   [acceptance()]). 0: the plain sampler of Ju et al. 2022.
+#'   [acceptance()]). 0: the plain sampler of Ju et al. 2022. A number also leaves
+#'   out the moves of all records at once, see below.
 #'   For `"clt"`: `passes`, the moves of the parameters in an
 #'   iteration, and `sampler`, their kind: `"marginal"`, with the statistic integrated out (3, with more than 8
 #'   published values 1); `"noncentred"`, the default in a regression and only there, with its innovations fixed
@@ -47,6 +48,14 @@
 #' `noiseaware_message_forecast` tells the time left, if that is 10 seconds or
 #' more. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
+#'
+#' **Method `"augment"`** moves all records at once in a linear regression or a multivariate normal
+#' model with more than ten unknown parameters: it holds the records' shape, what is left of them
+#' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
+#' their totals with the parameters integrated out. Where few records lie outside the bounds, what
+#' the bounds do to the totals is approximated on the way, and an acceptance step corrects for it
+#' (a surrogate transition, Christen & Fox 2005); else the exact density is followed. Chains
+#' without `init` then start near the release, further apart than the posterior is wide.
 #'
 #' **Method `"collapse"`** imputes no record: given the parameters it knows the law
 #' of the totals, so its time does not depend on n. It serves
@@ -91,6 +100,9 @@
 #'   `noiseaware_error_worker` (every process that ran a chain died),
 #'   `noiseaware_error_numerical`.
 #' @references
+#' Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation.
+#' *Journal of Computational and Graphical Statistics* 14, 795-810. \doi{10.1198/106186005X76983}
+#'
 #' Ju, N., Awan, J., Gong, R. and Rao, V. (2022). Data augmentation MCMC for
 #' Bayesian inference from privatized data, Algorithm 1.
 #' \doi{10.48550/arXiv.2206.00710}

@@ -2,7 +2,8 @@
  *   method_augment.c  prepares, proposes, visits the records, runs an iteration;
  *   augment_accept.c  decides on the proposals of a block, one record after the other;
  *   augment_noise.c   the energy, minus the log of the noise density;
- *   augment_move.c    the non-centred moves between two sweeps.
+ *   augment_move.c    the non-centred moves between two sweeps;
+ *   augment_surrogate.c  moves of all records at once, with their shape held fixed.
  */
 #ifndef NOISEAWARE_AUGMENT_H
 #define NOISEAWARE_AUGMENT_H
@@ -35,6 +36,12 @@ static inline const double *const *augment_view(struct augment *a, const struct 
     for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]] + start;
     return a->view;
 }
+
+/* ---- method_augment.c ----------------------------------------------------------- */
+
+/* The complete-data statistic of the records as they are; `latent`: with variables of its
+ * records that the model needs and this draws. */
+void augment_take_complete(struct augment *a, int latent, double *c);
 
 /* ---- augment_noise.c ---------------------------------------------------------- */
 
@@ -81,5 +88,15 @@ void augment_interweave(struct augment *a, int learning, int looking);
 
 /* the moving coordinates of theta */
 void augment_gather(const struct augment *a, double *out);
+
+/* ---- augment_surrogate.c --------------------------------------------------------- */
+
+/* Readies the surrogate for moves; with `search`, moves the records of a start to where
+ * the release has density, theta drawn given them. a->total then is that of the records. */
+void augment_search(struct augment *a, int search);
+
+/* A move that leaves the records' distribution with theta integrated out invariant: theta
+ * must be drawn after it. Needs the complete-data statistic. */
+void augment_follow(struct augment *a, int iteration, int warmup);
 
 #endif

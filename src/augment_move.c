@@ -15,6 +15,7 @@
  * component of the statistic in a sweep and in a pass, a cell, a variable of a record
  * that a pass changes; then what does not grow with n. */
 static const double RANDOM = 3.5, COMPONENT = 0.4, COMPONENT_TOTAL = 0.12, CELL = 1, COLUMN = 0.6;
+static const double LEAPFROG = 600, LEAPFROG_CUBE = 2.5; /* d columns, and d^3 */
 static const double SWEEP = 250, SWEEP_PARAMETER = 80, PASS = 100, PASS_PARAMETER = 40;
 
 void augment_count_work(struct augment *a) {
@@ -39,6 +40,10 @@ void augment_count_work(struct augment *a) {
     a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
     a->pass_work =
         n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;
+    if (!a->surrogate) return;
+    const double d = a->surrogate->density.totals.d, k = a->surrogate->density.totals.k;
+    a->map_work = n * (COLUMN * d * (0.5 * d + k) + COMPONENT_TOTAL * values + CELL * cells) + PASS;
+    a->leapfrog_work = LEAPFROG * d + LEAPFROG_CUBE * d * d * d;
 }
 
 /* of moving the records once under set_move() */

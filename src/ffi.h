@@ -93,6 +93,7 @@ int interrupt_pending(void);
     X(ffi_compiled_callable, 2) \
     X(ffi_compiled_hooks, 1) \
     X(ffi_compiled_sizes, 1) \
+    X(ffi_augment_density, 4) \
     X(ffi_start, 3) \
     X(ffi_block, 3) \
     X(ffi_run, 4) \

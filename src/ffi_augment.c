@@ -16,6 +16,25 @@ static void read_part(SEXP spec, struct part *part) {
     part->local_weight = REAL(list_element(spec, "weight"));
 }
 
+/* An empty list: none. */
+static void read_surrogate(SEXP spec, struct augment *a) {
+    if (Rf_xlength(spec) == 0) return;
+    SEXP column = list_element(spec, "column"), fixed = list_element(spec, "fixed");
+    struct surrogate *s = plugin_memory(1, sizeof *s);
+    s->released = a->released;
+    s->centre = REAL(list_element(spec, "centre"));
+    s->lower = REAL(list_element(spec, "lower"));
+    s->upper = REAL(list_element(spec, "upper"));
+    s->density.components = a->dense;
+    s->density.absolute = a->absolute;
+    s->density.weight = a->weight;
+    s->density.component =
+        read_components(a->model.columns, a->dense, REAL(list_element(spec, "terms")));
+    if (surrogate_create(s, &a->model, (double)a->n, (int)Rf_xlength(column), INTEGER(column),
+                         1 + (int)Rf_xlength(fixed), INTEGER(fixed)))
+        a->surrogate = s;
+}
+
 static void *read(SEXP problem) {
     struct augment *a = plugin_memory(1, sizeof *a);
     a->model = read_model(list_element(problem, "model"));
@@ -32,7 +51,11 @@ static void *read(SEXP problem) {
     a->n = (ptrdiff_t)list_number(problem, "n");
     a->stride = PAD_LANES(a->n);
     a->plain = list_number(problem, "passes") == 0;
+    if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
     augment_prepare(a);
+    if (a->surrogate)
+        augment_prepare_surrogate(
+            a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
     return a;
 }
 
@@ -43,7 +66,10 @@ enum {
     WORK,
     PASSES_MADE,
     PASSES_ACCEPTED = PASSES_MADE + PASS_KINDS,
-    COUNTERS = PASSES_ACCEPTED + PASS_KINDS
+    MAPS_MADE = PASSES_ACCEPTED + PASS_KINDS,
+    MAPS_ACCEPTED,
+    LEAPFROGS,
+    COUNTERS
 };
 
 static struct adapt_shape learned_shape(const struct model *model) {
@@ -59,15 +85,20 @@ static struct adapt_shape learned_shape(const struct model *model) {
 static struct state_shape shape(const void *self) {
     const struct augment *a = self;
     const struct adapt_shape learned = learned_shape(&a->model);
-    const struct state_shape shape = {
+    struct state_shape shape = {
         .counters = COUNTERS,
-        .parts = a->model.class->rtheta ? 4 : 5,
+        .parts = 4,
         .part = {{"x", REALSXP, (R_xlen_t)a->stride * a->model.columns},
                  {"residual", REALSXP, a->dense + a->cells},
                  {"accepted", INTSXP, (R_xlen_t)a->n},
-                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
-                 {"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)}},
+                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
     };
+    if (!a->model.class->rtheta)
+        shape.part[shape.parts++] =
+            (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
+    if (a->surrogate)
+        shape.part[shape.parts++] =
+            (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
     return shape;
 }
 
@@ -84,11 +115,15 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     if (!a->model.class->rtheta)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
+    if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];
     memcpy(a->passes_made, counter + PASSES_MADE, sizeof a->passes_made);
     memcpy(a->passes_accepted, counter + PASSES_ACCEPTED, sizeof a->passes_accepted);
+    a->maps_made = counter[MAPS_MADE];
+    a->maps_accepted = counter[MAPS_ACCEPTED];
+    a->leapfrogs = counter[LEAPFROGS];
 }
 
 static void detach(void *self, SEXP state) {
@@ -101,16 +136,40 @@ static void detach(void *self, SEXP state) {
     counter[WORK] = a->work;
     memcpy(counter + PASSES_MADE, a->passes_made, sizeof a->passes_made);
     memcpy(counter + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
+    counter[MAPS_MADE] = a->maps_made;
+    counter[MAPS_ACCEPTED] = a->maps_accepted;
+    counter[LEAPFROGS] = a->leapfrogs;
 }
 
 /* records drawn from theta */
 static void start(void *self, SEXP problem) {
     struct augment *a = self;
     a->most_energy_step = R_NegInf;
-    augment_start(a);
+    augment_start(a, !Rf_asLogical(list_element(problem, "given")));
     if (!a->model.class->rtheta)
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
     adapt_start(&a->adapt, REAL(list_element(problem, "move_sd")), list_number(problem, "passes"));
+}
+
+/* For tests: log density, gradient and coordinates that the records' moves see; the
+ * coordinates are the records' own where q[1] is NaN. */
+SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
+    struct augment *a = read(problem);
+    struct rng rng;
+    rng_read(list_element(state, "rng"), &rng);
+    attach(a, state, &rng);
+    const int size = a->surrogate ? a->surrogate->density.size : 0;
+    const int padded = PAD_LANES(size);
+    double *at = plugin_memory((size_t)padded, sizeof *at);
+    double *gradient = plugin_memory((size_t)padded, sizeof *gradient);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + 2 * size));
+    at[0] = NA_REAL;
+    if (Rf_xlength(q) == size) memcpy(at, REAL(q), (size_t)size * sizeof(double));
+    REAL(out)[0] = augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
+    memcpy(REAL(out) + 1, gradient, (size_t)size * sizeof(double));
+    memcpy(REAL(out) + 1 + size, at, (size_t)size * sizeof(double));
+    UNPROTECT(1);
+    return out;
 }
 
 static int iterate(void *self, int iteration, int warmup, struct step *step) {

@@ -13,7 +13,7 @@ struct state_part {
     R_xlen_t length;
 };
 
-enum { MOST_STATE_PARTS = 5 };
+enum { MOST_STATE_PARTS = 6 };
 
 struct state_shape {
     int counters; /* the number of iterations among them */

@@ -88,6 +88,7 @@ void augment_prepare(struct augment *a) {
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
+    a->map = terms_new(columns);
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->step = plugin_memory((size_t)a->model.parameters, sizeof(double));
@@ -151,18 +152,6 @@ static void add_complete(struct augment *a, int m, int latent, double *c) {
             model->class->add_latent(model->self, a->rng, chunk, augment_read_only(a->at_chunk),
                                      a->complete);
     }
-}
-
-/* records from f(. | theta) for the state's theta */
-void augment_start(struct augment *a) {
-    a->model.class->set(a->model.self, a->theta);
-    augment_clear_total(a);
-    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
-        const int m = augment_block_at(a, start, a->block);
-        propose(a, 0, m, a->x_at);
-        (void)augment_add_totals(a, start, m, augment_read_only(a->x_at));
-    }
-    augment_residuals(a, a->residual, a->cell_residual);
 }
 
 /* ---- a sweep: proposals and their statistics ---------------------------------- */
@@ -311,8 +300,7 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     return accepted;
 }
 
-/* the complete-data statistic of the records as they are */
-static void take_complete(struct augment *a, int latent, double *c) {
+void augment_take_complete(struct augment *a, int latent, double *c) {
     memset(c, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block)
         add_complete(a, augment_block_at(a, start, a->block), latent, c);
@@ -327,11 +315,24 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
     const ptrdiff_t end = a->n - first < length ? a->n : first + length;
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     const ptrdiff_t accepted = visit(a, first, end, rho, temper);
-    if (end - first < a->n) take_complete(a, 1, a->complete);
+    if (end - first < a->n) augment_take_complete(a, 1, a->complete);
     return (double)accepted / (double)(end - first);
 }
 
-/* ---- an iteration -------------------------------------------------------------------- */
+/* ---- start, and an iteration --------------------------------------------------------------------
+ */
+
+void augment_start(struct augment *a, int search) {
+    a->model.class->set(a->model.self, a->theta);
+    augment_clear_total(a);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
+        const int m = augment_block_at(a, start, a->block);
+        propose(a, 0, m, a->x_at);
+        (void)augment_add_totals(a, start, m, augment_read_only(a->x_at));
+    }
+    if (a->surrogate) augment_search(a, search);
+    augment_residuals(a, a->residual, a->cell_residual);
+}
 
 int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {
     const struct model_class *class = a->model.class;
@@ -347,20 +348,22 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
 
     const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration);
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
-    if (trying) take_complete(a, 0, a->complete_before);
+    if (trying) augment_take_complete(a, 0, a->complete_before);
     const int parts = iteration < warmup ? 1 : (int)*adapt->parts;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;
     *accepted = sweep_part(a, parts, iteration - warmup, adapt_refresh[refresh], *adapt->temper);
     a->work += work;
     if (trying) {
-        if (class->add_latent) take_complete(a, 0, a->complete_after);
+        if (class->add_latent) augment_take_complete(a, 0, a->complete_after);
         adapt_saw_refresh(adapt, refresh, a->complete_before,
                           class->add_latent ? a->complete_after : a->complete);
     }
 
     double *before = a->step, *after = a->place;
     if (learning) augment_gather(a, before);
+    const double followed = a->work;
+    if (a->surrogate) augment_follow(a, iteration, warmup);
     const struct record_columns records = {.x = a->x, .n = a->n, .stride = a->stride};
     const int status =
         class->rtheta ? class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta)
@@ -368,7 +371,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (learning) {
         augment_gather(a, after);
-        adapt_saw_sweep(adapt, before, after, work);
+        adapt_saw_sweep(adapt, before, after, work + a->work - followed);
     }
     adapt_cool(adapt);
     const enum window window =
@@ -379,6 +382,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         /* counters speak of what follows */
         *adapt->temper = 1;
         a->work = 0;
+        a->maps_made = a->maps_accepted = a->leapfrogs = 0;
         memset(a->accepted, 0, (size_t)a->n * sizeof(int));
         a->most_energy_step = -INFINITY;
     }

@@ -2,7 +2,9 @@
 #define NOISEAWARE_METHOD_AUGMENT_H
 
 #include "adapt.h"
+#include "block.h"
 #include "plugin.h"
+#include "surrogate.h"
 #include "update_theta.h"
 
 /* How a part's noise meets its statistic. DENSE: a record may change every
@@ -35,6 +37,7 @@ struct augment {
     const double *released, *weight; /* dense + cells */
     ptrdiff_t n, stride;             /* records, and PAD_LANES(n) */
     int plain;                       /* no partial refresh: the sweep of Ju et al. alone */
+    struct surrogate *surrogate;     /* NULL: no such moves */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -50,7 +53,8 @@ struct augment {
     int *accepted;           /* per record */
     double most_energy_step; /* minus the smallest log acceptance probability seen */
     double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
-    double work; /* see count_work() */
+    double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
+    double work;                                /* see count_work() */
 
     /* Workspace, see augment_prepare */
     int block, move_block;
@@ -84,10 +88,24 @@ struct augment {
     int *changed;
     double log_prior, energy;
     double pass_work, column_work; /* see count_work() */
+    struct terms map;              /* of a column under the surrogate's map */
+    double map_work, leapfrog_work;
+    struct moments clamped; /* of records as the bounds clamp them */
+    double **clamped_x;
 };
 
 void augment_prepare(struct augment *a);
-void augment_start(struct augment *a);
+
+/* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
+void augment_prepare_surrogate(struct augment *a, int same_bounds);
+
+/* Records drawn given theta; with `search`, moved to where the release has density, and
+ * theta drawn given them. */
+void augment_start(struct augment *a, int search);
+
+/* The density that surrogate transitions, or exact ones, move on, and its gradient, at
+ * coordinates q; those of the records where the first is NaN, which are written to q. */
+double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient);
 
 /* Minus the log of the noise density at the state, up to a constant. */
 double augment_energy(struct augment *a);

@@ -4,7 +4,8 @@
  *   log volume(coordinates) + log marginal(c) + temper log eta(z | A c),
  *
  * marginal() the model's, theta integrated out but for the coordinates that it keeps; A c
- * the released components, each a constant and up to three entries of c.
+ * the released components, each a constant and up to three entries of c. With bounds that
+ * clamp, c there is replaced by what clamped.c expects of it.
  *
  * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
  * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
@@ -42,27 +43,53 @@ void totals_density_create(struct totals_density *density, const struct model *m
     density->size = density->totals.size + model->keeps;
     density->temper = 1;
     density->c = plugin_memory((size_t)model->complete, sizeof(double));
+    density->seen = density->c;
     density->gradient_c = plugin_memory((size_t)model->complete, sizeof(double));
     density->theta = plugin_memory((size_t)model->parameters, sizeof(double));
 }
 
-double totals_log_density(void *self, const double *q, double *gradient) {
-    struct totals_density *s = self;
+void totals_density_clamp(struct totals_density *density, const double *lower,
+                          const double *upper) {
+    const size_t complete = (size_t)density->model->complete;
+    density->clamped = clamped_new(&density->totals, lower, upper);
+    density->seen = plugin_memory(complete, sizeof(double));
+    density->gradient_seen = plugin_memory(complete, sizeof(double));
+}
+
+double totals_density_expand(struct totals_density *s, const double *q, double *gradient) {
     const struct model *model = s->model;
     for (int j = 0; j < model->keeps; ++j) s->theta[model->kept[j]] = q[s->totals.size + j];
     totals_expand(&s->totals, q, s->c);
-    const double marginal = model->class->marginal(model->self, s->c, s->totals.n, s->theta,
-                                                   s->gradient_c, gradient + s->totals.size);
-    if (!(marginal > -INFINITY)) return -INFINITY;
+    return model->class->marginal(model->self, s->c, s->totals.n, s->theta, s->gradient_c,
+                                  gradient + s->totals.size);
+}
+
+void totals_density_noise(struct totals_density *s, double *gradient_seen) {
     s->energy = 0;
     for (int k = 0; k < s->components; ++k) {
         const struct component *one = s->component + k;
-        const double r = (s->released[k] - component_value(one, s->c)) * s->weight[k];
+        const double r = (s->released[k] - component_value(one, s->seen)) * s->weight[k];
         const int bent = k < s->absolute && !s->smooth;
         const double force = !bent ? r : fabs(r) < s->rounded ? r / s->rounded : copysign(1, r);
         const double slope = s->temper * s->weight[k] * force;
         s->energy += bent ? fabs(r) : 0.5 * r * r;
-        for (int e = 0; e < 3; ++e) s->gradient_c[one->at[e]] += slope * one->coef[e];
+        for (int e = 0; e < 3; ++e) gradient_seen[one->at[e]] += slope * one->coef[e];
+    }
+}
+
+double totals_log_density(void *self, const double *q, double *gradient) {
+    struct totals_density *s = self;
+    const int complete = s->model->complete;
+    const double marginal = totals_density_expand(s, q, gradient);
+    if (!(marginal > -INFINITY)) return -INFINITY;
+    if (s->clamped) {
+        clamped_expect(s->clamped, s->c, s->seen);
+        memset(s->gradient_seen, 0, (size_t)complete * sizeof(double));
+        totals_density_noise(s, s->gradient_seen);
+        clamped_pull(s->clamped, s->c, s->gradient_seen);
+        for (int i = 0; i < complete; ++i) s->gradient_c[i] += s->gradient_seen[i];
+    } else {
+        totals_density_noise(s, s->gradient_c);
     }
     return marginal - s->temper * s->energy + totals_pull(&s->totals, q, s->gradient_c, gradient);
 }

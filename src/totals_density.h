@@ -1,6 +1,7 @@
 #ifndef NOISEAWARE_TOTALS_DENSITY_H
 #define NOISEAWARE_TOTALS_DENSITY_H
 
+#include "clamped.h"
 #include "hmc.h"
 #include "plugin.h"
 #include "totals.h"
@@ -26,14 +27,17 @@ struct totals_density {
     int components, absolute; /* first those with the absolute kernel */
     const struct component *component;
     const double *released, *weight;
-    double temper; /* exponent of the noise density */
-    int smooth;    /* all kernels squared: while scales are looked for */
+    struct clamped *clamped; /* NULL: no record is taken to lie outside the bounds */
+    double temper;           /* exponent of the noise density */
+    int smooth;              /* all kernels squared: while scales are looked for */
     /* Within so much of 0 the gradient is that of a kernel that is rounded off there
      * (Huber's), in units of the noise's scale; the density is not. 0: nowhere. */
     double rounded;
 
-    double energy; /* of the noise where it was evaluated last, not tempered; and c there */
-    double *c, *gradient_c;
+    /* Where it was evaluated last: c, the totals that the components are taken of, and the
+     * energy of the noise, not tempered. */
+    double *c, *seen, energy;
+    double *gradient_c, *gradient_seen;
     double *theta; /* of which the kept coordinates are written */
 };
 
@@ -47,8 +51,18 @@ const struct component *read_components(int columns, int count, const double *te
 void totals_density_create(struct totals_density *density, const struct model *model, double n,
                            int d, const int *column, int k, const int *fixed);
 
+/* Bounds of the free columns, less their centres: the components then are those of records
+ * as the bounds clamp them, approximately. */
+void totals_density_clamp(struct totals_density *density, const double *lower, const double *upper);
+
 /* For hmc.h; `self` is the struct totals_density. */
 double totals_log_density(void *self, const double *q, double *gradient);
+
+/* What it is made of. The density without the noise: c from q, gradient_c and the gradient in
+ * what is kept; the log, or -INFINITY. */
+double totals_density_expand(struct totals_density *density, const double *q, double *gradient);
+/* The noise: sets `energy`, and adds the gradient in `seen` of its tempered log density. */
+void totals_density_noise(struct totals_density *density, double *gradient_seen);
 
 /* Coordinates of c, which totals_design() has seen, and of the kept ones of theta. */
 int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,

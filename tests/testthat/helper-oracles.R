@@ -68,8 +68,8 @@ lm_problem <- function(p = 1, ...) {
 # Joint-distribution test (Geweke 2004). Alternate the sampler with redrawing z: theta then follows its prior.
 # With a warmup, moves are learned from a first release and then frozen; after that `kinds` of them are made in an
 # iteration (see pass_kinds), half of the iterations keep half of the innovations, and a sweep is spread over two of them,
-# whatever warmup found of their worth.
-geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL) {
+# whatever warmup found of their worth. `prepare` may change what else warmup learned.
+geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL, prepare = identity) {
   bound <- internal("bind_model")(model, statistic)
   rel <- simulate_release(model, statistic, mechanism, n = n)
   words <- internal("seed_words")()
@@ -77,7 +77,8 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
   if (warmup > 0L) {
     .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), c(warmup, 1L))
-    state$adapt[1:7] <- c(kinds, 1, 0.5, 2)
+    if (!is.null(kinds)) state$adapt[1:7] <- c(kinds, 1, 0.5, 2)
+    state <- prepare(state)
   }
   inside <- problem$where
   d <- length(inside)

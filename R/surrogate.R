@@ -1,0 +1,59 @@
+# Surrogate transitions of method "augment": see src/surrogate.c.
+
+# With so few unknown parameters non-centred moves cost less for an effective draw
+# (bench/dimension.R).
+few_parameters <- 10L
+
+# What the C code needs, an empty list where there are none: for models of continuous
+# columns that are normal given the factors' dummies, and releases of totals of
+# columns and of their products. `layout` places the components (see layout_parts()).
+surrogate_fields <- function(bound, parts, n, layout) {
+  if (length(bound$moves) <= few_parameters) return(list())
+  design <- surrogate_design(bound)
+  serves <- function(part) {
+    statistic <- part$statistic
+    if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$fixed]))
+    statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
+  }
+  if (is.null(design) || !all(vapply(parts, serves, TRUE))) return(list())
+  terms <- matrix(0, layout$dense, 6L) # components that only pad are 0
+  for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {
+    at <- layout$where[match(part$index, layout$summed)]
+    terms[at, ] <- normal_terms(part, design$name, design$centre, n, caller_env())
+  }
+  free <- design[!design$fixed, ]
+  bounds <- clamping_bounds(free$name, parts)
+  list(same_bounds = bounds$same, lower = bounds$lower - free$centre, upper = bounds$upper - free$centre, column = which(!design$fixed) - 1L, fixed = which(design$fixed) - 1L, centre = as.double(design$centre),
+       terms = as.double(t(terms)))
+}
+
+# Between what each column is clamped, and whether all statistics agree on that. Where
+# records outside the bounds are dropped nothing is clamped.
+clamping_bounds <- function(names, parts) {
+  dropped <- vapply(parts, function(p) identical(p$statistic$outside, "drop"), TRUE)
+  if (any(dropped)) return(list(lower = rep(-Inf, length(names)), upper = rep(Inf, length(names)), same = FALSE))
+  columns <- do.call(rbind, lapply(parts, function(p) p$statistic$columns[c("name", "lower", "upper")]))
+  c(tightest_bounds(names, parts), same = nrow(unique(columns)) == length(unique(columns$name)))
+}
+
+# The columns of a record where they are those of the complete-data statistic: their
+# centres, and whether they are fixed; else NULL.
+surrogate_design <- function(bound) UseMethod("surrogate_design")
+
+#' @export
+surrogate_design.default <- function(bound) NULL
+
+#' @export
+surrogate_design.bound_lm <- function(bound) {
+  design <- bound$design
+  if (!identical(design$name, bound$columns$name)) return(NULL)
+  data.frame(name = design$name, centre = design$centre, fixed = !is.na(design$level))
+}
+
+#' @export
+surrogate_design.bound_mvnormal <- surrogate_design.bound_lm
+
+#' @export
+surrogate_design.bound_normal <- function(bound) {
+  data.frame(name = bound$columns$name, centre = bound$spec$fields$centre, fixed = FALSE)
+}

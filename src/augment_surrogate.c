@@ -1,0 +1,192 @@
+/* Method "augment" and its surrogate (surrogate.c): the passes over the records that a move of
+ * all of them at once takes. Such a move maps the continuous columns by an affine map that
+ * keeps the records' shape; the surrogate proposes it, the records decide.
+ *
+ * Cost a move: a pass for the totals at the reference, one for those of the proposal, one to
+ * keep it; with the exact density three passes a leapfrog step. A pass takes d / 2 + k
+ * multiplications for each of d columns of a record, and the statistic. No allocation but in
+ * augment_prepare_surrogate().
+ */
+#include "augment.h"
+
+/* Of the search for a start: NUTS transitions, and the exponent of the noise density, below
+ * 1 so that chains start further apart than the posterior is wide. */
+enum { SEARCH = 200 };
+static const double SEARCH_TEMPER = 0.5;
+
+/* the block's records under the map: fixed columns are not copied */
+static const double *const *mapped_block(struct augment *a, int m) {
+    const struct totals *t = &a->surrogate->density.totals;
+    const double *row = a->surrogate->map;
+    for (int v = 0; v < t->columns; ++v) a->moved[v] = a->x_at[v];
+    for (int i = 0; i < t->d; ++i, row += t->columns + 1) {
+        terms_clear(&a->map);
+        for (int v = 0; v < t->columns; ++v) terms_add(&a->map, row[1 + v], a->x_at[v]);
+        terms_sum(&a->map, row[0], m, a->x_new[t->column[i]]);
+        a->moved[t->column[i]] = a->x_new[t->column[i]];
+    }
+    return a->moved;
+}
+
+static void mapped_totals(struct augment *a) {
+    augment_clear_total(a);
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        (void)augment_add_totals(a, start, m, mapped_block(a, m));
+    }
+    a->work += a->map_work;
+}
+
+/* the records become the mapped ones, whose totals were taken last */
+static void keep_mapped(struct augment *a) {
+    const struct totals *t = &a->surrogate->density.totals;
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        (void)mapped_block(a, m);
+        for (int i = 0; i < t->d; ++i)
+            memcpy(a->x_at[t->column[i]], a->x_new[t->column[i]], (size_t)m * sizeof(double));
+    }
+    a->work += a->map_work;
+}
+
+/* The mapped block as the bounds clamp it. */
+static const double *const *clamped_block(struct augment *a, int m) {
+    const struct surrogate *s = a->surrogate;
+    const struct totals *t = &s->density.totals;
+    (void)mapped_block(a, m);
+    for (int i = 0; i < t->d; ++i) {
+        const int v = t->column[i];
+        block_clamp(1, 0, s->lower[i] + s->centre[v], s->upper[i] + s->centre[v], m, a->moved[v],
+                    a->clamped_x[i]);
+        a->view[v] = a->clamped_x[i];
+    }
+    for (int j = 0; j < t->k - 1; ++j) a->view[t->fixed[j]] = a->moved[t->fixed[j]];
+    return a->view;
+}
+
+static void sum_clamped(void *self, double *seen) {
+    struct augment *a = self;
+    memset(seen, 0, (size_t)a->model.complete * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        moments_add(&a->clamped, m, clamped_block(a, m), seen);
+    }
+    a->work += a->map_work;
+}
+
+/* The slope in a mapped value, where it is inside the bounds: that in its total, and in its
+ * product with every column times that one. */
+static void pull_clamped(void *self, const double *gradient_seen, double *gradient_map) {
+    struct augment *a = self;
+    const struct surrogate *s = a->surrogate;
+    const struct totals *t = &s->density.totals;
+    const int columns = t->columns, stride = columns + 1;
+    double *slope = a->x_new[t->column[0]]; /* no longer needed once clamped */
+    memset(gradient_map, 0, (size_t)t->d * (size_t)stride * sizeof(double));
+    for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
+        const int m = augment_block_at(a, start, a->move_block);
+        moments_centre(&a->clamped, m, clamped_block(a, m));
+        for (int i = 0; i < t->d; ++i) {
+            const int own = t->column[i];
+            terms_clear(&a->map);
+            for (int v = 0; v < columns; ++v)
+                terms_add(&a->map, (v == own ? 2 : 1) * gradient_seen[moments_at(columns, own, v)],
+                          a->clamped.centred + (size_t)v * MAX_BLOCK);
+            terms_sum(&a->map, gradient_seen[own], m, slope);
+            const double lower = s->lower[i], upper = s->upper[i];
+            const double *w = a->clamped.centred + (size_t)own * MAX_BLOCK;
+            for (int r = 0; r < m; ++r) slope[r] = w[r] > lower && w[r] < upper ? slope[r] : 0;
+            double *row = gradient_map + (size_t)i * (size_t)stride;
+            row[0] += block_sum(m, slope);
+            for (int v = 0; v < columns; ++v) row[1 + v] += block_dot(m, slope, a->x_at[v]);
+        }
+    }
+    a->work += 2 * a->map_work;
+}
+
+void augment_prepare_surrogate(struct augment *a, int same_bounds) {
+    struct surrogate *s = a->surrogate;
+    const struct totals *t = &s->density.totals;
+    if (!same_bounds) return;
+    s->records.self = a;
+    s->records.sum = sum_clamped;
+    s->records.pull = pull_clamped;
+    s->records.pass_work = a->map_work / a->leapfrog_work;
+    s->records.work = 3 * s->records.pass_work;
+    a->clamped = moments_new(t->columns, s->centre);
+    a->clamped_x = plugin_memory((size_t)t->d, sizeof *a->clamped_x);
+    for (int i = 0; i < t->d; ++i) a->clamped_x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
+}
+
+double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient) {
+    struct surrogate *s = a->surrogate;
+    augment_take_complete(a, 0, a->complete);
+    if (!surrogate_begin(s, a->complete, a->theta)) return NAN;
+    return surrogate_density(s, exact, q, gradient);
+}
+
+/* Is there a theta within the bounds of a prior that is cut off, drawn from the uncut
+ * posterior given c? It is a->theta_new then. */
+static int draw_within(struct augment *a, const double *c) {
+    const struct model_class *class = a->model.class;
+    void *self = a->model.self;
+    return class->rtheta_uncut(self, c, (double)a->n, a->rng, a->theta_new) == PLUGIN_OK &&
+           isfinite(class->dprior(self, a->theta_new));
+}
+
+void augment_follow(struct augment *a, int iteration, int warmup) {
+    struct surrogate *s = a->surrogate;
+    const int parameters = a->model.parameters;
+    if (!surrogate_begin(s, a->complete, a->theta)) return;
+    s->density.temper = *a->adapt.temper;
+    if (!surrogate_is_exact(s)) {
+        if (surrogate_refer(s)) {
+            mapped_totals(a);
+        } else {
+            for (int j = 0; j < a->dense; ++j)
+                a->total[j] = a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+        }
+        surrogate_correct(s, a->total);
+    }
+    double gain, probability = 0;
+    int accept = 0;
+    const int moved = surrogate_propose(s, a->rng, &gain);
+    if (moved) {
+        mapped_totals(a);
+        augment_residuals(a, a->candidate, a->candidate_cells);
+        const double fall =
+            augment_dense_energy(a, a->residual) - augment_dense_energy(a, a->candidate);
+        const double log_ratio = s->density.temper * (fall - gain);
+        memcpy(a->theta_new, a->theta, (size_t)parameters * sizeof(double));
+        surrogate_take(s, a->complete_after, a->theta_new);
+        probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        accept = -log_ratio < rng_exponential(a->rng) &&
+                 (!a->model.cut || draw_within(a, a->complete_after));
+    }
+    a->work += a->leapfrog_work * s->told.leapfrogs;
+    if (accept) {
+        keep_mapped(a);
+        memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
+        memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
+        memcpy(a->theta, a->theta_new, (size_t)parameters * sizeof(double));
+    }
+    if (iteration < warmup)
+        surrogate_learn(s, iteration, warmup, moved, probability, a->complete, a->theta, a->rng);
+    else {
+        a->maps_made += 1;
+        a->maps_accepted += accept;
+        a->leapfrogs += s->told.leapfrogs;
+    }
+}
+
+void augment_search(struct augment *a, int search) {
+    struct surrogate *s = a->surrogate;
+    augment_take_complete(a, 0, a->complete);
+    if (!surrogate_begin(s, a->complete, a->theta) ||
+        !surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng) || !search)
+        return;
+    mapped_totals(a);
+    keep_mapped(a);
+    surrogate_take(s, a->complete, a->theta);
+    (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+}

@@ -1,0 +1,114 @@
+skip_on_cran() # takes long; `make test` runs it
+
+# Moves of all records at once with their shape held fixed: src/surrogate.c. Models have more
+# than `few_parameters` unknown parameters, so that "augment" makes such moves.
+
+surrogate_case <- function(kind, n = 60) {
+  bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), x3 = c(-1, 1), g = c("a", "b", "c"))
+  switch(kind,
+    numbers = list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    factor = list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
+    kept = list(model = model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2)),
+                statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4], rescale = FALSE)),
+    cut = list(model = model_lm(covariates = prior_niw(within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    normal = list(model = model_mvnormal(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
+}
+
+surrogate_chain <- function(kind, mechanism = mech_laplace(epsilon = 3), n = 60) {
+  case <- surrogate_case(kind)
+  release <- simulate_release(case$model, case$statistic, mechanism, n = n)
+  bound <- internal("bind_model")(case$model, case$statistic)
+  words <- internal("seed_words")()
+  problem <- internal("augment_problem")(release, bound, NULL, words, 1)
+  list(problem = problem, state = internal("start_chain")(problem, bound, words, 1, NULL), case = case, release = release)
+}
+
+test_that("gradients of both densities are those of finite differences", {
+  set.seed(1)
+  for (kind in c("numbers", "factor", "kept", "normal")) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
+    chain <- surrogate_chain(kind, mechanism)
+    at <- function(exact, q) .Call(internal("ffi_augment_density"), chain$problem, chain$state, exact, q)
+    for (exact in c(FALSE, TRUE)) {
+      size <- (length(at(exact, numeric())) - 1) / 2
+      q <- at(exact, numeric())[1 + size + seq_len(size)] + stats::rnorm(size, 0, 0.01)
+      gradient <- at(exact, q)[1 + seq_len(size)]
+      step <- 1e-6 * (1 + abs(q))
+      slope <- vapply(seq_len(size), function(j) {
+        e <- replace(numeric(size), j, step[j])
+        (at(exact, q + e)[1] - at(exact, q - e)[1]) / (2 * step[j])
+      }, 0)
+      expect_equal(gradient, slope, tolerance = 1e-4)
+    }
+  }
+})
+
+test_that("the exact density differs between points as the records' totals say", {
+  set.seed(2)
+  chain <- surrogate_chain("factor", mech_gaussian(mu = 3))
+  problem <- chain$problem
+  at <- function(problem, q) .Call(internal("ffi_augment_density"), problem, chain$state, TRUE, q)
+  own <- at(problem, numeric())
+  size <- (length(own) - 1) / 2
+  q <- own[1 + size + seq_len(size)]
+  # at the records themselves, another release changes the noise's share alone
+  moved <- problem
+  moved$released <- problem$released + 1
+  energy <- function(problem) {
+    total <- chain$problem$released - chain$state$residual / ifelse(chain$problem$weight > 0, chain$problem$weight, 1)
+    sum(((problem$released - total) * problem$weight)^2) / 2
+  }
+  expect_equal(at(moved, q)[1] - at(problem, q)[1], energy(problem) - energy(moved), tolerance = 1e-8)
+})
+
+test_that("the joint distribution is right, for both densities and every kind of model", {
+  set.seed(3)
+  for (kind in c("numbers", "factor", "kept", "cut")) for (exact in c(0, 1)) {
+    case <- surrogate_case(kind)
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 15000, passes = NULL, warmup = 300L,
+                    prepare = function(state) {
+                      state$surrogate[c(2, 4)] <- c(if (exact == 1) 1.5 else 0.5, exact)
+                      state
+                    })
+    prior <- prior_draws(case$model, case$statistic)
+    for (v in c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]")) expect_law(draws[, v], function(p) stats::quantile(prior[, v], p, names = FALSE))
+  }
+})
+
+test_that("it draws from the posterior of the plain sampler where bounds bind", {
+  set.seed(4)
+  case <- surrogate_case("factor")
+  release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 4), n = 25)
+  probabilities <- c(0.1, 0.5, 0.9)
+  sample_with <- function(control, iter) {
+    fit <- sample_posterior(release, case$model, method = "augment", chains = 4, iter = iter, seed = 5, control = control)
+    posterior::summarise_draws(fit$draws, ~ posterior::quantile2(.x, probabilities, names = FALSE), ~ posterior::mcse_quantile(.x, probabilities, names = FALSE))
+  }
+  moved <- as.matrix(sample_with(list(), 8000)[-1])
+  plain <- as.matrix(sample_with(list(passes = 8), 40000)[-1])
+  expect_lt(max(abs(moved[, 1:3] - plain[, 1:3]) / sqrt(moved[, 4:6]^2 + plain[, 4:6]^2)), 5)
+})
+
+test_that("few records, an empty level and two pairs of bounds are no obstacle", {
+  set.seed(5)
+  case <- surrogate_case("factor")
+  for (n in c(1, 3, 7)) {
+    release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 1), n = n)
+    fit <- sample_posterior(release, case$model, method = "augment", chains = 1, iter = 60, seed = 1)
+    expect_true(all(is.finite(posterior::as_draws_matrix(fit))))
+  }
+  # a column with two pairs of bounds
+  one <- stat_crossprod(y ~ x1 + x2 + x3, list(y = c(-2, 2), x1 = c(-1, 1), x2 = c(-1, 1), x3 = c(-1, 1)))
+  two <- stat_sums(~ y + I(y^2), list(y = c(-3, 1)))
+  release <- simulate_release(model_lm(), list(one = one, two = two), list(one = mech_laplace(epsilon = 1), two = mech_gaussian(mu = 1)), n = 40)
+  fit <- sample_posterior(release, model_lm(y ~ x1 + x2 + x3), method = "augment", chains = 1, iter = 200, seed = 1)
+  expect_gt(acceptance(fit)$moved, 0)
+})
+
+test_that("a chain cut in two is the same chain", {
+  set.seed(6)
+  case <- surrogate_case("factor")
+  release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 3), n = 30)
+  whole <- sample_posterior(release, case$model, method = "augment", chains = 2, iter = 500, warmup = 200, seed = 1)
+  part <- extend(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 300, warmup = 200, seed = 1), 200)
+  expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
+})
