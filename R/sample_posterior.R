@@ -50,7 +50,7 @@
 #' [extend()] continues it.
 #'
 #' **Method `"augment"`** moves all records at once in a linear regression or a multivariate normal
-#' model with more than ten unknown parameters: it holds the records' shape, what is left of them
+#' model with more than six unknown parameters: it holds the records' shape, what is left of them
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
 #' their totals with the parameters integrated out. Where few records lie outside the bounds, what
 #' the bounds do to the totals is approximated on the way, and an acceptance step corrects for it

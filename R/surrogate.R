@@ -2,7 +2,7 @@
 
 # With so few unknown parameters non-centred moves cost less for an effective draw
 # (bench/dimension.R).
-few_parameters <- 10L
+few_parameters <- 6L
 
 # What the C code needs, an empty list where there are none: for models of continuous
 # columns that are normal given the factors' dummies, and releases of totals of

@@ -65,7 +65,7 @@ int main(void) {
     adapt_attach(&a.adapt, &shape, plugin_memory(adapt_size(&shape), sizeof(double)));
     adapt_start(&a.adapt, (const double[]){1}, -1);
     model_rprior(&a.model, &rng, &theta);
-    augment_start(&a);
+    augment_start(&a, 0);
     for (int i = 0; i < WARMUP + DRAWS; ++i) {
         if (augment_iterate(&a, i, WARMUP, &accepted) != PLUGIN_OK) return 4;
         model_report(&a.model, &theta, &rate);

@@ -7,10 +7,10 @@ test_that("a chain runs in a program that links neither R nor Rmath", {
   config <- function(name) strsplit(trimws(system2(file.path(R.home("bin"), "R"), c("CMD", "config", name), stdout = TRUE)), " +")[[1L]]
   compiler <- config("CC")
   skip_if(Sys.which(compiler[1L]) == "", "a compiler")
-  files <- list.files(source_folder, "^(model|stat|method_augment|adapt|augment|block|coordinates|levels|rng|dist|linalg|plugin|run|slice|update_theta|mech_laplace|mech_objective).*[.]c$",
+  files <- list.files(source_folder, "^(model|stat|method_augment|adapt|augment|block|coordinates|levels|rng|dist|linalg|plugin|run|slice|update_theta|surrogate|clamped|totals|hmc|mech_laplace|mech_objective).*[.]c$",
                       full.names = TRUE)
   # need Rmath, the regressions by their covariates
-  files <- files[!grepl("dist_discrete|model_(lm|logistic|mvnormal)", files)]
+  files <- files[!grepl("dist_discrete|totals_normal|model_(lm|logistic|mvnormal)", files)]
   folder <- withr::local_tempdir()
   out <- file.path(folder, "standalone")
   include <- paste0("-I", c(source_folder, test_path("..", "..", "inst", "include"), R.home("include")))
