@@ -564,3 +564,22 @@ test_that("joint-distribution test of priors that do not integrate out", {
     }
   }
 })
+
+test_that("a prior that is cut off: the posterior is that of imputed records", {
+  set.seed(41)
+  one <- simulate_release(data.frame(x = rnorm(6, 1, 1)), stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260))), mech_laplace(scale = c(6, 20)))
+  two <- simulate_release(collapse_data(6, 1), wide_statistic(1), mech_gaussian(sd = 8))
+  cases <- list(list(one, model_normal(prior = prior_nig(0.5, 1, 2, 2, within = c(-1, 2.5)))),
+                list(two, model_lm(prior = prior_normal(c(0.5, 0.8), 1), sigma = prior_inverse_gamma(4, 5),
+                                   covariates = prior_niw(0.2, 1, 1, 4, within = c(-1, 1.6)))))
+  for (case in cases) {
+    exact <- sample_posterior(case[[1]], case[[2]], method = "augment", chains = 2, iter = 9000, warmup = 1000, seed = 3)
+    fit <- collapse_fit(case[[1]], case[[2]], chains = 2, iter = 6000, warmup = 1000, seed = 4)
+    expect_true(all(acceptance(fit)$within < 0.99))
+    for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+    d <- denoise(fit)
+    for (name in posterior::variables(d)) {
+      expect_same_law(posterior::extract_variable_matrix(d, name), posterior::extract_variable_matrix(denoise(exact), name), name)
+    }
+  }
+})
