@@ -10,8 +10,9 @@
  *
  * of totals_density.c. Hamiltonian Monte Carlo moves all of it (hmc.c): NUTS in warmup;
  * after it jittered trajectories of SHARE of the length that NUTS gave its own, which take
- * fewer steps for as much. Absolute kernels are rounded off within a step of 0. Then the
- * model's own update draws theta given c.
+ * fewer steps for as much, but for one in NUTS_EVERY: where scales change from place to
+ * place one length does not suit all. Absolute kernels are rounded off within a step of 0.
+ * Then the model's own update draws theta given c.
  *
  * A prior that is cut off: marginal() does not know of it, so the target is short of the
  * probability w(c) that theta given c lies within. A transition is kept if a theta that is
@@ -53,7 +54,7 @@ struct normal {
     double *variance;                  /* of entries of c, while starting */
 };
 
-enum { START_DRAWS = 25, MOST_STEPS = 1 << HMC_MOST_DEPTH };
+enum { START_DRAWS = 25, MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10 };
 
 static const double SHARE = 0.7;
 
@@ -327,7 +328,8 @@ static int is_within(struct normal *s) {
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct normal *s = of->self;
     struct hmc_step told;
-    const double length = iteration < warmup ? 0 : SHARE * hmc_length(&s->hmc);
+    const int nuts = iteration < warmup || iteration % NUTS_EVERY == 0;
+    const double length = nuts ? 0 : SHARE * hmc_length(&s->hmc);
     if (s->density.rounded != *s->hmc.step_size) (void)refresh(s);
     copy(s->old, s->hmc.q, s->density.size);
     if (length > 0)
