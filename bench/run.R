@@ -21,7 +21,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             custom = "Models of one's own",
             mmd = "Maximum mean discrepancy",
             calibrate = "Calibration",
-            dimension = "Regressions of real size")
+            dimension = "Regressions of real size",
+            defaults = "Default calls on data that nobody prepared")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 
