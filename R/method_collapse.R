@@ -8,9 +8,6 @@
 
 sample_collapse <- function(release, bound, run, init, control, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
-  if (!is.null(control$passes)) {
-    stop_classed("argument", "{.arg control$passes} is for records; {.val collapse} has no such moves.", call = call)
-  }
   problem <- collapse_problem(release, bound, call)
   if (problem$family == "recursion" && !is.null(init)) say_init_unused("collapse")
   sample_chains(problem, release, bound, run, init, words, call)

@@ -27,19 +27,7 @@
 #'   independently have no use for it, and say so in a message of class
 #'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few
 #'   records.
-#' @param control A list: `passes`, the number of non-centred moves between two
-#'   sweeps over the records. `NULL`: learned in warmup, by effective draws per
-#'   counted work, as are their kinds, the share of a record's innovation that a
-#'   sweep keeps, and the number of iterations that a sweep is spread over (see
-#'   [acceptance()]). 0: the plain sampler of Ju et al. 2022. A number also leaves
-#'   out the moves of all records at once, see below.
-#'   For `"clt"`: `passes`, the moves of the parameters in an
-#'   iteration, and `sampler`, their kind: `"marginal"`, with the statistic integrated out (3, with more than 8
-#'   published values 1); `"noncentred"`, the default in a regression and only there, with its innovations fixed
-#'   (three for each unknown parameter, fewer where they would cost much more than all else);
-#'   `"gibbs"`, the sampler of Bernstein & Sheldon, which has no such moves, the default with more than 1,000 unknown parameters;
-#'   `conjugate = FALSE` leaves out the update of the parameters given the
-#'   imputed statistic, so that the draws are those of the normal law alone.
+#' @eval control_help()
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details
@@ -136,6 +124,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     method <- chosen$method
     run <- chosen$run
     init <- init %||% chosen$init
+    check_control(control, method)
   }
   if (method %in% exact_methods) check_records_law(bound)
   tell_binary(bound)
@@ -161,22 +150,6 @@ check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {
     stop_classed("argument", "{.arg thin} must leave a draw, but is {thin} with {iter - warmup} iterations after warmup.", call = call)
   }
   list(chains = chains, iter = iter, warmup = warmup, thin = thin, seed = seed)
-}
-
-check_control <- function(control, method, call = caller_env()) {
-  if (!is.list(control) || (length(control) && is.null(names(control)))) {
-    stop_argument("control", "a named list", describe(control), call = call)
-  }
-  known <- c("passes", if (method == "clt") c("sampler", "conjugate"))
-  strange <- setdiff(names(control), known)
-  if (length(strange)) {
-    entries <- if (length(known) > 1L) "entries" else "entry"
-    stop_classed("argument", "{.arg control} must have only the {entries} {.field {known}}, but has {.field {strange}}.", call = call)
-  }
-  if (!is.null(control$passes)) check_count(control$passes, "control$passes", lower = as.numeric(method == "clt"), call = call)
-  if (!is.null(control$sampler)) check_choice(control$sampler, "control$sampler", clt_samplers, call = call)
-  if (!is.null(control$conjugate)) check_flag(control$conjugate, "control$conjugate", call = call)
-  control
 }
 
 say_init_unused <- function(method) {
