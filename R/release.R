@@ -200,7 +200,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
 
 # theta with the given parameters, the others from the prior; the stream's state
 draw_truth <- function(bound, parameters, stream, call = caller_env()) {
-  if (length(parameters) == length(bound$parameters)) return(list(theta = bound_theta(bound, parameters, call), state = stream))
+  if (!is.null(parameters) && length(parameters) == length(bound$parameters)) return(list(theta = bound_theta(bound, parameters, call), state = stream))
   prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
   theta <- drop(prior$theta)
   if (!is.null(parameters)) {

@@ -215,7 +215,6 @@ test_that("the noise density of many records is that of the state, and a run goe
   a <- acceptance(whole)
   expect_true(a$least >= exp(-8) && a$mean < 1 && a$mean > 0.05)
   expect_error(denoise(whole), class = "noiseaware_error_argument")
-  expect_output(print(whole), "bound exp\\(-epsilon\\)")
 })
 
 test_that("methods that need totals say so", {
