@@ -13,6 +13,6 @@
 #' Processing Systems* 35. \doi{10.48550/arXiv.2206.00710}
 #'
 #' @useDynLib noiseaware, .registration = TRUE
-#' @importFrom rlang caller_env %||%
+#' @importFrom rlang .data caller_env %||%
 #' @keywords internal
 "_PACKAGE"
