@@ -42,7 +42,12 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
     run <- further[intersect(names(further), c("chains", "iter", "warmup", "thin"))]
     do.call("nonprivate_posterior", c(list(data, model, release$statistic, seed = seed), run), quote = TRUE)
   }
-  fits <- lapply(methods, function(method) sample_posterior(release, model, method, ..., seed = seed))
+  # a method without entries has no use for `control` either
+  analyse <- function(method, ..., control = list()) {
+    if (method != "auto" && length(control_table[[method]]) == 0L) control <- list()
+    sample_posterior(release, model, method, ..., control = control, seed = seed)
+  }
+  fits <- lapply(methods, analyse, ...)
   names(fits) <- ifelse(methods == "auto", "noise-aware", methods)
   fits$confidential <- confidential
   table <- do.call(rbind, lapply(names(fits), function(name) cbind(analysis = name, interval_table(fits[[name]], level))))
