@@ -109,7 +109,7 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 }
 
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
-VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
+static INLINE void decide(struct augment *a, struct draws *draws, int m) {
     const int width = a->dense, absolute = a->absolute;
     const int sparse = a->cells > 0 || a->locals > 0;
     const int each = draws ? draws->each : 0;
@@ -163,6 +163,13 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
     draw_innovations(a, draws, draws->needed);
 }
 
+VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
+    if (draws)
+        decide(a, draws, m);
+    else
+        decide(a, NULL, m); /* a copy without the generator in its registers */
+}
+
 #if HAS_LANES
 /* ---- a few totals --------------------------------------------------------------- */
 
@@ -187,25 +194,27 @@ static INLINE double sum_of_few(int summed, const lanes *sum) {
 
 /* Up to four `vectors` of LANES totals with one kernel; the residual stays in registers.
  * A record waits for the one before it, and for a rejection that was not foreseen even
- * longer; here no branch depends on a decision, and what would be drawn later is drawn
- * while the pass waits: the record's own threshold, and the innovations of the next
- * block, one a vector. */
-static INLINE void draw_and_accept(struct augment *a, const struct draws *draws, int m, int vectors,
-                                   int summed, enum kernel kernel, enum rng_kind kind) {
+ * longer; here no branch depends on a decision. What would be drawn later is drawn
+ * while the pass waits, if `ahead`: the record's own threshold, and the innovations of the
+ * next block, one a vector. */
+static INLINE void decide_few(struct augment *a, const struct draws *draws, int ahead, int m,
+                              int vectors, int summed, enum rng_kind kind) {
     enum { MOST = 4 };
-    const double *restrict diff = a->diff, slack = draws->slack;
+    const enum kernel kernel = a->absolute > 0 ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
+    const double *restrict diff = a->diff, *restrict threshold = a->threshold;
+    const double slack = ahead ? draws->slack : 1;
     double *restrict residual = a->residual, *restrict gap = a->gap;
     double *restrict drawn = a->innovation;
     double most = a->most_energy_step;
-    int needed = draws->needed;
+    int needed = ahead ? draws->needed : 0, taken = 0;
     struct rng rng = *a->rng; /* its address goes nowhere: it stays in registers */
     lanes r[MOST], c[MOST], energy = LANES_OF(augment_dense_energy(a, residual));
     const lanes zero = {0}, one = {1, 1, 1, 1};
     UNROLL for (int v = 0; v < vectors; ++v) r[v] = LANES_LOAD(residual + v * LANES);
     for (int i = 0; i < m; ++i, diff += vectors * LANES) {
-        const double threshold = rng_exponential_inline(&rng) * slack;
-        const lanes limit = energy + LANES_OF(threshold);
-        if (LIKELY(needed >= vectors)) {
+        const double limit = ahead ? rng_exponential_inline(&rng) * slack : threshold[taken];
+        const lanes highest = energy + LANES_OF(limit);
+        if (ahead && LIKELY(needed >= vectors)) {
             UNROLL for (int v = 0; v < vectors; ++v) drawn[v] = rng_inline(&rng, kind);
             drawn += vectors;
             needed -= vectors;
@@ -221,48 +230,76 @@ static INLINE void draw_and_accept(struct augment *a, const struct draws *draws,
         const double total = sum_of_few(summed, &sum);
         const double proposed = kernel == KERNEL_ABSOLUTE ? total : 0.5 * total;
         const double step = proposed - energy[0];
-        const lanes_bits accepted = LANES_OF(proposed) <= limit;
+        const lanes_bits accepted =
+            ahead ? LANES_OF(proposed) <= highest : LANES_OF(step) <= LANES_OF(limit);
         most = step > most ? step : most;
+        taken += step > 0;
         gap[i] = LANES_SELECT(accepted, zero, one)[0];
         energy = LANES_SELECT(accepted, LANES_OF(proposed), energy);
         UNROLL for (int v = 0; v < vectors; ++v) r[v] = LANES_SELECT(accepted, c[v], r[v]);
     }
     UNROLL for (int v = 0; v < vectors; ++v) LANES_STORE(residual + v * LANES, r[v]);
     a->most_energy_step = most;
-    *a->rng = rng;
-    rng_fill(a->rng, kind, needed, drawn);
+    if (ahead) {
+        *a->rng = rng;
+        rng_fill(a->rng, kind, needed, drawn);
+    } else {
+        a->taken = taken;
+    }
 }
 
-static int few_totals_alone(const struct augment *a, int ahead) {
+static int few_totals_alone(const struct augment *a) {
     const int one_kernel = a->absolute == a->dense || a->absolute == 0;
-    if (!ahead || !one_kernel || a->cells > 0 || a->locals > 0) return 0;
-    return a->used <= 2 || (a->model.innovation == RNG_NORMAL && a->dense <= 4 * LANES);
+    return one_kernel && a->cells == 0 && a->locals == 0 && a->dense <= 4 * LANES;
 }
 
-/* constants choose the copy that the compiler makes: registers have no index */
-VECTOR_CLONES static void accept_drawing(struct augment *a, struct draws *draws, int m) {
-    const enum kernel kernel = a->absolute > 0 ? KERNEL_ABSOLUTE : KERNEL_SQUARED;
+static int few_totals_waiting(const struct augment *a, int ahead) {
+    return !ahead && few_totals_alone(a);
+}
+
+static int few_totals_ahead(const struct augment *a, int ahead) {
+    return ahead && few_totals_alone(a) && (a->used <= 2 || a->model.innovation == RNG_NORMAL);
+}
+
+/* In both, constants choose the copy that the compiler makes: registers have no index. */
+VECTOR_CLONES static void accept_waiting(struct augment *a, int m) {
+    switch (a->dense / LANES) {
+    case 1:
+        decide_few(a, NULL, 0, m, 1, LANES, RNG_NORMAL);
+        break;
+    case 2:
+        decide_few(a, NULL, 0, m, 2, LANES, RNG_NORMAL);
+        break;
+    case 3:
+        decide_few(a, NULL, 0, m, 3, LANES, RNG_NORMAL);
+        break;
+    default:
+        decide_few(a, NULL, 0, m, 4, LANES, RNG_NORMAL);
+    }
+}
+
+VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *draws, int m) {
     const enum rng_kind kind = a->model.innovation;
     if (a->used == 1 && kind == RNG_UNIFORM)
-        draw_and_accept(a, draws, m, 1, 1, kernel, RNG_UNIFORM);
+        decide_few(a, draws, 1, m, 1, 1, RNG_UNIFORM);
     else if (a->used == 1 && kind == RNG_NORMAL)
-        draw_and_accept(a, draws, m, 1, 1, kernel, RNG_NORMAL);
+        decide_few(a, draws, 1, m, 1, 1, RNG_NORMAL);
     else if (a->used == 1)
-        draw_and_accept(a, draws, m, 1, 1, kernel, RNG_EXPONENTIAL);
+        decide_few(a, draws, 1, m, 1, 1, RNG_EXPONENTIAL);
     else if (a->used == 2 && kind == RNG_UNIFORM)
-        draw_and_accept(a, draws, m, 1, 2, kernel, RNG_UNIFORM);
+        decide_few(a, draws, 1, m, 1, 2, RNG_UNIFORM);
     else if (a->used == 2 && kind == RNG_NORMAL)
-        draw_and_accept(a, draws, m, 1, 2, kernel, RNG_NORMAL);
+        decide_few(a, draws, 1, m, 1, 2, RNG_NORMAL);
     else if (a->used == 2)
-        draw_and_accept(a, draws, m, 1, 2, kernel, RNG_EXPONENTIAL);
+        decide_few(a, draws, 1, m, 1, 2, RNG_EXPONENTIAL);
     else if (draws->each == 1)
-        draw_and_accept(a, draws, m, 1, LANES, kernel, RNG_NORMAL);
+        decide_few(a, draws, 1, m, 1, LANES, RNG_NORMAL);
     else if (draws->each == 2)
-        draw_and_accept(a, draws, m, 2, LANES, kernel, RNG_NORMAL);
+        decide_few(a, draws, 1, m, 2, LANES, RNG_NORMAL);
     else if (draws->each == 3)
-        draw_and_accept(a, draws, m, 3, LANES, kernel, RNG_NORMAL);
+        decide_few(a, draws, 1, m, 3, LANES, RNG_NORMAL);
     else
-        draw_and_accept(a, draws, m, 4, LANES, kernel, RNG_NORMAL);
+        decide_few(a, draws, 1, m, 4, LANES, RNG_NORMAL);
 }
 #endif
 
@@ -474,12 +511,19 @@ static int few_margins_alone(const struct augment *a, int ahead) {
     return a->counts_alone && a->part->stat.touched <= 2 * MOST_PAIRS;
 }
 
-VECTOR_CLONES static void accept_few_margins(struct augment *a, int m) {
+static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, int m) {
     const int pairs = (a->part->stat.touched + 1) / 2;
-    if (pairs == 1) accept_pairs(a, a->part->kernel, 1, m);
-    if (pairs == 2) accept_pairs(a, a->part->kernel, 2, m);
-    if (pairs == 3) accept_pairs(a, a->part->kernel, 3, m);
-    if (pairs == 4) accept_pairs(a, a->part->kernel, 4, m);
+    if (pairs == 1) accept_pairs(a, kernel, 1, m);
+    if (pairs == 2) accept_pairs(a, kernel, 2, m);
+    if (pairs == 3) accept_pairs(a, kernel, 3, m);
+    if (pairs == 4) accept_pairs(a, kernel, 4, m);
+}
+
+VECTOR_CLONES static void accept_few_margins(struct augment *a, int m) {
+    if (a->part->kernel == KERNEL_ABSOLUTE)
+        accept_constant_pairs(a, KERNEL_ABSOLUTE, m);
+    else
+        accept_constant_pairs(a, KERNEL_SQUARED, m);
 }
 #endif
 
@@ -515,9 +559,15 @@ static void run_few_margins(struct augment *a, struct draws *draws, double tempe
     accept_few_margins(a, m);
 }
 
-static void run_drawing(struct augment *a, struct draws *draws, double temper, int m) {
+static void run_waiting(struct augment *a, struct draws *draws, double temper, int m) {
+    (void)draws;
+    draw_thresholds(a, temper, m);
+    accept_waiting(a, m);
+}
+
+static void run_ahead(struct augment *a, struct draws *draws, double temper, int m) {
     (void)temper;
-    accept_drawing(a, draws, m);
+    accept_ahead(a, draws, m);
 }
 #endif
 
@@ -549,8 +599,10 @@ static const struct variant {
     /* a call of a density costs more than many records: one call for several decisions */
     {has_density, run_foreseen},
 #if HAS_LANES
-    /* no branch on a decision, and draws fill the wait for it: 1.6 to 2.9 */
-    {few_totals_alone, run_drawing},
+    /* no branch on a decision, residuals in registers: up to 1.3 */
+    {few_totals_waiting, run_waiting},
+    /* the same, and draws fill the wait: 1.6 to 2.9 */
+    {few_totals_ahead, run_ahead},
 #endif
     /* all else */
     {always, run_records},
