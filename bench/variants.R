@@ -1,0 +1,68 @@
+# What a variant of the pass over the records (src/augment_accept.c) saves: nanoseconds
+# of one record update of the plain sampler, for one problem of each shape.
+#
+#   Rscript bench/variants.R LIBRARY [PATTERN]
+#
+# prints a line for each case whose name matches. To judge a variant install a copy of
+# the package in which its line of `variants` is deleted into another library, run the
+# script for both in turns, a few times, and compare the least of each case.
+
+arguments <- commandArgs(TRUE)
+.libPaths(c(arguments[1L], .libPaths()))
+library(noiseaware, lib.loc = arguments[1L])
+pattern <- if (length(arguments) > 1L) arguments[2L] else "."
+work <- as.numeric(Sys.getenv("WORK", "6e6")) # record updates of one timing
+
+bounds <- list(y = c(-10, 10), x1 = c(-10, 10), x2 = c(-10, 10), x3 = c(-10, 10), x4 = c(-10, 10), w = c(0, 9), b = c(0, 1),
+               g = c("a", "b", "c"))
+features <- c(list(y = letters[1:5]), stats::setNames(rep(list(c("u", "v", "w")), 9), paste0("x", 1:9)))
+laplace <- mech_laplace(scale = 1.3)
+gaussian <- mech_gaussian(sd = 1.3)
+
+regression <- function(formula, mechanism = laplace, n = 1e5) {
+  set.seed(2022)
+  x <- matrix(stats::rnorm(4 * n, 0.3), n, dimnames = list(NULL, paste0("x", 1:4)))
+  data <- data.frame(y = -1.79 - 2.89 * x[, 1L] - 0.66 * x[, 2L] + stats::rnorm(n, 0, sqrt(2)), x, g = rep_len(bounds$g, n))
+  list(release = simulate_release(data, stat_crossprod(formula, bounds[all.vars(formula)]), mechanism), model = model_lm())
+}
+
+simulated <- function(model, statistic, mechanism = laplace, n = 1e5) {
+  set.seed(2022)
+  list(release = suppressWarnings(simulate_release(model, statistic, mechanism, n = n)), model = model)
+}
+
+margins <- function(count, epsilon = 10) {
+  statistic <- stat_counts(stats::reformulate(paste0("y:x", seq_len(count))), features[seq_len(count + 1)])
+  simulated(model_naive_bayes("y"), statistic, mech_laplace(epsilon = epsilon), 2e4)
+}
+
+cases <- list(
+  "one covariate" = function() regression(y ~ x1), "one covariate, Gaussian" = function() regression(y ~ x1, gaussian),
+  "two covariates" = function() regression(y ~ x1 + x2), "three covariates" = function() regression(y ~ x1 + x2 + x3),
+  "four covariates" = function() regression(y ~ x1 + x2 + x3 + x4), "a covariate and a factor" = function() regression(y ~ x1 + g, n = 2e4),
+  "logistic regression" = function() simulated(model_logistic(), stat_crossprod(b ~ x1, bounds[c("b", "x1")]), n = 2e4),
+  "Poisson" = function() simulated(model_poisson(), stat_sums(~ w, bounds["w"])),
+  "exponential" = function() simulated(model_exponential(), stat_sums(~ w, bounds["w"])),
+  "normal, a sum" = function() simulated(model_normal(), stat_sums(~ w, bounds["w"])),
+  "normal, two sums" = function() simulated(model_normal(), stat_sums(~ w + I(w^2), bounds["w"])),
+  "Bernoulli" = function() simulated(model_bernoulli(), stat_counts(~ v, list(v = c("no", "yes"))), mech_laplace(epsilon = 10)),
+  "20 levels" = function() simulated(model_categorical(), stat_counts(~ v, list(v = letters[1:20])), mech_laplace(epsilon = 10)),
+  "1 margin" = function() margins(1), "2 margins" = function() margins(2), "3 margins" = function() margins(3),
+  "5 margins" = function() margins(5), "5 margins, epsilon 0.1" = function() margins(5, 0.1), "7 margins" = function() margins(7),
+  "9 margins" = function() margins(9))
+
+user_seconds <- function(code) {
+  gc(FALSE)
+  system.time(code, gcFirst = FALSE)[["user.self"]]
+}
+
+for (name in grep(pattern, names(cases), value = TRUE)) {
+  problem <- cases[[name]]()
+  fit <- suppressWarnings(sample_posterior(problem$release, problem$model, method = "augment", chains = 1, iter = 61, warmup = 60,
+                                           seed = 1, control = list(passes = 0)))
+  n <- problem$release$n
+  sweeps <- max(2, ceiling(work / n))
+  set_up <- min(replicate(3L, user_seconds(suppressWarnings(extend(fit, 1)))))
+  seconds <- min(replicate(4L, user_seconds(suppressWarnings(extend(fit, 1 + sweeps))))) - set_up
+  cat(sprintf("%s\t%.2f\n", name, 1e9 * seconds / sweeps / n))
+}
