@@ -36,3 +36,55 @@ chain_operands <- function(operator) {
 is_operation <- function(side, operator, arguments) {
   is.call(side) && identical(side[[1L]], as.name(operator)) && length(side) == arguments + 1L
 }
+
+# Response first, then the covariates in order; refuses everything but names.
+formula_variables <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula") || length(formula) != 3L) {
+    stop_argument("formula", "a formula with a response, such as y ~ x", describe(formula), "formula", call)
+  }
+  response <- formula[[2L]]
+  covariates <- formula_terms(formula[[3L]], call)
+  if (!is.name(response)) {
+    stop_classed("formula", c("The response of {.arg formula} must be the name of a variable.",
+                              x = "It is {.code {shorten_text(formula_text(response))}}.",
+                              i = "Compute a transformed variable in the data first."), call = call)
+  }
+  variables <- c(as.character(response), covariates)
+  twice <- unique(variables[duplicated(variables)])
+  if (length(twice)) {
+    stop_classed("formula", "A variable must stand once in {.arg formula}, but {.var {twice}} stand{?s/} more often.",
+                 call = call)
+  }
+  variables
+}
+
+# The names on the right-hand side, but for the intercept's 1.
+formula_terms <- function(side, call) {
+  terms <- formula_leaves(side, chain_operands("+"), call)
+  terms <- terms[!vapply(terms, function(t) identical(t, 1) || identical(t, 1L), TRUE)]
+  for (t in terms) if (!is.name(t) || identical(t, quote(.))) refuse_term(t, call)
+  vapply(terms, as.character, "")
+}
+
+refuse_term <- function(side, call) {
+  operator <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
+  shown <- shorten_text(formula_text(side))
+  if (identical(side, quote(.))) {
+    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+  }
+  if (operator %in% c(":", "*", "^", "%in%", "/")) {
+    stop_classed("formula", c("{.arg formula} must have main effects only; it has {.code {shown}}.",
+                              i = "Put a product into the data as a variable with bounds of its own."), call = call)
+  }
+  if (operator == "-" || identical(side, 0) || identical(side, 0L)) {
+    stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; nothing can be taken out, as by {.code {shown}}.",
+                              i = "The intercept is always there: the number of records is public."), call = call)
+  }
+  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; {.code {shown}} is not a name.",
+                            i = "Compute a transformed variable in the data first."), call = call)
+}
+
+# A formula as text, so that no environment stays with it.
+formula_text <- function(formula) paste(deparse(formula, width.cutoff = 500L), collapse = " ")
+
+text_formula <- function(text) stats::as.formula(text, env = baseenv())

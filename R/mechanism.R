@@ -69,46 +69,6 @@ check_scale <- function(x, name, call = caller_env()) {
   stats::setNames(as.double(x), if (length(x) > 1L) names(x))
 }
 
-#' What a mechanism guarantees
-#'
-#' @param x A mechanism or a release.
-#' @param statistic Needed only for a mechanism that was given its noise scale
-#'   instead of a budget: the guarantee then depends on the sensitivity.
-#' @param unit The granularity of a release, whose rounding adds to the sensitivity.
-#' @param ... Must be empty.
-#'
-#' @return A data frame with one row and the columns `epsilon` and `delta`
-#'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
-#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022); `NA` where the mechanism
-#'   gives no such guarantee, or none that is known without a further choice.
-#' @examples
-#' privacy(mech_laplace(epsilon = 2))
-#' privacy(mech_gaussian(mu = 1))
-#' @export
-privacy <- function(x, ...) {
-  check_given()
-  check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
-  given <- setdiff(names(substitute(list(...))), "")
-  check_argument_names(stats::setNames(nm = given), c("statistic", "unit"))
-  UseMethod("privacy")
-}
-
-privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
-  data.frame(epsilon = epsilon, delta = delta, rho = rho, mu = mu)
-}
-
-format_privacy <- function(guarantee) {
-  if (all(is.na(guarantee))) return("not known")
-  parts <- c(
-    if (!is.na(guarantee$epsilon) && identical(guarantee$delta, 0)) paste0("epsilon = ", format_number(guarantee$epsilon)),
-    if (!is.na(guarantee$epsilon) && !identical(guarantee$delta, 0))
-      sprintf("(epsilon, delta) = (%s, %s)", format_number(guarantee$epsilon), format_number(guarantee$delta)),
-    if (!is.na(guarantee$mu)) paste0("mu = ", format_number(guarantee$mu), " (Gaussian DP)"),
-    if (!is.na(guarantee$rho)) paste0("rho = ", format_number(guarantee$rho), " (zCDP)")
-  )
-  paste(parts, collapse = ", ")
-}
-
 #' @export
 print.noiseaware_mechanism <- function(x, ...) {
   cat("<mechanism> ", format(x), "\n", sep = "")
@@ -130,4 +90,8 @@ noise_sd <- function(release) {
   check_release(release)
   sd <- lapply(release_parts(release), function(p) mechanism_sd(p$mechanism, p$scale))
   stats::setNames(unlist(sd), names(release$value))
+}
+
+mechanism_noise <- function(mechanism, uniform, scale) {
+  .Call(ffi_mech_quantile, mechanism$name, as.double(uniform), as.double(scale))
 }

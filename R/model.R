@@ -56,20 +56,6 @@ response_of.default <- function(bound) NULL
 
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
 
-# The release's column that a model of one variable describes.
-bind_only_column <- function(variable, columns, call) {
-  variable <- variable %||% (if (nrow(columns) == 1L) columns$name)
-  if (is.null(variable)) {
-    stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
-                                i = "A model must describe every variable of the release."), call = call)
-  }
-  if (!identical(variable, columns$name)) {
-    stop_classed("variables", c("The model's variable must be that of the release.",
-                                x = "The model has {.var {variable}}, the release {.var {columns$name}}."), call = call)
-  }
-  columns
-}
-
 # draws x parameters matrix of natural-scale values
 reported <- function(bound, theta) {
   theta <- as.matrix(theta)

@@ -22,11 +22,6 @@ model_categorical <- function(variable = NULL, prior = prior_dirichlet(1)) {
   new_model("categorical", variable = variable, prior = prior, class = "model_categorical")
 }
 
-check_variable <- function(x, name, null = FALSE, call = caller_env()) {
-  if ((null && is.null(x)) || checkmate::test_string(x, min.chars = 1L)) return(invisible())
-  stop_argument(name, paste0(if (null) "NULL or ", "the name of a variable"), describe(x), call = call)
-}
-
 #' @export
 format.model_categorical <- function(x, ...) {
   c("<model> categorical",
@@ -52,16 +47,6 @@ describe_model.bound_categorical <- function(bound) {
 }
 
 # ---- what the models of categorical variables share --------------------------
-
-# levels of the columns, each of which must hold the codes of a factor
-coded_levels <- function(columns, levels, call) {
-  coded <- is.na(columns$level) & columns$variable %in% names(levels)
-  if (!all(coded)) {
-    stop_classed("variables", c("The model's variables must be categorical, released by {.fn stat_counts}.",
-                                x = "{.var {unique(columns$variable[!coded])}} {?is/are} not."), call = call)
-  }
-  levels[columns$variable]
-}
 
 # For each variable, class first, `weights` of the Dirichlet priors or what is
 # `known`, a rows x levels matrix each, the other NULL. `last_alone`: a draw reports the

@@ -66,7 +66,7 @@ model_expfam <- function(log_density, statistic, r_prior, log_prior, r_theta, r_
   if (!is.numeric(support) || length(support) != 2L || anyNA(support) || support[1L] >= support[2L]) {
     stop_argument("support", "two different numbers, the lower one first", describe(support))
   }
-  check_variable_name(variable)
+  check_variable(variable, "variable", null = TRUE)
   new_model("expfam", functions = keep_functions(functions), support = as.double(support), variable = variable, class = "model_expfam")
 }
 

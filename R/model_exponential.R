@@ -29,7 +29,7 @@
 #' sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_exponential <- function(variable = NULL, prior = prior_gamma()) {
-  check_variable_name(variable)
+  check_variable(variable, "variable", null = TRUE)
   check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
   new_model("exponential", variable = variable, prior = prior, class = "model_exponential")
 }

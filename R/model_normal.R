@@ -27,7 +27,7 @@
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_normal <- function(variable = NULL, prior = prior_nig()) {
-  check_variable_name(variable)
+  check_variable(variable, "variable", null = TRUE)
   new_model("normal", variable = variable, prior = split_normal_prior(prior), class = "model_normal")
 }
 

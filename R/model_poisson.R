@@ -23,7 +23,7 @@
 #' sample_posterior(rel, model_poisson(prior = prior_gamma(1, 0.2)), chains = 2, iter = 400, seed = 1)
 #' @export
 model_poisson <- function(variable = NULL, prior = prior_gamma()) {
-  check_variable_name(variable)
+  check_variable(variable, "variable", null = TRUE)
   check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
   new_model("poisson", variable = variable, prior = prior, class = "model_poisson")
 }
@@ -48,32 +48,3 @@ bind_columns.model_poisson <- function(model, columns, levels, formula, call) {
 
 #' @export
 describe_model.bound_poisson <- function(bound) paste("Poisson model of", bound$columns$name)
-
-# ---- what models of one number share -------------------------------------------
-
-check_variable_name <- function(variable, call = caller_env()) {
-  if (!is.null(variable) && !checkmate::test_string(variable, min.chars = 1L)) {
-    stop_argument("variable", "NULL or the name of a variable", describe(variable), call = call)
-  }
-}
-
-# the release's column, which must be a number
-bind_number <- function(variable, columns, levels, call) {
-  columns <- bind_only_column(variable, columns, call)
-  if (columns$variable %in% names(levels)) {
-    stop_classed("variables", "The model's variable must be a number, but {.var {columns$variable}} is a factor.", call = call)
-  }
-  columns
-}
-
-# gamma prior of a rate, E(rate) = rate_at(middle of the bounds) by default
-rate_prior <- function(prior, columns, rate_at, call) {
-  middle <- columns$lower + (columns$upper - columns$lower) / 2
-  rate <- prior$rate %||% (prior$shape / rate_at(middle))
-  if (!is.finite(rate) || rate <= 0) {
-    stop_classed("prior", c("{.arg prior} must be given with its rate, as {.code prior_gamma(shape, rate)}: only bounds with a positive middle can scale it.",
-                            x = "{.var {columns$name}} has the bounds {format_number(columns$lower)} and {format_number(columns$upper)}."),
-                 call = call)
-  }
-  list(shape = prior$shape, rate = rate)
-}

@@ -101,46 +101,6 @@ margin_variable <- function(side, call) {
                             i = "Compute a transformed variable in the data first."), call = call)
 }
 
-# declared levels, in the order of `variables`
-check_levels <- function(levels, variables, call = caller_env()) {
-  if (!is.list(levels) || is.null(names(levels))) {
-    stop_argument("levels", "a named list with the levels of each variable", describe(levels), "levels", call)
-  }
-  absent <- setdiff(variables, names(levels))
-  if (length(absent)) {
-    stop_classed("levels", "{.arg levels} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
-  }
-  strange <- union(setdiff(names(levels), variables), names(levels)[duplicated(names(levels))])
-  if (length(strange)) {
-    stop_classed("levels", "{.arg levels} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
-                 call = call)
-  }
-  levels <- lapply(levels[variables], declared_levels)
-  for (v in variables) {
-    name <- paste0("levels$", v)
-    if (!is.character(levels[[v]])) stop_argument(name, "a vector of level names", describe(levels[[v]]), "levels", call)
-    check_bound(levels[[v]], name, call)
-  }
-  lapply(levels, as.vector)
-}
-
-# levels as text, if they are levels
-declared_levels <- function(x) {
-  if (is.factor(x)) return(base::levels(x))
-  if (is.atomic(x) && !is.object(x) && is.null(dim(x)) && (is.numeric(x) || is.logical(x))) level_text(x) else x
-}
-
-# The text of levels, declared or in data. Whole numbers have no exponent, whether
-# they are stored as integers or not.
-level_text <- function(x) {
-  text <- as.character(x)
-  if (is.numeric(x) && !is.object(x)) {
-    whole <- which(is.finite(x) & x == floor(x) & abs(x) < 1e15)
-    text[whole] <- sprintf("%.0f", x[whole] + 0)
-  }
-  text
-}
-
 # names of a margin's cells, the last variable fastest
 margin_cells <- function(margin, levels) {
   parts <- lapply(margin, function(v) paste0(v, "=", levels[[v]]))

@@ -92,122 +92,6 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
   statistic
 }
 
-# Response first, then the covariates in order; refuses everything but names.
-formula_variables <- function(formula, call = caller_env()) {
-  if (!inherits(formula, "formula") || length(formula) != 3L) {
-    stop_argument("formula", "a formula with a response, such as y ~ x", describe(formula), "formula", call)
-  }
-  response <- formula[[2L]]
-  covariates <- formula_terms(formula[[3L]], call)
-  if (!is.name(response)) {
-    stop_classed("formula", c("The response of {.arg formula} must be the name of a variable.",
-                              x = "It is {.code {shorten_text(formula_text(response))}}.",
-                              i = "Compute a transformed variable in the data first."), call = call)
-  }
-  variables <- c(as.character(response), covariates)
-  twice <- unique(variables[duplicated(variables)])
-  if (length(twice)) {
-    stop_classed("formula", "A variable must stand once in {.arg formula}, but {.var {twice}} stand{?s/} more often.",
-                 call = call)
-  }
-  variables
-}
-
-# The names on the right-hand side, but for the intercept's 1.
-formula_terms <- function(side, call) {
-  terms <- formula_leaves(side, chain_operands("+"), call)
-  terms <- terms[!vapply(terms, function(t) identical(t, 1) || identical(t, 1L), TRUE)]
-  for (t in terms) if (!is.name(t) || identical(t, quote(.))) refuse_term(t, call)
-  vapply(terms, as.character, "")
-}
-
-refuse_term <- function(side, call) {
-  operator <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
-  shown <- shorten_text(formula_text(side))
-  if (identical(side, quote(.))) {
-    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
-  }
-  if (operator %in% c(":", "*", "^", "%in%", "/")) {
-    stop_classed("formula", c("{.arg formula} must have main effects only; it has {.code {shown}}.",
-                              i = "Put a product into the data as a variable with bounds of its own."), call = call)
-  }
-  if (operator == "-" || identical(side, 0) || identical(side, 0L)) {
-    stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; nothing can be taken out, as by {.code {shown}}.",
-                              i = "The intercept is always there: the number of records is public."), call = call)
-  }
-  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; {.code {shown}} is not a name.",
-                            i = "Compute a transformed variable in the data first."), call = call)
-}
-
-# Products grow with the square of the columns: too many are refused before
-# anything is made of them.
-most_columns <- 2000
-
-check_bounds <- function(bounds, variables, call = caller_env()) {
-  if (!is.list(bounds) || is.null(names(bounds))) {
-    stop_argument("bounds", "a named list with an entry for each variable", describe(bounds), "bounds", call)
-  }
-  absent <- setdiff(variables, names(bounds))
-  if (length(absent)) {
-    stop_classed("bounds", "{.arg bounds} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
-  }
-  strange <- setdiff(names(bounds), variables)
-  if (length(strange) || anyDuplicated(names(bounds))) {
-    strange <- union(strange, names(bounds)[duplicated(names(bounds))])
-    stop_classed("bounds", "{.arg bounds} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
-                 call = call)
-  }
-  count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else if (is.factor(b)) nlevels(b) - 1 else 1, 0))
-  if (count > most_columns) {
-    stop_classed("bounds", "{.arg bounds} must give at most {most_columns} columns, but there are {count}.", call = call)
-  }
-  bounds <- lapply(bounds[variables], function(b) if (is.factor(b)) levels(b) else if (is.logical(b)) level_text(b) else b)
-  bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
-  bounds
-}
-
-check_bound <- function(bound, name, call) {
-  if (is.character(bound)) {
-    if (length(bound) < 2L || anyNA(bound) || anyDuplicated(bound) || any(bound == "")) {
-      shown <- paste0("c(", shorten_list(encodeString(bound, quote = '"')), ")")
-      stop_argument(name, "two or more different, non-empty levels", shown, "levels", call)
-    }
-    return(bound)
-  }
-  if (is.numeric(bound) && length(bound) > 2L) {
-    stop_argument(name, "two numbers, lower and upper, or a character vector of levels, such as c(\"1\", \"2\", \"3\")", describe(bound), "bounds", call)
-  }
-  if (!is.numeric(bound) || length(bound) != 2L) {
-    stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)
-  }
-  bound <- as.double(bound)
-  shown <- paste0("c(", paste(format_number(bound, 15L), collapse = ", "), ")")
-  if (!all(is.finite(bound)) || bound[1L] >= bound[2L]) {
-    stop_argument(name, "two different finite numbers, the lower one first", shown, "bounds", call)
-  }
-  if (!is.finite(bound[2L] - bound[1L])) {
-    stop_argument(name, "a finite distance apart", shown, "bounds", call)
-  }
-  bound
-}
-
-# One row a numeric column of a record.
-expand_columns <- function(variables, bounds, call = caller_env()) {
-  each <- function(number, factor) unlist(lapply(bounds, function(b) if (is.character(b)) factor(b[-1L]) else number(b)), use.names = FALSE)
-  level <- each(function(b) NA_character_, identity)
-  variable <- rep(variables, vapply(bounds, function(b) if (is.character(b)) length(b) - 1L else 1L, 0L))
-  columns <- data.frame(
-    name = ifelse(is.na(level), variable, paste0(variable, level)),
-    lower = each(function(b) b[1L], function(l) numeric(length(l))),
-    upper = each(function(b) b[2L], function(l) rep(1, length(l))),
-    variable = variable, level = level)
-  if (anyDuplicated(columns$name)) {
-    stop_classed("levels", "Names of variables and levels must give different columns; {.var {columns$name[duplicated(columns$name)]}} stand{?s/} twice.",
-                 call = call)
-  }
-  columns
-}
-
 # Products of two columns, row by row of the upper triangle, but for those that
 # a factor's 0/1 coding makes redundant.
 monomial_pairs <- function(columns) {
@@ -306,4 +190,23 @@ crossprod_moments <- function(statistic, value, n) {
   moments <- inverse %*% moments %*% t(inverse)
   dimnames(moments) <- rep(list(c("(Intercept)", statistic$columns$name)), 2L)
   moments
+}
+
+#' @export
+statistic_json.stat_crossprod <- function(statistic) {
+  columns <- statistic$columns
+  bounds <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
+    at <- match(v, columns$variable)
+    if (is.null(statistic$levels[[v]])) exact_numbers(c(columns$lower[at], columns$upper[at])) else statistic$levels[[v]]
+  })
+  list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale)
+}
+
+stat_crossprod_from_json <- function(x, refuse, claim) {
+  require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
+  bounds <- json_bounds(x$bounds, refuse)
+  columns <- json_columns(bounds)
+  # products of different variables, each column, and the squares of numbers
+  claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
+  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale)
 }

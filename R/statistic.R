@@ -94,11 +94,6 @@ check_missing <- function(data, variables, call, name) {
 # "row 3", "rows 1, 2, 3, 4, 5, ..."
 rows_text <- function(rows) paste(if (length(rows) == 1L) "row" else "rows", shorten_list(rows, 6L))
 
-# A formula as text, so that no environment stays with it.
-formula_text <- function(formula) paste(deparse(formula, width.cutoff = 500L), collapse = " ")
-
-text_formula <- function(text) stats::as.formula(text, env = baseenv())
-
 #' @export
 print.noiseaware_statistic <- function(x, ...) {
   cat(format(x), sep = "\n")
@@ -128,4 +123,12 @@ format_number <- function(x, digits = 5) {
 shorten_list <- function(x, most = 12L) {
   if (length(x) > most) x <- c(utils::head(x, most - 1L), "...")
   paste(x, collapse = ", ")
+}
+
+# what is summed; with one value a record, component after component
+statistic_total <- function(statistic, data, call = caller_env(), confidential = FALSE) {
+  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  spec <- statistic_spec(statistic, confidential, call)
+  if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, spec, x)))
+  stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)
 }

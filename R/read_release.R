@@ -1,54 +1,8 @@
-#' Write and read a release as JSON
-#'
-#' The file holds public facts only, doubles with 17 significant digits, so that
-#' reading gives back the same bits. It is written to a temporary file beside
-#' its place and then renamed: it is whole or absent. It carries a checksum of what
-#' it says, so that a number that was changed on the way is noticed; the layout
-#' is free.
-#'
-#' @param release A release.
-#' @param path The file's name. An existing file is replaced.
-#' @return `write_release()` returns the path, invisibly; `read_release()` a
-#'   release.
-#' @section Errors: `noiseaware_error_file`: no such file, too large (more than
-#'   64 MB), not JSON, another schema version, a field that is missing, not known, or
-#'   out of range, contents that are not those that were written, more than the limits below. A file that fails is not used in part.
-#' @section Limits: Reading takes a time in proportion to the size of the file, whatever it says: a
-#'   statistic has at most 2,000 variables and 2,000 terms in a formula of at most 100,000
-#'   bytes, and a statistic with more than 10,000 components is refused before they are made if the file has fewer values.
-#' @examples
-#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
-#' rel <- as_release(c(12.1, -3.4, 8.8, -2.5, 5.9), st, mech_laplace(epsilon = 1), n = 50)
-#' path <- tempfile(fileext = ".json")
-#' write_release(rel, path)
-#' identical(read_release(path)$value, rel$value)
-#' @export
-write_release <- function(release, path) {
-  check_given()
-  check_release(release)
-  check_path(path)
-  if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
-  if (dir.exists(path)) stop_classed("file", "Cannot write {.file {path}}: it is a directory.")
-  write_whole(paste0(release_json(release), "\n"), path)
-  invisible(path)
-}
-
-# a file that is whole or absent
-write_whole <- function(text, path, call = caller_env()) {
-  partial <- tempfile("partial-", tmpdir = dirname(path))
-  on.exit(unlink(partial))
-  bytes <- charToRaw(text)
-  written <- tryCatch({
-    # a full disk raises no error, or a warning as the file is closed
-    suppressWarnings(writeBin(bytes, partial))
-    file.size(partial) == length(bytes) && suppressWarnings(file.rename(partial, path))
-  }, error = function(e) FALSE)
-  if (!isTRUE(written)) {
-    stop_classed("file", c("Cannot write {.file {path}}.", i = "Is the directory writable, and is there space left?"), call = call)
-  }
-}
+# Reads a release field by field, then through the constructors: whatever the file holds, what is
+# read is what they would have made, or nothing.
 
 #' @rdname write_release
+#' @order 2
 #' @export
 read_release <- function(path) {
   check_given()
@@ -87,97 +41,6 @@ parse_bytes <- function(bytes) {
 }
 
 largest_file <- 64 * 2^20
-schema_format <- "noiseaware release"
-schema_version <- 1L
-
-check_path <- function(path, call = caller_env()) {
-  # R warns of what no system takes for a path
-  if (!checkmate::test_string(path, min.chars = 1L) || nchar(path, "bytes") > 4000L) stop_argument("path", "the name of a file", describe(path), "file", call)
-}
-
-# ---- writing ---------------------------------------------------------------
-
-# 17 significant digits identify a double; a JSON reader takes -0 for the integer
-exact_text <- function(x) {
-  text <- sprintf("%.17g", x)
-  text[x == 0 & 1 / x < 0] <- "-0.0"
-  unname(text)
-}
-
-# a number, an array, or with names an object
-exact_numbers <- function(x) {
-  text <- exact_text(x)
-  if (!is.null(names(x))) {
-    text <- paste0("{", paste0(quoted(names(x)), ": ", text, collapse = ", "), "}")
-  } else if (length(x) != 1L) {
-    text <- paste0("[", paste(text, collapse = ", "), "]")
-  }
-  structure(text, class = "json")
-}
-
-# JSON texts; what needs no escape is not sent through toJSON(), which is slow
-quoted <- function(x) {
-  text <- paste0("\"", x, "\"")
-  odd <- grepl("[^ !#-.0-\\[\\]-~]", x, perl = TRUE)
-  text[odd] <- vapply(x[odd], function(k) as.character(jsonlite::toJSON(k, auto_unbox = TRUE)), "")
-  text
-}
-
-release_json <- function(release) {
-  content <- list(
-    format = schema_format, version = schema_version,
-    n = exact_numbers(release$n),
-    neighbours = release$neighbours,
-    missing = release$missing,
-    noise = release$noise,
-    granularity = if (release$noise == "entropy") exact_numbers(one_if_same(release$granularity)),
-    statistic = each_part(release$statistic, statistic_json),
-    mechanism = each_part(release$mechanism, mechanism_json),
-    value = exact_numbers(release$value)
-  )
-  content <- content[!vapply(content, is.null, TRUE)]
-  content$checksum <- checksum(render_json(content))
-  render_json(content)
-}
-
-render_json <- function(content) jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
-
-# MD5: against accidents, not against forgers
-checksum <- function(text) {
-  path <- tempfile("checksum-")
-  on.exit(unlink(path))
-  writeBin(charToRaw(enc2utf8(text)), path)
-  unname(tools::md5sum(path))
-}
-
-one_if_same <- function(x) if (all(x == x[[1L]])) x[[1L]] else x
-
-# one, or each of a named list
-each_part <- function(x, f) if (is.list(x) && !is.object(x)) lapply(x, f) else f(x)
-
-statistic_json <- function(statistic) UseMethod("statistic_json")
-
-#' @export
-statistic_json.stat_crossprod <- function(statistic) {
-  columns <- statistic$columns
-  bounds <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
-    at <- match(v, columns$variable)
-    if (is.null(statistic$levels[[v]])) exact_numbers(c(columns$lower[at], columns$upper[at])) else statistic$levels[[v]]
-  })
-  list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale)
-}
-
-mechanism_json <- function(mechanism) {
-  if (inherits(mechanism, "mech_custom")) {
-    stop_classed("file", "A release with a custom noise density cannot be written as JSON; publish its value and the function's text.",
-                 call = caller_env(3))
-  }
-  parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel"))]
-  parameters <- parameters[!vapply(parameters, is.null, TRUE)]
-  c(list(name = mechanism$name), lapply(parameters, exact_numbers))
-}
-
-# ---- reading: field by field, then through the constructors -------------------
 
 release_from_list <- function(content, path, call = caller_env()) {
   refuse <- function(message) {
@@ -309,15 +172,6 @@ statistic_from_json <- function(x, refuse, claim) {
     refuse(paste0("The statistic must be one that this package knows: ", paste(dQuote(names(readers), FALSE), collapse = ", "), "."))
   }
   readers[[name]](x, refuse, claim)
-}
-
-stat_crossprod_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
-  bounds <- json_bounds(x$bounds, refuse)
-  columns <- json_columns(bounds)
-  # products of different variables, each column, and the squares of numbers
-  claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
-  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale)
 }
 
 json_bounds <- function(x, refuse) {

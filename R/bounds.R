@@ -1,0 +1,110 @@
+# Declared bounds and levels of variables, and the columns of a record that they make.
+
+# Products grow with the square of the columns: too many are refused before
+# anything is made of them.
+most_columns <- 2000
+
+check_bounds <- function(bounds, variables, call = caller_env()) {
+  if (!is.list(bounds) || is.null(names(bounds))) {
+    stop_argument("bounds", "a named list with an entry for each variable", describe(bounds), "bounds", call)
+  }
+  absent <- setdiff(variables, names(bounds))
+  if (length(absent)) {
+    stop_classed("bounds", "{.arg bounds} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
+  }
+  strange <- setdiff(names(bounds), variables)
+  if (length(strange) || anyDuplicated(names(bounds))) {
+    strange <- union(strange, names(bounds)[duplicated(names(bounds))])
+    stop_classed("bounds", "{.arg bounds} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
+                 call = call)
+  }
+  count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else if (is.factor(b)) nlevels(b) - 1 else 1, 0))
+  if (count > most_columns) {
+    stop_classed("bounds", "{.arg bounds} must give at most {most_columns} columns, but there are {count}.", call = call)
+  }
+  bounds <- lapply(bounds[variables], function(b) if (is.factor(b)) levels(b) else if (is.logical(b)) level_text(b) else b)
+  bounds[] <- Map(check_bound, bounds, paste0("bounds$", variables), MoreArgs = list(call = call))
+  bounds
+}
+
+check_bound <- function(bound, name, call) {
+  if (is.character(bound)) {
+    if (length(bound) < 2L || anyNA(bound) || anyDuplicated(bound) || any(bound == "")) {
+      shown <- paste0("c(", shorten_list(encodeString(bound, quote = '"')), ")")
+      stop_argument(name, "two or more different, non-empty levels", shown, "levels", call)
+    }
+    return(bound)
+  }
+  if (is.numeric(bound) && length(bound) > 2L) {
+    stop_argument(name, "two numbers, lower and upper, or a character vector of levels, such as c(\"1\", \"2\", \"3\")", describe(bound), "bounds", call)
+  }
+  if (!is.numeric(bound) || length(bound) != 2L) {
+    stop_argument(name, "two numbers, lower and upper, or the levels of a factor", describe(bound), "bounds", call)
+  }
+  bound <- as.double(bound)
+  shown <- paste0("c(", paste(format_number(bound, 15L), collapse = ", "), ")")
+  if (!all(is.finite(bound)) || bound[1L] >= bound[2L]) {
+    stop_argument(name, "two different finite numbers, the lower one first", shown, "bounds", call)
+  }
+  if (!is.finite(bound[2L] - bound[1L])) {
+    stop_argument(name, "a finite distance apart", shown, "bounds", call)
+  }
+  bound
+}
+
+# One row a numeric column of a record.
+expand_columns <- function(variables, bounds, call = caller_env()) {
+  each <- function(number, factor) unlist(lapply(bounds, function(b) if (is.character(b)) factor(b[-1L]) else number(b)), use.names = FALSE)
+  level <- each(function(b) NA_character_, identity)
+  variable <- rep(variables, vapply(bounds, function(b) if (is.character(b)) length(b) - 1L else 1L, 0L))
+  columns <- data.frame(
+    name = ifelse(is.na(level), variable, paste0(variable, level)),
+    lower = each(function(b) b[1L], function(l) numeric(length(l))),
+    upper = each(function(b) b[2L], function(l) rep(1, length(l))),
+    variable = variable, level = level)
+  if (anyDuplicated(columns$name)) {
+    stop_classed("levels", "Names of variables and levels must give different columns; {.var {columns$name[duplicated(columns$name)]}} stand{?s/} twice.",
+                 call = call)
+  }
+  columns
+}
+
+# declared levels, in the order of `variables`
+check_levels <- function(levels, variables, call = caller_env()) {
+  if (!is.list(levels) || is.null(names(levels))) {
+    stop_argument("levels", "a named list with the levels of each variable", describe(levels), "levels", call)
+  }
+  absent <- setdiff(variables, names(levels))
+  if (length(absent)) {
+    stop_classed("levels", "{.arg levels} must have an entry for each variable; {.var {absent}} {?has/have} none.", call = call)
+  }
+  strange <- union(setdiff(names(levels), variables), names(levels)[duplicated(names(levels))])
+  if (length(strange)) {
+    stop_classed("levels", "{.arg levels} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
+                 call = call)
+  }
+  levels <- lapply(levels[variables], declared_levels)
+  for (v in variables) {
+    name <- paste0("levels$", v)
+    if (!is.character(levels[[v]])) stop_argument(name, "a vector of level names", describe(levels[[v]]), "levels", call)
+    check_bound(levels[[v]], name, call)
+  }
+  lapply(levels, as.vector)
+}
+
+# levels as text, if they are levels
+declared_levels <- function(x) {
+  if (is.factor(x)) return(base::levels(x))
+  if (is.atomic(x) && !is.object(x) && is.null(dim(x)) && (is.numeric(x) || is.logical(x))) level_text(x) else x
+}
+
+# The text of levels, declared or in data. Whole numbers have no exponent, whether
+# they are stored as integers or not.
+level_text <- function(x) {
+  text <- as.character(x)
+  if (is.numeric(x) && !is.object(x)) {
+    whole <- which(is.finite(x) & x == floor(x) & abs(x) < 1e15)
+    text[whole] <- sprintf("%.0f", x[whole] + 0)
+  }
+  text
+}

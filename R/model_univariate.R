@@ -1,0 +1,51 @@
+# What models of one variable share.
+
+check_variable <- function(x, name, null = FALSE, call = caller_env()) {
+  if ((null && is.null(x)) || checkmate::test_string(x, min.chars = 1L)) return(invisible())
+  stop_argument(name, paste0(if (null) "NULL or ", "the name of a variable"), describe(x), call = call)
+}
+
+# The release's column that a model of one variable describes.
+bind_only_column <- function(variable, columns, call) {
+  variable <- variable %||% (if (nrow(columns) == 1L) columns$name)
+  if (is.null(variable)) {
+    stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
+                                i = "A model must describe every variable of the release."), call = call)
+  }
+  if (!identical(variable, columns$name)) {
+    stop_classed("variables", c("The model's variable must be that of the release.",
+                                x = "The model has {.var {variable}}, the release {.var {columns$name}}."), call = call)
+  }
+  columns
+}
+
+# the release's column, which must be a number
+bind_number <- function(variable, columns, levels, call) {
+  columns <- bind_only_column(variable, columns, call)
+  if (columns$variable %in% names(levels)) {
+    stop_classed("variables", "The model's variable must be a number, but {.var {columns$variable}} is a factor.", call = call)
+  }
+  columns
+}
+
+# gamma prior of a rate, E(rate) = rate_at(middle of the bounds) by default
+rate_prior <- function(prior, columns, rate_at, call) {
+  middle <- columns$lower + (columns$upper - columns$lower) / 2
+  rate <- prior$rate %||% (prior$shape / rate_at(middle))
+  if (!is.finite(rate) || rate <= 0) {
+    stop_classed("prior", c("{.arg prior} must be given with its rate, as {.code prior_gamma(shape, rate)}: only bounds with a positive middle can scale it.",
+                            x = "{.var {columns$name}} has the bounds {format_number(columns$lower)} and {format_number(columns$upper)}."),
+                 call = call)
+  }
+  list(shape = prior$shape, rate = rate)
+}
+
+# levels of the columns, each of which must hold the codes of a factor
+coded_levels <- function(columns, levels, call) {
+  coded <- is.na(columns$level) & columns$variable %in% names(levels)
+  if (!all(coded)) {
+    stop_classed("variables", c("The model's variables must be categorical, released by {.fn stat_counts}.",
+                                x = "{.var {unique(columns$variable[!coded])}} {?is/are} not."), call = call)
+  }
+  levels[columns$variable]
+}

@@ -1,0 +1,51 @@
+#' What a mechanism guarantees
+#'
+#' @param x A mechanism or a release.
+#' @param statistic Needed only for a mechanism that was given its noise scale
+#'   instead of a budget: the guarantee then depends on the sensitivity.
+#' @param unit The granularity of a release, whose rounding adds to the sensitivity.
+#' @param ... Must be empty.
+#'
+#' @return A data frame with one row and the columns `epsilon` and `delta`
+#'   (approximate differential privacy), `rho` (zero-concentrated, Bun & Steinke
+#'   2016) and `mu` (Gaussian, Dong, Roth & Su 2022); `NA` where the mechanism
+#'   gives no such guarantee, or none that is known without a further choice.
+#' @examples
+#' privacy(mech_laplace(epsilon = 2))
+#' privacy(mech_gaussian(mu = 1))
+#' @export
+privacy <- function(x, ...) {
+  check_given()
+  check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
+  given <- setdiff(names(substitute(list(...))), "")
+  check_argument_names(stats::setNames(nm = given), c("statistic", "unit"))
+  UseMethod("privacy")
+}
+
+privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
+  data.frame(epsilon = epsilon, delta = delta, rho = rho, mu = mu)
+}
+
+format_privacy <- function(guarantee) {
+  if (all(is.na(guarantee))) return("not known")
+  parts <- c(
+    if (!is.na(guarantee$epsilon) && identical(guarantee$delta, 0)) paste0("epsilon = ", format_number(guarantee$epsilon)),
+    if (!is.na(guarantee$epsilon) && !identical(guarantee$delta, 0))
+      sprintf("(epsilon, delta) = (%s, %s)", format_number(guarantee$epsilon), format_number(guarantee$delta)),
+    if (!is.na(guarantee$mu)) paste0("mu = ", format_number(guarantee$mu), " (Gaussian DP)"),
+    if (!is.na(guarantee$rho)) paste0("rho = ", format_number(guarantee$rho), " (zCDP)")
+  )
+  paste(parts, collapse = ", ")
+}
+
+#' @rdname privacy
+#' @export
+privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
+
+design_privacy <- function(parts) {
+  rows <- lapply(parts, function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity %||% 0))
+  if (length(rows) == 1L) return(rows[[1L]])
+  # all parts see the same records: basic composition, and for mu Dong, Roth & Su
+  total <- do.call(rbind, rows)
+  privacy_row(sum(total$epsilon), sum(total$delta), sum(total$rho), sqrt(sum(total$mu^2)))
+}

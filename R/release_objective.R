@@ -1,0 +1,121 @@
+# Releases by objective perturbation: the noise vector and the minimiser of the perturbed loss.
+
+#' Release the coefficients of a private logistic regression
+#'
+#' The owner's side of objective perturbation: draws the noise vector b, minimises the
+#' perturbed loss of [mech_objective()] and returns the minimiser as a release.
+#'
+#' @param data A data frame, one record a row, with every variable of the statistic
+#'   and no missing value in them.
+#' @param statistic A [stat_objective()].
+#' @param mechanism A [mech_objective()].
+#' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
+#'   that would exceed it is refused.
+#'
+#' @details The minimiser is found by Newton's method, its steps shortened where they
+#' overshoot (never below those of Sun & Tran-Dinh 2019, which cannot), to about the last digits of a double.
+#'
+#' **Not protected against attacks on floating-point numbers**, unlike [release()]: b comes from the
+#' operating system's entropy, but is computed in double precision, and which
+#' doubles z can be depends on the records. The guarantee is that of the real
+#' numbers. [release()] of a [stat_crossprod()] has no such weakness.
+#'
+#' The coefficients say little of how the covariates are distributed. Where [model_logistic()] does
+#' not know that from elsewhere, release something of it too, such as [stat_sums()], and
+#' describe both by [as_release()].
+#'
+#' The coefficients of others enter by [as_release()], [simulate_release()] draws them for a
+#' study. The posterior needs method `"augment"`. Any model of the variables will do, not only
+#' [model_logistic()].
+#'
+#' @return A release: an object of class `noiseaware_release`, whose `value` has the
+#'   coefficients and whose `scale` is that of b.
+#' @section Errors: those of [release()]; `noiseaware_error_numerical` if the minimiser is
+#'   not found.
+#' @references
+#' Kifer, D., Smith, A. and Thakurta, A. (2012). Private convex empirical risk
+#' minimization and high-dimensional regression. *Proceedings of the 25th Annual
+#' Conference on Learning Theory*, PMLR 23, 25.1-25.40.
+#'
+#' Sun, T. and Tran-Dinh, Q. (2019). Generalized self-concordant functions: a recipe for
+#' Newton-type methods. *Mathematical Programming* 178, 145-213. \doi{10.1007/s10107-018-1282-4}
+#' @examples
+#' st <- stat_objective(low ~ age, bounds = list(low = c(0, 1), age = c(14, 50)))
+#' rel <- release_objective(MASS::birthwt, st, mech_objective(epsilon = 3))
+#' rel
+#'
+#' # The analyst knows from elsewhere how mothers' ages are distributed. The released
+#' # coefficients are noisy and shrunken by the ridge; the posterior allows for both.
+#' ages <- fixed(list(mean = 23, cov = 28))
+#' fit <- sample_posterior(rel, model_logistic(covariates = ages), chains = 2, iter = 600, seed = 1)
+#' summary(fit)
+#' # what the coefficients would say if they were taken for those of the data, age mapped back
+#' z <- unname(rel$value)
+#' c(z[1] - z[2] * 32 / 18, z[2] / 18)
+#' @export
+release_objective <- function(data, statistic, mechanism, budget = NULL) {
+  check_given()
+  check_class(statistic, "statistic", "stat_objective", "a statistic made by stat_objective()")
+  check_class(mechanism, "mechanism", "mech_objective", "a mechanism made by mech_objective()", "mechanism")
+  cost <- privacy(mechanism, statistic = statistic)
+  lock <- hold_budget(budget)
+  on.exit(unlock_budget(lock))
+  check_affordable(budget, cost)
+  result <- make_release(data, statistic, mechanism, function(part, data, call) {
+    simulated_part(part, data, call, entropy_uniform)
+  }, "floating")
+  spend(budget, cost, describe_statistic(statistic))
+  result
+}
+
+#' @export
+simulated_part.mech_objective <- function(part, data, call, uniform = stats::runif) {
+  statistic <- part$statistic
+  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  noise <- objective_noise(part$mechanism, statistic, call)
+  d <- length(statistic$components)
+  b <- perturbation(d, noise$scale, is_normal(part$mechanism), uniform)
+  list(value = minimise_objective(statistic, x, b, noise$ridge, call), scale = rep(noise$scale, d), unit = numeric(d))
+}
+
+# exp(-|b| / scale): a uniform direction, |b| Gamma(d, scale)
+perturbation <- function(d, scale, normal, uniform) {
+  b <- stats::qnorm(uniform(d))
+  if (normal) return(scale * b)
+  b / sqrt(sum(b^2)) * scale * sum(-log(uniform(d)))
+}
+
+# Newton's steps, halved while they overshoot. One of log(1 + r) / r, r = B |step|, never
+# does: the loss's third derivative is at most B |v| times its second.
+minimise_objective <- function(statistic, x, b, ridge, call) {
+  d <- length(b)
+  size <- row_length(statistic)
+  spec <- objective_spec(statistic, numeric(d))
+  sums_at <- function(z) {
+    spec$fields$coefficients <- z
+    total <- .Call(ffi_stat_total, spec, x)
+    list(gradient = total[seq_len(d)] + ridge * z + b, hessian = total[-seq_len(d)])
+  }
+  z <- numeric(d)
+  at <- sums_at(z)
+  for (k in 1:200) {
+    root <- diag(ridge, d)
+    above <- upper.tri(root, diag = TRUE)
+    root[above] <- root[above] + at$hessian
+    root <- chol(root)
+    step <- -backsolve(root, backsolve(root, at$gradient, transpose = TRUE))
+    r <- size * sqrt(sum(step^2))
+    if (!is.finite(r)) break
+    # what is left is of the order r^2, or the last bits
+    if (r <= max(1e-9, 1e-13 * size * sqrt(sum(z^2)))) return(z + step)
+    share <- 1
+    least <- log1p(r) / r
+    repeat {
+      at <- sums_at(z + share * step)
+      if (share <= least || sum(at$gradient * step) <= 0) break
+      share <- max(share / 2, least)
+    }
+    z <- z + share * step
+  }
+  stop_classed("numerical", "The minimiser was not found: are the ridge or the noise next to nothing?", call = call)
+}

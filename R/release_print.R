@@ -1,0 +1,63 @@
+# How a release and its summary are printed.
+
+noise_source <- c(
+  entropy = "the operating system's entropy",
+  floating = "the operating system's entropy, in floating-point arithmetic (its last bits are not protected)",
+  simulation = "R's generator (a simulation: not for publication)",
+  published = "published by someone else"
+)
+
+#' @export
+summary.noiseaware_release <- function(object, ...) {
+  sd <- noise_sd(object)
+  table <- data.frame(component = names(object$value), value = unname(object$value), noise_sd = unname(sd),
+                      signal_to_noise = unname(abs(object$value) / sd))
+  structure(list(release = object, table = table), class = "summary_noiseaware_release")
+}
+
+#' @export
+print.noiseaware_release <- function(x, ...) {
+  cat(release_header(x), sep = "\n")
+  cat("\n")
+  table <- summary(x)$table
+  print_table(utils::head(table, 12L))
+  if (nrow(table) > 12L) cat("... and", nrow(table) - 12L, "more components; see summary()\n")
+  release_marks(x)
+  invisible(x)
+}
+
+#' @export
+print.summary_noiseaware_release <- function(x, ...) {
+  cat(release_header(x$release), sep = "\n")
+  cat("\n")
+  print_table(x$table)
+  release_marks(x$release)
+  invisible(x)
+}
+
+release_header <- function(release) {
+  parts <- release_parts(release)
+  label <- function(p) if (p$name == "") "" else paste0(p$name, ": ")
+  c("<release>",
+    paste0("  records    ", format(release$n, big.mark = ",", scientific = FALSE), " (public)"),
+    vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
+    vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
+    paste0("  guarantee  ", format_privacy(privacy(release)), "; one replaced record"),
+    paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
+}
+
+describe_granularity <- function(unit) {
+  unit <- range(unit[unit > 0], -Inf)[2L]
+  if (unit > 0) paste0("; exact, in units of ", if (unit == 1) "1" else paste0("2^", log2(unit)))
+}
+
+print_table <- function(table) {
+  shown <- data.frame(component = table$component, value = format(table$value, digits = 5))
+  # perturbed objectives and answers have no noise that is added
+  if (!all(is.na(table$noise_sd))) {
+    shown$`noise sd` <- format(table$noise_sd, digits = 4)
+    shown$`signal/noise` <- ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
+                                   formatC(table$signal_to_noise, digits = 2, format = "e"))
+  }
+  print(shown, row.names = FALSE)
+}

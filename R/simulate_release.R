@@ -1,0 +1,95 @@
+# Releases for studies, from R's generator: noise by inversion, in floating-point arithmetic.
+
+#' Simulate a release for a study
+#'
+#' Fast, from R's random number generator: **not for publication**.
+#'
+#' @param x A model, or a data frame of records.
+#' @param statistic,mechanism As in [release()].
+#' @param n Number of records to simulate; with a data frame, its rows.
+#' @param parameters For a model: named vector of its unknown parameters, named
+#'   as in `names(coef(fit))` and the draws, or of some of them; the others are drawn
+#'   from the prior, without regard to those given. `NULL` draws all of them.
+#' @param ... Must be empty.
+#' @return A release. With a model, its attribute `truth` is a list of
+#'   `parameters` (named vector) and `data` (the simulated records); it is not
+#'   written by [write_release()].
+#' @examples
+#' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
+#' set.seed(1)
+#' rel <- simulate_release(model_lm(), st, mech_gaussian(mu = 1), n = 100)
+#' attr(rel, "truth")$parameters
+#' @export
+simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_release")
+
+#' @rdname simulate_release
+#' @export
+simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
+  check_given()
+  check_no_dots(...)
+  check_design(statistic, mechanism)
+  make_release(x, statistic, mechanism, simulated_part, "simulation")
+}
+
+#' @rdname simulate_release
+#' @export
+simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ...) {
+  check_given()
+  check_no_dots(...)
+  check_design(statistic, mechanism)
+  n <- check_count(n, "n")
+  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn
+  bound <- bind_model(x, statistic)
+  check_records_law(bound)
+  if (!is.null(parameters)) check_some_parameters(parameters, bound)
+  truth <- draw_truth(bound, parameters, new_stream())
+  theta <- truth$theta
+  records <- .Call(ffi_model_records, bound$spec, theta, n, truth$state)$records
+  data <- record_frame(records, bound$columns, bound$levels)
+  result <- simulate_release(data, statistic, mechanism)
+  attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
+  result
+}
+
+#' @export
+simulate_release.default <- function(x, statistic, mechanism, ...) {
+  check_given()
+  stop_classed("argument", "{.arg x} must be a model or a data frame, but is {describe_shape(x)}.")
+}
+
+# noise by inversion of uniform(count), in floating-point arithmetic
+simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("simulated_part", part$mechanism)
+
+#' @export
+simulated_part.default <- function(part, data, call, uniform = stats::runif) {
+  total <- statistic_total(part$statistic, data, call, confidential = TRUE)
+  scale <- mechanism_scale(part$mechanism, part$statistic, call)
+  scale <- rep(scale, each = length(total) / length(scale))
+  list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
+       scale = scale, unit = numeric(length(total)))
+}
+
+# theta with the given parameters, the others from the prior; the stream's state
+draw_truth <- function(bound, parameters, stream, call = caller_env()) {
+  if (!is.null(parameters) && length(parameters) == length(bound$parameters)) return(list(theta = bound_theta(bound, parameters, call), state = stream))
+  prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+  theta <- drop(prior$theta)
+  if (!is.null(parameters)) {
+    values <- reported(bound, theta)[1L, ]
+    values[names(parameters)] <- parameters
+    theta <- bound_theta(bound, values, call)
+  }
+  list(theta = theta, state = prior$state)
+}
+
+# a data frame of numeric records, codes and dummy columns turned back into
+# factors
+record_frame <- function(records, columns, levels) {
+  out <- lapply(stats::setNames(nm = unique(columns$variable)), function(v) {
+    at <- which(columns$variable == v)
+    if (is.null(levels[[v]])) return(records[, at])
+    code <- if (is.na(columns$level[at[1L]])) records[, at] else drop(records[, at, drop = FALSE] %*% seq_along(at))
+    factor(levels[[v]][1 + code], levels[[v]])
+  })
+  as.data.frame(out, optional = TRUE)
+}
