@@ -9,7 +9,8 @@
 #' @details
 #' **Where it runs.** `subset(supported(), method == "clt")`: counts under models of
 #' factors; clamped or dropped powers under the Poisson, exponential and normal
-#' models and any [model_expfam()]; cross-products under [model_lm()].
+#' models and any [model_expfam()]; cross-products under [model_lm()] and, of numbers,
+#' [model_logistic()].
 #'
 #' **What an iteration does.** The parameters move with the confidential totals
 #' integrated out (the published values are normal given the parameters and the
@@ -17,7 +18,11 @@
 #' from them as if they were known, and so are the variances of Laplace noise,
 #' which is a scale mixture of normals. In a regression the totals are drawn
 #' first, and the parameters move with the totals' standard normal innovations fixed,
-#' which does nearly the same at a small part of the cost. A chain without `init`
+#' which does nearly the same at a small part of the cost. With more than 40 unknown parameters, and in
+#' a logistic regression, the No-U-Turn sampler moves parameters and innovations at once instead, in
+#' coordinates in which the posterior is about standard normal, and nothing else is drawn: the draws are those of the
+#' normal law alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
+#' approximation. Without it a chain that has no `init`
 #' starts at one of up to 200 draws from the prior, chosen by the density of the release.
 #' `control = list(sampler = "gibbs")` leaves out the moves and the choice: the papers'
 #' sampler, slow where noise is large.
@@ -77,6 +82,11 @@
 #' coefficients and sigma move, which mix better. With more than 1,000 unknown parameters
 #' the Gibbs sampler is the default.
 #'
+#' **Logistic regression.** With normal covariates the linear predictor is one normal variable, and all
+#' moments of the response with the covariates follow from four means over it
+#' (Stein's identity), which the trapezoidal rule gives to rounding error. Factors among the covariates are refused:
+#' take `"augment"`.
+#'
 #' **Factors** among the covariates of a regression have the moments of their levels'
 #' probabilities, unknown with the prior `levels` of [model_lm()], and are independent
 #' of the other covariates. With [covariate_moments()] they are refused: those would
@@ -127,31 +137,49 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   index <- law$index
   moving <- length(bound$unknown)
   sampler <- control$sampler %||% clt_sampler(law, moving)
-  if (sampler == "noncentred" && !isTRUE(law$innovations)) {
-    stop_classed("argument", "{.arg control$sampler} can be {.val noncentred} in a regression only: other totals have no innovations.", call = call)
-  }
+  check_sampler_serves(sampler, law, call)
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
-                  sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(sampler == "gibbs" || !isFALSE(control$conjugate)),
+                  sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(!is_logistic(law) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(law, sampler, moving)), move_sd = prior_sd(bound, words, chains),
                   search = clt_search(law, sampler), where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
 
-clt_samplers <- c("gibbs", "marginal", "noncentred") # in the order of src/method_clt.h
+clt_samplers <- c("gibbs", "marginal", "noncentred", "nuts") # in the order of src/method_clt.h
 
 # The shape of moves of more parameters can be neither learned nor stored.
 most_moving <- 1000L
 
+# "nuts" where many parameters move (bench/clt_regression.R)
 clt_sampler <- function(law, moving) {
+  if (is_logistic(law)) return("nuts")
   if (moving > most_moving) return("gibbs")
-  if (isTRUE(law$innovations)) "noncentred" else "marginal"
+  if (!isTRUE(law$innovations)) return("marginal")
+  if (moving > most_walked) "nuts" else "noncentred"
+}
+
+most_walked <- 40L
+
+is_logistic <- function(law) identical(law$spec$name, "logistic")
+
+# Which totals are made of innovations, with gradients; and which determine what the model's
+# update needs.
+check_sampler_serves <- function(sampler, law, call) {
+  if (sampler %in% c("noncentred", "nuts") && !isTRUE(law$innovations)) {
+    stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)
+  }
+  if (sampler == "gibbs" && is_logistic(law)) {
+    stop_classed("argument", "{.arg control$sampler} cannot be {.val gibbs} in a logistic regression: its totals do not determine the update of the coefficients.",
+                 call = call)
+  }
 }
 
 # Moves in an iteration: bench/clt.R, bench/clt_regression.R. Where there are many components
 # a marginal move costs as much as all else.
 clt_passes <- function(law, sampler, moving) {
   size <- length(law$index)
+  if (sampler == "nuts") return(1)
   if (sampler != "noncentred") return(if (size <= 8L) 3 else 1)
   # a few for each parameter, as long as they cost but a few Cholesky factors
   regressors <- length(law$spec$fields$scale)
@@ -162,6 +190,7 @@ clt_passes <- function(law, sampler, moving) {
 # more (by R's integration routines, or many components).
 clt_search <- function(law, sampler) {
   if (sampler == "gibbs") return(0)
+  if (sampler == "nuts") return(200)
   floor(min(if (isTRUE(law$integrates)) 20 else 200, 5e7 / (2000 + length(law$index)^3)))
 }
 
@@ -312,15 +341,20 @@ clt_acceptance <- function(fit) {
 
 clt_moves <- function(fit, a) {
   kind <- c("none: the Gibbs sampler of Bernstein & Sheldon", "%d an iteration with the statistic integrated out, accepted %s",
-            "%d an iteration that take the statistic along, accepted %s")[fit$problem$sampler + 1]
+            "%d an iteration that take the statistic along, accepted %s",
+            "%d transition of NUTS an iteration, mean acceptance probability %s")[fit$problem$sampler + 1]
   paste0("moves    ", if (fit$problem$sampler == 0) kind else sprintf(kind, fit$problem$passes, format_number(mean(a$mean), 2)))
 }
 
 clt_lines <- function(fit) {
-  counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(5L)))
+  counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(9L)))
   iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
   share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
   c(if (clt_leaves_out_bounds(fit$bound)) outside_lines(fit, "valid"),
+    if (counters[7L] > 0) {
+      sprintf("  NUTS       %s gradients an iteration, %s of the transitions kept, divergent %s, deepest trees %s",
+              format_number(counters[7L] / max(iterations, 1), 2), share(counters[6L]), share(counters[8L]), share(counters[9L]))
+    },
     if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
     if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
     if (fit$problem$drowned) "  noise      drowns the release: expect the prior",

@@ -2,14 +2,25 @@
 
 #' @export
 clt_law.bound_lm <- function(bound, release, call) {
+  part <- crossprod_part(bound, release, call)
+  fields <- c(crossprod_fields(bound, part$statistic), bound$spec$fields[c("continuous", "factor_first", "factor_levels")])
+  if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
+  list(spec = list(name = "lm", fields = fields, model = bound$spec), index = part$index, innovations = TRUE)
+}
+
+# the one part of a regression's release with cross-products
+crossprod_part <- function(bound, release, call) {
   parts <- release_parts(release)
   of_class <- function(class) vapply(parts, function(p) inherits(p$statistic, class), TRUE)
   regression <- which(of_class("stat_crossprod"))
   # fourth moments are no data where they stand for the covariates' law
   used <- of_class("stat_crossprod") | (of_class("stat_moments4") & !is.null(bound$moments))
   if (length(regression) != 1L || !all(used)) refuse_clt(bound, release, call)
-  part <- parts[[regression]]
-  statistic <- part$statistic
+  parts[[regression]]
+}
+
+# Units and bounds of the model's columns, and where the statistic has their products.
+crossprod_fields <- function(bound, statistic) {
   released <- statistic_fields(statistic)
   q <- nrow(bound$columns)
   column <- match(bound$columns$name, statistic$columns$name)
@@ -20,11 +31,8 @@ clt_law.bound_lm <- function(bound, release, call) {
   pairs <- product_pairs(q - 1L)
   at <- c(ifelse(pairs[, 1L] == 1L, column[pairs[, 2L]], product[cbind(column[pairs[, 1L]], column[pairs[, 2L]])]),
           column[1L], product[column[1L], column[-1L]], product[column[1L], column[1L]])
-  fields <- list(scale = released$scale[column], shift = released$shift[column], centre = bound$spec$fields$centre,
-                 lower = released$lower[column], upper = released$upper[column], at = as.double(at - 1L))
-  fields <- c(fields, bound$spec$fields[c("continuous", "factor_first", "factor_levels")])
-  if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
-  list(spec = list(name = "lm", fields = fields, model = bound$spec), index = part$index, innovations = TRUE)
+  list(scale = released$scale[column], shift = released$shift[column], centre = bound$spec$fields$centre,
+       lower = released$lower[column], upper = released$upper[column], at = as.double(at - 1L))
 }
 
 # Cov(w) and its root in released units. One column: x' = a x + b of the

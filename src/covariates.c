@@ -311,6 +311,46 @@ double covariates_dprior(struct covariates *cov, const double *theta) {
     return log_density;
 }
 
+/* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
+ * sqrt(kappa) (mean - m), as far as the prior has them, the density holds -|Z|^2 / 2, Z = L^-1 R;
+ * with Y = L^-T Z its slope is Y Z' in L, and -Y in R. */
+static void niw_gradient(struct covariates *cov, const struct niw *law, const double *theta,
+                         double *gradient) {
+    const int p = cov->normal;
+    double *z = cov->draw, *y = cov->posterior_mean, *packed_slope = gradient + cov->at_chol;
+    unpack_chol(cov, theta, cov->chol_new);
+    for (int column = cov->cov_chol ? p : 0; column < p + (cov->mean == NULL); ++column) {
+        for (int i = 0; i < p; ++i)
+            z[i] = column == p  ? sqrt(law->kappa) * (theta[cov->at_mean + i] - law->mean[i])
+                   : i < column ? 0
+                                : law->scale_chol[(size_t)i * p + column];
+        linalg_forward(p, cov->chol_new, z);
+        memcpy(y, z, (size_t)p * sizeof(double));
+        linalg_backward(p, cov->chol_new, y);
+        for (int i = 0; column == p && i < p; ++i)
+            gradient[cov->at_mean + i] -= sqrt(law->kappa) * y[i];
+        for (int i = 0; i < p; ++i) {
+            for (int j = 0; j < i; ++j) packed_slope[packed(i, j)] += y[i] * z[j];
+            packed_slope[packed(i, i)] += y[i] * z[i] * cov->chol_new[(size_t)i * p + i];
+        }
+    }
+    for (int j = 0; j < p; ++j)
+        packed_slope[packed(j, j)] -= (cov->cov_chol ? 0 : law->df + j) + (cov->mean ? 0 : 1);
+}
+
+void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
+    if (cov->normal > 0) niw_gradient(cov, &cov->prior, theta, gradient);
+    for (int f = 0; f < cov->factors; ++f) {
+        const struct factor *factor = cov->factor + f;
+        const double *weight = cov->alpha + factor->at;
+        double rest = weight[factor->levels - 1];
+        for (int l = factor->levels - 2; l >= 0; --l) {
+            rest += weight[l];
+            gradient[factor->stick + l] += weight[l] - rest * stick_share(theta[factor->stick + l]);
+        }
+    }
+}
+
 void covariates_law(const struct covariates *cov, const double *theta, int width, double *mean,
                     double *chol) {
     memcpy(mean, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));

@@ -80,6 +80,8 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
 
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta);
 double covariates_dprior(struct covariates *cov, const double *theta);
+/* adds the gradient of covariates_dprior() */
+void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient);
 
 /* Mean and lower Cholesky factor, rows of `width`, zeros above the diagonal, of
  * the continuous ones under theta. */

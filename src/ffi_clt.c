@@ -24,8 +24,8 @@ SEXP ffi_clt_moments(SEXP spec, SEXP theta) {
     return out;
 }
 
-/* The total over n records that innovations make, and A'r for a vector r: a list; NULL
- * without the hooks. */
+/* The total over n records that innovations make (each column), A'r for a vector r, and, for the
+ * last column, the gradient of r'total in theta: a list; NULL without the hooks. */
 SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
     const struct record_moments m = read_moments(spec);
     if (!m.class->form) return R_NilValue;
@@ -36,11 +36,19 @@ SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
                       REAL(total) + (size_t)i * (size_t)m.released);
     SEXP pull = PROTECT(Rf_allocVector(REALSXP, m.innovations));
     memset(REAL(pull), 0, (size_t)m.innovations * sizeof(double));
+    SEXP gradient = PROTECT(Rf_allocVector(REALSXP, Rf_length(theta)));
+    memset(REAL(gradient), 0, (size_t)Rf_length(theta) * sizeof(double));
+    if (m.class->gradient) {
+        const int last = Rf_ncols(innovations) - 1;
+        m.class->gradient(m.self, Rf_asReal(n),
+                          REAL(innovations) + (size_t)last * (size_t)m.innovations, REAL(r),
+                          REAL(gradient));
+    }
     m.class->pull(m.self, 1, REAL(r), REAL(pull));
-    const char *const names[] = {"total", "pull"};
-    const SEXP values[] = {total, pull};
-    SEXP list = named_list(2, names, values);
-    UNPROTECT(2);
+    const char *const names[] = {"total", "pull", "gradient"};
+    const SEXP values[] = {total, pull, gradient};
+    SEXP list = named_list(3, names, values);
+    UNPROTECT(3);
     return list;
 }
 
@@ -76,19 +84,33 @@ static void *read(SEXP problem) {
     return a;
 }
 
-enum { ITERATION, MOVES_MADE, MOVES_ACCEPTED, INVALID, PROJECTED, COUNTERS };
+enum {
+    ITERATION,
+    MOVES_MADE,
+    MOVES_ACCEPTED,
+    INVALID,
+    PROJECTED,
+    KEPT,
+    LEAPFROGS,
+    DIVERGENT,
+    DEEPEST,
+    COUNTERS
+};
 
 /* coordinates of which a proposal is learned */
-static int learned(const struct clt *a) { return a->sampler == CLT_GIBBS ? 0 : a->model.moving; }
+static int learned(const struct clt *a) {
+    return a->sampler == CLT_GIBBS || a->sampler == CLT_NUTS ? 0 : a->model.moving;
+}
 
 static struct state_shape shape(const void *self) {
     const struct clt *a = self;
     const struct adapt_shape adapted = {.dim = learned(a)};
     const struct state_shape shape = {
         .counters = COUNTERS,
-        .parts = 2,
+        .parts = 3,
         .part = {{"variance", REALSXP, a->size},
-                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&adapted)}},
+                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&adapted)},
+                 {"store", REALSXP, a->sampler == CLT_NUTS ? (R_xlen_t)clt_stored(a) : 0}},
     };
     return shape;
 }
@@ -97,6 +119,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     struct clt *a = self;
     a->theta = REAL(list_element(state, "theta"));
     a->variance = REAL(list_element(state, "variance"));
+    a->store = REAL(list_element(state, "store"));
     a->rng = rng;
     const struct adapt_shape shape = {.dim = learned(a)};
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
@@ -105,7 +128,13 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->moves_accepted = counter[MOVES_ACCEPTED];
     a->invalid = counter[INVALID];
     a->projected = counter[PROJECTED];
+    a->kept = counter[KEPT];
+    a->leapfrogs = counter[LEAPFROGS];
+    a->divergent = counter[DIVERGENT];
+    a->deepest = counter[DEEPEST];
 }
+
+static void resume(void *self) { clt_resume(self); }
 
 static void detach(void *self, SEXP state) {
     const struct clt *a = self;
@@ -114,12 +143,16 @@ static void detach(void *self, SEXP state) {
     counter[MOVES_ACCEPTED] = a->moves_accepted;
     counter[INVALID] = a->invalid;
     counter[PROJECTED] = a->projected;
+    counter[KEPT] = a->kept;
+    counter[LEAPFROGS] = a->leapfrogs;
+    counter[DIVERGENT] = a->divergent;
+    counter[DEEPEST] = a->deepest;
 }
 
 static void start(void *self, SEXP problem) {
     struct clt *a = self;
-    clt_start(a, list_number(problem, "given") != 0 ? 0 : (int)list_number(problem, "search"));
-    adapt_start(&a->adapt, REAL(list_element(problem, "move_sd")), a->passes);
+    clt_start(a, list_number(problem, "given") != 0 ? 0 : (int)list_number(problem, "search"),
+              REAL(list_element(problem, "move_sd")));
 }
 
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
@@ -159,6 +192,7 @@ const struct method method_clt = {
     .read = read,
     .shape = shape,
     .attach = attach,
+    .resume = resume,
     .detach = detach,
     .start = start,
 };

@@ -179,6 +179,17 @@ SEXP ffi_model_log_prior(SEXP spec, SEXP theta) {
     return out;
 }
 
+/* of one theta; NULL without the hook */
+SEXP ffi_model_prior_gradient(SEXP spec, SEXP theta) {
+    const struct model model = read_model(spec);
+    if (!model.class->prior_gradient) return R_NilValue;
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, model.parameters));
+    memset(REAL(out), 0, (size_t)model.parameters * sizeof(double));
+    model.class->prior_gradient(model.self, REAL(theta), REAL(out));
+    UNPROTECT(1);
+    return out;
+}
+
 SEXP ffi_model_report(SEXP spec, SEXP theta) {
     const struct model model = read_model(spec);
     const int count = Rf_ncols(theta);

@@ -105,6 +105,32 @@ VECTOR_CLONES static double sweep_rows(int n, int count, int width, double *rest
     return log_det + log(product);
 }
 
+static inline void add_row(int n, double weight, const double *restrict a, double *restrict out) {
+    for (int j = 0; j < n; ++j) out[j] += weight * a[j];
+}
+
+VECTOR_CLONES void linalg_multiply_lower(int n, const double *l, const double *a, double *out) {
+    memset(out, 0, (size_t)n * (size_t)n * sizeof(double));
+    for (int i = 0; i < n; ++i)
+        for (int k = 0; k <= i; ++k)
+            add_row(n, l[(size_t)i * n + k], a + (size_t)k * n, out + (size_t)i * n);
+}
+
+VECTOR_CLONES void linalg_multiply_upper(int n, const double *l, const double *a, double *out) {
+    memset(out, 0, (size_t)n * (size_t)n * sizeof(double));
+    for (int k = 0; k < n; ++k)
+        for (int i = 0; i <= k; ++i)
+            add_row(n, l[(size_t)k * n + i], a + (size_t)k * n, out + (size_t)i * n);
+}
+
+VECTOR_CLONES void linalg_multiply_symmetric_lower(int n, const double *a, const double *l,
+                                                   double *out) {
+    memset(out, 0, (size_t)n * (size_t)n * sizeof(double));
+    for (int i = 0; i < n; ++i)
+        for (int k = 0; k < n; ++k)
+            add_row(k + 1, a[(size_t)i * n + k], l + (size_t)k * n, out + (size_t)i * n);
+}
+
 double linalg_sweep(int n, int count, int width, double *a, double *work) {
     memset(work, 0, (size_t)width * sizeof(double));
     return sweep_rows(n, count, width, a, work);

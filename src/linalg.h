@@ -16,6 +16,11 @@ void linalg_backward(int n, const double *l, double *x);
 /* x = x L', where x is rows x n and stored column after column. */
 void linalg_shape_rows(int rows, int n, const double *l, double *x);
 
+/* out = L a, out = L'a, and out = a L for symmetric a, both triangles given; all n x n. */
+void linalg_multiply_lower(int n, const double *l, const double *a, double *out);
+void linalg_multiply_upper(int n, const double *l, const double *a, double *out);
+void linalg_multiply_symmetric_lower(int n, const double *a, const double *l, double *out);
+
 /* Sweeps the first `count` rows of the symmetric matrix a, of n rows of `width`, a
  * multiple of LANES, upper triangle used: with a = (A B; B' C), A to -A^-1, B to
  * A^-1 B, C to C - B' A^-1 B. Returns log |A|; NaN if A is not positive definite.

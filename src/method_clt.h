@@ -2,6 +2,7 @@
 #define NOISEAWARE_METHOD_CLT_H
 
 #include "adapt.h"
+#include "hmc.h"
 #include "plugin.h"
 
 /* The law of the released totals under one theta. */
@@ -13,8 +14,9 @@ struct law {
 };
 
 /* what an iteration has beside the draw of the total: nothing; moves of theta with the
- * total integrated out; moves of theta with the total's innovations fixed */
-enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED };
+ * total integrated out; moves of theta with the total's innovations fixed. Or all of it is a
+ * transition of NUTS in theta and the innovations. */
+enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS };
 
 struct clt {
     struct model model;
@@ -32,20 +34,30 @@ struct clt {
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
     double *variance; /* omega^2, of the noise */
+    double *store;    /* NUTS's */
     struct rng *rng;
     struct adapt adapt;
     /* counters of the iterations after warmup */
     double moves_made, moves_accepted;
     double invalid, projected; /* iterations that drew an invalid statistic; that projected one */
+    double kept, leapfrogs, divergent, deepest; /* of NUTS */
 
     /* Workspace */
     int fresh; /* now.mean and now.cov belong to theta */
     struct law now, next;
-    double *total;     /* the last draw, released + aside */
-    double *total_new; /* of a proposal */
-    double *u;         /* innovations of the total, and */
-    double *extra;     /* what the ridge adds to it */
-    double log_noise;  /* of the total */
+    struct hmc hmc;
+    double *reference, *map;           /* of NUTS's coordinates, in the store */
+    double *hmc_work, *misfit, *scout; /* gradient in the total; while starting */
+    double *point, *point_slope;       /* theta and u, and the slopes there */
+    double *curvature;                 /* while starting */
+    double *noise_scale;               /* that NUTS sees, no smaller than the ridge's */
+    double round;                      /* where absolute kernels are rounded, in their scales */
+    int smooth;                        /* all kernels squared: while the mode is looked for */
+    double *total;                     /* the last draw, released + aside */
+    double *total_new;                 /* of a proposal */
+    double *u;                         /* innovations of the total, and */
+    double *extra;                     /* what the ridge adds to it */
+    double log_noise;                  /* of the total */
     double *complete;
     double *root; /* factor of cov, in the order of pivot */
     int *pivot, rank;
@@ -56,9 +68,20 @@ struct clt {
 
 void clt_prepare(struct clt *a);
 
+/* Of NUTS: coordinates; doubles in the store. clt_resume() makes what follows from the
+ * state. */
+int clt_coordinates(const struct clt *a);
+size_t clt_stored(const struct clt *a);
+void clt_resume(struct clt *a);
+
+/* Log density that NUTS samples from, and its gradient, in its own coordinates; `self` is a struct
+ * clt. */
+double clt_log_density(void *self, const double *q, double *gradient);
+
 /* omega^2 at the noise's own variance; theta as it is, or one of `search` draws from the
- * prior beside it, chosen by the density of z. */
-void clt_start(struct clt *a, int search);
+ * prior beside it, chosen by the density of z. `move_sd`: spread of the prior in the moving
+ * coordinates. */
+void clt_start(struct clt *a, int search, const double *move_sd);
 
 /* log eta(z | s), up to a constant */
 double clt_log_noise(const struct clt *a, const double *total);

@@ -230,6 +230,40 @@ static double dprior(void *self, const double *theta) {
     return log_density;
 }
 
+static void student_gradient(struct lm *lm, const double *theta, double *gradient) {
+    const double df = *lm->beta_df, *r = standardised(lm, theta);
+    for (int j = 0; j < lm->k; ++j) {
+        const double slope = (df + 1) * r[j] / (df + r[j] * r[j]) / lm->beta_scale[j];
+        if (j > 0) gradient[j] -= slope;
+        for (int i = 0; j == 0 && i < lm->k; ++i) gradient[i] -= slope * lm->beta_first[i];
+    }
+}
+
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    struct lm *lm = self;
+    const int k = lm->k;
+    covariates_prior_gradient(&lm->cov, theta, gradient);
+    if (lm->beta_prior == BETA_STUDENT) {
+        student_gradient(lm, theta, gradient);
+    } else if (lm->beta_prior != BETA_KNOWN) {
+        const double scale = exp(-2 * theta[lm->at_sigma]);
+        const double weight = lm->beta_prior == BETA_NIG ? scale : 1;
+        double square = 0;
+        for (int i = 0; i < k; ++i) {
+            const double *row = lm->beta_precision + (size_t)i * k;
+            double sum = 0;
+            for (int j = 0; j < k; ++j) sum += row[j] * (theta[j] - lm->beta_mean[j]);
+            gradient[i] -= weight * sum;
+            square += (theta[i] - lm->beta_mean[i]) * sum;
+        }
+        if (lm->beta_prior == BETA_NIG) gradient[lm->at_sigma] += scale * square - k;
+    }
+    if (lm->sigma) return;
+    double slope;
+    (void)scale_prior_density(&lm->sigma_prior, theta[lm->at_sigma], &slope);
+    gradient[lm->at_sigma] += slope;
+}
+
 /* ---- records ------------------------------------------------------------ */
 
 static void set(void *self, const double *theta) {
@@ -542,6 +576,7 @@ const struct model_class model_lm = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
+    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
     .form = form,

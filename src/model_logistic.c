@@ -113,6 +113,15 @@ static double dprior(void *self, const double *theta) {
     return log_density;
 }
 
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    struct logistic *s = self;
+    const int k = s->k;
+    covariates_prior_gradient(&s->cov, theta, gradient);
+    for (int i = 0; !s->beta && i < k; ++i)
+        for (int j = 0; j < k; ++j)
+            gradient[i] -= s->beta_precision[(size_t)i * k + j] * (theta[j] - s->beta_mean[j]);
+}
+
 /* ---- records ------------------------------------------------------------ */
 
 static void set(void *self, const double *theta) {
@@ -255,6 +264,7 @@ const struct model_class model_logistic = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
+    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
     .perturb = perturb,

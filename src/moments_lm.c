@@ -48,6 +48,7 @@ static int read_covariates(const struct fields *fields, struct lm_law *m) {
     m->factor = plugin_memory((size_t)m->factors, sizeof *m->factor);
     m->factor_of = plugin_memory((size_t)m->d, sizeof *m->factor_of);
     m->share = numbers((size_t)m->d);
+    m->later = numbers((size_t)m->d);
     for (int i = 0; i < m->continuous; ++i) m->normal_at[i] = (int)continuous[i];
     for (int v = 0; v < m->d; ++v) m->factor_of[v] = -1;
     for (int f = 0; f < m->factors; ++f) {
@@ -116,6 +117,12 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     m->pull = numbers(d);
     m->symmetric = numbers(square);
     m->products = numbers(w);
+    m->weights = numbers(w);
+    m->of_mean = numbers(d);
+    m->of_chol = numbers(square);
+    m->of_share = numbers(d);
+    m->of_theta = numbers(d);
+    m->off = numbers(square);
     m->scatter = numbers(square);
     m->unit = numbers(d);
     m->work = numbers(square + 4 * d);
@@ -139,6 +146,7 @@ static void set_factor(struct lm_law *m, int f, const double *theta) {
     double later = m->level_share[0]; /* of the levels after v and of the one without a dummy */
     for (int v = end - 1; v >= first; --v) {
         const double share = m->share[v], all = later + share;
+        m->later[v] = later;
         *lm_chol_at(m, v, v) = all > 0 ? m->scale[v] * sqrt(share * (later / all)) : 0;
         const double pull = later > 0 ? sqrt(share / all / later) : 0;
         for (int u = v + 1; u < end; ++u) *lm_chol_at(m, u, v) = -m->scale[u] * m->share[u] * pull;
@@ -183,6 +191,7 @@ const struct record_moments_class moments_lm = {
     .eval = lm_eval,
     .form = lm_form,
     .pull = lm_pull,
+    .gradient = lm_gradient,
     .complete = lm_complete,
     .project = lm_project,
     .outside = lm_outside,

@@ -2,6 +2,7 @@
  *   moments_lm.c              fields, the parameters in released units;
  *   moments_lm_covariance.c   mean and covariance;
  *   moments_lm_innovations.c  the total as a function of innovations;
+ *   moments_lm_gradient.c     the gradient of a weighted total in the parameters;
  *   moments_lm_complete.c     the complete-data statistic of a total;
  *   moments_lm_outside.c      records outside the bounds.
  */
@@ -39,11 +40,15 @@ struct lm_law {
     double *mean, *cov, *second; /* E x, Cov(x), E xx' with the constant, d x d */
     double *chol;                /* of Cov(x_1..x_p) */
     double *share;               /* of the records that have a dummy's level */
+    double *later;               /* of those with a later level of the factor, or the one without */
 
     /* workspace */
     double *row, *cross, *outer, *pull, *symmetric, *products;
     double *scatter, *unit, *work;
     double *normal_chol, *level_share;
+    double *weights;                                 /* of products */
+    double *of_mean, *of_chol, *of_share, *of_theta; /* gradients */
+    double *off;                                     /* weights left out of `symmetric` */
 };
 
 static inline double lm_dot(int n, const double *a, const double *b) {
@@ -69,10 +74,33 @@ void lm_set(struct lm_law *m, const double *theta);
 void lm_contract(int d, const double *restrict row, const double *restrict theta,
                  double *restrict out);
 
+/* the number of the first innovation of the errors: those of w come before it */
+static inline int lm_first_error(const struct lm_law *m) { return m->fourth ? m->rank : m->w; }
+
+/* Are two covariates, counted from 0, dummies of one factor? */
+static inline int lm_same_factor(const struct lm_law *m, int i, int j) {
+    const int f = m->factor_of[i + 1];
+    return f >= 0 && f == m->factor_of[j + 1];
+}
+
+/* out += r times the coefficients of the sum of (x_i - E x_i)(x_j - E x_j), for dummies of one
+ * factor, in the sums of x - E x; covariates count from 0. */
+static inline void lm_pull_within(const struct lm_law *m, int i, int j, double r, double *out) {
+    const double *scale = m->scale + 1, *share = m->share + 1;
+    out[j] -= r * scale[i] * share[i];
+    out[i] -= r * scale[j] * share[j];
+    if (i == j) out[i] += r * scale[i];
+}
+
+/* What weights r of the components come to: of xy given all else, to m->pull, and of the
+ * products w, to m->weights. */
+void lm_weigh(struct lm_law *m, const double *r);
+
 /* the hooks of these names */
 int lm_eval(void *self, const double *theta_model, double *mean, double *cov);
 void lm_form(void *self, const double *theta_model, double n, const double *u, double *total);
 void lm_pull(void *self, double weight, const double *r, double *u);
+void lm_gradient(void *self, double n, const double *u, const double *r, double *out);
 int lm_complete(void *self, double n, const double *total, double *c);
 void lm_project(void *self, double n, double *c);
 double lm_outside(void *self, const double *theta_model);

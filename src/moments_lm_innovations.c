@@ -3,11 +3,8 @@
  * sum of vech(xx') itself; then (xy, y^2) given w (see moments_lm.c). So a covariance of
  * low rank needs no care. Cost: d^3, or w * rank.
  */
+#include "linalg.h"
 #include "moments_lm.h"
-
-static inline void add_row(int n, double weight, const double *restrict a, double *restrict out) {
-    for (int j = 0; j < n; ++j) out[j] += weight * a[j];
-}
 
 /* The sum of (x_i - E x_i)(x_j - E x_j) for dummies of one factor, given the sums of
  * x - E x; covariates count from 0. */
@@ -15,34 +12,6 @@ static double within_factor(const struct lm_law *m, int i, int j, const double *
     const double *scale = m->scale + 1, *share = m->share + 1;
     const double product = -scale[i] * share[i] * sum[j] - scale[j] * share[j] * sum[i];
     return i == j ? product + scale[i] * sum[i] : product;
-}
-
-/* its transpose: out += r times that function's coefficients */
-static void pull_within(const struct lm_law *m, int i, int j, double r, double *out) {
-    const double *scale = m->scale + 1, *share = m->share + 1;
-    out[j] -= r * scale[i] * share[i];
-    out[i] -= r * scale[j] * share[j];
-    if (i == j) out[i] += r * scale[i];
-}
-
-static int same_factor(const struct lm_law *m, int i, int j) {
-    const int f = m->factor_of[i + 1];
-    return f >= 0 && f == m->factor_of[j + 1];
-}
-
-/* out = L a and out = L'a, all p x p */
-static void multiply_lower(int p, const double *l, const double *restrict a, double *restrict out) {
-    memset(out, 0, (size_t)p * (size_t)p * sizeof(double));
-    for (int i = 0; i < p; ++i)
-        for (int k = 0; k <= i; ++k)
-            add_row(p, l[(size_t)i * p + k], a + (size_t)k * p, out + (size_t)i * p);
-}
-
-static void multiply_upper(int p, const double *l, const double *restrict a, double *restrict out) {
-    memset(out, 0, (size_t)p * (size_t)p * sizeof(double));
-    for (int k = 0; k < p; ++k)
-        for (int i = 0; i <= k; ++i)
-            add_row(p, l[(size_t)k * p + i], a + (size_t)k * p, out + (size_t)i * p);
 }
 
 /* w = A_w u, A_w A_w' = Xi. For normal x: the sums of v and of vv' - I over many
@@ -65,14 +34,14 @@ static void form_products(struct lm_law *m, const double *u, double *restrict ou
         square[(size_t)i * p + i] = sqrt(2) * *next++;
         for (int j = 0; j < i; ++j) square[(size_t)i * p + j] = square[(size_t)j * p + i] = *next++;
     }
-    multiply_lower(p, m->chol, square, half); /* L G */
+    linalg_multiply_lower(p, m->chol, square, half); /* L G */
     for (int i = 0; i < p; ++i) out[i] = lm_dot(i + 1, m->chol + (size_t)i * p, u);
     double *product = out + p;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) {
-            const double centred =
-                same_factor(m, i, j) ? within_factor(m, i, j, out)
-                                     : lm_dot(j + 1, half + (size_t)i * p, m->chol + (size_t)j * p);
+            const double centred = lm_same_factor(m, i, j) ? within_factor(m, i, j, out)
+                                                           : lm_dot(j + 1, half + (size_t)i * p,
+                                                                    m->chol + (size_t)j * p);
             *product++ = m->mean[i + 1] * out[j] + out[i] * m->mean[j + 1] + centred;
         }
 }
@@ -93,14 +62,14 @@ static void pull_products(struct lm_law *m, double weight, const double *r, doub
         for (int j = i; j < p; ++j, ++product) {
             o[i] += m->mean[j + 1] * *product;
             o[j] += m->mean[i + 1] * *product;
-            const int within = same_factor(m, i, j);
-            if (within) pull_within(m, i, j, *product, o);
+            const int within = lm_same_factor(m, i, j);
+            if (within) lm_pull_within(m, i, j, *product, o);
             square[(size_t)i * p + j] = square[(size_t)j * p + i] =
                 within ? 0 : (i == j ? 1 : 0.5) * *product;
         }
     for (int j = 0; j < p; ++j)
         for (int i = j; i < p; ++i) u[j] += weight * m->chol[(size_t)i * p + j] * o[i];
-    multiply_upper(p, m->chol, square, half); /* L'R */
+    linalg_multiply_upper(p, m->chol, square, half); /* L'R */
     double *next = u + p;
     for (int i = 0; i < p; ++i) {
         const double *row = half + (size_t)i * p;
@@ -115,13 +84,11 @@ static void pull_products(struct lm_law *m, double weight, const double *r, doub
 
 /* Innovations: those of w; then e's, of the sums of x e: one for the constant, p; that of
  * the sum of e^2. */
-static int first_error(const struct lm_law *m) { return m->fourth ? m->rank : m->w; }
-
 void lm_form(void *self, const double *theta_model, double n, const double *u, double *total) {
     struct lm_law *m = self;
     lm_set(m, theta_model);
     const int d = m->d, w = m->w;
-    const double root_n = sqrt(n), *error = u + first_error(m);
+    const double root_n = sqrt(n), *error = u + lm_first_error(m);
     form_products(m, u, m->products);
     for (int i = 0, number = 0; i < d; ++i)
         for (int j = i == 0 ? 1 : i; j < d; ++j, ++number)
@@ -148,24 +115,31 @@ void lm_form(void *self, const double *theta_model, double n, const double *u, d
     total[m->at[w + d]] = n * square_mean + root_n * square;
 }
 
-/* The transpose of what form() does, backwards. */
-void lm_pull(void *self, double weight, const double *r, double *u) {
-    struct lm_law *m = self;
+void lm_weigh(struct lm_law *m, const double *r) {
     const int d = m->d, w = m->w;
     const double *theta = m->theta, square = r[m->at[w + d]];
-    double *error = u + first_error(m), *xy = m->pull, *products = m->products;
-    error[d] += weight * sqrt(2) * m->sigma * m->sigma * square;
-    for (int i = 0; i < d; ++i) {
-        xy[i] = r[m->at[w + i]] + theta[i] * square;
-        const double noise = weight * m->sigma * (xy[i] + theta[i] * square);
-        error[0] += noise * m->mean[i];
-        for (int j = 0; j < i; ++j) error[1 + j] += noise * m->chol[(size_t)(i - 1) * m->p + j];
-    }
+    double *xy = m->pull;
+    for (int i = 0; i < d; ++i) xy[i] = r[m->at[w + i]] + theta[i] * square;
     for (int i = 0, number = 0; i < d; ++i)
         for (int j = i == 0 ? 1 : i; j < d; ++j, ++number) {
             const int at = m->at[number];
-            products[number] =
+            m->weights[number] =
                 (at >= 0 ? r[at] : 0) + xy[i] * theta[j] + (i == j ? 0 : xy[j] * theta[i]);
         }
-    pull_products(m, weight, products, u);
+}
+
+/* The transpose of what form() does, backwards. */
+void lm_pull(void *self, double weight, const double *r, double *u) {
+    struct lm_law *m = self;
+    const int d = m->d;
+    const double square = r[m->at[m->w + d]];
+    double *error = u + lm_first_error(m);
+    lm_weigh(m, r);
+    error[d] += weight * sqrt(2) * m->sigma * m->sigma * square;
+    for (int i = 0; i < d; ++i) {
+        const double noise = weight * m->sigma * (m->pull[i] + m->theta[i] * square);
+        error[0] += noise * m->mean[i];
+        for (int j = 0; j < i; ++j) error[1 + j] += noise * m->chol[(size_t)(i - 1) * m->p + j];
+    }
+    pull_products(m, weight, m->weights, u);
 }

@@ -168,6 +168,10 @@ struct model_class {
      * without block_log_jacobian(); debug_model() sees it. */
     double (*dprior)(void *self, const double *theta);
 
+    /* Goal: gradient += the gradient of dprior(), of all coordinates, at a theta where that is
+     * finite. Default: methods that need gradients do not serve the model. */
+    void (*prior_gradient)(void *self, const double *theta, double *gradient);
+
     /* Goal: the values of one draw as the user sees them, and the way back (PLUGIN_*).
      * Default, both NULL: the natural values of the unknown blocks. */
     void (*report)(void *self, const double *theta, double *out);
@@ -340,9 +344,13 @@ struct record_moments_class {
     void (*form)(void *self, const double *theta, double n, const double *u, double *total);
     /* u += weight A'r, with the A of the last form(). */
     void (*pull)(void *self, double weight, const double *r, double *u);
+    /* gradient += that of r'total in theta, all coordinates, after form() with the same theta,
+     * n and u; that in u is what pull() adds with the weight sqrt(n). NULL: no gradients. */
+    void (*gradient)(void *self, double n, const double *u, const double *r, double *gradient);
 
     /* The complete-data statistic that a total stands for. Returns 1 if records
-     * could have it, else 0; project() then makes it one that they could. */
+     * could have it, else 0; project() then makes it one that they could. Both NULL: totals
+     * do not determine what the model's update needs. */
     int (*complete)(void *self, double n, const double *total, double *c);
     void (*project)(void *self, double n, double *c);
 

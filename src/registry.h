@@ -40,6 +40,7 @@
     X(moments_counts) \
     X(moments_sums) \
     X(moments_lm) \
+    X(moments_logistic) \
     X(moments_expfam)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;

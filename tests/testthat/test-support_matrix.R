@@ -9,7 +9,9 @@ matrix_cases <- function() {
   sys.source(system.file("replication", "support_matrix_cases.R", package = "noiseaware"), there)
   small <- there$cases[there$cases$n == 20, ]
   pairs <- split(small, paste(small$method, small$design))
-  chosen <- Map(function(rows, k) rows[(k - 1L) %% nrow(rows) + 1L, ], pairs, seq_along(pairs))
+  # in turn among the pairs with as many mechanisms
+  count <- vapply(pairs, nrow, 0L)
+  chosen <- Map(function(rows, k) rows[(k - 1L) %% nrow(rows) + 1L, ], pairs, stats::ave(seq_along(pairs), count, FUN = seq_along))
   lapply(chosen, function(case) c(as.list(case), there$designs[[case$design]], list(noise = there$mechanisms[[case$mechanism]])))
 }
 

@@ -1,0 +1,182 @@
+# Method "clt" for logistic regression: moments against quadrature and records, gradients
+# against finite differences, posteriors against "augment".
+
+logistic_clt <- function(model, statistic) {
+  release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 100)
+  bound <- internal("bind_model")(model, statistic)
+  list(bound = bound, spec = internal("clt_law")(bound, release, NULL)$spec)
+}
+
+clt_prior_theta <- function(bound) .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(1, 2)), 1L)$theta
+
+clt_moments <- function(law, theta = clt_prior_theta(law$bound)) .Call(internal("ffi_clt_moments"), law$spec, theta)[[1]]
+
+# mean and covariance of (y, x, y:x, x^2) by quadrature over x, two points for y
+quadrature_moments <- function(beta, mean, sd) {
+  components <- function(x, y) list(y, x, y * x, x^2)
+  expect <- function(f) {
+    integrate(function(x) {
+      p <- plogis(beta[1] + beta[2] * x)
+      dnorm(x, mean, sd) * (p * f(x, 1) + (1 - p) * f(x, 0))
+    }, mean - 12 * sd, mean + 12 * sd, rel.tol = 1e-11, subdivisions = 2000)$value
+  }
+  first <- vapply(1:4, function(a) expect(function(x, y) components(x, y)[[a]] + 0 * x), 0)
+  second <- outer(1:4, 1:4, Vectorize(function(a, b) {
+    expect(function(x, y) (components(x, y)[[a]] - first[a]) * (components(x, y)[[b]] - first[b]))
+  }))
+  list(mean = first, cov = second)
+}
+
+test_that("moments are those of quadrature, slopes flat or steep", {
+  statistic <- stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(-9, 7)), rescale = FALSE)
+  expect_equal(unname(gsub("TRUE", "", statistic$components)), c("y", "x", "y:x", "x^2"))
+  for (slope in c(0, 1e-4, -0.7, 3, 40)) {
+    beta <- c(-0.4, slope)
+    law <- logistic_clt(model_logistic(prior = fixed(beta), covariates = fixed(list(mean = 0.3, cov = 1.7))), statistic)
+    expected <- quadrature_moments(beta, 0.3, sqrt(1.7))
+    got <- clt_moments(law)
+    expect_equal(got$mean, expected$mean, tolerance = 1e-8)
+    expect_equal(got$cov, expected$cov, tolerance = 1e-7)
+  }
+})
+
+test_that("moments are those of records: rescaled, in any order, the response as a number too", {
+  set.seed(71)
+  n <- 4e5
+  covariance <- crossprod(matrix(rnorm(9), 3)) / 2 + diag(0.3, 3)
+  mean <- c(0.5, -1, 2)
+  beta <- c(-0.8, 0.7, -1.2, 0.5)
+  x <- matrix(rnorm(3 * n), n) %*% chol(covariance) + rep(mean, each = n)
+  y <- runif(n) < plogis(beta[1] + x %*% beta[-1])
+  data <- data.frame(b = x[, 2], y = as.numeric(y), c = x[, 3], a = x[, 1])
+  for (response in list(c(FALSE, TRUE), c(0, 1))) {
+    bounds <- list(y = response, a = c(-20, 20), b = c(-13, 18), c = c(-15, 25))
+    statistic <- stat_crossprod(y ~ b + a + c, bounds)
+    if (is.logical(response)) data$y <- y[, 1] else data$y <- as.numeric(y)
+    model <- model_logistic(y ~ a + b + c, prior = fixed(beta), covariates = fixed(list(mean = mean, cov = covariance)))
+    got <- clt_moments(logistic_clt(model, statistic))
+    released <- internal("statistic_fields")(statistic)
+    columns <- cbind(as.numeric(y), x)[, match(sub("TRUE", "", statistic$columns$name), c("y", "a", "b", "c"))]
+    z <- sweep(sweep(columns, 2, released$scale, "*"), 2, released$shift, "+")
+    t <- cbind(z, z[, statistic$pairs$first] * z[, statistic$pairs$second])
+    error <- apply(t, 2, sd) / sqrt(n)
+    expect_true(all(abs(colMeans(t) - got$mean) <= 5 * error + 1e-12))
+    sd <- sqrt(pmax(diag(got$cov), 1e-300))
+    vary <- diag(got$cov) > 1e-12
+    expect_lt(max((abs(cov(t) - got$cov) / outer(sd, sd))[vary, vary]), 12 / sqrt(n))
+    expect_equal(diag(got$cov)[!vary], apply(t, 2, var)[!vary], tolerance = 1e-12)
+  }
+})
+
+# r'total as a function of theta and of u, and its slopes
+expect_gradients <- function(model, statistic, n = 100) {
+  law <- logistic_clt(model, statistic)
+  theta <- 0.3 * clt_prior_theta(law$bound)[, 1]
+  form <- function(theta, u, r) .Call(internal("ffi_clt_form"), law$spec, theta, n, matrix(u), r)
+  r <- rnorm(length(statistic$components))
+  u <- rnorm(length(form(theta, numeric(5000), r)$pull))
+  value <- function(theta, u) sum(r * form(theta, u, r)$total)
+  slopes <- function(f, at) {
+    vapply(seq_along(at), function(j) (f(replace(at, j, at[j] + 1e-5)) - f(replace(at, j, at[j] - 1e-5))) / 2e-5, 0)
+  }
+  got <- form(theta, u, r)
+  numeric_theta <- slopes(function(t) value(t, u), theta)
+  expect_lt(max(abs(got$gradient - numeric_theta)), 1e-7 * max(abs(numeric_theta)))
+  numeric_u <- slopes(function(v) value(theta, v), u)
+  expect_lt(max(abs(sqrt(n) * got$pull - numeric_u)), 1e-7 * max(abs(numeric_u)))
+  prior <- slopes(function(t) .Call(internal("ffi_model_log_prior"), law$bound$spec, matrix(t)), theta)
+  expect_lt(max(abs(.Call(internal("ffi_model_prior_gradient"), law$bound$spec, theta) - prior)), 1e-6 * max(abs(prior)))
+}
+
+test_that("gradients are those of finite differences", {
+  set.seed(72)
+  numbers <- list(a = c(0, 10), b = c(-3, 8), c = c(-5, 5))
+  for (response in list(c(FALSE, TRUE), c(0, 1))) {
+    expect_gradients(model_logistic(), stat_crossprod(y ~ a + b + c, c(list(y = response), numbers)))
+  }
+  expect_gradients(model_logistic(), stat_crossprod(y ~ 1, list(y = c(FALSE, TRUE))))
+  expect_gradients(model_lm(), stat_crossprod(y ~ a + b + c, c(list(y = c(-9, 7)), numbers)))
+  expect_gradients(model_lm(), stat_crossprod(y ~ a + f + b + g, c(list(y = c(-9, 7), f = c("u", "v", "w", "z"), g = c("p", "q")), numbers[1:2])))
+  expect_gradients(model_lm(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(2, 1)), stat_crossprod(y ~ 1, list(y = c(-9, 7))))
+  for (sigma in list(prior_half_normal(2), prior_half_t(2), prior_exponential(1))) {
+    expect_gradients(model_lm(prior = prior_student_t(), sigma = sigma), stat_crossprod(y ~ a + b, c(list(y = c(-9, 7)), numbers[1:2])))
+  }
+  expect_gradients(model_lm(covariates = fixed(list(mean = c(1, 2), cov = diag(2)))), stat_crossprod(y ~ a + b, list(y = c(-9, 7), a = c(0, 10), b = c(-3, 8))))
+})
+
+logistic_release <- function(n, epsilon, mechanism = mech_laplace) {
+  statistic <- stat_crossprod(y ~ a + b, list(y = c(FALSE, TRUE), a = c(-6, 6), b = c(-6, 6)))
+  truth <- model_logistic(prior = fixed(c(-0.5, 0.8, -0.6)), covariates = fixed(list(mean = c(0.3, 0), cov = diag(2) + 0.3)))
+  set.seed(73)
+  simulate_release(truth, statistic, mechanism(epsilon = epsilon), n = n)
+}
+
+test_that("the posterior is that of 'augment', where n is not small", {
+  skip_on_cran()
+  release <- logistic_release(500, 20)
+  model <- model_logistic(prior = prior_normal(0, 2))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 4000, seed = 1))
+  exact <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 1, iter = 1000, seed = 2))
+  for (name in posterior::variables(fit$draws)) {
+    a <- posterior::extract_variable_matrix(fit$draws, name)
+    b <- posterior::extract_variable_matrix(exact$draws, name)
+    error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
+    expect_lt(abs(mean(a) - mean(b)), 5 * error + 0.1 * sd(b))
+    expect_lt(abs(log(sd(a) / sd(b))), 0.35)
+  }
+  expect_output(print(fit), "gradients an iteration")
+  expect_output(print(acceptance(fit)), "transition of NUTS")
+})
+
+test_that("NUTS and moves with the total integrated out have the same posterior", {
+  skip_on_cran()
+  release <- logistic_release(2000, 0.5)
+  model <- model_logistic(prior = prior_normal(0, 1), covariates = fixed(list(mean = c(0.3, 0), cov = diag(2) + 0.3)))
+  fits <- lapply(c("nuts", "marginal"), function(sampler) {
+    suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = if (sampler == "nuts") 3000 else 8000, seed = 3,
+                                      control = list(sampler = sampler)))
+  })
+  for (name in posterior::variables(fits[[1]]$draws)) {
+    draws <- lapply(fits, function(f) posterior::extract_variable_matrix(f$draws, name))
+    error <- sqrt(sum(vapply(draws, posterior::mcse_mean, 0)^2))
+    expect_lt(abs(mean(draws[[1]]) - mean(draws[[2]])), 5 * error)
+    error <- sqrt(sum(vapply(draws, posterior::mcse_sd, 0)^2))
+    expect_lt(abs(sd(draws[[1]]) - sd(draws[[2]])), 5 * error)
+  }
+})
+
+test_that("the regression's samplers have the same posterior under NUTS", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x, list(y = c(-8, 8), x = c(-6, 6)))
+  set.seed(74)
+  release <- simulate_release(model_lm(prior = fixed(c(0.5, 1)), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = 1))), statistic,
+                              mech_laplace(epsilon = 0.5), n = 1000)
+  fits <- lapply(c("nuts", "noncentred"), function(sampler) {
+    suppressWarnings(sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 4000, seed = 3,
+                                      control = list(sampler = sampler, conjugate = FALSE)))
+  })
+  for (name in posterior::variables(fits[[1]]$draws)) {
+    values <- lapply(fits, function(f) posterior::extract_variable_matrix(f$draws, name))
+    for (at in c(0.1, 0.5, 0.9)) {
+      point <- quantile(values[[2]], at)
+      shares <- lapply(values, function(v) (v < point) * 1)
+      error <- sqrt(sum(vapply(shares, posterior::mcse_mean, 0)^2))
+      expect_lt(abs(mean(shares[[1]]) - mean(shares[[2]])), 5 * error)
+    }
+  }
+})
+
+test_that("a run goes on bit for bit, and a seed fixes it", {
+  release <- logistic_release(200, 1)
+  run <- function(iter) suppressWarnings(sample_posterior(release, model_logistic(), method = "clt", chains = 1, iter = iter, warmup = 50, seed = 5))
+  whole <- run(150)
+  expect_identical(suppressWarnings(extend(run(100), 50))$draws, whole$draws)
+})
+
+test_that("what it cannot do is refused", {
+  release <- logistic_release(200, 1)
+  expect_error(sample_posterior(release, model_logistic(), method = "clt", control = list(sampler = "gibbs")), class = "noiseaware_error_argument")
+  statistic <- stat_crossprod(y ~ a + f, list(y = c(FALSE, TRUE), a = c(-6, 6), f = c("u", "v")))
+  factors <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 100)
+  expect_error(sample_posterior(factors, model_logistic(), method = "clt"), "factor", class = "noiseaware_error_method")
+})
