@@ -19,6 +19,18 @@ without_arguments <- function(call) {
   if (named) as.call(list(call[[1L]]))
 }
 
+# The call of the function that the user called, for errors that arise below C code or in
+# functions that are kept; NULL where there is none, as on a worker.
+users_call <- function() {
+  namespace <- topenv()
+  methods <- getNamespaceInfo(namespace, "S3methods")[, 3L]
+  for (k in seq_len(sys.nframe())) {
+    name <- sys.call(k)[[1L]]
+    if (!identical(environment(sys.function(k)), namespace) || !is.name(name)) next
+    if (as.character(name) %in% c(getNamespaceExports(namespace), methods)) return(without_arguments(sys.call(k)))
+  }
+}
+
 # what a value was, in a few words that never quote more than one scalar
 describe <- function(x) {
   if (inherits(x, "formula")) return(paste("the formula", shorten_text(formula_text(x))))

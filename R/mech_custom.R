@@ -87,7 +87,7 @@ mechanism_sd.mech_custom <- function(mechanism, scale) {
 #' @export
 add_noise.mech_custom <- function(mechanism, statistic, total, uniform, scale) {
   if (is.null(mechanism$r)) {
-    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as calibrate() and pp_check() do.", call = caller_env(3))
+    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as calibrate() and pp_check() do.", call = users_call())
   }
   value <- call_user(mechanism$r, "r", total)
   if (!is.numeric(value) || length(value) != length(total) || !all(is.finite(value))) {
@@ -121,7 +121,7 @@ log_noise.mech_custom <- function(part, data) {
 # The user's function as the sampler calls it, of a matrix of noise: what it
 # returns is checked, and shifted to 0 where there is no noise, as the built-in
 # kernels are.
-checked_density <- function(mechanism, statistic, released, call = caller_env()) {
+checked_density <- function(mechanism, statistic, released, call = users_call()) {
   user <- mechanism$log_density
   arguments <- mechanism$arguments
   components <- statistic$components

@@ -142,12 +142,12 @@ dry_run <- function(model, call, n = model$records %||% 5L) {
   })
 }
 
-stop_custom <- function(name, must, was, call = caller_env()) {
+stop_custom <- function(name, must, was, call = users_call()) {
   stop_classed("custom", "{.fn {name}} must return {must}, but returned {describe(was)}.", call = call)
 }
 
 # right but for its names
-stop_custom_names <- function(name, must, given, call = caller_env()) {
+stop_custom_names <- function(name, must, given, call = users_call()) {
   named <- if (all(given == "")) "none" else shorten_list(encodeString(given, quote = '"'), 6L)
   stop_classed("custom", "{.fn {name}} must return {must}, but the names it returned are {named}.", call = call)
 }
@@ -159,7 +159,7 @@ call_user <- function(f, name, ...) {
 
 user_failed <- function(name, error) {
   cli::cli_abort("The function {.fn {name}} failed.", parent = error,
-                 class = c("noiseaware_error_custom", "noiseaware_error"), call = NULL)
+                 class = c("noiseaware_error_custom", "noiseaware_error"), call = users_call())
 }
 
 # In a run C calls the user's functions themselves (src/ffi_model_custom.c), and says in

@@ -19,6 +19,8 @@ privacy <- function(x, ...) {
   check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
   given <- setdiff(names(substitute(list(...))), "")
   check_argument_names(stats::setNames(nm = given), c("statistic", "unit"))
+  statistic <- list(...)$statistic
+  if (!is.null(statistic)) check_statistic(statistic)
   UseMethod("privacy")
 }
 

@@ -156,5 +156,5 @@ describe_statistic.stat_custom <- function(statistic) "a custom function of the 
 #' @export
 statistic_json.stat_custom <- function(statistic) {
   stop_classed("file", "A release of a custom statistic cannot be written as JSON; publish its value and the function's text.",
-               call = caller_env(3))
+               call = users_call())
 }

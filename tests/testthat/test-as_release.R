@@ -85,14 +85,14 @@ test_that("arrays whose names do not tell what they count are refused", {
     as_release(diag(2), totals, laplace, 8)
   )
   for (call in as.list(calls)) expect_error(eval(call), class = "noiseaware_error_value", label = deparse(call)[1L])
-  expect_snapshot(error = TRUE, {
-    as_release(matrix(1:6, 2), st, laplace, 8)
-    as_release(named(y = c("no", "yes"), q = c("u", "v", "w")), st, laplace, 8)
-    as_release(stats::addmargins(table), st, laplace, 8)
-    as_release(table[, 1:2], st, laplace, 8)
-    as_release(diag(2), totals, laplace, 8)
+  show(refusals("value", alist(
+    as_release(matrix(1:6, 2), st, laplace, 8),
+    as_release(named(y = c("no", "yes"), q = c("u", "v", "w")), st, laplace, 8),
+    as_release(stats::addmargins(table), st, laplace, 8),
+    as_release(table[, 1:2], st, laplace, 8),
+    as_release(diag(2), totals, laplace, 8),
     as_release(cbind(y = 1:2, x = 3:4), stat_records(~ y, bounds = list(y = c(0, 1))), laplace, 2)
-  })
+  )))
   # one dimension with names is a vector
   expect_identical(as_release(array(1:5, 5, list(totals$components)), totals, laplace, 8), as_release(1:5, totals, laplace, 8))
 })

@@ -82,9 +82,11 @@ test_that("budgets print, and refuse bad limits", {
     summary(account)
     budget(epsilon = 1, delta = 1e-6)
     budget(rho = 0.5)
-    release(data, counts, mech_laplace(epsilon = 5), budget = account)
+  })
+  show(refusals("budget", alist(
+    release(data, counts, mech_laplace(epsilon = 5), budget = account),
     release(data, counts, mech_laplace(epsilon = 1.500001), budget = account)
-  }, error = TRUE)
+  )))
   for (bad in list(list(), list(epsilon = 1, rho = 1), list(epsilon = 0), list(epsilon = NA), list(rho = -1), list(rho = 1, delta = 0.1),
                    list(epsilon = 1, delta = 1), list(epsilon = Inf))) {
     expect_error(do.call(budget, bad), class = "noiseaware_error_budget")

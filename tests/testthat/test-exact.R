@@ -283,7 +283,7 @@ test_that("rounding of products is in the sensitivity where bounds are narrow an
 test_that("noise that cannot be drawn exactly is too large or too small, as it is", {
   st <- stat_sums(~ x, bounds = list(x = c(0, 1)))
   data <- data.frame(x = 0.5)
-  expect_snapshot(error = TRUE, release(data, st, mech_laplace(epsilon = 1e-300)))
+  show(refusals("mechanism", alist(release(data, st, mech_laplace(epsilon = 1e-300)))))
   expect_error(release(data, st, mech_gaussian(mu = 1e-300)), "small enough", class = "noiseaware_error_mechanism")
   expect_error(release(data, st, mech_laplace(scale = 1e-17)), "large enough", class = "noiseaware_error_mechanism")
 })

@@ -10,36 +10,17 @@ data <- data.frame(y = c(1, 2), x = c(3, 4))
 bounded <- function(y, ...) stat_crossprod(y ~ x, list(y = y, x = c(0, 1)), ...)
 draw <- function(model) sample_posterior(rel, model, chains = 1, iter = 4)
 
-# what conditionMessage() shows, without the time that laying it out takes
-message_lines <- function(condition) {
-  if (!inherits(condition, "rlang_error")) return(conditionMessage(condition))
-  unname(c(condition$message, if (length(condition$body)) paste(names(condition$body), condition$body)))
-}
-
-# Evaluates calls that must be refused with errors of one class; gives each with its message.
-refusals <- function(kind, calls) {
-  local_reproducible_output(.env = parent.frame())
+# refused, and nothing was drawn, so nothing was begun
+refused <- function(kind, calls) {
   generator <- globalenv()$.Random.seed
-  lines <- lapply(calls, function(call) {
-    condition <- tryCatch(eval(call, parent.frame(3)), error = identity, warning = identity)
-    text <- paste(deparse(call, width.cutoff = 500L), collapse = " ")
-    message <- message_lines(condition)
-    # no number with twenty digits, no empty list
-    ok <- inherits(condition, paste0("noiseaware_error_", kind)) && inherits(condition, "noiseaware_error") &&
-      !any(grepl("[0-9]{18}|: \\.|``", message))
-    expect_true(ok, label = paste(c(text, class(condition)[1], message), collapse = ": "))
-    c(paste0("> ", text), message, "")
-  })
-  # nothing was drawn, so nothing was begun
+  lines <- refusals(kind, calls, parent.frame())
   expect_identical(globalenv()$.Random.seed, generator)
-  unlist(lines)
+  lines
 }
-
-show <- function(lines) expect_snapshot_output(writeLines(lines))
 
 test_that("statistics: formulas", {
   set.seed(1)
-  show(refusals("formula", alist(
+  show(refused("formula", alist(
     stat_crossprod("y ~ x", box), stat_crossprod(~x, box), stat_crossprod(NULL, box), stat_crossprod(mean, box),
     stat_crossprod(y ~ x:z, box), stat_crossprod(y ~ x * z, box), stat_crossprod(y ~ x^2, box),
     stat_crossprod(y ~ z %in% x, box),
@@ -60,7 +41,7 @@ test_that("statistics: formulas", {
 
 test_that("statistics: bounds and levels", {
   set.seed(1)
-  show(refusals("bounds", alist(
+  show(refused("bounds", alist(
     stat_crossprod(y ~ x, NULL), stat_crossprod(y ~ x, c(-10, 10)), stat_crossprod(y ~ x, list(c(0, 1), c(0, 1))),
     stat_crossprod(y ~ x, list(y = c(0, 1))), stat_crossprod(y ~ x + z + w, box), stat_crossprod(y ~ 1, box),
     stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1), x = c(0, 2))),
@@ -72,11 +53,11 @@ test_that("statistics: bounds and levels", {
     bounded(as.Date(c("2020-01-01", "2021-01-01"))), bounded(c(1, 1 + 1e-17)),
     bounded(rep("a", 5000)), stat_crossprod(y ~ x, list(y = c(0, 1), x = as.character(1:3000)))
   )))
-  show(refusals("levels", alist(
+  show(refused("levels", alist(
     bounded("a"), bounded(TRUE), bounded(factor("a")), bounded(c("a", "a")), bounded(c("a", NA)), bounded(c("a", "")), bounded(character()),
     stat_crossprod(y ~ g + ga, list(y = c(0, 1), g = c("b", "a"), ga = c(0, 1)))
   )))
-  show(refusals("argument", alist(
+  show(refused("argument", alist(
     bounded(c(0, 1), rescale = NA), bounded(c(0, 1), rescale = "yes"), bounded(c(0, 1), rescale = c(TRUE, TRUE)),
     sensitivity(3), sensitivity(NULL), sensitivity(st, "L3"), sensitivity(st, 1), sensitivity(st, NULL),
     sensitivity(laplace)
@@ -85,7 +66,7 @@ test_that("statistics: bounds and levels", {
 
 test_that("mechanisms", {
   set.seed(1)
-  show(refusals("mechanism", alist(
+  show(refused("mechanism", alist(
     mech_laplace(), mech_laplace(epsilon = 1, scale = 2), mech_laplace(2), mech_laplace(eps = 2), mech_laplace(epsilon = 1, 2), mech_gaussian(1), mech_randomized_response(1), mech_randomized_response(), mech_laplace(epsilon = 0), mech_laplace(epsilon = -1), mech_laplace(epsilon = NaN), mech_laplace(epsilon = NA),
     mech_laplace(epsilon = Inf),
     mech_laplace(epsilon = "1"), mech_laplace(epsilon = c(1, 2)), mech_laplace(epsilon = numeric()), mech_laplace(epsilon = list(1)), mech_laplace(epsilon = TRUE),
@@ -105,7 +86,7 @@ test_that("mechanisms", {
     as_release(1:5, st, mech_laplace(epsilon = 5e-324), 5), as_release(1:5, st, mech_gaussian(rho = 1.7e308), 5),
     simulate_release(model_lm(), st, mech_laplace(scale = c(1, 2)), n = 5)
   )))
-  show(refusals("argument", alist(privacy(3), privacy(NULL), privacy(st), privacy(mech_laplace(scale = 1), statistic = 3), noise_sd(laplace))))
+  show(refused("argument", alist(privacy(3), privacy(NULL), privacy(st), privacy(mech_laplace(scale = 1), statistic = 3), noise_sd(laplace))))
 })
 
 test_that("data", {
@@ -118,10 +99,10 @@ test_that("data", {
   wide <- data.frame(y = 1:2)
   wide$x <- matrix(1:4, 2)
   twice <- stats::setNames(data.frame(1, 2, 3), c("y", "x", "y"))
-  show(refusals("missing", alist(release(holes, st, laplace), release(holes, factor_st, laplace), release(holes[1:2, ], st, laplace),
+  show(refused("missing", alist(release(holes, st, laplace), release(holes, factor_st, laplace), release(holes[1:2, ], st, laplace),
                                  simulate_release(holes, st, laplace), nonprivate_posterior(holes, model_lm(), st))))
-  show(refusals("levels", alist(release(codes, factor_st, laplace), release(codes[3, ], factor_st, laplace))))
-  show(refusals("data", alist(
+  show(refused("levels", alist(release(codes, factor_st, laplace), release(codes[3, ], factor_st, laplace))))
+  show(refused("data", alist(
     release(data["y"], st, laplace), release(data[0, ], st, laplace), release(data.frame(), st, laplace),
     release(NULL, st, laplace),
     release(1:3, st, laplace), release(as.matrix(data), st, laplace), release(as.list(data), st, laplace),
@@ -130,7 +111,7 @@ test_that("data", {
     release(transform(data, x = "1"), st, laplace), release(transform(data, x = factor(1)), st, laplace),
     release(transform(data, x = 1i), st, laplace), release(data, factor_st, laplace)
   )))
-  show(refusals("argument", alist(
+  show(refused("argument", alist(
     release(data, y ~ x, laplace), release(data, laplace, st), release(data, st, 1), release(data, st, mech_laplace),
     simulate_release(3, st, laplace), simulate_release(NULL, st, laplace), simulate_release(data, 3, laplace),
     simulate_release(model_lm(), st, laplace, n = 0), simulate_release(model_lm(), st, laplace, n = NA),
@@ -141,7 +122,7 @@ test_that("data", {
 
 test_that("published values", {
   set.seed(1)
-  show(refusals("value", alist(
+  show(refused("value", alist(
     as_release(1:4, st, laplace, 5), as_release(numeric(), st, laplace, 5), as_release(NULL, st, laplace, 5),
     as_release(letters[1:5], st, laplace, 5),
     as_release(c(1, 2, NA, 4, Inf), st, laplace, 5), as_release(c(1, NA), st, laplace, 5),
@@ -155,7 +136,7 @@ test_that("published values", {
     as_release(list(a = 1:5, b = c(y = 1, z = 2)), list(a = st, b = st), list(a = laplace, b = laplace), 5),
     as_release(factor(1:5), st, laplace, 5)
   )))
-  show(refusals("argument", alist(
+  show(refused("argument", alist(
     as_release(1:5, st, laplace, 0), as_release(1:5, st, laplace, -3), as_release(1:5, st, laplace, 1.5),
     as_release(1:5, st, laplace, NA),
     as_release(1:5, st, laplace, Inf), as_release(1:5, st, laplace, "50"), as_release(1:5, st, laplace, c(5, 6)),
@@ -167,7 +148,7 @@ test_that("published values", {
 test_that("priors against the release", {
   set.seed(1)
   two <- as_release(1:9, stat_crossprod(y ~ a + b, list(y = c(0, 1), a = c(0, 1), b = c(0, 1))), laplace, 5)
-  show(refusals("prior", alist(
+  show(refused("prior", alist(
     draw(model_lm(prior = prior_nig(mean = c(1, 2, 3)))), draw(model_lm(prior = prior_nig(precision = diag(3)))),
     draw(model_lm(prior = prior_normal(c(0, 0, 0), 1), sigma = fixed(1))),
     draw(model_lm(prior = prior_normal(0, c(1, 1, 1)), sigma = fixed(1))),
@@ -189,17 +170,17 @@ test_that("priors against the release", {
 test_that("models against the release", {
   set.seed(1)
   with_factor <- as_release(seq_along(factor_st$components), factor_st, laplace, 5)
-  show(refusals("variables", alist(
+  show(refused("variables", alist(
     draw(model_lm(y ~ z)), draw(model_lm(y ~ x + z)), draw(model_lm(y ~ 1)), draw(model_lm(x ~ 1)),
     sample_posterior(with_factor, model_lm(y ~ x)), sample_posterior(with_factor, model_lm(g ~ x + y)),
     sample_posterior(with_factor, model_lm(y ~ x + gb))
   )))
-  show(refusals("formula", alist(model_lm("y ~ x"), model_lm(~x), model_lm(y ~ x^2), model_lm(y ~ .))))
+  show(refused("formula", alist(model_lm("y ~ x"), model_lm(~x), model_lm(y ~ x^2), model_lm(y ~ .))))
 })
 
 test_that("settings of a run", {
   set.seed(1)
-  show(refusals("argument", alist(
+  show(refused("argument", alist(
     sample_posterior(1, model_lm()), sample_posterior(model_lm(), rel), sample_posterior(st, model_lm()),
     sample_posterior(rel, NULL),
     sample_posterior(rel, model_lm), sample_posterior(rel, "lm"),
@@ -227,7 +208,7 @@ test_that("settings of a run", {
     sample_posterior(rel, model_lm(), control = list(passes = 1.5)),
     sample_posterior(rel, model_lm(), control = NULL)
   )))
-  show(refusals("method", alist(sample_posterior(rel, model_lm(), method = "gibbs"), sample_posterior(rel, model_lm(), method = 1),
+  show(refused("method", alist(sample_posterior(rel, model_lm(), method = "gibbs"), sample_posterior(rel, model_lm(), method = 1),
                                 sample_posterior(rel, model_lm(), method = NULL),
                                 sample_posterior(rel, model_lm(), method = c("augment", "naive")))))
 })
@@ -237,11 +218,11 @@ test_that("what a fit is asked", {
   with_factor <- as_release(c(-2, 1, 20, 30, -4, 8, 30, 3), factor_st, laplace, 50)
   factor_fit <- sample_posterior(with_factor, model_lm(), chains = 1, iter = 20, seed = 1)
   set.seed(1)
-  show(refusals("data", alist(predict(fit), predict(fit, data.frame(z = 1)), predict(fit, list(x = 1)), predict(fit, 3),
+  show(refused("data", alist(predict(fit), predict(fit, data.frame(z = 1)), predict(fit, list(x = 1)), predict(fit, 3),
                               predict(fit, data.frame(x = "1")), predict(fit, data.frame(x = 1)[0, , drop = FALSE]))))
-  show(refusals("missing", alist(predict(fit, data.frame(x = c(1, NA))))))
-  show(refusals("levels", alist(predict(factor_fit, data.frame(x = 1, g = "c")))))
-  show(refusals("argument", alist(
+  show(refused("missing", alist(predict(fit, data.frame(x = c(1, NA))))))
+  show(refused("levels", alist(predict(factor_fit, data.frame(x = 1, g = "c")))))
+  show(refused("argument", alist(
     predict(fit, data.frame(x = 1), intrval = "credible"), predict(fit, data.frame(x = 1), "mean", "none", 0.9, 1, TRUE),
     simulate(fit, number = 2), confint(fit, lvl = 0.9), extend(fit, 10, seed = 2), update(fit, itr = 100), update(fit, model_lm()),
     update(fit, iter = 10, iter = 20), update(nonprivate_posterior(data[c(1, 2, 1, 2), ], model_lm(), st, iter = 4, seed = 1)),
@@ -268,7 +249,7 @@ refused_files <- function(changes, fixed = TRUE) {
     write_bytes(changed)
     condition <- tryCatch(read_release("release.json"), error = identity, warning = identity)
     expect_true(!identical(changed, text) && inherits(condition, "noiseaware_error_file"), label = paste(change, collapse = " -> "))
-    c(paste0("> ", change[2]), message_lines(condition), "")
+    c(paste0("> ", change[2]), error_header(condition), message_lines(condition), "")
   }))
 }
 
@@ -290,14 +271,14 @@ test_that("paths", {
   local_release_dir()
   dir.create("directory")
   file.create("empty.json")
-  show(refusals("file", alist(
+  show(refused("file", alist(
     read_release("absent.json"), read_release("directory"), read_release("empty.json"), read_release(3),
     read_release(NULL), read_release(""),
     read_release(c("a", "b")), read_release(NA_character_), write_release(rel, "absent/release.json"),
     write_release(rel, "directory"),
     write_release(rel, 3), write_release(rel, ""), write_release(rel, "empty.json/release.json")
   )))
-  show(refusals("argument", alist(write_release(st, "release.json"), write_release(unclass(rel), "release.json"))))
+  show(refused("argument", alist(write_release(st, "release.json"), write_release(unclass(rel), "release.json"))))
 })
 
 test_that("files: contents", {
@@ -396,7 +377,7 @@ test_that("files: a huge one is refused by its size", {
   writeBin(as.raw(0), connection)
   close(connection)
   expect_identical(file.size("release.json"), 2^30)
-  show(refusals("file", alist(read_release("release.json"))))
+  show(refused("file", alist(read_release("release.json"))))
 })
 
 test_that("files: what would need much memory or depth is refused before it is made", {

@@ -112,12 +112,14 @@ test_that("simulated releases use r, and only they", {
 test_that("what a density returns is checked, its errors are shown", {
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
   run <- function(f) sample_posterior(as_release(c(9, 20), st, mech_custom(log_density = f), n = 5), model_exponential(), chains = 1, iter = 20, seed = 1)
-  expect_snapshot(error = TRUE, run(function(noise) rep(NA_real_, nrow(noise))))
-  expect_snapshot(error = TRUE, run(function(noise) -abs(noise)))
-  expect_snapshot(error = TRUE, run(function(noise) -sum(abs(noise))))
-  expect_snapshot(error = TRUE, run(function(noise) "a"))
-  expect_snapshot(error = TRUE, run(function(noise) stop("no such luck")))
-  expect_snapshot(error = TRUE, run(function(noise) -rowSums(abs(noise)) - nrow(noise)))
+  show(refusals("custom", alist(
+    run(function(noise) rep(NA_real_, nrow(noise))),
+    run(function(noise) -abs(noise)),
+    run(function(noise) -sum(abs(noise))),
+    run(function(noise) "a"),
+    run(function(noise) stop("no such luck")),
+    run(function(noise) -rowSums(abs(noise)) - nrow(noise))
+  )))
   for (bad in list(function(noise) rep(NA_real_, nrow(noise)), function(z, s) 1, function(noise) stop("x"), function(noise) rep(Inf, nrow(noise)))) {
     expect_error(run(bad), class = "noiseaware_error_custom")
   }

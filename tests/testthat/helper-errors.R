@@ -1,0 +1,67 @@
+# Errors as users see them: the function in the error's call, and the message.
+
+# what conditionMessage() shows, without the time that laying it out takes
+message_lines <- function(condition) {
+  if (!inherits(condition, "rlang_error")) return(conditionMessage(condition))
+  unname(c(condition$message, if (length(condition$body)) paste(names(condition$body), condition$body)))
+}
+
+# What users can call: exported functions, and generics of other packages with a method here.
+users_functions <- local({
+  namespace <- asNamespace("noiseaware")
+  generics <- unique(namespace$.__NAMESPACE__.$S3methods[, 1L])
+  c(getNamespaceExports(namespace), setdiff(generics, ls(namespace)))
+})
+
+# The name of the function that an error says it is from; a method has that of its generic.
+called <- function(condition) {
+  call <- conditionCall(condition)
+  if (is.null(call)) return("nothing")
+  parts <- strsplit(paste(deparse(call[[1L]]), collapse = " "), ".", fixed = TRUE)[[1L]]
+  names <- vapply(rev(seq_along(parts)), function(k) paste(parts[seq_len(k)], collapse = "."), "")
+  c(intersect(names, users_functions), names[1L])[1L]
+}
+
+error_header <- function(condition) {
+  if (is.null(conditionCall(condition))) "Error:" else paste0("Error in `", called(condition), "()`:")
+}
+
+# Functions that a call names, and those that the test's own functions in it name.
+named_functions <- function(call, frame) {
+  names <- all.names(call)
+  own <- lapply(names, get0, envir = frame, mode = "function")
+  own <- Filter(function(f) is.function(f) && !is.primitive(f) && environmentName(environment(f)) == "", own)
+  c(names, unlist(lapply(own, function(f) all.names(body(f)))))
+}
+
+# Calls that must be refused by an error of one class, which is from a function that the user
+# called: lines with each call and its error.
+refusals <- function(kind, calls, frame = parent.frame()) {
+  local_reproducible_output(.env = frame)
+  lines <- lapply(calls, function(call) {
+    condition <- tryCatch(eval(call, frame), error = identity, warning = identity)
+    text <- paste(deparse(call, width.cutoff = 500L), collapse = " ")
+    message <- message_lines(condition)
+    # no number with twenty digits, no empty list
+    ok <- inherits(condition, paste0("noiseaware_error_", kind)) && inherits(condition, "noiseaware_error") &&
+      !any(grepl("[0-9]{18}|: \\.|``", message))
+    expect_true(ok, label = paste(c(text, class(condition)[1], message), collapse = ": "))
+    named <- named_functions(call, frame)
+    expect_true(called(condition) %in% c(named, if ("do.call" %in% named) "nothing"), label = paste(text, "is refused by", called(condition)))
+    c(paste0("> ", text), error_header(condition), message, "")
+  })
+  unlist(lines)
+}
+
+show <- function(lines) expect_snapshot_output(writeLines(lines))
+
+# An error of the package is from a function that users can call; it has no call where the
+# function has no name, as by do.call().
+expect_error <- function(object, ..., label = paste(deparse(substitute(object)), collapse = " ")) {
+  condition <- testthat::expect_error(object, ..., label = label)
+  named <- named_functions(substitute(object), parent.frame())
+  if (inherits(condition, "noiseaware_error") && !"internal" %in% named) {
+    expect_true(called(condition) %in% c(users_functions, "nothing"), label = paste(label, "is refused by", called(condition)))
+  }
+  invisible(condition)
+}
