@@ -9,7 +9,7 @@ sound_fit <- function(release, model, ...) {
   draws <- posterior::as_draws_matrix(fit$draws)
   expect_true(all(is.finite(draws)))
   of <- function(pattern) as.vector(draws[, grep(pattern, colnames(draws))])
-  expect_true(all(of("^sigma$|^cov") > 0))
+  expect_true(all(of("^sigma$|^cov\\[(.*),\\1\\]$") > 0))
   expect_true(all(of("^prob") >= 0 & of("^prob") <= 1))
   fit
 }
