@@ -35,7 +35,6 @@ as_release <- function(value, statistic, mechanism, n) {
   check_given()
   check_design(statistic, mechanism)
   n <- check_count(n, "n")
-  call <- environment()
   parts <- design_parts(statistic, mechanism)
   listed <- is.list(value) && !is.object(value) && is_several(statistic)
   given <- if (listed) sum(lengths(value)) else length(value)
@@ -44,7 +43,7 @@ as_release <- function(value, statistic, mechanism, n) {
   }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
-    rep(mechanism_scale(p$mechanism, p$statistic, call), each = value_size(p$statistic, n) / length(p$statistic$components))
+    rep(mechanism_scale(p$mechanism, p$statistic), each = value_size(p$statistic, n) / length(p$statistic$components))
   })
   value <- if (listed) join_values(value, parts, n) else if (is_several(statistic)) {
     check_value(value, unlist(components))

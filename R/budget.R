@@ -156,7 +156,8 @@ check_affordable <- function(budget, cost, call = caller_env()) {
   if (is.na(after) || is.infinite(after)) {
     stop_classed("budget", c("The guarantee is not of the kind of the budget's limit.",
                              x = "The limit is in {format_limit(limit)}, the release has {format_privacy(cost)}.",
-                             i = if (identical(limit$composition, "concentrated") && !is.na(cost$epsilon)) "Deltas add up with {.code composition = \"basic\"}, chosen when the budget is made."), call = call)
+                             i = if (identical(limit$composition, "concentrated") && !is.na(cost$epsilon))
+                               "Deltas add up with {.code composition = \"basic\"}, chosen when the budget is made."), call = call)
   }
   if (after > most * (1 + 1e-12)) {
     used <- budget_used(limit, spent)

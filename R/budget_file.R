@@ -61,9 +61,28 @@ add_expense <- function(file, expense, call = caller_env()) {
   }
 }
 
-# list(limit, spent). A line that was cut short may stand for something that was
-# published, so it is not passed over.
+# a list of the limit and what was spent
 read_ledger <- function(file, call = caller_env()) {
+  lines <- ledger_lines(file, call)
+  parsed <- lapply(lines, function(line) tryCatch(jsonlite::parse_json(line), error = function(e) NULL))
+  header <- parsed[[1L]]
+  if (!is.list(header) || !identical(header$format, ledger_format) || !identical(header$version, ledger_version)) {
+    refuse_ledger(file, paste0("Its first line must have the format \"", ledger_format, "\" and the version ", ledger_version, "."), call)
+  }
+  limit <- header$limit
+  limit <- list(epsilon = ledger_number(limit$epsilon), delta = ledger_number(limit$delta), rho = ledger_number(limit$rho),
+                composition = limit$composition)
+  expenses <- lapply(seq_along(parsed)[-1L], function(k) {
+    line <- parsed[[k]]
+    if (!is_expense(line)) refuse_ledger(file, paste0("Line ", k, " is not an expense."), call)
+    cbind(data.frame(what = line$what), lapply(line[expense_columns], function(v) ledger_number(v) %||% NA_real_))
+  })
+  list(limit = limit, spent = do.call(rbind, c(list(no_expense()), expenses)))
+}
+
+# A line that was cut short may stand for something that was
+# published, so it is not passed over.
+ledger_lines <- function(file, call) {
   bytes <- if (file.exists(file)) read_bytes(file, file.size(file))
   if (is.null(bytes)) stop_classed("file", "Cannot read {.file {file}}; is it there, and may you read it?", call = call)
   if (length(bytes) == 0L || bytes[length(bytes)] != charToRaw("\n") || any(bytes == 0L) || !validUTF8(rawToChar(bytes))) {
@@ -71,22 +90,14 @@ read_ledger <- function(file, call = caller_env()) {
   }
   lines <- strsplit(rawToChar(bytes), "\n", fixed = TRUE)[[1L]]
   Encoding(lines) <- "UTF-8"
-  parsed <- lapply(lines, function(line) tryCatch(jsonlite::parse_json(line), error = function(e) NULL))
-  header <- parsed[[1L]]
-  if (!is.list(header) || !identical(header$format, ledger_format) || !identical(header$version, ledger_version)) {
-    refuse_ledger(file, paste0("Its first line must have the format \"", ledger_format, "\" and the version ", ledger_version, "."), call)
-  }
-  limit <- header$limit
-  as_number <- function(v) if (is.numeric(v)) as.double(v)
-  limit <- list(epsilon = as_number(limit$epsilon), delta = as_number(limit$delta), rho = as_number(limit$rho), composition = limit$composition)
-  expenses <- lapply(seq_along(parsed)[-1L], function(k) {
-    line <- parsed[[k]]
-    ok <- is.list(line) && identical(names(line), c("what", expense_columns)) && is.character(line$what) &&
-      all(vapply(line[expense_columns], function(v) is.null(v) || (is.numeric(v) && v >= 0), TRUE))
-    if (!ok) refuse_ledger(file, paste0("Line ", k, " is not an expense."), call)
-    cbind(data.frame(what = line$what), lapply(line[expense_columns], function(v) as_number(v) %||% NA_real_))
-  })
-  list(limit = limit, spent = do.call(rbind, c(list(no_expense()), expenses)))
+  lines
+}
+
+ledger_number <- function(v) if (is.numeric(v)) as.double(v)
+
+is_expense <- function(line) {
+  is.list(line) && identical(names(line), c("what", expense_columns)) && is.character(line$what) &&
+    all(vapply(line[expense_columns], function(v) is.null(v) || (is.numeric(v) && v >= 0), TRUE))
 }
 
 refuse_ledger <- function(file, message, call) {

@@ -8,7 +8,7 @@
 stop_classed <- function(kind, message, call = caller_env(), .envir = parent.frame()) {
   trace <- tryCatch(rlang::trace_back(bottom = if (is.environment(call)) call else caller_env()), error = function(e) NULL)
   if (!is.null(trace)) trace$call <- lapply(trace$call, without_arguments)
-  if (is.environment(call)) call <- rlang::frame_call(call)
+  if (is.environment(call)) call <- public_call(call)
   cli::cli_abort(message, class = c(paste0("noiseaware_error_", kind), "noiseaware_error"),
                  call = without_arguments(call), trace = trace, .envir = .envir)
 }
@@ -19,16 +19,21 @@ without_arguments <- function(call) {
   if (named) as.call(list(call[[1L]]))
 }
 
-# The call of the function that the user called, for errors that arise below C code or in
-# functions that are kept; NULL where there is none, as on a worker.
-users_call <- function() {
+# The call of the frame, or of the nearest one around it, whose function users can call:
+# exported, or a method of a generic that they can call.
+public_call <- function(frame) {
   namespace <- topenv()
-  methods <- getNamespaceInfo(namespace, "S3methods")[, 3L]
-  for (k in seq_len(sys.nframe())) {
+  methods <- getNamespaceInfo(namespace, "S3methods")
+  generics <- setdiff(methods[, 1L], setdiff(ls(namespace), getNamespaceExports(namespace)))
+  public <- c(getNamespaceExports(namespace), methods[methods[, 1L] %in% generics, 3L])
+  at <- Position(function(f) identical(f, frame), sys.frames(), nomatch = 0L)
+  for (k in rev(seq_len(at))) {
+    if (!identical(environment(sys.function(k)), namespace)) next
     name <- sys.call(k)[[1L]]
-    if (!identical(environment(sys.function(k)), namespace) || !is.name(name)) next
-    if (as.character(name) %in% c(getNamespaceExports(namespace), methods)) return(without_arguments(sys.call(k)))
+    if (rlang::is_call(name, "::")) name <- name[[3L]]
+    if (is.function(name) || (is.name(name) && as.character(name) %in% public)) return(sys.call(k)) # without a name by do.call()
   }
+  rlang::frame_call(frame)
 }
 
 # what a value was, in a few words that never quote more than one scalar
@@ -73,10 +78,12 @@ stop_argument <- function(name, must, was, kind = "argument", call = caller_env(
   stop_classed(kind, "{.arg {name}} must be {must}, but is {was}.", call = call)
 }
 
+# names of a function's arguments that have no default
+needed_arguments <- function(f) setdiff(names(Filter(function(default) rlang::is_missing(default), formals(f))), "...")
+
 # every argument of the caller that has no default
 check_given <- function(kind = "argument", call = caller_env()) {
-  f <- sys.function(sys.parent())
-  needed <- setdiff(names(Filter(function(default) rlang::is_missing(default), formals(f))), "...")
+  needed <- needed_arguments(sys.function(sys.parent()))
   absent <- needed[vapply(needed, function(name) eval(call("missing", as.name(name)), call), TRUE)]
   if (length(absent)) stop_classed(kind, "{.arg {absent}} must be given; {?it has/they have} no default.", call = call)
 }

@@ -52,7 +52,8 @@ check_control <- function(control, method, call = caller_env()) {
     stop_classed("argument", "{.arg control} must be empty for method {.val {method}}, but has {.field {strange}}.", call = call)
   }
   if (length(strange)) {
-    stop_classed("argument", "{.arg control} must have only {.field {names(known)}}{if (method != 'auto') paste0(' for method \"', method, '\"')}, but has {.field {strange}}.", call = call)
+    whose <- if (method != "auto") paste0(" for method \"", method, "\"")
+    stop_classed("argument", "{.arg control} must have only {.field {names(known)}}{whose}, but has {.field {strange}}.", call = call)
   }
   if (method == "auto") return(control)
   for (name in names(control)) if (!is.null(control[[name]])) known[[name]]$check(control[[name]], paste0("control$", name), call)

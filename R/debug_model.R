@@ -108,11 +108,6 @@ model_trial <- function(bound, n, seed) {
   complete <- function(x) call(0L, ffi_model_complete, spec, x)
   shape <- .Call(ffi_model_shape, spec)
   can_perturb <- shape$can_perturb
-  finite <- function(x) check_result(all(is.finite(x)), if (all(is.finite(x))) "" else "not finite")
-  same <- function(a, b, tolerance = 1e-8) {
-    worst <- max(abs(a - b) / (1 + abs(b)), 0)
-    check_result(is.finite(worst) && worst <= tolerance, if (is.finite(worst) && worst <= tolerance) "" else paste("differ by", format_number(worst)))
-  }
   list(
     prior_finite = function() finite(theta),
     prior_repeatable = function() same(prior(200), theta, 0),
@@ -170,6 +165,14 @@ model_trial <- function(bound, n, seed) {
     },
     perturb_law = function() if (can_perturb) same_law(perturb(0.5, records(from)), records(from, 5L)) else no_hook
   )
+}
+
+finite <- function(x) check_result(all(is.finite(x)), if (all(is.finite(x))) "" else "not finite")
+
+same <- function(a, b, tolerance = 1e-8) {
+  worst <- max(abs(a - b) / (1 + abs(b)), 0)
+  equal <- is.finite(worst) && worst <= tolerance
+  check_result(equal, if (equal) "" else paste("differ by", format_number(worst)))
 }
 
 # two samples, column by column

@@ -87,7 +87,7 @@ free_names <- function(f) {
     }
     if (is.pairlist(code)) code <- as.call(c(quote(list), as.list(code)))
     if (typeof(code) != "language") return(known)
-    head <- if (is.name(code[[1L]])) as.character(code[[1L]]) else ""
+    head <- called_name(code)
     parts <- as.list(code)[-1L]
     if (head == "function") {
       inside <- c(known, names(parts[[1L]]))
@@ -96,19 +96,24 @@ free_names <- function(f) {
     }
     if (head %in% c("::", ":::")) return(known)
     if (head %in% c("$", "@")) return(read(parts[[1L]], known))
-    if (head %in% c("<-", "=", "for") && (is.name(parts[[1L]]) || is.character(parts[[1L]]))) {
+    if (assigns_name(head, parts)) {
       known <- c(read(parts[[2L]], known), as.character(parts[[1L]]))
       return(if (head == "for") read(parts[[3L]], known) else known)
     }
     if (head %in% c("<-", "=")) parts <- rev(parts)
     if (head == "") parts <- c(code[[1L]], parts) else if (!head %in% known) called <<- c(called, head)
-    empty <- vapply(parts, identical, TRUE, quote(expr = )) # as in x[1, ]
+    empty <- vapply(parts, identical, TRUE, rlang::missing_arg()) # as in x[1, ]
     for (part in parts[!empty]) known <- read(part, known)
     known
   }
   read(body(f), read(formals(f), names(formals(f))))
   list(values = values, called = called)
 }
+
+# "" if the function in a call is not a name
+called_name <- function(code) if (is.name(code[[1L]])) as.character(code[[1L]]) else ""
+
+assigns_name <- function(head, parts) head %in% c("<-", "=", "for") && (is.name(parts[[1L]]) || is.character(parts[[1L]]))
 
 without_source <- function(f) {
   as.function(c(as.list(plain_code(formals(f))), list(plain_code(body(f)))), envir = environment(f))

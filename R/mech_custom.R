@@ -68,7 +68,7 @@ new_custom_mechanism <- function(log_density, arguments, r = NULL, sd = NULL) {
 
 # 1: of the noise; 2: of z and s; NULL: neither
 density_arguments <- function(f) {
-  needed <- sum(vapply(formals(f), function(a) identical(a, quote(expr = )), TRUE) & names(formals(f)) != "...")
+  needed <- length(needed_arguments(f))
   if (needed %in% 1:2) needed
 }
 
@@ -87,7 +87,7 @@ mechanism_sd.mech_custom <- function(mechanism, scale) {
 #' @export
 add_noise.mech_custom <- function(mechanism, statistic, total, uniform, scale) {
   if (is.null(mechanism$r)) {
-    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as calibrate() and pp_check() do.", call = users_call())
+    stop_classed("mechanism", "{.fn mech_custom} needs {.arg r} to simulate a release, as calibrate() and pp_check() do.", call = caller_env())
   }
   value <- call_user(mechanism$r, "r", total)
   if (!is.numeric(value) || length(value) != length(total) || !all(is.finite(value))) {
@@ -121,7 +121,7 @@ log_noise.mech_custom <- function(part, data) {
 # The user's function as the sampler calls it, of a matrix of noise: what it
 # returns is checked, and shifted to 0 where there is no noise, as the built-in
 # kernels are.
-checked_density <- function(mechanism, statistic, released, call = users_call()) {
+checked_density <- function(mechanism, statistic, released, call = caller_env()) {
   user <- mechanism$log_density
   arguments <- mechanism$arguments
   components <- statistic$components

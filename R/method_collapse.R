@@ -46,7 +46,8 @@ collapse_family.default <- function(bound, call = caller_env()) {
   if (!is.null(collapse_origin(bound))) return("normal")
   fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} these not normal." else
     "Those of this model are not."
-  stop_classed("method", c("Method {.val collapse} needs totals whose law given the parameters is known: of counts, of one Poisson or exponential variable, or of normal records.",
+  stop_classed("method", c(paste("Method {.val collapse} needs totals whose distribution given the parameters is known:",
+                                 "of counts, of one Poisson or exponential variable, or of normal records."),
                            x = fault, i = "Method {.val augment} has no such need."), call = call)
 }
 

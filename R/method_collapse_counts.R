@@ -1,5 +1,4 @@
-# Method "collapse", counts: see src/method_collapse_counts.c and
-# src/method_collapse_recursion.c.
+# Method "collapse", counts: see src/method_collapse_counts.c and src/method_collapse_recursion.c.
 
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"

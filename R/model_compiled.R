@@ -188,7 +188,10 @@ check_sizes <- function(made, model, variables, call) {
     if (made[["innovations"]] < 1L || made[["innovations"]] > 1000L) refuse("innovations", "from 1 to 1,000")
     if (!made[["innovation"]] %in% 0:2) refuse("innovation", "a kind of random numbers, 0, 1 or 2")
   }
-  if (!model$moves) return(invisible())
+  if (model$moves) check_moves(made, moves, refuse, call)
+}
+
+check_moves <- function(made, moves, refuse, call) {
   if (made[["moving"]] < 1L || made[["moving"]] > made[["parameters"]]) refuse("moving", paste("from 1 to", made[["parameters"]]))
   if (!made[["moves"]] || anyDuplicated(moves) || any(moves < 0L | moves >= made[["parameters"]])) {
     stop_classed("compiled", "The model's {.field moves} must list {made[['moving']]} different place{?s} in theta, from 0 to {made[['parameters']] - 1}.",

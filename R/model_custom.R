@@ -89,8 +89,7 @@ accepts_arguments <- function(f, count) {
   if (is.primitive(f)) return(TRUE)
   arguments <- formals(f)
   if ("..." %in% names(arguments)) return(TRUE)
-  required <- sum(vapply(arguments, function(a) identical(a, quote(expr = )), TRUE))
-  length(arguments) >= count && required <= count
+  length(arguments) >= count && length(needed_arguments(f)) <= count
 }
 
 #' @export
@@ -142,12 +141,12 @@ dry_run <- function(model, call, n = model$records %||% 5L) {
   })
 }
 
-stop_custom <- function(name, must, was, call = users_call()) {
+stop_custom <- function(name, must, was, call = caller_env()) {
   stop_classed("custom", "{.fn {name}} must return {must}, but returned {describe(was)}.", call = call)
 }
 
 # right but for its names
-stop_custom_names <- function(name, must, given, call = users_call()) {
+stop_custom_names <- function(name, must, given, call = caller_env()) {
   named <- if (all(given == "")) "none" else shorten_list(encodeString(given, quote = '"'), 6L)
   stop_classed("custom", "{.fn {name}} must return {must}, but the names it returned are {named}.", call = call)
 }
@@ -159,7 +158,7 @@ call_user <- function(f, name, ...) {
 
 user_failed <- function(name, error) {
   cli::cli_abort("The function {.fn {name}} failed.", parent = error,
-                 class = c("noiseaware_error_custom", "noiseaware_error"), call = users_call())
+                 class = c("noiseaware_error_custom", "noiseaware_error"), call = without_arguments(public_call(environment())))
 }
 
 # In a run C calls the user's functions themselves (src/ffi_model_custom.c), and says in
@@ -176,33 +175,35 @@ hear_failures <- function(problem, code) {
 custom_checks <- function(model, parameters) {
   force(parameters)
   variables <- model$variables
-  size <- length(parameters)
-  as_theta <- function(value, name) {
-    given <- names(value)
-    must <- function() paste0("finite numbers for ", paste(parameters, collapse = ", "))
-    if (!is.numeric(value) || length(value) != size || !all(is.finite(value))) stop_custom(name, must(), value)
-    if (!is.null(given) && !identical(given, parameters) && !setequal(given, parameters)) stop_custom_names(name, must(), given)
-    as.double(if (is.null(given) || identical(given, parameters)) value else value[parameters])
-  }
-  as_records <- function(value, n, name) {
-    if (is.data.frame(value)) value <- as.matrix(value)
-    if (is.null(dim(value)) && length(value) == n && length(variables) == 1L) dim(value) <- c(n, 1L)
-    size <- dim(value)
-    given <- colnames(value)
-    must <- function() paste0("a numeric matrix of ", n, " rows and the column", if (length(variables) > 1L) "s", " ",
-                              paste(variables, collapse = ", "), ", without NA")
-    ok <- is.numeric(value) && length(size) == 2L && size[1L] == n && size[2L] == length(variables) && !anyNA(value)
-    if (!ok) stop_custom(name, must(), value)
-    if (!is.null(given) && !identical(given, variables) && !setequal(given, variables)) stop_custom_names(name, must(), given)
-    if (!is.null(given) && !identical(given, variables)) value <- value[, variables, drop = FALSE]
-    if (!is.double(value)) storage.mode(value) <- "double"
-    value
-  }
-  as_log <- function(value, name) {
-    if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom(name, "a number or -Inf", value)
-    as.double(value)
-  }
-  list(theta = as_theta, records = as_records, log = as_log)
+  list(theta = function(value, name) check_theta(value, name, parameters),
+       records = function(value, n, name) check_records(value, n, name, variables), log = check_log)
+}
+
+check_theta <- function(value, name, parameters) {
+  given <- names(value)
+  must <- function() paste0("finite numbers for ", paste(parameters, collapse = ", "))
+  if (!is.numeric(value) || length(value) != length(parameters) || !all(is.finite(value))) stop_custom(name, must(), value)
+  if (!is.null(given) && !identical(given, parameters) && !setequal(given, parameters)) stop_custom_names(name, must(), given)
+  as.double(if (is.null(given) || identical(given, parameters)) value else value[parameters])
+}
+
+check_records <- function(value, n, name, variables) {
+  if (is.data.frame(value)) value <- as.matrix(value)
+  if (is.null(dim(value)) && length(value) == n && length(variables) == 1L) dim(value) <- c(n, 1L)
+  given <- colnames(value)
+  must <- function() paste0("a numeric matrix of ", n, " rows and the column", if (length(variables) > 1L) "s", " ",
+                            paste(variables, collapse = ", "), ", without NA")
+  ok <- is.numeric(value) && identical(dim(value), as.integer(c(n, length(variables)))) && !anyNA(value)
+  if (!ok) stop_custom(name, must(), value)
+  if (!is.null(given) && !identical(given, variables) && !setequal(given, variables)) stop_custom_names(name, must(), given)
+  if (!is.null(given) && !identical(given, variables)) value <- value[, variables, drop = FALSE]
+  if (!is.double(value)) storage.mode(value) <- "double"
+  value
+}
+
+check_log <- function(value, name) {
+  if (!is.numeric(value) || length(value) != 1L || is.na(value) || value == Inf) stop_custom(name, "a number or -Inf", value)
+  as.double(value)
 }
 
 # The user's functions with names put on and what they return checked, for calls

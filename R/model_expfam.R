@@ -54,20 +54,25 @@ model_expfam <- function(log_density, statistic, r_prior, log_prior, r_theta, r_
   check_given()
   functions <- list(log_density = log_density, statistic = statistic, r_prior = r_prior, log_prior = log_prior, r_theta = r_theta,
                     r_records = r_records, project = project)
-  arguments <- c(log_density = 2L, statistic = 1L, r_prior = 0L, log_prior = 1L, r_theta = 2L, r_records = 2L, project = 2L)
-  for (name in names(functions)) {
-    f <- functions[[name]]
-    if (is.null(f) && name %in% c("r_records", "project")) next
-    if (!is.function(f)) stop_argument(name, "a function", describe(f), "custom")
-    if (!accepts_arguments(f, arguments[[name]]) && !(name == "r_theta" && accepts_arguments(f, 3L))) {
-      stop_classed("custom", "{.arg {name}} must be a function of {arguments[[name]]} argument{?s}, but takes {length(formals(f))}.")
-    }
-  }
+  check_expfam_functions(functions)
   if (!is.numeric(support) || length(support) != 2L || anyNA(support) || support[1L] >= support[2L]) {
     stop_argument("support", "two different numbers, the lower one first", describe(support))
   }
   check_variable(variable, "variable", null = TRUE)
   new_model("expfam", functions = keep_functions(functions), support = as.double(support), variable = variable, class = "model_expfam")
+}
+
+check_expfam_functions <- function(functions, call = caller_env()) {
+  arguments <- c(log_density = 2L, statistic = 1L, r_prior = 0L, log_prior = 1L, r_theta = 2L, r_records = 2L, project = 2L)
+  for (name in names(functions)) {
+    f <- functions[[name]]
+    if (is.null(f) && name %in% c("r_records", "project")) next
+    if (!is.function(f)) stop_argument(name, "a function", describe(f), "custom", call)
+    if (!accepts_arguments(f, arguments[[name]]) && !(name == "r_theta" && accepts_arguments(f, 3L))) {
+      stop_classed("custom", "{.arg {name}} must be a function of {arguments[[name]]} argument{?s}, but takes {length(formals(f))}.",
+                   call = call)
+    }
+  }
 }
 
 #' @export

@@ -97,8 +97,8 @@ bind_columns.model_logistic <- function(model, columns, levels, formula, call) {
 
 check_binary <- function(response, call) {
   if (nrow(response) == 1L && response$lower == 0 && response$upper == 1) return(invisible())
-  stop_classed("variables", "The response of {.fn model_logistic} must be a number with the bounds 0 and 1, or a factor of two levels; {.var {response$variable[1]}} is neither.",
-               call = call)
+  stop_classed("variables", c("The response of {.fn model_logistic} must be a number with the bounds 0 and 1, or a factor of two levels.",
+                              x = "{.var {response$variable[1]}} is neither."), call = call)
 }
 
 logistic_coefficient_fields <- function(bound, call) {

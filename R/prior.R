@@ -209,8 +209,8 @@ expand_within <- function(within, columns, call = caller_env()) {
 check_within_mass <- function(spec, inside, call) {
   theta <- .Call(ffi_model_prior, spec, new_stream(c(1, 2)), 4000L)$theta
   if (mean(inside(t(.Call(ffi_model_report, spec, theta)))) < 0.005) {
-    stop_classed("prior", "The prior must have some of its mass {.arg within} the bounds, but has almost none there; the mean must lie between them, the sd be at most half their width.",
-                 call = call)
+    stop_classed("prior", c("The prior must have some of its mass {.arg within} the bounds, but has almost none there.",
+                            i = "The mean must lie between them, and the sd must be at most half their width."), call = call)
   }
 }
 

@@ -43,7 +43,8 @@ release_unit <- function(mechanism, statistic, n, call = caller_env()) {
                                 i = "Change the units of the data, or give a larger budget."), call = call)
   }
   if (any(unit < 2^-900 | scale < coarsest_grid * unit)) {
-    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale is at least {format_number(coarsest_grid * max(coarsest, 2^-900))}.",
+    least <- format_number(coarsest_grid * max(coarsest, 2^-900))
+    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale is at least {least}.",
                                 x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
   }
   unit

@@ -108,8 +108,8 @@ custom_statistic_spec <- function(statistic, confidential = FALSE, call = caller
     ok <- (is.numeric(value) || is.logical(value)) && identical(dim(value), c(nrow(records), length(components))) &&
       all(is.finite(value))
     if (!ok) {
-      stop_classed("custom", "{.fn fun} must return finite numbers in a matrix of {nrow(records)} row{?s} and {length(components)} column{?s}, but returned {describe_shape(value)}.",
-                   call = call)
+      must <- "finite numbers in a matrix of {nrow(records)} row{?s} and {length(components)} column{?s}"
+      stop_classed("custom", paste0("{.fn fun} must return ", must, ", but returned {describe_shape(value)}."), call = call)
     }
     storage.mode(value) <- "double"
     value
@@ -156,5 +156,5 @@ describe_statistic.stat_custom <- function(statistic) "a custom function of the 
 #' @export
 statistic_json.stat_custom <- function(statistic) {
   stop_classed("file", "A release of a custom statistic cannot be written as JSON; publish its value and the function's text.",
-               call = users_call())
+               call = caller_env())
 }

@@ -122,7 +122,7 @@ statistic_json <- function(statistic) UseMethod("statistic_json")
 mechanism_json <- function(mechanism) {
   if (inherits(mechanism, "mech_custom")) {
     stop_classed("file", "A release with a custom noise density cannot be written as JSON; publish its value and the function's text.",
-                 call = users_call())
+                 call = caller_env())
   }
   parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel"))]
   parameters <- parameters[!vapply(parameters, is.null, TRUE)]

@@ -55,12 +55,12 @@ refusals <- function(kind, calls, frame = parent.frame()) {
 
 show <- function(lines) expect_snapshot_output(writeLines(lines))
 
-# An error of the package is from a function that users can call; it has no call where the
-# function has no name, as by do.call().
+# An error of the package is from the function that was called, not from one inside; it has no
+# call where that function has no name, as by do.call().
 expect_error <- function(object, ..., label = paste(deparse(substitute(object)), collapse = " ")) {
   condition <- testthat::expect_error(object, ..., label = label)
-  named <- named_functions(substitute(object), parent.frame())
-  if (inherits(condition, "noiseaware_error") && !"internal" %in% named) {
+  traced <- vapply(Filter(Negate(is.null), condition$trace$call), function(call) paste(deparse(call[[1L]]), collapse = " "), "")
+  if (inherits(condition, "noiseaware_error") && any(sub("^noiseaware::", "", traced) %in% users_functions)) {
     expect_true(called(condition) %in% c(users_functions, "nothing"), label = paste(label, "is refused by", called(condition)))
   }
   invisible(condition)
