@@ -106,9 +106,9 @@ log_noise_draws <- function(fit) {
 # among draws thinned by their number over their effective number.
 rank_variables <- function(values, truth, level) {
   variables <- dimnames(values)[[3L]]
-  summaries <- .Call(ffi_diagnostics, values, (1 - level) / 2)
+  summaries <- as.data.frame(t(.Call(ffi_diagnostics, values, (1 - level) / 2)))
   iterations <- dim(values)[1L]
-  steps <- ceiling(prod(dim(values)[1:2]) / summaries[6L, ])
+  steps <- ceiling(prod(dim(values)[1:2]) / summaries$ess)
   steps <- ifelse(is.na(steps), 1, pmin(pmax(steps, 1), iterations))
   ranks <- vapply(seq_along(variables), function(v) {
     kept <- values[seq(steps[v], iterations, by = steps[v]), , v]
@@ -116,8 +116,7 @@ rank_variables <- function(values, truth, level) {
   }, numeric(2L))
   data.frame(variable = variables, truth = unname(truth[variables]), rank = ranks[1L, ], draws = ranks[2L, ],
              quantile = (ranks[1L, ] + stats::runif(length(variables))) / (ranks[2L, ] + 1),
-             mean = summaries[1L, ], sd = summaries[2L, ], lower = summaries[3L, ], upper = summaries[4L, ],
-             rhat = summaries[5L, ], ess = summaries[6L, ])
+             summaries[c("mean", "sd", "lower", "upper", "rhat", "ess")])
 }
 
 # Ties are broken at random. Values that differ by rounding are ties: log eta of

@@ -28,7 +28,7 @@ start_chain <- function(problem, bound, words, k, theta) {
 # what iterations after it take. C hears an interrupt between two iterations, a
 # user's R function anywhere: then the block is undone.
 run_blocks <- function(problem, state, iterations, run, report) {
-  schedule <- as.integer(c(run$warmup, run$thin))
+  schedule <- lapply(run[c("warmup", "thin")], as.double)
   user_code <- any(rapply(problem, is.function, how = "unlist"))
   if ("running" %in% names(problem$model)) problem$model$running <- integer(1L) # C writes to it
   limit <- most_iterations(problem)
@@ -38,7 +38,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
   tryCatch({
     left <- iterations
     while (left > 0 && status == 0L) {
-      ahead <- run$warmup - state$counters[1L]
+      ahead <- run$warmup - state$iteration
       count <- min(left, most, if (ahead > 0) ahead)
       at <- seq_len(count) - ahead
       began <- elapsed_seconds()
@@ -46,30 +46,36 @@ run_blocks <- function(problem, state, iterations, run, report) {
       block <- .Call(ffi_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
       hear_failures(problem, .Call(ffi_run, problem, state, block, schedule))
-      status <- block$made[3L]
+      status <- block$made$status
       left <- left - count
       seconds <- elapsed_seconds() - began
       if (user_code) most <- max(1, min(limit, 2 * most, floor(count * 0.2 / max(seconds, 1e-3)))) # so much may be undone
       report(count, if (ahead <= 0) seconds)
     }
   }, interrupt = function(i) status <<- 1L)
-  if (length(blocks) == 0L) return(list(state = state, status = status))
-  if (user_code && status == 1L && blocks[[length(blocks)]]$made[1L] == 0L) {
+  if (user_code && status == 1L && length(blocks) && blocks[[length(blocks)]]$made$iterations == 0L) {
     state <- before$state
     if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
   }
+  diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
+  c(join_blocks(blocks, problem$where), list(diagnostics = diagnostics, state = state, status = status))
+}
+
+# `where` the release's components stand among those of the blocks' statistic
+join_blocks <- function(blocks, where) {
+  if (length(blocks) == 0L) return(NULL)
   names <- setdiff(names(blocks[[1L]]), "made")
   chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
-  if (!identical(problem$where, seq_len(ncol(chain$statistic)))) chain$statistic <- chain$statistic[, problem$where, drop = FALSE]
-  c(chain, list(state = state, status = status))
+  if (!identical(where, seq_len(ncol(chain$statistic)))) chain$statistic <- chain$statistic[, where, drop = FALSE]
+  chain
 }
 
 # a block has `acceptance` for each iteration, the rest for each draw (matrices: one a column)
 bind_blocks <- function(blocks, name) {
-  part <- if (name == "acceptance") 1L else 2L
+  part <- if (name == "acceptance") "iterations" else "draws"
   values <- lapply(blocks, function(b) {
     all <- b[[name]]
-    made <- b$made[part]
+    made <- b$made[[part]]
     if (made == if (is.matrix(all)) ncol(all) else length(all)) return(all)
     if (is.matrix(all)) all[, seq_len(made), drop = FALSE] else all[seq_len(made)]
   })

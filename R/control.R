@@ -14,7 +14,7 @@ control_table <- list(
       help = c("moves of the parameters in an iteration. By default 3 for \"marginal\" (1 with more than 8 published values), and for",
                "\"noncentred\" three for each unknown parameter, fewer where they would cost much more than all else.")),
     sampler = list(default = "depends on the model", must = "\"marginal\", \"noncentred\", \"nuts\" or \"gibbs\"",
-      check = function(x, name, call) check_choice(x, name, clt_samplers, call = call),
+      check = function(x, name, call) check_choice(x, name, .Call(ffi_registry)$samplers, call = call),
       help = c("\"marginal\": moves with the statistic integrated out; \"noncentred\": moves with its innovations fixed, in a",
                "linear regression only, and the default there with up to 40 unknown parameters; \"nuts\": the No-U-Turn sampler in the",
                "parameters and the innovations, the default in other regressions; \"gibbs\": the sampler of Bernstein & Sheldon,",

@@ -56,7 +56,7 @@ mixing_diagnostics <- function(fit) {
   draws <- array(as.double(fit$draws), dim(fit$draws))
   bad <- colSums(!is.finite(draws), dims = 2L) > 0
   found <- matrix(NA_real_, 2L, dim(draws)[3L])
-  if (!all(bad)) found[, !bad] <- .Call(ffi_diagnostics, draws[, , !bad, drop = FALSE], 0.025)[5:6, ]
+  if (!all(bad)) found[, !bad] <- .Call(ffi_diagnostics, draws[, , !bad, drop = FALSE], 0.025)[c("rhat", "ess"), ]
   found[is.nan(found)] <- NA
   names <- posterior::variables(fit$draws)
   list(rhat = stats::setNames(found[1L, ], names), ess = stats::setNames(found[2L, ], names))

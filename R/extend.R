@@ -50,9 +50,9 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
 }
 
 join_chains <- function(old, more) {
-  values <- setdiff(names(old), c("state", "status"))
+  values <- setdiff(names(old), c("diagnostics", "state", "status"))
   joined <- lapply(stats::setNames(nm = values), function(name) {
     if (is.matrix(old[[name]])) rbind(old[[name]], more[[name]]) else c(old[[name]], more[[name]])
   })
-  c(joined, more[c("state", "status")])
+  c(joined, more[c("diagnostics", "state", "status")])
 }

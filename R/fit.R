@@ -206,14 +206,14 @@ acceptance_lines <- function(fit, a) {
 # functions that the sampler calls.
 cost_line <- function(fit) {
   if (isTRUE(fit$bound$callbacks)) return(NULL)
-  after <- vapply(fit$chains, function(c) c$state$counters[3L] / max(c$state$counters[1L] - fit$run$warmup, 1), 0)
-  sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(after)))
+  work <- vapply(fit$chains, function(c) c$diagnostics[["work"]], 0)
+  sprintf("  time       about %s for 1,000 iterations of a chain", format_time(1e-6 * mean(work)))
 }
 
 move_line <- function(fit, a) {
   if (is.null(fit$bound$moves)) return("none; the model has no move, mixing may be slow")
   if (all(a$passes == 0)) return("none")
-  rates <- colMeans(a[pass_kinds], na.rm = TRUE)
+  rates <- colMeans(a[.Call(ffi_registry)$passes], na.rm = TRUE)
   rates <- rates[is.finite(rates)]
   each <- paste(gsub("_", " ", names(rates)), format_number(rates, 2), collapse = ", ")
   paste0(paste(unique(range(a$passes)), collapse = " to "), " an iteration", if (length(rates)) paste0("; accepted: ", each))
@@ -229,12 +229,6 @@ print_summary <- function(table) {
                       check.names = FALSE)
   print(shown, row.names = FALSE, right = TRUE)
 }
-
-# enum pass_kind in src/adapt.h
-pass_kinds <- c("walk", "leap", "group_walk", "group_leap")
-
-# adapt_refresh in src/adapt.c
-refreshes <- c(0, 0.5, 0.8, 0.95, 0.99, 0.998)
 
 #' What a sampler did: sweeps, moves, and how often they were accepted
 #'
@@ -292,30 +286,13 @@ print.noiseaware_acceptance <- function(x, ...) {
 augment_acceptance <- function(fit) {
   guarantee <- privacy(fit$release)
   bound <- if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_
-  warmup <- fit$run$warmup
   rows <- lapply(seq_along(fit$chains), function(k) {
-    chain <- fit$chains[[k]]
-    after <- chain$acceptance[-seq_len(warmup)]
-    if (warmup == 0) after <- chain$acceptance
-    counters <- chain$state$counters
-    adapt <- chain$state$adapt
-    visits <- record_visits(fit$problem$n, adapt[7L], length(after))
-    accepted <- chain$state$accepted[visits > 0]
-    visits <- visits[visits > 0]
-    data.frame(chain = k, mean = sum(accepted) / sum(visits), lowest = min(accepted / visits),
-               least = exp(-max(counters[2L], 0)), bound = bound, passes = sum(adapt[1:4]),
-               moves = sum(counters[8:11]) / sum(counters[4:7]), t(stats::setNames(counters[8:11] / counters[4:7], pass_kinds)),
-               moved = counters[13L] / counters[12L], steps = counters[14L] / counters[12L],
-               kept = refreshes[adapt[5L] + 1], share = adapt[6L], parts = adapt[7L])
+    told <- fit$chains[[k]]$diagnostics
+    told <- told[names(told) != "work"]
+    first <- seq_len(match("least", names(told)))
+    data.frame(chain = k, t(told[first]), bound = bound, t(told[-first]))
   })
   do.call(rbind, rows)
-}
-
-# how often each of n records was visited: see sweep_part() in src/method_augment.c
-record_visits <- function(n, parts, iterations) {
-  length <- 4 * ceiling(ceiling(n / parts) / 4)
-  part <- (seq_len(n) - 1) %/% length
-  pmax(0, (iterations - 1 - part) %/% (part[n] + 1) + 1)
 }
 
 #' Draws of the confidential statistic

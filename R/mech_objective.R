@@ -140,7 +140,7 @@ augment_part.mech_objective <- function(part, bound, n) {
   d <- length(statistic$components)
   size <- d + d * (d + 1) / 2
   c(objective_spec(statistic, part$value),
-    list(kind = part_kinds[["totals"]], kernel = part_kernels[["density"]], offset = 0L, index = integer(),
+    list(kind = "totals", kernel = "density", index = integer(),
          density = objective_density(part$mechanism, statistic, part$value),
          column = match(statistic$columns$name, bound$columns$name) - 1L, released = numeric(size), weight = rep(1, size)))
 }

@@ -16,10 +16,6 @@ augment_problem <- function(release, bound, passes, words, chains) {
          passes = as.double(passes %||% -1)), layout)
 }
 
-# enum part_kind, enum kernel
-part_kinds <- c(totals = 0L, cells = 1L, records = 2L)
-part_kernels <- c(absolute = 0L, squared = 1L, match = 2L, density = 3L)
-
 augment_part <- function(part, bound, n) UseMethod("augment_part", part$mechanism)
 
 #' @export
@@ -28,46 +24,26 @@ augment_part.default <- function(part, bound, n) {
   spec <- statistic_spec(statistic)
   kernel <- part$mechanism$kernel
   # a density of its own sees all counts at once
-  spec$kind <- part_kinds[[if (kernel == "density" && statistic$kind == "cells") "totals" else statistic$kind]]
-  spec$kernel <- part_kernels[[kernel]]
+  spec$kind <- if (kernel == "density" && statistic$kind == "cells") "totals" else statistic$kind
+  spec$kernel <- kernel
   if (kernel == "density") spec$density <- list(name = "custom", fun = checked_density(part$mechanism, statistic, part$value))
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec$index <- part$index
   spec$released <- as.double(part$value)
   spec$weight <- as.double(1 / part$scale)
   if (statistic$kind == "records") spec$weight <- spec$weight[seq(1, length(spec$weight), by = n)] # one a component
-  spec$offset <- 0L
   spec
 }
 
-# Dense components first, those with the absolute kernel before the squared
-# ones and those before noise with a density of its own, each group padded to a multiple of LANES; then the cells of counts.
-# `where` finds among them those of the release's components that are totals,
-# `summed`.
+# The parts, their released values and weights in the order of C (augment_lay_out() in
+# src/method_augment.c), and `where` among those the release's components are that are
+# totals, `summed`.
 layout_parts <- function(parts) {
-  lanes <- 4L
-  group <- vapply(parts, function(p) {
-    names(if (p$kind == part_kinds[["totals"]]) part_kernels[p$kernel + 1L] else part_kinds[p$kind + 1L])
-  }, "")
-  released <- weight <- numeric()
+  laid <- .Call(ffi_augment_layout, parts)
   where <- integer()
-  end <- list()
-  for (g in c("absolute", "squared", "density", "cells")) {
-    start <- if (g == "cells") length(weight) else 0L
-    for (k in which(group == g)) {
-      parts[[k]]$offset <- length(weight) - start
-      where[parts[[k]]$index] <- length(weight) + seq_along(parts[[k]]$index)
-      released <- c(released, parts[[k]]$released)
-      weight <- c(weight, parts[[k]]$weight)
-    }
-    padding <- if (g == "cells") 0L else -length(weight) %% lanes
-    released <- c(released, numeric(padding))
-    weight <- c(weight, numeric(padding))
-    end[[g]] <- length(weight)
-  }
+  for (k in seq_along(parts)) if (length(laid$where[[k]])) where[parts[[k]]$index] <- laid$where[[k]][seq_along(parts[[k]]$index)]
   summed <- which(!is.na(where))
-  list(parts = parts, released = released, weight = weight, where = where[summed], summed = summed,
-       absolute = end$absolute, separable = end$squared, dense = end$density)
+  list(parts = parts, released = laid$released, weight = laid$weight, where = where[summed], summed = summed, dense = laid$dense)
 }
 
 # Spread of the prior in the moving coordinates, robust to heavy tails: where

@@ -140,13 +140,11 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   check_sampler_serves(sampler, law, call)
   problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
-                  sampler = match(sampler, clt_samplers) - 1, conjugate = as.double(!is_logistic(law) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
+                  sampler = sampler, conjugate = as.double(!is_logistic(law) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(law, sampler, moving)), move_sd = prior_sd(bound, words, chains),
                   search = clt_search(law, sampler), where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
-
-clt_samplers <- c("gibbs", "marginal", "noncentred", "nuts") # in the order of src/method_clt.h
 
 # The shape of moves of more parameters can be neither learned nor stored.
 most_moving <- 1000L
@@ -333,29 +331,29 @@ power_components.stat_crossprod <- function(statistic) {
 
 clt_acceptance <- function(fit) {
   do.call(rbind, lapply(seq_along(fit$chains), function(k) {
-    counters <- fit$chains[[k]]$state$counters
-    data.frame(chain = k, mean = if (counters[2L] > 0) counters[3L] / counters[2L] else NA_real_,
-               passes = if (fit$problem$sampler == 0) 0 else fit$problem$passes)
+    told <- fit$chains[[k]]$diagnostics
+    data.frame(chain = k, mean = if (told[["made"]] > 0) told[["accepted"]] / told[["made"]] else NA_real_,
+               passes = if (fit$problem$sampler == "gibbs") 0 else fit$problem$passes)
   }))
 }
 
 clt_moves <- function(fit, a) {
-  kind <- c("none: the Gibbs sampler of Bernstein & Sheldon", "%d an iteration with the statistic integrated out, accepted %s",
-            "%d an iteration that take the statistic along, accepted %s",
-            "%d transition of NUTS an iteration, mean acceptance probability %s")[fit$problem$sampler + 1]
-  paste0("moves    ", if (fit$problem$sampler == 0) kind else sprintf(kind, fit$problem$passes, format_number(mean(a$mean), 2)))
+  how <- switch(fit$problem$sampler, marginal = "%d an iteration with the statistic integrated out, accepted %s",
+                noncentred = "%d an iteration that take the statistic along, accepted %s",
+                nuts = "%d transition of NUTS an iteration, mean acceptance probability %s")
+  paste0("moves    ", if (is.null(how)) "none: the Gibbs sampler of Bernstein & Sheldon" else sprintf(how, fit$problem$passes, format_number(mean(a$mean), 2)))
 }
 
 clt_lines <- function(fit) {
-  counters <- rowSums(vapply(fit$chains, function(c) c$state$counters, numeric(9L)))
+  told <- as.list(Reduce(`+`, lapply(fit$chains, `[[`, "diagnostics")))
   iterations <- sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0))
   share <- function(x) paste0(format_number(100 * x / max(iterations, 1), 2), "%")
   c(if (clt_leaves_out_bounds(fit$bound)) outside_lines(fit, "valid"),
-    if (counters[7L] > 0) {
+    if (told$leapfrogs > 0) {
       sprintf("  NUTS       %s gradients an iteration, %s of the transitions kept, divergent %s, deepest trees %s",
-              format_number(counters[7L] / max(iterations, 1), 2), share(counters[6L]), share(counters[8L]), share(counters[9L]))
+              format_number(told$leapfrogs / max(iterations, 1), 2), share(told$kept), share(told$divergent), share(told$deepest))
     },
-    if (counters[4L] > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(counters[4L]), share(counters[5L])),
+    if (told$impossible > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(told$impossible), share(told$projected)),
     if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
     if (fit$problem$drowned) "  noise      drowns the release: expect the prior",
     if (any(fit$problem$ridge > 0)) "  noise      too small to tell from none; raised to a millionth of the sampling sd")

@@ -106,19 +106,22 @@ collapse_moves <- function(fit, a) {
          total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))
 }
 
-# acceptance() of a fit; the kinds of moves are those of the family's C file
+# acceptance() of a fit, from what the family counts (`counters` in its C file)
 collapse_acceptance <- function(fit) {
   rows <- lapply(seq_along(fit$chains), function(k) {
-    counted <- fit$chains[[k]]$state$counters[-1L]
-    made <- matrix(counted, 2L)
-    share <- ifelse(made[1L, ] > 0, made[2L, ] / made[1L, ], NA_real_)
-    all <- sum(made[2L, ]) / sum(made[1L, ])
+    told <- as.list(fit$chains[[k]]$diagnostics)
+    share <- function(accepted, made) if (made > 0) accepted / made else NA_real_
     switch(fit$problem$family,
-           normal = data.frame(chain = k, mean = counted[2L] / counted[1L], steps = counted[3L] / counted[1L], divergent = counted[4L],
-                               deepest = counted[5L], within = counted[6L] / counted[1L]),
-           recursion = data.frame(chain = k, mean = share[1L]),
-           counts = data.frame(chain = k, mean = all, within = share[1L], between = sum(made[2L, -1L]) / sum(made[1L, -1L])),
-           total = data.frame(chain = k, mean = share[1L], fresh = share[2L]))
+           normal = data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
+                               divergent = told$divergent, deepest = told$deepest, within = told$within / told$transitions),
+           recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
+           counts = {
+             accepted <- told$between_accepted + told$split_accepted
+             made <- told$between_made + told$split_made
+             data.frame(chain = k, mean = (told$within_accepted + accepted) / (told$within_made + made),
+                        within = share(told$within_accepted, told$within_made), between = accepted / made)
+           },
+           total = data.frame(chain = k, mean = share(told$walk_accepted, told$walk_made), fresh = share(told$fresh_accepted, told$fresh_made)))
   })
   do.call(rbind, rows)
 }

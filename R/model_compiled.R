@@ -115,7 +115,7 @@ native_symbol <- function(symbol, library) {
 }
 
 check_hooks <- function(table, symbol, call = caller_env()) {
-  header <- stats::setNames(table$header, c("absent", "abi", "our_abi", "size", "our_size"))
+  header <- table$header
   if (header[["absent"]]) stop_classed("compiled", "{.fn {symbol}} must return a table of hooks, but returned NULL.", call = call)
   if (header[["abi"]] != header[["our_abi"]]) {
     stop_classed("compiled", c("The model must be compiled for version {header[['our_abi']]} of the interface, but is for {header[['abi']]}.",
@@ -171,10 +171,9 @@ bind_columns.model_compiled <- function(model, columns, levels, formula, call) {
             class = c("bound_compiled", "noiseaware_bound"))
 }
 
-check_sizes <- function(made, model, variables, call) {
-  status <- made[1L]
-  moves <- made[-(1:9)]
-  made <- stats::setNames(made[2:9], c("columns", "parameters", "complete", "reported", "moving", "moves", "innovations", "innovation"))
+check_sizes <- function(created, model, variables, call) {
+  status <- created$status
+  made <- created$sizes
   refuse <- function(name, must) stop_classed("compiled", "The model's size {.field {name}} must be {must}, but is {made[[name]]}.", call = call)
   if (status != 0L) {
     stop_classed("compiled", c("The model refuses its fields: its hook {.fn create} returned {status}.",
@@ -188,12 +187,14 @@ check_sizes <- function(made, model, variables, call) {
     if (made[["innovations"]] < 1L || made[["innovations"]] > 1000L) refuse("innovations", "from 1 to 1,000")
     if (!made[["innovation"]] %in% 0:2) refuse("innovation", "a kind of random numbers, 0, 1 or 2")
   }
-  if (model$moves) check_moves(made, moves, refuse, call)
+  if (model$moves) check_moves(created, refuse, call)
 }
 
-check_moves <- function(made, moves, refuse, call) {
+check_moves <- function(created, refuse, call) {
+  made <- created$sizes
+  moves <- created$moves
   if (made[["moving"]] < 1L || made[["moving"]] > made[["parameters"]]) refuse("moving", paste("from 1 to", made[["parameters"]]))
-  if (!made[["moves"]] || anyDuplicated(moves) || any(moves < 0L | moves >= made[["parameters"]])) {
+  if (!created$lists_moves || anyDuplicated(moves) || any(moves < 0L | moves >= made[["parameters"]])) {
     stop_classed("compiled", "The model's {.field moves} must list {made[['moving']]} different place{?s} in theta, from 0 to {made[['parameters']] - 1}.",
                  call = call)
   }

@@ -167,7 +167,8 @@ hear_failures <- function(problem, code) {
   running <- problem$model$running
   if (is.null(running)) return(code)
   withCallingHandlers(code, error = function(e) {
-    if (running > 0L) user_failed(c("r_records", "r_theta", "move", "log_prior", "log_density")[running], e)
+    name <- .Call(ffi_running, running)
+    if (nzchar(name)) user_failed(name, e)
   })
 }
 

@@ -23,7 +23,8 @@ surrogate_fields <- function(bound, parts, n, layout) {
   }
   free <- design[!design$fixed, ]
   bounds <- clamping_bounds(free$name, parts)
-  list(same_bounds = bounds$same, lower = bounds$lower - free$centre, upper = bounds$upper - free$centre, column = which(!design$fixed) - 1L, fixed = which(design$fixed) - 1L, centre = as.double(design$centre),
+  list(same_bounds = bounds$same, lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
+       column = which(!design$fixed) - 1L, fixed = which(design$fixed) - 1L, centre = as.double(design$centre),
        terms = as.double(t(terms)))
 }
 

@@ -133,7 +133,7 @@ large_run <- function(d) {
   fit <- clt_fit(problem, problem$models[[1]], list(), 1)
   time <- seconds(extend(fit, 2)) / 2
   peak <- if (file.exists("/proc/self/status")) grep("^VmHWM", readLines("/proc/self/status"), value = TRUE) else NA
-  utils::write.csv(data.frame(d = d, statistics = problem$size, sampler = names(samplers)[fit$problem$sampler + 1], `seconds an iteration` = time,
+  utils::write.csv(data.frame(d = d, statistics = problem$size, sampler = fit$problem$sampler, `seconds an iteration` = time,
                               `peak memory, GB` = as.numeric(gsub("[^0-9]", "", peak)) / 2^20, check.names = FALSE), row.names = FALSE)
 }
 

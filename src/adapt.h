@@ -11,6 +11,8 @@ extern const double adapt_refresh[REFRESHES];
  * from what warmup saw of the posterior; the same in one group of coordinates. */
 enum pass_kind { PASS_WALK, PASS_LEAP, PASS_GROUP_WALK, PASS_GROUP_LEAP, PASS_KINDS };
 
+extern const char *const adapt_pass_names[PASS_KINDS];
+
 /* What adapt() learns from: the moving coordinates of theta, their groups (one
  * number a coordinate, 0, 1, ...), the length of the complete-data statistic. */
 struct adapt_shape {

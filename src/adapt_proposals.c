@@ -16,6 +16,13 @@
  */
 #include "adapt_internal.h"
 
+const char *const adapt_pass_names[PASS_KINDS] = {
+    [PASS_WALK] = "walk",
+    [PASS_LEAP] = "leap",
+    [PASS_GROUP_WALK] = "group_walk",
+    [PASS_GROUP_LEAP] = "group_leap",
+};
+
 /* Degrees of freedom of a leap: twice the number of exponential variates whose
  * sum is its chi-square. */
 enum { LEAP_EXPONENTIALS = 4 };

@@ -18,6 +18,8 @@ double list_number(SEXP list, const char *name);
 /* a list of freshly made values, named; the values must be protected */
 SEXP named_list(int count, const char *const *names, const SEXP *values);
 
+SEXP strings(int count, const char *const *name);
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 /* Everything that R picks by name is found here: classes whose first member is
@@ -29,6 +31,9 @@ struct registry {
 };
 
 const void *find_class(const struct registry *registry, SEXP name);
+
+/* Position of a name among others; an error if it is not there. */
+int find_name(SEXP name, int count, const char *const *names);
 
 /* A specification: a list with the `name` of a plug-in and its `fields`, numeric
  * vectors; where its hooks are R functions, these too. */
@@ -98,6 +103,9 @@ int interrupt_pending(void);
     X(ffi_start, 3) \
     X(ffi_block, 3) \
     X(ffi_run, 4) \
+    X(ffi_chain_diagnostics, 3) \
+    X(ffi_running, 1) \
+    X(ffi_augment_layout, 1) \
     X(ffi_clt_moments, 2) \
     X(ffi_clt_form, 5) \
     X(ffi_clt_complete, 3) \

@@ -3,17 +3,69 @@
 #include "method_augment.h"
 #include "model.h"
 
+/* R's names */
+static const char *const part_kinds[] = {
+    [PART_DENSE] = "totals",
+    [PART_CELLS] = "cells",
+    [PART_RECORDS] = "records",
+};
+static const char *const kernels[] = {
+    [KERNEL_ABSOLUTE] = "absolute",
+    [KERNEL_SQUARED] = "squared",
+    [KERNEL_MATCH] = "match",
+    [KERNEL_DENSITY] = "density",
+};
+
 static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);
-    part->kind = (enum part_kind)Rf_asInteger(list_element(spec, "kind"));
-    part->kernel = (enum kernel)Rf_asInteger(list_element(spec, "kernel"));
-    part->offset = Rf_asInteger(list_element(spec, "offset"));
+    part->kind =
+        (enum part_kind)find_name(list_element(spec, "kind"), COUNT(part_kinds), part_kinds);
+    part->kernel = (enum kernel)find_name(list_element(spec, "kernel"), COUNT(kernels), kernels);
     part->column = INTEGER(list_element(spec, "column"));
     if (part->kernel == KERNEL_DENSITY)
         part->density = read_density(list_element(spec, "density"), part->stat.size);
     if (part->kind != PART_RECORDS) return;
     part->local_released = REAL(list_element(spec, "released"));
     part->local_weight = REAL(list_element(spec, "weight"));
+}
+
+static void read_parts(SEXP parts, struct augment *a) {
+    a->parts = (int)Rf_xlength(parts);
+    a->part = plugin_memory((size_t)a->parts, sizeof *a->part);
+    for (int k = 0; k < a->parts; ++k) read_part(VECTOR_ELT(parts, k), a->part + k);
+    augment_lay_out(a);
+}
+
+/* The parts' released values and weights as they are laid out, 0 where components only
+ * pad; `where`, for each part, its components stand among them, from 1 on: none of a part of
+ * records. `dense`: how many stand before the cells. */
+SEXP ffi_augment_layout(SEXP parts) {
+    struct augment *a = plugin_memory(1, sizeof *a);
+    read_parts(parts, a);
+    const int size = a->dense + a->cells;
+    SEXP released = PROTECT(Rf_allocVector(REALSXP, size));
+    SEXP weight = PROTECT(Rf_allocVector(REALSXP, size));
+    SEXP where = PROTECT(Rf_allocVector(VECSXP, a->parts));
+    SEXP dense = PROTECT(Rf_ScalarInteger(a->dense));
+    memset(REAL(released), 0, (size_t)size * sizeof(double));
+    memset(REAL(weight), 0, (size_t)size * sizeof(double));
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        const int summed = part->kind != PART_RECORDS, count = summed ? part->stat.size : 0;
+        const int at = part->offset + (part->kind == PART_CELLS ? a->dense : 0);
+        SEXP spec = VECTOR_ELT(parts, k), places = Rf_allocVector(INTSXP, count);
+        SET_VECTOR_ELT(where, k, places);
+        for (int j = 0; j < count; ++j) {
+            INTEGER(places)[j] = at + j + 1;
+            REAL(released)[at + j] = REAL(list_element(spec, "released"))[j];
+            REAL(weight)[at + j] = REAL(list_element(spec, "weight"))[j];
+        }
+    }
+    const char *const names[] = {"released", "weight", "where", "dense"};
+    const SEXP values[] = {released, weight, where, dense};
+    SEXP list = named_list(4, names, values);
+    UNPROTECT(4);
+    return list;
 }
 
 /* An empty list: none. */
@@ -38,16 +90,9 @@ static void read_surrogate(SEXP spec, struct augment *a) {
 static void *read(SEXP problem) {
     struct augment *a = plugin_memory(1, sizeof *a);
     a->model = read_model(list_element(problem, "model"));
-    SEXP parts = list_element(problem, "parts");
-    a->parts = (int)Rf_xlength(parts);
-    a->part = plugin_memory((size_t)a->parts, sizeof *a->part);
-    for (int k = 0; k < a->parts; ++k) read_part(VECTOR_ELT(parts, k), a->part + k);
+    read_parts(list_element(problem, "parts"), a);
     a->released = REAL(list_element(problem, "released"));
     a->weight = REAL(list_element(problem, "weight"));
-    a->dense = Rf_asInteger(list_element(problem, "dense"));
-    a->cells = (int)Rf_xlength(list_element(problem, "weight")) - a->dense;
-    a->absolute = Rf_asInteger(list_element(problem, "absolute"));
-    a->separable = Rf_asInteger(list_element(problem, "separable"));
     a->n = (ptrdiff_t)list_number(problem, "n");
     a->stride = PAD_LANES(a->n);
     a->plain = list_number(problem, "passes") == 0;
@@ -61,7 +106,6 @@ static void *read(SEXP problem) {
 
 /* counters of the state, in this order */
 enum {
-    ITERATION,
     MOST_STEP,
     WORK,
     PASSES_MADE,
@@ -197,6 +241,10 @@ static void statistic(void *self, double *out) {
 
 static double log_noise(void *self) { return -augment_energy(self); }
 
+static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    augment_diagnostics(self, after, told);
+}
+
 const struct method method_augment = {
     .name = "augment",
     .sampler = {.iterate = iterate,
@@ -207,5 +255,6 @@ const struct method method_augment = {
     .shape = shape,
     .attach = attach,
     .detach = detach,
+    .diagnostics = diagnostics,
     .start = start,
 };

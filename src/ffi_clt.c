@@ -77,7 +77,8 @@ static void *read(SEXP problem) {
     a->scale = REAL(list_element(problem, "scale"));
     a->absolute = REAL(list_element(problem, "absolute"));
     a->ridge = REAL(list_element(problem, "ridge"));
-    a->sampler = (enum clt_sampler)list_number(problem, "sampler");
+    a->sampler = (enum clt_sampler)find_name(list_element(problem, "sampler"), CLT_SAMPLERS,
+                                             clt_sampler_names);
     a->conjugate = list_number(problem, "conjugate") != 0;
     a->passes = (int)list_number(problem, "passes");
     clt_prepare(a);
@@ -85,7 +86,6 @@ static void *read(SEXP problem) {
 }
 
 enum {
-    ITERATION,
     MOVES_MADE,
     MOVES_ACCEPTED,
     INVALID,
@@ -182,6 +182,19 @@ static double outside(void *self) {
     return m->class->outside ? m->class->outside(m->self, a->theta) : 0;
 }
 
+static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    const struct clt *a = self;
+    (void)after;
+    diagnostics_tell(told, "made", a->moves_made);
+    diagnostics_tell(told, "accepted", a->moves_accepted);
+    diagnostics_tell(told, "impossible", a->invalid);
+    diagnostics_tell(told, "projected", a->projected);
+    diagnostics_tell(told, "kept", a->kept);
+    diagnostics_tell(told, "leapfrogs", a->leapfrogs);
+    diagnostics_tell(told, "divergent", a->divergent);
+    diagnostics_tell(told, "deepest", a->deepest);
+}
+
 const struct method method_clt = {
     .name = "clt",
     .sampler = {.iterate = iterate,
@@ -194,5 +207,6 @@ const struct method method_clt = {
     .attach = attach,
     .resume = resume,
     .detach = detach,
+    .diagnostics = diagnostics,
     .start = start,
 };

@@ -46,7 +46,7 @@ SEXP ffi_collapse_tables(SEXP problem) {
 static struct state_shape shape(const void *self) {
     const struct collapse *c = self;
     const struct state_shape shape = {
-        .counters = 1 + COLLAPSE_COUNTERS,
+        .counters = COLLAPSE_COUNTERS,
         .parts = 1,
         .part = {{"store", REALSXP, c->stored}},
     };
@@ -57,7 +57,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     struct collapse *c = self;
     c->theta = REAL(list_element(state, "theta"));
     c->store = REAL(list_element(state, "store"));
-    c->counter = REAL(list_element(state, "counters")) + 1; /* the first is the iteration */
+    c->counter = REAL(list_element(state, "counters"));
     c->rng = rng;
 }
 
@@ -133,6 +133,13 @@ static double outside(void *self) {
     return c->class->outside ? c->class->outside(c) : 0;
 }
 
+static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    const struct collapse *c = self;
+    (void)after;
+    for (int k = 0; k < COLLAPSE_COUNTERS && c->class->counters[k]; ++k)
+        diagnostics_tell(told, c->class->counters[k], c->counter[k]);
+}
+
 const struct method method_collapse = {
     .name = "collapse",
     .sampler = {.iterate = iterate,
@@ -145,5 +152,6 @@ const struct method method_collapse = {
     .attach = attach,
     .resume = resume,
     .detach = detach,
+    .diagnostics = diagnostics,
     .start = start,
 };

@@ -17,18 +17,23 @@ static struct diagnostics diagnostics_new(int iterations, int chains) {
     return d;
 }
 
-/* draws is iterations x chains x variables; a column for each variable: mean, sd,
- * lower, upper, R-hat, effective size */
+/* draws is iterations x chains x variables; a column for each variable, a named row for
+ * each summary */
 SEXP ffi_diagnostics(SEXP draws, SEXP tail) {
     const int *size = INTEGER(Rf_getAttrib(draws, R_DimSymbol));
     struct diagnostics d = diagnostics_new(size[0], size[1]);
-    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 6, size[2]));
+    const char *const names[] = {"mean", "sd", "lower", "upper", "rhat", "ess"};
+    enum { SUMMARIES = COUNT(names) };
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, SUMMARIES, size[2]));
+    SEXP dimnames = PROTECT(Rf_allocVector(VECSXP, 2));
+    SET_VECTOR_ELT(dimnames, 0, strings(SUMMARIES, names));
+    Rf_setAttrib(out, R_DimNamesSymbol, dimnames);
     for (int v = 0; v < size[2]; ++v) {
         struct summary s;
         diagnostics_summary(&d, REAL(draws) + (R_xlen_t)v * size[0] * size[1], Rf_asReal(tail), &s);
-        const double values[] = {s.mean, s.sd, s.lower, s.upper, s.rhat, s.ess};
-        memcpy(REAL(out) + (R_xlen_t)v * 6, values, sizeof values);
+        const double values[SUMMARIES] = {s.mean, s.sd, s.lower, s.upper, s.rhat, s.ess};
+        memcpy(REAL(out) + (R_xlen_t)v * SUMMARIES, values, sizeof values);
     }
-    UNPROTECT(1);
+    UNPROTECT(2);
     return out;
 }

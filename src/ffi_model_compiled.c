@@ -26,13 +26,14 @@ SEXP ffi_compiled_hooks(SEXP address) {
     const struct noiseaware_model_class *hooks = hooks_at(address);
     const int agrees = hooks && hooks->abi == NOISEAWARE_ABI &&
                        hooks->size == sizeof(struct noiseaware_model_class);
+    const char *const header_names[] = {"absent", "abi", "our_abi", "size", "our_size"};
     const double numbers[] = {!hooks, hooks ? hooks->abi : 0, NOISEAWARE_ABI,
                               hooks && hooks->abi == NOISEAWARE_ABI ? (double)hooks->size : 0,
                               (double)sizeof(struct noiseaware_model_class)};
     const char *const hook_names[] = {"create", "rprior",  "set",    "rrecords",   "add",
                                       "rtheta", "report",  "invert", "dprior",     "set_move",
                                       "move",   "perturb", "form",   "log_density"};
-    enum { NUMBERS = 5, HOOKS = 14 };
+    enum { NUMBERS = COUNT(numbers), HOOKS = COUNT(hook_names) };
     int present[HOOKS] = {0};
     if (agrees) {
         const int there[HOOKS] = {!!hooks->create,   !!hooks->rprior,     !!hooks->set,
@@ -44,13 +45,10 @@ SEXP ffi_compiled_hooks(SEXP address) {
     }
     SEXP header = PROTECT(Rf_allocVector(REALSXP, NUMBERS));
     memcpy(REAL(header), numbers, sizeof numbers);
+    Rf_setAttrib(header, R_NamesSymbol, strings(NUMBERS, header_names));
     SEXP flags = PROTECT(Rf_allocVector(LGLSXP, HOOKS));
-    SEXP flag_names = Rf_allocVector(STRSXP, HOOKS);
-    Rf_setAttrib(flags, R_NamesSymbol, flag_names);
-    for (int i = 0; i < HOOKS; ++i) {
-        LOGICAL(flags)[i] = present[i];
-        SET_STRING_ELT(flag_names, i, Rf_mkChar(hook_names[i]));
-    }
+    memcpy(LOGICAL(flags), present, sizeof present);
+    Rf_setAttrib(flags, R_NamesSymbol, strings(HOOKS, hook_names));
     SEXP title = PROTECT(agrees && hooks->name ? Rf_mkString(hooks->name) : Rf_mkString(""));
     const char *const names[] = {"header", "hooks", "name"};
     const SEXP values[] = {header, flags, title};
@@ -70,20 +68,26 @@ static int create(const struct fields *fields, struct model *model) {
 
 const struct model_class model_compiled = {.name = "compiled", .create = create};
 
-/* create()'s status, then the sizes it filled in, then the moving coordinates */
+/* What create() returned, the sizes that it filled in, and the moving coordinates. */
 SEXP ffi_compiled_sizes(SEXP spec) {
     struct model model = {0};
     const struct fields fields = read_fields(spec);
     const int status = create(&fields, &model);
     const int sane = model.moves && model.moving > 0 && model.moving <= model.parameters &&
                      model.parameters <= MOST_PARAMETERS;
-    const int sizes[] = {
-        status,       model.columns,       model.parameters,  model.complete,       model.reported,
-        model.moving, model.moves != NULL, model.innovations, (int)model.innovation};
-    enum { SIZES = 9 };
-    SEXP out = PROTECT(Rf_allocVector(INTSXP, SIZES + (sane ? model.moving : 0)));
-    memcpy(INTEGER(out), sizes, sizeof sizes);
-    if (sane) memcpy(INTEGER(out) + SIZES, model.moves, (size_t)model.moving * sizeof(int));
-    UNPROTECT(1);
-    return out;
+    const char *const size_names[] = {"columns", "parameters",  "complete",  "reported",
+                                      "moving",  "innovations", "innovation"};
+    const int sizes[] = {model.columns, model.parameters,  model.complete,       model.reported,
+                         model.moving,  model.innovations, (int)model.innovation};
+    SEXP numbers = PROTECT(Rf_allocVector(INTSXP, COUNT(sizes)));
+    memcpy(INTEGER(numbers), sizes, sizeof sizes);
+    Rf_setAttrib(numbers, R_NamesSymbol, strings(COUNT(sizes), size_names));
+    SEXP moves = PROTECT(Rf_allocVector(INTSXP, sane ? model.moving : 0));
+    if (sane) memcpy(INTEGER(moves), model.moves, (size_t)model.moving * sizeof(int));
+    const char *const names[] = {"status", "sizes", "lists_moves", "moves"};
+    const SEXP values[] = {PROTECT(Rf_ScalarInteger(status)), numbers,
+                           PROTECT(Rf_ScalarLogical(model.moves != NULL)), moves};
+    SEXP list = named_list(4, names, values);
+    UNPROTECT(4);
+    return list;
 }

@@ -14,8 +14,16 @@
 #include "ffi_custom.h"
 #include "registry.h"
 
-/* what `running` holds; R has the names in this order */
-enum { NOTHING, R_RECORDS, R_THETA, MOVE, LOG_PRIOR, LOG_DENSITY };
+/* what `running` holds */
+enum { NOTHING, R_RECORDS, R_THETA, MOVE, LOG_PRIOR, LOG_DENSITY, FUNCTIONS };
+
+static const char *const function_names[FUNCTIONS] = {
+    [NOTHING] = "",  [R_RECORDS] = "r_records", [R_THETA] = "r_theta",
+    [MOVE] = "move", [LOG_PRIOR] = "log_prior", [LOG_DENSITY] = "log_density",
+};
+
+/* The name of the function at work, "" if none is. */
+SEXP ffi_running(SEXP running) { return Rf_mkString(function_names[Rf_asInteger(running)]); }
 
 struct custom {
     int columns, parameters;

@@ -13,7 +13,7 @@ static void detach(const struct method *method, void *self, SEXP state, const st
                    int iteration) {
     method->detach(self, state);
     memcpy(RAW(list_element(state, "rng")), rng->s, sizeof rng->s);
-    REAL(list_element(state, "counters"))[0] = iteration;
+    REAL(list_element(state, "iteration"))[0] = iteration;
 }
 
 static void fill_zero(SEXP vector) {
@@ -29,19 +29,21 @@ SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     const struct method *method = find_method(problem);
     void *self = method->read(problem);
     const struct state_shape shape = method->shape(self);
-    const char *names[3 + MOST_STATE_PARTS] = {"theta", "rng", "counters"};
-    SEXP values[3 + MOST_STATE_PARTS];
-    for (int k = 0; k < 3 + shape.parts; ++k) {
+    enum { SHARED = 4 }; /* parts that every method has */
+    const char *names[SHARED + MOST_STATE_PARTS] = {"theta", "rng", "iteration", "counters"};
+    SEXP values[SHARED + MOST_STATE_PARTS];
+    for (int k = 0; k < SHARED + shape.parts; ++k) {
         values[k] = R_NilValue;
-        if (k >= 3) names[k] = shape.part[k - 3].name;
+        if (k >= SHARED) names[k] = shape.part[k - SHARED].name;
     }
-    SEXP state = PROTECT(named_list(3 + shape.parts, names, values));
+    SEXP state = PROTECT(named_list(SHARED + shape.parts, names, values));
     SET_VECTOR_ELT(state, 0, Rf_duplicate(theta));
     SET_VECTOR_ELT(state, 1, Rf_duplicate(rng_state));
-    SET_VECTOR_ELT(state, 2, Rf_allocVector(REALSXP, shape.counters));
+    SET_VECTOR_ELT(state, 2, Rf_allocVector(REALSXP, 1));
+    SET_VECTOR_ELT(state, 3, Rf_allocVector(REALSXP, shape.counters));
     for (int k = 0; k < shape.parts; ++k)
-        SET_VECTOR_ELT(state, 3 + k, Rf_allocVector(shape.part[k].type, shape.part[k].length));
-    for (int k = 2; k < 3 + shape.parts; ++k) fill_zero(VECTOR_ELT(state, k));
+        SET_VECTOR_ELT(state, SHARED + k, Rf_allocVector(shape.part[k].type, shape.part[k].length));
+    for (int k = 2; k < SHARED + shape.parts; ++k) fill_zero(VECTOR_ELT(state, k));
     struct rng rng;
     rng_read(list_element(state, "rng"), &rng);
     method->attach(self, state, &rng);
@@ -60,23 +62,25 @@ SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     const int kept = Rf_asInteger(kept_);
     const char *const names[] = {"draws",      "statistic", "log_noise",
                                  "acceptance", "made",      "outside"};
+    const char *const counts[] = {"iterations", "draws", "status"};
+    const SEXP nothing[] = {PROTECT(Rf_ScalarInteger(0)), PROTECT(Rf_ScalarInteger(0)),
+                            PROTECT(Rf_ScalarInteger(0))};
     const int count = find_method(problem)->sampler.outside ? 6 : 5;
     const SEXP values[] = {
         PROTECT(Rf_allocMatrix(REALSXP, model.reported, kept)),
         PROTECT(Rf_allocMatrix(REALSXP, width, kept)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
         PROTECT(Rf_allocVector(REALSXP, Rf_asInteger(iterations))),
-        PROTECT(Rf_allocVector(INTSXP, 3)),
+        PROTECT(named_list(3, counts, nothing)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
     };
-    fill_zero(values[4]);
     SEXP block = named_list(count, names, values);
-    UNPROTECT(6);
+    UNPROTECT(9);
     return block;
 }
 
 /* Runs the chain on, as many iterations as the block has room for; changes
- * `state` and `block` in place. block$made: iterations, draws, status. */
+ * `state` and `block` in place. */
 SEXP ffi_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
     const struct method *method = find_method(problem);
     void *self = method->read(problem);
@@ -84,7 +88,7 @@ SEXP ffi_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
     rng_read(list_element(state, "rng"), &rng);
     method->attach(self, state, &rng);
     if (method->resume) method->resume(self);
-    const int from = (int)REAL(list_element(state, "counters"))[0];
+    const int from = (int)list_number(state, "iteration");
     SEXP draws = list_element(block, "draws"), statistic = list_element(block, "statistic");
     struct results results = {
         .draws = REAL(draws),
@@ -96,12 +100,34 @@ SEXP ffi_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
         .width = Rf_nrows(statistic),
         .iterations = (int)Rf_xlength(list_element(block, "acceptance")),
     };
-    const enum run_status status = run(&method->sampler, self, from, INTEGER(schedule)[0],
-                                       INTEGER(schedule)[1], interrupt_pending, &results);
+    const enum run_status status =
+        run(&method->sampler, self, from, (int)list_number(schedule, "warmup"),
+            (int)list_number(schedule, "thin"), interrupt_pending, &results);
     detach(method, self, state, &rng, from + results.made);
-    int *made = INTEGER(list_element(block, "made"));
-    made[0] = results.made;
-    made[1] = results.saved;
-    made[2] = status;
+    SEXP made = list_element(block, "made");
+    INTEGER(list_element(made, "iterations"))[0] = results.made;
+    INTEGER(list_element(made, "draws"))[0] = results.saved;
+    INTEGER(list_element(made, "status"))[0] = status;
     return R_NilValue;
+}
+
+/* What the chain in that state tells of itself: a named vector. */
+SEXP ffi_chain_diagnostics(SEXP problem, SEXP state, SEXP schedule) {
+    const struct method *method = find_method(problem);
+    void *self = method->read(problem);
+    struct rng rng;
+    rng_read(list_element(state, "rng"), &rng);
+    method->attach(self, state, &rng);
+    const double after = list_number(state, "iteration") - list_number(schedule, "warmup");
+    struct chain_diagnostics told = {.count = 0};
+    method->diagnostics(self, fmax(after, 0), &told);
+    SEXP values = PROTECT(Rf_allocVector(REALSXP, told.count));
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, told.count));
+    for (int k = 0; k < told.count; ++k) {
+        REAL(values)[k] = told.value[k];
+        SET_STRING_ELT(names, k, Rf_mkChar(told.name[k]));
+    }
+    Rf_setAttrib(values, R_NamesSymbol, names);
+    UNPROTECT(2);
+    return values;
 }

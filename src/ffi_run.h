@@ -5,8 +5,8 @@
 #include "ffi.h"
 #include "run.h"
 
-/* A vector of the state beside those that every method has: theta, rng and
- * counters, of which the first is the number of iterations made. */
+/* A vector of the state beside those that every method has: theta, rng, the number
+ * of iterations made, and counters. */
 struct state_part {
     const char *name;
     SEXPTYPE type;
@@ -16,7 +16,7 @@ struct state_part {
 enum { MOST_STATE_PARTS = 6 };
 
 struct state_shape {
-    int counters; /* the number of iterations among them */
+    int counters;
     int parts;
     struct state_part part[MOST_STATE_PARTS];
 };
@@ -34,6 +34,9 @@ struct method {
     void (*attach)(void *self, SEXP state, struct rng *rng);
     void (*resume)(void *self); /* what follows from an old state; may be NULL */
     void (*detach)(void *self, SEXP state);
+
+    /* What the chain tells of itself, `after` iterations after warmup: R reads the names. */
+    void (*diagnostics)(const void *self, double after, struct chain_diagnostics *told);
 
     /* A new state: theta is as given, all else 0. */
     void (*start)(void *self, SEXP problem);

@@ -1,5 +1,6 @@
 /* From R's lists to the plug-ins' structs. */
 #include "ffi.h"
+#include "method_clt.h"
 #include "registry.h"
 
 void *host_allocate(size_t bytes) { return R_alloc(bytes, 1); }
@@ -19,6 +20,13 @@ SEXP list_element(SEXP list, const char *name) {
 }
 
 double list_number(SEXP list, const char *name) { return Rf_asReal(list_element(list, name)); }
+
+SEXP strings(int count, const char *const *name) {
+    SEXP values = PROTECT(Rf_allocVector(STRSXP, count));
+    for (int i = 0; i < count; ++i) SET_STRING_ELT(values, i, Rf_mkChar(name[i]));
+    UNPROTECT(1);
+    return values;
+}
 
 SEXP named_list(int count, const char *const *names, const SEXP *values) {
     SEXP list = PROTECT(Rf_allocVector(VECSXP, count));
@@ -73,6 +81,14 @@ const void *find_class(const struct registry *registry, SEXP name) {
     return NULL;
 }
 
+int find_name(SEXP name, int count, const char *const *names) {
+    const char *wanted = CHAR(STRING_ELT(name, 0));
+    for (int i = 0; i < count; ++i)
+        if (strcmp(names[i], wanted) == 0) return i;
+    Rf_error("internal error: no '%s'", wanted);
+    return -1;
+}
+
 static void stop_unless(int status, const struct registry *registry, const void *class) {
     if (status != PLUGIN_OK)
         Rf_error("internal error: %s '%s' refuses its fields", registry->noun, class_name(class));
@@ -123,14 +139,19 @@ static SEXP names_of(const struct registry *registry) {
     return names;
 }
 
-/* names of all plug-ins, for the tests that loop over them */
+/* Names that R would have to copy: of all plug-ins, and of what C lists by number. */
 SEXP ffi_registry(void) {
-    const char *const names[] = {"models", "statistics", "mechanisms", "densities", "moments"};
-    const SEXP values[] = {PROTECT(names_of(&models)), PROTECT(names_of(&stats)),
-                           PROTECT(names_of(&mechanisms)), PROTECT(names_of(&densities)),
-                           PROTECT(names_of(&moments_of_pairs))};
-    SEXP list = named_list(5, names, values);
-    UNPROTECT(5);
+    const char *const names[] = {"models",  "statistics", "mechanisms", "densities",
+                                 "moments", "passes",     "samplers"};
+    const SEXP values[] = {PROTECT(names_of(&models)),
+                           PROTECT(names_of(&stats)),
+                           PROTECT(names_of(&mechanisms)),
+                           PROTECT(names_of(&densities)),
+                           PROTECT(names_of(&moments_of_pairs)),
+                           PROTECT(strings(PASS_KINDS, adapt_pass_names)),
+                           PROTECT(strings(CLT_SAMPLERS, clt_sampler_names))};
+    SEXP list = named_list(7, names, values);
+    UNPROTECT(7);
     return list;
 }
 

@@ -35,6 +35,30 @@ enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 /* iterations that a sweep may be spread over */
 enum { MOST_PARTS = 8 };
 
+/* dense parts with that kernel from `at` on, padded; returns where they end */
+static int place_dense(struct augment *a, enum kernel kernel, int at) {
+    for (int k = 0; k < a->parts; ++k) {
+        struct part *part = a->part + k;
+        if (part->kind != PART_DENSE || part->kernel != kernel) continue;
+        part->offset = at;
+        at += part->stat.size;
+    }
+    return PAD_LANES(at);
+}
+
+void augment_lay_out(struct augment *a) {
+    a->absolute = place_dense(a, KERNEL_ABSOLUTE, 0);
+    a->separable = place_dense(a, KERNEL_SQUARED, a->absolute);
+    a->dense = place_dense(a, KERNEL_DENSITY, a->separable);
+    a->cells = 0;
+    for (int k = 0; k < a->parts; ++k) {
+        struct part *part = a->part + k;
+        if (part->kind != PART_CELLS) continue;
+        part->offset = a->cells;
+        a->cells += part->stat.size;
+    }
+}
+
 void augment_prepare(struct augment *a) {
     const int columns = a->model.columns, size = a->dense + a->cells;
     int whole = a->model.whole, local_size = 0;
@@ -306,17 +330,60 @@ void augment_take_complete(struct augment *a, int latent, double *c) {
         add_complete(a, augment_block_at(a, start, a->block), latent, c);
 }
 
+/* records in a part of a sweep: whole lanes, but in the last */
+static ptrdiff_t part_length(const struct augment *a, int parts) {
+    return PAD_LANES((a->n + parts - 1) / parts);
+}
+
 /* Of a sweep in `parts` parts, one iteration each, the part whose turn it is at
- * iteration `at` after warmup; all have whole lanes but the last. Returns the share
- * of its proposals that were accepted. */
+ * iteration `at` after warmup. Returns the share of its proposals that were accepted. */
 static double sweep_part(struct augment *a, int parts, int at, double rho, double temper) {
-    const ptrdiff_t length = PAD_LANES((a->n + parts - 1) / parts);
+    const ptrdiff_t length = part_length(a, parts);
     const ptrdiff_t first = at % ((a->n + length - 1) / length) * length;
     const ptrdiff_t end = a->n - first < length ? a->n : first + length;
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     const ptrdiff_t accepted = visit(a, first, end, rho, temper);
     if (end - first < a->n) augment_take_complete(a, 1, a->complete);
     return (double)accepted / (double)(end - first);
+}
+
+/* ---- what the chain tells of itself ----------------------------------------------- */
+
+/* Share of proposals that were accepted, of all records and of the one with the least. */
+static void tell_updates(const struct augment *a, double after, struct chain_diagnostics *told) {
+    const ptrdiff_t length = part_length(a, (int)*a->adapt.parts);
+    const double turns = (double)((a->n + length - 1) / length);
+    double accepted = 0, visited = 0, lowest = INFINITY;
+    for (ptrdiff_t i = 0; i < a->n; ++i) {
+        const double visits = floor((after - 1 - (double)(i / length)) / turns) + 1;
+        if (visits <= 0) continue;
+        accepted += a->accepted[i];
+        visited += visits;
+        lowest = fmin(lowest, a->accepted[i] / visits);
+    }
+    diagnostics_tell(told, "mean", accepted / visited);
+    diagnostics_tell(told, "lowest", lowest);
+    diagnostics_tell(told, "least", exp(-fmax(a->most_energy_step, 0)));
+}
+
+void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
+    double passes = 0, made = 0, accepted = 0;
+    tell_updates(a, after, told);
+    for (int k = 0; k < PASS_KINDS; ++k) {
+        passes += a->adapt.passes[k];
+        made += a->passes_made[k];
+        accepted += a->passes_accepted[k];
+    }
+    diagnostics_tell(told, "passes", passes);
+    diagnostics_tell(told, "moves", accepted / made);
+    for (int k = 0; k < PASS_KINDS; ++k)
+        diagnostics_tell(told, adapt_pass_names[k], a->passes_accepted[k] / a->passes_made[k]);
+    diagnostics_tell(told, "moved", a->maps_accepted / a->maps_made);
+    diagnostics_tell(told, "steps", a->leapfrogs / a->maps_made);
+    diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
+    diagnostics_tell(told, "share", *a->adapt.share);
+    diagnostics_tell(told, "parts", *a->adapt.parts);
+    diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }
 
 /* ---- start, and an iteration --------------------------------------------------------------------

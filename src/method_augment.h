@@ -4,6 +4,7 @@
 #include "adapt.h"
 #include "block.h"
 #include "plugin.h"
+#include "run.h"
 #include "surrogate.h"
 #include "update_theta.h"
 
@@ -94,6 +95,9 @@ struct augment {
     double **clamped_x;
 };
 
+/* Where each part's components stand: sets the parts' offsets, and absolute, separable,
+ * dense and cells, from the parts' kinds, kernels and sizes. */
+void augment_lay_out(struct augment *a);
 void augment_prepare(struct augment *a);
 
 /* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
@@ -109,6 +113,9 @@ double augment_surrogate_density(struct augment *a, int exact, double *q, double
 
 /* Minus the log of the noise density at the state, up to a constant. */
 double augment_energy(struct augment *a);
+
+/* What the chain tells of itself, `after` iterations after warmup. */
+void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told);
 
 /* One iteration: non-centred passes, a sweep, a draw of theta. Warmup ends
  * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the share of the

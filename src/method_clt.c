@@ -49,6 +49,13 @@
 #include "linalg.h"
 #include "model.h"
 
+const char *const clt_sampler_names[CLT_SAMPLERS] = {
+    [CLT_GIBBS] = "gibbs",
+    [CLT_MARGINAL] = "marginal",
+    [CLT_NONCENTRED] = "noncentred",
+    [CLT_NUTS] = "nuts",
+};
+
 /* draws before a complete-data statistic is projected */
 enum { MOST_DRAWS = 20 };
 

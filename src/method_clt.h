@@ -16,7 +16,8 @@ struct law {
 /* what an iteration has beside the draw of the total: nothing; moves of theta with the
  * total integrated out; moves of theta with the total's innovations fixed. Or all of it is a
  * transition of NUTS in theta and the innovations. */
-enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS };
+enum clt_sampler { CLT_GIBBS, CLT_MARGINAL, CLT_NONCENTRED, CLT_NUTS, CLT_SAMPLERS };
+extern const char *const clt_sampler_names[CLT_SAMPLERS];
 
 struct clt {
     struct model model;

@@ -33,6 +33,9 @@ struct collapse {
 struct collapse_class {
     const char *name;
 
+    /* what each counter counts, as far as they are used */
+    const char *counters[COLLAPSE_COUNTERS];
+
     /* Reads the family's fields, allocates, sets `self` and `stored`; all else
      * but the state is there. Returns PLUGIN_*. */
     int (*create)(const struct fields *fields, struct collapse *c);

@@ -693,6 +693,15 @@ static double work(const struct collapse *c) {
 
 const struct collapse_class collapse_counts = {
     .name = "counts",
+    .counters =
+        {
+            [2 * WITHIN + MADE] = "within_made",
+            [2 * WITHIN + ACCEPTED] = "within_accepted",
+            [2 * BETWEEN + MADE] = "between_made",
+            [2 * BETWEEN + ACCEPTED] = "between_accepted",
+            [2 * SPLIT + MADE] = "split_made",
+            [2 * SPLIT + ACCEPTED] = "split_accepted",
+        },
     .create = create,
     .start = start,
     .load = load,

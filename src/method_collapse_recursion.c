@@ -217,6 +217,7 @@ static const double *tables_of(const struct collapse *c, size_t *size) {
 
 const struct collapse_class collapse_recursion = {
     .name = "recursion",
+    .counters = {[MADE] = "made", [ACCEPTED] = "accepted"},
     .create = create,
     .start = start,
     .load = load,

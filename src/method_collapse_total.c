@@ -172,6 +172,13 @@ static double work(const struct collapse *c) {
 
 const struct collapse_class collapse_total = {
     .name = "total",
+    .counters =
+        {
+            [2 * WALK + MADE] = "walk_made",
+            [2 * WALK + ACCEPTED] = "walk_accepted",
+            [2 * FRESH + MADE] = "fresh_made",
+            [2 * FRESH + ACCEPTED] = "fresh_accepted",
+        },
     .create = create,
     .start = start,
     .load = load,

@@ -7,6 +7,21 @@ struct step {
     double work;       /* floating-point operations or so */
 };
 
+/* What a chain tells of itself, by name. */
+enum { MOST_DIAGNOSTICS = 24 };
+
+struct chain_diagnostics {
+    int count;
+    const char *name[MOST_DIAGNOSTICS];
+    double value[MOST_DIAGNOSTICS];
+};
+
+static inline void diagnostics_tell(struct chain_diagnostics *told, const char *name,
+                                    double value) {
+    told->name[told->count] = name;
+    told->value[told->count++] = value;
+}
+
 /* A method as the run loop sees it; `self` holds its problem and its state. */
 struct sampler {
     /* Warmup ends after `warmup` iterations. Returns PLUGIN_*. */

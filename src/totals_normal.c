@@ -406,6 +406,15 @@ static double work(const struct collapse *of) {
 
 const struct collapse_class collapse_normal = {
     .name = "normal",
+    .counters =
+        {
+            [ITERATIONS] = "transitions",
+            [ACCEPTANCE] = "acceptance",
+            [LEAPFROGS] = "leapfrogs",
+            [DIVERGENT] = "divergent",
+            [DEEPEST] = "deepest",
+            [WITHIN] = "within",
+        },
     .create = create,
     .start = start,
     .load = load,

@@ -67,7 +67,7 @@ lm_problem <- function(p = 1, ...) {
 
 # Joint-distribution test (Geweke 2004). Alternate the sampler with redrawing z: theta then follows its prior.
 # With a warmup, moves are learned from a first release and then frozen; after that `kinds` of them are made in an
-# iteration (see pass_kinds), half of the iterations keep half of the innovations, and a sweep is spread over two of them,
+# iteration (in the order of enum pass_kind), half of the iterations keep half of the innovations, and a sweep is spread over two of them,
 # whatever warmup found of their worth. `prepare` may change what else warmup learned.
 geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL, prepare = identity) {
   bound <- internal("bind_model")(model, statistic)
@@ -76,7 +76,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   problem <- internal("augment_problem")(rel, bound, passes, words, 1)
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
   if (warmup > 0L) {
-    .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), c(warmup, 1L))
+    .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), list(warmup = warmup, thin = 1))
     if (!is.null(kinds)) state$adapt[1:7] <- c(kinds, 1, 0.5, 2)
     state <- prepare(state)
   }
@@ -85,7 +85,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   for (i in seq_len(iterations)) {
     block <- .Call(internal("ffi_block"), problem, 1L, 1L)
-    .Call(internal("ffi_run"), problem, state, block, c(warmup, 1L))
+    .Call(internal("ffi_run"), problem, state, block, list(warmup = warmup, thin = 1))
     draws[i, ] <- block$draws
     noise <- internal("mechanism_noise")(mechanism, runif(d), rel$scale)
     problem$released[inside] <- block$statistic[inside] + noise
@@ -108,7 +108,7 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   for (i in seq_len(iterations)) {
     block <- .Call(internal("ffi_block"), problem, 1L, 1L)
-    .Call(internal("ffi_run"), problem, state, block, c(600L, 1L))
+    .Call(internal("ffi_run"), problem, state, block, list(warmup = 600, thin = 1))
     draws[i, ] <- block$draws
     problem$released <- drop(block$statistic) + internal("mechanism_noise")(mechanism, runif(length(scale)), scale)
   }

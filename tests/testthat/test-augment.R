@@ -409,11 +409,13 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
     kept <- nrow(part$draws)
     expect_gte(kept, 2900)
     expect_identical(length(part$acceptance), kept + 100L)
-    expect_equal(part$state$counters[1], kept + 100)
+    expect_equal(part$state$iteration, kept + 100)
     upto <- min(kept, nrow(whole$draws))
     expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
     more <- internal("run_blocks")(p$problem, part$state, 50, p$run, function(...) NULL)
-    expect_identical(more$draws, chain(kept + 150)$draws[kept + 1:50, ])
+    all <- chain(kept + 150)
+    expect_identical(more$draws, all$draws[kept + 1:50, ])
+    expect_identical(more$diagnostics, all$diagnostics)
   }
 })
 

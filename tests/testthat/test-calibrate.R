@@ -80,12 +80,13 @@ test_that("summaries of draws are those of the posterior package", {
   )
   for (draws in cases) {
     got <- .Call(internal("ffi_diagnostics"), array(draws, c(dim(draws), 1)), 0.05)
-    expected <- c(mean(draws), sd(draws), quantile(draws, c(0.05, 0.95), names = FALSE),
-                  posterior::rhat(draws), suppressWarnings(posterior::ess_bulk(draws)))
+    limits <- quantile(draws, c(0.05, 0.95), names = FALSE)
+    expected <- c(mean = mean(draws), sd = sd(draws), lower = limits[1], upper = limits[2],
+                  rhat = posterior::rhat(draws), ess = suppressWarnings(posterior::ess_bulk(draws)))
     expect_equal(drop(got), expected, tolerance = 1e-10)
   }
   constant <- .Call(internal("ffi_diagnostics"), array(2, c(10, 2, 1)), 0.05)
-  expect_identical(drop(constant), c(2, 0, 2, 2, NaN, NaN))
+  expect_identical(drop(constant), c(mean = 2, sd = 0, lower = 2, upper = 2, rhat = NaN, ess = NaN))
 })
 
 test_that("ranks and quantiles are those of thinned draws", {

@@ -351,7 +351,7 @@ test_that("covariances that are nearly singular, and totals near the edge of val
   edge <- as_release(c(0, 0, 1, 2, 1), lm_problem(1), mech_laplace(scale = 0.5), 3)
   fit <- sample_posterior(edge, model_lm(), method = "clt", chains = 1, iter = 2000, seed = 7)
   expect_true(all(is.finite(fit$draws)))
-  expect_gt(fit$chains[[1]]$state$counters[4], 0)
+  expect_gt(fit$chains[[1]]$diagnostics[["impossible"]], 0)
   expect_output(print(fit), "impossible draws in")
 })
 

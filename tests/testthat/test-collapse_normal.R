@@ -487,7 +487,7 @@ test_that("an interrupt leaves draws and state that belong together", {
     expect_gte(kept, 2900)
     expect_identical(length(part$acceptance), kept + 100L)
     expect_identical(length(part$outside), kept)
-    expect_equal(part$state$counters[1], kept + 100)
+    expect_equal(part$state$iteration, kept + 100)
     upto <- min(kept, nrow(whole$draws))
     expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
     more <- internal("run_blocks")(setup$problem, part$state, 50, run, function(...) NULL)

@@ -235,8 +235,8 @@ test_that("beside another statistic of the same data, sums of the state stay tho
   order <- match(two$columns$name, internal("bind_model")(model_logistic(), both)$columns$name)
   records <- matrix(state$x, ncol = 2)[1:300, order]
   total <- .Call(internal("ffi_stat_total"), spec_of(two, rel$value[1:2]), records)
-  part <- fit$problem$parts[[1]]
-  expect_equal(-state$residual[part$offset + 1:5], total, tolerance = 1e-9)
+  at <- .Call(internal("ffi_augment_layout"), fit$problem$parts)$where[[1]]
+  expect_equal(-state$residual[at], total, tolerance = 1e-9)
   expect_identical(posterior::as_draws_array(extend(sample_posterior(rel, model_logistic(), chains = 1, iter = 40, warmup = 30, seed = 1), 20)),
                    posterior::as_draws_array(sample_posterior(rel, model_logistic(), chains = 1, iter = 60, warmup = 30, seed = 1)))
   # log eta of a calibration is that of the sampler

@@ -167,10 +167,10 @@ test_that("projections are counted: iterations after warmup whose last draw no r
       fit <- suppressWarnings(sample_posterior(rel, model_bernoulli(), method = "clt", chains = 2, iter = 600, warmup = 100, seed = 1,
                                                control = list(sampler = sampler)))
       total <- posterior::as_draws_matrix(denoise(fit))
-      counted <- rowSums(vapply(fit$chains, function(c) c$state$counters[4:5], numeric(2)))
-      expect_identical(counted[2], as.double(sum(apply(total < 0, 1, any))))
-      expect_true(counted[1] >= counted[2] && counted[1] <= nrow(total))
-      if (z[1] < 0) expect_gt(counted[2], 100)
+      counted <- rowSums(vapply(fit$chains, function(c) c$diagnostics[c("impossible", "projected")], numeric(2)))
+      expect_identical(counted[["projected"]], as.double(sum(apply(total < 0, 1, any))))
+      expect_true(counted[["impossible"]] >= counted[["projected"]] && counted[["impossible"]] <= nrow(total))
+      if (z[1] < 0) expect_gt(counted[["projected"]], 100)
     }
   }
 })

@@ -55,6 +55,36 @@ test_that("where noise dominates a sweep is spread over iterations, and visits e
   expect_output(print(acceptance(fit)), "all are visited in")
 })
 
+test_that("acceptance counts the visits that each record had, also where a sweep is not complete", {
+  n <- 43
+  rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1e9), n)
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 1, iter = 1100, warmup = 1000, seed = 4)
+  parts <- acceptance(fit)$parts
+  length <- 4 * ceiling(n / parts / 4)
+  turns <- ceiling(n / length)
+  expect_gt(turns, 2)
+  state <- fit$chains[[1]]$state
+  for (after in c(0, 1, turns - 1, turns, 5 * turns + 1)) {
+    visits <- rowSums(outer(seq_len(n), seq_len(after), function(i, at) (i - 1) %/% length == (at - 1) %% turns))
+    seen <- visits > 0
+    state$accepted <- as.integer(visits - (visits > 0 & seq_len(n) == 2))
+    state$iteration <- 1000 + after
+    told <- .Call(internal("ffi_chain_diagnostics"), fit$problem, state, fit$run)
+    expect_identical(told[["mean"]], if (any(seen)) sum(state$accepted) / sum(visits) else NaN)
+    expect_identical(told[["lowest"]], if (any(seen)) min((state$accepted / visits)[seen]) else Inf)
+  }
+})
+
+test_that("what a chain tells has the names of C's registry", {
+  rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1), 20)
+  fit <- sample_posterior(rel, model_exponential(), method = "augment", chains = 1, iter = 200, seed = 4)
+  passes <- .Call(internal("ffi_registry"))$passes
+  expect_named(acceptance(fit), c("chain", "mean", "lowest", "least", "bound", "passes", "moves", passes, "moved", "steps", "kept", "share", "parts"))
+  parts <- fit$problem$parts
+  parts[[1]]$kind <- "sums"
+  expect_error(.Call(internal("ffi_augment_layout"), parts), "no 'sums'")
+})
+
 test_that("moves and refreshes of Bernoulli records are reversible: the whole matrix", {
   model <- model_bernoulli()
   bound <- internal("bind_model")(model, stat_counts(~ y, mixing_levels["y"]))
