@@ -575,7 +575,9 @@ test_that("a prior that is cut off: the posterior is that of imputed records", {
   for (case in cases) {
     exact <- sample_posterior(case[[1]], case[[2]], method = "augment", chains = 2, iter = 9000, warmup = 1000, seed = 3)
     fit <- collapse_fit(case[[1]], case[[2]], chains = 2, iter = 6000, warmup = 1000, seed = 4)
-    expect_true(all(acceptance(fit)$within < 0.99))
+    told <- acceptance(fit)
+    expect_true(all(told$within > 0.1 & told$within < 0.99))
+    expect_equal(told$mean, vapply(fit$chains, function(chain) mean(chain$acceptance[-(1:1000)]), 0))
     for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
     d <- denoise(fit)
     for (name in posterior::variables(d)) {
