@@ -15,7 +15,7 @@ work <- as.numeric(Sys.getenv("WORK", "6e6")) # record updates of one timing
 
 bounds <- list(y = c(-10, 10), x1 = c(-10, 10), x2 = c(-10, 10), x3 = c(-10, 10), x4 = c(-10, 10), w = c(0, 9), b = c(0, 1),
                g = c("a", "b", "c"))
-features <- c(list(y = letters[1:5]), stats::setNames(rep(list(c("u", "v", "w")), 9), paste0("x", 1:9)))
+features <- c(list(y = letters[1:5]), stats::setNames(rep(list(c("u", "v", "w")), 15), paste0("x", 1:15)))
 laplace <- mech_laplace(scale = 1.3)
 gaussian <- mech_gaussian(sd = 1.3)
 
@@ -24,6 +24,14 @@ regression <- function(formula, mechanism = laplace, n = 1e5) {
   x <- matrix(stats::rnorm(4 * n, 0.3), n, dimnames = list(NULL, paste0("x", 1:4)))
   data <- data.frame(y = -1.79 - 2.89 * x[, 1L] - 0.66 * x[, 2L] + stats::rnorm(n, 0, sqrt(2)), x, g = rep_len(bounds$g, n))
   list(release = simulate_release(data, stat_crossprod(formula, bounds[all.vars(formula)]), mechanism), model = model_lm())
+}
+
+# sums with one noise, products with another
+mixed <- function(n) {
+  set.seed(2022)
+  data <- data.frame(y = stats::rnorm(n), x1 = stats::rnorm(n), g = rep_len(bounds$g, n))
+  statistics <- list(a = stat_crossprod(y ~ x1 + g, bounds[c("y", "x1", "g")]), b = stat_sums(~ y, bounds["y"]))
+  list(release = simulate_release(data, statistics, list(a = laplace, b = gaussian)), model = model_lm())
 }
 
 simulated <- function(model, statistic, mechanism = laplace, n = 1e5) {
@@ -40,6 +48,7 @@ cases <- list(
   "one covariate" = function() regression(y ~ x1), "one covariate, Gaussian" = function() regression(y ~ x1, gaussian),
   "two covariates" = function() regression(y ~ x1 + x2), "three covariates" = function() regression(y ~ x1 + x2 + x3),
   "four covariates" = function() regression(y ~ x1 + x2 + x3 + x4), "a covariate and a factor" = function() regression(y ~ x1 + g, n = 2e4),
+  "a covariate and a factor, Laplace and Gaussian noise" = function() mixed(2e4),
   "logistic regression" = function() simulated(model_logistic(), stat_crossprod(b ~ x1, bounds[c("b", "x1")]), n = 2e4),
   "Poisson" = function() simulated(model_poisson(), stat_sums(~ w, bounds["w"])),
   "exponential" = function() simulated(model_exponential(), stat_sums(~ w, bounds["w"])),
@@ -49,7 +58,8 @@ cases <- list(
   "20 levels" = function() simulated(model_categorical(), stat_counts(~ v, list(v = letters[1:20])), mech_laplace(epsilon = 10)),
   "1 margin" = function() margins(1), "2 margins" = function() margins(2), "3 margins" = function() margins(3),
   "5 margins" = function() margins(5), "5 margins, epsilon 0.1" = function() margins(5, 0.1), "7 margins" = function() margins(7),
-  "9 margins" = function() margins(9))
+  "9 margins" = function() margins(9), "9 margins, epsilon 0.1" = function() margins(9, 0.1), "15 margins" = function() margins(15),
+  "15 margins, epsilon 0.1" = function() margins(15, 0.1))
 
 user_seconds <- function(code) {
   gc(FALSE)

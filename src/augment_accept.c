@@ -109,7 +109,7 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 }
 
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
-static INLINE void decide(struct augment *a, struct draws *draws, int m) {
+VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
     const int width = a->dense, absolute = a->absolute;
     const int sparse = a->cells > 0 || a->locals > 0;
     const int each = draws ? draws->each : 0;
@@ -161,13 +161,6 @@ static INLINE void decide(struct augment *a, struct draws *draws, int m) {
     if (!draws) return;
     *a->rng = rng;
     draw_innovations(a, draws, draws->needed);
-}
-
-VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
-    if (draws)
-        decide(a, draws, m);
-    else
-        decide(a, NULL, m); /* a copy without the generator in its registers */
 }
 
 #if HAS_LANES
@@ -594,9 +587,9 @@ static const struct variant {
     /* residuals wait in registers for the decision: 1.1 to 1.24 */
     {few_margins_alone, run_few_margins},
 #endif
-    /* no branch on whether a record changes its cell; any number of margins */
+    /* no branch on whether a record changes its cell; any number of margins: 1.1 to 1.5 */
     {margins_alone, run_margins},
-    /* a call of a density costs more than many records: one call for several decisions */
+    /* no choice: only this pass asks a density of all totals, once for several decisions */
     {has_density, run_foreseen},
 #if HAS_LANES
     /* no branch on a decision, residuals in registers: up to 1.3 */
