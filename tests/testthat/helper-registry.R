@@ -1,5 +1,5 @@
 # One entry for each plug-in, small enough to try every combination. A new model,
-# statistic or mechanism adds its line here; test-laws.R says when one is missing.
+# statistic or mechanism adds its line here; test-registry.R says when one is missing.
 
 unit <- list(x = c(0, 1))
 two_levels <- list(x = c("a", "b"))

@@ -14,6 +14,7 @@ normal_object <- function(n = 12, scale = 1.5, ...) {
 }
 
 test_that("its functions give the posterior of the built-in parts", {
+  skip_on_cran() # takes long; `make test` runs it
   model <- as_model(normal_object(), sdp = 9, init_par = 0)
   expect_output(print(model), "dapper.*records +12")
   fit <- sample_posterior(model$release, model, chains = 2, iter = 6000, warmup = 500, seed = 1)
@@ -30,6 +31,7 @@ test_that("its functions give the posterior of the built-in parts", {
 })
 
 test_that("a matrix of one noisy value a record, names, and the first versions' functions", {
+  skip_on_cran() # takes long; `make test` runs it
   z <- matrix(c(1.2, -0.3, 2.2, 0.4, 1.9), dimnames = list(NULL, "y"))
   local_object <- normal_object(
     n = 5, varnames = NULL,

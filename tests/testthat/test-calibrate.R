@@ -1,6 +1,5 @@
-skip_on_cran() # takes long; `make test` runs it
-
 test_that("the exact posterior passes, for parameters and for log eta", {
+  skip_on_cran() # takes long; `make test` runs it
   table <- summary(calibrate_known(known_sampler()))
   expect_identical(table$variable, c("mean", "log_eta"))
   expect_true(all(table$in_band))
@@ -8,6 +7,7 @@ test_that("the exact posterior passes, for parameters and for log eta", {
 })
 
 test_that("the prior fails on log eta only", {
+  skip_on_cran() # takes long; `make test` runs it
   table <- summary(calibrate_known(known_sampler(prior = TRUE)))
   expect_identical(table$in_band, c(TRUE, FALSE))
   expect_gt(table$p.value[1], 1e-3)
@@ -15,6 +15,7 @@ test_that("the prior fails on log eta only", {
 })
 
 test_that("a posterior too narrow, too wide or biased is seen at 200 replicates", {
+  skip_on_cran() # takes long; `make test` runs it
   for (fault in list(list(scale = 0.6), list(scale = 2), list(bias = 0.5))) {
     table <- summary(calibrate_known(do.call(known_sampler, fault)))
     expect_false(table$in_band[1])
@@ -22,6 +23,7 @@ test_that("a posterior too narrow, too wide or biased is seen at 200 replicates"
 })
 
 test_that("coverage of a posterior too narrow follows its binomial law", {
+  skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate_known(known_sampler(scale = 0.5), seed = 2)
   levels <- c(0.5, 0.9)
   table <- coverage(cal, levels, "mean")
@@ -41,6 +43,7 @@ test_that("the interval of coverage is that of Clopper and Pearson", {
 })
 
 test_that("built-in samplers are calibrated, log eta too", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
   bernoulli <- calibrate(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 20, replicates = 200, chains = 1, iter = 600, seed = 1)
   expect_true(all(summary(bernoulli)$in_band))
@@ -52,6 +55,7 @@ test_that("built-in samplers are calibrated, log eta too", {
 })
 
 test_that("the naive analysis is not calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
   cal <- calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 100, replicates = 100, "naive", chains = 1, iter = 300, seed = 1)
   expect_false(all(summary(cal)$in_band))
@@ -59,6 +63,7 @@ test_that("the naive analysis is not calibrated", {
 })
 
 test_that("the confidential data are given to the non-private posterior and to functions that ask", {
+  skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate_known("nonprivate", chains = 1, iter = 300)
   expect_true(summary(cal)$in_band)
   sizes <- calibrate_known(function(release, model, data) {
@@ -129,6 +134,7 @@ test_that("log eta of the truth is the noise density of the release, up to a con
 })
 
 test_that("noise with a density of its own is ranked too", {
+  skip_on_cran() # takes long; `make test` runs it
   cauchy <- mech_custom(log_density = function(noise) rowSums(dcauchy(noise, scale = 4, log = TRUE)), r = function(s) s + rcauchy(length(s), scale = 4))
   cal <- calibrate(known$model, known$statistic, cauchy, 10, 40, chains = 1, iter = 1000, seed = 1)
   expect_identical(summary(cal)$variable, c("mean", "log_eta"))
@@ -189,6 +195,7 @@ test_that("draws without a parameter, or not finite, are an error of the replica
 })
 
 test_that("bad arguments are refused before anything runs", {
+  skip_on_cran() # takes long; `make test` runs it
   expect_error(calibrate(1, known$statistic, known$mechanism, 10), class = "noiseaware_error_argument")
   expect_error(calibrate_known("guess"), class = "noiseaware_error_method")
   expect_error(calibrate_known(function(x) x), class = "noiseaware_error_method")
@@ -220,6 +227,7 @@ test_that("an interrupt returns what is there", {
 })
 
 test_that("some parameters may be fixed, the others are drawn from the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-4, 4)))
   cal <- calibrate(model_lm(), st, mech_laplace(epsilon = 5), n = 10, replicates = 3, method = "naive", parameters = c(x = 0.5, sigma = 1), chains = 1,
                    iter = 60, seed = 1)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 test_that("a file resumes, extends and gives back the same bits", {
   path <- withr::local_tempfile()
   whole <- calibrate_known(known_sampler(), 8)
@@ -32,6 +30,7 @@ test_that("failures and warnings are in the file too", {
 })
 
 test_that("a line cut short is run again, anything else is refused and left as it was", {
+  skip_on_cran() # takes long; `make test` runs it
   path <- withr::local_tempfile()
   whole <- calibrate_known(known_sampler(), 4, file = path)
   text <- readChar(path, file.size(path), useBytes = TRUE)
@@ -72,6 +71,7 @@ test_that("a file of another problem is refused, and the message says what diffe
 })
 
 test_that("a killed run resumes without losing or repeating a replicate", {
+  skip_on_cran() # takes long; `make test` runs it
   path <- withr::local_tempfile()
   log <- withr::local_tempfile()
   script <- withr::local_tempfile(fileext = ".R")

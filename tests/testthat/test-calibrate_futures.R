@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # workers of another R process need the installed package
 local_workers <- function(strategy, ..., env = parent.frame()) {
   old <- future::plan(strategy, workers = 2, ...)
@@ -7,12 +5,14 @@ local_workers <- function(strategy, ..., env = parent.frame()) {
 }
 
 test_that("two processes give the same results as one", {
+  skip_on_cran() # takes long; `make test` runs it
   here <- calibrate_known("augment", 12, chains = 2, iter = 200)
   local_workers(future::multisession)
   expect_identical(calibrate_known("augment", 12, chains = 2, iter = 200)$results, here$results)
 })
 
 test_that("a cluster of two processes gives the same results, files and user functions too", {
+  skip_on_cran() # takes long; `make test` runs it
   records <- 2
   model <- model_custom(
     r_prior = function() c(mu = rnorm(1)),
@@ -28,6 +28,7 @@ test_that("a cluster of two processes gives the same results, files and user fun
 })
 
 test_that("functions of the global environment take along what they use", {
+  skip_on_cran() # takes long; `make test` runs it
   assign("noiseaware_test_sd", 3, globalenv())
   withr::defer(rm("noiseaware_test_sd", envir = globalenv()))
   sampler <- function(release, model) cbind(mean = stats::rnorm(9, release$value, noiseaware_test_sd))
@@ -38,6 +39,7 @@ test_that("functions of the global environment take along what they use", {
 })
 
 test_that("a worker that dies is an error that keeps the finished replicates", {
+  skip_on_cran() # takes long; `make test` runs it
   local_workers(future::multisession)
   dies <- function(release, model) {
     if (release$value > 20) tools::pskill(Sys.getpid(), 9)

@@ -3,6 +3,7 @@
 error_of <- function(call) tryCatch(eval(call), error = identity)
 
 test_that("a missing argument is an error of the function that was called", {
+  skip_on_cran() # takes long; `make test` runs it
   for (name in getNamespaceExports("noiseaware")) {
     formals <- formals(getExportedValue("noiseaware", name))
     needed <- setdiff(names(Filter(function(default) identical(default, quote(expr = )), formals)), "...")

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # The discrete Laplace and Gaussian laws against sums of their terms.
 
 scales <- c(1e-3, 0.03, 0.2, 0.45, 0.5, 0.7, 1, 3, 7.9, 8, 8.1, 50, 400)
@@ -43,6 +41,7 @@ test_that("at location 0 the Laplace constant is tanh(1 / (2 b))", {
 })
 
 test_that("tails are sums of the kernel, also the far ones", {
+  skip_on_cran() # takes long; `make test` runs it
   for (law in laws) {
     # beyond the sum's range only the nearer tail is known in full
     steps <- c(if (law$widths < 40) c(-35, 35), -8, -2.4, -1, -0.1, 0, 0.3, 2, 9)
@@ -61,6 +60,7 @@ test_that("tails are sums of the kernel, also the far ones", {
 })
 
 test_that("Gaussian tails of a very large scale are sums of the kernel", {
+  skip_on_cran() # takes long; `make test` runs it
   s <- 1e6
   m <- 0.4
   for (at in c(-3e6, 5e5)) {
@@ -94,6 +94,7 @@ test_that("tiny scales leave the nearest integer", {
 })
 
 test_that("quantiles undo probabilities", {
+  skip_on_cran() # takes long; `make test` runs it
   for (law in laws) {
     expect_identical(worst(law, function(law, m, s) {
       x <- unique(floor(m + s * c(-20, -6, -3, -1, -0.4, 0, 0.2, 1, 2.5, 7, 25)))
@@ -116,6 +117,7 @@ test_that("quantiles undo probabilities", {
 })
 
 test_that("quantiles of extreme scales and probabilities end", {
+  skip_on_cran() # takes long; `make test` runs it
   for (law in laws) {
     for (s in c(1e6, 1e12, 3e15, 1e17, 1e100, 1e300, 1e-100)) {
       for (m in c(0, 1e5 + 0.5, -1e17)) {
@@ -163,6 +165,7 @@ test_that("locations shift and reflect the law", {
 })
 
 test_that("arguments are recycled, names and missing values kept", {
+  skip_on_cran() # takes long; `make test` runs it
   for (law in laws) {
     expect_identical(law$d(c(a = 1, b = NA, c = 3), 0, 2), c(a = law$d(1, 0, 2), b = NA, c = law$d(3, 0, 2)))
     expect_identical(dim(law$p(matrix(1:4, 2), 0, 2)), c(2L, 2L))

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # PG(1, c) against its known moments, Laplace transform and distribution.
 
 pg_draws <- function(tilt, n, seed = 1) draw_stream(internal("new_stream")(c(5, seed)), "polya_gamma", n, tilt)$values
@@ -9,6 +7,7 @@ pg_draws <- function(tilt, n, seed = 1) draw_stream(internal("new_stream")(c(5, 
 tilts <- c(0, 0.1, 1, -2.5, 3.1, 3.2, 6, 15.9, 16.1, 40, 100, 1e4)
 
 test_that("moments and Laplace transform are those of PG(1, c)", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 2e5
   for (tilt in tilts) {
     x <- pg_draws(tilt, n)
@@ -30,6 +29,7 @@ test_that("moments and Laplace transform are those of PG(1, c)", {
 })
 
 test_that("draws have the distribution function that inverts the transform", {
+  skip_on_cran() # takes long; `make test` runs it
   # PG(1, 0): P(X <= x) from two series, j = 4 x
   cdf <- function(x) {
     n <- 0:60

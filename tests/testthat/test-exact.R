@@ -195,6 +195,7 @@ test_that("rounded records move totals by no more than the sensitivity says", {
 })
 
 test_that("frequencies on neighbours differ by no more than exp(epsilon)", {
+  skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   epsilon <- 1
   draws <- 4000

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Budgets, units and bounds far from 1, and as few records as can be: what each method
 # makes of them.
 
@@ -15,6 +13,7 @@ sound_fit <- function(release, model, ...) {
 }
 
 test_that("budgets from 1e-6 to 1e6", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-2, 2)))
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   set.seed(1)
@@ -32,6 +31,7 @@ test_that("budgets from 1e-6 to 1e6", {
 })
 
 test_that("hardly any noise leaves the share, endless noise the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   for (method in c("augment", "collapse", "clt")) {
     known <- sample_posterior(as_release(c(1, 2) * 100, counts, mech_laplace(epsilon = 1e6), n = 300), model_bernoulli(), method = method, chains = 2, iter = 4000, seed = 1)
@@ -45,6 +45,7 @@ test_that("hardly any noise leaves the share, endless noise the prior", {
 })
 
 test_that("endless noise leaves a regression its prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-2, 2)))
   rel <- as_release(c(3, -2, 11, 4, 9), st, mech_gaussian(mu = 1e-6), n = 20)
   prior <- prior_draws(model_lm(), st)
@@ -55,6 +56,7 @@ test_that("endless noise leaves a regression its prior", {
 })
 
 test_that("units from 1e-8 to 1e8 give the same posterior, scaled", {
+  skip_on_cran() # takes long; `make test` runs it
   fit_in <- function(unit, method) {
     st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3) * unit, x = c(-2, 2) * unit))
     prior <- prior_nig(mean = 0, precision = diag(c(1, unit^2)) / c(1, 1), shape = 2, rate = 2 * unit^2)
@@ -84,6 +86,7 @@ test_that("bounds far from zero", {
 })
 
 test_that("covariates that are nearly the same: their effects together are known, or a warning says what is not", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   twins <- data.frame(y = stats::rnorm(40), a = stats::rnorm(40))
   twins$b <- twins$a + 1e-7 * stats::rnorm(40)
@@ -102,6 +105,7 @@ test_that("covariates that are nearly the same: their effects together are known
 })
 
 test_that("one record: a regression", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-2, 2)))
   rel <- as_release(c(0.2, 0.1, -0.6, 0, -0.9), st, mech_laplace(epsilon = 20), n = 1)
   # the prior's draws, each with a record of its own, weighted by the noise

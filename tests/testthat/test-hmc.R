@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Hamiltonian Monte Carlo (src/hmc.c) on densities written in R: against NUTS in plain R
 # with the same random numbers, against exact laws, restarts, adaptation.
 
@@ -128,6 +126,7 @@ plain_nuts <- function(density, q, inverse_metric, step_size, stream) {
 }
 
 test_that("a transition is that of NUTS in plain R, step by step", {
+  skip_on_cran() # takes long; `make test` runs it
   cases <- list(list(normal_density(correlated), c(0.1, -1, 2, 0, 10), c(0.1, 1, 3, 1, 20)),
                 list(funnel_density, c(0.5, 1, -1, 0.2), rep(1, 4)), list(banana_density, c(1, 1), c(1, 0.5)))
   for (case in cases) {
@@ -148,6 +147,7 @@ test_that("a transition is that of NUTS in plain R, step by step", {
 })
 
 test_that("the same with a dense metric that warmup learned", {
+  skip_on_cran() # takes long; `make test` runs it
   density <- normal_density(correlated)
   run <- hmc_draws(density, rep(0, 5), 10L, 300L, dense = TRUE)
   store <- run$state$store
@@ -171,6 +171,7 @@ test_that("the same with a dense metric that warmup learned", {
 })
 
 test_that("a trajectory of given length is reversible, and drawn as in plain R", {
+  skip_on_cran() # takes long; `make test` runs it
   density <- banana_density
   state <- hmc_start(density, c(0.5, 0.5))
   step <- stored_step(state$store, 2L)
@@ -207,6 +208,7 @@ test_that("a trajectory of given length is reversible, and drawn as in plain R",
 # ---- exact laws --------------------------------------------------------------------------------
 
 test_that("draws have the law of the density", {
+  skip_on_cran() # takes long; `make test` runs it
   for (dense in c(FALSE, TRUE)) {
     run <- hmc_draws(normal_density(correlated), rep(0, 5), 6000L, dense = dense)
     for (j in 1:5) {
@@ -236,6 +238,7 @@ test_that("draws have the law of the density", {
 })
 
 test_that("a gradient of a smoother function leaves the law as it is", {
+  skip_on_cran() # takes long; `make test` runs it
   laplace <- function(q) c(-sum(abs(q)), -pmin(pmax(q / 0.5, -1), 1))
   run <- hmc_draws(laplace, c(1, -1, 2), 6000L, words = c(7, 8))
   quantile <- function(p) ifelse(p < 0.5, log(2 * p), -log(2 - 2 * p))
@@ -245,6 +248,7 @@ test_that("a gradient of a smoother function leaves the law as it is", {
 })
 
 test_that("where there is no density it does not go, and says so", {
+  skip_on_cran() # takes long; `make test` runs it
   box <- function(q) if (all(abs(q) < 1)) c(0, 0, 0) else c(-Inf, NA, NaN)
   run <- hmc_draws(box, c(0, 0.5), 6000L, 200L)
   expect_lt(max(abs(run$draws)), 1)
@@ -279,6 +283,7 @@ test_that("a tree's figures belong together", {
 # ---- adaptation, restarts ------------------------------------------------------------------------
 
 test_that("warmup learns the scales, whatever its length, and then stops", {
+  skip_on_cran() # takes long; `make test` runs it
   sd <- c(1e-3, 1, 500)
   unit <- c(1e-2, 1, 100)
   density <- normal_density(diag(sd^2))

@@ -282,6 +282,7 @@ test_that("paths", {
 })
 
 test_that("files: contents", {
+  skip_on_cran() # takes long; `make test` runs it
   local_release_dir()
   show(refused_files(list(
     # the whole
@@ -396,6 +397,7 @@ test_that("files: what would need much memory or depth is refused before it is m
 })
 
 test_that("files: a few bytes that name many components are refused before these are made", {
+  skip_on_cran() # takes long; `make test` runs it
   local_release_dir()
   refuse <- function(statistic, message) {
     text <- sub('"statistic": \\{.*?\\},\\s*"mechanism"', paste0('"statistic": ', statistic, ', "mechanism"'), gsub("\n", " ", valid_json()), perl = TRUE)
@@ -482,6 +484,7 @@ test_that("braces in variables' names are not read as code", {
 })
 
 test_that("files: any change of characters gives a release or one class of error", {
+  skip_on_cran() # takes long; `make test` runs it
   local_release_dir()
   set.seed(70)
   with_factor <- as_release(seq_along(factor_st$components) / 3, factor_st, mech_gaussian(sd = seq_along(factor_st$components)), n = 50)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Noise whose density is the user's R function.
 
 laplace_of_noise <- mech_custom(log_density = function(noise) -rowSums(abs(noise)) / 1.5, r = function(s) s + rexp(length(s), 1 / 1.5) - rexp(length(s), 1 / 1.5),
@@ -27,6 +25,7 @@ test_that("with the Laplace density the chain is that of mech_laplace(), record 
 })
 
 test_that("counts, local noise and several parts give the built-in chain too", {
+  skip_on_cran() # takes long; `make test` runs it
   same_chain <- function(value, statistic, custom, built_in, n, model) {
     runs <- lapply(list(custom, built_in), function(m) {
       rel <- as_release(value, statistic, m, n = n)
@@ -54,6 +53,7 @@ test_that("counts, local noise and several parts give the built-in chain too", {
 })
 
 test_that("heavy tails, correlated noise and noise that depends on the totals: the exact posterior", {
+  skip_on_cran() # takes long; `make test` runs it
   # one record, x ~ Exponential(rate), x in [0, 60] for all that matters
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 60)))
   z <- c(3, 15)
@@ -88,6 +88,7 @@ test_that("noise of bounded support: a chain finds it and stays in it", {
 })
 
 test_that("simulated releases use r, and only they", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
   data <- data.frame(x = rep(2, 50))
   set.seed(1)
@@ -110,6 +111,7 @@ test_that("simulated releases use r, and only they", {
 })
 
 test_that("what a density returns is checked, its errors are shown", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
   run <- function(f) sample_posterior(as_release(c(9, 20), st, mech_custom(log_density = f), n = 5), model_exponential(), chains = 1, iter = 20, seed = 1)
   show(refusals("custom", alist(

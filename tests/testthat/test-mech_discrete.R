@@ -1,5 +1,4 @@
-# Discrete noise on counts, and randomised response: scales, guarantees, laws,
-# exact posteriors.
+# Discrete noise on counts: scales, guarantees, distributions, exact posteriors.
 
 yes_no <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 margins <- stat_counts(~ y + y:g, levels = list(y = c("no", "yes"), g = c("a", "b", "c"))) # L1 4, L2 2
@@ -56,6 +55,7 @@ test_that("noise_sd() is the standard deviation of the discrete law", {
 })
 
 test_that("noise is integer and has the law", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(y = rep(c("no", "yes"), c(60, 40)))
   cases <- list(list(mech_discrete_laplace(scale = 3), pdiscrete_laplace), list(mech_discrete_gaussian(sd = 2.2), pdiscrete_gaussian))
   for (case in cases) {
@@ -153,116 +153,4 @@ test_that("discrete noise shares the kernel, bit for bit, of its continuous twin
   draws <- function(mechanism) sample_posterior(as_release(c(4, 9), yes_no, mechanism, 10), model_bernoulli(), method = "augment", chains = 1, iter = 200, seed = 4)$draws
   expect_identical(draws(mech_discrete_laplace(scale = 2)), draws(mech_laplace(scale = 2)))
   expect_identical(draws(mech_discrete_gaussian(sd = 2)), draws(mech_gaussian(sd = 2)))
-})
-
-# ---- randomised response -----------------------------------------------------------
-
-levels3 <- list(g = c("a", "b", "c"))
-one_factor <- stat_records(~ g, levels = levels3)
-
-test_that("levels are kept with probability e^epsilon / (e^epsilon + k - 1), the others are alike", {
-  for (k in c(2, 3, 7)) {
-    st <- stat_records(~ g, levels = list(g = letters[seq_len(k)]))
-    for (epsilon in c(0.1, 1, 4)) {
-      # all uniforms, evenly: shares are probabilities
-      u <- (seq_len(1e5) - 0.5) / 1e5
-      shares <- vapply(seq_len(k) - 1, function(code) {
-        z <- internal("add_noise")(mech_randomized_response(epsilon = epsilon), st, rep(code, 1e5), u, rep(1 / epsilon, 1e5))
-        tabulate(z + 1, k) / 1e5
-      }, numeric(k))
-      keep <- exp(epsilon) / (exp(epsilon) + k - 1)
-      expect_lt(max(abs(shares - ifelse(diag(k) == 1, keep, (1 - keep) / (k - 1)))), 2e-5)
-      expect_lte(max(apply(shares, 1, function(r) log(max(r) / min(r)))), epsilon + 0.02)
-    }
-  }
-})
-
-test_that("real releases throw that coin in integers", {
-  for (case in list(c(2, 0.1), c(3, 1), c(7, 4.3), c(4, 1e-20), c(2, 0.5 + 2^-30))) {
-    k <- case[1]
-    shift <- .Call(internal("ffi_exact_response"), rep(k - 1, 3e5), rep(k, 3e5), rep(case[2], 3e5))
-    keep <- exp(case[2]) / (exp(case[2]) + k - 1)
-    # the true level is the last one
-    expect_gt(chisq.test(tabulate(shift + 1, k), p = c(rep((1 - keep) / (k - 1), k - 1), keep))$p.value, 1e-6)
-  }
-  # a budget that leaves nothing to chance, and is not waited for
-  expect_identical(.Call(internal("ffi_exact_response"), c(0, 1, 2), rep(3, 3), rep(1e9, 3)), c(0, 1, 2))
-})
-
-test_that("randomised response of data has that law, with the budget shared by the factors", {
-  data <- data.frame(g = rep(c("a", "c"), c(3000, 1000)), h = rep(c("u", "v"), 2000))
-  st <- stat_records(~ g + h, levels = c(levels3, list(h = c("u", "v"))))
-  set.seed(5)
-  for (make in list(release, simulate_release)) {
-    rel <- make(data, st, mech_randomized_response(epsilon = 2))
-    expect_identical(names(rel$value)[c(1, 4001)], c("g[1]", "h[1]"))
-    g <- rel$value[1:4000]
-    h <- rel$value[4001:8000]
-    keep <- exp(1) / (exp(1) + 2:1)
-    expect_gt(chisq.test(tabulate(g[1:3000] + 1, 3), p = c(keep[1], (1 - keep[1]) / 2, (1 - keep[1]) / 2))$p.value, 1e-6)
-    expect_gt(chisq.test(tabulate(g[3001:4000] + 1, 3), p = c((1 - keep[1]) / 2, (1 - keep[1]) / 2, keep[1]))$p.value, 1e-6)
-    expect_gt(chisq.test(tabulate(abs(h - rep(0:1, 2000)) + 1, 2), p = c(keep[2], 1 - keep[2]))$p.value, 1e-6)
-    # factors change independently of each other
-    expect_gt(chisq.test(table(g[1:3000] != 0, (h != rep(0:1, 2000))[1:3000]))$p.value, 1e-6)
-    expect_true(all(is.na(noise_sd(rel))))
-  }
-})
-
-test_that("randomised response is refused on totals and numbers", {
-  response <- mech_randomized_response(epsilon = 1)
-  data <- data.frame(y = c("no", "yes"), v = 0:1)
-  for (st in list(totals, yes_no, stat_records(~ v, list(v = c(0, 1))), stat_records(~ v + y, list(v = c(0, 1)), yes_no$levels))) {
-    expect_error(release(data, st, response), class = "noiseaware_error_mechanism")
-  }
-  show(refusals("mechanism", alist(release(data, yes_no, response), release(data, stat_records(~ v, list(v = c(0, 1))), response))))
-  for (value in list(c(0, 3), c(-1, 0), c(0.5, 1))) {
-    expect_error(as_release(value, one_factor, response, 2), class = "noiseaware_error_value")
-  }
-  show(refusals("value", alist(as_release(c(0, 3), one_factor, response, 2))))
-})
-
-# p(prob | z), by enumeration of all confidential records: a mixture of Dirichlet laws
-response_posterior <- function(z, k, epsilon, alpha) {
-  records <- as.matrix(expand.grid(rep(list(seq_len(k) - 1), length(z))))
-  counts <- t(apply(records, 1, function(r) tabulate(r + 1, k)))
-  matches <- colSums(t(records) == z)
-  weight <- epsilon * matches + rowSums(lgamma(sweep(counts, 2, alpha, "+")))
-  weight <- exp(weight - max(weight))
-  list(weight = weight / sum(weight), counts = counts)
-}
-
-test_that("the posterior from randomised response is the exact mixture", {
-  z <- c(0, 2, 2, 1, 2)
-  for (epsilon in c(0.7, 3)) {
-    rel <- as_release(z, one_factor, mech_randomized_response(epsilon = epsilon), 5)
-    alpha <- c(1, 2, 0.8)
-    exact <- response_posterior(z, 3, epsilon, alpha)
-    for (control in list(list(passes = 0), list())) {
-      fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), chains = 2, iter = 20000, warmup = 1000, seed = 6,
-                              control = control)
-      for (l in 1:3) {
-        draws <- parameter_draws(fit, paste0("prob[", letters[l], "]"))
-        a <- alpha[l] + exact$counts[, l]
-        b <- sum(alpha) + 5 - a
-        cdf <- function(p) sum(exact$weight * pbeta(p, a, b))
-        expect_law(draws, function(p) uniroot(function(x) cdf(x) - p, 0:1, tol = 1e-12)$root, sum(exact$weight * a / (a + b)))
-      }
-      expect_true(all(acceptance(fit)$least >= exp(-epsilon) * (1 - 1e-9)))
-      expect_error(denoise(fit), class = "noiseaware_error_argument")
-    }
-  }
-})
-
-test_that("a yes-or-no answer in many records: the closed form of Warner", {
-  n <- 600
-  set.seed(9)
-  st <- stat_records(~ y, levels = yes_no$levels)
-  rel <- simulate_release(model_bernoulli(), st, mech_randomized_response(epsilon = 1), n = n, parameters = c("prob[yes]" = 0.3))
-  k <- sum(rel$value)
-  keep <- exp(1) / (exp(1) + 1)
-  p <- seq(0, 1, length.out = 20001)
-  says_yes <- p * keep + (1 - p) * (1 - keep)
-  density <- dbinom(k, n, says_yes)
-  fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 6000, seed = 2)
-  expect_law(parameter_draws(fit, "prob[yes]"), grid_quantile(p, density), sum(p * density) / sum(density))
 })

@@ -90,6 +90,7 @@ test_that("given the records the density of z integrates to one", {
 })
 
 test_that("releases have that law", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   # a small ridge, so that the determinant counts
   for (mechanism in list(mech_objective(scale = 1.3, ridge = 0.2), mech_objective(sd = 2, ridge = 0.2))) {
@@ -166,6 +167,7 @@ test_that("neighbours' densities differ by a factor of at most exp(epsilon), whe
 })
 
 test_that("with normal noise the log ratio exceeds epsilon with a probability below delta", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_objective(y ~ a + b, bounds = list(y = c(0, 1), a = c(-1, 1), b = c(-1, 1)))
   mechanism <- mech_objective(epsilon = 1, delta = 0.04)
   noise <- internal("objective_noise")(mechanism, st)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Which method "auto" takes, and that it says so.
 
 chosen <- function(release, model, control = list(), most = 1e10, ...) {
@@ -55,6 +53,7 @@ regression_release <- function(n, share, epsilon = 10) {
 }
 
 test_that("where bounds bind, the exact method with fewer iterations is preferred to a wrong one", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- regression_release(20000, 0.05)
   # a fast method would be wrong by many standard deviations
   wrong <- sample_posterior(rel, model_lm(), method = "collapse", seed = 1)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Method "clt": its moments against exact sums, its sampler against quadrature of
 # the normal law, restarts.
 
@@ -58,6 +56,7 @@ test_that("impossible counts are found and projected", {
 
 # p(theta | z) where z_2 - n p is normal plus noise: one component, by a grid
 test_that("without the conjugate step it samples the normal law exactly", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 60
   p <- seq(0.0005, 0.9995, length.out = 2000)
   # a total over two cells whose noise is independent: (s, n - s) with s normal
@@ -110,6 +109,7 @@ normal_law <- function(mean, sd) {
 }
 
 test_that("moments of clamped and dropped powers", {
+  skip_on_cran() # takes long; `make test` runs it
   cases <- list(
     list(poisson_law(3), list(c(0, 5), c(1.5, 4.2), c(0, 100), c(2, 300), c(8, 9))),
     list(poisson_law(500), list(c(0, 450), c(480, 520), c(300, 1000))),
@@ -177,6 +177,7 @@ test_that("projections are counted: iterations after warmup whose last draw no r
 
 # many records: the exact posterior, bounds that bind
 test_that("with many records it is the exact posterior", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 3000
   st <- stat_sums(~ x, list(x = c(0, 4)))
   rel <- as_release(5210, st, mech_laplace(scale = 60), n)
@@ -213,6 +214,7 @@ test_that("the inverse-Gaussian update holds from 0 to huge values", {
 # ---- limits ---------------------------------------------------------------------------
 
 test_that("endless noise gives the prior and says so; vanishing noise the exact posterior", {
+  skip_on_cran() # takes long; `make test` runs it
   controls <- list(list(), list(conjugate = FALSE), list(sampler = "gibbs"))
   fit_of <- function(z, mechanism, control, n = 1000, iter = 22000) {
     sample_posterior(as_release(z, yes_no, mechanism, n), model_bernoulli(prior = prior_beta(2, 5)), method = "clt", chains = 2,
@@ -242,6 +244,7 @@ test_that("all records clamped: a covariance of rank 0", {
 })
 
 test_that("the distance to the exact posterior shrinks with the number of records", {
+  skip_on_cran() # takes long; `make test` runs it
   distance <- function(n, share) {
     z <- c(n - round(n * share), round(n * share))
     fit <- sample_posterior(as_release(z, yes_no, mech_laplace(scale = 2), n), model_bernoulli(), method = "clt", chains = 1, iter = 201000,
@@ -261,6 +264,7 @@ test_that("the distance to the exact posterior shrinks with the number of record
 })
 
 test_that("many levels: LAPACK's factors, redundant counts", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- paste0("l", 1:24)
   st <- list(a = stat_counts(~ x, list(x = levels)), b = stat_counts(~ x, list(x = levels)))
   set.seed(2)

@@ -225,7 +225,7 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_identical(failed(variant("bad_perturb")), "perturb")
   expect_output(print(debug_model(variant("bad_dprior"), times)), "1 FAILED.*dprior +is the density of rprior +FAILED")
 
-  # R functions; the user's generator is left alone (every built-in model: test-laws.R)
+  # R functions; the user's generator is left alone (every built-in model: test-registry.R)
   set.seed(1)
   before <- .Random.seed
   codes <- stat_counts(~ a, levels = list(a = c("x", "y", "z")))

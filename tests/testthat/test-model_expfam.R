@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Families given by R functions: moments against closed forms of the gamma and
 # the Weibull law, fits against quadrature.
 
@@ -20,6 +18,7 @@ expfam_moments <- function(model, statistic, theta) {
 }
 
 test_that("moments of a gamma law that is dropped or clamped outside bounds, at any scale", {
+  skip_on_cran() # takes long; `make test` runs it
   for (shape in c(0.6, 1, 3, 40)) for (rate in c(1e-3, 0.1, 1, 10, 1000)) {
     power <- function(p, to = Inf) exp(lgamma(shape + p) - lgamma(shape)) / rate^p * stats::pgamma(to, shape + p, rate)
     m <- expfam_moments(gamma_family(shape), stat_sums(~ x + I(x^2), list(x = c(0, 3)), "drop"), rate)
@@ -59,6 +58,7 @@ test_that("statistics in R functions have moments too", {
 })
 
 test_that("both methods agree with quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   # wide bounds: the total is gamma
   st <- stat_sums(~ x, list(x = c(0, 1e4)))
   rel <- as_release(900, st, mech_gaussian(sd = 80), 400)
@@ -81,6 +81,7 @@ test_that("both methods agree with quadrature", {
 })
 
 test_that("the non-private posterior, fixed by its seed", {
+  skip_on_cran() # takes long; `make test` runs it
   x <- c(0.5, 1.4, 2)
   run <- function() nonprivate_posterior(data.frame(x = x), gamma_family(), stat_sums(~ x, list(x = c(0, 1))), chains = 2, iter = 6000, seed = 3)
   expect_law(parameter_draws(run(), "rate"), function(p) qgamma(p, 11, 4.9))

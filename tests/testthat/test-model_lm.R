@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # The hooks of the model "lm", one by one, against formulas written in R.
 
 models <- list(
@@ -263,6 +261,7 @@ test_that("theta given the records is the conjugate posterior", {
 })
 
 test_that("Student-t coefficients given the records: against a grid", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 10), x = c(0, 6)))
   set.seed(6)
   x <- runif(6, 0, 6)

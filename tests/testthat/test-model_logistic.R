@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Logistic regression: its hooks one by one, the Polya-Gamma update against the
 # posterior on a grid, the sampler against enumeration and quadrature.
 
@@ -146,6 +144,7 @@ test_that("a partial refresh is reversible and keeps its share", {
 })
 
 test_that("moved records follow the new parameter, and the way back has the same law", {
+  skip_on_cran() # takes long; `make test` runs it
   for (name in c("default", "codes")) {
     bound <- log_bind(name)
     theta <- log_prior(bound, 2, seed = 14)
@@ -233,6 +232,7 @@ test_that("two records, no covariate: enumeration", {
 })
 
 test_that("two records with a covariate: quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-1, 1.5)))
   x <- seq(-4.5, 5.1, length.out = 61)
   state <- cbind(y = rep(0:1, each = 61), x = x)
@@ -280,6 +280,7 @@ test_that("two records with a factor released as crossed counts: enumeration", {
 })
 
 test_that("several statistics, sums and a function among them: weighted prior draws", {
+  skip_on_cran() # takes long; `make test` runs it
   numbers <- list(y = c(0, 1), x = c(-2, 2))
   statistics <- list(sums = stat_sums(~ y + y:x, numbers),
                      counts = stat_counts(~ y:g, levels = list(y = c("0", "1"), g = c("a", "b", "c"))),
@@ -335,6 +336,7 @@ test_that("one noisy answer a record, randomised response and a number", {
 })
 
 test_that("joint-distribution test, with and without non-centred moves", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x + g, list(y = c(0, 1), x = c(-2, 2), g = c("a", "b", "c")))
   model <- model_logistic(prior = prior_normal(c(0.5, 0, 0, 1), 1), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
   bound <- internal("bind_model")(model, st)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # The multivariate normal model; its parts are those of a regression's
 # covariates, tested there.
 
@@ -66,6 +64,7 @@ test_that("given the records it is the conjugate posterior", {
 })
 
 test_that("totals with Gaussian noise and wide bounds: closed form of the mean", {
+  skip_on_cran() # takes long; `make test` runs it
   cov <- matrix(c(2, 0.5, 0.5, 1), 2)
   st <- stat_sums(~ x + z, list(x = c(-60, 60), z = c(-60, 60)))
   rel <- as_release(c(31, -12), st, mech_gaussian(sd = c(6, 9)), 25)
@@ -85,6 +84,7 @@ test_that("totals with Gaussian noise and wide bounds: closed form of the mean",
 })
 
 test_that("two records and bounds that bind: weighted prior draws", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- mv_sums(-1, 1.5)
   rel <- as_release(c(0.4, -0.9, 1.2, -0.2, 1.6), st, mech_laplace(scale = 0.6), 2)
   for (name in c("both", "cov")) {

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Models of one number: their hooks one by one, against formulas written in R,
 # and the sampler against enumeration, quadrature and closed forms.
 
@@ -167,6 +165,7 @@ test_that("default priors are scaled by the bounds", {
 # ---- records -----------------------------------------------------------------
 
 test_that("records follow their law", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(50)
   n <- 1e5
   bound <- uni_bind(models$poisson)
@@ -209,6 +208,7 @@ test_that("innovations of continuous records stay with a move", {
 })
 
 test_that("large rates: a smaller one thins the arrivals of a Poisson record, a larger one adds some", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(51)
   bound <- uni_bind(models$poisson)
   n <- 30000
@@ -240,6 +240,7 @@ test_that("large rates: a smaller one thins the arrivals of a Poisson record, a 
 })
 
 test_that("small rates: a Poisson record stays the quantile of its uniform number, the whole matrix", {
+  skip_on_cran() # takes long; `make test` runs it
   bound <- uni_bind(models$poisson)
   n <- 50000
   for (rates in list(c(3, 3.4), c(3, 0.5), c(0.2, 6), c(80, 78))) {
@@ -264,6 +265,7 @@ test_that("small rates: a Poisson record stays the quantile of its uniform numbe
 })
 
 test_that("moved records follow the new parameter, and the way back has the same law", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(52)
   n <- 50000
   bound <- uni_bind(models$poisson)
@@ -285,6 +287,7 @@ test_that("moved records follow the new parameter, and the way back has the same
 })
 
 test_that("a partial refresh leaves the law of records as it is, and is reversible", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(53)
   n <- 1e5
   bound <- uni_bind(models$exponential)
@@ -446,6 +449,7 @@ case_release <- function(case, formula, box, each, noise) {
 }
 
 test_that("Poisson records, enumerated", {
+  skip_on_cran() # takes long; `make test` runs it
   rate <- exp(seq(log(1e-3), log(40), length.out = 400))
   prior <- dgamma(rate, 1.5, 0.5)
   x <- 0:6
@@ -462,6 +466,7 @@ test_that("Poisson records, enumerated", {
 })
 
 test_that("exponential records, by quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   rate <- exp(seq(log(1e-3), log(20), length.out = 300))
   prior <- dgamma(rate, 2, 2)
   for (case in cases) {
@@ -476,6 +481,7 @@ test_that("exponential records, by quadrature", {
 })
 
 test_that("normal records, by quadrature, the mean or the sd unknown", {
+  skip_on_cran() # takes long; `make test` runs it
   box <- c(-1, 2)
   mean <- seq(-8, 9, length.out = 300)
   sd <- exp(seq(log(0.1), log(20), length.out = 300))
@@ -497,6 +503,7 @@ test_that("normal records, by quadrature, the mean or the sd unknown", {
 })
 
 test_that("normal records, by quadrature, mean and sd unknown", {
+  skip_on_cran() # takes long; `make test` runs it
   box <- c(-1, 2)
   mean <- seq(-7, 8, length.out = 181)
   sd <- exp(seq(log(0.15), log(15), length.out = 91))
@@ -520,6 +527,7 @@ test_that("normal records, by quadrature, mean and sd unknown", {
 })
 
 test_that("fifty records and wide bounds: closed forms", {
+  skip_on_cran() # takes long; `make test` runs it
   wide <- list(x = c(-1e4, 1e4))
   # normal, sd known: z is normal
   rel <- as_release(61, stat_sums(~ x, wide), mech_gaussian(sd = 12), 50)
@@ -555,6 +563,7 @@ test_that("fifty records and wide bounds: closed forms", {
 })
 
 test_that("large counts: rejection and its refreshes in the sampler", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(6100, stat_sums(~ x, list(x = c(0, 1e5))), mech_gaussian(sd = 60), 60)
   rate <- seq(60, 150, length.out = 800)
   likelihood <- vapply(rate, function(r) sum(dpois(0:9000, 60 * r) * dnorm(6100, 0:9000, 60)), 0)
@@ -564,6 +573,7 @@ test_that("large counts: rejection and its refreshes in the sampler", {
 })
 
 test_that("with endless noise it is the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 10)))
   rel <- as_release(c(0, 0), st, mech_laplace(scale = 1e9), 4)
   rates <- list(model_poisson(prior = prior_gamma(2.5, 0.7)), model_exponential(prior = prior_gamma(2.5, 0.7)))

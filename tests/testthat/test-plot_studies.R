@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 drawn <- function(plot) suppressWarnings(ggplot2::ggplot_build(plot))
 
 st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-3, 3)))
@@ -14,6 +12,7 @@ fits <- list(a = fit_at(1), a = fit_at(10), b = fit_at(1, "naive"))
 confidential <- nonprivate_posterior(records, model_lm(), st, chains = 2, iter = 200, seed = 1)
 
 test_that("KS against n and epsilon", {
+  skip_on_cran() # takes long; `make test` runs it
   cals <- list(calibrate_known(known_sampler(), 20), old = calibrate_known(known_sampler(scale = 3), 20))
   data <- ks_data(cals, "mean")
   expect_identical(data$label, c("function", "old"))
@@ -75,6 +74,7 @@ test_that("posterior means with intervals", {
 })
 
 test_that("prior against posterior", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- prior_data(fits[[1]], c("x", "sigma"), points = 400, draws = 20000)
   expect_identical(unique(data$law), c("prior", "posterior"))
   area <- function(law, variable) {
@@ -97,6 +97,7 @@ test_that("prior against posterior", {
 })
 
 test_that("variables are named, and there", {
+  skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate(known$model, known$statistic, mech_laplace(epsilon = 1), 10, 2, chains = 1, iter = 40, seed = 1)
   for (variables in list("z", NA_character_, 1, -Inf, ~ mean, mean, character(), list("mean"), c("mean", "\xe4"))) {
     expect_error(ks_data(list(cal), variables), class = "noiseaware_error_argument")
@@ -112,6 +113,7 @@ test_that("variables are named, and there", {
 })
 
 test_that("predictive coverage counts the responses inside", {
+  skip_on_cran() # takes long; `make test` runs it
   table <- coverage(fits$a, c(0.5, 0.9), newdata = records, seed = 1)
   expect_match(capture.output(print(table)), sprintf("y +0.9 +%.2f \\(%.2f, %.2f\\)", table$coverage[2], table$lower[2], table$upper[2]), all = FALSE)
   expect_match(capture.output(print(table[1:2, c("level", "coverage")])), "^1 ", all = FALSE)
@@ -135,6 +137,7 @@ test_that("predictive coverage counts the responses inside", {
 })
 
 test_that("analyses stand side by side", {
+  skip_on_cran() # takes long; `make test` runs it
   both <- compare_analyses(fits[[1]]$release, model_lm(), records, chains = 2, iter = 200, seed = 1)
   expect_identical(names(both$fits), c("noise-aware", "naive", "confidential"))
   expect_equal(both$table$mean[both$table$analysis == "naive" & both$table$variable == "x"], coef(both$fits$naive)[["x"]])
@@ -154,6 +157,7 @@ test_that("analyses stand side by side", {
 })
 
 test_that("a design is a calibration for each cell", {
+  skip_on_cran() # takes long; `make test` runs it
   narrow <- stat_sums(~ x, bounds = list(x = c(-10, 10)))
   wide <- stat_sums(~ x, bounds = list(x = c(-100, 100)))
   expect_warning(design(known$model, wide, epsilon = 1e-4, n = 5, replicates = 4, chains = 1, iter = 2000, seed = 1), "epsilon = 1e-04, n = 5: mean",

@@ -87,6 +87,7 @@ test_that("a simulation from a model is fixed by the seed and gives its truth ap
 })
 
 test_that("noise has the mechanism's law", {
+  skip_on_cran() # takes long; `make test` runs it
   total <- internal("statistic_total")(st, data)
   mechanisms <- list(mech_laplace(epsilon = 0.5), mech_gaussian(sd = c(1, 2, 3, 40, 500)))
   laws <- list(function(q) ifelse(q < 0, exp(q) / 2, 1 - exp(-q) / 2), pnorm)
@@ -300,6 +301,7 @@ test_that("a file is whole or absent", {
 })
 
 test_that("a mutated file never yields another release", {
+  skip_on_cran() # takes long; `make test` runs it
   local_release_dir()
   entropy <- release(data, st, mech_laplace(epsilon = 0.3))
   set.seed(8)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # The private random streams, through the internal .Call routines. Bits are held
 # against published answers, jumps against the engine's own linear algebra, the
 # ziggurats against a replay in plain R and against the laws that they claim.
@@ -82,6 +80,7 @@ test_that("seeds go through splitmix64", {
 })
 
 test_that("a jump is 2^128 steps", {
+  skip_on_cran() # takes long; `make test` runs it
   step <- function(bits) stream_bits(draw(bits_stream(bits), "bits", 1)$state)
   engine <- vapply(1:256, function(j) step(replace(integer(256), j, 1L)), integer(256)) + 0
   apply_to <- function(matrix, bits) as.integer((matrix %*% bits) %% 2)
@@ -106,6 +105,7 @@ test_that("streams a jump apart share nothing", {
 })
 
 test_that("each byte of a word is uniform, and layer and position are independent", {
+  skip_on_cran() # takes long; `make test` runs it
   words <- matrix(draw(seeded(2), "bits", 1e6)$values, 2)
   hi <- words[1, ]
   lo <- words[2, ]
@@ -229,6 +229,7 @@ test_that("draws that begin in the tail are those of the replay, on both sides",
 })
 
 test_that("each layer begins, ends and rejects where the replay does", {
+  skip_on_cran() # takes long; `make test` runs it
   for (kind in c("normal", "exponential")) {
     layers <- ziggurat_of(kind)
     streams <- list()
@@ -320,6 +321,7 @@ expect_full_positions <- function(x, edge, kind) {
 }
 
 test_that("uniforms are uniform, to the last of 53 bits", {
+  skip_on_cran() # takes long; `make test` runs it
   low_bits <- function(x) {
     v <- x * 2^53
     stopifnot(v == floor(v), v >= 1, v < 2^53)
@@ -332,6 +334,7 @@ test_that("uniforms are uniform, to the last of 53 bits", {
 })
 
 test_that("normals are normal, and so are their tails", {
+  skip_on_cran() # takes long; `make test` runs it
   edge <- normal_ziggurat()$edge
   odd_moment <- function(x) c(sum(x^3), sum(x > 0))
   sample <- survey("normal", 6, stats::pnorm, 0, 1, 3, function(x) abs(x) > edge[3], odd_moment)
@@ -353,6 +356,7 @@ test_that("normals are normal, and so are their tails", {
 })
 
 test_that("exponentials are exponential, and so is their tail", {
+  skip_on_cran() # takes long; `make test` runs it
   edge <- exponential_ziggurat()$edge
   sample <- survey("exponential", 7, function(x) -expm1(-x), 1, 1, 9, function(x) x > edge[3])
   r <- edge[2]

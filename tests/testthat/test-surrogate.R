@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Moves of all records at once with their shape held fixed: src/surrogate.c. Models have more
 # than `few_parameters` unknown parameters, so that "augment" makes such moves.
 
@@ -61,6 +59,7 @@ test_that("the exact density differs between points as the records' totals say",
 })
 
 test_that("the joint distribution is right, for both densities and every kind of model", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   for (kind in c("numbers", "factor", "kept", "cut")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
@@ -75,6 +74,7 @@ test_that("the joint distribution is right, for both densities and every kind of
 })
 
 test_that("it draws from the posterior of the plain sampler where bounds bind", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(4)
   case <- surrogate_case("factor")
   release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 4), n = 25)

@@ -13,6 +13,7 @@ normal_walk <- function(..., density = function(theta, records) sum(dnorm(record
 total_of_y <- stat_sums(~ y, bounds = list(y = c(-1e4, 1e4)))
 
 test_that("the posterior is exact, by quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 4
   z <- 7
   tau <- 3
@@ -31,12 +32,14 @@ test_that("the posterior is exact, by quadrature", {
 })
 
 test_that("the sampler leaves the joint distribution of parameters and release (Geweke 2004)", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   draws <- geweke(normal_walk(), total_of_y, mech_laplace(scale = 3), n = 5, iterations = 20000, passes = 0)
   expect_prior(draws, data.frame(mu = rnorm(1e5, 0, 2), log_sd = rnorm(1e5, 0, 0.5)))
 })
 
 test_that("the posterior given the records is that of the conjugate update", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(y = c(0.3, 1.9, 2.2, -0.4, 1.1, 0.8))
   known <- model_custom(function() c(mu = rnorm(1, 0, 2)), function(theta, n) cbind(y = rnorm(n, theta)), variables = "y",
                         log_prior = function(theta) dnorm(theta, 0, 2, log = TRUE),
@@ -58,6 +61,7 @@ test_that("widths are learned in warmup alone, and a run continues bit for bit",
 })
 
 test_that("debug_model() compares the density with the draw", {
+  skip_on_cran() # takes long; `make test` runs it
   failed <- function(model) {
     result <- debug_model(model, total_of_y, n = 60)
     result$hook[result$ok %in% FALSE]

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Priors of mean and sd that bounds cut off: their draws and densities, the
 # update by rejection and by slice sampling, and the posterior by quadrature.
 
@@ -44,6 +42,7 @@ gibbs_draws <- function(bound, x, draws = 20000L, steps = 3L) {
 }
 
 test_that("given the records the law is the conjugate one, cut off", {
+  skip_on_cran() # takes long; `make test` runs it
   # near the bound: rejection; far outside, where no draw lies within: slices
   set.seed(2)
   for (centre in c(2.8, 9)) {
@@ -57,6 +56,7 @@ test_that("given the records the law is the conjugate one, cut off", {
 })
 
 test_that("the same law as normal-inverse-Wishart, with a known mean or covariance", {
+  skip_on_cran() # takes long; `make test` runs it
   # IW(df, psi) of one variable: sd^2 ~ IG(df / 2, psi / 2)
   set.seed(3)
   cut <- function(mean, cov) model_mvnormal(prior = list(mean = mean, cov = cov))
@@ -88,6 +88,7 @@ test_that("the same law as normal-inverse-Wishart, with a known mean or covarian
 })
 
 test_that("the slice sampler's step leaves the law of two variables as it is", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + z, list(x = c(-1, 3), z = c(0, 2)))
   prior <- prior_niw(c(1, 1), 1, matrix(c(2, 0.3, 0.3, 1), 2), 5)
   cut <- prior_niw(c(1, 1), 1, matrix(c(2, 0.3, 0.3, 1), 2), 5, within = list(z = c(0, 2), x = c(-1, 3)))
@@ -112,6 +113,7 @@ test_that("the slice sampler's step leaves the law of two variables as it is", {
 })
 
 test_that("one record and a noisy total: quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(c(2.6, 7.5), within_statistic, mech_laplace(scale = c(0.5, 2)), 1)
   v <- seq(-12, 14, length.out = 1301)
   clamped <- pmin(pmax(v, -1), 3)
@@ -132,6 +134,7 @@ test_that("one record and a noisy total: quadrature", {
 })
 
 test_that("covariates of a regression stay within", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-1, 1)))
   model <- model_lm(covariates = prior_niw(within = TRUE))
   bound <- within_bind(model, st)
@@ -146,6 +149,7 @@ test_that("covariates of a regression stay within", {
 })
 
 test_that("bounds of a prior are checked, and shown", {
+  skip_on_cran() # takes long; `make test` runs it
   for (within in list(FALSE, 1, c(1, 1), c(2, 1), c(0, NA), c(0, Inf), "x", list(c(0, 1)), list(x = c(1, 0)), list(x = c(0, 1), x = c(0, 1)))) {
     expect_error(prior_nig(within = within), class = "noiseaware_error_prior")
     expect_error(prior_niw(within = within), class = "noiseaware_error_prior")

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Method "collapse" for the total of a Poisson or exponential variable: the rate's
 # posterior is a mixture over the total, computed by summation or quadrature.
 
@@ -22,6 +20,7 @@ check_mixture <- function(fit, s, log_weight, shape, rate) {
 }
 
 test_that("Poisson: the closed mixture", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~x, bounds = wide)
   model <- model_poisson(prior = prior_gamma(1.7, 0.4))
   for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 0.7), mech_laplace(scale = 300))) {
@@ -35,6 +34,7 @@ test_that("Poisson: the closed mixture", {
 })
 
 test_that("exponential: quadrature over the total", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~x, bounds = wide)
   model <- model_exponential(prior = prior_gamma(3.2, 0.9))
   for (mechanism in list(mech_laplace(scale = 2), mech_gaussian(sd = 0.3), mech_laplace(scale = 100))) {
@@ -81,6 +81,7 @@ test_that("two noisy totals of the same variable, against imputed records", {
 })
 
 test_that("the share of records outside the bounds, restarts, refusals", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(30, stat_sums(~x, bounds = list(x = c(1, 6))), mech_laplace(scale = 3), 10)
   for (model in list(model_poisson(prior = prior_gamma(2, 1)), model_exponential(prior = prior_gamma(2, 4)))) {
     run <- function(iter, ...) sample_posterior(rel, model, method = "collapse", chains = 2, iter = iter, warmup = 200, seed = 4, ...)
@@ -101,6 +102,7 @@ test_that("the share of records outside the bounds, restarts, refusals", {
 })
 
 test_that("joint-distribution test", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(33)
   for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
     st <- stat_sums(~x, bounds = wide)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Method "clt" for regression: moments against explicit sums and against records,
 # posteriors against quadrature and against "augment".
 
@@ -97,6 +95,7 @@ test_that("moments are the sums of the appendix, for normal covariates and for a
 })
 
 test_that("moments are those of records: rescaled, in any order, unknown parameters", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(x2 ~ y + x1, list(x2 = c(-90, 60), y = c(-70, 90), x1 = c(-40, 70))) # bounds off centre, and never reached
   problem <- clt_spec(model_lm(y ~ x1 + x2), st)
   theta <- internal("bound_theta")(problem$bound, c("(Intercept)" = 2, x1 = 0.6, x2 = -1.4, sigma = 2.2, "mean[x1]" = 3, "mean[x2]" = -1,
@@ -159,6 +158,7 @@ factor_records <- function(case, n) {
 }
 
 test_that("moments with factors are those of records, and of innovations", {
+  skip_on_cran() # takes long; `make test` runs it
   for (rescale in c(TRUE, FALSE)) {
     case <- factor_case(rescale)
     mean <- case$law$mean
@@ -241,6 +241,7 @@ test_that("the total gives the complete-data statistic of the records", {
 # ---- posteriors ----------------------------------------------------------------
 
 test_that("with the normal law alone the posterior is that of quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(1)
   model <- model_lm(prior = prior_normal(0, 3), sigma = fixed(1.5), covariates = fixed(list(mean = 0.5, cov = matrix(2))))
   set.seed(63)
@@ -270,6 +271,7 @@ same_posterior <- function(a, b, ks = 0.06) {
 }
 
 test_that("under Laplace noise the samplers have the same posterior, few records or many", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(2)
   set.seed(71)
   for (case in list(list(n = 100, scale = 2, conjugate = FALSE), list(n = 5000, scale = 1, conjugate = TRUE))) {
@@ -290,6 +292,7 @@ test_that("under Laplace noise the samplers have the same posterior, few records
 })
 
 test_that("posteriors are close to those of 'augment' where bounds do not bind", {
+  skip_on_cran() # takes long; `make test` runs it
   truth <- c("(Intercept)" = 1, x1 = 0.8, sigma = 1.2, "mean[x1]" = 0.5, "cov[x1,x1]" = 2)
   st <- lm_problem(1)
   set.seed(64)
@@ -305,6 +308,7 @@ test_that("posteriors are close to those of 'augment' where bounds do not bind",
 })
 
 test_that("with factors too", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x + f, list(y = c(-12, 12), x = c(-8, 8), f = c("u", "v", "w")))
   truth <- c("(Intercept)" = 1, x = 0.8, fv = -1, fw = 1.5, sigma = 1.2, "mean[x]" = 0.5, "cov[x,x]" = 2, "prob[f=u]" = 0.2, "prob[f=v]" = 0.5,
              "prob[f=w]" = 0.3)
@@ -315,6 +319,7 @@ test_that("with factors too", {
 })
 
 test_that("both samplers, and all sources of right moments, agree", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(1)
   mechanism <- mech_laplace(epsilon = 2)
   truth <- c("(Intercept)" = 1, x1 = 0.8, sigma = 1.2, "mean[x1]" = 0.5, "cov[x1,x1]" = 2)
@@ -336,6 +341,7 @@ test_that("both samplers, and all sources of right moments, agree", {
 })
 
 test_that("covariances that are nearly singular, and totals near the edge of validity, are no obstacle", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(2)
   set.seed(66)
   x <- rnorm(500)
@@ -381,6 +387,7 @@ test_that("the share of records outside the bounds is that of the draws' margina
 })
 
 test_that("what cannot be done is refused", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(1)
   bounds <- list(x1 = c(-10, 10))
   mechanism <- mech_laplace(epsilon = 1)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Method "collapse" for counts: against enumeration of all databases, against
 # method "augment", at sizes that no record-level method reaches.
 
@@ -95,6 +93,7 @@ bayes_model <- function(alpha, fixed_feature = NULL) {
 }
 
 test_that("naive Bayes: every database of three records enumerated", {
+  skip_on_cran() # takes long; `make test` runs it
   all <- enumerate_records(3, levels2, alpha2, list(NULL, NULL, NULL))
   known <- matrix(c(0.3, 0.9, 0.7, 0.1), 2)
   with_known <- enumerate_records(3, levels2, alpha2, list(NULL, known, NULL))
@@ -127,6 +126,7 @@ test_that("naive Bayes: every database of three records enumerated", {
 })
 
 test_that("several releases of the same counts", {
+  skip_on_cran() # takes long; `make test` runs it
   all <- enumerate_records(3, levels2, alpha2, list(NULL, NULL, NULL))
   st <- list(one = stat_counts(~ y:x1, levels2[1:2]), two = stat_counts(~ y:x2 + x1, levels2), three = stat_counts(~y, levels2[1]))
   mechanism <- list(one = mech_laplace(scale = 2), two = mech_gaussian(sd = 1.5), three = mech_laplace(scale = 1))
@@ -141,6 +141,7 @@ test_that("several releases of the same counts", {
 })
 
 test_that("categorical and Bernoulli: every table of twelve records", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 12
   for (moves in c(TRUE, FALSE)) {
     st <- stat_counts(~y, list(y = c("a", "b", "c")))
@@ -186,6 +187,7 @@ test_that("millions of records: the posterior of a count", {
 
 # Laplace noise draws two cells anew; with Gaussian noise they only walk.
 test_that("joint-distribution test", {
+  skip_on_cran() # takes long; `make test` runs it
   old <- set_constant("most_recursion_work", -1)
   on.exit(set_constant("most_recursion_work", old))
   set.seed(32)
@@ -198,6 +200,7 @@ test_that("joint-distribution test", {
 })
 
 test_that("the posterior is that of imputed records", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- list(y = c("a", "b", "c"), x1 = c("u", "v"), x2 = c("u", "v", "w"))
   model <- model_naive_bayes("y", prior = prior_dirichlet(2), conditional = prior_dirichlet(2))
   set.seed(8)
@@ -238,6 +241,7 @@ test_that("known probabilities and wide noise", {
 })
 
 test_that("restarts, seeds, thin, init", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- list(y = c("a", "b"), x1 = c("u", "v", "w"))
   model <- model_naive_bayes("y")
   set.seed(1)

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Method "augment" against exact answers: quadrature, limits, a replay of its
 # randomness in plain R, restarts. Each law is checked with and without the
 # non-centred moves.
@@ -52,6 +50,7 @@ for (mechanism in list(mech_laplace(scale = c(0.3, 0.5)), mech_gaussian(sd = c(0
 # ---- one record, one covariate: two-dimensional quadrature ---------------------
 
 test_that("one record with a covariate, both mechanisms, bounds that bind", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-1, 1.5)))
   model <- normal_location()
   for (mechanism in list(mech_laplace(scale = 0.4), mech_gaussian(sd = 0.4))) {
@@ -81,6 +80,7 @@ test_that("one record with a covariate, both mechanisms, bounds that bind", {
 # ---- two records, everything unknown: prior draws weighted by the noise --------
 
 test_that("two records, all parameters unknown, against weighted prior draws", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-4, 4), x = c(-2, 2)))
   model <- model_lm(prior = prior_nig(0, 1, 3, 2), covariates = prior_niw(0, 1, 2, 4))
   rel <- as_release(c(y = 0.9, x = 0.6, `y^2` = 0.7, `y:x` = 0.5, `x^2` = 0.4), st, mech_laplace(scale = 0.3), 2)
@@ -114,6 +114,7 @@ test_that("two records, all parameters unknown, against weighted prior draws", {
 # ---- limits ---------------------------------------------------------------------
 
 test_that("without noise and with wide bounds it is the conjugate posterior", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(21)
   data <- data.frame(x = rnorm(3, 0.3, 1.1))
   data$y <- 1 + 0.5 * data$x + rnorm(3, 0, 1.5)
@@ -134,6 +135,7 @@ test_that("without noise and with wide bounds it is the conjugate posterior", {
 })
 
 test_that("without noise and with bounds that bind it is the posterior of clamped data", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ 1, bounds = list(y = c(-1, 1)), rescale = FALSE)
   # one record, clamped at 1: y >= 1 is all that is known
   rel <- as_release(c(1, 1), st, mech_gaussian(sd = 1e-3), 1)
@@ -145,6 +147,7 @@ test_that("without noise and with bounds that bind it is the posterior of clampe
 })
 
 test_that("with endless noise it is the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(2)
   model <- model_lm(prior = prior_nig(c(1, 2, -1), 2, 5, 4), covariates = prior_niw(c(0, 1), 2, 3, 7))
   rel <- as_release(rep(0, 9), st, mech_laplace(scale = 1e9), 4)
@@ -161,6 +164,7 @@ test_that("with endless noise it is the prior", {
 # ---- acceptance, running statistics -------------------------------------------------
 
 test_that("no acceptance probability falls below exp(-epsilon)", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-1, 1), x = c(-1, 1)))
   rel <- as_release(c(0.4, 1, 0.8, 0.2, 0.9), st, mech_laplace(epsilon = 3), 6)
   fit <- sample_posterior(rel, model_lm(prior = prior_nig(0, 1, 2, 1), covariates = prior_niw(0, 1, 1, 3)),
@@ -271,6 +275,7 @@ replay <- function(release, model, words, iterations, passes, block = release$n)
 }
 
 test_that("a plain R sampler replays the chain", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-4, 7), x1 = c(-1, 3), x2 = c(-2, 2)))
   model <- model_lm(prior = prior_normal(c(1, 0.5, 0), c(1, 2, 1)), sigma = fixed(1.3),
                     covariates = fixed(list(mean = c(0.9, -0.2), cov = matrix(c(1, 0.4, 0.4, 2), 2))))
@@ -307,6 +312,7 @@ test_that("it replays the chain with few totals and with many", {
 # ---- restart, seeds, workers ------------------------------------------------------------
 
 test_that("1000 iterations and 1000 more are the same bits as 2000", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(1)
   set.seed(6)
   rel <- simulate_release(model_lm(), st, mech_gaussian(mu = 1), n = 50)
@@ -443,6 +449,7 @@ test_that("an interrupted run warns, gives what there is, and can be extended", 
 # ---- joint-distribution test (Geweke 2004) -------------------------------------------------
 
 test_that("joint-distribution test, with and without non-centred moves", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-3, 3), x = c(-2, 2)))
   model <- model_lm(prior = prior_nig(c(0.5, 0), 1, 4, 3), covariates = prior_niw(0.5, 2, 2, 6))
   bound <- internal("bind_model")(model, st)

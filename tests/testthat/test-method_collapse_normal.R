@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Method "collapse" against method "augment" with bounds that never bind, against
 # exact answers and real records; limits, restarts, errors.
 
@@ -85,6 +83,7 @@ for (i in seq_len(nrow(cases))) {
 }
 
 test_that("multivariate normal records, the model's variables in another order", {
+  skip_on_cran() # takes long; `make test` runs it
   scale <- matrix(c(2, 0.5, 0.5, 1), 2)
   models <- list(model_mvnormal(c("z", "x"), prior_niw(c(0.5, -1), 2, scale, 6)),
                  model_mvnormal(prior = list(mean = prior_niw(0.5, 2), cov = fixed(scale))))
@@ -100,6 +99,7 @@ test_that("multivariate normal records, the model's variables in another order",
 })
 
 test_that("two statistics with noise of different kinds, one rescaled", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(7)
   st <- list(all = wide_statistic(1, bounds = c(-300, 400)), y = stat_crossprod(y ~ 1, list(y = c(-100, 300)), rescale = TRUE))
   mechanism <- list(all = mech_gaussian(sd = c(2, 3, 4, 3, 2)), y = mech_laplace(scale = c(0.02, 1e-2)))
@@ -119,6 +119,7 @@ test_that("two statistics with noise of different kinds, one rescaled", {
 # ---- n = 1 and 2: quadrature over the records ---------------------------------------
 
 test_that("one and two records, no covariate: quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- wide_statistic(0)
   model <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   beta <- seq(-9, 10, length.out = 401)
@@ -163,6 +164,7 @@ law_draws <- function(setup, theta, draws) {
 }
 
 test_that("totals drawn by their law are those of real records", {
+  skip_on_cran() # takes long; `make test` runs it
   for (p in 1:2) {
     for (rescale in c(TRUE, FALSE)) {
       st <- wide_statistic(p, rescale)
@@ -232,6 +234,7 @@ test_that("the state's statistic is what its coordinates say, in plain R", {
 # ---- the density -------------------------------------------------------------------------
 
 test_that("the gradient is that of finite differences, whatever is known", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-4, 7), x1 = c(-1, 3), x2 = c(-2, 2)))
   cov <- matrix(c(1.2, 0.3, 0.3, 0.8), 2)
   beta <- c(0.5, 0.8, -0.6)
@@ -331,6 +334,7 @@ test_that("theta is integrated out: the ratio of joint and conditional density, 
 # ---- limits ---------------------------------------------------------------------------
 
 test_that("with endless noise it is the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- wide_statistic(2)
   model <- collapse_models(2)$unknown
   bound <- internal("bind_model")(model, st)
@@ -346,6 +350,7 @@ test_that("with endless noise it is the prior", {
 })
 
 test_that("with next to no noise it is the conjugate posterior given the totals", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- wide_statistic(1)
   set.seed(5)
   total <- internal("statistic_total")(st, collapse_data(50, 1))
@@ -366,6 +371,7 @@ test_that("with next to no noise it is the conjugate posterior given the totals"
 })
 
 test_that("a thousand million records are no more work than fifty", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 1e9
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-9, 11), x = c(-8, 8)), rescale = FALSE)
   truth <- c(y = 0.5, x = 0, `y^2` = 2.25, `y:x` = 1, `x^2` = 1) * n
@@ -388,6 +394,7 @@ test_that("a thousand million records are no more work than fifty", {
 # A prior without long tails: the totals' law given theta is far from normal out
 # there, proposals stick, and the error of a mean is no longer known.
 test_that("joint-distribution test", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- wide_statistic(1)
   model <- model_lm(prior = prior_nig(c(0.5, 0), 4, 15, 14), covariates = prior_niw(0.5, 4, 16, 20))
   set.seed(31)
@@ -415,6 +422,7 @@ collapse_release <- function(n = 50, mechanism = mech_gaussian(mu = 1)) {
 }
 
 test_that("1000 iterations and 1000 more are the same bits as 2000", {
+  skip_on_cran() # takes long; `make test` runs it
   for (mechanism in list(mech_gaussian(mu = 1), mech_laplace(epsilon = 1))) {
     rel <- collapse_release(mechanism = mechanism)
     whole <- collapse_fit(rel, model_lm(), chains = 2, iter = 2000, warmup = 500, seed = 7)
@@ -517,6 +525,7 @@ test_that("the share of records outside the bounds is that of the draws' margina
 })
 
 test_that("what it cannot do it refuses, and says what is missing", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ g, bounds = list(y = c(0, 1), g = c("a", "b")))
   rel <- as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), 10)
   expect_error(collapse_fit(rel, model_lm()), "factor .g. makes", class = "noiseaware_error_method")
@@ -527,6 +536,7 @@ test_that("what it cannot do it refuses, and says what is missing", {
 })
 
 test_that("a normal variable, totals of a formula, known or unknown mean and sd", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(21)
   data <- data.frame(x = rnorm(6, 1, 2))
   st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260)))
@@ -552,6 +562,7 @@ test_that("a normal variable, totals of a formula, known or unknown mean and sd"
 })
 
 test_that("joint-distribution test of priors that do not integrate out", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- wide_statistic(1)
   known <- fixed(list(mean = 0.3, cov = matrix(1)))
   models <- list(model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_half_normal(2), covariates = known),
@@ -566,6 +577,7 @@ test_that("joint-distribution test of priors that do not integrate out", {
 })
 
 test_that("a prior that is cut off: the posterior is that of imputed records", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(41)
   one <- simulate_release(data.frame(x = rnorm(6, 1, 1)), stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260))), mech_laplace(scale = c(6, 20)))
   two <- simulate_release(collapse_data(6, 1), wide_statistic(1), mech_gaussian(sd = 8))

@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Laws that hold for every model, statistic and mechanism, looped over the
 # registry: a new one needs its line in helper-registry.R and nothing here.
 
@@ -56,6 +54,7 @@ fitting <- function(model, statistics = c(number_statistics, code_statistics)) {
 }
 
 test_that("every model: its hooks keep shapes, streams, sums, and the laws of update, prior density, moves", {
+  skip_on_cran() # takes long; `make test` runs it
   for (name in names(registry_models)) {
     result <- debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 300)
     expect_false(any(result$ok %in% FALSE), info = paste(name, paste(result$hook[result$ok %in% FALSE], collapse = " ")))
@@ -71,6 +70,7 @@ test_that("every model: its hooks keep shapes, streams, sums, and the laws of up
 })
 
 test_that("every model, statistic and kernel: running totals equal their recomputation, a chain cut in two is the same chain", {
+  skip_on_cran() # takes long; `make test` runs it
   tried <- 0
   for (model in names(registry_models)) {
     for (st in c(number_statistics, code_statistics)) {
@@ -99,6 +99,7 @@ test_that("every model, statistic and kernel: running totals equal their recompu
 # ---- statistics ------------------------------------------------------------------
 
 test_that("every statistic: blocks, totals, and a replaced record agree with record by record", {
+  skip_on_cran() # takes long; `make test` runs it
   for (i in seq_along(every_statistic)) {
     st <- every_statistic[[i]]
     set.seed(i)

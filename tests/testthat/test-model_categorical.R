@@ -1,5 +1,3 @@
-skip_on_cran() # takes long; `make test` runs it
-
 # Models of categorical variables: the hooks one by one, then the sampler against
 # exact posteriors by enumeration.
 
@@ -57,6 +55,7 @@ sticks_of <- function(p) {
 # ---- hooks -------------------------------------------------------------------------
 
 test_that("draws report probabilities by name, and bound_theta inverts them", {
+  skip_on_cran() # takes long; `make test` runs it
   expected <- list(bernoulli = "prob[yes]", three = paste0("prob[", letters[1:3], "]"),
                    class_known = c("prob[x1=u|y=a]", "prob[x1=v|y=a]", "prob[x1=u|y=b]", "prob[x1=v|y=b]", "prob[x2=r|y=a]", "prob[x2=s|y=a]", "prob[x2=t|y=a]",
                                    "prob[x2=r|y=b]", "prob[x2=s|y=b]", "prob[x2=t|y=b]"),
@@ -206,6 +205,7 @@ test_that("records follow the model, refreshed and moved ones too", {
 })
 
 test_that("a level is exact beyond the bits that are looked at first", {
+  skip_on_cran() # takes long; `make test` runs it
   bound <- bind(discrete_cases$bayes[[1]], pair)
   rows <- list(c(0.5, 0.5), c(5e-6, 1 - 5e-6), c(1, 2) / 3, c(1e-5, 6e-6, 1 - 1.6e-5), c(1, 3, 5) / 9)
   theta <- unlist(lapply(rows, sticks_of))
@@ -387,6 +387,7 @@ for (mechanism in list(mech_laplace(epsilon = 1), mech_gaussian(sd = 2))) {
 }
 
 test_that("a scale for each count, and one record", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- as_release(c(9.2, 1.7, 7.4), one(letters[1:3]), mech_laplace(scale = c(1, 3, 0.5)), 20)
   expect_categorical(rel, model_categorical(), c(1, 1, 1), paste0("prob[", letters[1:3], "]"))
   rel <- as_release(c(0.9, 0.4, -0.8), one(letters[1:3]), mech_gaussian(sd = 0.7), 1)
@@ -448,6 +449,7 @@ for (mechanism in list(mech_laplace(scale = 0.6), mech_gaussian(sd = 0.6))) {
 }
 
 test_that("naive Bayes with weights by class, with known probabilities", {
+  skip_on_cran() # takes long; `make test` runs it
   z <- c(1.3, -0.4, 0.9, 1.2, 1.4, -0.7, 0.2, 0.3, 1.8, 0.1)
   rel <- as_release(z, pair, mech_laplace(scale = 0.8), 2)
   # the model's order of features is not the statistic's
@@ -458,6 +460,7 @@ test_that("naive Bayes with weights by class, with known probabilities", {
 })
 
 test_that("naive Bayes from other margins, from scales that differ, from two statistics", {
+  skip_on_cran() # takes long; `make test` runs it
   model <- model_naive_bayes("y", conditional = prior_dirichlet(2))
   alpha <- list(rbind(c(1, 1)), both(c(2, 2)), both(c(2, 2, 2)))
   single <- stat_counts(~ x2 + y, pair_levels[c("y", "x2")])
@@ -473,6 +476,7 @@ test_that("naive Bayes from other margins, from scales that differ, from two sta
 # ---- limits, running statistics, acceptance -------------------------------------------------
 
 test_that("without noise it is the conjugate posterior, with endless noise the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- one(letters[1:3])
   model <- model_categorical(prior = prior_dirichlet(c(1, 2, 3)))
   rel <- as_release(c(5, 0, 7), st, mech_laplace(scale = 0.02), 12)
@@ -543,6 +547,7 @@ test_that("a run continues bit for bit, and fits simulate", {
 # ---- what cannot be is refused -----------------------------------------------------------------
 
 test_that("priors and arguments that cannot be are refused", {
+  skip_on_cran() # takes long; `make test` runs it
   for (call in alist(
     prior_beta(0, 1), prior_beta(1, -1), prior_beta("a"), prior_beta(c(1, 2), 1), prior_beta(NA, 1), prior_beta(Inf, 1),
     model_bernoulli(prior = prior_dirichlet(1)), model_bernoulli(prior = 1), model_bernoulli(prior = fixed(0.5)),
