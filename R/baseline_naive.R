@@ -29,12 +29,12 @@ naive_complete.bound_lm <- function(bound, release, call) {
 #' @export
 naive_complete.bound_categorical <- function(bound, release, call) {
   if (!all(vapply(release_parts(release), function(p) inherits(p$statistic, "stat_counts"), TRUE))) NextMethod()
-  law <- clt_law(bound, release, call)
-  if (law$spec$fields$released < length(law$spec$fields$margin)) {
+  distribution <- clt_distribution(bound, release, call)
+  if (distribution$spec$fields$released < length(distribution$spec$fields$margin)) {
     stop_classed("method", c("Method {.val naive} must find the counts of the class, and of every feature by class, in the release.",
                              x = "The margins of the release do not give them.", i = "Release the margins class:feature."), call = call)
   }
-  possible(law, release$n, as.double(release$value[law$index]))
+  possible(distribution, release$n, as.double(release$value[distribution$index]))
 }
 
 #' @export
@@ -97,13 +97,13 @@ naive_powers <- function(bound, release, powers, centre, call) {
   } else {
     sum^2 / release$n # not used where the sd is known
   }
-  law <- clt_law(bound, release, call)
+  distribution <- clt_distribution(bound, release, call)
   aside <- c(sum, square)[seq_len(bound$sizes$complete)]
-  possible(law, release$n, c(numeric(length(law$index)), aside))
+  possible(distribution, release$n, c(numeric(length(distribution$index)), aside))
 }
 
-possible <- function(law, n, total) {
-  out <- .Call(ffi_clt_complete, law$spec, as.double(n), as.double(total))
+possible <- function(distribution, n, total) {
+  out <- .Call(ffi_clt_complete, distribution$spec, as.double(n), as.double(total))
   list(complete = out$projected, projected = max(abs(out$projected - out$complete)) > 1e-9 * n)
 }
 

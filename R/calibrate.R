@@ -97,7 +97,7 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   check_design(statistic, mechanism)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic)
   bound <- bind_model(model, statistic)
-  check_records_law(bound)
+  check_records_distribution(bound)
   if (!is.null(parameters)) {
     check_some_parameters(parameters, bound)
     draw_truth(bound, parameters, new_stream(c(1, 2))) # are they possible?

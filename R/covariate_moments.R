@@ -2,7 +2,7 @@
 #'
 #' In a regression under method `"clt"` nothing need be known of the covariates
 #' but their moments up to the fourth (Bernstein & Sheldon 2019, section 3.4.4).
-#' Given to [model_lm()] in place of a law of the covariates, this takes those
+#' Given to [model_lm()] in place of a distribution of the covariates, this takes those
 #' moments from draws of a prior on the covariates, or from a release of
 #' [stat_moments4()].
 #'
@@ -17,14 +17,14 @@
 #'   Normal covariates, whose mean and covariance are unknown and drawn too.
 #' * **prior**: `covariates = fixed(list(mean = , cov = ))` for normal
 #'   covariates, with moments in closed form; `covariate_moments(draws)` for any
-#'   other law.
+#'   other distribution.
 #' * **noisy**: `covariate_moments()`. The noise in the moments is not accounted
 #'   for: they are divided by n, moved into the ranges that the bounds allow and
 #'   to a positive definite covariance (the fit says so), and then taken for true. Intervals may
 #'   be slightly off where that noise is large.
 #'
 #' The covariates' mean and covariance are no parameters then. Methods that
-#' draw records need a law of theirs, and refuse such a model. Factors cannot be
+#' draw records need a distribution of theirs, and refuse such a model. Factors cannot be
 #' among them: no release and no draws of numbers have their moments with the others.
 #'
 #' @return An object to be given to [model_lm()] as `covariates`.

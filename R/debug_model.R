@@ -2,7 +2,7 @@
 #'
 #' Calls each hook (or R function) of a model outside the sampler and checks what
 #' it returns: shapes and finite values, what must be the same twice, and the
-#' laws that the exact sampler relies on. Meant for a model of your own, from
+#' distributions that the exact sampler relies on. Meant for a model of your own, from
 #' [model_compiled()] or [model_custom()]; it takes any.
 #'
 #' @param model A model.
@@ -19,17 +19,17 @@
 #' * `invert`: the way back from reported values.
 #' * `add`: two parts sum to the whole.
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
-#'   last has the law of the first (Geweke 2004).
+#'   last has the distribution of the first (Geweke 2004).
 #' * `log_density`: the same with random walks by it in place of the update; a density
 #'   that is not that of the records shows here.
-#' * `dprior`: Metropolis steps with it leave the prior draws' law as it is; a
+#' * `dprior`: Metropolis steps with it leave the prior draws' distribution as it is; a
 #'   forgotten Jacobian shows here.
 #' * `move`: to the same theta gives the same records; from theta to theta' gives
 #'   records from theta'.
 #' * `form`: the records that `rrecords` draws from the same numbers.
-#' * `perturb`: rho = 1 gives the same records; rho = 0.5 leaves their law.
+#' * `perturb`: rho = 1 gives the same records; rho = 0.5 leaves their distribution.
 #'
-#' Laws are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails.
+#' Distributions are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails.
 #'
 #' @return A data frame of class `model_debug`: `hook`, `check`, `ok` (`NA` where the
 #'   model has no such hook), `detail`.
@@ -60,11 +60,11 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
     list("set", "records depend on theta", trial$theta_matters),
     list("form", "makes the records of rrecords", trial$forms_records),
     list("add", "sums over parts", trial$add_parts),
-    list("rtheta", "leaves the joint law", trial$joint), list("log_density", "is the density of rrecords", trial$record_density),
-    list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_law),
+    list("rtheta", "leaves the joint distribution", trial$joint), list("log_density", "is the density of rrecords", trial$record_density),
+    list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_distribution),
     list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
-    list("move", "gives the new law", trial$move_law),
-    list("perturb", "rho = 1 changes nothing", trial$perturb_same), list("perturb", "leaves the law", trial$perturb_law)
+    list("move", "gives the new distribution", trial$move_distribution),
+    list("perturb", "rho = 1 changes nothing", trial$perturb_same), list("perturb", "leaves the distribution", trial$perturb_distribution)
   )
   unsafe <- FALSE
   rows <- lapply(checks, function(check) {
@@ -147,23 +147,23 @@ model_trial <- function(bound, n, seed) {
       trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream(9L), sd))
     },
     density_finite = function() if (!shape$has_prior) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
-    density_law = function() if (!shape$has_prior) no_hook else trial_density(bound, call, prior),
+    density_distribution = function() if (!shape$has_prior) no_hook else trial_density(bound, call, prior),
     move_same = function() {
       x <- records(from)
       if (is.null(moves)) no_hook else same(move(from, x), x)
     },
     move_repeatable = function() if (is.null(moves)) no_hook else same(move(to, records(from)), move(to, records(from)), 0),
-    move_law = function() {
+    move_distribution = function() {
       if (is.null(moves)) return(no_hook)
       end <- replace(from, moves, to[moves]) # known and other coordinates stay
-      same_law(move(end, records(from)), records(end, 5L))
+      same_distribution(move(end, records(from)), records(end, 5L))
     },
     perturb_same = function() {
       if (!can_perturb) return(no_hook)
       x <- records(from)
       same(perturb(1, x), x)
     },
-    perturb_law = function() if (can_perturb) same_law(perturb(0.5, records(from)), records(from, 5L)) else no_hook
+    perturb_distribution = function() if (can_perturb) same_distribution(perturb(0.5, records(from)), records(from, 5L)) else no_hook
   )
 }
 
@@ -176,13 +176,13 @@ same <- function(a, b, tolerance = 1e-8) {
 }
 
 # two samples, column by column
-law_p <- function(a, b) {
+ks_p <- function(a, b) {
   min(vapply(seq_len(ncol(a)), function(v) suppressWarnings(stats::ks.test(a[, v], b[, v], exact = FALSE)$p.value), 0))
 }
 
-law_result <- function(p) check_result(min(p) > 1e-6, paste("p =", format_number(min(p), 2)))
+ks_result <- function(p) check_result(min(p) > 1e-6, paste("p =", format_number(min(p), 2)))
 
-same_law <- function(a, b) law_result(law_p(a, b))
+same_distribution <- function(a, b) ks_result(ks_p(a, b))
 
 # few records leave the prior's width to the update, many the likelihood's
 trial_joint <- function(bound, joint, replicates = 2000L) {
@@ -191,9 +191,9 @@ trial_joint <- function(bound, joint, replicates = 2000L) {
     if (is.null(run) || !all(is.finite(run$after))) return(NaN)
     # two halves, so that the samples are independent
     first <- seq_len(replicates)
-    law_p(reported(bound, run$after[, first, drop = FALSE]), reported(bound, run$before[, -first, drop = FALSE]))
+    ks_p(reported(bound, run$after[, first, drop = FALSE]), reported(bound, run$before[, -first, drop = FALSE]))
   }, 0)
-  if (anyNA(p)) failed_check("the update failed, or is not finite") else law_result(p)
+  if (anyNA(p)) failed_check("the update failed, or is not finite") else ks_result(p)
 }
 
 trial_density <- function(bound, call, prior, draws = 1000L, steps = 10L) {
@@ -210,5 +210,5 @@ trial_density <- function(bound, call, prior, draws = 1000L, steps = 10L) {
     theta[, accept] <- proposed[, accept]
     density[accept] <- new[accept]
   }
-  same_law(t(theta[moves, , drop = FALSE]), t(fresh[moves, , drop = FALSE]))
+  same_distribution(t(theta[moves, , drop = FALSE]), t(fresh[moves, , drop = FALSE]))
 }

@@ -152,7 +152,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
 method_line <- c(
   augment = "augment: imputes the records (exact)",
   collapse = "collapse: moves the totals, not the records",
-  clt = "clt: normal law for the statistic (approximate, better the more records)",
+  clt = "clt: normal distribution for the statistic (approximate, better the more records)",
   naive = "naive: takes the noisy totals for the true ones (NOT exact: ignores the noise)",
   ops = "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)",
   nonprivate = "non-private: from the confidential records themselves (exact, not private)"
@@ -298,7 +298,7 @@ augment_acceptance <- function(fit) {
 #' Draws of the confidential statistic
 #'
 #' The exact totals, before noise, are unknown to the analyst; method
-#' `"augment"` imputes them along with the records, `"collapse"` without, `"clt"` from their normal law.
+#' `"augment"` imputes them along with the records, `"collapse"` without, `"clt"` from their normal distribution.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
 #' @return A [posterior::draws_array] of the statistic's components, in the units

@@ -65,7 +65,7 @@ expected_response <- function(fit, newdata, call = caller_env()) {
 
 add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expected)
 
-#' Simulate databases from the posterior predictive law
+#' Simulate databases from the posterior predictive distribution
 #'
 #' @param object A fit.
 #' @param nsim Number of databases.
@@ -84,7 +84,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   check_no_dots(...)
   nsim <- check_count(nsim, "nsim")
   bound <- object$bound
-  check_records_law(bound)
+  check_records_distribution(bound)
   draws <- parameter_matrix(object)
   with_seed(check_seed(seed), {
     rows <- sample.int(nrow(draws), nsim, replace = TRUE)

@@ -19,7 +19,7 @@ ks_uniform <- function(x) {
     quantiles <- list(x = x)
   }
   rows <- lapply(names(quantiles), function(v) {
-    # ties come from reading rounded numbers; the exact law is that without them
+    # ties come from reading rounded numbers; the exact distribution is that without them
     test <- suppressWarnings(stats::ks.test(quantiles[[v]], "punif"))
     data.frame(variable = v, statistic = unname(test$statistic), p.value = test$p.value)
   })

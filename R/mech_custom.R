@@ -1,7 +1,7 @@
 #' Noise with a density of your own
 #'
 #' Any noise whose log density you can write as an R function: heavy tails, noise
-#' that is correlated between components, or whose law depends on the totals.
+#' that is correlated between components, or whose distribution depends on the totals.
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param log_density `function(noise)` or `function(z, s)`: the log density of the

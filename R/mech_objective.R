@@ -16,7 +16,7 @@
 #'   else published, the scale or the standard deviation of b.
 #'
 #' @details
-#' **The law of z.** The gradient of the objective is 0 at z, so b = -(G + Delta z), where G is
+#' **The distribution of z.** The gradient of the objective is 0 at z, so b = -(G + Delta z), where G is
 #' the gradient of the loss at z. As Delta > 0 the objective is strictly convex: every
 #' b has one z and every z one b, with the Jacobian determinant det(H + Delta I), H the
 #' Hessian at z. So z has the density nu(-(G + Delta z)) det(H + Delta I), nu that of b. G
@@ -39,7 +39,7 @@
 #' (|b'u| + |b'w|) / sd^2 + |d|^2 / (2 sd^2). The first sum is the larger of
 #' |b'(u + w)| and |b'(u - w)|, two normal variables whose variances add up to
 #' 4 B^2 sd^2 at most. With r = 2 B / sd and k the upper delta / 2 quantile
-#' of the standard normal law it exceeds r k sd^2 with a probability of at most delta:
+#' of the standard normal distribution it exceeds r k sd^2 with a probability of at most delta:
 #' that bound is convex in how the variance is shared if k^2 >= 3, so it is largest where one has
 #' all. Hence epsilon = r k + r^2 / 2 + log(1 + lambda / Delta).
 #'

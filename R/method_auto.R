@@ -121,11 +121,11 @@ format_time <- function(seconds) {
 
 format_size <- function(n) format(n, big.mark = ",", scientific = FALSE)
 
-collapse_serves <- function(release, bound) without_refusal(collapse_law(release, bound, check = TRUE))
+collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
 
 clt_serves <- function(release, bound) {
   release$n >= 2 && without_refusal({
-    clt_law(bound, release, NULL)
+    clt_distribution(bound, release, NULL)
     clt_noise(release, NULL)
   })
 }

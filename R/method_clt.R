@@ -1,8 +1,8 @@
-#' Method "clt": a normal law for the statistic
+#' Method "clt": a normal distribution for the statistic
 #'
 #' By the central limit theorem the confidential totals are about normal, with a
 #' mean and a covariance that the model and the public bounds determine
-#' (Bernstein & Sheldon 2018, 2019). Given that law the noise is accounted for
+#' (Bernstein & Sheldon 2018, 2019). Given that distribution the noise is accounted for
 #' exactly. An iteration costs the same for a thousand records and for a
 #' thousand million.
 #'
@@ -21,7 +21,7 @@
 #' which does nearly the same at a small part of the cost. With more than 40 unknown parameters, and in
 #' a logistic regression, the No-U-Turn sampler moves parameters and innovations at once instead, in
 #' coordinates in which the posterior is about standard normal, and nothing else is drawn: the draws are those of the
-#' normal law alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
+#' normal distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
 #' approximation. Without it a chain that has no `init`
 #' starts at one of up to 200 draws from the prior, chosen by the density of the release.
 #' `control = list(sampler = "gibbs")` leaves out the moves and the choice: the papers'
@@ -63,7 +63,7 @@
 #' outside the bounds. The print of a regression shows the posterior expectation of
 #' their share; where it says that the draws are not valid, take `"augment"`.
 #'
-#' The normal law knows no whole numbers. So with discrete noise of a scale of a few
+#' The normal distribution knows no whole numbers. So with discrete noise of a scale of a few
 #' units the imputed counts of [denoise()] differ from the truth by less than one
 #' where that differs by none; the parameters are not affected.
 #'
@@ -92,7 +92,7 @@
 #' of the other covariates. With [covariate_moments()] they are refused: those would
 #' have to be joint ones.
 #'
-#' **Impossible draws.** A normal law gives totals that no records could have, such
+#' **Impossible draws.** A normal distribution gives totals that no records could have, such
 #' as a negative count. They are drawn again, up to 20 times, then moved to the
 #' nearest possible ones; the print says how often. Noise below a millionth of
 #' the sampling standard deviation is raised to that, so that a covariance that
@@ -122,7 +122,7 @@ NULL
 
 sample_clt <- function(release, bound, run, init, control, call = caller_env()) {
   if (release$n < 2) {
-    stop_classed("method", c("Method {.val clt} must have two or more records: its normal law is one of totals.",
+    stop_classed("method", c("Method {.val clt} must have two or more records: its normal distribution is that of a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
   words <- with_seed(run$seed, seed_words())
@@ -132,17 +132,17 @@ sample_clt <- function(release, bound, run, init, control, call = caller_env()) 
 
 # What the C code needs to know; see struct clt.
 clt_problem <- function(release, bound, control, words, chains, call) {
-  law <- clt_law(bound, release, call)
+  distribution <- clt_distribution(bound, release, call)
   flat <- clt_noise(release, call)
-  index <- law$index
+  index <- distribution$index
   moving <- length(bound$unknown)
-  sampler <- control$sampler %||% clt_sampler(law, moving)
-  check_sampler_serves(sampler, law, call)
-  problem <- list(method = "clt", model = bound$spec, moments = law$spec, n = as.double(release$n),
+  sampler <- control$sampler %||% clt_sampler(distribution, moving)
+  check_sampler_serves(sampler, distribution, call)
+  problem <- list(method = "clt", model = bound$spec, moments = distribution$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
-                  sampler = sampler, conjugate = as.double(!is_logistic(law) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
-                  passes = as.double(control$passes %||% clt_passes(law, sampler, moving)), move_sd = prior_sd(bound, words, chains),
-                  search = clt_search(law, sampler), where = seq_along(index), summed = index)
+                  sampler = sampler, conjugate = as.double(!is_logistic(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
+                  passes = as.double(control$passes %||% clt_passes(distribution, sampler, moving)), move_sd = prior_sd(bound, words, chains),
+                  search = clt_search(distribution, sampler), where = seq_along(index), summed = index)
   c(problem, clt_expectation(problem, bound, words, chains, call))
 }
 
@@ -150,24 +150,24 @@ clt_problem <- function(release, bound, control, words, chains, call) {
 most_moving <- 1000L
 
 # "nuts" where many parameters move (bench/clt_regression.R)
-clt_sampler <- function(law, moving) {
-  if (is_logistic(law)) return("nuts")
+clt_sampler <- function(distribution, moving) {
+  if (is_logistic(distribution)) return("nuts")
   if (moving > most_moving) return("gibbs")
-  if (!isTRUE(law$innovations)) return("marginal")
+  if (!isTRUE(distribution$innovations)) return("marginal")
   if (moving > most_walked) "nuts" else "noncentred"
 }
 
 most_walked <- 40L
 
-is_logistic <- function(law) identical(law$spec$name, "logistic")
+is_logistic <- function(distribution) identical(distribution$spec$name, "logistic")
 
 # Which totals are made of innovations, with gradients; and which determine what the model's
 # update needs.
-check_sampler_serves <- function(sampler, law, call) {
-  if (sampler %in% c("noncentred", "nuts") && !isTRUE(law$innovations)) {
+check_sampler_serves <- function(sampler, distribution, call) {
+  if (sampler %in% c("noncentred", "nuts") && !isTRUE(distribution$innovations)) {
     stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)
   }
-  if (sampler == "gibbs" && is_logistic(law)) {
+  if (sampler == "gibbs" && is_logistic(distribution)) {
     stop_classed("argument", "{.arg control$sampler} cannot be {.val gibbs} in a logistic regression: its totals do not determine the update of the coefficients.",
                  call = call)
   }
@@ -175,21 +175,21 @@ check_sampler_serves <- function(sampler, law, call) {
 
 # Moves in an iteration: bench/clt.R, bench/clt_regression.R. Where there are many components
 # a marginal move costs as much as all else.
-clt_passes <- function(law, sampler, moving) {
-  size <- length(law$index)
+clt_passes <- function(distribution, sampler, moving) {
+  size <- length(distribution$index)
   if (sampler == "nuts") return(1)
   if (sampler != "noncentred") return(if (size <= 8L) 3 else 1)
   # a few for each parameter, as long as they cost but a few Cholesky factors
-  regressors <- length(law$spec$fields$scale)
+  regressors <- length(distribution$spec$fields$scale)
   ceiling(min(3 * moving, 1000, max(50, size^3 / (6 * regressors^3 + moving^2 / 2))))
 }
 
 # Draws from the prior that a chain may start at: 200, fewer where an evaluation costs
 # more (by R's integration routines, or many components).
-clt_search <- function(law, sampler) {
+clt_search <- function(distribution, sampler) {
   if (sampler == "gibbs") return(0)
   if (sampler == "nuts") return(200)
-  floor(min(if (isTRUE(law$integrates)) 20 else 200, 5e7 / (2000 + length(law$index)^3)))
+  floor(min(if (isTRUE(distribution$integrates)) 20 else 200, 5e7 / (2000 + length(distribution$index)^3)))
 }
 
 # scale of the noise of every component, and whether its kernel is absolute
@@ -204,7 +204,7 @@ clt_noise <- function(release, call = caller_env()) {
 
 # Where the noise is below a millionth of the sampling standard deviation that
 # the prior expects, it is raised to that: z could not be told from a singular
-# normal law.
+# normal distribution.
 # `drowned`: the noise is ten times what the totals differ by under the prior.
 clt_expectation <- function(problem, bound, words, chains, call) {
   theta <- with_callback_seed(bound, chain_seed(words, chains + 1L), {
@@ -213,8 +213,8 @@ clt_expectation <- function(problem, bound, words, chains, call) {
   at <- seq_along(problem$released)
   # one covariance at a time: they may be large
   moments <- Filter(Negate(is.null), lapply(seq_len(ncol(theta)), function(k) {
-    law <- .Call(ffi_clt_moments, problem$moments, theta[, k, drop = FALSE])[[1L]]
-    if (!is.null(law)) list(mean = law$mean[at], variance = diag(law$cov)[at])
+    distribution <- .Call(ffi_clt_moments, problem$moments, theta[, k, drop = FALSE])[[1L]]
+    if (!is.null(distribution)) list(mean = distribution$mean[at], variance = diag(distribution$cov)[at])
   }))
   if (length(moments) == 0L) {
     stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from that of the bounds?"),
@@ -230,10 +230,10 @@ clt_expectation <- function(problem, bound, words, chains, call) {
 # The moments of a release under a model: `spec` for the C plug-in, and `index`,
 # the release's components that it describes, in its order. Two things that it may say of
 # itself: `innovations`, a total can be made of them; `integrates`, an evaluation is expensive.
-clt_law <- function(bound, release, call) UseMethod("clt_law")
+clt_distribution <- function(bound, release, call) UseMethod("clt_distribution")
 
 #' @export
-clt_law.default <- function(bound, release, call) refuse_clt(bound, release, call)
+clt_distribution.default <- function(bound, release, call) refuse_clt(bound, release, call)
 
 refuse_clt <- function(bound, release, call) {
   statistics <- vapply(release_parts(release), function(p) class(p$statistic)[1L], "")
@@ -245,7 +245,7 @@ refuse_clt <- function(bound, release, call) {
 # ---- counts ------------------------------------------------------------------
 
 #' @export
-clt_law.bound_categorical <- function(bound, release, call) {
+clt_distribution.bound_categorical <- function(bound, release, call) {
   parts <- release_parts(release)
   if (!all(vapply(parts, function(p) inherits(p$statistic, "stat_counts"), TRUE))) refuse_clt(bound, release, call)
   variables <- bound$columns$name
@@ -284,17 +284,17 @@ margin_levels <- function(margin, levels) {
 # ---- powers of one number --------------------------------------------------------
 
 #' @export
-clt_law.bound_poisson <- function(bound, release, call) sums_law(bound, release, 2, 0, 1, call)
+clt_distribution.bound_poisson <- function(bound, release, call) sums_distribution(bound, release, 2, 0, 1, call)
 
 #' @export
-clt_law.bound_exponential <- function(bound, release, call) sums_law(bound, release, 1, 0, 1, call)
+clt_distribution.bound_exponential <- function(bound, release, call) sums_distribution(bound, release, 1, 0, 1, call)
 
 #' @export
-clt_law.bound_normal <- function(bound, release, call) sums_law(bound, release, 0, bound$spec$fields$centre, 1:2, call)
+clt_distribution.bound_normal <- function(bound, release, call) sums_distribution(bound, release, 0, bound$spec$fields$centre, 1:2, call)
 
 # `family` as in src/moments_sums.c; the complete-data statistic is the totals of
 # those powers of x - centre
-sums_law <- function(bound, release, family, centre, powers, call) {
+sums_distribution <- function(bound, release, family, centre, powers, call) {
   parts <- release_parts(release)
   components <- lapply(parts, function(p) power_components(p$statistic))
   if (any(vapply(components, is.null, TRUE))) refuse_clt(bound, release, call)
@@ -362,7 +362,7 @@ clt_lines <- function(fit) {
 # ---- which pairs it serves ----------------------------------------------------------
 
 # Classes of the statistics whose moments under the model are known. Each stands
-# beside its clt_law().
+# beside its clt_distribution().
 clt_statistics <- function(model) UseMethod("clt_statistics")
 
 #' @export

@@ -1,5 +1,5 @@
 # Method "collapse": see src/method_collapse.h. A model belongs to a family of
-# laws of the totals, each with a file of its own here and in src:
+# distributions of the totals, each with a file of its own here and in src:
 #   normal  totals of variables and of their products, records normal given the
 #           parameters
 #   counts  counts of a class and of features by class; `recursion` where few
@@ -13,17 +13,17 @@ sample_collapse <- function(release, bound, run, init, control, call = caller_en
   sample_chains(problem, release, bound, run, init, words, call)
 }
 
-# What the C code needs to know; see struct collapse. A family's law() gives
+# What the C code needs to know; see struct collapse. The function of its family gives
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, call = caller_env()) {
-  law <- collapse_law(release, bound, call = call)
+  distribution <- collapse_distribution(release, bound, call = call)
   parts <- release_parts(release)
   absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
   order <- order(!absolute) # components with the absolute kernel first
-  fields <- c(law$fields, lapply(law$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
-  problem <- list(method = "collapse", exact = if (law$family %in% c("counts", "recursion")) TRUE else NA,
-                  model = bound$spec, family = law$family, n = as.double(release$n), released = as.double(release$value[order]),
+  fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
+  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
+                  model = bound$spec, family = distribution$family, n = as.double(release$n), released = as.double(release$value[order]),
                   weight = as.double(1 / release$scale[order]), absolute = sum(absolute), where = order(order),
                   summed = seq_along(release$value), fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
@@ -31,18 +31,19 @@ collapse_problem <- function(release, bound, call = caller_env()) {
 }
 
 # `check`: only whether there is one
-collapse_law <- function(release, bound, check = FALSE, call = caller_env()) {
-  law_of <- switch(collapse_family(bound, call), normal = normal_law, counts = if (check) counts_components else counts_law, total = total_law)
+collapse_distribution <- function(release, bound, check = FALSE, call = caller_env()) {
+  distribution_of <- switch(collapse_family(bound, call), normal = normal_distribution,
+                            counts = if (check) counts_components else counts_distribution, total = total_distribution)
   parts <- release_parts(release)
   for (p in parts) check_collapse_part(p, call)
-  law_of(bound, parts, release$n, call)
+  distribution_of(bound, parts, release$n, call)
 }
 
 collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_family")
 
 #' @export
 collapse_family.default <- function(bound, call = caller_env()) {
-  check_records_law(bound, call)
+  check_records_distribution(bound, call)
   if (!is.null(collapse_origin(bound))) return("normal")
   fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} these not normal." else
     "Those of this model are not."

@@ -5,7 +5,7 @@ collapse_family.bound_categorical <- function(bound, call = caller_env()) "count
 
 counts_components <- function(bound, parts, n, call) unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
 
-counts_law <- function(bound, parts, n, call) {
+counts_distribution <- function(bound, parts, n, call) {
   fields <- bound$spec$fields
   target <- counts_components(bound, parts, n, call)
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)

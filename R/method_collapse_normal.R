@@ -3,7 +3,7 @@
 # where the model measures the columns from; NULL if its records are not normal
 collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)
 
-normal_law <- function(bound, parts, n, call) {
+normal_distribution <- function(bound, parts, n, call) {
   origin <- collapse_origin(bound)
   terms <- do.call(rbind, lapply(parts, normal_terms, names = bound$columns$name, origin = origin, n = n, call = call))
   list(family = "normal", fields = tightest_bounds(bound$columns$name, parts), component = list(terms = terms))

@@ -6,7 +6,7 @@ collapse_family.bound_poisson <- function(bound, call = caller_env()) "total"
 #' @export
 collapse_family.bound_exponential <- function(bound, call = caller_env()) "total"
 
-total_law <- function(bound, parts, n, call) {
+total_distribution <- function(bound, parts, n, call) {
   for (p in parts) {
     plain <- inherits(p$statistic, "stat_sums") && identical(p$statistic$powers, matrix(1))
     if (!plain) stop_collapse_part(p, "the total of its variable alone, as from {.code stat_sums(~ x)}", call)

@@ -2,7 +2,7 @@
 #'
 #' The unbiased estimate of the squared maximum mean discrepancy with the Gaussian
 #' kernel k(p, q) = exp(-|p - q|^2 / (2 bandwidth^2)); 0 in expectation if both
-#' sets have the same law.
+#' sets have the same distribution.
 #'
 #' @param x,y Fits, draws ([posterior::as_draws()]), numeric vectors or matrices
 #'   with a row for each draw.

@@ -17,7 +17,7 @@
 #'   the current theta, for an update that is a step of a chain.
 #' @param r_records `NULL`, or `function(theta, n)`: n records.
 #' @param project `NULL`, or `function(total, n)`: the nearest total that n records
-#'   could have; must return a possible total as it is. The normal law draws
+#'   could have; must return a possible total as it is. The normal distribution draws
 #'   impossible ones now and then, such as a negative total of positive numbers.
 #' @param support Ends of the values that a record can have.
 #' @param variable The variable's name; `NULL` takes the release's only variable.
@@ -172,7 +172,7 @@ describe_model.bound_expfam <- function(bound) paste("exponential family of", bo
 
 # any totals of the variable: the C plug-ins of the statistics evaluate them
 #' @export
-clt_law.bound_expfam <- function(bound, release, call) {
+clt_distribution.bound_expfam <- function(bound, release, call) {
   parts <- release_parts(release)
   if (!all(vapply(parts, function(p) p$statistic$kind == "totals", TRUE))) refuse_clt(bound, release, call)
   specs <- lapply(parts, function(p) statistic_spec(p$statistic))

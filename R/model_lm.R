@@ -6,7 +6,7 @@
 #' be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, with all variables of the release, each
-#'   once: the records' law is a joint one, so none can be left out. `NULL` takes the
+#'   once: the records' distribution is a joint one, so none can be left out. `NULL` takes the
 #'   statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
@@ -16,7 +16,7 @@
 #'   and `prior_half_normal()` with the other priors.
 #' @param covariates Of the continuous covariates: [prior_niw()];
 #'   `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the
-#'   two [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, no law
+#'   two [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, no distribution
 #'   but their moments: [covariate_moments()].
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
@@ -89,7 +89,7 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   bound$design <- design_columns(columns, bound$levels)
   if (inherits(model$covariates, "covariate_moments")) {
     bound$moments <- bind_moments(bound, call)
-    model$covariates <- moments_law(bound$moments)
+    model$covariates <- moments_distribution(bound$moments)
   }
   fields <- c(design_fields(bound$design), lm_coefficient_fields(bound, call),
               covariate_fields(bound$design[-1L, ], seq_len(nrow(columns) - 1L), model, bound$levels, call))

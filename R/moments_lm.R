@@ -1,7 +1,7 @@
 # What src/moments_lm.c needs to know of a regression and its cross-products.
 
 #' @export
-clt_law.bound_lm <- function(bound, release, call) {
+clt_distribution.bound_lm <- function(bound, release, call) {
   part <- crossprod_part(bound, release, call)
   fields <- c(crossprod_fields(bound, part$statistic), bound$spec$fields[c("continuous", "factor_first", "factor_levels")])
   if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))
@@ -13,7 +13,7 @@ crossprod_part <- function(bound, release, call) {
   parts <- release_parts(release)
   of_class <- function(class) vapply(parts, function(p) inherits(p$statistic, class), TRUE)
   regression <- which(of_class("stat_crossprod"))
-  # fourth moments are no data where they stand for the covariates' law
+  # fourth moments are no data where they stand for the covariates' distribution
   used <- of_class("stat_crossprod") | (of_class("stat_moments4") & !is.null(bound$moments))
   if (length(regression) != 1L || !all(used)) refuse_clt(bound, release, call)
   parts[[regression]]
@@ -95,22 +95,22 @@ bind_moments <- function(bound, call) {
 check_no_factors <- function(factors, call) {
   if (length(factors)) {
     stop_classed("moments", c("{.fn covariate_moments} must be of numbers: joint moments of the factor{?s} {.var {factors}} and the numbers are missing.",
-                              i = "Give the numbers a law, {.fn prior_niw} or {.fn fixed}; that of a factor is {.arg levels}."), call = call)
+                              i = "Give the numbers a distribution, {.fn prior_niw} or {.fn fixed}; that of a factor is {.arg levels}."), call = call)
   }
 }
 
 # the mean and covariance among them, for the model's C code
-moments_law <- function(moments) {
+moments_distribution <- function(moments) {
   x <- seq_along(moments$names)
   list(mean = fixed((moments$mean - moments$shift) / moments$scale),
        cov = fixed(moments$fourth[x, x, drop = FALSE] / outer(moments$scale, moments$scale)))
 }
 
-# Methods that draw records, or move their totals exactly, need a law of the
+# Methods that draw records, or move their totals exactly, need a distribution of the
 # covariates.
-check_records_law <- function(bound, call = caller_env()) {
+check_records_distribution <- function(bound, call = caller_env()) {
   if (!is.null(bound$moments)) {
-    stop_classed("method", c("Records can be drawn only from a model with a law of its covariates; {.fn covariate_moments} has none.",
+    stop_classed("method", c("Records can be drawn only from a model with a distribution of its covariates; {.fn covariate_moments} has none.",
                              i = "Give {.arg covariates} a {.fn prior_niw} or a fixed mean and covariance, or use method {.val clt}."), call = call)
   }
 }

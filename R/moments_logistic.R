@@ -1,7 +1,7 @@
 # What src/moments_logistic.c needs to know of a logistic regression and its cross-products.
 
 #' @export
-clt_law.bound_logistic <- function(bound, release, call) {
+clt_distribution.bound_logistic <- function(bound, release, call) {
   part <- crossprod_part(bound, release, call)
   factors <- setdiff(names(bound$levels), bound$columns$variable[1L])
   if (length(factors)) {

@@ -9,11 +9,11 @@
 #' @param draws Number of draws from the prior.
 #' @param seed Fixes them; see [sample_posterior()].
 #' @return `plot_prior()` a ggplot; `prior_data()` its data twin, a data frame with
-#'   the columns `variable`, `law` ("prior" or "posterior"), `at`, `density`. The
+#'   the columns `variable`, `distribution` ("prior" or "posterior"), `at`, `density`. The
 #'   range holds the central 90 per cent of the prior and nearly all of the
 #'   posterior, but is no wider than 20 posterior standard deviations. Densities are
 #'   kernel estimates from draws, reflected at the smallest and the largest draw, so
-#'   that a law that ends there keeps its height.
+#'   that a distribution that ends there keeps its height.
 #' @section Errors: `noiseaware_error_argument`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -27,8 +27,8 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
   data <- prior_data(fit, variables, points, draws, seed)
   data$variable <- factor(data$variable, unique(data$variable))
   ggplot2::ggplot(data, ggplot2::aes(x = .data$at, y = .data$density)) +
-    ggplot2::geom_area(data = data[data$law == "posterior", ], ggplot2::aes(fill = .data$law)) +
-    ggplot2::geom_line(data = data[data$law == "prior", ], ggplot2::aes(linetype = .data$law)) +
+    ggplot2::geom_area(data = data[data$distribution == "posterior", ], ggplot2::aes(fill = .data$distribution)) +
+    ggplot2::geom_line(data = data[data$distribution == "prior", ], ggplot2::aes(linetype = .data$distribution)) +
     ggplot2::scale_fill_manual(values = c(posterior = "grey70"), name = NULL) +
     ggplot2::scale_linetype_manual(values = c(prior = "dashed"), name = NULL) +
     facet_variables(scales = "free") +
@@ -54,13 +54,13 @@ prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
     b <- posterior[, v]
     window <- range(stats::quantile(a, c(0.05, 0.95)), stats::quantile(b, c(0.001, 0.999)))
     window <- pmin(pmax(window, mean(b) - 10 * stats::sd(b)), mean(b) + 10 * stats::sd(b))
-    density <- function(values, law) {
+    density <- function(values, distribution) {
       # a heavy tail would set the bandwidth: it is taken from the middle half
       width <- 1.06 * max(stats::IQR(values) / 1.34, diff(window) * 1e-6) * length(values)^-0.2
       ends <- range(values)
       reflected <- c(2 * ends[1L] - values, values, 2 * ends[2L] - values)
       d <- stats::density(reflected, bw = width, from = window[1L], to = window[2L], n = points)
-      data.frame(variable = v, law = law, at = d$x, density = ifelse(d$x < ends[1L] | d$x > ends[2L], 0, 3 * d$y))
+      data.frame(variable = v, distribution = distribution, at = d$x, density = ifelse(d$x < ends[1L] | d$x > ends[2L], 0, 3 * d$y))
     }
     rbind(density(a, "prior"), density(b, "posterior"))
   })

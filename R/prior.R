@@ -69,7 +69,7 @@
 #' deviations of at most half the width between them, which records between
 #' the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
 #' `c(lower, upper)`, or a named list of such pairs, one a variable. It is the
-#' joint law of mean and sd (or cov) that is cut off. For [model_normal()],
+#' joint distribution of mean and sd (or cov) that is cut off. For [model_normal()],
 #' [model_mvnormal()] and the covariates of [model_lm()] and
 #' [model_logistic()]; the prior must have at least some mass there.
 #'

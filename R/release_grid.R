@@ -10,8 +10,8 @@ coarsest_grid <- 2^10
 laplace_grid <- c(2^23, 2^44)
 gaussian_grid <- c(2^23, 2^23)
 
-# "laplace" and "gaussian" have exact samplers; their order is enum law in C
-exact_laws <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
+# "laplace" and "gaussian" have exact samplers; their order is enum exact_family in C
+exact_families <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
 is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
 
 check_exact <- function(parts, call = caller_env()) {
@@ -19,7 +19,7 @@ check_exact <- function(parts, call = caller_env()) {
     stop_classed("mechanism", "{.fn release} adds noise to totals; coefficients with objective perturbation are released by {.fn release_objective}.",
                  call = call)
   }
-  for (p in parts) if (!p$mechanism$name %in% c(names(exact_laws), "randomized_response")) {
+  for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response")) {
     stop_classed("mechanism", c("{.fn release} draws noise exactly from the operating system's entropy; it cannot draw {format(p$mechanism)}.",
                                 i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."), call = call)
   }
@@ -29,7 +29,7 @@ check_exact <- function(parts, call = caller_env()) {
 release_unit <- function(mechanism, statistic, n, call = caller_env()) {
   scale <- mechanism_scale(mechanism, statistic, call)
   if (is_discrete(mechanism)) return(rep(1, length(scale)))
-  steps <- if (exact_laws[[mechanism$name]] == "laplace") laplace_grid else gaussian_grid
+  steps <- if (exact_families[[mechanism$name]] == "laplace") laplace_grid else gaussian_grid
   finest <- scale / steps[1L]
   # a small budget makes the noise large against the sensitivity: rounding shall not count there either
   if (is.null(mechanism$scale) && is.null(mechanism$sd)) {
@@ -81,9 +81,9 @@ exact_scale <- function(mechanism, statistic, unit, call = caller_env()) {
   # a budget's scale was computed in doubles
   if (is.null(mechanism$scale) && is.null(mechanism$sd)) scale <- scale * (1 + 2^-40)
   bits <- if (!is_discrete(mechanism)) 0 else
-    if (exact_laws[[mechanism$name]] == "laplace") pmin(pmax(30 - floor(log2(scale)), 0), 52) else pmin(pmax(24 - floor(log2(scale)), 0), 25)
+    if (exact_families[[mechanism$name]] == "laplace") pmin(pmax(30 - floor(log2(scale)), 0), 52) else pmin(pmax(24 - floor(log2(scale)), 0), 25)
   numerator <- ceiling(scale * 2^bits)
-  largest <- if (exact_laws[[mechanism$name]] == "laplace") 2^46 else 2^25
+  largest <- if (exact_families[[mechanism$name]] == "laplace") 2^46 else 2^25
   if (any(numerator > largest)) {
     stop_classed("mechanism", "The noise of a real release must have a scale of at most {format_number(largest)} units, but has {format_number(max(numerator))}.",
                  call = call)
@@ -99,8 +99,8 @@ exact_part <- function(part, data, call) {
   if (mechanism$kernel == "match") return(exact_response(part, data, call))
   unit <- release_unit(mechanism, statistic, nrow(x), call)
   scale <- exact_scale(mechanism, statistic, unit, call)
-  law <- match(exact_laws[[mechanism$name]], unique(exact_laws)) - 1L
-  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, law, scale$numerator, scale$denominator)
+  family <- match(exact_families[[mechanism$name]], unique(exact_families)) - 1L
+  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, family, scale$numerator, scale$denominator)
   if (is.null(value)) stop_entropy(call)
   each <- length(value) / length(unit)
   list(value = value, scale = rep(scale$scale, each = each), unit = rep(unit, each = each))

@@ -8,9 +8,9 @@
 #'   that look like those of two values, such as 0 and 1, a message of class
 #'   `noiseaware_message_binary` says how to declare a factor.
 #' @param method `"augment"` imputes the confidential records (exact, cost
-#'   proportional to n); `"collapse"` moves the totals themselves, where their law
+#'   proportional to n); `"collapse"` moves the totals themselves, where their distribution
 #'   is known (exact if no record lies outside the bounds, for counts always; cost
-#'   free of n; see below); `"clt"` takes a normal law for the statistic
+#'   free of n; see below); `"clt"` takes a normal distribution for the statistic
 #'   (approximate, better the more records; cost free of n); `"naive"` takes the noisy totals for the true ones (not
 #'   a posterior: a baseline to compare with); `"auto"` takes the cheapest exact
 #'   one: see below.
@@ -45,7 +45,7 @@
 #' (a surrogate transition, Christen & Fox 2005); else the exact density is followed. Chains
 #' without `init` then start near the release, further apart than the posterior is wide.
 #'
-#' **Method `"collapse"`** imputes no record: given the parameters it knows the law
+#' **Method `"collapse"`** imputes no record: given the parameters it knows the distribution
 #' of the totals, so its time does not depend on n. It serves
 #' * counts ([stat_counts()]) under [model_bernoulli()], [model_categorical()] and
 #'   [model_naive_bayes()], if the margins have one variable, or the class and one
@@ -59,7 +59,7 @@
 #'
 #' But for counts, it leaves out what the bounds do to records outside them. The
 #' fit's print shows the posterior expectation of their share (the tails of the
-#' variables' marginal laws, summed) and the probability that there is one; the
+#' variables' marginal distributions, summed) and the probability that there is one; the
 #' draws are exact but for that.
 #'
 #' **Method `"auto"`** takes `"collapse"` for counts; else `"augment"`, which is
@@ -126,7 +126,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     init <- init %||% chosen$init
     check_control(control, method)
   }
-  if (method %in% exact_methods) check_records_law(bound)
+  if (method %in% exact_methods) check_records_distribution(bound)
   tell_binary(bound)
   if (method == "naive" && !is.null(init)) say_init_unused(method)
   fit <- switch(method,

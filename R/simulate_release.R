@@ -40,7 +40,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   n <- check_count(n, "n")
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn
   bound <- bind_model(x, statistic)
-  check_records_law(bound)
+  check_records_distribution(bound)
   if (!is.null(parameters)) check_some_parameters(parameters, bound)
   truth <- draw_truth(bound, parameters, new_stream())
   theta <- truth$theta

@@ -1,7 +1,7 @@
 #' Totals of all monomials up to degree 4
 #'
 #' The moments of covariates that method `"clt"` asks for when nothing else is
-#' known of their law: totals, over the records, of every monomial of degree 1
+#' known of their distribution: totals, over the records, of every monomial of degree 1
 #' to 4 in the covariates. Release them beside [stat_crossprod()], with a share
 #' of the budget (Bernstein & Sheldon 2019, section 3.4.4, take half), and give
 #' the model [covariate_moments()].

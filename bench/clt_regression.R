@@ -11,8 +11,8 @@ clt_problem <- function(d, n = 1000, epsilon = 0.1) {
   x <- paste0("x", seq_len(p))
   statistic <- stat_crossprod(stats::as.formula(paste("y ~", paste(x, collapse = " + "))),
                               stats::setNames(rep(list(c(-10, 10)), d), c("y", x)))
-  law <- fixed(list(mean = rep(0.3, p), cov = diag(p) + 0.2))
-  truth <- model_lm(prior = fixed(rep(0.5, d)), sigma = fixed(1), covariates = law)
+  distribution <- fixed(list(mean = rep(0.3, p), cov = diag(p) + 0.2))
+  truth <- model_lm(prior = fixed(rep(0.5, d)), sigma = fixed(1), covariates = distribution)
   set.seed(2019)
   release <- if (n > 1e6) {
     # too many records to draw: the totals of 1,000, scaled
@@ -22,7 +22,7 @@ clt_problem <- function(d, n = 1000, epsilon = 0.1) {
     simulate_release(truth, statistic, mech_laplace(epsilon = epsilon), n = n)
   }
   list(d = d, size = length(statistic$components), epsilon = epsilon, release = release,
-       models = list(`normal, unknown (update)` = model_lm(), `known (prior)` = model_lm(covariates = law)))
+       models = list(`normal, unknown (update)` = model_lm(), `known (prior)` = model_lm(covariates = distribution)))
 }
 
 clt_fit <- function(problem, model, control, warmup, thin = 1) {

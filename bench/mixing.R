@@ -36,7 +36,7 @@ mixing_targets <- c("normal", "exponential", "Poisson", "logistic") # at n = 1,0
 
 # Effective draws of a chain that hardly moves are overestimated when counted
 # from the chain itself. Here from its jumps, in units of a posterior that is
-# known from other draws: an AR(1) law with that lag, the least autocorrelation
+# known from other draws: an AR(1) distribution with that lag, the least autocorrelation
 # that a reversible chain with such jumps can have.
 jump_ess <- function(draws, reference) {
   min(vapply(posterior::variables(draws), function(v) {
@@ -101,7 +101,7 @@ bench_mixing <- function(quick = FALSE) {
   }, rows$model, rows$n, rows$epsilon, rows$ratio)
   bench_result(unname(figures), list("Both samplers" = rows),
                c("One release a row, the same for both; Laplace noise; sample_posterior() as it is, 4 x 2,000 iterations, four chains one after the other; processor seconds of the whole call, set-up and warmup included. Calls of both samplers in turns, each with a seed of its own, until both had run for 0.3 seconds, two calls at least. The default starts at draws from the prior, the plain sampler at draws of the default's fit.",
-                 "Effective draws: the smallest bulk ESS over all parameters, of each call. For the plain sampler it is not above that of an AR(1) law with its squared jumps and the posterior's spread as the default's draws have it: chains that hardly move overrate their own effective draws (shown beside). A call keeps 4,000 draws. passes: non-centred ones an iteration; parts: iterations that a sweep is spread over; kept: share of the chains some of whose sweeps keep a part of the innovations. R-hat over all calls."))
+                 "Effective draws: the smallest bulk ESS over all parameters, of each call. For the plain sampler it is not above that of an AR(1) distribution with its squared jumps and the posterior's spread as the default's draws have it: chains that hardly move overrate their own effective draws (shown beside). A call keeps 4,000 draws. passes: non-centred ones an iteration; parts: iterations that a sweep is spread over; kept: share of the chains some of whose sweeps keep a part of the innovations. R-hat over all calls."))
 }
 
 run_alone(bench_mixing)

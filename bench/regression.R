@@ -1,5 +1,5 @@
 # The problem of Ju et al. (2022), section 5: regression with n = 100 and two
-# covariates, sigma and the law of the covariates known, nine noisy
+# covariates, sigma and the distribution of the covariates known, nine noisy
 # cross-products. One data set, one release for each epsilon, and the same
 # posterior from four programs: noiseaware (default and plain sampler), dapper
 # (the published R implementation of the same plain sampler) and Stan with the
@@ -59,7 +59,7 @@ run_noiseaware <- function(release, epsilon, program, chains, iter, passes, seed
 
 # The four functions that dapper asks for; it checks their arguments' names.
 # "tuned": as few and as cheap R calls as we could manage. "matrix": in matrix
-# algebra, as one writes down a regression; the same law and the same cost in
+# algebra, as one writes down a regression; the same distribution and the same cost in
 # principle, but R's overhead differs.
 dapper_functions <- function(scale, style) {
   n <- problem$n
@@ -227,7 +227,7 @@ bench_regression <- function(quick = FALSE) {
                          problem$n, problem$sensitivity),
                  "Min bulk ESS is the smallest over the three coefficients, all chains of the program together. noiseaware and dapper ran in four rounds, one after the other, a chain or some in each. noiseaware: started at draws from the prior, the whole time of sample_posterior() with its set-up, warmup (half of the iterations) included. dapper: started at the true coefficients, first 500 iterations of a chain dropped, whole time. Stan: one chain, time of sampling only, no warmup, no compilation.",
                  "dapper is run with two sets of the user's functions: tuned, the cheapest R that we could write, and matrix, a regression written in matrix algebra (few iterations, for its time alone).",
-                 "Same chain: dapper's effective draws are too few to be counted well in the time it was given. Its chain has the law of our plain sampler's, so the long run of that sampler gives its effective draws per kept iteration; the time per iteration is dapper's own (no warmup charged to it).",
+                 "Same chain: dapper's effective draws are too few to be counted well in the time it was given. Its chain has the distribution of our plain sampler's, so the long run of that sampler gives its effective draws per kept iteration; the time per iteration is dapper's own (no warmup charged to it).",
                  "Off, in MCSE: difference from noiseaware's long default run over the two Monte Carlo errors; with few effective draws (ESS below 100) the error itself is badly known.",
                  "Stan is given in two forms, the records themselves as parameters (centred) and their innovations (non-centred); the target's ratio is against the faster one. At epsilon 100 and 1,000 it is too slow to be run here: its trajectories reach the greatest length, about 0.02 s an iteration, for fewer than 1 effective draw a second at epsilon 1,000."))
 }

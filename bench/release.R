@@ -6,9 +6,9 @@ if (!exists("bench_result")) source("bench/helpers.R")
 
 bench_release <- function(quick = FALSE) {
   count <- if (quick) 1e4L else 1e6L
-  per_second <- function(law, numerator, denominator) {
+  per_second <- function(distribution, numerator, denominator) {
     draw <- utils::getFromNamespace("ffi_exact_noise", "noiseaware")
-    count / seconds(.Call(draw, law, count, numerator, denominator, NULL))
+    count / seconds(.Call(draw, distribution, count, numerator, denominator, NULL))
   }
   cases <- list("Laplace, 2^23 units" = list(0L, 2^23, 1), "Laplace, 2^44 units" = list(0L, 2^44, 1), "discrete Laplace, b = 2" = list(0L, 2^31, 2^30),
                 "Gaussian, 2^23 units" = list(1L, 2^23, 1), "discrete Gaussian, sd = 1.5" = list(1L, 3 * 2^23, 2^24))

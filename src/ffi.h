@@ -76,7 +76,7 @@ int interrupt_pending(void);
     X(ffi_mech_quantile, 3) \
     X(ffi_mech_log_density, 3) \
     X(ffi_density, 2) \
-    X(ffi_discrete_law, 5) \
+    X(ffi_discrete_distribution, 5) \
     X(ffi_stat_eval, 2) \
     X(ffi_stat_total, 2) \
     X(ffi_model_shape, 1) \

@@ -6,7 +6,7 @@
 
 /* function: 0 log density, 1 cumulative, 2 quantile. x, location and scale are of
  * one length; flags: is it the Gaussian, lower tail, log scale. NA stays NA. */
-SEXP ffi_discrete_law(SEXP function, SEXP x, SEXP location, SEXP scale, SEXP flags) {
+SEXP ffi_discrete_distribution(SEXP function, SEXP x, SEXP location, SEXP scale, SEXP flags) {
     const struct discrete_law *law =
         INTEGER(flags)[0] ? &dist_discrete_gaussian : &dist_discrete_laplace;
     const int which = Rf_asInteger(function), lower = INTEGER(flags)[1], log_p = INTEGER(flags)[2];

@@ -1,6 +1,6 @@
 # The three problems of Bernstein & Sheldon (2018), section 4. The paper does not
 # print its priors; these are those of the authors' published code. Bounds of the
-# exponential model: the middle 95% of the prior predictive law, where the paper
+# exponential model: the middle 95% of the prior predictive distribution, where the paper
 # takes the middle 95% at the true rate, which would give the rate away.
 
 problems <- list(

@@ -24,6 +24,6 @@ distance <- function(n, share, control) {
 }
 
 cases <- expand.grid(n = c(10, 100, 1000, 10000), share = c(0.5, 0.03))
-samplers <- list(default = list(), `normal law alone` = list(conjugate = FALSE), Gibbs = list(sampler = "gibbs"))
+samplers <- list(default = list(), `normal distribution alone` = list(conjugate = FALSE), Gibbs = list(sampler = "gibbs"))
 for (name in names(samplers)) cases[[name]] <- round(mapply(distance, cases$n, cases$share, MoreArgs = list(control = samplers[[name]])), 3)
 print(cases)

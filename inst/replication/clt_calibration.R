@@ -1,7 +1,7 @@
 # Where method "clt" is calibrated and where it is not: simulation-based calibration
 # over the number of records, of a regression whose prior keeps records inside the
 # bounds and of one whose prior does not (the moments of regression take it that no
-# record is clamped), and of counts with discrete noise (the normal law knows no
+# record is clamped), and of counts with discrete noise (the normal distribution knows no
 # whole numbers). Writes clt_calibration.csv, the table of ?method_clt.
 #
 #   Rscript clt_calibration.R [replicates] [directory]

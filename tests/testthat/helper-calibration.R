@@ -1,5 +1,5 @@
 # A design whose posterior is known: mean ~ N(0, 2^2), x ~ N(mean, 1), n = 10, the
-# total of x with normal noise of sd 3. Samplers of known law for it.
+# total of x with normal noise of sd 3. Samplers of known distribution for it.
 
 known <- list(
   model = model_normal(prior = list(mean = prior_normal(0, 2), sd = fixed(1))),
@@ -7,7 +7,7 @@ known <- list(
   mechanism = mech_gaussian(sd = 3), n = 10
 )
 
-# independent draws of (mean, total) given z; the mean's law may be made wrong
+# independent draws of (mean, total) given z; the mean's distribution may be made wrong
 known_draws <- function(z, draws = 99, scale = 1, bias = 0, prior = FALSE) {
   n <- 10
   tau2 <- 9

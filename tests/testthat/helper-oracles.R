@@ -13,7 +13,7 @@ told <- function(code) {
 
 # |estimate - exact| in Monte Carlo standard errors, for means and for the
 # shares below the exact quantiles. `draws` is iterations x chains.
-expect_law <- function(draws, quantile, mean = NULL, probabilities = c(0.05, 0.25, 0.5, 0.75, 0.95), errors = 5) {
+expect_distribution <- function(draws, quantile, mean = NULL, probabilities = c(0.05, 0.25, 0.5, 0.75, 0.95), errors = 5) {
   draws <- as.matrix(draws)
   for (p in probabilities) {
     below <- draws <= quantile(p)

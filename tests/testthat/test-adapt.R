@@ -3,7 +3,7 @@
 
 mixing_levels <- list(y = c("a", "b"), x1 = c("u", "v"))
 
-# a binomial count under Laplace noise: the posterior is a mixture of beta laws
+# a binomial count under Laplace noise: the posterior is a mixture of beta distributions
 test_that("leaps leave the posterior exact", {
   n <- 20
   rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 40), n)
@@ -13,7 +13,7 @@ test_that("leaps leave the posterior exact", {
   b <- 0:n
   weight <- exp(-(abs(14.3 - (n - b)) + abs(5.1 - b)) / 40)
   density <- dbeta(p, 2, 1) * drop(outer(p, b, function(p, b) dbinom(b, n, p)) %*% weight)
-  expect_law(parameter_draws(fit, fit$bound$parameters[1]), grid_quantile(p, density))
+  expect_distribution(parameter_draws(fit, fit$bound$parameters[1]), grid_quantile(p, density))
 })
 
 test_that("a schedule is frozen after warmup, and a seed fixes it", {
@@ -33,7 +33,7 @@ test_that("with endless noise leaps and walks give the prior", {
   rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1e9), 5)
   fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 3)
   expect_true(all(acceptance(fit)$leap > 0.5))
-  expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
+  expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
 })
 
 test_that("where noise dominates a sweep is spread over iterations, and visits every record", {
@@ -49,7 +49,7 @@ test_that("where noise dominates a sweep is spread over iterations, and visits e
     }, logical(n)))
     expect_equal(fit$chains[[k]]$state$accepted, visits)
   }
-  expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
+  expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
   expect_output(print(acceptance(fit)), "all are visited in")
 })
 
@@ -90,11 +90,11 @@ test_that("moves and refreshes of Bernoulli records are reversible: the whole ma
   n <- 200000L
   records <- function(theta) .Call(internal("ffi_model_records"), bound$spec, theta, n, internal("new_stream")(c(5, 6)))
   theta <- c(0.4, -0.7)
-  law <- function(from, to) table(factor(from, 0:1), factor(to, 0:1))
+  distribution <- function(from, to) table(factor(from, 0:1), factor(to, 0:1))
   drawn <- lapply(theta, records)
   stream <- internal("new_stream")(c(8, 9))
-  there <- law(drawn[[1]]$records, .Call(internal("ffi_model_move"), bound$spec, theta[1], theta[2], drawn[[1]]$records, stream))
-  back <- law(drawn[[2]]$records, .Call(internal("ffi_model_move"), bound$spec, theta[2], theta[1], drawn[[2]]$records, stream))
+  there <- distribution(drawn[[1]]$records, .Call(internal("ffi_model_move"), bound$spec, theta[1], theta[2], drawn[[1]]$records, stream))
+  back <- distribution(drawn[[2]]$records, .Call(internal("ffi_model_move"), bound$spec, theta[2], theta[1], drawn[[2]]$records, stream))
   p <- share(theta)
   # u uniform: level 1 where u < 1 - p
   exact <- matrix(c(p[2], 0, p[1] - p[2], 1 - p[1]), 2)
@@ -104,7 +104,7 @@ test_that("moves and refreshes of Bernoulli records are reversible: the whole ma
   fresh <- .Call(internal("ffi_model_perturb"), bound$spec, theta[1], 0.6, drawn[[1]]$records, drawn[[1]]$state)$records
   f <- c(p[1], 1 - p[1])
   exact <- 0.6 * diag(f) + 0.4 * outer(f, f)
-  expect_gt(chisq.test(as.vector(law(drawn[[1]]$records, fresh)), p = as.vector(exact))$p.value, 1e-6)
+  expect_gt(chisq.test(as.vector(distribution(drawn[[1]]$records, fresh)), p = as.vector(exact))$p.value, 1e-6)
 })
 
 test_that("chains started far in the tails of a vague prior arrive within warmup", {

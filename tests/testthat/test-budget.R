@@ -94,7 +94,7 @@ test_that("budgets print, and refuse bad limits", {
   expect_error(release(data, counts, mech_laplace(epsilon = 1), budget = 3), class = "noiseaware_error_argument")
 })
 
-test_that("private quantiles have the exponential mechanism's law", {
+test_that("private quantiles have the exponential mechanism's distribution", {
   values <- c(2, 2, 3, 7, 7, 7, 9)
   steps <- 10
   for (target in c(0, 3, 7)) {

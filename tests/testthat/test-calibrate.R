@@ -22,7 +22,7 @@ test_that("a posterior too narrow, too wide or biased is seen at 200 replicates"
   }
 })
 
-test_that("coverage of a posterior too narrow follows its binomial law", {
+test_that("coverage of a posterior too narrow follows its binomial distribution", {
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate_known(known_sampler(scale = 0.5), seed = 2)
   levels <- c(0.5, 0.9)

@@ -1,11 +1,11 @@
-# Exact samplers against their laws and against a slow reference in R that reads
+# Exact samplers against their distributions and against a slow reference in R that reads
 # the same random words; releases on the grid.
 
 st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(0, 3)))
 data <- data.frame(y = c(-1, 2.5, 11, 0.1), x = c(0.2, 1, 2, 5))
 
-exact_noise <- function(law, count, numerator, denominator, bytes = NULL) {
-  .Call(internal("ffi_exact_noise"), match(law, c("laplace", "gaussian")) - 1L, as.integer(count), numerator, denominator, bytes)
+exact_noise <- function(distribution, count, numerator, denominator, bytes = NULL) {
+  .Call(internal("ffi_exact_noise"), match(distribution, c("laplace", "gaussian")) - 1L, as.integer(count), numerator, denominator, bytes)
 }
 
 # ---- reference: the same coins from the same words, in whole doubles ------------
@@ -22,7 +22,7 @@ word_reader <- function(bytes) {
   }
 }
 
-reference_noise <- function(law, count, a, b, bytes) {
+reference_noise <- function(distribution, count, a, b, bytes) {
   word <- word_reader(bytes)
   below <- function(m) {
     if (m == 1) return(0)
@@ -60,7 +60,7 @@ reference_noise <- function(law, count, a, b, bytes) {
     rest <- c(distance %% whole, whole)
     if (coins(v^2 %/% 2, c(1, 1)) && coins(v %% 2, c(1, 2)) && coins(v, rest) && exp_coin(rest, rest, c(1, 2))) return(y)
   }
-  draw <- if (law == "laplace") laplace else gaussian
+  draw <- if (distribution == "laplace") laplace else gaussian
   vapply(seq_len(count), function(i) draw(a, b), 0)
 }
 
@@ -104,7 +104,7 @@ test_that("without random bits there is nothing", {
   expect_null(exact_noise("laplace", 1, 5, 1, raw(0)))
 })
 
-test_that("draws have their laws", {
+test_that("draws have their distributions", {
   skip_on_cran() # takes long; `make test` runs it
   # chi-square over cells of expected count 20 or more
   p_value <- function(draws, mass) {
@@ -125,7 +125,7 @@ test_that("draws have their laws", {
     expect_gt(p_value(exact_noise("laplace", 1e6, case[1], case[2]), ddiscrete_laplace(k, scale = case[1] / case[2])), 1e-6)
     expect_gt(p_value(exact_noise("gaussian", 1e6, case[1], case[2]), ddiscrete_gaussian(k, sd = case[1] / case[2])), 1e-6)
   }
-  # fine grids: the continuous law, without ties
+  # fine grids: the continuous distribution, without ties
   gaussian <- exact_noise("gaussian", 2e5, 2^24 - 3, 1) + stats::runif(2e5, -0.5, 0.5)
   expect_gt(stats::ks.test(gaussian / (2^24 - 3), stats::pnorm)$p.value, 1e-6)
   laplace <- exact_noise("laplace", 2e5, 2^44 + 1, 1) / (2^44 + 1)

@@ -1,5 +1,5 @@
 # Hamiltonian Monte Carlo (src/hmc.c) on densities written in R: against NUTS in plain R
-# with the same random numbers, against exact laws, restarts, adaptation.
+# with the same random numbers, against exact distributions, restarts, adaptation.
 
 hmc_start <- function(density, position, unit = rep(1, length(position)), dense = FALSE, words = c(1, 2)) {
   .Call(internal("ffi_hmc_start"), density, as.double(position), as.double(unit), dense, internal("new_stream")(words))
@@ -205,15 +205,15 @@ test_that("a trajectory of given length is reversible, and drawn as in plain R",
   expect_gt(moved, 20)
 })
 
-# ---- exact laws --------------------------------------------------------------------------------
+# ---- exact distributions --------------------------------------------------------------------------------
 
-test_that("draws have the law of the density", {
+test_that("draws have the distribution of the density", {
   skip_on_cran() # takes long; `make test` runs it
   for (dense in c(FALSE, TRUE)) {
     run <- hmc_draws(normal_density(correlated), rep(0, 5), 6000L, dense = dense)
     for (j in 1:5) {
       sd <- sqrt(correlated[j, j])
-      expect_law(run$draws[, j], function(p) qnorm(p, 0, sd), 0)
+      expect_distribution(run$draws[, j], function(p) qnorm(p, 0, sd), 0)
       expect_same_mean(run$draws[, j]^2, correlated[j, j])
     }
     expect_same_mean(run$draws[, 2] * run$draws[, 3], correlated[2, 3])
@@ -222,29 +222,29 @@ test_that("draws have the law of the density", {
     expect_identical(sum(run$told$divergent), 0)
 
     run <- hmc_draws(banana_density, c(0, 0), 6000L, dense = dense, words = c(3, 4))
-    expect_law(run$draws[, 1], qnorm, 0)
-    expect_law(run$draws[, 2] - run$draws[, 1]^2, function(p) qnorm(p, 0, 0.5), 0)
+    expect_distribution(run$draws[, 1], qnorm, 0)
+    expect_distribution(run$draws[, 2] - run$draws[, 1]^2, function(p) qnorm(p, 0, 0.5), 0)
   }
   run <- hmc_draws(funnel_density, rep(0.5, 4), 10000L, words = c(5, 6))
-  expect_law(run$draws[, 1], qnorm, 0)
-  expect_law(run$draws[, 2] * exp(-run$draws[, 1] / 2), qnorm, 0)
+  expect_distribution(run$draws[, 1], qnorm, 0)
+  expect_distribution(run$draws[, 2] * exp(-run$draws[, 1] / 2), qnorm, 0)
   # trajectories of a given length, not adapted
   density <- normal_density(diag(c(1, 4)))
   state <- hmc_start(density, c(0, 0), c(1, 2))
   run <- hmc_run(density, 2L, state, 6000L, length = 1.5)
-  expect_law(run$draws[, 1], qnorm, 0)
-  expect_law(run$draws[, 2], function(p) qnorm(p, 0, 2), 0)
+  expect_distribution(run$draws[, 1], qnorm, 0)
+  expect_distribution(run$draws[, 2], function(p) qnorm(p, 0, 2), 0)
   expect_same_mean(run$draws[, 1] * run$draws[, 2], 0)
 })
 
-test_that("a gradient of a smoother function leaves the law as it is", {
+test_that("a gradient of a smoother function leaves the distribution as it is", {
   skip_on_cran() # takes long; `make test` runs it
   laplace <- function(q) c(-sum(abs(q)), -pmin(pmax(q / 0.5, -1), 1))
   run <- hmc_draws(laplace, c(1, -1, 2), 6000L, words = c(7, 8))
   quantile <- function(p) ifelse(p < 0.5, log(2 * p), -log(2 - 2 * p))
-  for (j in 1:3) expect_law(run$draws[, j], quantile, 0)
+  for (j in 1:3) expect_distribution(run$draws[, j], quantile, 0)
   run <- hmc_run(laplace, 3L, run$state, 8000L, length = 2) # with the step that warmup learned
-  for (j in 1:3) expect_law(run$draws[, j], quantile, 0)
+  for (j in 1:3) expect_distribution(run$draws[, j], quantile, 0)
 })
 
 test_that("where there is no density it does not go, and says so", {
@@ -252,7 +252,7 @@ test_that("where there is no density it does not go, and says so", {
   box <- function(q) if (all(abs(q) < 1)) c(0, 0, 0) else c(-Inf, NA, NaN)
   run <- hmc_draws(box, c(0, 0.5), 6000L, 200L)
   expect_lt(max(abs(run$draws)), 1)
-  expect_law(run$draws[, 1], function(p) 2 * p - 1, 0)
+  expect_distribution(run$draws[, 1], function(p) 2 * p - 1, 0)
   expect_gt(mean(run$told$divergent), 0.01)
   # Neal's funnel of 10 dimensions: its neck is too narrow for the step
   neal <- function(q) {

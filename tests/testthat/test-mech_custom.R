@@ -44,7 +44,7 @@ test_that("counts, local noise and several parts give the built-in chain too", {
   same_chain(c(200, runif(300, -2, 6)), both, list(total = own, each = built_in), list(total = built_in, each = built_in), 300, model_exponential())
   twice <- list(a = x, b = stat_sums(~ I(x^2), bounds = list(x = c(0, 5))))
   same_chain(c(200, 600), twice, list(a = own, b = mech_gaussian(sd = 20)), list(a = built_in, b = mech_gaussian(sd = 20)), 300, model_exponential())
-  # counts: the same law, by another path of random numbers
+  # counts: the same distribution, by another path of random numbers
   counts <- stat_counts(~ x, levels = list(x = c("a", "b")))
   fits <- lapply(list(own, built_in), function(m) sample_posterior(as_release(c(9, 3), counts, m, n = 10), model_bernoulli(), method = "augment", chains = 2, iter = 6000, seed = 3))
   draws <- lapply(fits, parameter_draws, "prob[b]")
@@ -75,7 +75,7 @@ test_that("heavy tails, correlated noise and noise that depends on the totals: t
     rel <- as_release(z, st, cases[[name]], n = 1)
     fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 9000, warmup = 1000, seed = 8)
     density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * exp(log_eta[[name]])), 0)
-    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
+    expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
   }
 })
 

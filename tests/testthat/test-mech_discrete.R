@@ -41,7 +41,7 @@ test_that("noise on neighbours keeps the guarantee: privacy loss, and Renyi dive
   }
 })
 
-test_that("noise_sd() is the standard deviation of the discrete law", {
+test_that("noise_sd() is the standard deviation of the discrete distribution", {
   cases <- list(list(mech_discrete_laplace(scale = 1), ddiscrete_laplace), list(mech_discrete_gaussian(sd = 1), ddiscrete_gaussian))
   for (case in cases) {
     for (s in c(0.05, 0.3, 0.499999, 0.500001, 1, 2.5, 7.9999, 8.0001, 30)) {
@@ -54,7 +54,7 @@ test_that("noise_sd() is the standard deviation of the discrete law", {
   expect_equal(noise_sd(rel), c("y=no" = 1 / sqrt(2) / sinh(0.5), "y=yes" = 1 / sqrt(2) / sinh(1)))
 })
 
-test_that("noise is integer and has the law", {
+test_that("noise is integer and has the distribution", {
   skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(y = rep(c("no", "yes"), c(60, 40)))
   cases <- list(list(mech_discrete_laplace(scale = 3), pdiscrete_laplace), list(mech_discrete_gaussian(sd = 2.2), pdiscrete_gaussian))
@@ -142,7 +142,7 @@ test_that("the posterior of a probability is the exact mixture", {
     for (control in list(list(passes = 0), list())) {
       fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 4,
                               control = control)
-      expect_law(parameter_draws(fit, "prob[yes]"), quantile, exact$mean)
+      expect_distribution(parameter_draws(fit, "prob[yes]"), quantile, exact$mean)
       count <- denoise(fit)[, , "y=yes"]
       for (k in c(4, 7, 9)) expect_same_mean((matrix(count, ncol = 2) == k) + 0, exact$count[k + 1])
     }

@@ -89,7 +89,7 @@ test_that("given the records the density of z integrates to one", {
   }
 })
 
-test_that("releases have that law", {
+test_that("releases have that distribution", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   # a small ridge, so that the determinant counts
@@ -198,7 +198,7 @@ test_that("two records, intercept alone: enumeration", {
     for (passes in c(0, 2)) {
       fit <- sample_posterior(rel, model_logistic(prior = prior_normal(-0.5, 1.5)), chains = 2, iter = 11000, warmup = 1000, seed = 7,
                               control = list(passes = passes))
-      expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
+      expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
   }
 })
@@ -221,8 +221,8 @@ test_that("two records with a covariate: quadrature", {
   model <- model_logistic(prior = prior_normal(c(0.5, 1), c(1.5, 2)), covariates = fixed(list(mean = 0.3, cov = 1.21)))
   for (passes in c(0, 2)) {
     fit <- sample_posterior(rel, model, chains = 2, iter = 11000, warmup = 1000, seed = 8, control = list(passes = passes))
-    expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
-    expect_law(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
+    expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
+    expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
   }
 })
 

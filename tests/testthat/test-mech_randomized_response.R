@@ -34,7 +34,7 @@ test_that("real releases throw that coin in integers", {
   expect_identical(.Call(internal("ffi_exact_response"), c(0, 1, 2), rep(3, 3), rep(1e9, 3)), c(0, 1, 2))
 })
 
-test_that("randomised response of data has that law, with the budget shared by the factors", {
+test_that("randomised response of data has that distribution, with the budget shared by the factors", {
   data <- data.frame(g = rep(c("a", "c"), c(3000, 1000)), h = rep(c("u", "v"), 2000))
   st <- stat_records(~ g + h, levels = c(levels3, list(h = c("u", "v"))))
   set.seed(5)
@@ -66,7 +66,7 @@ test_that("randomised response is refused on totals and numbers", {
   show(refusals("value", alist(as_release(c(0, 3), one_factor, response, 2))))
 })
 
-# p(prob | z), by enumeration of all confidential records: a mixture of Dirichlet laws
+# p(prob | z), by enumeration of all confidential records: a mixture of Dirichlet distributions
 response_posterior <- function(z, k, epsilon, alpha) {
   records <- as.matrix(expand.grid(rep(list(seq_len(k) - 1), length(z))))
   counts <- t(apply(records, 1, function(r) tabulate(r + 1, k)))
@@ -90,7 +90,7 @@ test_that("the posterior from randomised response is the exact mixture", {
         a <- alpha[l] + exact$counts[, l]
         b <- sum(alpha) + 5 - a
         cdf <- function(p) sum(exact$weight * pbeta(p, a, b))
-        expect_law(draws, function(p) uniroot(function(x) cdf(x) - p, 0:1, tol = 1e-12)$root, sum(exact$weight * a / (a + b)))
+        expect_distribution(draws, function(p) uniroot(function(x) cdf(x) - p, 0:1, tol = 1e-12)$root, sum(exact$weight * a / (a + b)))
       }
       expect_true(all(acceptance(fit)$least >= exp(-epsilon) * (1 - 1e-9)))
       expect_error(denoise(fit), class = "noiseaware_error_argument")
@@ -109,5 +109,5 @@ test_that("a yes-or-no answer in many records: the closed form of Warner", {
   says_yes <- p * keep + (1 - p) * (1 - keep)
   density <- dbinom(k, n, says_yes)
   fit <- sample_posterior(rel, model_bernoulli(), chains = 2, iter = 6000, seed = 2)
-  expect_law(parameter_draws(fit, "prob[yes]"), grid_quantile(p, density), sum(p * density) / sum(density))
+  expect_distribution(parameter_draws(fit, "prob[yes]"), grid_quantile(p, density), sum(p * density) / sum(density))
 })

@@ -1,4 +1,4 @@
-# Noise: its scale, its law, and what it guarantees.
+# Noise: its scale, its distribution, and what it guarantees.
 
 st <- stat_crossprod(y ~ x, list(y = c(-10, 10), x = c(-10, 10))) # L1 16 / 3, L2 2 sqrt(2)
 scale_of <- function(mechanism, statistic = st) internal("mechanism_scale")(mechanism, statistic)
@@ -96,19 +96,19 @@ test_that("noise_sd() is the standard deviation of the noise", {
   expect_equal(unname(noise_sd(as_release(1:5, st, mech_gaussian(sd = 1:5), 9))), 1:5)
 })
 
-# ---- the laws ----------------------------------------------------------------
+# ---- the distributions ----------------------------------------------------------------
 
-laws <- list(laplace = list(mechanism = mech_laplace(scale = 1), sd = sqrt(2)), gaussian = list(mechanism = mech_gaussian(sd = 1), sd = 1))
+distributions <- list(laplace = list(mechanism = mech_laplace(scale = 1), sd = sqrt(2)), gaussian = list(mechanism = mech_gaussian(sd = 1), sd = 1))
 log_density <- function(name, x, scale) .Call(internal("ffi_mech_log_density"), name, as.double(x), rep_len(as.double(scale), length(x)))
 quantiles <- function(name, u, scale) .Call(internal("ffi_mech_quantile"), name, as.double(u), rep_len(as.double(scale), length(u)))
 
 test_that("densities integrate to one, have the stated spread, and the quantiles belong to them", {
-  for (name in names(laws)) {
+  for (name in names(distributions)) {
     for (scale in c(0.01, 1, 250)) {
       half <- function(f, from = 0, to = Inf) integrate(function(x) f(x) * exp(log_density(name, x * scale, scale)) * scale, from, to, rel.tol = 1e-10)$value
       expect_equal(2 * half(function(x) 1), 1, tolerance = 1e-8)
-      expect_equal(2 * half(function(x) (x * scale)^2), (laws[[name]]$sd * scale)^2, tolerance = 1e-8)
-      expect_equal(laws[[name]]$sd * scale, internal("mechanism_sd")(laws[[name]]$mechanism, scale))
+      expect_equal(2 * half(function(x) (x * scale)^2), (distributions[[name]]$sd * scale)^2, tolerance = 1e-8)
+      expect_equal(distributions[[name]]$sd * scale, internal("mechanism_sd")(distributions[[name]]$mechanism, scale))
       expect_identical(log_density(name, c(-3, 0.5) * scale, scale), log_density(name, c(3, -0.5) * scale, scale))
       for (u in c(0.5, 0.6, 0.9, 0.999)) {
         q <- quantiles(name, u, scale)
@@ -120,7 +120,7 @@ test_that("densities integrate to one, have the stated spread, and the quantiles
 })
 
 test_that("quantiles keep their tails", {
-  for (name in names(laws)) {
+  for (name in names(distributions)) {
     u <- c(.Machine$double.xmin, 1e-300, 1e-100, 2^-54, 1e-10, 0.1, 0.5, 0.9, 1 - 1e-10, 1 - 2^-53)
     q <- quantiles(name, u, 1)
     expect_true(all(is.finite(q)) && all(diff(q) > 0))

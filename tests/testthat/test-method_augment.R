@@ -1,5 +1,5 @@
 # Method "augment" against exact answers: quadrature, limits, a replay of its
-# randomness in plain R, restarts. Each law is checked with and without the
+# randomness in plain R, restarts. Each distribution is checked with and without the
 # non-centred moves.
 
 normal_location <- function(sd = 2, sigma = 1.5) {
@@ -40,7 +40,7 @@ for (mechanism in list(mech_laplace(scale = c(0.3, 0.5)), mech_gaussian(sd = c(0
         rel <- as_release(c(y = 0.6, `y^2` = 1.4), st, mechanism, n)
         exact <- location_quantile(rel, n)
         for (fit in both_samplers(rel, location_model)) {
-          expect_law(parameter_draws(fit, "(Intercept)"), exact$quantile, exact$mean)
+          expect_distribution(parameter_draws(fit, "(Intercept)"), exact$quantile, exact$mean)
         }
       })
     }
@@ -142,7 +142,7 @@ test_that("without noise and with bounds that bind it is the posterior of clampe
   beta <- seq(-8, 12, length.out = 4001)
   density <- dnorm(beta, 0.5, 2) * pnorm(1, beta, 1.5, lower.tail = FALSE)
   for (fit in both_samplers(rel, location_model)) {
-    expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density))
+    expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density))
   }
 })
 
@@ -156,7 +156,7 @@ test_that("with endless noise it is the prior", {
   prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 200000L)$theta)
   for (fit in both_samplers(rel, model, iter = 60000)) {
     for (name in bound$parameters) {
-      expect_law(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
+      expect_distribution(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
     }
   }
 })

@@ -1,12 +1,12 @@
 # Method "clt": its moments against exact sums, its sampler against quadrature of
-# the normal law, restarts.
+# the normal distribution, restarts.
 
-clt_law_of <- function(model, release) {
+clt_distribution_of <- function(model, release) {
   bound <- internal("bind_model")(model, release$statistic)
-  c(internal("clt_law")(bound, release, NULL), list(bound = bound))
+  c(internal("clt_distribution")(bound, release, NULL), list(bound = bound))
 }
 
-clt_moments <- function(law, theta) .Call(internal("ffi_clt_moments"), law$spec, as.matrix(theta))
+clt_moments <- function(distribution, theta) .Call(internal("ffi_clt_moments"), distribution$spec, as.matrix(theta))
 
 yes_no <- stat_counts(~ x, levels = list(x = c("a", "b")))
 
@@ -18,25 +18,25 @@ test_that("moments of margins are sums over all records", {
   for (formula in cases) {
     st <- stat_counts(formula, levels)
     rel <- as_release(rep(5, length(st$components)), st, mech_laplace(epsilon = 1), 30)
-    law <- clt_law_of(model_naive_bayes("y"), rel)
+    distribution <- clt_distribution_of(model_naive_bayes("y"), rel)
     set.seed(1)
-    theta <- matrix(rnorm(2 * law$bound$sizes$parameters), ncol = 2)
+    theta <- matrix(rnorm(2 * distribution$bound$sizes$parameters), ncol = 2)
     records <- as.matrix(expand.grid(y = 0:2, u = 0:1, v = 0:2))
     indicator <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), records[, st$columns$name] + 0)
     complete <- t(vapply(seq_len(nrow(records)), function(i) {
-      .Call(internal("ffi_model_complete"), law$bound$spec, records[i, law$bound$columns$name, drop = FALSE] + 0)
-    }, numeric(law$bound$sizes$complete)))
+      .Call(internal("ffi_model_complete"), distribution$bound$spec, records[i, distribution$bound$columns$name, drop = FALSE] + 0)
+    }, numeric(distribution$bound$sizes$complete)))
     released <- seq_along(st$components)
     for (k in 1:2) {
-      p <- internal("reported")(law$bound, theta[, k])[1, ]
+      p <- internal("reported")(distribution$bound, theta[, k])[1, ]
       at <- function(v, row) p[sprintf("prob[%s=%d|y=%d]", v, records[, v] + 1L, records[, "y"] + 1L)]
       weight <- p[sprintf("prob[y=%d]", records[, "y"] + 1L)] * at("u") * at("v")
-      m <- clt_moments(law, theta)[[k]]
+      m <- clt_moments(distribution, theta)[[k]]
       expect_equal(m$mean[released], colSums(indicator * weight), tolerance = 1e-13)
       expect_equal(m$cov[released, released], crossprod(indicator * weight, indicator) - tcrossprod(colSums(indicator * weight)),
                    tolerance = 1e-12)
       # the mean total stands for the mean complete-data counts
-      back <- .Call(internal("ffi_clt_complete"), law$spec, 1, m$mean)
+      back <- .Call(internal("ffi_clt_complete"), distribution$spec, 1, m$mean)
       expect_true(back$valid)
       expect_equal(back$complete, colSums(complete * weight), tolerance = 1e-13)
       expect_equal(back$projected, back$complete, tolerance = 1e-13)
@@ -46,8 +46,8 @@ test_that("moments of margins are sums over all records", {
 
 test_that("impossible counts are found and projected", {
   rel <- as_release(c(1, 2), yes_no, mech_laplace(epsilon = 1), 10)
-  law <- clt_law_of(model_bernoulli(), rel)
-  bad <- .Call(internal("ffi_clt_complete"), law$spec, 10, c(-1, 11))
+  distribution <- clt_distribution_of(model_bernoulli(), rel)
+  bad <- .Call(internal("ffi_clt_complete"), distribution$spec, 10, c(-1, 11))
   expect_false(bad$valid)
   expect_equal(bad$projected, c(0, 10))
 })
@@ -55,7 +55,7 @@ test_that("impossible counts are found and projected", {
 # ---- the sampler against quadrature of its own target ----------------------------
 
 # p(theta | z) where z_2 - n p is normal plus noise: one component, by a grid
-test_that("without the conjugate step it samples the normal law exactly", {
+test_that("without the conjugate step it samples the normal distribution exactly", {
   skip_on_cran() # takes long; `make test` runs it
   n <- 60
   p <- seq(0.0005, 0.9995, length.out = 2000)
@@ -68,7 +68,7 @@ test_that("without the conjugate step it samples the normal law exactly", {
     density <- vapply(p, function(q) sum(noise * dnorm(s, n * q, sqrt(n * q * (1 - q)))), 0) * dbeta(p, 2, 3)
     fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 3)), method = "clt", chains = 2, iter = 60000, warmup = 2000,
                             seed = 5, control = list(conjugate = FALSE))
-    expect_law(parameter_draws(fit, "prob[b]"), grid_quantile(p, density))
+    expect_distribution(parameter_draws(fit, "prob[b]"), grid_quantile(p, density))
   }
 })
 
@@ -84,13 +84,13 @@ test_that("a run goes on bit for bit, and a seed fixes it", {
 
 # ---- powers of one number: moments by sums and quadrature -------------------------
 
-# E f over the law, piece by piece between the bounds
-exact_moments <- function(law, f, bounds) {
-  expect <- switch(law$name,
-    poisson = function(g) sum(g(0:3000) * dpois(0:3000, law$rate)),
+# E f over the distribution, piece by piece between the bounds
+exact_moments <- function(distribution, f, bounds) {
+  expect <- switch(distribution$name,
+    poisson = function(g) sum(g(0:3000) * dpois(0:3000, distribution$rate)),
     function(g) {
-      ends <- sort(unique(c(law$from, bounds[bounds > law$from], law$from + (law$to - law$from) * c(0.25, 0.5, 0.75), law$to)))
-      sum(mapply(function(a, b) integrate(function(x) g(x) * law$density(x), a, b, rel.tol = 1e-12, stop.on.error = FALSE)$value,
+      ends <- sort(unique(c(distribution$from, bounds[bounds > distribution$from], distribution$from + (distribution$to - distribution$from) * c(0.25, 0.5, 0.75), distribution$to)))
+      sum(mapply(function(a, b) integrate(function(x) g(x) * distribution$density(x), a, b, rel.tol = 1e-12, stop.on.error = FALSE)$value,
                  ends[-length(ends)], ends[-1]))
     })
   mean <- vapply(seq_along(f), function(i) expect(f[[i]]), 0)
@@ -98,12 +98,12 @@ exact_moments <- function(law, f, bounds) {
   list(mean = mean, cov = cov)
 }
 
-poisson_law <- function(rate) list(name = "poisson", rate = rate, theta = log(rate), model = model_poisson(prior = prior_gamma(1, 1)))
-exponential_law <- function(rate) {
+poisson_distribution <- function(rate) list(name = "poisson", rate = rate, theta = log(rate), model = model_poisson(prior = prior_gamma(1, 1)))
+exponential_distribution <- function(rate) {
   list(name = "exponential", density = function(x) dexp(x, rate), from = 0, to = 60 / rate, theta = log(rate),
        model = model_exponential(prior = prior_gamma(1, 1)))
 }
-normal_law <- function(mean, sd) {
+normal_distribution <- function(mean, sd) {
   list(name = "normal", density = function(x) dnorm(x, mean, sd), from = mean - 14 * sd, to = mean + 14 * sd, theta = c(mean, log(sd)),
        model = model_normal(prior = prior_nig(0, 1, 2, 2)))
 }
@@ -111,24 +111,24 @@ normal_law <- function(mean, sd) {
 test_that("moments of clamped and dropped powers", {
   skip_on_cran() # takes long; `make test` runs it
   cases <- list(
-    list(poisson_law(3), list(c(0, 5), c(1.5, 4.2), c(0, 100), c(2, 300), c(8, 9))),
-    list(poisson_law(500), list(c(0, 450), c(480, 520), c(300, 1000))),
-    list(exponential_law(0.5), list(c(0, 3), c(-2, 1), c(0.5, 0.6), c(1, 100), c(-3, -1))),
-    list(normal_law(1, 2), list(c(0, 3), c(-20, 30), c(4, 5), c(-9, 1.1), c(12, 40))),
-    list(normal_law(1000, 2), list(c(990, 1001), c(0, 5000))))
+    list(poisson_distribution(3), list(c(0, 5), c(1.5, 4.2), c(0, 100), c(2, 300), c(8, 9))),
+    list(poisson_distribution(500), list(c(0, 450), c(480, 520), c(300, 1000))),
+    list(exponential_distribution(0.5), list(c(0, 3), c(-2, 1), c(0.5, 0.6), c(1, 100), c(-3, -1))),
+    list(normal_distribution(1, 2), list(c(0, 3), c(-20, 30), c(4, 5), c(-9, 1.1), c(12, 40))),
+    list(normal_distribution(1000, 2), list(c(990, 1001), c(0, 5000))))
   for (case in cases) for (box in case[[2]]) for (outside in c("clamp", "drop")) {
-    law <- case[[1]]
+    distribution <- case[[1]]
     st <- stat_sums(~ x + I(x^3), list(x = box), outside)
     rel <- as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10)
-    got <- clt_law_of(law$model, rel)
+    got <- clt_distribution_of(distribution$model, rel)
     centre <- got$bound$spec$fields$centre
     t <- lapply(c(1, 3), function(p) function(x) {
       if (outside == "clamp") pmin(pmax(x, box[1]), box[2])^p else ifelse(x >= box[1] & x <= box[2], x^p, 0)
     })
-    c <- if (law$name == "normal") list(function(x) x - centre, function(x) (x - centre)^2) else list(function(x) x)
-    exact <- exact_moments(law, c(t, c), box)
-    m <- clt_moments(got, law$theta)[[1]]
-    expect_equal(m$mean, exact$mean, tolerance = 1e-9, info = paste(law$name, box[1], outside))
+    c <- if (distribution$name == "normal") list(function(x) x - centre, function(x) (x - centre)^2) else list(function(x) x)
+    exact <- exact_moments(distribution, c(t, c), box)
+    m <- clt_moments(got, distribution$theta)[[1]]
+    expect_equal(m$mean, exact$mean, tolerance = 1e-9, info = paste(distribution$name, box[1], outside))
     unit <- sqrt(pmax(diag(exact$cov), 1e-12))
     expect_lt(max(abs(m$cov - exact$cov) / outer(unit, unit)), 1e-6)
     expect_identical(m$cov, t(m$cov))
@@ -136,12 +136,12 @@ test_that("moments of clamped and dropped powers", {
 })
 
 test_that("parts with bounds of their own, and the cross-products of one number", {
-  law <- normal_law(1, 2)
+  distribution <- normal_distribution(1, 2)
   st <- list(a = stat_sums(~ x, list(x = c(0, 3))), b = stat_crossprod(x ~ 1, list(x = c(-2, 6))))
   rel <- as_release(c(1, 1, 1), st, list(a = mech_laplace(epsilon = 1), b = mech_gaussian(mu = 1)), 10)
   f <- list(function(x) pmin(pmax(x, 0), 3), function(x) (pmin(pmax(x, -2), 6) - 2) / 4, function(x) ((pmin(pmax(x, -2), 6) - 2) / 4)^2)
-  exact <- exact_moments(law, f, c(-2, 0, 3, 6))
-  m <- clt_moments(clt_law_of(law$model, rel), law$theta)[[1]]
+  exact <- exact_moments(distribution, f, c(-2, 0, 3, 6))
+  m <- clt_moments(clt_distribution_of(distribution$model, rel), distribution$theta)[[1]]
   expect_equal(m$mean[1:3], exact$mean, tolerance = 1e-10)
   expect_equal(m$cov[1:3, 1:3], exact$cov, tolerance = 1e-9)
 })
@@ -149,8 +149,8 @@ test_that("parts with bounds of their own, and the cross-products of one number"
 test_that("impossible totals are found and projected", {
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 3)))
   rel <- as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10)
-  complete <- function(model, total) .Call(internal("ffi_clt_complete"), clt_law_of(model, rel)$spec, 10, c(0, 0, total))
-  for (model in list(poisson_law(1)$model, exponential_law(1)$model)) {
+  complete <- function(model, total) .Call(internal("ffi_clt_complete"), clt_distribution_of(model, rel)$spec, 10, c(0, 0, total))
+  for (model in list(poisson_distribution(1)$model, exponential_distribution(1)$model)) {
     expect_identical(unlist(complete(model, -1)), c(complete = -1, valid = 0, projected = 0))
     expect_true(complete(model, 2)$valid)
   }
@@ -182,7 +182,7 @@ test_that("with many records it is the exact posterior", {
   st <- stat_sums(~ x, list(x = c(0, 4)))
   rel <- as_release(5210, st, mech_laplace(scale = 60), n)
   rate <- seq(1.2, 2.6, length.out = 400)
-  # the law of the clamped total is a convolution power, by FFT
+  # the distribution of the clamped total is a convolution power, by FFT
   cells <- 2^14
   likelihood <- vapply(rate, function(r) {
     p <- c(dpois(0:3, r), ppois(3, r, lower.tail = FALSE), numeric(cells - 5))
@@ -192,7 +192,7 @@ test_that("with many records it is the exact posterior", {
   for (control in list(list(), list(conjugate = FALSE), list(sampler = "gibbs"))) {
     fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "clt", chains = 2, iter = 22000, warmup = 2000,
                             seed = 2, control = control)
-    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
+    expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
   }
 })
 
@@ -200,11 +200,11 @@ test_that("with many records it is the exact posterior", {
 
 test_that("the inverse-Gaussian update holds from 0 to huge values", {
   draw <- function(value, n = 20000) draw_stream(internal("new_stream")(c(1, 2)), "laplace_variance", n, value)$values
-  law <- function(value) function(v) { # 1 / v is inverse Gaussian, mean 1 / value, shape 1
+  distribution <- function(value) function(v) { # 1 / v is inverse Gaussian, mean 1 / value, shape 1
     x <- 1 / v
     1 - (pnorm((value * x - 1) / sqrt(x)) + exp(2 * value + pnorm(-(value * x + 1) / sqrt(x), log.p = TRUE)))
   }
-  for (value in c(0.01, 1, 30)) expect_gt(ks.test(draw(value), law(value))$p.value, 1e-6)
+  for (value in c(0.01, 1, 30)) expect_gt(ks.test(draw(value), distribution(value))$p.value, 1e-6)
   for (value in c(0, 1e-300)) expect_gt(ks.test(draw(value), pchisq, 1)$p.value, 1e-6)
   far <- draw(1e12)
   expect_gt(ks.test((far - 1e12) / 1e6, pnorm)$p.value, 1e-6)
@@ -222,12 +222,12 @@ test_that("endless noise gives the prior and says so; vanishing noise the exact 
   }
   for (control in controls[1:2]) {
     fit <- fit_of(c(300, 700), mech_laplace(epsilon = 1e-9), control)
-    expect_law(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 2, 5))
+    expect_distribution(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 2, 5))
   }
   expect_output(print(fit), "expect the prior")
   for (control in controls[c(1, 3)]) for (mechanism in list(mech_laplace(epsilon = 1e12), mech_gaussian(mu = 1e10))) {
     fit <- fit_of(c(300, 700), mechanism, control)
-    expect_law(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 702, 305))
+    expect_distribution(parameter_draws(fit, "prob[b]"), function(p) qbeta(p, 702, 305))
   }
   expect_output(print(fit), "raised to a millionth")
 })
@@ -236,11 +236,11 @@ test_that("all records clamped: a covariance of rank 0", {
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 1)))
   rel <- as_release(c(500, 500), st, mech_laplace(epsilon = 1), 500)
   model <- model_normal(prior = list(mean = prior_normal(900, 10), sd = fixed(1)))
-  m <- clt_moments(clt_law_of(model, rel), c(900, 0))[[1]]
+  m <- clt_moments(clt_distribution_of(model, rel), c(900, 0))[[1]]
   expect_identical(m$mean[1:2], c(1, 1))
   expect_identical(m$cov[1:2, 1:2], matrix(0, 2, 2))
   fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 12000, warmup = 1000, seed = 1, control = list(conjugate = FALSE))
-  expect_law(parameter_draws(fit, "mean"), function(p) qnorm(p, 900, 10))
+  expect_distribution(parameter_draws(fit, "mean"), function(p) qnorm(p, 900, 10))
 })
 
 test_that("the distance to the exact posterior shrinks with the number of records", {

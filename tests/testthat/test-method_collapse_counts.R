@@ -23,7 +23,7 @@ counts_fit <- function(release, model, moves, ...) {
 }
 
 # All sequences of n records of a class and features, their statistic and log
-# probability under the prior: the predictive law of each record given those
+# probability under the prior: the predictive distribution of each record given those
 # before it, so no formula of the package's is used. `alpha`: weights of the class,
 # then for each feature a matrix with a row for each class; `known` likewise
 # probabilities, or NULL.
@@ -160,7 +160,7 @@ test_that("categorical and Bernoulli: every table of twelve records", {
     p <- check_enumerated(fit, counts, weight)
     theta <- seq(0, 1, length.out = 2001)
     density <- vapply(theta, function(t) sum(p * dbeta(t, 2 + counts[, 2], 1.5 + counts[, 1])), 0)
-    expect_law(parameter_draws(fit, "prob[b]"), grid_quantile(theta, density))
+    expect_distribution(parameter_draws(fit, "prob[b]"), grid_quantile(theta, density))
   }
 })
 
@@ -178,7 +178,7 @@ test_that("millions of records: the posterior of a count", {
       fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(30, 2)), method = "collapse", chains = 2, iter = 12000, warmup = 2000, seed = 3)
       expect_identical(fit$problem$family, "counts")
       draws <- posterior::extract_variable_matrix(denoise(fit), "y=b")
-      expect_law(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
+      expect_distribution(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
       expect_same_mean((draws - 0.3 * n)^2, sum(p * (k - 0.3 * n)^2))
       expect_equal(mean(parameter_draws(fit, "prob[b]")), 0.3, tolerance = 1e-3)
     }
@@ -231,7 +231,7 @@ test_that("known probabilities and wide noise", {
   model <- model_naive_bayes("y", prior = prior_dirichlet(1), conditional = list(x1 = fixed(p)))
   fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 6000, warmup = 2000, seed = 1)
   share <- parameter_draws(fit, "prob[y=a]")
-  # the class's share is what the four counts say of it: a normal law
+  # the class's share is what the four counts say of it: a normal distribution
   direction <- c(p[1, ], -p[2, ])
   sd <- 3e3 / n / sqrt(sum(direction^2))
   expect_lt(posterior::rhat(share), 1.02)

@@ -36,7 +36,7 @@ thinned <- function(draws) {
   as.vector(draws)[unique(round(seq(1, length(draws), length.out = keep)))]
 }
 
-expect_same_law <- function(a, b, label) {
+expect_same_distribution <- function(a, b, label) {
   # it warns of values that stand twice, where a proposal was refused
   expect_gt(suppressWarnings(stats::ks.test(thinned(a), thinned(b)))$p.value, 1e-6, label = label)
   error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
@@ -73,11 +73,11 @@ for (i in seq_len(nrow(cases))) {
     exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = if (case$n > 20) 5000 else 8000, warmup = 1000, seed = 1)
     fit <- collapse_fit(rel, model, chains = 2, iter = 5000, warmup = 1000, seed = 2)
     for (name in posterior::variables(fit$draws)) {
-      expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), paste(label, name))
+      expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), paste(label, name))
     }
     d <- denoise(fit)
     for (name in posterior::variables(d)) {
-      expect_same_law(posterior::extract_variable_matrix(d, name), posterior::extract_variable_matrix(denoise(exact), name), paste(label, name))
+      expect_same_distribution(posterior::extract_variable_matrix(d, name), posterior::extract_variable_matrix(denoise(exact), name), paste(label, name))
     }
   })
 }
@@ -94,7 +94,7 @@ test_that("multivariate normal records, the model's variables in another order",
     rel <- simulate_release(models[[k]], st, mechanism, n = 6)
     exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 12000, warmup = 1000, seed = 1)
     fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 6000, warmup = 1000, seed = 2)
-    for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+    for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
   }
 })
 
@@ -108,11 +108,11 @@ test_that("two statistics with noise of different kinds, one rescaled", {
   model <- collapse_models(1)$unknown
   exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 10000, warmup = 1000, seed = 1)
   fit <- collapse_fit(rel, model, chains = 2, iter = 6000, warmup = 1000, seed = 2)
-  for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+  for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
   expect_identical(posterior::variables(denoise(fit)), names(rel$value))
   expect_equal(fit$problem$fields[c("lower", "upper")], list(lower = c(-100, -300), upper = c(300, 400)))
   for (name in names(rel$value)) {
-    expect_same_law(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
+    expect_same_distribution(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
   }
 })
 
@@ -134,12 +134,12 @@ test_that("one and two records, no covariate: quadrature", {
       likelihood <- if (n == 1) colSums(f * noise) else colSums(f * (matrix(noise, length(y)) %*% f))
       density <- dnorm(beta, 0.5, 2) * likelihood
       fit <- collapse_fit(rel, model, chains = 2, iter = 11000, warmup = 1000, seed = 3)
-      expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
+      expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
   }
 })
 
-# ---- the law of the statistic --------------------------------------------------------
+# ---- the distribution of the statistic --------------------------------------------------------
 
 collapse_setup <- function(release, model, words = c(1, 2)) {
   bound <- internal("bind_model")(model, release$statistic)
@@ -150,8 +150,8 @@ state_totals <- function(setup, state) {
   .Call(internal("ffi_collapse_totals"), setup$problem, state)[setup$problem$where]
 }
 
-# statistics drawn as the sampler starts where theta is given: from their law
-law_draws <- function(setup, theta, draws) {
+# statistics drawn as the sampler starts where theta is given: from their distribution
+distribution_draws <- function(setup, theta, draws) {
   setup$problem$given <- TRUE
   stream <- internal("new_stream")(c(5, 6))
   out <- matrix(0, draws, length(setup$release$value))
@@ -163,7 +163,7 @@ law_draws <- function(setup, theta, draws) {
   out
 }
 
-test_that("totals drawn by their law are those of real records", {
+test_that("totals drawn by their distribution are those of real records", {
   skip_on_cran() # takes long; `make test` runs it
   for (p in 1:2) {
     for (rescale in c(TRUE, FALSE)) {
@@ -175,7 +175,7 @@ test_that("totals drawn by their law are those of real records", {
       for (n in if (rescale) 3 else c(2, 10)) {
         rel <- as_release(numeric(length(st$components)), st, mech_gaussian(sd = 1), n)
         draws <- 2000
-        got <- law_draws(collapse_setup(rel, collapse_models(p)$unknown), theta, draws)
+        got <- distribution_draws(collapse_setup(rel, collapse_models(p)$unknown), theta, draws)
         stream <- internal("new_stream")(c(7, p))
         x <- .Call(internal("ffi_model_records"), bound$spec, theta, as.integer(n * draws), stream)$records
         # r_components() gives one row a record
@@ -268,7 +268,7 @@ test_that("the gradient is that of finite differences, whatever is known", {
 })
 
 # p(theta) L(theta; c) / p(theta | c) is the same at every theta (Chib 1995): what the model
-# says of two statistics c differs as that does, with the conjugate law in plain R.
+# says of two statistics c differs as that does, with the conjugate distribution in plain R.
 log_inverse_wishart <- function(cov, df, scale) {
   p <- nrow(cov)
   gammas <- p * (p - 1) / 4 * log(pi) + sum(lgamma((df + 1 - seq_len(p)) / 2))
@@ -280,12 +280,12 @@ log_normal <- function(x, mean, cov) {
   as.numeric(-0.5 * determinant(2 * pi * cov)$modulus - 0.5 * sum((x - mean) * solve(cov, x - mean)))
 }
 
-log_nig <- function(beta, variance, law) {
-  log_normal(beta, law$mean, variance * solve(law$precision)) + law$shape * log(law$rate) - lgamma(law$shape) -
-    (law$shape + 1) * log(variance) - law$rate / variance
+log_nig <- function(beta, variance, distribution) {
+  log_normal(beta, distribution$mean, variance * solve(distribution$precision)) + distribution$shape * log(distribution$rate) - lgamma(distribution$shape) -
+    (distribution$shape + 1) * log(variance) - distribution$rate / variance
 }
 
-log_niw <- function(mean, cov, law) log_inverse_wishart(cov, law$df, law$scale) + log_normal(mean, law$mean, cov / law$kappa)
+log_niw <- function(mean, cov, distribution) log_inverse_wishart(cov, distribution$df, distribution$scale) + log_normal(mean, distribution$mean, cov / distribution$kappa)
 
 test_that("theta is integrated out: the ratio of joint and conditional density, in plain R", {
   beta <- c(0.5, 0.8, -0.6)
@@ -344,7 +344,7 @@ test_that("with endless noise it is the prior", {
   for (rel in releases) {
     fit <- collapse_fit(rel, model, chains = 2, iter = 6000, warmup = 1000, seed = 4)
     for (name in bound$parameters) {
-      expect_law(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
+      expect_distribution(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
     }
   }
 })
@@ -363,7 +363,7 @@ test_that("with next to no noise it is the conjugate posterior given the totals"
     for (mechanism in list(mech_laplace(scale = 1e-5), mech_gaussian(sd = 1e-5))) {
       fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 5000, warmup = 1000, seed = 6)
       for (name in bound$parameters) {
-        expect_law(parameter_draws(fit, name), function(p) quantile(exact[, name], p, names = FALSE), errors = 6)
+        expect_distribution(parameter_draws(fit, name), function(p) quantile(exact[, name], p, names = FALSE), errors = 6)
       }
       expect_lt(max(abs(colMeans(posterior::as_draws_matrix(denoise(fit))) - total)), 1e-4)
     }
@@ -391,7 +391,7 @@ test_that("a thousand million records are no more work than fifty", {
 
 # ---- joint-distribution test (Geweke 2004) -----------------------------------------------
 
-# A prior without long tails: the totals' law given theta is far from normal out
+# A prior without long tails: the totals' distribution given theta is far from normal out
 # there, proposals stick, and the error of a mean is no longer known.
 test_that("joint-distribution test", {
   skip_on_cran() # takes long; `make test` runs it
@@ -505,7 +505,7 @@ test_that("an interrupt leaves draws and state that belong together", {
 
 # ---- what it reports, what it refuses ---------------------------------------------------------
 
-test_that("the share of records outside the bounds is that of the draws' marginal laws", {
+test_that("the share of records outside the bounds is that of the draws' marginal distributions", {
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 4), x = c(-1, 2)))
   rel <- as_release(c(y = 3, x = -2, `y^2` = 9, `y:x` = 4, `x^2` = 12), st, mech_laplace(epsilon = 5), 40)
   fit <- collapse_fit(rel, model_lm(), chains = 1, iter = 600, warmup = 300, seed = 1)
@@ -547,16 +547,16 @@ test_that("a normal variable, totals of a formula, known or unknown mean and sd"
     rel <- releases[[k %% 2 + 1]]
     exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = k)
     fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 5000, warmup = 1000, seed = 2)
-    for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+    for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
     for (name in st$components) {
-      expect_same_law(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
+      expect_same_distribution(posterior::extract_variable_matrix(denoise(fit), name), posterior::extract_variable_matrix(denoise(exact), name), name)
     }
   }
   # one total of two: the other is integrated out
   only_mean <- simulate_release(data, stat_sums(~x, bounds = list(x = c(-200, 260)), outside = "drop"), mech_laplace(scale = 2))
   exact <- sample_posterior(only_mean, models[[3]], method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 9)
   fit <- collapse_fit(only_mean, models[[3]], chains = 2, iter = 5000, warmup = 1000, seed = 2)
-  for (name in c("mean", "sd")) expect_same_law(log(abs(parameter_draws(fit, name))), log(abs(parameter_draws(exact, name))), name)
+  for (name in c("mean", "sd")) expect_same_distribution(log(abs(parameter_draws(fit, name))), log(abs(parameter_draws(exact, name))), name)
   expect_error(collapse_fit(as_release(1, stat_sums(~ I(x^3), list(x = c(0, 1))), mech_laplace(scale = 1), 5), model_normal()),
                "products of two", class = "noiseaware_error_method")
 })
@@ -590,10 +590,10 @@ test_that("a prior that is cut off: the posterior is that of imputed records", {
     told <- acceptance(fit)
     expect_true(all(told$within > 0.1 & told$within < 0.99))
     expect_equal(told$mean, vapply(fit$chains, function(chain) mean(chain$acceptance[-(1:1000)]), 0))
-    for (name in posterior::variables(fit$draws)) expect_same_law(scaled_draws(fit, name), scaled_draws(exact, name), name)
+    for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
     d <- denoise(fit)
     for (name in posterior::variables(d)) {
-      expect_same_law(posterior::extract_variable_matrix(d, name), posterior::extract_variable_matrix(denoise(exact), name), name)
+      expect_same_distribution(posterior::extract_variable_matrix(d, name), posterior::extract_variable_matrix(denoise(exact), name), name)
     }
   }
 })

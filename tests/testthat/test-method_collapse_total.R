@@ -13,7 +13,7 @@ check_mixture <- function(fit, s, log_weight, shape, rate) {
   cumulative <- function(x) sum(p * stats::pgamma(x, shape, rate))
   ends <- range(stats::qgamma(c(1e-6, 1 - 1e-6), shape[which.max(p)], rate[which.max(p)]), parameter_draws(fit, "rate")) * c(0.5, 2)
   quantile <- function(q) stats::uniroot(function(x) cumulative(x) - q, ends, tol = 1e-12 * ends[2])$root
-  expect_law(parameter_draws(fit, "rate"), quantile, sum(p * shape / rate))
+  expect_distribution(parameter_draws(fit, "rate"), quantile, sum(p * shape / rate))
   total <- posterior::extract_variable_matrix(denoise(fit), "x")
   expect_same_mean(total, sum(p * s))
   expect_same_mean((total - sum(p * s))^2, sum(p * (s - sum(p * s))^2))
@@ -47,7 +47,7 @@ test_that("exponential: quadrature over the total", {
       fit <- total_fit(rel, model, seed = 2)
       if (mechanism$kernel == "absolute" && rel$scale > 50) { # a total with long tails
         p <- exp(weight - max(weight))
-        expect_law(log(posterior::extract_variable_matrix(denoise(fit), "x")), function(q) log(s[findInterval(q, cumsum(p) / sum(p)) + 1]))
+        expect_distribution(log(posterior::extract_variable_matrix(denoise(fit), "x")), function(q) log(s[findInterval(q, cumsum(p) / sum(p)) + 1]))
       } else {
         check_mixture(fit, s, weight, rep(3.2 + n, length(s)), 0.9 + s)
       }
@@ -62,8 +62,8 @@ test_that("a thousand million records", {
     fit <- total_fit(rel, model, seed = 3)
     total <- posterior::extract_variable_matrix(denoise(fit), "x")
     expect_same_mean(total - 2.5 * n, 0)
-    # the prior is flat at the scale of the noise: the total has the noise's law
-    expect_law((total - 2.5 * n) / rel$scale, function(p) ifelse(p < 0.5, log(2 * p), -log(2 - 2 * p)))
+    # the prior is flat at the scale of the noise: the total has the noise's distribution
+    expect_distribution((total - 2.5 * n) / rel$scale, function(p) ifelse(p < 0.5, log(2 * p), -log(2 - 2 * p)))
     expect_lt(posterior::rhat(parameter_draws(fit, "rate")), 1.01)
   }
 })

@@ -37,7 +37,7 @@ test_that("the kernel is right from no distance to an endless one", {
   expect_lt(max(abs(values[near] / exp(-distance[near]^2 / 2) - 1)), 1e-13)
 })
 
-test_that("it is unbiased: about 0 for one law, positive for two", {
+test_that("it is unbiased: about 0 for one distribution, positive for two", {
   set.seed(2)
   same <- replicate(200, mmd(rnorm(50), rnorm(50)))
   expect_lt(abs(mean(same)) / (sd(same) / sqrt(200)), 5)

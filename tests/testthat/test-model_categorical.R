@@ -119,7 +119,7 @@ test_that("weights near zero underflow nowhere", {
     expect_true(all(records %in% 0:3))
     expect_true(all(is.finite(internal("bound_theta")(bound, draws[1, ]))))
   }
-  # with a small weight the log scale and the plain one agree in law
+  # with a small weight the log scale and the plain one agree in distribution
   bound <- bind(model_categorical(prior = prior_dirichlet(c(0.05, 0.5, 2))), one(letters[1:3]))
   draws <- reported(bound, prior_theta(bound, 20000))
   expect_gt(ks.test(draws[, 2], "pbeta", 0.5, 2.05)$p.value, 1e-6)
@@ -149,22 +149,22 @@ test_that("the prior density in theta's coordinates is Dirichlet times the Jacob
 })
 
 # expected probability of every combination of codes, as rows of `cells`
-joint_law <- function(rows) {
+joint_distribution <- function(rows) {
   cells <- as.matrix(expand.grid(lapply(rows, function(r) seq_len(ncol(r)) - 1)))
   p <- rows[[1]][1, cells[, 1] + 1]
   for (k in seq_along(rows)[-1]) p <- p * rows[[k]][cbind(cells[, 1] + 1, cells[, k] + 1)]
   list(cells = cells, p = unname(p))
 }
 
-# p-value of observed records against a law; rare combinations are joined
-fit_law <- function(records, law) {
-  radix <- cumprod(c(1, apply(law$cells, 2, max) + 1))[seq_len(ncol(law$cells))]
+# p-value of observed records against a distribution; rare combinations are joined
+fit_distribution <- function(records, distribution) {
+  radix <- cumprod(c(1, apply(distribution$cells, 2, max) + 1))[seq_len(ncol(distribution$cells))]
   code <- function(x) drop(x %*% radix)
-  counts <- tabulate(match(code(records), code(law$cells)), length(law$p))
-  expect_identical(sum(counts[law$p == 0]), 0L)
-  group <- ifelse(law$p * nrow(records) < 10, 0, seq_along(law$p))
+  counts <- tabulate(match(code(records), code(distribution$cells)), length(distribution$p))
+  expect_identical(sum(counts[distribution$p == 0]), 0L)
+  group <- ifelse(distribution$p * nrow(records) < 10, 0, seq_along(distribution$p))
   counts <- tapply(counts, group, sum)
-  expected <- tapply(law$p, group, sum) * nrow(records)
+  expected <- tapply(distribution$p, group, sum) * nrow(records)
   if (names(expected)[1] == "0" && expected[1] < 5) { # too rare, all of them together
     expect_lt(counts[1], 30)
     counts <- counts[-1]
@@ -179,19 +179,19 @@ test_that("records follow the model, refreshed and moved ones too", {
   for (name in setdiff(names(discrete_cases), "wide")) {
     bound <- bind(discrete_cases[[name]][[1]], discrete_cases[[name]][[2]])
     theta <- prior_theta(bound, 2, seed = 5)
-    law <- joint_law(all_rows(bound, theta[, 1]))
+    distribution <- joint_distribution(all_rows(bound, theta[, 1]))
     drawn <- draw_records(bound, theta[, 1], n)
-    expect_gt(fit_law(drawn$records, law), 1e-6)
+    expect_gt(fit_distribution(drawn$records, distribution), 1e-6)
     for (rho in c(0.3, 0.9)) {
       fresh <- .Call(internal("ffi_model_perturb"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)$records
-      expect_gt(fit_law(fresh, law), 1e-6)
+      expect_gt(fit_distribution(fresh, distribution), 1e-6)
       # class: kept with probability rho or drawn again
       p <- all_rows(bound, theta[, 1])[[1]][1, ]
       same <- rho + (1 - rho) * sum(p^2)
       expect_lt(abs(mean(fresh[, 1] == drawn$records[, 1]) - same), 5 * sqrt(same * (1 - same) / n))
     }
     moved <- .Call(internal("ffi_model_move"), bound$spec, theta[, 1], theta[, 2], drawn$records, stream(9))
-    expect_gt(fit_law(moved, joint_law(all_rows(bound, theta[, 2]))), 1e-6)
+    expect_gt(fit_distribution(moved, joint_distribution(all_rows(bound, theta[, 2]))), 1e-6)
   }
   # tables that are searched
   bound <- bind(discrete_cases$wide[[1]], discrete_cases$wide[[2]])
@@ -199,8 +199,8 @@ test_that("records follow the model, refreshed and moved ones too", {
   drawn <- draw_records(bound, theta[, 1], n)
   moved <- .Call(internal("ffi_model_move"), bound$spec, theta[, 1], theta[, 2], drawn$records, stream(9))
   for (k in 2:4) {
-    expect_gt(fit_law(drawn$records[, c(1, k)], joint_law(all_rows(bound, theta[, 1])[c(1, k)])), 1e-6)
-    expect_gt(fit_law(moved[, c(1, k)], joint_law(all_rows(bound, theta[, 2])[c(1, k)])), 1e-6)
+    expect_gt(fit_distribution(drawn$records[, c(1, k)], joint_distribution(all_rows(bound, theta[, 1])[c(1, k)])), 1e-6)
+    expect_gt(fit_distribution(moved[, c(1, k)], joint_distribution(all_rows(bound, theta[, 2])[c(1, k)])), 1e-6)
   }
 })
 
@@ -255,19 +255,19 @@ test_that("a move holds the innovations: levels go where their intervals lie", {
     old <- all_rows(bound, theta[, 1])
     new <- all_rows(bound, theta[, 2])
     flow <- overlap(old[[1]][1, ], new[[1]][1, ])
-    law <- list(cells = as.matrix(expand.grid(seq_len(nrow(flow)) - 1, seq_len(ncol(flow)) - 1)), p = as.vector(flow))
-    expect_gt(fit_law(cbind(drawn[, 1], moved[, 1]), law), 1e-6)
+    distribution <- list(cells = as.matrix(expand.grid(seq_len(nrow(flow)) - 1, seq_len(ncol(flow)) - 1)), p = as.vector(flow))
+    expect_gt(fit_distribution(cbind(drawn[, 1], moved[, 1]), distribution), 1e-6)
     if (ncol(drawn) == 1) next
     for (k in 2:3) for (from in 0:1) for (to in 0:1) {
       at <- drawn[, 1] == from & moved[, 1] == to
       flow <- overlap(old[[k]][from + 1, ], new[[k]][to + 1, ])
-      law <- list(cells = as.matrix(expand.grid(seq_len(nrow(flow)) - 1, seq_len(ncol(flow)) - 1)), p = as.vector(flow))
-      if (sum(at) > 50) expect_gt(fit_law(cbind(drawn[at, k], moved[at, k]), law), 1e-6)
+      distribution <- list(cells = as.matrix(expand.grid(seq_len(nrow(flow)) - 1, seq_len(ncol(flow)) - 1)), p = as.vector(flow))
+      if (sum(at) > 50) expect_gt(fit_distribution(cbind(drawn[at, k], moved[at, k]), distribution), 1e-6)
     }
   }
 })
 
-test_that("a move of one feature's law leaves the other columns alone", {
+test_that("a move of one feature's distribution leaves the other columns alone", {
   bound <- bind(discrete_cases$bayes[[1]], pair)
   theta <- prior_theta(bound, 1)
   drawn <- draw_records(bound, theta, 1000)$records
@@ -330,12 +330,12 @@ all_samplers <- function(release, model, iter = 8000) {
   })
 }
 
-# a mixture of beta laws: quantiles, mean; the grid is finer towards 0 and 1
+# a mixture of beta distributions: quantiles, mean; the grid is finer towards 0 and 1
 beta_mixture <- function(weight, a, b) {
-  law <- match(paste(a, b), paste(a, b))
-  a <- a[sort(unique(law))]
-  b <- b[sort(unique(law))]
-  weight <- as.vector(rowsum(weight, law)) / sum(weight)
+  distribution <- match(paste(a, b), paste(a, b))
+  a <- a[sort(unique(distribution))]
+  b <- b[sort(unique(distribution))]
+  weight <- as.vector(rowsum(weight, distribution)) / sum(weight)
   half <- seq(0, 1, length.out = 501)^5 / 2
   grid <- c(half, rev(1 - half)[-1])
   cdf <- rowSums(mapply(function(w, a, b) w * pbeta(grid, a, b), weight, a, b))
@@ -344,7 +344,7 @@ beta_mixture <- function(weight, a, b) {
 
 expect_mixture <- function(fits, name, weight, a, b) {
   exact <- beta_mixture(weight, a, b)
-  for (fit in fits) expect_law(parameter_draws(fit, name), exact$quantile, exact$mean, probabilities = c(0.05, 0.5, 0.95))
+  for (fit in fits) expect_distribution(parameter_draws(fit, name), exact$quantile, exact$mean, probabilities = c(0.05, 0.5, 0.95))
 }
 
 # all tables of counts that add up to n
@@ -483,16 +483,16 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   for (fit in all_samplers(rel, model, iter = 20000)) {
     for (l in 1:3) {
       shape <- c(1, 2, 3)[l] + c(5, 0, 7)[l]
-      expect_law(parameter_draws(fit, paste0("prob[", letters[l], "]")), function(p) qbeta(p, shape, 18 - shape), shape / 18)
+      expect_distribution(parameter_draws(fit, paste0("prob[", letters[l], "]")), function(p) qbeta(p, shape, 18 - shape), shape / 18)
     }
     expect_equal(unique(round(matrix(denoise(fit), ncol = 3), 9)), rbind(c(5, 0, 7)))
   }
   model <- discrete_cases$by_class[[1]]
   rel <- as_release(rep(0, 10), pair, mech_gaussian(sd = 1e9), 6)
   for (fit in all_samplers(rel, model)) {
-    expect_law(parameter_draws(fit, "prob[y=a]"), function(p) qbeta(p, 1, 1))
-    expect_law(parameter_draws(fit, "prob[x2=t|y=a]"), function(p) qbeta(p, 3, 3))
-    expect_law(parameter_draws(fit, "prob[x1=u|y=b]"), function(p) qbeta(p, 4, 1))
+    expect_distribution(parameter_draws(fit, "prob[y=a]"), function(p) qbeta(p, 1, 1))
+    expect_distribution(parameter_draws(fit, "prob[x2=t|y=a]"), function(p) qbeta(p, 3, 3))
+    expect_distribution(parameter_draws(fit, "prob[x1=u|y=b]"), function(p) qbeta(p, 4, 1))
   }
 })
 

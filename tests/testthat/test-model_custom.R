@@ -13,7 +13,7 @@ custom_mean <- function(move = TRUE, ...) {
     log_prior = if (move) function(theta) dnorm(theta["mu"], 0.5, 2, log = TRUE), ...)
 }
 
-test_that("a model in R has the law of the built-in one", {
+test_that("a model in R has the distribution of the built-in one", {
   st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
   built_in <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   set.seed(3)

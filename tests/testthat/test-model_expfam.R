@@ -1,5 +1,5 @@
 # Families given by R functions: moments against closed forms of the gamma and
-# the Weibull law, fits against quadrature.
+# the Weibull distribution, fits against quadrature.
 
 gamma_family <- function(shape = 3, ...) {
   model_expfam(
@@ -14,10 +14,10 @@ gamma_family <- function(shape = 3, ...) {
 expfam_moments <- function(model, statistic, theta) {
   rel <- as_release(rep(1, length(statistic$components)), statistic, mech_laplace(epsilon = 1), 10)
   bound <- internal("bind_model")(model, statistic)
-  .Call(internal("ffi_clt_moments"), internal("clt_law")(bound, rel, NULL)$spec, as.matrix(theta))[[1]]
+  .Call(internal("ffi_clt_moments"), internal("clt_distribution")(bound, rel, NULL)$spec, as.matrix(theta))[[1]]
 }
 
-test_that("moments of a gamma law that is dropped or clamped outside bounds, at any scale", {
+test_that("moments of a gamma distribution that is dropped or clamped outside bounds, at any scale", {
   skip_on_cran() # takes long; `make test` runs it
   for (shape in c(0.6, 1, 3, 40)) for (rate in c(1e-3, 0.1, 1, 10, 1000)) {
     power <- function(p, to = Inf) exp(lgamma(shape + p) - lgamma(shape)) / rate^p * stats::pgamma(to, shape + p, rate)
@@ -41,7 +41,7 @@ test_that("a normal family far from the origin, as the built-in model has it", {
     r_prior = function() c(mean = stats::rnorm(1)), log_prior = function(theta) 0, r_theta = function(total, n) c(mean = total[1] / n))
   st <- stat_sums(~ x + I(x^2), list(x = c(0, 10)))
   for (at in c(4, -30, 3000)) {
-    built_in <- internal("clt_law")(internal("bind_model")(model_normal(), st), as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10), NULL)
+    built_in <- internal("clt_distribution")(internal("bind_model")(model_normal(), st), as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10), NULL)
     expected <- .Call(internal("ffi_clt_moments"), built_in$spec, as.matrix(c(at, log(2))))[[1]]
     m <- expfam_moments(family, st, at)
     expect_equal(m$mean, expected$mean, tolerance = 1e-8)
@@ -67,7 +67,7 @@ test_that("both methods agree with quadrature", {
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 1200, r) * dnorm(900, s, 80)), 0)
   quantile <- grid_quantile(rate, likelihood * dgamma(rate, 2, 1))
   fit <- sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 1500, warmup = 300, seed = 1)
-  expect_law(parameter_draws(fit, "rate"), quantile)
+  expect_distribution(parameter_draws(fit, "rate"), quantile)
   expect_identical(sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 30, seed = 1)$draws,
                    extend(sample_posterior(rel, gamma_family(), method = "clt", chains = 2, iter = 20, warmup = 15, seed = 1), 10)$draws)
   # two records, the noise matters
@@ -77,14 +77,14 @@ test_that("both methods agree with quadrature", {
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 6, r) * exp(-abs(1.8 - s) / 1.5)), 0)
   family <- gamma_family(r_records = function(theta, n) stats::rgamma(n, 3, theta["rate"]))
   fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 6000, warmup = 500, seed = 2)
-  expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
+  expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
 })
 
 test_that("the non-private posterior, fixed by its seed", {
   skip_on_cran() # takes long; `make test` runs it
   x <- c(0.5, 1.4, 2)
   run <- function() nonprivate_posterior(data.frame(x = x), gamma_family(), stat_sums(~ x, list(x = c(0, 1))), chains = 2, iter = 6000, seed = 3)
-  expect_law(parameter_draws(run(), "rate"), function(p) qgamma(p, 11, 4.9))
+  expect_distribution(parameter_draws(run(), "rate"), function(p) qgamma(p, 11, 4.9))
   expect_identical(run()$draws, run()$draws)
 })
 

@@ -256,7 +256,7 @@ test_that("theta given the records is the conjugate posterior", {
   for (sigma in list(prior_inverse_gamma(3, 2), prior_half_normal(0.8), prior_half_t(3, 0.5), prior_exponential(3))) {
     draws <- draw(bind(model_lm(prior = prior_normal(0, 2), sigma = sigma)), steps = 3L)
     log_density <- log_likelihood + log_variance_density(sigma, grid^2) + log(grid)
-    expect_law(draws[, "sigma"], grid_quantile(grid, exp(log_density - max(log_density))))
+    expect_distribution(draws[, "sigma"], grid_quantile(grid, exp(log_density - max(log_density))))
   }
 })
 
@@ -283,7 +283,7 @@ test_that("Student-t coefficients given the records: against a grid", {
     value <- draws[, part[2]]
     if (part[1] == "s") at <- log(at)
     if (part[1] == "s") value <- log(value)
-    expect_law(value, grid_quantile(at, as.vector(density)))
+    expect_distribution(value, grid_quantile(at, as.vector(density)))
   }
 })
 

@@ -117,7 +117,7 @@ test_that("records follow the model", {
   }
 })
 
-# counts of (a, b) and of (b, a) have the same law
+# counts of (a, b) and of (b, a) have the same distribution
 expect_symmetric <- function(a, b) {
   values <- sort(unique(c(a, b)))
   table <- table(factor(a, values), factor(b, values))
@@ -143,7 +143,7 @@ test_that("a partial refresh is reversible and keeps its share", {
   }
 })
 
-test_that("moved records follow the new parameter, and the way back has the same law", {
+test_that("moved records follow the new parameter, and the way back has the same distribution", {
   skip_on_cran() # takes long; `make test` runs it
   for (name in c("default", "codes")) {
     bound <- log_bind(name)
@@ -159,7 +159,7 @@ test_that("moved records follow the new parameter, and the way back has the same
     switched <- to[, 1] != from[, 1]
     chance <- ifelse(from[, 1] == 1, pmax(0, 1 - q / p), pmax(0, 1 - (1 - q) / (1 - p)))
     expect_lt(abs(sum(switched - chance)) / sqrt(sum(chance * (1 - chance))), 5)
-    # moved ones and new ones: the same law
+    # moved ones and new ones: the same distribution
     new <- log_records(bound, theta[, 2], 60000, seed = 16)
     design <- log_design(bound, to)[, -1]
     design_new <- log_design(bound, new)[, -1]
@@ -201,8 +201,8 @@ test_that("the coefficients given the records have the posterior on a grid", {
   for (i in 1:12) log_density <- log_density + plogis((2 * data$y[i] - 1) * outer(b0, b1 * data$x[i], "+"), log.p = TRUE)
   density <- exp(log_density - max(log_density))
   fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 22000, warmup = 2000, thin = 2, seed = 1)
-  expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
-  expect_law(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
+  expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
+  expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
   product <- parameter_draws(fit, "(Intercept)") * parameter_draws(fit, "x")
   expect_same_mean(product, sum(density * outer(b0, b1)) / sum(density))
   # the covariates are updated as in a linear regression
@@ -227,7 +227,7 @@ test_that("two records, no covariate: enumeration", {
   likelihood <- eta(0) * plogis(-beta)^2 + 2 * eta(1) * plogis(beta) * plogis(-beta) + eta(2) * plogis(beta)^2
   density <- dnorm(beta, -0.5, 1.5) * likelihood
   for (fit in log_both(rel, model_logistic(prior = prior_normal(-0.5, 1.5)))) {
-    expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
+    expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
   }
 })
 
@@ -251,8 +251,8 @@ test_that("two records with a covariate: quadrature", {
     density <- rowSums((f %*% noise) * f) * dnorm(grid$b0, 0.5, 1.5) * dnorm(grid$b1, 1, 2)
     density <- matrix(density, 81)
     for (fit in log_both(rel, model)) {
-      expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
-      expect_law(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
+      expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
+      expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
     }
   }
 })
@@ -273,8 +273,8 @@ test_that("two records with a factor released as crossed counts: enumeration", {
   density <- array(density, c(61, 61, 60))
   model <- model_logistic(y ~ g, prior = prior_normal(c(0, 0.5), c(1.5, 2)), levels = prior_dirichlet(c(2, 3)))
   for (fit in log_both(rel, model)) {
-    expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, apply(density, 1, sum)))
-    expect_law(parameter_draws(fit, "gb"), grid_quantile(b1, apply(density, 2, sum)))
+    expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, apply(density, 1, sum)))
+    expect_distribution(parameter_draws(fit, "gb"), grid_quantile(b1, apply(density, 2, sum)))
     expect_same_mean(parameter_draws(fit, "prob[g=b]"), sum(apply(density, 3, sum) * prob) / sum(density))
   }
 })

@@ -77,7 +77,7 @@ test_that("totals with Gaussian noise and wide bounds: closed form of the mean",
     fit <- sample_posterior(rel, mv_models$mean, chains = 2, iter = 12000, warmup = 1000, seed = 1, control = list(passes = passes))
     for (j in 1:2) {
       draws <- parameter_draws(fit, fit$bound$parameters[j])
-      expect_law(draws, function(p) qnorm(p, centre[j], sqrt(variance[j, j])), centre[j])
+      expect_distribution(draws, function(p) qnorm(p, centre[j], sqrt(variance[j, j])), centre[j])
     }
     expect_same_mean((parameter_draws(fit, "mean[x]") - centre[1]) * (parameter_draws(fit, "mean[z]") - centre[2]), variance[1, 2])
   }

@@ -47,7 +47,7 @@ expect_cdf <- function(x, cdf, ..., what = NULL) {
   expect_plausible(2 * exp(-2 * n * distance^2), what)
 }
 
-# A discrete law: uniform after the step of the distribution function is filled.
+# A discrete distribution: uniform after the step of the distribution function is filled.
 expect_discrete <- function(x, cdf, what = NULL) {
   expect_true(all(x == floor(x)))
   low <- cdf(x - 1)
@@ -65,7 +65,7 @@ expect_cells <- function(x, cdf, what) {
   expect_plausible(pchisq(sum(((count - expected)^2 / expected)[seen]), sum(seen) - 1, lower.tail = FALSE), what)
 }
 
-# (a, b) and (b, a) have the same law
+# (a, b) and (b, a) have the same distribution
 expect_exchangeable <- function(a, b, breaks) {
   table <- table(cut(a, breaks), cut(b, breaks))
   folded <- table + t(table)
@@ -164,7 +164,7 @@ test_that("default priors are scaled by the bounds", {
 
 # ---- records -----------------------------------------------------------------
 
-test_that("records follow their law", {
+test_that("records follow their distribution", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(50)
   n <- 1e5
@@ -259,12 +259,12 @@ test_that("small rates: a Poisson record stays the quantile of its uniform numbe
   x <- as.double(rpois(n, 5))
   expect_identical(uni_move(bound, log(5), log(5), x), x)
   expect_identical(uni_move(bound, log(5), log(4), x), uni_move(bound, log(5), log(4), x))
-  # beyond what the law can give
+  # beyond what the distribution can give
   moved <- uni_move(bound, log(5), log(4), c(1e9, 300, 0))
   expect_true(all(is.finite(moved) & moved >= 0 & moved < 512))
 })
 
-test_that("moved records follow the new parameter, and the way back has the same law", {
+test_that("moved records follow the new parameter, and the way back has the same distribution", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(52)
   n <- 50000
@@ -286,7 +286,7 @@ test_that("moved records follow the new parameter, and the way back has the same
   }
 })
 
-test_that("a partial refresh leaves the law of records as it is, and is reversible", {
+test_that("a partial refresh leaves the distribution of records as it is, and is reversible", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(53)
   n <- 1e5
@@ -374,7 +374,7 @@ test_that("theta given the records is the conjugate posterior", {
   draws <- uni_gibbs(uni_bind(models$semi), x, steps = 3L)
   grid <- seq(-8, 12, length.out = 4001)
   density <- dnorm(grid, -1, 2) * (3 + vapply(grid, function(m) sum((x - m)^2), 0) / 2)^-(4 + n / 2)
-  expect_law(draws[, "mean"], grid_quantile(grid, density), sum(grid * density) / sum(density))
+  expect_distribution(draws[, "mean"], grid_quantile(grid, density), sum(grid * density) / sum(density))
 })
 
 test_that("an update that cannot be is an error, not a draw", {
@@ -460,7 +460,7 @@ test_that("Poisson records, enumerated", {
     density <- cell_density(rel, prior, mass[, c(1:6, 8)], 0:6)
     expect_equal(rowSums(mass[, c(1:6, 8)]), rep(1, 400))
     for (fit in both_samplers(rel, model_poisson(prior = prior_gamma(1.5, 0.5)))) {
-      expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density))
+      expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density))
     }
   }
 })
@@ -475,7 +475,7 @@ test_that("exponential records, by quadrature", {
     rel <- case_release(case, if (case$n == 2) ~ x + I(x^2) else ~ x, c(0.5, 3), c(1.2, 2.5), c(1, 3))
     density <- cell_density(rel, prior, mass, cells$value)
     for (fit in both_samplers(rel, model_exponential(prior = prior_gamma(2, 2)))) {
-      expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, density))
+      expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density))
     }
   }
 })
@@ -491,13 +491,13 @@ test_that("normal records, by quadrature, the mean or the sd unknown", {
     mass <- t(vapply(mean, function(m) cell_mass(cells$edges, function(q) pnorm(q, m, 1.5)), numeric(length(cells$value))))
     density <- cell_density(rel, dnorm(mean, 0.5, 2), mass, cells$value)
     for (fit in both_samplers(rel, both(prior_normal(0.5, 2), fixed(1.5)))) {
-      expect_law(parameter_draws(fit, "mean"), grid_quantile(mean, density))
+      expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mean, density))
     }
     mass <- t(vapply(sd, function(s) cell_mass(cells$edges, function(q) pnorm(q, 0.3, s)), numeric(length(cells$value))))
     prior <- exp(log_inverse_gamma(sd^2, 2, 1.5)) * 2 * sd
     density <- cell_density(rel, prior, mass, cells$value)
     for (fit in both_samplers(rel, both(fixed(0.3), prior_inverse_gamma(2, 1.5)))) {
-      expect_law(parameter_draws(fit, "sd"), grid_quantile(sd, density))
+      expect_distribution(parameter_draws(fit, "sd"), grid_quantile(sd, density))
     }
   }
 })
@@ -519,8 +519,8 @@ test_that("normal records, by quadrature, mean and sd unknown", {
       density <- matrix(cell_density(rel, priors[[name]], mass, cells$value), 181)
       for (fit in both_samplers(rel, models[[name]], iter = 15000)) {
         # sums over a grid even in log sd
-        expect_law(parameter_draws(fit, "mean"), grid_quantile(mean, drop(density %*% sd)))
-        expect_law(parameter_draws(fit, "sd"), grid_quantile(sd, colSums(density)))
+        expect_distribution(parameter_draws(fit, "mean"), grid_quantile(mean, drop(density %*% sd)))
+        expect_distribution(parameter_draws(fit, "sd"), grid_quantile(sd, colSums(density)))
       }
     }
   }
@@ -535,7 +535,7 @@ test_that("fifty records and wide bounds: closed forms", {
   v <- 1 / (precision + 1 / 4)
   m <- v * (precision * 61 / 50 + 0.5 / 4)
   for (fit in both_samplers(rel, both(prior_normal(0.5, 2), fixed(1.5)))) {
-    expect_law(parameter_draws(fit, "mean"), function(p) qnorm(p, m, sqrt(v)), m)
+    expect_distribution(parameter_draws(fit, "mean"), function(p) qnorm(p, m, sqrt(v)), m)
   }
   # normal, mean known: the total of squares is sd^2 times a chi-square
   rel <- as_release(150, stat_sums(~ I(x^2), wide), mech_laplace(scale = 30), 50)
@@ -544,21 +544,21 @@ test_that("fifty records and wide bounds: closed forms", {
   likelihood <- vapply(sd, function(s) sum(dchisq(w, 50) * exp(-abs(150 - s^2 * w) / 30)), 0)
   density <- likelihood * exp(log_inverse_gamma(sd^2, 3, 4)) * sd
   for (fit in both_samplers(rel, both(fixed(0), prior_inverse_gamma(3, 4)))) {
-    expect_law(parameter_draws(fit, "sd"), grid_quantile(sd, density))
+    expect_distribution(parameter_draws(fit, "sd"), grid_quantile(sd, density))
   }
   # the total of Poisson records is Poisson, that of exponential ones gamma
   rel <- as_release(190, stat_sums(~ x, wide), mech_laplace(scale = 25), 50)
   rate <- seq(0.01, 14, length.out = 800)
   likelihood <- vapply(rate, function(r) sum(dpois(0:1500, 50 * r) * exp(-abs(190 - 0:1500) / 25)), 0)
   for (fit in both_samplers(rel, model_poisson(prior = prior_gamma(2, 0.5)))) {
-    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 0.5)))
+    expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 0.5)))
   }
   rel <- as_release(40, stat_sums(~ x, wide), mech_gaussian(sd = 15), 50)
   rate <- exp(seq(log(0.2), log(20), length.out = 800))
   s <- seq(0.1, 160, length.out = 3001)
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 50, r) * dnorm(40, s, 15)), 0)
   for (fit in both_samplers(rel, model_exponential(prior = prior_gamma(2, 1)))) {
-    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
+    expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
   }
 })
 
@@ -568,7 +568,7 @@ test_that("large counts: rejection and its refreshes in the sampler", {
   rate <- seq(60, 150, length.out = 800)
   likelihood <- vapply(rate, function(r) sum(dpois(0:9000, 60 * r) * dnorm(6100, 0:9000, 60)), 0)
   for (fit in both_samplers(rel, model_poisson(prior = prior_gamma(2, 0.02)), iter = 6000)) {
-    expect_law(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 0.02)))
+    expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 0.02)))
   }
 })
 
@@ -578,11 +578,11 @@ test_that("with endless noise it is the prior", {
   rel <- as_release(c(0, 0), st, mech_laplace(scale = 1e9), 4)
   rates <- list(model_poisson(prior = prior_gamma(2.5, 0.7)), model_exponential(prior = prior_gamma(2.5, 0.7)))
   for (model in rates) {
-    for (fit in both_samplers(rel, model)) expect_law(parameter_draws(fit, "rate"), function(p) qgamma(p, 2.5, 0.7), 2.5 / 0.7)
+    for (fit in both_samplers(rel, model)) expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 2.5, 0.7), 2.5 / 0.7)
   }
   for (fit in both_samplers(rel, models$nig, iter = 20000)) {
-    expect_law(parameter_draws(fit, "sd"), function(p) sqrt(1 / qgamma(1 - p, 3, 5)))
-    expect_law(parameter_draws(fit, "mean"), function(p) 1 + sqrt(5 / 3 / 2) * qt(p, 6), 1)
+    expect_distribution(parameter_draws(fit, "sd"), function(p) sqrt(1 / qgamma(1 - p, 3, 5)))
+    expect_distribution(parameter_draws(fit, "mean"), function(p) 1 + sqrt(5 / 3 / 2) * qt(p, 6), 1)
   }
 })
 

@@ -4,7 +4,7 @@
 clt_spec <- function(model, statistic, release = NULL) {
   release <- release %||% as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 100)
   bound <- internal("bind_model")(model, statistic)
-  list(bound = bound, spec = internal("clt_law")(bound, release, NULL)$spec)
+  list(bound = bound, spec = internal("clt_distribution")(bound, release, NULL)$spec)
 }
 
 `%||%` <- function(x, y) if (is.null(x)) y else x
@@ -114,29 +114,29 @@ test_that("moments are those of records: rescaled, in any order, unknown paramet
 })
 
 # total = n mean + sqrt(n) A u: A, column by column
-expect_forms_law <- function(spec, theta, law, innovations) {
+expect_forms_distribution <- function(spec, theta, distribution, innovations) {
   n <- 50
   set.seed(70)
-  r <- rnorm(length(law$mean))
+  r <- rnorm(length(distribution$mean))
   form <- .Call(internal("ffi_clt_form"), spec, theta, n, cbind(0, diag(innovations)), r)
-  expect_equal(form$total[, 1], n * law$mean, tolerance = 1e-12)
+  expect_equal(form$total[, 1], n * distribution$mean, tolerance = 1e-12)
   A <- (form$total[, -1] - form$total[, 1]) / sqrt(n)
-  scale <- sqrt(diag(law$cov))
-  expect_lt(max(abs(A %*% t(A) - law$cov) / outer(scale, scale)), 1e-10)
+  scale <- sqrt(diag(distribution$cov))
+  expect_lt(max(abs(A %*% t(A) - distribution$cov) / outer(scale, scale)), 1e-10)
   expect_equal(form$pull, drop(crossprod(A, r)), tolerance = 1e-10)
 }
 
-test_that("innovations make totals with the mean and the covariance of the law", {
+test_that("innovations make totals with the mean and the covariance of the distribution", {
   set.seed(61)
   binary <- cbind(x1 = rexp(200), x2 = rep(0:1, 100)) # x2^2 = x2: a covariance of lower rank
   for (p in 0:3) {
     problem <- clt_spec(fixed_model(known_lm(p)), lm_problem(p))
     theta <- prior_theta(problem$bound)
-    expect_forms_law(problem$spec, theta, .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]], (p + 1) * (p + 4) / 2)
+    expect_forms_distribution(problem$spec, theta, .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]], (p + 1) * (p + 4) / 2)
   }
   problem <- clt_spec(fixed_model(known_lm(2), covariates = covariate_moments(binary)), lm_problem(2))
   theta <- prior_theta(problem$bound)
-  expect_forms_law(problem$spec, theta, .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]], 4 + 4)
+  expect_forms_distribution(problem$spec, theta, .Call(internal("ffi_clt_moments"), problem$spec, theta)[[1]], 4 + 4)
 })
 
 # factors between numbers, in another order than in the release
@@ -147,7 +147,7 @@ factor_case <- function(rescale) {
               "cov[a,a]" = 3, "cov[b,a]" = -1, "cov[b,b]" = 2, "prob[g=n]" = 0.3, "prob[g=m]" = 0.7, "prob[f=u]" = 0.1, "prob[f=v]" = 0.2,
               "prob[f=w]" = 0.3, "prob[f=z]" = 0.4)
   theta <- internal("bound_theta")(problem$bound, values)
-  c(problem, list(statistic = st, theta = theta, law = .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]))
+  c(problem, list(statistic = st, theta = theta, distribution = .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]))
 }
 
 # records in the model's order, and what each adds to the statistic
@@ -161,15 +161,15 @@ test_that("moments with factors are those of records, and of innovations", {
   skip_on_cran() # takes long; `make test` runs it
   for (rescale in c(TRUE, FALSE)) {
     case <- factor_case(rescale)
-    mean <- case$law$mean
-    sd <- sqrt(diag(case$law$cov))
+    mean <- case$distribution$mean
+    sd <- sqrt(diag(case$distribution$cov))
     n <- 1e6
     t <- sweep(factor_records(case, n)$t, 2, mean)
     expect_lt(max(abs(colMeans(t)) / sd * sqrt(n)), 5)
     product <- crossprod(t) / n
-    expect_lt(max(abs(product - case$law$cov) / sqrt((crossprod(t^2) / n - product^2) / n)), 5)
+    expect_lt(max(abs(product - case$distribution$cov) / sqrt((crossprod(t^2) / n - product^2) / n)), 5)
     # beside y a, b and four dummies
-    expect_forms_law(case$spec, case$theta, case$law, 6 + 21 + 8)
+    expect_forms_distribution(case$spec, case$theta, case$distribution, 6 + 21 + 8)
   }
 })
 
@@ -240,7 +240,7 @@ test_that("the total gives the complete-data statistic of the records", {
 
 # ---- posteriors ----------------------------------------------------------------
 
-test_that("with the normal law alone the posterior is that of quadrature", {
+test_that("with the normal distribution alone the posterior is that of quadrature", {
   skip_on_cran() # takes long; `make test` runs it
   st <- lm_problem(1)
   model <- model_lm(prior = prior_normal(0, 3), sigma = fixed(1.5), covariates = fixed(list(mean = 0.5, cov = matrix(2))))
@@ -249,17 +249,17 @@ test_that("with the normal law alone the posterior is that of quadrature", {
   problem <- clt_spec(model, st, rel)
   grid <- expand.grid(a = seq(-9, 9, length.out = 121), b = seq(-9, 9, length.out = 121))
   theta <- apply(grid, 1, function(g) internal("bound_theta")(problem$bound, c("(Intercept)" = g[[1]], x1 = g[[2]])))
-  laws <- .Call(internal("ffi_clt_moments"), problem$spec, theta)
-  log_density <- vapply(laws, function(law) {
-    root <- chol(60 * law$cov + diag(rel$scale^2))
-    -sum(log(diag(root))) - sum(backsolve(root, rel$value - 60 * law$mean, transpose = TRUE)^2) / 2
+  distributions <- .Call(internal("ffi_clt_moments"), problem$spec, theta)
+  log_density <- vapply(distributions, function(distribution) {
+    root <- chol(60 * distribution$cov + diag(rel$scale^2))
+    -sum(log(diag(root))) - sum(backsolve(root, rel$value - 60 * distribution$mean, transpose = TRUE)^2) / 2
   }, 0) - rowSums(grid^2) / 18
   density <- matrix(exp(log_density - max(log_density)), 121)
   for (sampler in c("noncentred", "marginal")) {
     fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 20000, seed = 2,
                             control = list(conjugate = FALSE, passes = 3, sampler = sampler))
-    expect_law(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
-    expect_law(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
+    expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
+    expect_distribution(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
   }
 })
 
@@ -361,7 +361,7 @@ test_that("covariances that are nearly singular, and totals near the edge of val
   expect_output(print(fit), "impossible draws in")
 })
 
-test_that("the share of records outside the bounds is that of the draws' marginal laws", {
+test_that("the share of records outside the bounds is that of the draws' marginal distributions", {
   bounds <- list(y = c(-4, 6), x1 = c(-2, 3), x2 = c(-5, 4))
   set.seed(12)
   for (rescale in c(TRUE, FALSE)) {
@@ -415,7 +415,7 @@ test_that("what cannot be done is refused", {
   for (moments in list(covariate_moments(), covariate_moments(`colnames<-`(x, "gb")))) {
     expect_error(clt(factor, model_lm(covariates = moments)), "joint moments of the factor", class = "noiseaware_error_moments")
   }
-  # fourth moments beside a model with a law of its covariates: only "augment" uses both
+  # fourth moments beside a model with a distribution of its covariates: only "augment" uses both
   both <- as_release(c(1, 2, 30, 4, 50, 1, 2, 3, 4), list(a = st, b = stat_moments4(~ x1, bounds)), list(a = mechanism, b = mechanism), 20)
   expect_error(clt(both, model_lm()), class = "noiseaware_error_method")
 })
@@ -429,7 +429,7 @@ test_that("noisy moments that no covariates have are moved to valid ones, and th
     fit <- sample_posterior(rel, model_lm(covariates = covariate_moments()), method = "clt", chains = 1, iter = 400, seed = 8)
     expect_true(all(is.finite(fit$draws)))
     expect_output(print(fit), "moved to valid ones")
-    # a variance is that of the noise at least, or of a uniform law on [-1, 1]
+    # a variance is that of the noise at least, or of a uniform distribution on [-1, 1]
     expect_gte(min(diag(fit$bound$moments$fourth)), min(1 / 12, noise_sd(rel)[[6]] / 20) - 1e-12)
   }
 })

@@ -4,12 +4,12 @@
 logistic_clt <- function(model, statistic) {
   release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 100)
   bound <- internal("bind_model")(model, statistic)
-  list(bound = bound, spec = internal("clt_law")(bound, release, NULL)$spec)
+  list(bound = bound, spec = internal("clt_distribution")(bound, release, NULL)$spec)
 }
 
 clt_prior_theta <- function(bound) .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(1, 2)), 1L)$theta
 
-clt_moments <- function(law, theta = clt_prior_theta(law$bound)) .Call(internal("ffi_clt_moments"), law$spec, theta)[[1]]
+clt_moments <- function(distribution, theta = clt_prior_theta(distribution$bound)) .Call(internal("ffi_clt_moments"), distribution$spec, theta)[[1]]
 
 # mean and covariance of (y, x, y:x, x^2) by quadrature over x, two points for y
 quadrature_moments <- function(beta, mean, sd) {
@@ -32,9 +32,9 @@ test_that("moments are those of quadrature, slopes flat or steep", {
   expect_equal(unname(gsub("TRUE", "", statistic$components)), c("y", "x", "y:x", "x^2"))
   for (slope in c(0, 1e-4, -0.7, 3, 40)) {
     beta <- c(-0.4, slope)
-    law <- logistic_clt(model_logistic(prior = fixed(beta), covariates = fixed(list(mean = 0.3, cov = 1.7))), statistic)
+    distribution <- logistic_clt(model_logistic(prior = fixed(beta), covariates = fixed(list(mean = 0.3, cov = 1.7))), statistic)
     expected <- quadrature_moments(beta, 0.3, sqrt(1.7))
-    got <- clt_moments(law)
+    got <- clt_moments(distribution)
     expect_equal(got$mean, expected$mean, tolerance = 1e-8)
     expect_equal(got$cov, expected$cov, tolerance = 1e-7)
   }
@@ -70,9 +70,9 @@ test_that("moments are those of records: rescaled, in any order, the response as
 
 # r'total as a function of theta and of u, and its slopes
 expect_gradients <- function(model, statistic, n = 100) {
-  law <- logistic_clt(model, statistic)
-  theta <- 0.3 * clt_prior_theta(law$bound)[, 1]
-  form <- function(theta, u, r) .Call(internal("ffi_clt_form"), law$spec, theta, n, matrix(u), r)
+  distribution <- logistic_clt(model, statistic)
+  theta <- 0.3 * clt_prior_theta(distribution$bound)[, 1]
+  form <- function(theta, u, r) .Call(internal("ffi_clt_form"), distribution$spec, theta, n, matrix(u), r)
   r <- rnorm(length(statistic$components))
   u <- rnorm(length(form(theta, numeric(5000), r)$pull))
   value <- function(theta, u) sum(r * form(theta, u, r)$total)
@@ -84,8 +84,8 @@ expect_gradients <- function(model, statistic, n = 100) {
   expect_lt(max(abs(got$gradient - numeric_theta)), 1e-7 * max(abs(numeric_theta)))
   numeric_u <- slopes(function(v) value(theta, v), u)
   expect_lt(max(abs(sqrt(n) * got$pull - numeric_u)), 1e-7 * max(abs(numeric_u)))
-  prior <- slopes(function(t) .Call(internal("ffi_model_log_prior"), law$bound$spec, matrix(t)), theta)
-  expect_lt(max(abs(.Call(internal("ffi_model_prior_gradient"), law$bound$spec, theta) - prior)), 1e-6 * max(abs(prior)))
+  prior <- slopes(function(t) .Call(internal("ffi_model_log_prior"), distribution$bound$spec, matrix(t)), theta)
+  expect_lt(max(abs(.Call(internal("ffi_model_prior_gradient"), distribution$bound$spec, theta) - prior)), 1e-6 * max(abs(prior)))
 }
 
 test_that("gradients are those of finite differences", {

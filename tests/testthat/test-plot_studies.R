@@ -76,22 +76,22 @@ test_that("posterior means with intervals", {
 test_that("prior against posterior", {
   skip_on_cran() # takes long; `make test` runs it
   data <- prior_data(fits[[1]], c("x", "sigma"), points = 400, draws = 20000)
-  expect_identical(unique(data$law), c("prior", "posterior"))
-  area <- function(law, variable) {
-    d <- data[data$law == law & data$variable == variable, ]
+  expect_identical(unique(data$distribution), c("prior", "posterior"))
+  area <- function(distribution, variable) {
+    d <- data[data$distribution == distribution & data$variable == variable, ]
     sum(d$density) * diff(d$at[1:2])
   }
   expect_equal(area("posterior", "x"), 1, tolerance = 0.02)
   expect_equal(area("prior", "x"), 0.92, tolerance = 0.08)
   # the prior of sigma^2: InverseGamma(2, 0.75^2) by the bounds
-  sigma <- data[data$law == "prior" & data$variable == "sigma" & data$at > 0.45 & data$at < 1, ]
+  sigma <- data[data$distribution == "prior" & data$variable == "sigma" & data$at > 0.45 & data$at < 1, ]
   exact <- dgamma(1 / sigma$at^2, 2, 0.75^2) * 2 / sigma$at^3
   expect_lt(max(abs(sigma$density / exact - 1)), 0.1)
   drawn(plot_prior(fits[[1]]))
-  # a law that does not end in a tail: 2 (1 - p), high at 0 (three levels)
+  # a distribution that does not end in a tail: 2 (1 - p), high at 0 (three levels)
   counts <- as_release(c(4, 3, 3), stat_counts(~ g, levels = list(g = c("a", "b", "c"))), mech_laplace(epsilon = 1), 10)
   prior <- prior_data(sample_posterior(counts, model_categorical(), chains = 1, iter = 400, seed = 1), "prob[c]", draws = 20000)
-  prior <- prior[prior$law == "prior", ]
+  prior <- prior[prior$distribution == "prior", ]
   expect_lt(max(abs(prior$density - 2 * (1 - prior$at))), 0.12)
   expect_error(prior_data(fits[[1]], "z"), class = "noiseaware_error_argument")
 })

@@ -1,6 +1,6 @@
 # What each function of the owner's side really spends: the distribution of its
 # output, on neighbouring data, computed from what it hands to the exact samplers
-# (whose own laws test-exact.R and test-budget.R check), against what it declares. It must
+# (whose own distributions test-exact.R and test-budget.R check), against what it declares. It must
 # not be more; and where a pair of records attains the sensitivity, not much less
 # either, so that a factor of two is seen in both directions.
 
@@ -32,7 +32,7 @@ overheard <- function(name, ..., answers = list()) {
 
 calls_of <- function(heard, name) lapply(Filter(function(c) c$name == name, heard$calls), `[[`, "arguments")
 
-# ---- laws ------------------------------------------------------------------------
+# ---- distributions ------------------------------------------------------------------------
 
 # The components of every record, in units.
 rounded_rows <- function(call) {
@@ -41,21 +41,21 @@ rounded_rows <- function(call) {
 }
 
 # What is released of a part, in units, before the noise; and the scale of the noise.
-grid_law <- function(call) {
-  names(call) <- c("spec", "x", "kind", "unit", "law", "numerator", "denominator")
+grid_distribution <- function(call) {
+  names(call) <- c("spec", "x", "kind", "unit", "distribution", "numerator", "denominator")
   t <- rounded_rows(call)
   records <- call$kind == "records"
   scale <- call$numerator / call$denominator
   list(total = if (records) as.vector(t) else colSums(t), scale = if (records) rep(scale, each = nrow(t)) else scale,
-       law = c("laplace", "gaussian")[call$law + 1L], unit = call$unit)
+       distribution = c("laplace", "gaussian")[call$distribution + 1L], unit = call$unit)
 }
 
-# The largest log ratio of two products of discrete Laplace laws: far out on the
-# right side of every component. NA for Gaussian laws, where there is none.
-laplace_epsilon <- function(a, b) if (a$law == "laplace") sum(abs(a$total - b$total) / a$scale) else NA_real_
+# The largest log ratio of two products of discrete Laplace distributions: far out on the
+# right side of every component. NA for Gaussian distributions, where there is none.
+laplace_epsilon <- function(a, b) if (a$distribution == "laplace") sum(abs(a$total - b$total) / a$scale) else NA_real_
 
-# Gaussian laws: the distance of the means in sds
-gaussian_mu <- function(a, b) if (a$law == "gaussian") sqrt(sum(((a$total - b$total) / a$scale)^2)) else NA_real_
+# Gaussian distributions: the distance of the means in sds
+gaussian_mu <- function(a, b) if (a$distribution == "gaussian") sqrt(sum(((a$total - b$total) / a$scale)^2)) else NA_real_
 
 # Largest log ratio of the answers: of each value exp(epsilon) : 1 for the true code
 # against any other, epsilon in steps of 2^-52.
@@ -64,28 +64,28 @@ response_epsilon <- function(a, b) {
   expect_identical(a[-1], b[-1])
   sum(vapply(seq_along(a$codes), function(i) {
     epsilon <- floor(a$epsilon[i]) + floor((a$epsilon[i] %% 1) * 2^52) / 2^52
-    law <- function(code) log_shares(epsilon * (seq_len(a$levels[i]) - 1 == code))
-    max(law(a$codes[i]) - law(b$codes[i]))
+    distribution <- function(code) log_shares(epsilon * (seq_len(a$levels[i]) - 1 == code))
+    max(distribution(a$codes[i]) - distribution(b$codes[i]))
   }, 0))
 }
 
 log_shares <- function(x) x - max(x) - log(sum(exp(x - max(x))))
 
-# least delta at an epsilon of two normal laws (Balle & Wang 2018, Theorem 5)
+# least delta at an epsilon of two normal distributions (Balle & Wang 2018, Theorem 5)
 normal_delta <- function(mu, epsilon) {
   stats::pnorm(mu / 2 - epsilon / mu) - exp(epsilon + stats::pnorm(-mu / 2 - epsilon / mu, log.p = TRUE))
 }
 
-# The laws of release() on two data sets, part by part; the noise must not depend on the data.
-both_laws <- function(data, neighbour, statistic, mechanism) {
-  laws <- lapply(list(data, neighbour), function(d) {
+# The distributions of release() on two data sets, part by part; the noise must not depend on the data.
+both_distributions <- function(data, neighbour, statistic, mechanism) {
+  distributions <- lapply(list(data, neighbour), function(d) {
     heard <- overheard("release", d, statistic, mechanism)
-    lapply(calls_of(heard, "ffi_exact_release"), grid_law)
+    lapply(calls_of(heard, "ffi_exact_release"), grid_distribution)
   })
   Map(function(a, b) {
-    expect_identical(a[c("scale", "law", "unit")], b[c("scale", "law", "unit")])
+    expect_identical(a[c("scale", "distribution", "unit")], b[c("scale", "distribution", "unit")])
     list(a, b)
-  }, laws[[1L]], laws[[2L]])
+  }, distributions[[1L]], distributions[[2L]])
 }
 
 expect_spent <- function(attained, declared, tight, share = 1e-5) {
@@ -114,7 +114,7 @@ tight_cases <- list(
 
 # the pair in front of three records that both data sets have
 with_others <- function(pair, which) rbind(pair[which, , drop = FALSE], pair[c(1, 2, 2), , drop = FALSE])
-on_pair <- function(pair, statistic, mechanism) both_laws(with_others(pair, 1), with_others(pair, 2), statistic, mechanism)
+on_pair <- function(pair, statistic, mechanism) both_distributions(with_others(pair, 1), with_others(pair, 2), statistic, mechanism)
 
 test_that("release() spends its epsilon, no more and not much less", {
   for (case in tight_cases) {
@@ -123,14 +123,14 @@ test_that("release() spends its epsilon, no more and not much less", {
     for (epsilon in c(0.01, 1, 20)) {
       noises <- c(list(mech_laplace(epsilon = epsilon)), if (integer) list(mech_discrete_laplace(epsilon = epsilon)))
       for (mechanism in noises) {
-        laws <- on_pair(case$L1, statistic, mechanism)[[1]]
-        expect_spent(laplace_epsilon(laws[[1]], laws[[2]]), epsilon, TRUE)
+        distributions <- on_pair(case$L1, statistic, mechanism)[[1]]
+        expect_spent(laplace_epsilon(distributions[[1]], distributions[[2]]), epsilon, TRUE)
       }
     }
     # a scale that is given declares what it comes to
     rel <- release(case$L1[1, , drop = FALSE], statistic, mech_laplace(scale = 3))
-    laws <- on_pair(case$L1, statistic, mech_laplace(scale = 3))[[1]]
-    expect_spent(laplace_epsilon(laws[[1]], laws[[2]]), privacy(rel)$epsilon, TRUE)
+    distributions <- on_pair(case$L1, statistic, mech_laplace(scale = 3))[[1]]
+    expect_spent(laplace_epsilon(distributions[[1]], distributions[[2]]), privacy(rel)$epsilon, TRUE)
   }
 })
 
@@ -138,8 +138,8 @@ test_that("release() spends its rho, mu, or epsilon and delta, no more and not m
   for (case in tight_cases) {
     statistic <- case[[1]]
     attained <- function(mechanism) {
-      laws <- on_pair(case$L2, statistic, mechanism)[[1]]
-      gaussian_mu(laws[[1]], laws[[2]])
+      distributions <- on_pair(case$L2, statistic, mechanism)[[1]]
+      gaussian_mu(distributions[[1]], distributions[[2]])
     }
     expect_spent(attained(mech_gaussian(mu = 0.7)), 0.7, TRUE)
     expect_spent(attained(mech_gaussian(rho = 0.02))^2 / 2, 0.02, TRUE)
@@ -151,21 +151,21 @@ test_that("release() spends its rho, mu, or epsilon and delta, no more and not m
 })
 
 # Renyi divergence of every order, summed over the integers (Canonne, Kamath & Steinke 2020, Proposition 5)
-test_that("discrete laws of counts have their ratios and divergences", {
+test_that("discrete distributions of counts have their ratios and divergences", {
   counts <- stat_counts(~ h, letters_of["h"])
   pair <- tight_cases$counts$L1
   k <- -400:400
-  log_law <- function(law, j) {
-    d <- if (law$law == "laplace") ddiscrete_laplace else ddiscrete_gaussian
-    d(k, law$scale[j], location = law$total[j], log = TRUE)
+  log_distribution <- function(distribution, j) {
+    d <- if (distribution$distribution == "laplace") ddiscrete_laplace else ddiscrete_gaussian
+    d(k, distribution$scale[j], location = distribution$total[j], log = TRUE)
   }
-  laws <- on_pair(pair, counts, mech_discrete_laplace(epsilon = 0.8))[[1]]
-  ratio <- vapply(1:2, function(j) max(log_law(laws[[1]], j) - log_law(laws[[2]], j)), 0)
+  distributions <- on_pair(pair, counts, mech_discrete_laplace(epsilon = 0.8))[[1]]
+  ratio <- vapply(1:2, function(j) max(log_distribution(distributions[[1]], j) - log_distribution(distributions[[2]], j)), 0)
   expect_spent(sum(ratio), 0.8, TRUE)
-  laws <- on_pair(pair, counts, mech_discrete_gaussian(rho = 0.05))[[1]]
+  distributions <- on_pair(pair, counts, mech_discrete_gaussian(rho = 0.05))[[1]]
   for (order in c(1.1, 2, 8)) {
     divergence <- vapply(1:2, function(j) {
-      log(sum(exp(order * log_law(laws[[1]], j) + (1 - order) * log_law(laws[[2]], j)))) / (order - 1)
+      log(sum(exp(order * log_distribution(distributions[[1]], j) + (1 - order) * log_distribution(distributions[[2]], j)))) / (order - 1)
     }, 0)
     expect_spent(sum(divergence), order * 0.05, TRUE, share = 1e-4)
   }
@@ -197,9 +197,9 @@ pair <- data.frame(g = c("a", "b"), x = 0:1, h = c("u", "v"))
 
 test_that("several statistics spend the sum of their epsilons, and say so", {
   mechanism <- list(a = mech_discrete_laplace(epsilon = 0.3), b = mech_laplace(epsilon = 0.5), c = mech_randomized_response(epsilon = 0.7))
-  laws <- on_pair(pair, both, mechanism)
+  distributions <- on_pair(pair, both, mechanism)
   answers <- lapply(1:2, function(which) calls_of(overheard("release", with_others(pair, which), both, mechanism), "ffi_exact_response")[[1]])
-  attained <- sum(vapply(laws, function(l) laplace_epsilon(l[[1]], l[[2]]), 0)) + response_epsilon(answers[[1]], answers[[2]])
+  attained <- sum(vapply(distributions, function(l) laplace_epsilon(l[[1]], l[[2]]), 0)) + response_epsilon(answers[[1]], answers[[2]])
   account <- budget(epsilon = 10)
   rel <- release(pair, both, mechanism, budget = account)
   for (declared in c(privacy(rel)$epsilon, summary(account)$epsilon)) expect_spent(attained, declared, TRUE)
@@ -257,7 +257,7 @@ test_that("randomised response spends its epsilon, shared by several factors", {
 # ---- private_quantile() ------------------------------------------------------------------
 
 # the exponential mechanism with the loss of the help page, from what is drawn from
-quantile_law <- function(x, probability, steps, epsilon) {
+quantile_distribution <- function(x, probability, steps, epsilon) {
   account <- budget(epsilon = 100)
   heard <- overheard("private_quantile", x, probability, c(0, 1), epsilon, steps, account)
   expect_equal(summary(account)$epsilon, epsilon)
@@ -275,8 +275,8 @@ test_that("private_quantile() spends its epsilon, no more and not much less", {
   # candidates are on its right: numerator and normaliser both change by epsilon / 2
   steps <- 2^18
   for (epsilon in c(0.01, 0.5, 3)) {
-    a <- quantile_law(c(0, 1 / steps), 0.5, steps, epsilon)
-    b <- quantile_law(c(1, 1 / steps), 0.5, steps, epsilon)
+    a <- quantile_distribution(c(0, 1 / steps), 0.5, steps, epsilon)
+    b <- quantile_distribution(c(1, 1 / steps), 0.5, steps, epsilon)
     expect_spent(max(abs(a - b)), epsilon, TRUE, share = 1e-3)
   }
   set.seed(4)
@@ -285,7 +285,7 @@ test_that("private_quantile() spends its epsilon, no more and not much less", {
     y <- replace(x, 1, sample(c(0, 1, -1e300, Inf, stats::runif(3)), 1))
     probability <- sample(c(0, 0.5, 1, stats::runif(3)), 1)
     steps <- sample(c(1, 2, 10, 100), 1)
-    expect_spent(max(abs(quantile_law(x, probability, steps, 2) - quantile_law(y, probability, steps, 2))), 2, FALSE)
+    expect_spent(max(abs(quantile_distribution(x, probability, steps, 2) - quantile_distribution(y, probability, steps, 2))), 2, FALSE)
   }
 })
 

@@ -1,4 +1,4 @@
-# Laws that hold for every model, statistic and mechanism, looped over the
+# What holds for every model, statistic and mechanism, looped over the
 # registry: a new one needs its line in helper-registry.R and nothing here.
 
 eval_records <- function(statistic, x) .Call(internal("ffi_stat_eval"), internal("statistic_spec")(statistic), x)
@@ -53,7 +53,7 @@ fitting <- function(model, statistics = c(number_statistics, code_statistics)) {
   }
 }
 
-test_that("every model: its hooks keep shapes, streams, sums, and the laws of update, prior density, moves", {
+test_that("every model: its hooks keep shapes, streams, sums, and the distributions of update, prior density, moves", {
   skip_on_cran() # takes long; `make test` runs it
   for (name in names(registry_models)) {
     result <- debug_model(registry_models[[name]], fitting(registry_models[[name]]), n = 300)
@@ -159,7 +159,7 @@ test_that("every mechanism: on neighbours, and at far outputs, the privacy loss 
         }
         expect_lte(max(rowSums(abs(moved))), granted$epsilon * (1 + 1e-12))
       } else {
-        # a normal law's loss is normal with variance mu^2, and zCDP has rho = mu^2 / 2
+        # a normal distribution's loss is normal with variance mu^2, and zCDP has rho = mu^2 / 2
         expect_lte(max(rowSums(moved^2)) / 2, granted$rho * (1 + 1e-12))
       }
     }

@@ -86,11 +86,11 @@ test_that("a simulation from a model is fixed by the seed and gives its truth ap
   expect_equal(attr(given, "truth")$parameters, truth$parameters)
 })
 
-test_that("noise has the mechanism's law", {
+test_that("noise has the mechanism's distribution", {
   skip_on_cran() # takes long; `make test` runs it
   total <- internal("statistic_total")(st, data)
   mechanisms <- list(mech_laplace(epsilon = 0.5), mech_gaussian(sd = c(1, 2, 3, 40, 500)))
-  laws <- list(function(q) ifelse(q < 0, exp(q) / 2, 1 - exp(-q) / 2), pnorm)
+  distributions <- list(function(q) ifelse(q < 0, exp(q) / 2, 1 - exp(-q) / 2), pnorm)
   size <- c(1, sqrt(2 / pi)) # mean and standard deviation of |noise|
   spread <- c(1, sqrt(1 - 2 / pi))
   for (i in seq_along(mechanisms)) {
@@ -99,7 +99,7 @@ test_that("noise has the mechanism's law", {
     for (make in list(release, simulate_release)[seq_len(i)]) {
       noise <- t(replicate(2000, (make(data, st, mechanisms[[i]])$value - total) / scale))
       smooth <- noise + runif(length(noise), -1, 1) * 2^-24 # a release lies on a grid
-      for (j in seq_along(total)) expect_gt(ks.test(smooth[, j], laws[[i]])$p.value, 1e-6)
+      for (j in seq_along(total)) expect_gt(ks.test(smooth[, j], distributions[[i]])$p.value, 1e-6)
       expect_lt(max(abs(colMeans(abs(noise)) - size[i])), 5 * spread[i] / sqrt(2000))
       # components, and releases, independent
       correlation <- cor(cbind(noise, noise[c(2000, 1:1999), ]), method = "spearman")

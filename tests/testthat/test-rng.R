@@ -1,6 +1,6 @@
 # The private random streams, through the internal .Call routines. Bits are held
 # against published answers, jumps against the engine's own linear algebra, the
-# ziggurats against a replay in plain R and against the laws that they claim.
+# ziggurats against a replay in plain R and against the distributions that they claim.
 # Seeds are fixed; a statistical test asks for p > 1e-6.
 
 # ---- helpers ----------------------------------------------------------------
@@ -266,10 +266,10 @@ test_that("uniforms stay strictly inside (0, 1) at the extreme words", {
   expect_identical(c(smallest, 1 - largest), c(2^-53, 2^-53))
 })
 
-# ---- laws: ten million draws of each ----------------------------------------
+# ---- distributions: ten million draws of each ----------------------------------------
 
 # One pass in chunks. `cdf` maps draws to (0, 1); the moments are those of the
-# law; `keep` picks the draws that come back. Tests the law on 4096 bins of
+# distribution; `keep` picks the draws that come back. Tests the distribution on 4096 bins of
 # equal probability, the independence of neighbours, and the moments.
 survey <- function(kind, seed, cdf, mean, sd, kurtosis, keep, per_chunk = function(x) 0) {
   stream <- seeded(seed)
@@ -330,7 +330,7 @@ test_that("uniforms are uniform, to the last of 53 bits", {
   sample <- survey("uniform", 5, identity, 0.5, sqrt(1 / 12), 1.8, function(x) x < 2^-13, low_bits)
   expect_plausible(p_chisq(sample$extra), "lowest 8 bits by highest 4")
   expect_plausible(p_binomial(length(sample$kept), sample$n, 2^-13), "count near 0")
-  expect_plausible(p_uniform(sample$kept * 2^13), "law near 0")
+  expect_plausible(p_uniform(sample$kept * 2^13), "distribution near 0")
 })
 
 test_that("normals are normal, and so are their tails", {
@@ -350,7 +350,7 @@ test_that("normals are normal, and so are their tails", {
   for (side in c(-1, 1)) {
     tail <- side * sample$kept[side * sample$kept > r]
     expect_plausible(p_binomial(length(tail), sample$n, beyond), paste("count in the tail, side", side))
-    expect_plausible(p_uniform(stats::pnorm(-tail) / beyond), paste("law in the tail, side", side))
+    expect_plausible(p_uniform(stats::pnorm(-tail) / beyond), paste("distribution in the tail, side", side))
   }
   expect_full_positions(abs(sample$kept), edge, "normal")
 })
@@ -362,7 +362,7 @@ test_that("exponentials are exponential, and so is their tail", {
   r <- edge[2]
   tail <- sample$kept[sample$kept > r]
   expect_plausible(p_binomial(length(tail), sample$n, exp(-r)), "count in the tail")
-  expect_plausible(p_uniform(exp(r - tail)), "law in the tail")
+  expect_plausible(p_uniform(exp(r - tail)), "distribution in the tail")
   expect_full_positions(sample$kept, edge, "exponential")
 })
 

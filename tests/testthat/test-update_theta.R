@@ -22,8 +22,8 @@ test_that("the posterior is exact, by quadrature", {
   log_sd <- seq(-2.5, 2.5, length.out = 200)
   joint <- outer(mu, log_sd, function(m, s) dnorm(z, n * m, sqrt(n * exp(2 * s) + tau^2)) * dnorm(m, 0, 2) * dnorm(s, 0, 0.5))
   fit <- sample_posterior(rel, normal_walk(), chains = 2, iter = 31000, warmup = 1000, seed = 3)
-  expect_law(parameter_draws(fit, "mu"), grid_quantile(mu, rowSums(joint)), sum(mu * rowSums(joint)) / sum(joint))
-  expect_law(parameter_draws(fit, "log_sd"), grid_quantile(log_sd, colSums(joint)), sum(log_sd * colSums(joint)) / sum(joint))
+  expect_distribution(parameter_draws(fit, "mu"), grid_quantile(mu, rowSums(joint)), sum(mu * rowSums(joint)) / sum(joint))
+  expect_distribution(parameter_draws(fit, "log_sd"), grid_quantile(log_sd, colSums(joint)), sum(log_sd * colSums(joint)) / sum(joint))
   # the prior is elsewhere: a walk without it would show
   expect_gt(abs(sum(mu * rowSums(joint)) / sum(joint) - z / n), 0.2)
   update <- fit$chains[[1]]$state$update
@@ -46,7 +46,7 @@ test_that("the posterior given the records is that of the conjugate update", {
                         log_density = function(theta, records) sum(dnorm(records, theta, log = TRUE)))
   fit <- nonprivate_posterior(data, known, total_of_y, chains = 2, iter = 16000, warmup = 1000, seed = 2)
   precision <- 1 / 4 + 6
-  expect_law(parameter_draws(fit, "mu"), function(p) qnorm(p, sum(data$y) / precision, 1 / sqrt(precision)), sum(data$y) / precision)
+  expect_distribution(parameter_draws(fit, "mu"), function(p) qnorm(p, sum(data$y) / precision, 1 / sqrt(precision)), sum(data$y) / precision)
 })
 
 test_that("widths are learned in warmup alone, and a run continues bit for bit", {

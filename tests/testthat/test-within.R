@@ -41,7 +41,7 @@ gibbs_draws <- function(bound, x, draws = 20000L, steps = 3L) {
   internal("gibbs")(bound, complete, nrow(x), start, c(draws, steps), NULL)$theta
 }
 
-test_that("given the records the law is the conjugate one, cut off", {
+test_that("given the records the distribution is the conjugate one, cut off", {
   skip_on_cran() # takes long; `make test` runs it
   # near the bound: rejection; far outside, where no draw lies within: slices
   set.seed(2)
@@ -50,12 +50,12 @@ test_that("given the records the law is the conjugate one, cut off", {
     exact <- within_grid(function(mean, sd) -6 * log(sd) - rowSums(outer(mean, drop(x), function(m, v) (v - m)^2)) / (2 * sd^2))
     theta <- gibbs_draws(within_bind(cut_nig), x, 15000L, if (centre > 5) 5L else 1L)
     expect_true(all(theta[1, ] <= 3 & theta[2, ] <= log(2)))
-    expect_law(theta[1, ], exact$mean)
-    expect_law(theta[2, ], exact$log_sd)
+    expect_distribution(theta[1, ], exact$mean)
+    expect_distribution(theta[2, ], exact$log_sd)
   }
 })
 
-test_that("the same law as normal-inverse-Wishart, with a known mean or covariance", {
+test_that("the same distribution as normal-inverse-Wishart, with a known mean or covariance", {
   skip_on_cran() # takes long; `make test` runs it
   # IW(df, psi) of one variable: sd^2 ~ IG(df / 2, psi / 2)
   set.seed(3)
@@ -66,8 +66,8 @@ test_that("the same law as normal-inverse-Wishart, with a known mean or covarian
     likelihood <- function(mean, sd) -6 * log(sd) - rowSums(outer(mean, drop(x), function(m, v) (v - m)^2)) / (2 * sd^2)
     exact <- within_grid(likelihood)
     theta <- gibbs_draws(within_bind(model_mvnormal(prior = niw)), x, 15000L, if (centre > 5) 5L else 1L)
-    expect_law(theta[1, ], exact$mean)
-    expect_law(theta[2, ], exact$log_sd)
+    expect_distribution(theta[1, ], exact$mean)
+    expect_distribution(theta[2, ], exact$log_sd)
     # mean alone: a normal cut off
     theta <- gibbs_draws(within_bind(cut(niw, fixed(matrix(1.2)))), x, 15000L)
     kappa <- 6.5
@@ -77,17 +77,17 @@ test_that("the same law as normal-inverse-Wishart, with a known mean or covarian
       tail <- pnorm(c(-1, 3), m, s, log.p = TRUE)
       qnorm(tail[2] + log(p + (1 - p) * exp(tail[1] - tail[2])), m, s, log.p = TRUE)
     }
-    expect_law(theta[1, ], exact)
+    expect_distribution(theta[1, ], exact)
     # sd alone: an inverse gamma cut off
     theta <- gibbs_draws(within_bind(cut(fixed(0.5), niw)), x, 15000L)
     rate <- 3 + sum((x - 0.5)^2) / 2
     least <- pgamma(rate / 4, 5, lower.tail = FALSE, log.p = TRUE) # sd <= 2
     exact <- function(p) 0.5 * log(rate / qgamma(least + log(p), 5, lower.tail = FALSE, log.p = TRUE))
-    expect_law(theta[2, ], exact)
+    expect_distribution(theta[2, ], exact)
   }
 })
 
-test_that("the slice sampler's step leaves the law of two variables as it is", {
+test_that("the slice sampler's step leaves the distribution of two variables as it is", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_sums(~ x + z, list(x = c(-1, 3), z = c(0, 2)))
   prior <- prior_niw(c(1, 1), 1, matrix(c(2, 0.3, 0.3, 1), 2), 5)
@@ -119,16 +119,16 @@ test_that("one record and a noisy total: quadrature", {
   clamped <- pmin(pmax(v, -1), 3)
   noise <- exp(-abs(clamped - 2.6) / 0.5 - abs(clamped^2 - 7.5) / 2)
   likelihood <- function(mean, sd) log(vapply(seq_along(mean), function(i) {
-    inner <- c(-Inf, v[-1] - diff(v) / 2, Inf) # the law's share of each cell
+    inner <- c(-Inf, v[-1] - diff(v) / 2, Inf) # the distribution's share of each cell
     sum(diff(pnorm(inner, mean[i], sd[i])) * noise)
   }, 0))
   exact <- within_grid(likelihood, points = 91)
   for (model in list(cut_nig, model_mvnormal(prior = prior_niw(0.5, 0.5, 6, 4, within = c(-1, 3))))) {
     for (passes in c(0, 2)) {
       fit <- sample_posterior(rel, model, chains = 2, iter = 20000, warmup = 1000, seed = 1, control = list(passes = passes))
-      expect_law(parameter_draws(fit, if ("mean" %in% fit$bound$parameters) "mean" else "mean[x]"), exact$mean)
+      expect_distribution(parameter_draws(fit, if ("mean" %in% fit$bound$parameters) "mean" else "mean[x]"), exact$mean)
       sd <- if ("sd" %in% fit$bound$parameters) parameter_draws(fit, "sd") else sqrt(parameter_draws(fit, "cov[x,x]"))
-      expect_law(log(sd), exact$log_sd)
+      expect_distribution(log(sd), exact$log_sd)
     }
   }
 })

@@ -1,7 +1,7 @@
-#' Discrete Laplace and discrete Gaussian laws
+#' Discrete Laplace and discrete Gaussian distributions
 #'
 #' Density, distribution function, quantile function and random numbers of the
-#' laws of [mech_discrete_laplace()] and [mech_discrete_gaussian()]. They live on
+#' distributions of [mech_discrete_laplace()] and [mech_discrete_gaussian()]. They live on
 #' the integers, with
 #' \deqn{P(k) \propto \exp(-|k - m| / b) \quad\mbox{and}\quad
 #'       P(k) \propto \exp(-(k - m)^2 / (2 s^2)),}
@@ -12,8 +12,8 @@
 #' @param p Vector of probabilities.
 #' @param n Number of draws; of a vector, its length.
 #' @param location Location, finite.
-#' @param scale,sd Scale, positive: that of the continuous law of the same kernel.
-#'   The standard deviation of the discrete Gaussian law comes close to `sd` from
+#' @param scale,sd Scale, positive: that of the continuous distribution of the same kernel.
+#'   The standard deviation of the discrete Gaussian distribution comes close to `sd` from
 #'   above 1 on, and is smaller below.
 #' @param log,log.p Whether probabilities are given as their logarithms.
 #' @param lower.tail Whether probabilities are of values up to x, or beyond x.
@@ -38,59 +38,59 @@
 #' qdiscrete_gaussian(c(0.025, 0.975), sd = 1e6)
 #' set.seed(1)
 #' rdiscrete_laplace(5, location = 10.5, scale = 3)
-#' @name discrete_laws
+#' @name discrete_distributions
 NULL
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 ddiscrete_laplace <- function(x, location = 0, scale, log = FALSE) {
   check_given()
   discrete_density(FALSE, x, location, scale, "scale", log)
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 pdiscrete_laplace <- function(q, location = 0, scale, lower.tail = TRUE, log.p = FALSE) {
   check_given()
-  discrete_law("cumulative", FALSE, q, "q", location, scale, "scale", lower.tail, log.p)
+  discrete_distribution("cumulative", FALSE, q, "q", location, scale, "scale", lower.tail, log.p)
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 qdiscrete_laplace <- function(p, location = 0, scale, lower.tail = TRUE, log.p = FALSE) {
   check_given()
-  discrete_law("quantile", FALSE, p, "p", location, scale, "scale", lower.tail, log.p)
+  discrete_distribution("quantile", FALSE, p, "p", location, scale, "scale", lower.tail, log.p)
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 rdiscrete_laplace <- function(n, location = 0, scale) {
   check_given()
   discrete_draws(FALSE, n, location, scale, "scale")
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 ddiscrete_gaussian <- function(x, location = 0, sd, log = FALSE) {
   check_given()
   discrete_density(TRUE, x, location, sd, "sd", log)
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 pdiscrete_gaussian <- function(q, location = 0, sd, lower.tail = TRUE, log.p = FALSE) {
   check_given()
-  discrete_law("cumulative", TRUE, q, "q", location, sd, "sd", lower.tail, log.p)
+  discrete_distribution("cumulative", TRUE, q, "q", location, sd, "sd", lower.tail, log.p)
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 qdiscrete_gaussian <- function(p, location = 0, sd, lower.tail = TRUE, log.p = FALSE) {
   check_given()
-  discrete_law("quantile", TRUE, p, "p", location, sd, "sd", lower.tail, log.p)
+  discrete_distribution("quantile", TRUE, p, "p", location, sd, "sd", lower.tail, log.p)
 }
 
-#' @rdname discrete_laws
+#' @rdname discrete_distributions
 #' @export
 rdiscrete_gaussian <- function(n, location = 0, sd) {
   check_given()
@@ -99,7 +99,7 @@ rdiscrete_gaussian <- function(n, location = 0, sd) {
 
 discrete_density <- function(gaussian, x, location, scale, name, log, call = caller_env()) {
   check_flag(log, "log", call)
-  density <- discrete_law("log_density", gaussian, x, "x", location, scale, name, TRUE, TRUE, call)
+  density <- discrete_distribution("log_density", gaussian, x, "x", location, scale, name, TRUE, TRUE, call)
   if (any(is.finite(x) & x != floor(x))) {
     cli::cli_warn("{.arg x} has values that are not integers; their density is 0.", class = "noiseaware_warning_integer", call = call)
   }
@@ -109,7 +109,7 @@ discrete_density <- function(gaussian, x, location, scale, name, log, call = cal
 # as numbered in src/ffi_discrete.c
 discrete_functions <- c(log_density = 0L, cumulative = 1L, quantile = 2L)
 
-discrete_law <- function(which, gaussian, x, x_name, location, scale, name, lower, log, call = caller_env()) {
+discrete_distribution <- function(which, gaussian, x, x_name, location, scale, name, lower, log, call = caller_env()) {
   # all NA is logical
   if (!is.numeric(x) && !(is.logical(x) && all(is.na(x)))) stop_argument(x_name, "numbers", describe(x), call = call)
   check_each(location, "location", "finite numbers", is.finite, call)
@@ -123,7 +123,7 @@ discrete_law <- function(which, gaussian, x, x_name, location, scale, name, lowe
   size <- c(length(x), length(location), length(scale))
   size <- if (any(size == 0L)) 0L else max(size)
   argument <- function(a) rep_len(as.double(a), size)
-  out <- .Call(ffi_discrete_law, discrete_functions[[which]], argument(x), argument(location), argument(scale),
+  out <- .Call(ffi_discrete_distribution, discrete_functions[[which]], argument(x), argument(location), argument(scale),
                as.integer(c(gaussian, lower, log)))
   if (length(x) == size) attributes(out) <- attributes(x)[intersect(c("names", "dim", "dimnames"), names(attributes(x)))]
   out
@@ -140,11 +140,11 @@ check_each <- function(x, name, must, valid, call) {
 discrete_draws <- function(gaussian, n, location, scale, name, call = caller_env()) {
   if (length(n) > 1L) n <- length(n)
   n <- check_count(n, "n", lower = 0, call = call)
-  discrete_law("cumulative", gaussian, numeric(), "n", location, scale, name, TRUE, FALSE, call) # refuses before anything is drawn
+  discrete_distribution("cumulative", gaussian, numeric(), "n", location, scale, name, TRUE, FALSE, call) # refuses before anything is drawn
   lower <- stats::runif(n) < 0.5
   p <- (floor(stats::runif(n) * 2^27) + stats::runif(n)) / 2^28
   draw <- function(tail) {
-    discrete_law("quantile", gaussian, p[lower == tail], "p", rep_len(location, n)[lower == tail],
+    discrete_distribution("quantile", gaussian, p[lower == tail], "p", rep_len(location, n)[lower == tail],
                  rep_len(scale, n)[lower == tail], name, tail, FALSE, call)
   }
   out <- numeric(n)
