@@ -46,11 +46,12 @@ layout_parts <- function(parts) {
   list(parts = parts, released = laid$released, weight = laid$weight, where = where[summed], summed = summed, dense = laid$dense)
 }
 
-# Spread of the prior in the moving coordinates, robust to heavy tails: where
+# Spread of the prior, robust to heavy tails, for each place in theta: where
 # the non-centred proposals start from. Its stream is the one after the chains'.
 move_sd <- function(bound, words, chains) {
   if (is.null(bound$moves)) return(numeric())
-  prior_sd(bound, words, chains)
+  sd <- numeric(max(bound$moves))
+  replace(sd, bound$moves, prior_sd(bound, words, chains))
 }
 
 prior_sd <- function(bound, words, chains) {

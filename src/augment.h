@@ -43,6 +43,13 @@ static inline const double *const *augment_view(struct augment *a, const struct 
  * records that the model needs and this draws. */
 void augment_take_complete(struct augment *a, int latent, double *c);
 
+/* The records' totals and residuals, anew. */
+void augment_sum_up(struct augment *a);
+
+/* A sweep of all records, with the exponent `temper` of the noise density; a->complete is
+ * theirs then. */
+void augment_sweep(struct augment *a, double temper);
+
 /* ---- augment_noise.c ---------------------------------------------------------- */
 
 /* of the totals whose noise has a separable kernel */
@@ -92,7 +99,7 @@ void augment_gather(const struct augment *a, double *out);
 /* ---- augment_surrogate.c --------------------------------------------------------- */
 
 /* Readies the surrogate for moves; with `search`, moves the records of a start to where
- * the release has density, theta drawn given them. a->total then is that of the records. */
+ * the release has density, theta drawn given them. */
 void augment_search(struct augment *a, int search);
 
 /* A move that leaves the records' distribution with theta integrated out invariant: theta

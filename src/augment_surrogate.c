@@ -9,9 +9,9 @@
  */
 #include "augment.h"
 
-/* Of the search for a start: NUTS transitions, and the exponent of the noise density, below
- * 1 so that chains start further apart than the posterior is wide. */
-enum { SEARCH = 200 };
+/* Of the search for a start: sweeps for the levels, NUTS transitions, and the exponent of the
+ * noise density, below 1 so that chains start further apart than the posterior is wide. */
+enum { SETTLE = 50, SEARCH = 200 };
 static const double SEARCH_TEMPER = 0.5;
 
 /* the block's records under the map: fixed columns are not copied */
@@ -104,9 +104,28 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
     a->work += 2 * a->map_work;
 }
 
+/* The surrogate moves all of theta but the probabilities of levels: the non-centred moves are
+ * left to these, each factor's a group. */
+static void move_probabilities(struct model *model) {
+    const struct coordinates *coordinates = &model->coordinates;
+    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
+    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
+    model->moving = model->groups = 0;
+    for (int k = 0; k < coordinates->count; ++k) {
+        const struct theta_block *block = coordinates->block + k;
+        if (block->transform != TRANSFORM_STICKS || block->known) continue;
+        for (int j = 0; j < block->length; ++j, ++model->moving) {
+            model->moves[model->moving] = block->offset + j;
+            model->group[model->moving] = model->groups;
+        }
+        ++model->groups;
+    }
+}
+
 void augment_prepare_surrogate(struct augment *a, int same_bounds) {
     struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
+    move_probabilities(&a->model);
     if (!same_bounds) return;
     s->records.self = a;
     s->records.sum = sum_clamped;
@@ -150,7 +169,7 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     }
     double gain, probability = 0;
     int accept = 0;
-    const int moved = surrogate_propose(s, a->rng, &gain);
+    const int moved = surrogate_propose(s, iteration < warmup, a->rng, &gain);
     if (moved) {
         mapped_totals(a);
         augment_residuals(a, a->candidate, a->candidate_cells);
@@ -179,14 +198,56 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     }
 }
 
+/* Components that no free column enters. */
+static int is_of_levels(const struct surrogate *s, int component) {
+    const struct totals *t = &s->density.totals;
+    const struct component *k = s->density.component + component;
+    for (int e = 0; e < 3; ++e) {
+        if (k->coef[e] == 0) continue;
+        for (int i = 0; i < t->d; ++i)
+            for (int v = 0; v < t->columns; ++v)
+                if (k->at[e] == t->column[i] || k->at[e] == moments_at(t->columns, v, t->column[i]))
+                    return 0;
+    }
+    return 1;
+}
+
+/* Sweeps that see what the release says of the levels alone, the distribution of all else
+ * staying as it is: once the free columns follow the levels, many records cannot change theirs
+ * together. */
+static void settle_levels(struct augment *a) {
+    const struct surrogate *s = a->surrogate;
+    const double *const weight = a->weight;
+    double *const levels = plugin_memory((size_t)(a->dense + a->cells), sizeof *levels);
+    memcpy(levels, weight, (size_t)(a->dense + a->cells) * sizeof(double));
+    for (int j = 0; j < a->dense; ++j)
+        if (!is_of_levels(s, j)) levels[j] = 0;
+    a->weight = levels;
+    augment_sum_up(a);
+    for (int k = 0; k < SETTLE; ++k) {
+        memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+        augment_sweep(a, SEARCH_TEMPER);
+        if (a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
+            PLUGIN_OK)
+            memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        for (int j = 0; j < a->model.moving; ++j)
+            a->theta_new[a->model.moves[j]] = a->theta[a->model.moves[j]];
+        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    }
+    a->weight = weight;
+    augment_sum_up(a);
+}
+
 void augment_search(struct augment *a, int search) {
     struct surrogate *s = a->surrogate;
+    if (search && a->model.moving > 0) settle_levels(a);
     augment_take_complete(a, 0, a->complete);
     if (!surrogate_begin(s, a->complete, a->theta) ||
         !surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng) || !search)
         return;
     mapped_totals(a);
     keep_mapped(a);
+    augment_residuals(a, a->residual, a->cell_residual);
     surrogate_take(s, a->complete, a->theta);
     (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }

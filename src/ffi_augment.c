@@ -192,7 +192,9 @@ static void start(void *self, SEXP problem) {
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));
     if (!a->model.class->rtheta)
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
-    adapt_start(&a->adapt, REAL(list_element(problem, "move_sd")), list_number(problem, "passes"));
+    const double *sd = REAL(list_element(problem, "move_sd"));
+    for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
+    adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
 }
 
 /* For tests: log density, gradient and coordinates that the records' moves see; the

@@ -78,7 +78,7 @@ void augment_prepare(struct augment *a) {
     for (int j = 0; j < a->dense; ++j)
         if (a->weight[j] != 0) a->used = j + 1;
     a->move_block = whole ? block : MAX_BLOCK;
-    a->adapt.most_parts = whole ? 1 : MOST_PARTS;
+    a->adapt.most_parts = whole || a->surrogate ? 1 : MOST_PARTS;
     const size_t records = (size_t)block, components = (size_t)a->dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
@@ -347,6 +347,11 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
     return (double)accepted / (double)(end - first);
 }
 
+void augment_sweep(struct augment *a, double temper) {
+    memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
+    (void)visit(a, 0, a->n, 0, temper);
+}
+
 /* ---- what the chain tells of itself ----------------------------------------------- */
 
 /* Share of proposals that were accepted, of all records and of the one with the least. */
@@ -386,19 +391,25 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }
 
-/* ---- start, and an iteration --------------------------------------------------------------------
- */
+/* ---- start, and an iteration -------------------------------------------------------- */
 
-void augment_start(struct augment *a, int search) {
-    a->model.class->set(a->model.self, a->theta);
+void augment_sum_up(struct augment *a) {
     augment_clear_total(a);
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = augment_block_at(a, start, a->block);
-        propose(a, 0, m, a->x_at);
         (void)augment_add_totals(a, start, m, augment_read_only(a->x_at));
     }
-    if (a->surrogate) augment_search(a, search);
     augment_residuals(a, a->residual, a->cell_residual);
+}
+
+void augment_start(struct augment *a, int search) {
+    a->model.class->set(a->model.self, a->theta);
+    for (ptrdiff_t start = 0; start < a->n; start += a->block) {
+        const int m = augment_block_at(a, start, a->block);
+        propose(a, 0, m, a->x_at);
+    }
+    augment_sum_up(a);
+    if (a->surrogate) augment_search(a, search);
 }
 
 int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {

@@ -30,26 +30,33 @@
  * exact density instead: clamping is continuous, its gradient two passes over the records
  * for each step. Their ends are then always accepted.
  *
- * Learned in warmup: step size and metric (hmc.c); the reference, where the chain is when
- * a window of the metric ends; the length of a surrogate's trajectory, shorter where long
- * ones are refused; and which of the two densities, by the squared distance that is
- * accepted per counted work.
+ * Learned in warmup: step size, metric and the length of a trajectory by NUTS (hmc.c), which
+ * is reversible only with its length fixed and so ends with warmup; the reference, the mean of
+ * the coordinates over the last window of the metric; and by a trial after each window, which
+ * share of that length a surrogate's trajectory may have until it is refused, and which of
+ * the two densities to follow, by the squared distance that is accepted per counted work.
  *
  * Nothing here sees a record: the caller applies the map and sums up. Cost: the density's
  * for each leapfrog step. No allocation but in surrogate_create().
  */
 #include "surrogate.h"
 
-/* About a quarter of a turn, and the shortest that is worth two passes. */
-static const double LONGEST = 1.5, SHORTEST = 0.05;
+/* Length of trajectories before NUTS told any, about a quarter of a turn; the least share of
+ * a length that is worth two passes. */
+static const double QUARTER = 1.5, LEAST_SHARE = 0.02;
 
-/* Acceptance probability that the length aims at. */
+/* Acceptance probability that the share aims at. */
 static const double TARGET = 0.75;
 
-/* What the exact density's trajectories are worth, and how fast running means forget. */
-static const double EXACT_ACCEPTANCE = 0.8, FORGET = 0.05;
+/* What the exact density's trajectories are worth, and the surrogate's: refused ends come one
+ * after the other, where the reference is far. How fast running means forget. */
+static const double EXACT_WORTH = 0.8, SURROGATE_WORTH = 0.3, FORGET = 0.05;
 
-enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 4 };
+/* Iterations that a surrogate with a new reference is tried for, and how many transitions of
+ * NUTS the length of the last window is worth. */
+enum { TRIAL = 25, KNOWN = 5 };
+
+enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 8 };
 
 static double log_density(void *self, const double *q, double *gradient);
 
@@ -79,17 +86,22 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
 }
 
 size_t surrogate_stored(const struct surrogate *s) {
-    return SCALARS + (size_t)s->density.size + hmc_stored(s->density.size, HMC_DIAGONAL);
+    return SCALARS + 2 * (size_t)s->density.size + hmc_stored(s->density.size, HMC_DIAGONAL);
 }
 
 void surrogate_attach(struct surrogate *s, double *store) {
     s->referred = store;
-    s->length = store + 1;
+    s->share = store + 1;
     s->followed = store + 2;
     s->exact = store + 3;
+    s->tried = store + 4;
+    s->seen = store + 5;
+    s->length = store + 6;
+    s->measured = store + 7;
     s->reference = store + SCALARS;
+    s->mean_seen = s->reference + s->density.size;
     const struct hmc_target target = {s->density.size, s, log_density};
-    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->reference + s->density.size, s->work);
+    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->mean_seen + s->density.size, s->work);
 }
 
 /* ---- maps ---------------------------------------------------------------------------- */
@@ -213,13 +225,19 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     return 1;
 }
 
+static void begin_trial(struct surrogate *s) {
+    *s->exact = *s->tried = *s->seen = *s->measured = 0;
+    *s->share = 1;
+    *s->followed = TARGET;
+}
+
 int surrogate_search(struct surrogate *s, int iterations, double temper, struct rng *rng) {
     struct totals_density *density = &s->density;
     double *unit = s->there;
     memcpy(s->offset, s->released, (size_t)density->components * sizeof(double));
-    *s->referred = *s->exact = 0;
-    *s->length = LONGEST;
-    *s->followed = TARGET;
+    begin_trial(s);
+    *s->referred = 0;
+    *s->length = QUARTER;
     density->temper = temper;
     /* Without the bounds: far outside them they leave no slope to follow. */
     struct clamped *const clamped = density->clamped;
@@ -234,6 +252,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     for (int k = 0; k < iterations && possible; ++k) {
         hmc_nuts(&s->hmc, rng, &s->told);
         hmc_learn(&s->hmc, k, iterations, &s->told, rng);
+        if (hmc_length(&s->hmc) > 0) *s->length = hmc_length(&s->hmc);
     }
     density->clamped = clamped;
     density->seen = seen;
@@ -270,8 +289,12 @@ double surrogate_density(struct surrogate *s, int exact, double *q, double *grad
     return log_density(s, q, gradient);
 }
 
-int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain) {
-    const double length = surrogate_is_exact(s) ? LONGEST : *s->length;
+/* Is the length to be learned, in warmup, once what comes after the trial is known? */
+static int measures(const struct surrogate *s) {
+    return *s->tried >= TRIAL && (surrogate_is_exact(s) || *s->share == 1);
+}
+
+int surrogate_propose(struct surrogate *s, int warmup, struct rng *rng, double *gain) {
     if (surrogate_is_exact(s))
         memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
     copy(s, s->hmc.q, s->here);
@@ -279,7 +302,10 @@ int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain) {
     s->told = (struct hmc_step){0};
     if (!hmc_refresh(&s->hmc)) return 0;
     const double before = s->density.energy;
-    hmc_fixed(&s->hmc, length, MOST_STEPS, rng, &s->told);
+    if (warmup && measures(s))
+        hmc_nuts(&s->hmc, rng, &s->told);
+    else
+        hmc_fixed(&s->hmc, *s->share * *s->length, MOST_STEPS, rng, &s->told);
     copy(s, s->there, s->hmc.q);
     if (memcmp(s->here, s->there, (size_t)s->density.size * sizeof(double)) == 0) return 0;
     (void)hmc_refresh(&s->hmc); /* where it stands now may not be where it looked last */
@@ -299,10 +325,12 @@ void surrogate_take(const struct surrogate *s, double *c, double *theta) {
  * leapfrog steps cost; the records' work for each step of the exact density's. */
 static void choose_density(struct surrogate *s) {
     if (!s->records.sum) return;
-    const double steps = LONGEST / *s->hmc.step_size, share = *s->length / LONGEST;
+    const double steps = *s->length / *s->hmc.step_size, share = *s->share;
     const double surrogate_work = 3 * s->records.pass_work + share * steps + 1;
     const double exact_work = (1 + s->records.work) * (steps + 1) + s->records.pass_work;
-    *s->exact = *s->followed * share * share / surrogate_work < EXACT_ACCEPTANCE / exact_work;
+    *s->exact =
+        SURROGATE_WORTH * *s->followed * share * share / surrogate_work < EXACT_WORTH / exact_work;
+    if (surrogate_is_exact(s)) *s->share = 1;
 }
 
 void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, double probability,
@@ -310,14 +338,25 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     if (!surrogate_begin(s, c, theta)) return;
     copy(s, s->hmc.q, s->here);
     if (!hmc_refresh(&s->hmc)) return;
-    hmc_learn(&s->hmc, iteration, warmup, &s->told, rng);
-    if (moved && !surrogate_is_exact(s)) {
-        const double pace = 2 / (10 + sqrt(1.0 + iteration));
-        const double length = *s->length * exp(pace * (probability - TARGET));
-        *s->length = length > LONGEST ? LONGEST : length < SHORTEST ? SHORTEST : length;
-        *s->followed += FORGET * (probability - *s->followed);
+    if (measures(s)) {
+        *s->measured += 1;
+        *s->length += (s->told.leapfrogs * *s->hmc.step_size - *s->length) / (KNOWN + *s->measured);
     }
-    if (hmc_window(iteration, warmup) != HMC_LAST) return;
-    copy(s, s->reference, s->hmc.q);
-    choose_density(s);
+    hmc_learn(&s->hmc, iteration, warmup, &s->told, rng);
+    *s->tried += 1;
+    if (moved && !surrogate_is_exact(s)) {
+        const double pace = 2 / (5 + sqrt(*s->tried));
+        *s->share *= exp(pace * (probability - TARGET));
+        *s->share = fmin(fmax(*s->share, LEAST_SHARE), 1);
+        *s->followed += fmax(FORGET, 1 / *s->tried) * (probability - *s->followed);
+    }
+    if (*s->tried == TRIAL || (*s->tried < TRIAL && iteration + 1 == warmup)) choose_density(s);
+    const enum hmc_window window = hmc_window(iteration, warmup);
+    if (window == HMC_OUTSIDE) return;
+    *s->seen += 1;
+    for (int j = 0; j < s->density.size; ++j)
+        s->mean_seen[j] += (s->hmc.q[j] - s->mean_seen[j]) / *s->seen;
+    if (window != HMC_LAST) return;
+    copy(s, s->reference, s->mean_seen);
+    begin_trial(s);
 }

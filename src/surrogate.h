@@ -27,11 +27,15 @@ struct surrogate {
     const double *lower, *upper; /* bounds of the free columns, less their centres */
 
     /* Views into the store: with it restored, a chain continues bit for bit. */
-    double *referred;  /* is there a reference? */
-    double *length;    /* of a surrogate's trajectory, in units of the metric */
-    double *followed;  /* running mean of the probability that the records follow */
-    double *exact;     /* are trajectories those of the exact density? */
-    double *reference; /* coordinates; they stay once warmup is over */
+    double *referred;         /* is there a reference? */
+    double *length;           /* of a trajectory, in units of the metric, */
+    double *share;            /* and what of it a surrogate's has */
+    double *followed;         /* running mean of the probability that the records follow */
+    double *exact;            /* are trajectories those of the exact density? */
+    double *tried;            /* iterations since the reference is what it is, */
+    double *measured;         /* and the lengths that NUTS told in them */
+    double *reference;        /* coordinates; they stay once warmup is over */
+    double *seen, *mean_seen; /* of the coordinates in the current window: iterations, mean */
 
     /* An affine map of the records, a row of `columns` + 1 for each free column: a shift,
      * then the coefficient of each column. */
@@ -76,9 +80,9 @@ void surrogate_correct(struct surrogate *s, const double *total);
  * q[0] is NaN, at the records' own coordinates, which are written to q. */
 double surrogate_density(struct surrogate *s, int exact, double *q, double *gradient);
 
-/* A trajectory. Returns 0 if it ends where it began, else sets the map to its end;
- * *gain is by how much the noise energy of its density fell. */
-int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain);
+/* A trajectory, in warmup or after it. Returns 0 if it ends where it began, else sets the map to
+ * its end; *gain is by how much the noise energy of its density fell. */
+int surrogate_propose(struct surrogate *s, int warmup, struct rng *rng, double *gain);
 
 /* The complete-data statistic, and the kept parameters, where the trajectory ended. */
 void surrogate_take(const struct surrogate *s, double *c, double *theta);

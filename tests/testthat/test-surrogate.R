@@ -22,7 +22,7 @@ surrogate_chain <- function(kind, mechanism = mech_laplace(epsilon = 3), n = 60)
 }
 
 test_that("gradients of both densities are those of finite differences", {
-  set.seed(1)
+  set.seed(4)
   for (kind in c("numbers", "factor", "kept", "normal")) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
     chain <- surrogate_chain(kind, mechanism)
     at <- function(exact, q) .Call(internal("ffi_augment_density"), chain$problem, chain$state, exact, q)
@@ -38,6 +38,20 @@ test_that("gradients of both densities are those of finite differences", {
       expect_equal(gradient, slope, tolerance = 1e-4)
     }
   }
+})
+
+test_that("chains start with the levels, and the totals, that the release tells", {
+  set.seed(6)
+  chain <- surrogate_chain("factor", n = 2000)
+  bound <- internal("bind_model")(chain$case$model, chain$case$statistic)
+  words <- internal("seed_words")()
+  levels <- vapply(1:6, function(k) {
+    state <- internal("start_chain")(chain$problem, bound, words, k, NULL)
+    residual <- state$residual[chain$problem$where] # in units of the noise
+    expect_lt(max(abs(residual)), 25)
+    max(abs(residual[names(chain$release$value) %in% c("gb", "gc")]))
+  }, 0)
+  expect_lt(max(levels), 12)
 })
 
 test_that("the exact density differs between points as the records' totals say", {
@@ -65,7 +79,7 @@ test_that("the joint distribution is right, for both densities and every kind of
     case <- surrogate_case(kind)
     draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 15000, passes = NULL, warmup = 300L,
                     prepare = function(state) {
-                      state$surrogate[c(2, 4)] <- c(if (exact == 1) 1.5 else 0.5, exact)
+                      state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
                       state
                     })
     prior <- prior_draws(case$model, case$statistic)
