@@ -243,8 +243,9 @@ print_summary <- function(table) {
 #'   were none, and that of each kind: `walk`, a step from where the parameters are;
 #'   `leap`, a fresh draw from what warmup saw of the posterior; `group_walk` and
 #'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
-#'   all records at once that were accepted, `NaN` where there are none, and `steps`, the
-#'   leapfrog steps of one; `kept`, the share of a
+#'   all records at once that were accepted, `NaN` where there are none, `steps`, the
+#'   leapfrog steps of one, and `responded`, the share of the moves of a logistic regression's
+#'   coefficients that were accepted; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
 #'   sweeps do (0: all proposals are independent of the records); `parts`, how many
 #'   iterations a sweep over the records is spread over.

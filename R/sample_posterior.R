@@ -42,7 +42,11 @@
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
 #' their totals with the parameters integrated out. Where few records lie outside the bounds, what
 #' the bounds do to the totals is approximated on the way, and an acceptance step corrects for it
-#' (a surrogate transition, Christen & Fox 2005); else the exact density is followed. Chains
+#' (a surrogate transition, Christen & Fox 2005); else the exact density is followed. In a logistic
+#' regression on numbers, factors released as dummy variables besides, the coefficients go along so
+#' that no record's probability of the response changes. The coefficients then move with the
+#' responses' own randomness held fixed, along an approximation of the totals that such a move leads
+#' to, and again an acceptance step corrects for that. Chains
 #' without `init` then start near the release, further apart than the posterior is wide.
 #'
 #' **Method `"collapse"`** imputes no record: given the parameters it knows the distribution

@@ -5,14 +5,15 @@
 few_parameters <- 6L
 
 # What the C code needs, an empty list where there are none: for models of continuous
-# columns that are normal given the factors' dummies, and releases of totals of
+# columns that are normal given the factors' dummies, or that enter the distribution of the other
+# columns through a linear predictor, and releases of totals of
 # columns and of their products. `layout` places the components (see layout_parts()).
 surrogate_fields <- function(bound, parts, n, layout) {
   if (length(bound$moves) <= few_parameters) return(list())
   design <- surrogate_design(bound)
   serves <- function(part) {
     statistic <- part$statistic
-    if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$fixed]))
+    if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
     statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
   }
   if (is.null(design) || !all(vapply(parts, serves, TRUE))) return(list())
@@ -21,10 +22,11 @@ surrogate_fields <- function(bound, parts, n, layout) {
     at <- layout$where[match(part$index, layout$summed)]
     terms[at, ] <- normal_terms(part, design$name, design$centre, n, caller_env())
   }
-  free <- design[!design$fixed, ]
+  free <- design[design$role == "free", ]
   bounds <- clamping_bounds(free$name, parts)
+  place <- function(role) which(design$role == role) - 1L
   list(same_bounds = bounds$same, lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
-       column = which(!design$fixed) - 1L, fixed = which(design$fixed) - 1L, centre = as.double(design$centre),
+       column = place("free"), fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
        terms = as.double(t(terms)))
 }
 
@@ -38,7 +40,8 @@ clamping_bounds <- function(names, parts) {
 }
 
 # The columns of a record where they are those of the complete-data statistic: their
-# centres, and whether they are fixed; else NULL.
+# centres and roles; else NULL. A rider keeps its values, and the free columns' shape that goes with
+# them; fixed columns are those that the free ones are normal given.
 surrogate_design <- function(bound) UseMethod("surrogate_design")
 
 #' @export
@@ -48,7 +51,7 @@ surrogate_design.default <- function(bound) NULL
 surrogate_design.bound_lm <- function(bound) {
   design <- bound$design
   if (!identical(design$name, bound$columns$name)) return(NULL)
-  data.frame(name = design$name, centre = design$centre, fixed = !is.na(design$level))
+  data.frame(name = design$name, centre = design$centre, role = ifelse(is.na(design$level), "free", "fixed"))
 }
 
 #' @export
@@ -56,5 +59,13 @@ surrogate_design.bound_mvnormal <- surrogate_design.bound_lm
 
 #' @export
 surrogate_design.bound_normal <- function(bound) {
-  data.frame(name = bound$columns$name, centre = bound$spec$fields$centre, fixed = FALSE)
+  data.frame(name = bound$columns$name, centre = bound$spec$fields$centre, role = "free")
+}
+
+#' @export
+surrogate_design.bound_logistic <- function(bound) {
+  design <- surrogate_design.bound_lm(bound)
+  if (is.null(design) || all(design$role[-1L] == "fixed")) return(NULL)
+  design$role[c(1L, which(design$role == "fixed"))] <- "rider"
+  design
 }

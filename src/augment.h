@@ -50,6 +50,9 @@ void augment_sum_up(struct augment *a);
  * theirs then. */
 void augment_sweep(struct augment *a, double temper);
 
+/* The same with fresh latent variables, in a->complete, under a->theta. */
+void augment_take_latent(struct augment *a);
+
 /* ---- augment_noise.c ---------------------------------------------------------- */
 
 /* of the totals whose noise has a separable kernel */
@@ -92,6 +95,10 @@ void augment_count_work(struct augment *a);
 
 /* The non-centred passes of an iteration. */
 void augment_interweave(struct augment *a, int learning, int looking);
+
+/* A surrogate transition of a binary response's coefficients, the responses' innovations held
+ * fixed. Needs the complete-data statistic of the covariates. */
+void augment_respond(struct augment *a, int iteration, int warmup);
 
 /* the moving coordinates of theta */
 void augment_gather(const struct augment *a, double *out);

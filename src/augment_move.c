@@ -157,3 +157,55 @@ void augment_interweave(struct augment *a, int learning, int looking) {
     for (int k = 0; k < PASS_KINDS; ++k)
         for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, learning);
 }
+
+/* ---- a binary response ------------------------------------------------------------ */
+
+double augment_response_density(struct augment *a, double *q, double *gradient) {
+    augment_take_complete(a, 0, a->complete);
+    if (!response_begin(a->response, a->complete, a->theta, a->rng)) return NAN;
+    return response_density(a->response, q, gradient);
+}
+
+/* Both passes see the same innovations of the responses. */
+void augment_respond(struct augment *a, int iteration, int warmup) {
+    const struct model_class *class = a->model.class;
+    void *self = a->model.self;
+    struct response *r = a->response;
+    if (!response_begin(r, a->complete, a->theta, a->rng)) return;
+    r->noise.temper = *a->adapt.temper;
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    const struct rng innovations = *a->rng;
+    class->set(self, a->theta);
+    response_refer(r, a->theta_new);
+    class->set_move(self, a->theta_new, a->changed);
+    (void)moved_energy(a);
+    response_correct(r, a->total);
+    a->work += a->pass_work + move_work(a);
+
+    double gain, probability = 0;
+    int accept = 0;
+    const int moved = response_propose(r, a->rng, a->theta_new, &gain);
+    if (moved) {
+        const double threshold = rng_exponential(a->rng);
+        const struct rng later = *a->rng;
+        *a->rng = innovations;
+        class->set_move(self, a->theta_new, a->changed);
+        const double fall = augment_energy(a) - moved_energy(a);
+        a->work += a->pass_work + move_work(a);
+        const double log_ratio = r->noise.temper * (fall - gain);
+        probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
+        accept = -log_ratio < threshold;
+        if (accept) {
+            a->work += copy_work(a);
+            keep_moved(a, &innovations);
+            memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        }
+        *a->rng = later;
+    }
+    if (iteration < warmup)
+        response_learn(r, iteration, warmup, moved, probability, accept, a->rng);
+    else {
+        a->responses_made += 1;
+        a->responses_accepted += accept;
+    }
+}

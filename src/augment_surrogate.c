@@ -54,13 +54,13 @@ static const double *const *clamped_block(struct augment *a, int m) {
     const struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
     (void)mapped_block(a, m);
+    for (int v = 0; v < t->columns; ++v) a->view[v] = a->moved[v];
     for (int i = 0; i < t->d; ++i) {
         const int v = t->column[i];
         block_clamp(1, 0, s->lower[i] + s->centre[v], s->upper[i] + s->centre[v], m, a->moved[v],
                     a->clamped_x[i]);
         a->view[v] = a->clamped_x[i];
     }
-    for (int j = 0; j < t->k - 1; ++j) a->view[t->fixed[j]] = a->moved[t->fixed[j]];
     return a->view;
 }
 
@@ -249,5 +249,6 @@ void augment_search(struct augment *a, int search) {
     keep_mapped(a);
     augment_residuals(a, a->residual, a->cell_residual);
     surrogate_take(s, a->complete, a->theta);
+    if (a->model.class->add_latent) augment_take_latent(a);
     (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }

@@ -71,7 +71,8 @@ SEXP ffi_augment_layout(SEXP parts) {
 /* An empty list: none. */
 static void read_surrogate(SEXP spec, struct augment *a) {
     if (Rf_xlength(spec) == 0) return;
-    SEXP column = list_element(spec, "column"), fixed = list_element(spec, "fixed");
+    SEXP column = list_element(spec, "column"), fixed = list_element(spec, "fixed"),
+         rider = list_element(spec, "rider");
     struct surrogate *s = plugin_memory(1, sizeof *s);
     s->released = a->released;
     s->centre = REAL(list_element(spec, "centre"));
@@ -83,8 +84,13 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->density.component =
         read_components(a->model.columns, a->dense, REAL(list_element(spec, "terms")));
     if (surrogate_create(s, &a->model, (double)a->n, (int)Rf_xlength(column), INTEGER(column),
-                         1 + (int)Rf_xlength(fixed), INTEGER(fixed)))
+                         1 + (int)Rf_xlength(fixed), INTEGER(fixed), (int)Rf_xlength(rider),
+                         INTEGER(rider)))
         a->surrogate = s;
+    struct response *r = plugin_memory(1, sizeof *r);
+    s->density.released = a->released;
+    if (a->surrogate && response_create(r, &a->model, (double)a->n, &s->density)) a->response = r;
+    s->density.released = s->offset;
 }
 
 static void *read(SEXP problem) {
@@ -113,6 +119,8 @@ enum {
     MAPS_MADE = PASSES_ACCEPTED + PASS_KINDS,
     MAPS_ACCEPTED,
     LEAPFROGS,
+    RESPONSES_MADE,
+    RESPONSES_ACCEPTED,
     COUNTERS
 };
 
@@ -143,6 +151,9 @@ static struct state_shape shape(const void *self) {
     if (a->surrogate)
         shape.part[shape.parts++] =
             (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
+    if (a->response)
+        shape.part[shape.parts++] =
+            (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
     return shape;
 }
 
@@ -160,6 +171,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (!a->model.class->rtheta)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
+    if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];
@@ -168,6 +180,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->maps_made = counter[MAPS_MADE];
     a->maps_accepted = counter[MAPS_ACCEPTED];
     a->leapfrogs = counter[LEAPFROGS];
+    a->responses_made = counter[RESPONSES_MADE];
+    a->responses_accepted = counter[RESPONSES_ACCEPTED];
 }
 
 static void detach(void *self, SEXP state) {
@@ -183,6 +197,8 @@ static void detach(void *self, SEXP state) {
     counter[MAPS_MADE] = a->maps_made;
     counter[MAPS_ACCEPTED] = a->maps_accepted;
     counter[LEAPFROGS] = a->leapfrogs;
+    counter[RESPONSES_MADE] = a->responses_made;
+    counter[RESPONSES_ACCEPTED] = a->responses_accepted;
 }
 
 /* records drawn from theta */
@@ -197,21 +213,27 @@ static void start(void *self, SEXP problem) {
     adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
 }
 
-/* For tests: log density, gradient and coordinates that the records' moves see; the
- * coordinates are the records' own where q[1] is NaN. */
+/* For tests: log density, gradient and coordinates that the records' moves see, or where `exact`
+ * is NA those of a response's coefficients; the coordinates are the state's own where q has another
+ * length. */
 SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     struct augment *a = read(problem);
     struct rng rng;
     rng_read(list_element(state, "rng"), &rng);
     attach(a, state, &rng);
-    const int size = a->surrogate ? a->surrogate->density.size : 0;
+    const int of_response = Rf_asLogical(exact) == NA_LOGICAL;
+    const int size = of_response    ? a->response->p + 1
+                     : a->surrogate ? a->surrogate->density.size
+                                    : 0;
     const int padded = PAD_LANES(size);
     double *at = plugin_memory((size_t)padded, sizeof *at);
     double *gradient = plugin_memory((size_t)padded, sizeof *gradient);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + 2 * size));
     at[0] = NA_REAL;
     if (Rf_xlength(q) == size) memcpy(at, REAL(q), (size_t)size * sizeof(double));
-    REAL(out)[0] = augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
+    REAL(out)
+    [0] = of_response ? augment_response_density(a, at, gradient)
+                      : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
     memcpy(REAL(out) + 1, gradient, (size_t)size * sizeof(double));
     memcpy(REAL(out) + 1 + size, at, (size_t)size * sizeof(double));
     UNPROTECT(1);

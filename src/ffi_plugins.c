@@ -405,7 +405,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
 SEXP ffi_model_marginal(SEXP spec, SEXP complete, SEXP n, SEXP theta) {
     const struct model model = read_model(spec);
     if (!model.class->marginal) return R_NilValue;
-    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + model.complete + model.keeps));
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + model.complete + model.keeps + model.tied));
     double *value = REAL(out);
     value[0] = model.class->marginal(model.self, REAL(complete), Rf_asReal(n), REAL(theta),
                                      value + 1, value + 1 + model.complete);

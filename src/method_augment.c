@@ -35,6 +35,9 @@ enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 /* iterations that a sweep may be spread over */
 enum { MOST_PARTS = 8 };
 
+/* surrogate transitions of a response's coefficients in an iteration (bench/dimension.R) */
+enum { RESPONSES = 3 };
+
 /* dense parts with that kernel from `at` on, padded; returns where they end */
 static int place_dense(struct augment *a, enum kernel kernel, int at) {
     for (int k = 0; k < a->parts; ++k) {
@@ -319,7 +322,7 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
         accepted += count_accepted(m, a->gap, a->accepted + start);
         for (int v = 0; v < a->model.columns; ++v)
             keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);
-        if (end - first == a->n) add_complete(a, m, 1, a->complete);
+        if (end - first == a->n) add_complete(a, m, !a->surrogate, a->complete);
     }
     return accepted;
 }
@@ -328,6 +331,11 @@ void augment_take_complete(struct augment *a, int latent, double *c) {
     memset(c, 0, (size_t)a->model.complete * sizeof(double));
     for (ptrdiff_t start = 0; start < a->n; start += a->block)
         add_complete(a, augment_block_at(a, start, a->block), latent, c);
+}
+
+void augment_take_latent(struct augment *a) {
+    a->model.class->set(a->model.self, a->theta);
+    augment_take_complete(a, 1, a->complete);
 }
 
 /* records in a part of a sweep: whole lanes, but in the last */
@@ -343,13 +351,14 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
     const ptrdiff_t end = a->n - first < length ? a->n : first + length;
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     const ptrdiff_t accepted = visit(a, first, end, rho, temper);
-    if (end - first < a->n) augment_take_complete(a, 1, a->complete);
+    if (end - first < a->n) augment_take_complete(a, !a->surrogate, a->complete);
     return (double)accepted / (double)(end - first);
 }
 
 void augment_sweep(struct augment *a, double temper) {
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     (void)visit(a, 0, a->n, 0, temper);
+    if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
 }
 
 /* ---- what the chain tells of itself ----------------------------------------------- */
@@ -385,6 +394,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
         diagnostics_tell(told, adapt_pass_names[k], a->passes_accepted[k] / a->passes_made[k]);
     diagnostics_tell(told, "moved", a->maps_accepted / a->maps_made);
     diagnostics_tell(told, "steps", a->leapfrogs / a->maps_made);
+    diagnostics_tell(told, "responded", a->responses_accepted / a->responses_made);
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
@@ -442,6 +452,8 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     if (learning) augment_gather(a, before);
     const double followed = a->work;
     if (a->surrogate) augment_follow(a, iteration, warmup);
+    for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
+    if (a->surrogate && class->add_latent) augment_take_latent(a);
     const struct record_columns records = {.x = a->x, .n = a->n, .stride = a->stride};
     const int status =
         class->rtheta ? class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta)
@@ -461,6 +473,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         *adapt->temper = 1;
         a->work = 0;
         a->maps_made = a->maps_accepted = a->leapfrogs = 0;
+        a->responses_made = a->responses_accepted = 0;
         memset(a->accepted, 0, (size_t)a->n * sizeof(int));
         a->most_energy_step = -INFINITY;
     }

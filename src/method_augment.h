@@ -4,6 +4,7 @@
 #include "adapt.h"
 #include "block.h"
 #include "plugin.h"
+#include "response.h"
 #include "run.h"
 #include "surrogate.h"
 #include "update_theta.h"
@@ -39,6 +40,7 @@ struct augment {
     ptrdiff_t n, stride;             /* records, and PAD_LANES(n) */
     int plain;                       /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate;     /* NULL: no such moves */
+    struct response *response;       /* the same; only beside a surrogate */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -55,7 +57,8 @@ struct augment {
     double most_energy_step; /* minus the smallest log acceptance probability seen */
     double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
     double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
-    double work;                                /* see count_work() */
+    double responses_made, responses_accepted;
+    double work; /* see count_work() */
 
     /* Workspace, see augment_prepare */
     int block, move_block;
@@ -110,6 +113,9 @@ void augment_start(struct augment *a, int search);
 /* The density that surrogate transitions, or exact ones, move on, and its gradient, at
  * coordinates q; those of the records where the first is NaN, which are written to q. */
 double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient);
+
+/* The same of the moves of a response's coefficients. */
+double augment_response_density(struct augment *a, double *q, double *gradient);
 
 /* Minus the log of the noise density at the state, up to a constant. */
 double augment_energy(struct augment *a);

@@ -89,6 +89,7 @@ static int create(const struct fields *fields, struct model *model) {
     /* a Polya-Gamma variate, and an exponential function, in units of a normal */
     model->costs.latent = s->beta ? 0 : 13;
     model->costs.move = model->columns + 4;
+    if (!s->beta && !covariates_is_cut(&s->cov)) model->tied = k;
     return PLUGIN_OK;
 }
 
@@ -120,6 +121,28 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     for (int i = 0; !s->beta && i < k; ++i)
         for (int j = 0; j < k; ++j)
             gradient[i] -= s->beta_precision[(size_t)i * k + j] * (theta[j] - s->beta_mean[j]);
+}
+
+static double tied_prior(void *self, const double *theta, double *gradient) {
+    struct logistic *s = self;
+    const int k = s->k;
+    double square = 0;
+    for (int i = 0; i < k; ++i) {
+        double sum = 0;
+        for (int j = 0; j < k; ++j)
+            sum += s->beta_precision[(size_t)i * k + j] * (theta[j] - s->beta_mean[j]);
+        gradient[i] = -sum;
+        square += (theta[i] - s->beta_mean[i]) * sum;
+    }
+    return -0.5 * square;
+}
+
+static double marginal(void *self, const double *c, double n, const double *theta,
+                       double *gradient_c, double *gradient_tied) {
+    struct logistic *s = self;
+    memset(gradient_c, 0, (size_t)s->at_omega * sizeof(double));
+    return covariates_marginal(&s->cov, c, n, gradient_c) +
+           (s->beta ? 0 : tied_prior(s, theta, gradient_tied));
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -273,4 +296,6 @@ const struct model_class model_logistic = {
     .add = add,
     .add_latent = add_latent,
     .rtheta = rtheta,
+    .marginal = marginal,
+    .tied_prior = tied_prior,
 };

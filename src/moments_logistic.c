@@ -26,22 +26,13 @@
  *
  * y is 0 or 1, so y^2 in released units is linear in y.
  *
- * Quadrature: the trapezoidal rule, whose error falls geometrically for functions that are analytic
- * in a strip (Trefethen & Weideman 2014); g's has the half-width pi.
- *
  * Cost: 2 p^3 multiplications a total, as many its gradients, and 30 to 300 exponentials.
  */
 #include "linalg.h"
+#include "logistic_means.h"
 #include "plugin.h"
 
 #include <Rmath.h>
-
-enum { DERIVATIVES = 6 }; /* g_0 to g_5 */
-
-/* of the quadrature, in standard deviations; steps in units of e */
-static const double REACH = 9, STEP = 0.5, RELATIVE_STEP = 0.6;
-/* beyond this, in units of e, what is left of g and of its derivatives is rounding error */
-static const double FLAT = 40;
 
 struct logistic_law {
     int p;    /* covariates */
@@ -58,7 +49,7 @@ struct logistic_law {
     const double *slope; /* natural units, as the model has them */
     double *mean, *chol; /* of x in released units; chol p x p */
     double *a;           /* chol'b */
-    double rho, g[DERIVATIVES];
+    double rho, g[LOGISTIC_MEANS];
     double K, C, kappa, delta, psi, k, c;
 
     /* of the last total: h, H a, L h, V, and a'h, a'Ha, a'eta, Y */
@@ -120,33 +111,7 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     return PLUGIN_OK;
 }
 
-/* ---- parameters and quadratures ------------------------------------------------------ */
-
-/* g_k, k < DERIVATIVES, over e ~ N(centre, sd^2): with s = g(e) and t = s (1 - s), the
- * derivatives of g are polynomials in t and in 1 - 2 s. */
-static void logistic_means(double centre, double sd, double *mean) {
-    const double step = fmin(STEP, RELATIVE_STEP * sd), unit = sd > 0 ? step / sd : 0;
-    const int reach = sd > 0 ? (int)ceil(REACH / unit) : 0;
-    double total = 0;
-    memset(mean, 0, DERIVATIVES * sizeof(double));
-    for (int i = -reach; i <= reach; ++i) {
-        const double e = centre + i * step, v = i * unit, weight = exp(-0.5 * v * v);
-        total += weight;
-        if (e < -FLAT) continue;
-        if (e > FLAT) {
-            mean[0] += weight;
-            continue;
-        }
-        const double s = 1 / (1 + exp(-e)), t = s / (1 + exp(e)), o = 1 - 2 * s;
-        mean[0] += weight * s;
-        mean[1] += weight * t;
-        mean[2] += weight * t * o;
-        mean[3] += weight * t * (1 - 6 * t);
-        mean[4] += weight * t * o * (1 - 12 * t);
-        mean[5] += weight * t * (1 - t * (30 - 120 * t));
-    }
-    for (int k = 0; k < DERIVATIVES; ++k) mean[k] /= total;
-}
+/* ---- parameters ------------------------------------------------------------------------ */
 
 static void set(struct logistic_law *m, const double *theta) {
     const int p = m->p;

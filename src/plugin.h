@@ -94,6 +94,12 @@ struct model {
     int *kept;
     int cut;
 
+    /* Coefficients of a linear predictor through which alone the records' other columns depend on
+     * the continuous ones: so many of the first coordinates of theta, that of the constant, then
+     * that of each column of the complete-data statistic from 1 on. marginal() does not integrate
+     * them out either, and its gradient_kept is in them. 0: there is none. */
+    int tied;
+
     /* NULL unless records are normal given theta. Then: where law() measures
      * each column from, and the columns in the order of law(). */
     const double *origin;
@@ -260,6 +266,13 @@ struct model_class {
      * normal totals; default: theta and the totals move in turns. */
     double (*marginal)(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_kept);
+
+    /* Goal: the log prior density of the tied coefficients, read from theta, up to a constant, and
+     * its gradient in them. Needs a response that is 1 with the probability that the logistic
+     * function gives of the linear predictor, else 0, the first column of the complete-data
+     * statistic; move() holds its innovations fixed. Default: tied coefficients have no moves of
+     * their own. */
+    double (*tied_prior)(void *self, const double *theta, double *gradient);
 
     /* Goal: the joint distribution of a record's columns, for "collapse"; where
      * model->origin is not NULL. The mean less origin, and the lower Cholesky factor

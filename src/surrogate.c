@@ -65,10 +65,11 @@ static double *doubles(size_t count) { return plugin_memory(count, sizeof(double
 /* ---- set-up ---------------------------------------------------------------------- */
 
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,
-                     const int *column, int k, const int *fixed) {
-    if (!model->class->marginal || n < k + d + 1) return 0;
+                     const int *column, int k, const int *fixed, int riders, const int *rider) {
+    if (!model->class->marginal || n < k + d + 1 || (riders > 0 && model->tied == 0)) return 0;
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
+    if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     s->map = doubles((size_t)d * ((size_t)model->columns + 1));
     s->here = doubles(size);
@@ -81,7 +82,8 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     s->shift = doubles(2 * (size_t)k + (size_t)d);
     s->work = doubles(hmc_workspace(density->size, HMC_DIAGONAL));
     density->released = s->offset;
-    totals_density_clamp(density, s->lower, s->upper);
+    /* what is expected of clamped products with riders is not known */
+    if (riders == 0) totals_density_clamp(density, s->lower, s->upper);
     return 1;
 }
 
@@ -212,6 +214,7 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     if (totals_design(&density->totals, c) != PLUGIN_OK ||
         totals_density_coordinates(density, c, theta, s->here) != PLUGIN_OK)
         return 0;
+    totals_density_read(density, c, theta);
     totals_expand(&density->totals, s->here, density->c);
     memcpy(s->mean, t->mean, (size_t)t->k * (size_t)t->width * sizeof(double));
     invert(t->d, t->width, t->factor, s->inverse);
@@ -258,7 +261,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     density->seen = seen;
     if (!possible) return 0;
     copy(s, s->there, s->hmc.q);
-    totals_expand(&density->totals, s->there, density->c);
+    totals_density_place(density, s->there);
     set_map(s);
     return 1;
 }
@@ -268,7 +271,7 @@ int surrogate_refer(struct surrogate *s) {
     if (!referred) copy(s, s->reference, s->here);
     *s->referred = 1;
     totals_expand(&s->density.totals, s->reference, s->density.c);
-    if (s->density.clamped) clamped_expect(s->density.clamped, s->density.c, s->density.seen);
+    totals_density_expect(&s->density);
     set_map(s);
     return referred;
 }
@@ -319,6 +322,7 @@ void surrogate_take(const struct surrogate *s, double *c, double *theta) {
     memcpy(c, s->density.c, (size_t)model->complete * sizeof(double));
     for (int j = 0; j < model->keeps; ++j)
         theta[model->kept[j]] = s->there[s->density.totals.size + j];
+    memcpy(theta, s->density.theta, (size_t)model->tied * sizeof(double));
 }
 
 /* Accepted squared distance per work: three passes a surrogate's trajectory, and what its

@@ -53,7 +53,7 @@ struct surrogate {
  * Returns 0 where there is no such move: the model does not integrate its parameters out, or has
  * too few records. */
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,
-                     const int *column, int k, const int *fixed);
+                     const int *column, int k, const int *fixed, int riders, const int *rider);
 size_t surrogate_stored(const struct surrogate *s);
 void surrogate_attach(struct surrogate *s, double *store);
 

@@ -9,6 +9,9 @@
  * scatter is singular). Coordinates: M, row by row; then of each row i of F the entries
  * left of the diagonal, divided by it where there is one (i < r), and its logarithm.
  *
+ * Riders V are columns that stay as they are while W = D R'^-1 M + U F' moves with its shape U
+ * held fixed. Their products with W follow: V'W = (R^-1 D'V)'M + (U'V)'F'.
+ *
  * Volume: given theta, S is Wishart with n - k degrees of freedom, so F_ii is chi with
  * n - k - i, i from 0, times the likelihood as a function of c: F_ii^(n - k - i - 1). With
  * the Jacobian of the logarithm, and of i divisions, that is (n - k) log F_ii: all
@@ -40,6 +43,7 @@ void totals_create(struct totals *totals, int columns, double n, int d, const in
     totals->size = k * d;
     for (int i = 0; i < d; ++i) totals->size += i < totals->rank ? i + 1 : totals->rank;
     const int width = totals->width = PAD_LANES(d);
+    totals->power = n - k;
     totals->design = rows(k, k);
     totals->mean = rows(k, width);
     totals->factor = rows(d, width);
@@ -55,6 +59,19 @@ void totals_create(struct totals *totals, int columns, double n, int d, const in
         for (int i = 0; i < d; ++i)
             totals->product[i * d + j] = moments_at(columns, column[i], column[j]);
     }
+}
+
+void totals_carry(struct totals *totals, int riders, const int *rider) {
+    const int d = totals->d;
+    totals->riders = riders;
+    totals->rider = rider;
+    totals->rider_mean = rows(riders, totals->k);
+    totals->rider_shape = rows(riders, totals->width);
+    totals->rider_cross = plugin_memory((size_t)riders * (size_t)d, sizeof(int));
+    for (int v = 0; v < riders; ++v)
+        for (int j = 0; j < d; ++j)
+            totals->rider_cross[v * d + j] =
+                moments_at(totals->columns, rider[v], totals->column[j]);
 }
 
 int totals_design(struct totals *totals, const double *c) {
@@ -95,6 +112,18 @@ VECTOR_CLONES static void add_outer(int d, int width, const double *restrict x,
     }
 }
 
+/* entry (v, j) of V'W */
+static double rider_product(const struct totals *totals, int v, int j) {
+    const int width = totals->width;
+    const double *mean = totals->rider_mean + (size_t)v * (size_t)totals->k;
+    const double *shape = totals->rider_shape + (size_t)v * (size_t)width;
+    const double *row = totals->factor + (size_t)j * (size_t)width;
+    double sum = 0;
+    for (int b = 0; b < totals->k; ++b) sum += mean[b] * totals->mean[b * width + j];
+    for (int l = 0; l <= j; ++l) sum += row[l] * shape[l];
+    return sum;
+}
+
 void totals_expand(struct totals *totals, const double *coordinates, double *c) {
     const int d = totals->d, k = totals->k, r = totals->rank;
     const size_t width = (size_t)totals->width;
@@ -123,6 +152,8 @@ void totals_expand(struct totals *totals, const double *coordinates, double *c) 
                 sum += totals->design[b * k + e] * totals->mean[(size_t)e * width + (size_t)j];
             c[totals->cross[b * d + j]] = sum;
         }
+    for (int v = 0; v < totals->riders; ++v)
+        for (int j = 0; j < d; ++j) c[totals->rider_cross[v * d + j]] = rider_product(totals, v, j);
 }
 
 /* ---- the gradient's way back ----------------------------------------------------- */
@@ -169,11 +200,22 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
             for (int i = 0; i < d; ++i) sum += row[i] * mean[i];
             for (int e = b; e < k; ++e)
                 sum += totals->design[e * k + b] * gradient_c[totals->cross[e * d + j]];
+            for (int v = 0; v < totals->riders; ++v)
+                sum += totals->rider_mean[v * k + b] * gradient_c[totals->rider_cross[v * d + j]];
+            if (totals->slope_mean) sum += totals->slope_mean[(size_t)b * width + (size_t)j];
             gradient[j] = sum;
         }
     multiply(d, (int)width, h, totals->factor, pull);
+    for (int v = 0; v < totals->riders; ++v)
+        for (int j = 0; j < d; ++j)
+            for (int l = 0; l <= j; ++l)
+                pull[(size_t)j * width + (size_t)l] +=
+                    gradient_c[totals->rider_cross[v * d + j]] *
+                    totals->rider_shape[(size_t)v * width + (size_t)l];
+    for (size_t i = 0; totals->slope_factor && i < (size_t)d * width; ++i)
+        pull[i] += totals->slope_factor[i];
     double log_volume = 0;
-    const double power = totals->n - k;
+    const double power = totals->power;
     for (int i = 0; i < d; ++i, pull += width) {
         const double *row = totals->factor + (size_t)i * width;
         const int left = i < r ? i : r;
@@ -230,4 +272,25 @@ int totals_coordinates(struct totals *totals, const double *c, double *coordinat
         coordinates += i < r ? i + 1 : r;
     }
     return PLUGIN_OK;
+}
+
+void totals_read_riders(struct totals *totals, const double *c) {
+    const int d = totals->d, k = totals->k, width = totals->width;
+    for (int v = 0; v < totals->riders; ++v) {
+        const int own = totals->rider[v];
+        double *mean = totals->rider_mean + (size_t)v * (size_t)k;
+        double *shape = totals->rider_shape + (size_t)v * (size_t)width;
+        for (int b = 0; b < k; ++b) {
+            double sum = b > 0 ? c[moments_at(totals->columns, totals->fixed[b - 1], own)] : c[own];
+            for (int e = 0; e < b; ++e) sum -= totals->design[b * k + e] * mean[e];
+            mean[b] = sum / totals->design[b * k + b];
+        }
+        /* V'W less its share of M, then F^-1 of it */
+        for (int j = 0; j < d; ++j) {
+            const double *row = totals->factor + (size_t)j * (size_t)width;
+            shape[j] = 0;
+            const double rest = c[totals->rider_cross[v * d + j]] - rider_product(totals, v, j);
+            shape[j] = rest / row[j];
+        }
+    }
 }

@@ -11,20 +11,35 @@ struct totals {
     int d, k;          /* continuous columns; fixed ones, with the constant 1 as the first */
     const int *column; /* where these stand: d; k - 1 */
     const int *fixed;
-    int rank; /* of the scatter: min(n - k, d) */
-    int size; /* coordinates */
+    int riders;       /* columns that stay while the continuous ones move with them, see totals.c */
+    const int *rider; /* where these stand */
+    int rank;         /* of the scatter: min(n - k, d) */
+    int size;         /* coordinates */
 
     int width;                    /* d, padded */
     double *design;               /* k x k: lower factor R of D'D */
     double *mean;                 /* k rows of `width`: M = R^-1 D'W */
     double *factor;               /* d rows of `width`: F, scatter = F F' */
     double *slope, *pull;         /* d rows of `width`; k + d of them */
+    double power;                 /* of each F_ii in the volume */
     int *total, *cross, *product; /* places in c of T (k x d) and of the products (d x d) */
+
+    /* Of riders V: R^-1 D'V and U'V, a row each, and the places of V'W. */
+    double *rider_mean, *rider_shape;
+    int *rider_cross;
+    /* NULL, or slopes in M and F that totals_pull() adds, rows as theirs */
+    double *slope_mean, *slope_factor;
 };
 
 /* `column` and `fixed` must outlive it. n > k. */
 void totals_create(struct totals *totals, int columns, double n, int d, const int *column, int k,
                    const int *fixed);
+
+/* Declares riders, which must outlive it. */
+void totals_carry(struct totals *totals, int riders, const int *rider);
+
+/* Reads what of the riders stays from c, after totals_coordinates() of the same. */
+void totals_read_riders(struct totals *totals, const double *c);
 
 /* Reads D'D from c. Returns PLUGIN_NUMERICAL where it is singular. */
 int totals_design(struct totals *totals, const double *c);

@@ -7,6 +7,11 @@
  * the released components, each a constant and up to three entries of c. With bounds that
  * clamp, c there is replaced by what clamped.c expects of it.
  *
+ * Tied coefficients (alpha, beta) of a linear predictor alpha + beta'w follow the columns so that
+ * no record's predictor changes: with w = mean + F u, F'beta and alpha + beta'mean stay. Then
+ * p(columns that stay | W, alpha, beta) stays too. Their prior is part of marginal(), and
+ * dbeta / d(F'beta) is |F|^-1.
+ *
  * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
  * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
  * weighted by the density itself (hmc.h).
@@ -48,20 +53,102 @@ void totals_density_create(struct totals_density *density, const struct model *m
     density->theta = plugin_memory((size_t)model->parameters, sizeof(double));
 }
 
-void totals_density_clamp(struct totals_density *density, const double *lower,
-                          const double *upper) {
+static void own_seen(struct totals_density *density) {
     const size_t complete = (size_t)density->model->complete;
-    density->clamped = clamped_new(&density->totals, lower, upper);
     density->seen = plugin_memory(complete, sizeof(double));
     density->gradient_seen = plugin_memory(complete, sizeof(double));
 }
 
+void totals_density_clamp(struct totals_density *density, const double *lower,
+                          const double *upper) {
+    density->clamped = clamped_new(&density->totals, lower, upper);
+    own_seen(density);
+}
+
+void totals_density_expect(struct totals_density *s) {
+    if (s->clamped)
+        clamped_expect(s->clamped, s->c, s->seen);
+    else if (s->seen != s->c)
+        memcpy(s->seen, s->c, (size_t)s->model->complete * sizeof(double));
+}
+
+/* ---- tied coefficients --------------------------------------------------------------- */
+
+void totals_density_carry(struct totals_density *s, int riders, const int *rider) {
+    struct totals *t = &s->totals;
+    const size_t width = (size_t)t->width;
+    totals_carry(t, riders, rider);
+    own_seen(s);
+    if (s->model->tied == 0) return;
+    t->power -= 1;
+    t->slope_mean = plugin_memory(width, sizeof(double));
+    t->slope_factor = plugin_memory((size_t)t->d * width, sizeof(double));
+    s->along = plugin_memory(width, sizeof(double));
+    s->gradient_tied = plugin_memory((size_t)s->model->tied, sizeof(double));
+}
+
+void totals_density_read(struct totals_density *s, const double *c, const double *theta) {
+    const struct totals *t = &s->totals;
+    totals_read_riders(&s->totals, c);
+    if (s->model->tied == 0) return;
+    s->constant = theta[0];
+    for (int l = 0; l < t->d; ++l) {
+        s->along[l] = 0;
+        for (int i = l; i < t->d; ++i)
+            s->along[l] += t->factor[i * t->width + l] * theta[t->column[i]];
+        s->constant += theta[t->column[l]] * t->mean[l] / t->design[0];
+    }
+}
+
+/* beta = F^-T along */
+static void place_tied(struct totals_density *s) {
+    const struct totals *t = &s->totals;
+    s->theta[0] = s->constant;
+    for (int l = t->d - 1; l >= 0; --l) {
+        double sum = s->along[l];
+        for (int i = l + 1; i < t->d; ++i)
+            sum -= t->factor[i * t->width + l] * s->theta[t->column[i]];
+        sum /= t->factor[l * t->width + l];
+        s->theta[t->column[l]] = sum;
+        s->theta[0] -= sum * t->mean[l] / t->design[0];
+    }
+}
+
+/* From slopes in the coefficients to slopes in M and F. With gamma the slope in beta at fixed
+ * alpha + beta'mean, d log = gamma'dbeta = -(F^-1 gamma)' dF' beta. */
+static void pull_tied(struct totals_density *s) {
+    const struct totals *t = &s->totals;
+    const double of_constant = s->gradient_tied[0];
+    double *e = t->slope_factor; /* F^-1 gamma, in the first row until that is written last */
+    for (int i = 0; i < t->d; ++i) {
+        const double *row = t->factor + (size_t)i * (size_t)t->width;
+        const double beta = s->theta[t->column[i]];
+        double sum = s->gradient_tied[t->column[i]] - of_constant * t->mean[i] / t->design[0];
+        for (int l = 0; l < i; ++l) sum -= row[l] * e[l];
+        e[i] = sum / row[i];
+        t->slope_mean[i] = -of_constant * beta / t->design[0];
+    }
+    for (int i = t->d - 1; i >= 0; --i)
+        for (int l = t->d - 1; l >= 0; --l)
+            t->slope_factor[i * t->width + l] = l <= i ? -s->theta[t->column[i]] * e[l] : 0;
+}
+
+/* ---- the density ----------------------------------------------------------------------- */
+
+void totals_density_place(struct totals_density *s, const double *q) {
+    for (int j = 0; j < s->model->keeps; ++j) s->theta[s->model->kept[j]] = q[s->totals.size + j];
+    totals_expand(&s->totals, q, s->c);
+    if (s->along) place_tied(s);
+}
+
 double totals_density_expand(struct totals_density *s, const double *q, double *gradient) {
     const struct model *model = s->model;
-    for (int j = 0; j < model->keeps; ++j) s->theta[model->kept[j]] = q[s->totals.size + j];
-    totals_expand(&s->totals, q, s->c);
-    return model->class->marginal(model->self, s->c, s->totals.n, s->theta, s->gradient_c,
-                                  gradient + s->totals.size);
+    totals_density_place(s, q);
+    const double log_density =
+        model->class->marginal(model->self, s->c, s->totals.n, s->theta, s->gradient_c,
+                               s->along ? s->gradient_tied : gradient + s->totals.size);
+    if (s->along) pull_tied(s);
+    return log_density;
 }
 
 void totals_density_noise(struct totals_density *s, double *gradient_seen) {
@@ -82,8 +169,8 @@ double totals_log_density(void *self, const double *q, double *gradient) {
     const int complete = s->model->complete;
     const double marginal = totals_density_expand(s, q, gradient);
     if (!(marginal > -INFINITY)) return -INFINITY;
+    totals_density_expect(s);
     if (s->clamped) {
-        clamped_expect(s->clamped, s->c, s->seen);
         memset(s->gradient_seen, 0, (size_t)complete * sizeof(double));
         totals_density_noise(s, s->gradient_seen);
         clamped_pull(s->clamped, s->c, s->gradient_seen);

@@ -38,7 +38,11 @@ struct totals_density {
      * energy of the noise, not tempered. */
     double *c, *seen, energy;
     double *gradient_c, *gradient_seen;
-    double *theta; /* of which the kept coordinates are written */
+    double *theta; /* of which the kept and the tied coordinates are written */
+
+    /* Where the model ties coefficients: what stays of them while the records keep their shape,
+     * F'beta and alpha + beta'(mean of W); and the slopes in them. */
+    double *along, constant, *gradient_tied;
 };
 
 /* Rows of "terms", one column a component: columns i and j; then constant + first T_i +
@@ -51,9 +55,22 @@ const struct component *read_components(int columns, int count, const double *te
 void totals_density_create(struct totals_density *density, const struct model *model, double n,
                            int d, const int *column, int k, const int *fixed);
 
+/* Columns that stay, see totals.h; k must be 1 if the model ties coefficients. */
+void totals_density_carry(struct totals_density *density, int riders, const int *rider);
+
+/* Reads what stays of riders and tied coefficients, after totals_density_coordinates() of the
+ * same. */
+void totals_density_read(struct totals_density *density, const double *c, const double *theta);
+
+/* c, and the kept and the tied coordinates of theta, from q. */
+void totals_density_place(struct totals_density *density, const double *q);
+
 /* Bounds of the free columns, less their centres: the components then are those of records
  * as the bounds clamp them, approximately. */
 void totals_density_clamp(struct totals_density *density, const double *lower, const double *upper);
+
+/* `seen` from c. */
+void totals_density_expect(struct totals_density *density);
 
 /* For hmc.h; `self` is the struct totals_density. */
 double totals_log_density(void *self, const double *q, double *gradient);

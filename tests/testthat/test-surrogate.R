@@ -9,6 +9,7 @@ surrogate_case <- function(kind, n = 60) {
     kept = list(model = model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2)),
                 statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4], rescale = FALSE)),
     cut = list(model = model_lm(covariates = prior_niw(within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    logistic = list(model = model_logistic(y ~ x1 + x2 + g), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
     normal = list(model = model_mvnormal(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
 }
 
@@ -23,10 +24,10 @@ surrogate_chain <- function(kind, mechanism = mech_laplace(epsilon = 3), n = 60)
 
 test_that("gradients of both densities are those of finite differences", {
   set.seed(4)
-  for (kind in c("numbers", "factor", "kept", "normal")) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
+  for (kind in c("numbers", "factor", "kept", "normal", "logistic")) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
     chain <- surrogate_chain(kind, mechanism)
     at <- function(exact, q) .Call(internal("ffi_augment_density"), chain$problem, chain$state, exact, q)
-    for (exact in c(FALSE, TRUE)) {
+    for (exact in c(FALSE, TRUE, if (kind == "logistic") NA)) {
       size <- (length(at(exact, numeric())) - 1) / 2
       q <- at(exact, numeric())[1 + size + seq_len(size)] + stats::rnorm(size, 0, 0.01)
       gradient <- at(exact, q)[1 + seq_len(size)]
@@ -75,15 +76,15 @@ test_that("the exact density differs between points as the records' totals say",
 test_that("the joint distribution is right, for both densities and every kind of model", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
-  for (kind in c("numbers", "factor", "kept", "cut")) for (exact in c(0, 1)) {
+  for (kind in c("numbers", "factor", "kept", "cut", "logistic")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 15000, passes = NULL, warmup = 300L,
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (kind == "logistic") 6000 else 15000, passes = NULL, warmup = 300L,
                     prepare = function(state) {
                       state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
                       state
                     })
     prior <- prior_draws(case$model, case$statistic)
-    for (v in c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]")) expect_distribution(draws[, v], function(p) stats::quantile(prior[, v], p, names = FALSE))
+    for (v in intersect(c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]"), colnames(prior))) expect_distribution(draws[, v], function(p) stats::quantile(prior[, v], p, names = FALSE))
   }
 })
 
@@ -100,6 +101,26 @@ test_that("it draws from the posterior of the plain sampler where bounds bind", 
   moved <- as.matrix(sample_with(list(), 8000)[-1])
   plain <- as.matrix(sample_with(list(passes = 8), 40000)[-1])
   expect_lt(max(abs(moved[, 1:3] - plain[, 1:3]) / sqrt(moved[, 4:6]^2 + plain[, 4:6]^2)), 5)
+})
+
+# the responses' own moves have the innovations of the responses fixed, not the records' shape
+test_that("a logistic regression has the posterior of the plain sampler where bounds bind", {
+  set.seed(7)
+  case <- surrogate_case("logistic")
+  truth <- model_logistic(y ~ x1 + x2 + g, prior = fixed(c(0.5, 1, -1, 0.5, 0)), covariates = fixed(list(mean = c(0, 0.5), cov = diag(0.3, 2))))
+  release <- simulate_release(truth, case$statistic, mech_laplace(epsilon = 1), n = 200)
+  fit <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
+  moved <- suppressWarnings(fit(list(), 6000))
+  expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
+  plain <- suppressWarnings(fit(list(passes = 8), 20000))
+  for (v in posterior::variables(moved$draws)) {
+    a <- posterior::extract_variable_matrix(moved$draws, v)
+    b <- posterior::extract_variable_matrix(plain$draws, v)
+    for (p in c(0.1, 0.5, 0.9)) {
+      error <- sqrt(posterior::mcse_quantile(a, p)^2 + posterior::mcse_quantile(b, p)^2)
+      expect_lt(abs(stats::quantile(a, p) - stats::quantile(b, p)) / error, 5)
+    }
+  }
 })
 
 test_that("few records, an empty level and two pairs of bounds are no obstacle", {
@@ -120,9 +141,11 @@ test_that("few records, an empty level and two pairs of bounds are no obstacle",
 
 test_that("a chain cut in two is the same chain", {
   set.seed(6)
-  case <- surrogate_case("factor")
-  release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 3), n = 30)
-  whole <- sample_posterior(release, case$model, method = "augment", chains = 2, iter = 500, warmup = 200, seed = 1)
-  part <- extend(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 300, warmup = 200, seed = 1), 200)
-  expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
+  for (kind in c("factor", "logistic")) {
+    case <- surrogate_case(kind)
+    release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 3), n = 30)
+    whole <- suppressWarnings(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 500, warmup = 200, seed = 1))
+    part <- suppressWarnings(extend(sample_posterior(release, case$model, method = "augment", chains = 2, iter = 300, warmup = 200, seed = 1), 200))
+    expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
+  }
 })

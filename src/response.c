@@ -1,0 +1,228 @@
+/* Surrogate transitions of the coefficients of a binary response (MATH part 12; Liu 2001; Christen
+ * & Fox 2005): y_i = 1[u_i < g(alpha + beta'w_i)], with the uniforms u_i and the covariates w_i
+ * held fixed.
+ *
+ * With F F' about the covariance of the n records' w and wbar their mean, the coordinates are
+ *
+ *   a = alpha + beta'wbar,   b = F'beta.
+ *
+ * The released totals s(a, b) of the records with the responses that (a, b) makes cost a pass over
+ * the records. Were the linear predictor normal over the records, N(a, |b|^2), then the total of y
+ * would be about n g_0 and that of y w about n (g_0 wbar + g_1 F b) (Stein), g_k the means of g and
+ * of its derivatives over it: A c(a, b). The surrogate takes
+ *
+ *   A c(a, b) + delta(u),   delta(u) = s(a_0, b_0) - A c(a_0, b_0),
+ *
+ * for s, with a reference (a_0, b_0) that stays once warmup is over. A trajectory of Hamiltonian
+ * Monte Carlo on p(alpha, beta) eta(z | A c + delta) is reversible; its end (a', b') is accepted
+ * with
+ *
+ *   min(1, [eta(z | s') / eta(z | A c' + delta)] / [eta(z | s) / eta(z | A c + delta)]).
+ *
+ * Learned in warmup: step size and metric (hmc.c); the reference, where the chain is when a window
+ * of the metric ends; the length of trajectories, shorter where long ones are refused.
+ *
+ * Nothing here sees a record. Cost: O(p^2 + components) and a quadrature for each leapfrog
+ * step. No allocation but in response_create().
+ */
+#include "response.h"
+
+#include "block.h"
+#include "linalg.h"
+#include "logistic_means.h"
+
+static const double LONGEST = 1.5, SHORTEST = 0.05;
+
+/* Acceptance probability that the length aims at. The responses that differ from the reference's
+ * make an error that shorter trajectories hardly lower. */
+static const double TARGET = 0.3;
+
+/* Of variances, so that few records and levels that none of them has are no obstacle: any F that
+ * depends on the covariates alone gives coordinates. */
+static const double RIDGE = 1e-4;
+
+enum { MOST_STEPS = 100, SCALARS = 2 };
+
+static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+static double dot(int n, const double *a, const double *b) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+static double log_density(void *self, const double *q, double *gradient);
+
+/* ---- set-up ---------------------------------------------------------------------- */
+
+int response_create(struct response *r, const struct model *model, double n,
+                    const struct totals_density *like) {
+    if (!model->class->tied_prior || model->tied < 2) return 0;
+    const size_t p = (size_t)model->tied - 1, complete = (size_t)model->complete;
+    r->model = model;
+    r->n = n;
+    r->p = (int)p;
+    r->released = like->released;
+    r->noise.components = like->components;
+    r->noise.absolute = like->absolute;
+    r->noise.component = like->component;
+    r->noise.weight = like->weight;
+    r->noise.theta = doubles((size_t)model->parameters);
+    r->noise.c = r->noise.seen = doubles(complete);
+    r->noise.gradient_c = doubles(complete);
+    r->noise.released = r->offset = doubles((size_t)like->components);
+    r->mean = doubles(p);
+    r->factor = doubles(p * p);
+    r->along = doubles(p);
+    r->pull = doubles(p);
+    r->slope = doubles(p + 1);
+    r->here = doubles(p + 1);
+    r->there = doubles(p + 1);
+    r->gradient = doubles(PAD_LANES(p + 1));
+    r->work = doubles(hmc_workspace((int)p + 1, HMC_DIAGONAL));
+    return 1;
+}
+
+size_t response_stored(const struct response *r) {
+    return SCALARS + (size_t)r->p + 1 + hmc_stored(r->p + 1, HMC_DIAGONAL);
+}
+
+void response_attach(struct response *r, double *store) {
+    const int size = r->p + 1;
+    r->referred = store;
+    r->length = store + 1;
+    r->reference = store + SCALARS;
+    const struct hmc_target target = {size, r, log_density};
+    hmc_attach(&r->hmc, &target, HMC_DIAGONAL, r->reference + size, r->work);
+}
+
+/* ---- the density ------------------------------------------------------------------- */
+
+static void copy(const struct response *r, double *to, const double *from) {
+    memcpy(to, from, ((size_t)r->p + 1) * sizeof(double));
+}
+
+/* beta = F^-T b, alpha = a - beta'wbar */
+static void place(const struct response *r, const double *q, double *theta) {
+    memcpy(theta + 1, q + 1, (size_t)r->p * sizeof(double));
+    linalg_backward(r->p, r->factor, theta + 1);
+    theta[0] = q[0] - dot(r->p, theta + 1, r->mean);
+}
+
+/* What of c the response has part in; means over the linear predictor go to g, F b to r->along. */
+static void expect(struct response *r, const double *q, double *g) {
+    const int columns = r->p + 1;
+    const double *b = q + 1;
+    double *c = r->noise.c;
+    logistic_means(q[0], sqrt(dot(r->p, b, b)), g);
+    c[0] = c[moments_at(columns, 0, 0)] = r->n * g[0];
+    for (int j = 0; j < r->p; ++j) {
+        r->along[j] = dot(j + 1, r->factor + (size_t)j * (size_t)r->p, b);
+        c[moments_at(columns, 0, j + 1)] = r->n * (g[0] * r->mean[j] + g[1] * r->along[j]);
+    }
+}
+
+static double log_density(void *self, const double *q, double *gradient) {
+    struct response *r = self;
+    const int p = r->p, columns = p + 1;
+    const double *b = q + 1;
+    double g[LOGISTIC_MEANS], *slope = r->slope, *of_c = r->noise.gradient_c;
+    expect(r, q, g);
+    place(r, q, r->noise.theta);
+    const double log_prior = r->model->class->tied_prior(r->model->self, r->noise.theta, slope);
+    memset(of_c, 0, (size_t)r->model->complete * sizeof(double));
+    totals_density_noise(&r->noise, of_c);
+
+    double level = of_c[0] + of_c[moments_at(columns, 0, 0)], tilt = 0;
+    memset(r->pull, 0, (size_t)p * sizeof(double));
+    for (int j = 0; j < p; ++j) {
+        const double weight = of_c[moments_at(columns, 0, j + 1)];
+        level += weight * r->mean[j];
+        tilt += weight * r->along[j];
+        for (int l = 0; l <= j; ++l)
+            r->pull[l] += weight * r->factor[(size_t)j * (size_t)p + (size_t)l];
+        slope[1 + j] -= slope[0] * r->mean[j];
+    }
+    linalg_forward(p, r->factor, slope + 1);
+    gradient[0] = slope[0] + r->n * (level * g[1] + tilt * g[2]);
+    for (int l = 0; l < p; ++l)
+        gradient[1 + l] =
+            slope[1 + l] + r->n * (g[1] * r->pull[l] + (level * g[2] + tilt * g[3]) * b[l]);
+    return log_prior - r->noise.temper * r->noise.energy;
+}
+
+double response_density(struct response *r, double *q, double *gradient) {
+    if (isnan(q[0])) copy(r, q, r->here);
+    memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
+    r->noise.rounded = 0;
+    return log_density(r, q, gradient);
+}
+
+/* ---- a move ------------------------------------------------------------------------ */
+
+int response_begin(struct response *r, const double *c, const double *theta, struct rng *rng) {
+    const int p = r->p, columns = p + 1;
+    memcpy(r->noise.c, c, (size_t)r->model->complete * sizeof(double));
+    for (int i = 0; i < p; ++i) {
+        r->mean[i] = c[i + 1] / r->n;
+        for (int j = 0; j <= i; ++j)
+            r->factor[(size_t)i * (size_t)p + (size_t)j] =
+                c[moments_at(columns, i + 1, j + 1)] / r->n - r->mean[i] * r->mean[j];
+    }
+    for (int i = 0; i < p; ++i) {
+        double *variance = r->factor + (size_t)i * (size_t)p + (size_t)i;
+        *variance = *variance > 0 ? *variance * (1 + RIDGE) : 0.5 / r->n;
+    }
+    if (linalg_cholesky(p, r->factor)) return 0;
+    memset(r->here, 0, ((size_t)p + 1) * sizeof(double));
+    r->here[0] = theta[0] + dot(p, theta + 1, r->mean);
+    for (int i = 0; i < p; ++i)
+        for (int l = 0; l <= i; ++l)
+            r->here[1 + l] += theta[1 + i] * r->factor[(size_t)i * (size_t)p + (size_t)l];
+    if (*r->referred != 0) return 1;
+    *r->referred = 1;
+    *r->length = LONGEST;
+    copy(r, r->reference, r->here);
+    memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
+    hmc_start(&r->hmc, r->here, NULL);
+    if (hmc_refresh(&r->hmc)) hmc_find_step(&r->hmc, rng);
+    return 1;
+}
+
+void response_refer(struct response *r, double *theta) { place(r, r->reference, theta); }
+
+void response_correct(struct response *r, const double *total) {
+    double g[LOGISTIC_MEANS];
+    expect(r, r->reference, g);
+    for (int k = 0; k < r->noise.components; ++k)
+        r->offset[k] =
+            r->released[k] - (total[k] - component_value(r->noise.component + k, r->noise.c));
+}
+
+int response_propose(struct response *r, struct rng *rng, double *theta, double *gain) {
+    copy(r, r->hmc.q, r->here);
+    r->noise.rounded = *r->hmc.step_size;
+    r->told = (struct hmc_step){0};
+    if (!hmc_refresh(&r->hmc)) return 0;
+    const double before = r->noise.energy;
+    hmc_fixed(&r->hmc, *r->length, MOST_STEPS, rng, &r->told);
+    copy(r, r->there, r->hmc.q);
+    if (memcmp(r->here, r->there, ((size_t)r->p + 1) * sizeof(double)) == 0) return 0;
+    (void)hmc_refresh(&r->hmc);
+    *gain = before - r->noise.energy;
+    place(r, r->there, theta);
+    return 1;
+}
+
+void response_learn(struct response *r, int iteration, int warmup, int moved, double probability,
+                    int accepted, struct rng *rng) {
+    copy(r, r->hmc.q, accepted ? r->there : r->here);
+    if (!hmc_refresh(&r->hmc)) return;
+    hmc_learn(&r->hmc, iteration, warmup, &r->told, rng);
+    if (moved) {
+        const double pace = 2 / (10 + sqrt(1.0 + iteration));
+        const double length = *r->length * exp(pace * (probability - TARGET));
+        *r->length = length > LONGEST ? LONGEST : length < SHORTEST ? SHORTEST : length;
+    }
+    if (hmc_window(iteration, warmup) == HMC_LAST) copy(r, r->reference, r->hmc.q);
+}

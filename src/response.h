@@ -1,0 +1,54 @@
+#ifndef NOISEAWARE_RESPONSE_H
+#define NOISEAWARE_RESPONSE_H
+
+#include "totals_density.h"
+
+/* Moves of a binary response's coefficients for method "augment", the innovations of the responses
+ * held fixed; see response.c. The response is the first column of the complete-data statistic. */
+struct response {
+    const struct model *model;
+    double n;
+    int p;                       /* columns of the linear predictor */
+    struct totals_density noise; /* of which only the noise serves */
+    const double *released;      /* noise.released is these less the reference's error */
+
+    /* Views into the store: with it restored, a chain continues bit for bit. */
+    double *referred;  /* is there a reference? */
+    double *length;    /* of a trajectory, in units of the metric */
+    double *reference; /* coordinates; they stay once warmup is over */
+
+    /* workspace */
+    struct hmc hmc;
+    struct hmc_step told; /* of the last trajectory */
+    double *here, *there; /* coordinates of the state, and of the trajectory's end */
+    double *mean, *factor, *along, *pull, *slope, *offset, *gradient, *work;
+};
+
+/* Returns 0 where there are no such moves. `like`: the surrogate's density, with the release. */
+int response_create(struct response *r, const struct model *model, double n,
+                    const struct totals_density *like);
+size_t response_stored(const struct response *r);
+void response_attach(struct response *r, double *store);
+
+/* Reads where the records and theta are. Returns 0 where no move is possible. */
+int response_begin(struct response *r, const double *c, const double *theta, struct rng *rng);
+
+/* Writes the reference's coefficients into theta. */
+void response_refer(struct response *r, double *theta);
+
+/* `total`: the released components of the records with the responses that the reference makes. */
+void response_correct(struct response *r, const double *total);
+
+/* A trajectory. Returns 0 if it ends where it began, else writes the coefficients of its end
+ * into theta; *gain is by how much the noise energy of its density fell. */
+int response_propose(struct response *r, struct rng *rng, double *theta, double *gain);
+
+/* What warmup learns: whether the trajectory moved, how likely its end was, whether it was
+ * accepted. */
+void response_learn(struct response *r, int iteration, int warmup, int moved, double probability,
+                    int accepted, struct rng *rng);
+
+/* Log density and gradient at coordinates q; at those of the state where q[0] is NaN. For tests. */
+double response_density(struct response *r, double *q, double *gradient);
+
+#endif
