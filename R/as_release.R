@@ -59,7 +59,7 @@ as_release <- function(value, statistic, mechanism, n) {
 join_values <- function(value, parts, n, call = caller_env()) {
   wanted <- vapply(parts, `[[`, "", "name")
   if (length(value) != length(wanted) || !setequal(names(value), wanted)) {
-    stop_classed("value", c("{.arg value} must have a vector for each of the statistics, named like them.",
+    stop_classed("value", c("{.arg value} must have a vector for each statistic, under the statistic's name.",
                             i = "Statistics: {.val {wanted}}."), call = call)
   }
   unlist(lapply(parts, function(p) {
@@ -86,7 +86,7 @@ check_value <- function(value, components, call = caller_env(), name = "value") 
     if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
       strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
       stop_classed("value", c("{.arg {name}} must have the names of the statistic's components, each once, or no names.",
-                              x = "Not a component, or twice: {.val {strange}}.",
+                              x = "Unknown or repeated: {.val {strange}}.",
                               x = "Missing: {.val {setdiff(components, names(value))}}."), call = call)
     }
     value <- value[components]
@@ -168,7 +168,7 @@ table_margin <- function(margins, table, variables, call, name) {
   margin <- Find(function(m) setequal(m, variables) && length(m) == length(variables), margins)
   if (is.null(margin)) {
     given <- shorten_texts(variables)
-    stop_classed("value", c("{.arg {name}} must be a table of a margin of the statistic, but its {cli::qty(given)}dimension{?s} {?is/are} {.var {given}}.",
+    stop_classed("value", c("{.arg {name}} must be a table of one of the statistic's margins, but its {cli::qty(given)}dimension{?s} {?is/are} {.var {given}}.",
                             i = "Margins of the statistic: {.code {shown}}."), call = call)
   }
   margin
@@ -178,7 +178,7 @@ check_table_levels <- function(given, declared, variable, call, name) {
   strange <- setdiff(given, declared)
   absent <- setdiff(declared, given)
   if (length(strange) == 0L && length(absent) == 0L && !anyDuplicated(given)) return(invisible())
-  stop_classed("value", c("{.arg {name}} must have each level of {.var {variable}} once.",
-                          x = if (length(strange)) "No level: {.val {shorten_texts(strange)}}.", x = if (length(absent)) "Missing: {.val {absent}}."),
+  stop_classed("value", c("{.arg {name}} must have each level of {.var {variable}} exactly once.",
+                          x = if (length(strange)) "Not a level: {.val {shorten_texts(strange)}}.", x = if (length(absent)) "Missing: {.val {absent}}."),
                call = call)
 }

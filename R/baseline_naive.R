@@ -15,8 +15,8 @@ naive_complete <- function(bound, release, call) UseMethod("naive_complete")
 #' @export
 naive_complete.default <- function(bound, release, call) {
   statistics <- unique(vapply(release_parts(release), function(p) class(p$statistic)[1L], ""))
-  stop_classed("method", c("Method {.val naive} must be able to compute the statistic that the model's update needs from the released one.",
-                           x = "{.cls {class(bound$model)[1]}} cannot from {.cls {statistics}}.", i = "See {.fn supported}."), call = call)
+  stop_classed("method", c("Method {.val naive} needs a release from which the statistic of the model's update can be computed.",
+                           x = "{.cls {class(bound$model)[1]}} cannot be updated from {.cls {statistics}}.", i = "See {.fn supported}."), call = call)
 }
 
 #' @export
@@ -31,7 +31,7 @@ naive_complete.bound_categorical <- function(bound, release, call) {
   if (!all(vapply(release_parts(release), function(p) inherits(p$statistic, "stat_counts"), TRUE))) NextMethod()
   distribution <- clt_distribution(bound, release, call)
   if (distribution$spec$fields$released < length(distribution$spec$fields$margin)) {
-    stop_classed("method", c("Method {.val naive} must find the counts of the class, and of every feature by class, in the release.",
+    stop_classed("method", c("Method {.val naive} needs the counts of the class, and of every feature by class.",
                              x = "The margins of the release do not give them.", i = "Release the margins class:feature."), call = call)
   }
   possible(distribution, release$n, as.double(release$value[distribution$index]))
@@ -85,8 +85,8 @@ naive_powers <- function(bound, release, powers, centre, call) {
   if (is.null(components)) return(naive_complete.default(bound, release, call))
   at <- match(powers, components$power)
   if (anyNA(at)) {
-    stop_classed("method", c("Method {.val naive} must have the total{?s} of {.val {c('x', 'x^2')[powers]}} in the release.",
-                             x = "{.val {c('x', 'x^2')[powers[is.na(at)]]}} {?is/are} not there."), call = call)
+    stop_classed("method", c("Method {.val naive} needs the total{?s} of {.val {c('x', 'x^2')[powers]}}.",
+                             x = "{.val {c('x', 'x^2')[powers[is.na(at)]]}} {?is/are} not in the release."), call = call)
   }
   # sum of factor (x - shift), and of its square, about the centre
   used <- components[at, ]

@@ -41,7 +41,7 @@ ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1
   check_given()
   check_model(model)
   if (!inherits(model, "model_bernoulli")) {
-    stop_classed("method", c("One-posterior sampling must have {.fn model_bernoulli}: its privacy needs a bounded likelihood.",
+    stop_classed("method", c("One-posterior sampling works with {.fn model_bernoulli} only: its guarantee needs a bounded likelihood.",
                              x = "{.arg model} is {describe(model)}."))
   }
   check_statistic(statistic)

@@ -15,7 +15,7 @@ check_bounds <- function(bounds, variables, call = caller_env()) {
   strange <- setdiff(names(bounds), variables)
   if (length(strange) || anyDuplicated(names(bounds))) {
     strange <- union(strange, names(bounds)[duplicated(names(bounds))])
-    stop_classed("bounds", "{.arg bounds} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
+    stop_classed("bounds", "{.arg bounds} must have exactly one entry for each variable of {.arg formula}; see {.var {strange}}.",
                  call = call)
   }
   count <- sum(vapply(bounds, function(b) if (is.character(b)) length(b) - 1 else if (is.factor(b)) nlevels(b) - 1 else 1, 0))
@@ -63,7 +63,7 @@ expand_columns <- function(variables, bounds, call = caller_env()) {
     upper = each(function(b) b[2L], function(l) rep(1, length(l))),
     variable = variable, level = level)
   if (anyDuplicated(columns$name)) {
-    stop_classed("levels", "Names of variables and levels must give different columns; {.var {columns$name[duplicated(columns$name)]}} stand{?s/} twice.",
+    stop_classed("levels", "Variables and levels must give columns different names; {.var {columns$name[duplicated(columns$name)]}} appear{?s/} twice.",
                  call = call)
   }
   columns
@@ -80,7 +80,7 @@ check_levels <- function(levels, variables, call = caller_env()) {
   }
   strange <- union(setdiff(names(levels), variables), names(levels)[duplicated(names(levels))])
   if (length(strange)) {
-    stop_classed("levels", "{.arg levels} must have one entry for each variable of {.arg formula} and no other; see {.var {strange}}.",
+    stop_classed("levels", "{.arg levels} must have exactly one entry for each variable of {.arg formula}; see {.var {strange}}.",
                  call = call)
   }
   levels <- lapply(levels[variables], declared_levels)

@@ -76,7 +76,7 @@ budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("co
   if (is.null(file) || !all(vapply(list(epsilon, delta, rho), is.null, TRUE))) {
     if (is.null(epsilon) == is.null(rho)) stop_classed("budget", "Give either {.arg epsilon} or {.arg rho} as the limit.")
   }
-  if (!is.null(delta) && is.null(epsilon)) stop_classed("budget", "{.arg delta} is given with {.arg epsilon}.")
+  if (!is.null(delta) && is.null(epsilon)) stop_classed("budget", "{.arg delta} must be given together with {.arg epsilon}.")
   if (!is.null(epsilon)) epsilon <- check_positive(epsilon, "epsilon", "budget")
   if (!is.null(rho)) rho <- check_positive(rho, "rho", "budget")
   if (!is.null(delta)) delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE, kind = "budget")
@@ -107,15 +107,15 @@ no_expense <- function() cbind(data.frame(what = character()), privacy_row()[0L,
 # why nothing can be spent from it; NULL if it can
 budget_copied <- function(budget) {
   if (!is.null(budget$file)) return(NULL)
-  if (!identical(budget$session, this_session)) return("It was read back, or sent to this process: what the original spent since then is not known here.")
+  if (!identical(budget$session, this_session)) return("It was read back, or sent to this process: what the original has spent since then is unknown.")
   if (!identical(budget$self, budget)) return("It is a copy of another budget.")
-  if (budget$process != Sys.getpid()) return("This process is a fork: what the others spend is not known here.")
+  if (budget$process != Sys.getpid()) return("This process is a fork: what the other processes spend is unknown.")
 }
 
 spent_of <- function(budget, call = caller_env()) {
   if (is.null(budget$file)) return(budget$spent)
   ledger <- read_ledger(budget$file, call)
-  if (!identical(ledger$limit, budget$limit)) refuse_ledger(budget$file, "Its limit is another one than it was.", call)
+  if (!identical(ledger$limit, budget$limit)) refuse_ledger(budget$file, "Its limit has been changed.", call)
   ledger$spent
 }
 
@@ -154,7 +154,7 @@ check_affordable <- function(budget, cost, call = caller_env()) {
   most <- limit$rho %||% limit$epsilon
   after <- budget_used(limit, rbind(spent[-1L], cost[c("epsilon", "delta", "rho")]))
   if (is.na(after) || is.infinite(after)) {
-    stop_classed("budget", c("The guarantee is not of the kind of the budget's limit.",
+    stop_classed("budget", c("The release's guarantee and the budget's limit are of different kinds.",
                              x = "The limit is in {format_limit(limit)}, the release has {format_privacy(cost)}.",
                              i = if (identical(limit$composition, "concentrated") && !is.na(cost$epsilon))
                                "Deltas add up with {.code composition = \"basic\"}, chosen when the budget is made."), call = call)
@@ -163,7 +163,7 @@ check_affordable <- function(budget, cost, call = caller_env()) {
     used <- budget_used(limit, spent)
     digits <- 5L
     while (digits < 17L && format_number(after, digits) == format_number(most, digits)) digits <- digits + 1L
-    stop_classed("budget", c("The budget does not suffice; nothing is released.",
+    stop_classed("budget", c("The budget is not large enough; nothing is released.",
                              x = "Limit: {format_limit(limit)}. Spent: {format_number(used)}. With this release: {format_number(after, digits)}."), call = call)
   }
 }

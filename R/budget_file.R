@@ -20,7 +20,7 @@ file_budget <- function(file, limit, call = caller_env()) {
   }
   stored <- read_ledger(file, call)$limit
   if (given && !identical(stored, limit)) {
-    stop_classed("budget", "{.file {file}} must have the limit that is given, but has {format_limit(stored)}, not {format_limit(limit)}.", call = call)
+    stop_classed("budget", "The limit in {.file {file}} is {format_limit(stored)}, but the limit given is {format_limit(limit)}.", call = call)
   }
   account <- new_budget(stored)
   account$file <- file
@@ -84,7 +84,7 @@ read_ledger <- function(file, call = caller_env()) {
 # published, so it is not passed over.
 ledger_lines <- function(file, call) {
   bytes <- if (file.exists(file)) read_bytes(file, file.size(file))
-  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {file}}; is it there, and may you read it?", call = call)
+  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {file}}. Does it exist, and do you have permission to read it?", call = call)
   if (length(bytes) == 0L || bytes[length(bytes)] != charToRaw("\n") || any(bytes == 0L) || !validUTF8(rawToChar(bytes))) {
     refuse_ledger(file, "It does not end with a whole line of text.", call)
   }
@@ -101,5 +101,5 @@ is_expense <- function(line) {
 }
 
 refuse_ledger <- function(file, message, call) {
-  stop_classed("budget", c("{.file {file}} is not the whole account of a budget; nothing is released.", x = "{message}"), call = call)
+  stop_classed("budget", c("{.file {file}} is not a complete budget file; nothing is released.", x = "{message}"), call = call)
 }

@@ -128,7 +128,7 @@ replicate_seeds <- function(seed, count) {
 check_sampler <- function(method, call = caller_env()) {
   if (is.function(method)) {
     if (!accepts_arguments(method, 2L) && !"data" %in% names(formals(method))) {
-      stop_argument("method", "a method's name or a function of release and model", "a function of other arguments", "method", call)
+      stop_argument("method", "a method's name or a function of release and model", "a function with other arguments", "method", call)
     }
     return(if (is.primitive(method)) method else without_source(method))
   }
@@ -173,12 +173,12 @@ complete_calibration <- function(problem, runs, wanted, file = NULL, call = call
     if (outcome$status == "interrupted") "{.fn extend} runs the others." else
       "They are in this condition's field {.field calibration}; {.fn extend} runs the others."
   if (outcome$status == "interrupted") {
-    if (finished == 0L) stop_classed("interrupted", "Interrupted before the first replicate was there.", call = call)
-    cli::cli_warn(c("The run was interrupted: {finished} of {replicates} replicate{?s} {?is/are} there.", i = where),
+    if (finished == 0L) stop_classed("interrupted", "Interrupted before the first replicate was finished.", call = call)
+    cli::cli_warn(c("The run was interrupted: {finished} of {replicates} replicate{?s} {?is/are} finished.", i = where),
                   class = "noiseaware_warning_interrupted", call = call)
     return(result)
   }
-  cli::cli_abort(c("A worker failed: {finished} of {replicates} replicate{?s} {?is/are} there.",
+  cli::cli_abort(c("A worker failed: {finished} of {replicates} replicate{?s} {?is/are} finished.",
                    x = "{shorten_text(outcome$message, 300L)}", i = where),
                  class = c("noiseaware_error_worker", "noiseaware_error"), calibration = result, call = call)
 }

@@ -15,7 +15,7 @@ resume_file <- function(path, problem, call = caller_env()) {
     return(list(seed = problem$seed, runs = list()))
   }
   bytes <- read_bytes(path, file.size(path))
-  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; may you read it?", call = call)
+  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; do you have permission to read it?", call = call)
   ends <- which(bytes == charToRaw("\n"))
   whole <- bytes[seq_len(max(ends, 0L))]
   if (any(whole == 0L) || !validUTF8(rawToChar(whole))) refuse_file(path, "It is not a text file.", call)
@@ -30,7 +30,7 @@ resume_file <- function(path, problem, call = caller_env()) {
 }
 
 refuse_file <- function(path, message, call) {
-  stop_classed("file", c("{.file {path}} cannot be resumed from; nothing of it is used.", x = "{message}",
+  stop_classed("file", c("{.file {path}} cannot be resumed; nothing in it is used.", x = "{message}",
                          i = "Give another {.arg file}, or remove this one."), call = call)
 }
 

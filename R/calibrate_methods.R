@@ -71,7 +71,7 @@ c.calibration <- function(x, ...) {
   runs <- unlist(lapply(all, calibration_runs), recursive = FALSE)
   shared <- sum(duplicated(vapply(runs, `[[`, 0L, "seed")))
   if (shared) {
-    stop_classed("argument", c("Calibrations must have different replicates to be bound together, but {shared} {?is/are} there twice.",
+    stop_classed("argument", c("Calibrations must have different replicates to be bound together, but {shared} appear{?s/} twice.",
                                i = "Run them with different seeds."))
   }
   new_calibration(x$problem, runs)

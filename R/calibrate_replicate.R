@@ -48,7 +48,7 @@ ranked_draws <- function(draws, known, log_eta) {
   }
   values <- array(draws, dim(draws))[, , match(shared, variables), drop = FALSE] # plain: subsetting keeps no class
   bad <- shared[colSums(!is.finite(values), dims = 2L) > 0]
-  if (length(bad)) stop_classed("method", "Draws must be finite, but those of {.val {bad}} are not all.")
+  if (length(bad)) stop_classed("method", "Draws must be finite, but some of {.val {bad}} are not.")
   if (!is.null(log_eta)) {
     values <- array(c(values, log_eta), dim(values) + c(0L, 0L, 1L))
     shared <- c(shared, "log_eta")

@@ -125,7 +125,7 @@ reporter <- function(progress, iterations, told = FALSE) {
 tell_forecast <- function(seconds) {
   if (seconds < 10) return(invisible())
   time <- format_time(seconds)
-  cli::cli_inform("Warmup is over; about {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
+  cli::cli_inform("Warmup has finished; about {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
 }
 
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends
@@ -161,7 +161,7 @@ run_chains <- function(count, chain, total, call = caller_env()) {
   }
   status <- vapply(values, function(v) v$status, 0L)
   if (any(status == 2L)) {
-    stop_classed("numerical", c("The update of the parameters failed: a matrix is not positive definite, or a number not finite.",
+    stop_classed("numerical", c("The update of the parameters failed: a matrix is not positive definite, or a number is not finite.",
                                 i = "Is the prior's scale far from that of the bounds?"), call = call)
   }
   incomplete <- interrupted || any(status == 1L) || length(values) < count
@@ -174,13 +174,13 @@ warn_interrupted <- function(values, count, lost, call) {
   if (lost > 0L) {
     message <- c("{lost} of {count} chain{?s} {?was/were} lost with the process that ran {?it/them}.", i = "Was the process killed, or out of memory?")
     if (length(values) == 0L) stop_classed("worker", message, call = call)
-    return(cli::cli_warn(c(message, i = "The draws are of the other chains."), class = "noiseaware_warning_worker", call = call))
+    return(cli::cli_warn(c(message, i = "The draws come from the other chains."), class = "noiseaware_warning_worker", call = call))
   }
   if (length(values) == 0L) {
-    stop_classed("interrupted", "Interrupted in warmup: there is no draw yet.", call = call)
+    stop_classed("interrupted", "Interrupted during warmup: there are no draws yet.", call = call)
   }
   draws <- sum(vapply(values, function(v) nrow(v$draws), 0L))
   cli::cli_warn(c("The run was interrupted: {length(values)} of {count} chain{?s}, with {draws} draw{?s}.",
-                  i = "{.fn extend} continues the chains that are there."),
+                  i = "{.fn extend} continues these chains."),
                 class = "noiseaware_warning_interrupted", call = call)
 }

@@ -63,7 +63,7 @@ describe_shape <- function(x) {
 describe_bad <- function(x, bad) {
   if (length(x) == 1L) return(describe(unname(x)))
   first <- which(bad)[1L]
-  paste(describe(unname(x[first])), "in place", first)
+  paste(describe(unname(x[first])), "at position", first)
 }
 
 shorten_text <- function(x, most = 60L) {
@@ -132,7 +132,7 @@ check_names_of <- function(x, name, what, all, call = caller_env()) {
   if (!is.character(x) || length(x) == 0L || anyNA(x)) stop_argument(name, paste("names of", what), describe(x), call = call)
   absent <- shorten_texts(setdiff(x, all))
   if (length(absent)) {
-    stop_classed("argument", c("{.arg {name}} must be names of {what}, but {.val {absent}} {?is/are} not.", i = "There {?is/are} {.val {all}}."), call = call)
+    stop_classed("argument", c("{.arg {name}} must be names of {what}, but {.val {absent}} {?is/are} not.", i = "Available: {.val {all}}."), call = call)
   }
   x
 }
@@ -158,7 +158,7 @@ check_argument_names <- function(given, known, kind = "argument", call = caller_
   if (length(strange)) {
     stop_classed(kind, c("{.arg {strange}} {?is/are} not {?an argument/arguments} here.", i = "Arguments: {.arg {known}}."), call = call)
   }
-  if (anyDuplicated(names)) stop_classed(kind, "{.arg {unique(names[duplicated(names)])}} must be given once.", call = call)
+  if (anyDuplicated(names)) stop_classed(kind, "{.arg {unique(names[duplicated(names)])}} must be given only once.", call = call)
 }
 
 # The `...` of a mechanism, before its arguments: 2 may be a budget or a scale.

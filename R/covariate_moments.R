@@ -60,11 +60,11 @@ covariate_moments <- function(draws = NULL) {
   centre <- colMeans(x)
   unit <- apply(x, 2L, stats::sd)
   if (any(unit == 0)) {
-    stop_classed("prior", "{.arg draws} must vary in every covariate, but {.var {names[unit == 0]}} {?does/do} not.")
+    stop_classed("prior", "Every covariate in {.arg draws} must vary, but {.var {names[unit == 0]}} {?does/do} not.")
   }
   x <- sweep(sweep(x, 2L, centre), 2L, unit, "/")
   if (qr(x)$rank < ncol(x)) {
-    stop_classed("prior", "{.arg draws} must have covariates of which none is a linear function of the others.")
+    stop_classed("prior", "No covariate in {.arg draws} may be a linear function of the others.")
   }
   p <- ncol(x)
   pairs <- product_pairs(p)

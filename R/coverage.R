@@ -92,7 +92,7 @@ predictive_quantiles <- function(fit, newdata, call = caller_env()) {
   draws <- add_residual(fit, expected_response(fit, newdata, call))
   response <- fit$bound$columns$name[1L]
   y <- newdata[[response]]
-  if (!is.numeric(y) || anyNA(y)) stop_classed("data", "{.arg newdata} must have the response {.var {response}} as numbers, none missing.", call = call)
+  if (!is.numeric(y) || anyNA(y)) stop_classed("data", "{.arg newdata} must have the response {.var {response}} as numbers, without missing values.", call = call)
   colMeans(sweep(draws, 2L, y, `<`))
 }
 

@@ -92,7 +92,8 @@ warn_prior_decides <- function(plan, call = caller_env()) {
   most <- min(length(lines), 5L)
   more <- length(lines) - most
   bullets <- rlang::set_names(sprintf("{lines[%d]}", seq_len(most)), rep("*", most))
-  cli::cli_warn(c("The prior decides what is known of {length(unique(shown$variable))} parameter{?s}: posterior intervals are more than 90% as wide as the prior's.",
+  count <- length(unique(shown$variable))
+  cli::cli_warn(c("The prior determines what is known about {count} parameter{?s}: posterior intervals are more than 90% as wide as the prior's.",
                   bullets, if (more > 0L) c("*" = "and {more} other cell{?s}"),
                   i = "See column {.field of_prior}; take a larger budget, more records, tighter bounds, or a prior that you believe."),
                 class = "noiseaware_warning_prior", call = call)

@@ -77,9 +77,10 @@ mixing_lines <- function(fit, rhat, ess, most, least) {
   high <- names(rhat)[which(rhat > most)]
   low <- names(rhat)[which(ess < least)]
   differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
-  c(if (length(unknown)) paste0("R-hat or effective draws not known for ", shorten_list(unknown, 5L), ": draws are too few, or all the same."),
+  c(if (length(unknown)) paste0("R-hat or the number of effective draws is unknown for ", shorten_list(unknown, 5L),
+                                   ": there are too few draws, or they are all the same."),
     if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", most, shorten_list(high, 5L), format_number(max(rhat, na.rm = TRUE), 3), differ),
-    if (length(low)) sprintf("Fewer than %g effective draws for %s (%s at least): intervals are rough.", least, shorten_list(low, 5L),
+    if (length(low)) sprintf("Fewer than %g effective draws for %s (as few as %s): intervals are imprecise.", least, shorten_list(low, 5L),
                              format_number(min(ess, na.rm = TRUE), 2)))
 }
 
@@ -112,15 +113,15 @@ further_iterations <- function(fit, rhat, ess) {
 
 longer_advice <- function(fit, more) {
   such <- function(count) format(signif(max(count, 100), 1), scientific = FALSE)
-  if (!is.na(more)) return(sprintf("Run longer, such as extend(fit, %s).", such(more)))
-  if (nrow(fit$draws) < 100L) return(sprintf("Run longer, such as extend(fit, %s): these draws are too few to estimate how much.", such(500 * fit$run$thin)))
-  sprintf("How much longer the chains must run cannot be estimated from chains like these; try extend(fit, %s) and look again.", such(9 * fit$run$iter))
+  if (!is.na(more)) return(sprintf("Run longer, for example extend(fit, %s).", such(more)))
+  if (nrow(fit$draws) < 100L) return(sprintf("Run longer, for example extend(fit, %s): there are too few draws to estimate how much longer.", such(500 * fit$run$thin)))
+  sprintf("How much longer the chains must run cannot be estimated from chains like these; try extend(fit, %s) and check again.", such(9 * fit$run$iter))
 }
 
 learning_advice <- function(fit) {
   if (fit$method != "augment") return(NULL)
-  if (is.null(fit$bound$moves)) return("A `move` given to the model would help.")
-  if (fit$problem$passes == 0) return("Leave control$passes to be learned.")
+  if (is.null(fit$bound$moves)) return("Giving the model a `move` would help.")
+  if (fit$problem$passes == 0) return("Let warmup learn control$passes.")
   if (fit$run$warmup < 500) "A longer warmup learns better moves."
 }
 
@@ -133,7 +134,7 @@ start_advice <- function(fit, rhat) {
   if (!worst %in% colnames(prior)) return(NULL)
   within <- mean(apply(posterior::extract_variable_matrix(fit$draws, worst), 2L, stats::sd))
   if (stats::mad(prior[, worst]) < 100 * within) return(NULL)
-  sprintf("Chains start at draws from the prior, which is over 100 times wider than what a chain moves in (%s): give start values (`init`).", worst)
+  sprintf("Chains start at draws from the prior, which is over 100 times as wide as the range of a chain (%s): give starting values (`init`).", worst)
 }
 
 # Methods whose time does not depend on n, and what they cost in exactness.
@@ -144,7 +145,7 @@ other_methods <- function(fit) {
   inside <- clt_leaves_out_bounds(fit$bound)
   c(if (collapse) paste0("method = \"collapse\" moves the totals, at a cost that does not grow with n: ",
                          if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
-    if (clt) paste0("method = \"clt\" costs no more for more records, but is approximate: a normal distribution for the totals",
+    if (clt) paste0("method = \"clt\" has a cost that does not grow with n, but is approximate: it uses a normal distribution for the totals",
                     if (inside) " of records inside the bounds", "."))
 }
 
@@ -157,7 +158,7 @@ bounds_trouble <- function(fit) {
   if (outside[["any"]] <= likely_outside) return(NULL)
   shown <- format_number(outside, 2)
   list(list(kind = "bounds", text = c(
-    sprintf("Method \"%s\" leaves out what the bounds do to records outside them, and such records are likely.", fit$method),
-    x = sprintf("Expected share outside %s, probability of a record outside %s.", shown[["share"]], shown[["any"]]),
-    i = "Method \"augment\" is exact whatever the bounds do.")))
+    sprintf("Method \"%s\" ignores that records outside the bounds are clamped, and such records are likely.", fit$method),
+    x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
+    i = "Method \"augment\" takes the clamping into account.")))
 }

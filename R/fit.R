@@ -152,8 +152,8 @@ coefficient_draws <- function(fit, call = caller_env()) {
 method_line <- c(
   augment = "augment: imputes the records (exact)",
   collapse = "collapse: moves the totals, not the records",
-  clt = "clt: normal distribution for the statistic (approximate, better the more records)",
-  naive = "naive: takes the noisy totals for the true ones (NOT exact: ignores the noise)",
+  clt = "clt: normal distribution for the statistic (approximate; improves with more records)",
+  naive = "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)",
   ops = "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)",
   nonprivate = "non-private: from the confidential records themselves (exact, not private)"
 )
@@ -269,7 +269,7 @@ print_summary <- function(table) {
 acceptance <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws at once: nothing is accepted or refused.")
+  if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws independently: there is no acceptance to report.")
   rows <- switch(fit$method, augment = augment_acceptance(fit), collapse = collapse_acceptance(fit), clt = clt_acceptance(fit))
   lines <- switch(fit$method, augment = acceptance_lines(fit, rows), collapse = collapse_moves(fit, rows), clt = clt_moves(fit, rows))
   structure(rows, lines = lines, class = c("noiseaware_acceptance", "data.frame"))

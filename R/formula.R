@@ -47,12 +47,12 @@ formula_variables <- function(formula, call = caller_env()) {
   if (!is.name(response)) {
     stop_classed("formula", c("The response of {.arg formula} must be the name of a variable.",
                               x = "It is {.code {shorten_text(formula_text(response))}}.",
-                              i = "Compute a transformed variable in the data first."), call = call)
+                              i = "Transform the variable in the data first."), call = call)
   }
   variables <- c(as.character(response), covariates)
   twice <- unique(variables[duplicated(variables)])
   if (length(twice)) {
-    stop_classed("formula", "A variable must stand once in {.arg formula}, but {.var {twice}} stand{?s/} more often.",
+    stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more often.",
                  call = call)
   }
   variables
@@ -70,18 +70,18 @@ refuse_term <- function(side, call) {
   operator <- if (is.call(side) && is.name(side[[1L]])) as.character(side[[1L]]) else ""
   shown <- shorten_text(formula_text(side))
   if (identical(side, quote(.))) {
-    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+    stop_classed("formula", "{.arg formula} must name its variables: {.code .} would depend on the data.", call = call)
   }
   if (operator %in% c(":", "*", "^", "%in%", "/")) {
-    stop_classed("formula", c("{.arg formula} must have main effects only; it has {.code {shown}}.",
-                              i = "Put a product into the data as a variable with bounds of its own."), call = call)
+    stop_classed("formula", c("{.arg formula} must have main effects only, but has {.code {shown}}.",
+                              i = "Add the product to the data as a variable with its own bounds."), call = call)
   }
   if (operator == "-" || identical(side, 0) || identical(side, 0L)) {
-    stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; nothing can be taken out, as by {.code {shown}}.",
-                              i = "The intercept is always there: the number of records is public."), call = call)
+    stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; nothing can be removed, as in {.code {shown}}.",
+                              i = "The intercept is always included: the number of records is public."), call = call)
   }
-  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}; {.code {shown}} is not a name.",
-                            i = "Compute a transformed variable in the data first."), call = call)
+  stop_classed("formula", c("{.arg formula} must be names joined by {.code +}, but {.code {shown}} is not a name.",
+                            i = "Transform the variable in the data first."), call = call)
 }
 
 # A formula as text, so that no environment stays with it.

@@ -43,8 +43,8 @@ keep_functions <- function(functions) {
 keep_alone <- function(f, name, call = caller_env()) {
   used <- vapply(used_variables(f), `[[`, "", "name")
   if (length(used)) {
-    stop_classed("custom", c("{.arg {name}} must be self-contained, but uses {.var {used}}, from where it was written.",
-                             i = "Such variables could be data, and are not kept. Write their values into the function."), call = call)
+    stop_classed("custom", c("{.arg {name}} must be self-contained, but uses {.var {used}} from the environment where it was defined.",
+                             i = "Such variables could be data, so they are not kept. Write their values into the function."), call = call)
   }
   home <- if (isNamespace(environment(f))) environment(f) else globalenv()
   f <- without_source(f)

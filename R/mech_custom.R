@@ -109,7 +109,7 @@ check_pair.mech_custom <- function(statistic, mechanism, call) {
 privacy.mech_custom <- function(x, ...) privacy_row()
 
 #' @export
-format.mech_custom <- function(x, ...) "noise with a density of its own, an R function (slower than a built-in one)"
+format.mech_custom <- function(x, ...) "noise with a custom density, an R function (slower than built-in noise)"
 
 #' @export
 log_noise.mech_custom <- function(part, data) {
@@ -146,7 +146,7 @@ checked_density <- function(mechanism, statistic, released, call = caller_env())
   together <- evaluate(trial)
   alone <- vapply(1:3, function(i) evaluate(trial[i, , drop = FALSE]), 0)
   if (!isTRUE(all.equal(together, alone))) {
-    stop_classed("custom", "{.fn log_density} must treat every row by itself, but its values depend on the other rows.", call = call)
+    stop_classed("custom", "{.fn log_density} must treat each row on its own, but its values depend on other rows.", call = call)
   }
   if (is.finite(together[1L])) shift <- together[1L]
   evaluate

@@ -63,7 +63,7 @@ format.mech_randomized_response <- function(x, ...) paste0("randomised response,
 #' @export
 check_pair.mech_randomized_response <- function(statistic, mechanism, call) {
   if (statistic$kind != "records") {
-    stop_classed("mechanism", c("Randomised response changes the level of single records; it cannot be added to totals.",
+    stop_classed("mechanism", c("Randomised response changes the levels of individual records; it cannot be added to totals.",
                                 x = "The statistic is {describe_statistic(statistic)}.",
                                 i = "Use {.fn stat_records}, or another mechanism."), call = call)
   }

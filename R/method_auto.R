@@ -19,7 +19,7 @@ least_iterations <- 200
 # "augment" with fewer iterations: rough but right, rather than sharp but wrong.
 auto_method <- function(release, bound, run, control, most = most_record_updates) {
   if (!is.null(bound$moments)) {
-    warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known by their moments alone.")
+    warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known only by their moments.")
     return(chosen("clt", run))
   }
   if (collapse_is_exact(bound) && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse", run))
@@ -51,13 +51,13 @@ large_method <- function(release, bound, run, most) {
       outside <- outside_bounds(trial)
     }
     if (!clamped || outside[["any"]] <= likely_outside) {
-      warn_method(c("Method {.val clt} was chosen, which is approximate: it takes a normal distribution for the statistic.",
+      warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the statistic.",
                     i = "Method {.val augment} is exact, but would take about {time}."))
       return(chosen("clt", run))
     }
   }
   if (is.null(outside)) {
-    cli::cli_inform(c("Method {.val augment} takes about {time} for {format_size(release$n)} records.", i = "No other method serves this pair."),
+    cli::cli_inform(c("Method {.val augment} takes about {time} for {format_size(release$n)} records.", i = "No other method is available for this model and release."),
                     class = "noiseaware_message_method")
     return(chosen("augment", run))
   }
@@ -83,7 +83,7 @@ shorten_run <- function(run, n, most) {
 }
 
 tell_augment <- function(release, asked, run, share, others) {
-  why <- c(i = "Faster methods leave out what the bounds do, and about {format_number(100 * share, 2)}% of the records are expected outside.")
+  why <- c(i = "Faster methods ignore that records outside the bounds are clamped, and about {format_number(100 * share, 2)}% are expected to be outside.")
   if (run$iter == asked$iter) {
     cli::cli_inform(c("Method {.val augment} takes about {augment_time(release, run)} for {format_size(release$n)} records.", why),
                     class = "noiseaware_message_method")

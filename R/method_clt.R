@@ -122,7 +122,7 @@ NULL
 
 sample_clt <- function(release, bound, run, init, control, call = caller_env()) {
   if (release$n < 2) {
-    stop_classed("method", c("Method {.val clt} must have two or more records: its normal distribution is that of a total.",
+    stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal distribution for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
   words <- with_seed(run$seed, seed_words())
@@ -237,8 +237,8 @@ clt_distribution.default <- function(bound, release, call) refuse_clt(bound, rel
 
 refuse_clt <- function(bound, release, call) {
   statistics <- vapply(release_parts(release), function(p) class(p$statistic)[1L], "")
-  stop_classed("method", c("Method {.val clt} must know the moments of the released statistic under the model.",
-                           x = "There are none of {.cls {unique(statistics)}} under {.cls {class(bound$model)[1]}}.",
+  stop_classed("method", c("Method {.val clt} needs the moments of the released statistic under the model.",
+                           x = "They are not available for {.cls {unique(statistics)}} under {.cls {class(bound$model)[1]}}.",
                            i = "See {.fn supported}."), call = call)
 }
 
@@ -354,9 +354,9 @@ clt_lines <- function(fit) {
               format_number(told$leapfrogs / max(iterations, 1), 2), share(told$kept), share(told$divergent), share(told$deepest))
     },
     if (told$impossible > 0) sprintf("  statistic  impossible draws in %s of the iterations, projected in %s", share(told$impossible), share(told$projected)),
-    if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments cannot be any covariates'; moved to valid ones",
+    if (isTRUE(fit$bound$moments$projected)) "  covariates the released moments are impossible for any covariates; moved to valid ones",
     if (fit$problem$drowned) "  noise      drowns the release: expect the prior",
-    if (any(fit$problem$ridge > 0)) "  noise      too small to tell from none; raised to a millionth of the sampling sd")
+    if (any(fit$problem$ridge > 0)) "  noise      too small to distinguish from none; raised to a millionth of the sampling sd")
 }
 
 # ---- which pairs it serves ----------------------------------------------------------

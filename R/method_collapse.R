@@ -45,11 +45,11 @@ collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_fami
 collapse_family.default <- function(bound, call = caller_env()) {
   check_records_distribution(bound, call)
   if (!is.null(collapse_origin(bound))) return("normal")
-  fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} these not normal." else
-    "Those of this model are not."
+  fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} the records non-normal." else
+    "The distribution of this model's totals is unknown."
   stop_classed("method", c(paste("Method {.val collapse} needs totals whose distribution given the parameters is known:",
                                  "of counts, of one Poisson or exponential variable, or of normal records."),
-                           x = fault, i = "Method {.val augment} has no such need."), call = call)
+                           x = fault, i = "Method {.val augment} does not need it."), call = call)
 }
 
 check_collapse_part <- function(part, call) {
@@ -64,7 +64,7 @@ check_collapse_part <- function(part, call) {
 
 stop_collapse_part <- function(part, needs, call) {
   name <- if (part$name == "") "" else paste0(" ", part$name, ",")
-  stop_classed("method", c("Method {.val collapse} of this model needs {needs}.",
+  stop_classed("method", c("Method {.val collapse} needs, for this model, {needs}.",
                            x = "The release has{name} {describe_statistic(part$statistic)}.",
                            i = "Method {.val augment} can use it."), call = call)
 }
@@ -85,7 +85,7 @@ outside_lines <- function(fit, what = "exact") {
     sprintf("NOT %s: records outside the bounds are likely", what)
   shown <- format_number(outside, 2)
   c(paste0("  bounds     ", verdict),
-    sprintf("             expected share outside %s, probability of a record outside %s", shown[["share"]], shown[["any"]]))
+    sprintf("             expected share of records outside %s, probability of at least one %s", shown[["share"]], shown[["any"]]))
 }
 
 collapse_lines <- function(fit) {

@@ -53,7 +53,7 @@ recursion_fields <- function(table, target, parts, n) {
 # level of a feature without regard to the class.
 counts_targets <- function(part, levels, call) {
   statistic <- part$statistic
-  needs <- "counts of its variables, of the class crossed with one feature at the most"
+  needs <- "counts of its variables, of the class crossed with at most one feature"
   if (!inherits(statistic, "stat_counts")) stop_collapse_part(part, needs, call)
   size <- lengths(levels)
   classes <- size[[1L]]

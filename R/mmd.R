@@ -41,7 +41,7 @@ mmd <- function(x, y, bandwidth = 1, variables = NULL) {
   n <- as.double(nrow(q))
   within <- c(sums[1L] / (m * (m - 1)), sums[2L] / (n * (n - 1)))
   if (max(within) < 1e-4) {
-    cli::cli_warn(c("Draws are so far apart that the kernel sees next to nothing: it is {format_number(max(within), 2)} on average within a set.",
+    cli::cli_warn(c("Draws are so far apart that the kernel is almost zero: it is {format_number(max(within), 2)} on average within a set.",
                     i = "Give a {.arg bandwidth} near the draws' spread, or scale the draws."), class = "noiseaware_warning_bandwidth")
   }
   between <- if (m == n) (sums[3L] - sums[4L]) / (m * (m - 1)) else sums[3L] / (m * n)
@@ -80,7 +80,7 @@ shared_variables <- function(x, y, variables, call = caller_env()) {
   absent <- setdiff(variables, both)
   if (length(both) == 0L || length(absent)) {
     stop_classed("argument", c("{.arg x} and {.arg y} must have {if (length(absent)) 'these' else 'some'} variables in common{if (length(absent)) ': '}{.val {absent}}.",
-                               i = "Of {.arg x}: {.val {colnames(x)}}.", i = "Of {.arg y}: {.val {colnames(y)}}."), call = call)
+                               i = "In {.arg x}: {.val {colnames(x)}}.", i = "In {.arg y}: {.val {colnames(y)}}."), call = call)
   }
   variables %||% both
 }

@@ -118,12 +118,12 @@ check_hooks <- function(table, symbol, call = caller_env()) {
   header <- table$header
   if (header[["absent"]]) stop_classed("compiled", "{.fn {symbol}} must return a table of hooks, but returned NULL.", call = call)
   if (header[["abi"]] != header[["our_abi"]]) {
-    stop_classed("compiled", c("The model must be compiled for version {header[['our_abi']]} of the interface, but is for {header[['abi']]}.",
-                               i = "Compile it anew with the header of this package."), call = call)
+    stop_classed("compiled", c("The model must be compiled for version {header[['our_abi']]} of the interface, but was compiled for {header[['abi']]}.",
+                               i = "Recompile it with this package's header."), call = call)
   }
   if (header[["size"]] != header[["our_size"]]) {
     stop_classed("compiled", c("The model's table of hooks must have {header[['our_size']]} bytes, but has {header[['size']]}.",
-                               i = "Set {.code .size = sizeof(struct noiseaware_model_class)}, and compile it anew with the header of this package."),
+                               i = "Set {.code .size = sizeof(struct noiseaware_model_class)}, and recompile it with this package's header."),
                  call = call)
   }
   there <- table$hooks

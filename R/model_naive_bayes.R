@@ -97,7 +97,7 @@ bind_columns.model_naive_bayes <- function(model, columns, levels, formula, call
     stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
   }
   if (length(variables) < 2L) {
-    stop_classed("variables", c("The release must have a feature beside the class {.var {class}}.", i = "Use {.fn model_categorical}."),
+    stop_classed("variables", c("The release must have a feature besides the class {.var {class}}.", i = "Use {.fn model_categorical}."),
                  call = call)
   }
   columns <- columns[order(match(columns$variable, variables)), ]

@@ -68,8 +68,8 @@ semi_root <- function(a) {
 bind_moments <- function(bound, call) {
   moments <- bound$model$covariates
   if (is_open_moments(moments)) {
-    stop_classed("method", c("{.code covariate_moments()} without draws must meet a release with {.fn stat_moments4}, in {.fn sample_posterior} by method {.val clt}.",
-                             i = "It says nothing of how records arise."), call = call)
+    stop_classed("method", c("{.code covariate_moments()} without draws must be used with method {.val clt} and a release of {.fn stat_moments4}.",
+                             i = "It does not say how records arise."), call = call)
   }
   covariates <- bound$columns$name[-1L]
   check_no_factors(names(bound$levels), call)

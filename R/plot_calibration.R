@@ -167,7 +167,7 @@ plot_coverage <- function(data, subtitle) {
     ggplot2::geom_hline(yintercept = 0, linetype = "dashed", colour = "grey40") +
     ggplot2::geom_line(ggplot2::aes(y = .data$value - .data$at), linewidth = 0.7) +
     facet_variables() +
-    ggplot2::labs(x = "probability inside the interval", y = "coverage less that probability", subtitle = subtitle) +
+    ggplot2::labs(x = "probability inside the interval", y = "coverage minus that probability", subtitle = subtitle) +
     scale_unit_x() +
     theme_noiseaware()
 }

@@ -104,7 +104,7 @@ check_prior_numbers <- function(x, name, positive = FALSE, null = FALSE, matrix 
   bad <- !is.finite(x) | (positive & x <= 0)
   if (any(bad)) stop_argument(name, must, describe_bad(x, bad), "prior", call)
   if (!is.null(names(x)) && !checkmate::test_names(names(x), "unique")) {
-    stop_argument(name, "numbers with different names, or without any", paste("named", paste(dQuote(names(x), FALSE), collapse = ", ")),
+    stop_argument(name, "numbers with different names, or without names", paste("named", paste(dQuote(names(x), FALSE), collapse = ", ")),
                   "prior", call)
   }
   stats::setNames(as.double(x), names(x))

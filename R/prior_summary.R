@@ -28,7 +28,7 @@ summarise_prior <- function(bound, seed) {
 print.noiseaware_prior_summary <- function(x, ...) {
   if (!all(c("variable", "prior", "median", "mad", "q5", "q95") %in% names(x))) return(NextMethod())
   cat("<prior> in the units of the data; quantiles of 10,000 draws\n")
-  if (any(grepl("at mid-bounds", x$prior))) cat("  at mid-bounds  of the response, covariates in the middles of their bounds\n")
+  if (any(grepl("at mid-bounds", x$prior))) cat("  at mid-bounds  of the response, covariates at the middle of their bounds\n")
   cat("\n")
   shown <- as.data.frame(x)
   shown[c("median", "mad", "q5", "q95")] <- lapply(shown[c("median", "mad", "q5", "q95")], function(v) formatC(v, digits = 3, format = "g"))

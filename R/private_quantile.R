@@ -46,7 +46,7 @@ private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bud
   # messages say nothing of the values
   if (!is.numeric(x) || is.object(x) || !is.null(dim(x))) stop_classed("data", "{.arg x} must be a vector of numbers, but is {describe_shape(x)}.")
   if (length(x) == 0L) stop_classed("data", "{.arg x} must have at least one value, but has none.")
-  if (anyNA(x)) stop_classed("missing", "{.arg x} must have no missing value, but has {sum(is.na(x))}.")
+  if (anyNA(x)) stop_classed("missing", "{.arg x} must have no missing values, but has {sum(is.na(x))}.")
   probability <- check_number(probability, "probability", "a number from 0 to 1", 0, 1)
   if (!is.numeric(bounds)) stop_argument("bounds", "two numbers, lower and upper", describe(bounds), "bounds")
   bounds <- check_bound(bounds, "bounds", environment())

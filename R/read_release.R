@@ -15,7 +15,7 @@ read_release <- function(path) {
   }
   if (size == 0) stop_classed("file", "{.file {path}} must be a JSON file, but is empty.")
   bytes <- read_bytes(path, size)
-  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; may you read it?")
+  if (is.null(bytes)) stop_classed("file", "Cannot read {.file {path}}; do you have permission to read it?")
   parsed <- parse_bytes(bytes)
   if (is.null(parsed)) stop_classed("file", "{.file {path}} must be a JSON file, but cannot be parsed: cut short or damaged?")
   release_from_list(parsed, path)
@@ -83,10 +83,10 @@ release_from_fields <- function(content, refuse) {
   result <- as_release(value, statistic, mechanism, content$n)
   result$noise <- content$noise
   if (content$noise == "entropy") result <- read_granularity(result, content, refuse)
-  if (!checkmate::test_string(content$checksum)) refuse("checksum must be a text.")
+  if (!checkmate::test_string(content$checksum)) refuse("checksum must be a string.")
   # what was read, written again, is what was written
   if (!grepl(paste0('"checksum": "', content$checksum, '"'), release_json(result), fixed = TRUE)) {
-    refuse("Its contents are not those of its checksum: it was changed after it was written.")
+    refuse("Its contents do not match its checksum: it was changed after it was written.")
   }
   result
 }
@@ -202,7 +202,7 @@ json_formula <- function(text, refuse) {
     refuse(paste("The statistic's formula must have at most", format(largest_formula, scientific = FALSE), "bytes."))
   }
   parsed <- if (checkmate::test_string(text)) tryCatch(str2lang(text), error = function(e) NULL)
-  if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a text such as \"y ~ x\".")
+  if (!is.call(parsed) || !identical(parsed[[1L]], quote(`~`))) refuse("The statistic's formula must be a string such as \"y ~ x\".")
   structure(parsed, class = "formula", .Environment = baseenv())
 }
 

@@ -44,7 +44,7 @@ release_unit <- function(mechanism, statistic, n, call = caller_env()) {
   }
   if (any(unit < 2^-900 | scale < coarsest_grid * unit)) {
     least <- format_number(coarsest_grid * max(coarsest, 2^-900))
-    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale is at least {least}.",
+    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale must be at least {least}.",
                                 x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
   }
   unit
@@ -119,7 +119,7 @@ set_granularity <- function(release, unit) {
   for (p in release_parts(release)) {
     drawn <- p$mechanism$kernel != "match"
     power <- log2(pmax(p$granularity, 2^-1000))
-    if (!all(if (drawn) power > -1000 & power == floor(power) else p$granularity == 0)) return("granularity must be a power of two for added noise, 0 else.")
+    if (!all(if (drawn) power > -1000 & power == floor(power) else p$granularity == 0)) return("granularity must be a power of two for added noise, 0 otherwise.")
     if (!drawn) next
     each <- length(p$value) / length(p$statistic$components)
     unit <- p$granularity[seq(1, length(p$value), by = each)]

@@ -117,5 +117,5 @@ minimise_objective <- function(statistic, x, b, ridge, call) {
     }
     z <- z + share * step
   }
-  stop_classed("numerical", "The minimiser was not found: are the ridge or the noise next to nothing?", call = call)
+  stop_classed("numerical", "The minimiser was not found. Is the ridge or the noise almost zero?", call = call)
 }

@@ -29,7 +29,7 @@ check_design <- function(statistic, mechanism, call = caller_env()) {
     ok <- is.list(mechanism) && !is.object(mechanism) && setequal(names(mechanism), names(statistic)) &&
       length(mechanism) == length(statistic) && all(vapply(mechanism, inherits, TRUE, "noiseaware_mechanism"))
     if (!ok) {
-      stop_classed("mechanism", "{.arg mechanism} must be a list of mechanisms named like the statistics ({.val {names(statistic)}}), but is {describe(mechanism)}.",
+      stop_classed("mechanism", "{.arg mechanism} must be a list of mechanisms with the statistics' names ({.val {names(statistic)}}), but is {describe(mechanism)}.",
                    call = call)
     }
   } else {

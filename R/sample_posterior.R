@@ -148,7 +148,7 @@ check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {
   warmup <- check_count(warmup, "warmup", lower = 0, call = call)
   thin <- check_count(thin, "thin", call = call)
   if (iter <= warmup) {
-    stop_classed("argument", "{.arg iter} must be larger than {.arg warmup}, but {iter} is not larger than {warmup}.", call = call)
+    stop_classed("argument", "{.arg iter} must be larger than {.arg warmup}, but iter = {iter}, warmup = {warmup}.", call = call)
   }
   if (iter - warmup < thin) {
     stop_classed("argument", "{.arg thin} must leave a draw, but is {thin} with {iter - warmup} iterations after warmup.", call = call)
@@ -165,7 +165,7 @@ check_init <- function(init, bound, chains, call = caller_env()) {
   if (is.null(init)) return(NULL)
   if (is.numeric(init)) init <- rep(list(init), chains)
   if (!is.list(init) || length(init) != chains) {
-    stop_argument("init", paste("NULL or a list of", chains, "named vectors, one a chain"), describe(init), call = call)
+    stop_argument("init", paste("NULL or a list of", chains, "named vectors, one for each chain"), describe(init), call = call)
   }
   lapply(init, function(values) bound_theta(bound, values, call, "init"))
 }

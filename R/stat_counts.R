@@ -66,7 +66,7 @@ most_cells <- 1e6
 # list of the margins' variables
 formula_margins <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula") || length(formula) != 2L) {
-    stop_argument("formula", "a formula without a left side, such as ~ y or ~ y:x1 + y:x2", describe(formula), "formula", call)
+    stop_argument("formula", "a formula without a left-hand side, such as ~ y or ~ y:x1 + y:x2", describe(formula), "formula", call)
   }
   margins <- lapply(formula_leaves(formula[[2L]], chain_operands("+"), call), function(term) {
     variables <- lapply(formula_leaves(term, chain_operands(":"), call), margin_variable, call)
@@ -75,14 +75,14 @@ formula_margins <- function(formula, call = caller_env()) {
   for (m in margins) {
     twice <- unique(m[duplicated(m)])
     if (length(twice)) {
-      stop_classed("formula", "A variable must stand once in a margin, but {.var {twice}} stand{?s/} more often in {.code {paste(m, collapse = ':')}}.",
+      stop_classed("formula", "Each variable may appear only once in a margin, but {.var {twice}} appear{?s/} more often in {.code {paste(m, collapse = ':')}}.",
                    call = call)
     }
   }
   same <- duplicated(lapply(margins, sort))
   if (any(same)) {
     shown <- vapply(margins[same], paste, "", collapse = ":")
-    stop_classed("formula", c("Each margin must stand once in {.arg formula}, but {.code {unique(shown)}} stand{?s/} more often."), call = call)
+    stop_classed("formula", c("Each margin may appear only once in {.arg formula}, but {.code {unique(shown)}} appear{?s/} more often."), call = call)
   }
   margins
 }
@@ -91,14 +91,14 @@ margin_variable <- function(side, call) {
   if (is.name(side) && !identical(side, quote(.))) return(side)
   shown <- shorten_text(formula_text(side))
   if (identical(side, quote(.))) {
-    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+    stop_classed("formula", "{.arg formula} must name its variables: {.code .} would depend on the data.", call = call)
   }
   if (is.call(side) && identical(side[[1L]], quote(`*`))) {
-    stop_classed("formula", c("{.arg formula} must be margins joined by {.code +}; it has {.code {shown}}.",
+    stop_classed("formula", c("{.arg formula} must be margins joined by {.code +}, but has {.code {shown}}.",
                               i = "Write {.code y:x} for the crossed counts; they contain those of {.var y} and of {.var x}."), call = call)
   }
-  stop_classed("formula", c("{.arg formula} must be names joined by {.code :} and {.code +}; {.code {shown}} is not a name.",
-                            i = "Compute a transformed variable in the data first."), call = call)
+  stop_classed("formula", c("{.arg formula} must be names joined by {.code :} and {.code +}, but {.code {shown}} is not a name.",
+                            i = "Transform the variable in the data first."), call = call)
 }
 
 # names of a margin's cells, the last variable fastest
@@ -153,7 +153,7 @@ stat_counts_from_json <- function(x, refuse, claim) {
   texts <- function(l) is.list(l) && length(l) > 0L && is.null(names(l)) && all(vapply(l, checkmate::test_string, TRUE))
   check_entries(x$levels, refuse)
   for (v in seq_along(x$levels)) {
-    if (!texts(x$levels[[v]])) refuse(paste("The levels of", names(x$levels)[v], "must be an array of texts."))
+    if (!texts(x$levels[[v]])) refuse(paste("The levels of", names(x$levels)[v], "must be an array of strings."))
   }
   cells <- vapply(formula_margins(formula), function(m) prod(lengths(x$levels)[m]), 0)
   claim(sum(cells, na.rm = TRUE)) # the constructor refuses a variable without levels

@@ -71,7 +71,7 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
   bounds <- check_bounds(bounds, variables)
   columns <- expand_columns(variables, bounds)
   if (is.character(bounds[[1L]]) && length(bounds[[1L]]) > 2L) {
-    stop_classed("formula", "The response {.var {variables[1]}} must be a number, or a factor of two levels, but it has {length(bounds[[1]])} levels.")
+    stop_classed("formula", "The response {.var {variables[1]}} must be a number, or a factor with two levels, but it has {length(bounds[[1]])} levels.")
   }
   pairs <- monomial_pairs(columns)
   components <- c(columns$name, pairs$name)

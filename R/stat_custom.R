@@ -89,7 +89,7 @@ same_rows <- function(a, b) {
 }
 
 refuse_mixing <- function(call) {
-  stop_classed("custom", c("{.fn fun} must treat every record by itself, but what it returns for a record depends on the other records, their order, or chance.",
+  stop_classed("custom", c("{.fn fun} must treat each record on its own, but what it returns for a record depends on the other records, their order, or chance.",
                            i = "One replaced record could then move the totals by more than the declared sensitivity."), call = call)
 }
 
@@ -133,7 +133,7 @@ call_in_confidence <- function(f, name, call, ...) {
   failed <- FALSE
   value <- withCallingHandlers(tryCatch(f(...), error = function(e) failed <<- TRUE),
                                warning = hush("muffleWarning"), message = hush("muffleMessage"))
-  advice <- "Try it on records that you made up."
+  advice <- "Try it on made-up records."
   if (failed) {
     stop_classed("custom", c("The function {.fn {name}} failed; its message is not shown, because it may quote records.", i = advice), call = call)
   }

@@ -82,8 +82,8 @@ moment_variables <- function(formula, call = caller_env()) {
   variables <- formula_terms(formula[[2L]], call)
   twice <- unique(variables[duplicated(variables)])
   if (length(variables) == 0L || length(twice)) {
-    fault <- if (length(twice)) "{.var {twice}} stand{?s/} more often" else "there is none"
-    stop_classed("formula", paste0("{.arg formula} must name covariates, each once, but ", fault, "."), call = call)
+    fault <- if (length(twice)) "{.var {twice}} appear{?s/} more often" else "there is none"
+    stop_classed("formula", paste0("{.arg formula} must name each covariate once, but ", fault, "."), call = call)
   }
   variables
 }

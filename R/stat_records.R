@@ -76,7 +76,7 @@ record_variables <- function(formula, call = caller_env()) {
   if (length(variables) == 0L) stop_classed("formula", "{.arg formula} must name a variable.", call = call)
   twice <- unique(variables[duplicated(variables)])
   if (length(twice)) {
-    stop_classed("formula", "A variable must stand once in {.arg formula}, but {.var {twice}} stand{?s/} more often.", call = call)
+    stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more often.", call = call)
   }
   variables
 }

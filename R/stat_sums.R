@@ -62,7 +62,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
   components <- vapply(seq_along(terms), function(j) monomial_name(powers[j, ], variables), "")
   twice <- unique(components[duplicated(components)])
   if (length(twice)) {
-    stop_classed("formula", "A term must stand once in {.arg formula}, but {.val {twice}} stand{?s/} more often.")
+    stop_classed("formula", "Each term may appear only once in {.arg formula}, but {.val {twice}} appear{?s/} more often.")
   }
   bounds <- check_bounds(bounds, variables)
   factors <- variables[vapply(bounds, is.character, TRUE)]
@@ -138,7 +138,7 @@ is_power <- function(x) is.numeric(x) && length(x) == 1L && is.finite(x) && x >=
 
 refuse_sum <- function(term, call) {
   if (identical(term, quote(.))) {
-    stop_classed("formula", "{.arg formula} must name its variables; {.code .} would be read off the data.", call = call)
+    stop_classed("formula", "{.arg formula} must name its variables: {.code .} would depend on the data.", call = call)
   }
   shown <- shorten_text(formula_text(term))
   hint <- if (is_operation(term, "^", 2L)) "Write a power as {.code I(x^2)}." else

@@ -86,7 +86,7 @@ check_missing <- function(data, variables, call, name) {
     cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
   }, "")
   where <- if (name == "data") "released variables" else "covariates"
-  stop_classed("missing", c("{.arg {name}} must have no missing value in the {where}.",
+  stop_classed("missing", c("{.arg {name}} must have no missing values in the {where}.",
                             stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
                             i = if (name == "data") "Decide what a missing value stands for before the release."), call)
 }

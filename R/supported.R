@@ -96,7 +96,7 @@ print.supported <- function(x, ...) {
   shown <- outer(models, statistics, Vectorize(cell))
   dimnames(shown) <- list(models, statistics)
   print(noquote(shown))
-  cat("\nA augment (exact); C collapse (exact of counts, else if no record lies outside the bounds);",
+  cat("\nA augment (exact); C collapse (exact for counts; otherwise if no record lies outside the bounds);",
       "L clt (approximate); N naive (ignores the noise)", sep = "\n")
   invisible(x)
 }

@@ -38,9 +38,9 @@ test_that("what naive cannot update with is refused", {
   refused <- function(release, model, text) {
     expect_error(sample_posterior(release, model, method = "naive", chains = 1), text, class = "noiseaware_error_method")
   }
-  refused(as_release(3, stat_sums(~ x, list(x = c(0, 9))), mech_laplace(epsilon = 1), 4), model_normal(), "is not there")
-  refused(as_release(c(3, 3), stat_records(~ x, list(x = c(0, 9))), mech_laplace(epsilon = 1), 2), model_normal(), "update needs")
-  refused(as_release(c(3, 3), x_sums, mech_laplace(epsilon = 1), 2), model_lm(x ~ 1), "update needs")
+  refused(as_release(3, stat_sums(~ x, list(x = c(0, 9))), mech_laplace(epsilon = 1), 4), model_normal(), "is not in the release")
+  refused(as_release(c(3, 3), stat_records(~ x, list(x = c(0, 9))), mech_laplace(epsilon = 1), 2), model_normal(), "cannot be updated")
+  refused(as_release(c(3, 3), x_sums, mech_laplace(epsilon = 1), 2), model_lm(x ~ 1), "cannot be updated")
   st <- stat_counts(~ y + u, levels = list(y = c("1", "2"), u = c("1", "2")))
   refused(as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), 5), model_naive_bayes("y"), "margins")
 })

@@ -75,7 +75,7 @@ test_that("the thresholds are R-hat 1.05 and 100 effective draws", {
   few <- few[rep(1:45, each = 20), ] # about 90 draws
   expect_match(trouble(few, model)[1], "^Fewer than 100 effective draws")
   expect_null(trouble(normal(0)[1:200, ], model))
-  expect_match(trouble(matrix(3, 500, 2), model)[1], "not known")
+  expect_match(trouble(matrix(3, 500, 2), model)[1], "unknown")
 })
 
 test_that("the hint estimates only what can be estimated", {
@@ -86,12 +86,12 @@ test_that("the hint estimates only what can be estimated", {
     text <- trouble(normal(shift), model)
     expect_match(text, "cannot be estimated", all = FALSE)
     # the iterations it has, not a number that follows from the floor of an estimate
-    expect_match(text, "try extend\\(fit, 200\\) and look again", all = FALSE)
+    expect_match(text, "try extend\\(fit, 200\\) and check again", all = FALSE)
   }
   # chains that agree on the centre alone have many effective draws, and no use for more
   spread <- normal(0) * rep(c(1, 3), each = 1000)
   expect_match(trouble(spread, model), "cannot be estimated", all = FALSE)
-  expect_match(trouble(normal(0)[1:4, ], model), "too few to estimate", all = FALSE)
+  expect_match(trouble(normal(0)[1:4, ], model), "too few draws to estimate", all = FALSE)
 })
 
 test_that("the hint names methods whose time is free of n, and what they cost", {
@@ -113,9 +113,9 @@ test_that("the hint names methods whose time is free of n, and what they cost", 
 
 test_that("no prior is blamed: start values are advised where chains hardly left those of a wide one", {
   far <- trouble(normal(50), wide)
-  expect_match(far, "give start values \\(`init`\\)", all = FALSE)
+  expect_match(far, "give starting values \\(`init`\\)", all = FALSE)
   # a narrow prior, and chains that are as wide as it is
-  expect_no_match(trouble(normal(50), model), "start values")
+  expect_no_match(trouble(normal(50), model), "starting values")
   expect_no_match(c(far, trouble(normal(50), model)), "narrow")
   expect_no_match(trouble(normal(1), wide), "start values")
 })

@@ -129,7 +129,7 @@ test_that("one record: a regression", {
   }
   # without what the bounds do to the record
   for (method in c("collapse", "naive")) sound_fit(rel, model_lm(), method = method)
-  expect_error(sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 120), "two or more records", class = "noiseaware_error_method")
+  expect_error(sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 120), "at least two records", class = "noiseaware_error_method")
 })
 
 test_that("one record: a factor", {
@@ -143,5 +143,5 @@ test_that("one record: a factor", {
   }
   fit <- sample_posterior(rel, model_bernoulli(), method = "naive", chains = 2, iter = 4000, seed = 1)
   expect_same_mean(parameter_draws(fit, "prob[b]"), 2 / 3)
-  expect_error(sample_posterior(rel, model_bernoulli(), method = "clt", chains = 1, iter = 120), "two or more records", class = "noiseaware_error_method")
+  expect_error(sample_posterior(rel, model_bernoulli(), method = "clt", chains = 1, iter = 120), "at least two records", class = "noiseaware_error_method")
 })

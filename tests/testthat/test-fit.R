@@ -16,12 +16,12 @@ test_that("diagnostics that cannot be computed are told", {
   for (iter in c(1, 2, 8)) {
     for (method in c("augment", "clt", "naive")) {
       expect_silent(lines <- marks(sample_posterior(rel, model_lm(), method = method, chains = 1, iter = iter, seed = 1)))
-      expect_match(lines[1], "^! R-hat or effective draws not known for \\(Intercept\\)")
+      expect_match(lines[1], "^! R-hat or the number of effective draws is unknown for \\(Intercept\\)")
     }
   }
   set.seed(1)
   stuck <- with_draws(matrix(rnorm(2000), 1000), matrix(3, 1000, 2))
-  expect_match(marks(stuck), "^! R-hat or effective draws not known for b: ", all = FALSE)
+  expect_match(marks(stuck), "^! R-hat or the number of effective draws is unknown for b: ", all = FALSE)
   expect_identical(marks(with_draws(matrix(rnorm(2000), 1000))), character())
 })
 

@@ -288,7 +288,7 @@ test_that("what it cannot do is refused", {
   refused <- function(release, model, text) {
     expect_error(sample_posterior(release, model, method = "clt", chains = 1), text, class = "noiseaware_error_method")
   }
-  refused(as_release(c(0, 1), yes_no, mech_laplace(epsilon = 1), 1), model_bernoulli(), "two or more records")
+  refused(as_release(c(0, 1), yes_no, mech_laplace(epsilon = 1), 1), model_bernoulli(), "at least two records")
   refused(as_release(c(1, 1), stat_records(~ x, list(x = c(0, 2))), mech_laplace(epsilon = 1), 2), model_normal(), "moments")
   refused(as_release(1, stat_custom(function(r) r[, "x"], "x", 1, list(x = c(0, 1))), mech_laplace(epsilon = 1), 2), model_poisson(), "stat_custom")
   bad <- function(...) {
