@@ -1,4 +1,4 @@
-/* The law of covariates, shared by the models that have some: continuous ones
+/* The distribution of covariates, shared by the models that have some: continuous ones
  * N(mean, cov) with a normal-inverse-Wishart prior or known values, factors
  * categorical with Dirichlet priors, independent of the rest and of each other.
  *
@@ -12,8 +12,8 @@
  * Innovations: x = mean + L u, u standard normal; a level's is a uniform (levels.c).
  * Updates are conjugate (MATH: NIW, Dirichlet).
  *
- * The prior of mean and sd may be cut off (Kazan & Reiter 2025): the joint law of
- * both, times the indicator that they lie within bounds. Then the conjugate law
+ * The prior of mean and sd may be cut off (Kazan & Reiter 2025): the joint distribution of
+ * both, times the indicator that they lie within bounds. Then the conjugate distribution
  * is drawn from until a draw lies within; after MOST_TRIES, slice sampling makes a
  * step from the current value. Whether it comes to that depends on the records
  * alone, and either step leaves p(mean, cov | records) invariant.
@@ -208,26 +208,26 @@ int covariates_is_cut(const struct covariates *cov) { return cov->least || cov->
 
 /* ---- prior -------------------------------------------------------------- */
 
-/* mean and cov from that law */
-static void draw_niw(struct covariates *cov, const struct niw *law, struct rng *rng,
+/* mean and cov from that distribution */
+static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *rng,
                      double *theta) {
     const int p = cov->normal;
     if (cov->cov_chol) {
         memcpy(cov->chol_new, cov->cov_chol, (size_t)p * (size_t)p * sizeof(double));
     } else {
-        dist_inverse_wishart(rng, p, law->df, law->scale_chol, cov->chol_new, cov->bartlett);
+        dist_inverse_wishart(rng, p, niw->df, niw->scale_chol, cov->chol_new, cov->bartlett);
         pack_cholesky(p, cov->chol_new, theta + cov->at_chol);
     }
     if (cov->mean) return;
     for (int j = 0; j < p; ++j) cov->draw[j] = rng_normal(rng);
     for (int i = 0; i < p; ++i)
         theta[cov->at_mean + i] =
-            law->mean[i] + dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(law->kappa);
+            niw->mean[i] + dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(niw->kappa);
 }
 
 /* Log density in theta's coordinates: d cov = prod_i 2 L_ii^(p - i) L_ii d theta
  * (i from 0). */
-static double niw_log_density(struct covariates *cov, const struct niw *law, const double *theta) {
+static double niw_log_density(struct covariates *cov, const struct niw *niw, const double *theta) {
     const int p = cov->normal;
     double log_density = 0;
     unpack_chol(cov, theta, cov->chol_new);
@@ -238,19 +238,19 @@ static double niw_log_density(struct covariates *cov, const struct niw *law, con
             for (int i = j; i < p; ++i) {
                 const double *row = cov->chol_new + (size_t)i * p;
                 const double sum = dot(i - j, row + j, column + j);
-                column[i] = (law->scale_chol[(size_t)i * p + j] - sum) / row[i];
+                column[i] = (niw->scale_chol[(size_t)i * p + j] - sum) / row[i];
             }
             log_density -= 0.5 * dot(p - j, column + j, column + j);
-            log_density -= (law->df + j) * theta[cov->at_chol + packed(j, j)];
+            log_density -= (niw->df + j) * theta[cov->at_chol + packed(j, j)];
         }
     }
     if (!cov->mean) {
         for (int i = 0; i < p; ++i) {
-            cov->draw[i] = theta[cov->at_mean + i] - law->mean[i];
+            cov->draw[i] = theta[cov->at_mean + i] - niw->mean[i];
             log_density -= theta[cov->at_chol + packed(i, i)];
         }
         linalg_forward(p, cov->chol_new, cov->draw);
-        log_density -= 0.5 * law->kappa * dot(p, cov->draw, cov->draw);
+        log_density -= 0.5 * niw->kappa * dot(p, cov->draw, cov->draw);
     }
     return log_density;
 }
@@ -270,7 +270,7 @@ static int is_within(struct covariates *cov, const double *theta) {
     return 1;
 }
 
-/* Sticks of a Dirichlet law with these weights; never infinite. */
+/* Sticks of a Dirichlet distribution with these weights; never infinite. */
 static void draw_sticks(struct rng *rng, int levels, const double *weight, double *stick) {
     double rest = weight[levels - 1];
     for (int l = levels - 2; l >= 0; --l) {
@@ -314,28 +314,28 @@ double covariates_dprior(struct covariates *cov, const double *theta) {
 /* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
  * sqrt(kappa) (mean - m), as far as the prior has them, the density holds -|Z|^2 / 2, Z = L^-1 R;
  * with Y = L^-T Z its slope is Y Z' in L, and -Y in R. */
-static void niw_gradient(struct covariates *cov, const struct niw *law, const double *theta,
+static void niw_gradient(struct covariates *cov, const struct niw *niw, const double *theta,
                          double *gradient) {
     const int p = cov->normal;
     double *z = cov->draw, *y = cov->posterior_mean, *packed_slope = gradient + cov->at_chol;
     unpack_chol(cov, theta, cov->chol_new);
     for (int column = cov->cov_chol ? p : 0; column < p + (cov->mean == NULL); ++column) {
         for (int i = 0; i < p; ++i)
-            z[i] = column == p  ? sqrt(law->kappa) * (theta[cov->at_mean + i] - law->mean[i])
+            z[i] = column == p  ? sqrt(niw->kappa) * (theta[cov->at_mean + i] - niw->mean[i])
                    : i < column ? 0
-                                : law->scale_chol[(size_t)i * p + column];
+                                : niw->scale_chol[(size_t)i * p + column];
         linalg_forward(p, cov->chol_new, z);
         memcpy(y, z, (size_t)p * sizeof(double));
         linalg_backward(p, cov->chol_new, y);
         for (int i = 0; column == p && i < p; ++i)
-            gradient[cov->at_mean + i] -= sqrt(law->kappa) * y[i];
+            gradient[cov->at_mean + i] -= sqrt(niw->kappa) * y[i];
         for (int i = 0; i < p; ++i) {
             for (int j = 0; j < i; ++j) packed_slope[packed(i, j)] += y[i] * z[j];
             packed_slope[packed(i, i)] += y[i] * z[i] * cov->chol_new[(size_t)i * p + i];
         }
     }
     for (int j = 0; j < p; ++j)
-        packed_slope[packed(j, j)] -= (cov->cov_chol ? 0 : law->df + j) + (cov->mean ? 0 : 1);
+        packed_slope[packed(j, j)] -= (cov->cov_chol ? 0 : niw->df + j) + (cov->mean ? 0 : 1);
 }
 
 void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
@@ -351,8 +351,8 @@ void covariates_prior_gradient(struct covariates *cov, const double *theta, doub
     }
 }
 
-void covariates_law(const struct covariates *cov, const double *theta, int width, double *mean,
-                    double *chol) {
+void covariates_distribution(const struct covariates *cov, const double *theta, int width,
+                             double *mean, double *chol) {
     memcpy(mean, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
     unpack_cholesky(cov->normal, theta + cov->at_chol, width, chol);
 }
@@ -494,7 +494,7 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
 
 /* ---- update ------------------------------------------------------------- */
 
-/* The normal-inverse-Wishart law given n records. Its scale is the scatter about
+/* The normal-inverse-Wishart distribution given n records. Its scale is the scatter about
  * the known mean, or about the average and the prior's mean. */
 static int condition_niw(struct covariates *cov, const struct moments *moments, const double *c,
                          double n, const double *theta) {
@@ -536,21 +536,21 @@ static double cut_log_density(void *self, const double *theta) {
 }
 
 /* A slice sampler's step for mean and cov. Widths are of the order of the
- * conjugate law's spread. */
+ * conjugate distribution's spread. */
 static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
     const int p = cov->normal;
-    const struct niw *law = &cov->posterior;
+    const struct niw *niw = &cov->posterior;
     int count = 0;
     for (int i = 0; i < p; ++i) {
-        const double *row = (cov->cov_chol ? cov->cov_chol : law->scale_chol) + (size_t)i * p;
-        const double sd = sqrt(dot(i + 1, row, row) / (cov->cov_chol ? 1 : law->df));
+        const double *row = (cov->cov_chol ? cov->cov_chol : niw->scale_chol) + (size_t)i * p;
+        const double sd = sqrt(dot(i + 1, row, row) / (cov->cov_chol ? 1 : niw->df));
         if (!cov->mean) {
             cov->visited[count] = cov->at_mean + i;
-            cov->width[count++] = 2 * sd / sqrt(law->kappa);
+            cov->width[count++] = 2 * sd / sqrt(niw->kappa);
         }
         for (int j = 0; j <= i && !cov->cov_chol; ++j) {
             cov->visited[count] = cov->at_chol + packed(i, j);
-            cov->width[count++] = 2 * (j < i ? sd : 1) / sqrt(law->df);
+            cov->width[count++] = 2 * (j < i ? sd : 1) / sqrt(niw->df);
         }
     }
     slice_sweep(count, cov->visited, cov->width, cut_log_density, cov, rng, theta);

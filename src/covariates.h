@@ -6,7 +6,7 @@
 #include "plugin.h"
 #include "rng.h"
 
-/* The law of covariates, a part of other models: continuous ones N(mean, cov),
+/* The distribution of covariates, a part of other models: continuous ones N(mean, cov),
  * factors categorical and independent of the rest. See covariates.c. */
 
 struct factor {
@@ -20,7 +20,7 @@ struct factor {
     int changed; /* by the current move */
 };
 
-/* Normal-inverse-Wishart law of mean and cov, or what is left of it when one of
+/* Normal-inverse-Wishart distribution of mean and cov, or what is left of it when one of
  * them is known. */
 struct niw {
     const double *mean;
@@ -85,8 +85,8 @@ void covariates_prior_gradient(struct covariates *cov, const double *theta, doub
 
 /* Mean and lower Cholesky factor, rows of `width`, zeros above the diagonal, of
  * the continuous ones under theta. */
-void covariates_law(const struct covariates *cov, const double *theta, int width, double *mean,
-                    double *chol);
+void covariates_distribution(const struct covariates *cov, const double *theta, int width,
+                             double *mean, double *chol);
 
 /* As the model's hooks of these names, covariates' columns only. */
 void covariates_set(struct covariates *cov, const double *theta);

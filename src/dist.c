@@ -105,18 +105,18 @@ double dist_log_poisson(double k, double mean) {
 
 /* (a - 1) log w - B_3(t) / (3 w^2) - B_5(t) / (10 w^4) - ..., w = k + t, t = a / 2,
  * B the Bernoulli polynomials: the even powers of 1 / w cancel. */
-void dist_rising_set(struct dist_rising *law, double a) {
+void dist_rising_set(struct dist_rising *rising, double a) {
     const double t = 0.5 * a, third = t * (t - 0.5) * (t - 1);
-    law->a = a;
-    law->from = 64 + 30 * a;
-    law->third = third / 3;
-    law->fifth = third * (t * t - t - 1.0 / 3) / 10;
+    rising->a = a;
+    rising->from = 64 + 30 * a;
+    rising->third = third / 3;
+    rising->fifth = third * (t * t - t - 1.0 / 3) / 10;
 }
 
-double dist_log_rising(const struct dist_rising *law, double k) {
-    if (k < law->from) return lgamma(k + law->a) - lgamma(k + 1);
-    const double w = k + 0.5 * law->a, inverse = 1 / (w * w);
-    return (law->a - 1) * log(w) - (law->third + law->fifth * inverse) * inverse;
+double dist_log_rising(const struct dist_rising *rising, double k) {
+    if (k < rising->from) return lgamma(k + rising->a) - lgamma(k + 1);
+    const double w = k + 0.5 * rising->a, inverse = 1 / (w * w);
+    return (rising->a - 1) * log(w) - (rising->third + rising->fifth * inverse) * inverse;
 }
 
 static double binomial_density(double k, double n, double p) {
@@ -131,66 +131,68 @@ static double binomial_density(double k, double n, double p) {
  * its region by 0.003 (means of 10 to 40, computed over all u). Slightly larger
  * constants make both hold for every mean, at the price of 0.5 per cent more
  * candidates. */
-static void poisson_constants(struct dist_poisson *law, double mean) {
-    law->mean = mean;
-    law->b = 0.931 + 2.53 * sqrt(mean);
-    law->a = -0.059 + 0.02483 * law->b;
-    law->quick = 0.918 - 3.6224 / (law->b - 2);
-    law->scale = 1.13 + 1.1454 / (law->b - 3.4);
+static void poisson_constants(struct dist_poisson *poisson, double mean) {
+    poisson->mean = mean;
+    poisson->b = 0.931 + 2.53 * sqrt(mean);
+    poisson->a = -0.059 + 0.02483 * poisson->b;
+    poisson->quick = 0.918 - 3.6224 / (poisson->b - 2);
+    poisson->scale = 1.13 + 1.1454 / (poisson->b - 3.4);
 }
 
 /* from candidate (u, v) on; out of line, so that the fast path stays short */
-NOINLINE static double poisson_slow(const struct dist_poisson *law, struct rng *rng, double u,
+NOINLINE static double poisson_slow(const struct dist_poisson *poisson, struct rng *rng, double u,
                                     double v) {
     for (;; u = rng_uniform(rng) - 0.5, v = rng_uniform(rng)) {
         const double rest = 0.5 - fabs(u);
-        const double k = floor((2 * law->a / rest + law->b) * u + law->mean + 0.43);
-        if (rest >= 0.07 && v <= law->quick) return k;
+        const double k = floor((2 * poisson->a / rest + poisson->b) * u + poisson->mean + 0.43);
+        if (rest >= 0.07 && v <= poisson->quick) return k;
         if (k < 0 || (rest < 0.013 && v > rest)) continue;
-        if (v * law->scale <= poisson_density(k, law->mean) * (law->a / (rest * rest) + law->b))
+        if (v * poisson->scale <=
+            poisson_density(k, poisson->mean) * (poisson->a / (rest * rest) + poisson->b))
             return k;
     }
 }
 
 /* in: u in out, v */
-static void poisson_rejection(const struct dist_poisson *law, struct rng *rng, int m,
+static void poisson_rejection(const struct dist_poisson *poisson, struct rng *rng, int m,
                               const double *v, double *out) {
-    const double quick = law->mean < 1e15 ? law->quick : 0; /* a larger one is no int64_t */
+    const double quick = poisson->mean < 1e15 ? poisson->quick : 0; /* a larger one is no int64_t */
     for (int i = 0; i < m; ++i) {
         const double u = out[i] - 0.5, rest = 0.5 - fabs(u);
         if (rest >= 0.07 && v[i] <= quick) /* not negative there */
-            out[i] = (double)(int64_t)((2 * law->a / rest + law->b) * u + law->mean + 0.43);
+            out[i] =
+                (double)(int64_t)((2 * poisson->a / rest + poisson->b) * u + poisson->mean + 0.43);
         else
-            out[i] = poisson_slow(law, rng, u, v[i]);
+            out[i] = poisson_slow(poisson, rng, u, v[i]);
     }
 }
 
-void dist_poisson_set(struct dist_poisson *law, double mean) {
+void dist_poisson_set(struct dist_poisson *poisson, double mean) {
     if (mean >= POISSON_TABLE_MEAN) {
-        poisson_constants(law, mean);
+        poisson_constants(poisson, mean);
         return;
     }
-    law->mean = mean;
+    poisson->mean = mean;
     double p = exp(-mean), below = p;
     int k = 0;
     for (; k < POISSON_TABLE - 1 && (k < mean || p > 1e-17 * below); ++k) {
-        law->below[k] = below;
+        poisson->below[k] = below;
         p *= mean / (k + 1);
         below += p;
     }
-    law->below[k] = 1;
-    law->last = k;
+    poisson->below[k] = 1;
+    poisson->last = k;
     for (int i = 0, at = 0; i < POISSON_GUIDE; ++i) {
-        while (law->below[at] * POISSON_GUIDE <= i) ++at;
-        law->guide[i] = at;
+        while (poisson->below[at] * POISSON_GUIDE <= i) ++at;
+        poisson->guide[i] = at;
     }
 }
 
 /* Two steps from where the guide points are nearly always enough: they are made
  * without a branch that could be foreseen wrongly. */
-void dist_poisson_place(const struct dist_poisson *law, int m, const double *k, const double *u,
+void dist_poisson_place(const struct dist_poisson *poisson, int m, const double *k, const double *u,
                         double *out) {
-    const double *below = law->below, last = law->last, most = 1 - 0x1p-53;
+    const double *below = poisson->below, last = poisson->last, most = 1 - 0x1p-53;
     for (int i = 0; i < m; ++i) {
         const int at = (int)(k[i] < last ? k[i] : last);
         const double low = at > 0 ? below[at - 1] : 0, high = below[at];
@@ -199,11 +201,11 @@ void dist_poisson_place(const struct dist_poisson *law, int m, const double *k, 
     }
 }
 
-void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u, double *out) {
-    const double *below = law->below;
+void dist_poisson_invert(const struct dist_poisson *poisson, int m, const double *u, double *out) {
+    const double *below = poisson->below;
     for (int i = 0; i < m; ++i) {
         const double place = u[i];
-        int k = law->guide[(int)(place * POISSON_GUIDE)];
+        int k = poisson->guide[(int)(place * POISSON_GUIDE)];
         k += place >= below[k];
         k += place >= below[k];
         while (place >= below[k]) ++k;
@@ -211,26 +213,26 @@ void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u,
     }
 }
 
-void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out) {
+void dist_poisson_fill(const struct dist_poisson *poisson, struct rng *rng, int m, double *out) {
     for (int start = 0; start < m; start += MAX_BLOCK) {
         const int chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
         double v[MAX_BLOCK];
         rng_fill_uniform(rng, chunk, out + start);
-        if (law->mean < POISSON_TABLE_MEAN) {
-            dist_poisson_invert(law, chunk, out + start, out + start);
+        if (poisson->mean < POISSON_TABLE_MEAN) {
+            dist_poisson_invert(poisson, chunk, out + start, out + start);
         } else {
             rng_fill_uniform(rng, chunk, v);
-            poisson_rejection(law, rng, chunk, v, out + start);
+            poisson_rejection(poisson, rng, chunk, v, out + start);
         }
     }
 }
 
 double dist_poisson(struct rng *rng, double mean) {
     if (mean >= REJECTION_MEAN) {
-        struct dist_poisson law;
-        poisson_constants(&law, mean);
+        struct dist_poisson poisson;
+        poisson_constants(&poisson, mean);
         const double u = rng_uniform(rng) - 0.5, v = rng_uniform(rng);
-        return poisson_slow(&law, rng, u, v);
+        return poisson_slow(&poisson, rng, u, v);
     }
     /* arrivals of a Poisson process before the time `mean` */
     double k = 0;

@@ -38,15 +38,15 @@ struct dist_poisson {
     int last;                    /* entry of the table */
 };
 
-void dist_poisson_set(struct dist_poisson *law, double mean);
+void dist_poisson_set(struct dist_poisson *poisson, double mean);
 /* Means below POISSON_TABLE_MEAN: the draws that these uniforms stand for. `u` may be `out`. */
-void dist_poisson_invert(const struct dist_poisson *law, int m, const double *u, double *out);
+void dist_poisson_invert(const struct dist_poisson *poisson, int m, const double *u, double *out);
 /* Where uniforms lie that stand for the draws k: the share u of the way. `u` may be `out`. */
-void dist_poisson_place(const struct dist_poisson *law, int m, const double *k, const double *u,
+void dist_poisson_place(const struct dist_poisson *poisson, int m, const double *k, const double *u,
                         double *out);
-void dist_poisson_fill(const struct dist_poisson *law, struct rng *rng, int m, double *out);
+void dist_poisson_fill(const struct dist_poisson *poisson, struct rng *rng, int m, double *out);
 
-/* log P(k) of a Poisson law, k a whole number; -inf where it cannot be. */
+/* log P(k) of a Poisson distribution, k a whole number; -inf where it cannot be. */
 double dist_log_poisson(double k, double mean);
 
 /* log Gamma(k + a) / Gamma(k + 1) for one a > 0, prepared once; k >= 0, and no
@@ -55,8 +55,8 @@ struct dist_rising {
     double a, from, third, fifth;
 };
 
-void dist_rising_set(struct dist_rising *law, double a);
-double dist_log_rising(const struct dist_rising *law, double k);
+void dist_rising_set(struct dist_rising *rising, double a);
+double dist_log_rising(const struct dist_rising *rising, double k);
 
 /* One draw, mean >= 0. */
 double dist_poisson(struct rng *rng, double mean);

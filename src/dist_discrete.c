@@ -1,4 +1,4 @@
-/* The discrete Laplace and Gaussian laws: P(k) proportional to exp(-|k - m| / b)
+/* The discrete Laplace and Gaussian distributions: P(k) proportional to exp(-|k - m| / b)
  * and to exp(-(k - m)^2 / (2 s^2)) over the integers k (Canonne, Kamath & Steinke
  * 2020), with a real location m.
  *
@@ -120,7 +120,7 @@ static double laplace_quantile(double p, double location, double scale, int lowe
     return search(&target, base + j);
 }
 
-const struct discrete_law dist_discrete_laplace = {
+const struct discrete_distribution dist_discrete_laplace = {
     .log_density = laplace_log_density,
     .cumulative = laplace_cumulative,
     .quantile = laplace_quantile,
@@ -213,7 +213,7 @@ static double gaussian_quantile(double p, double location, double scale, int low
     return search(&target, base + j);
 }
 
-const struct discrete_law dist_discrete_gaussian = {
+const struct discrete_distribution dist_discrete_gaussian = {
     .log_density = gaussian_log_density,
     .cumulative = gaussian_cumulative,
     .quantile = gaussian_quantile,

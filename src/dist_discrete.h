@@ -3,9 +3,9 @@
 
 #include "core.h"
 
-/* A law on the integers with a real location: P(k) proportional to that of its
+/* A distribution on the integers with a real location: P(k) proportional to that of its
  * continuous twin at k. All take scale > 0 and a finite location. */
-struct discrete_law {
+struct discrete_distribution {
     /* log P(X = x); -infinity unless x is an integer */
     double (*log_density)(double x, double location, double scale);
 
@@ -17,6 +17,6 @@ struct discrete_law {
     double (*quantile)(double p, double location, double scale, int lower, int log_p);
 };
 
-extern const struct discrete_law dist_discrete_laplace, dist_discrete_gaussian;
+extern const struct discrete_distribution dist_discrete_laplace, dist_discrete_gaussian;
 
 #endif

@@ -39,15 +39,16 @@ static NOINLINE double right_share(double z) {
     return right / (left + right);
 }
 
-void polya_gamma_prepare(struct polya_gamma *law) {
-    for (int g = 0; g <= POLYA_GAMMA_CELLS; ++g) law->right[g] = right_share(g / CELLS_PER_UNIT);
+void polya_gamma_prepare(struct polya_gamma *distribution) {
+    for (int g = 0; g <= POLYA_GAMMA_CELLS; ++g)
+        distribution->right[g] = right_share(g / CELLS_PER_UNIT);
 }
 
-static int is_right(const struct polya_gamma *law, double z, double u) {
+static int is_right(const struct polya_gamma *distribution, double z, double u) {
     const double at = z * CELLS_PER_UNIT;
     const int g = at < POLYA_GAMMA_CELLS ? (int)at : POLYA_GAMMA_CELLS;
-    if (u >= law->right[g]) return 0;
-    if (g < POLYA_GAMMA_CELLS && u < law->right[g + 1]) return 1;
+    if (u >= distribution->right[g]) return 0;
+    if (g < POLYA_GAMMA_CELLS && u < distribution->right[g + 1]) return 1;
     return u < right_share(z);
 }
 
@@ -86,13 +87,13 @@ static NOINLINE int series_accepts(double x, double v) {
     }
 }
 
-void polya_gamma_fill(const struct polya_gamma *law, struct rng *rng, int m, const double *tilt,
-                      double *out) {
+void polya_gamma_fill(const struct polya_gamma *distribution, struct rng *rng, int m,
+                      const double *tilt, double *out) {
     for (int i = 0; i < m; ++i) {
         const double z = 0.5 * fabs(tilt[i]);
         double x, v;
         do {
-            if (is_right(law, z, rng_uniform(rng)))
+            if (is_right(distribution, z, rng_uniform(rng)))
                 x = CUT + rng_exponential(rng) / right_rate(z);
             else
                 x = draw_left(rng, z);

@@ -10,10 +10,10 @@ struct polya_gamma {
     double right[POLYA_GAMMA_CELLS + 1];
 };
 
-void polya_gamma_prepare(struct polya_gamma *law);
+void polya_gamma_prepare(struct polya_gamma *distribution);
 
 /* out[i] ~ PG(1, tilt[i]) */
-void polya_gamma_fill(const struct polya_gamma *law, struct rng *rng, int m, const double *tilt,
-                      double *out);
+void polya_gamma_fill(const struct polya_gamma *distribution, struct rng *rng, int m,
+                      const double *tilt, double *out);
 
 #endif

@@ -10,7 +10,7 @@ static double **new_columns(const struct model *model, int size) {
 }
 
 /* For each replicate theta from the prior, n records from it, theta again from
- * its update: before and after have the same law, the prior (Geweke 2004). NULL
+ * its update: before and after have the same distribution, the prior (Geweke 2004). NULL
  * if an update fails. */
 SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
     const struct model model = read_model(spec);

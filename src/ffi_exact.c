@@ -29,15 +29,16 @@ static int from_tape(void *self, unsigned char *out, size_t bytes) {
     return 1;
 }
 
-enum law { LAW_LAPLACE = 0, LAW_GAUSSIAN = 1 };
+enum exact_family { EXACT_LAPLACE = 0, EXACT_GAUSSIAN = 1 };
 
-static int64_t draw(struct bit_source *source, enum law law, double numerator, double denominator) {
+static int64_t draw(struct bit_source *source, enum exact_family family, double numerator,
+                    double denominator) {
     const uint64_t a = (uint64_t)numerator, b = (uint64_t)denominator;
-    return law == LAW_LAPLACE ? exact_laplace(source, a, b) : exact_gaussian(source, a, b);
+    return family == EXACT_LAPLACE ? exact_laplace(source, a, b) : exact_gaussian(source, a, b);
 }
 
 /* Noise of scale numerator / denominator; NULL if the random bits ran out. */
-SEXP ffi_exact_noise(SEXP law, SEXP count, SEXP numerator, SEXP denominator, SEXP bytes) {
+SEXP ffi_exact_noise(SEXP family, SEXP count, SEXP numerator, SEXP denominator, SEXP bytes) {
     const int n = Rf_asInteger(count);
     struct tape tape;
     struct bit_source source;
@@ -49,7 +50,7 @@ SEXP ffi_exact_noise(SEXP law, SEXP count, SEXP numerator, SEXP denominator, SEX
     }
     SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
     for (int i = 0; i < n; ++i) REAL(out)
-    [i] = (double)draw(&source, (enum law)Rf_asInteger(law), Rf_asReal(numerator),
+    [i] = (double)draw(&source, (enum exact_family)Rf_asInteger(family), Rf_asReal(numerator),
                        Rf_asReal(denominator));
     bits_end(&source);
     UNPROTECT(1);
@@ -77,12 +78,12 @@ static int64_t to_grid(double value, double unit, double most) {
 
 struct grid {
     const double *unit, *numerator, *denominator;
-    enum law law;
+    enum exact_family family;
 };
 
 static double release_total(struct bit_source *source, const struct grid *grid, int j,
                             int64_t total) {
-    total += draw(source, grid->law, grid->numerator[j], grid->denominator[j]);
+    total += draw(source, grid->family, grid->numerator[j], grid->denominator[j]);
     return (double)total * grid->unit[j];
 }
 
@@ -128,13 +129,13 @@ static void release_values(struct bit_source *source, const struct grid *grid,
 /* What is released of the records x (n x columns): totals, or with kind
  * "records" every value; with noise of scale numerator[j] / denominator[j]
  * units[j] in component j. NULL without entropy. */
-SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP law, SEXP numerator,
+SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP family, SEXP numerator,
                        SEXP denominator) {
     const char *what = CHAR(STRING_ELT(kind, 0));
     const int summed = strcmp(what, "records") != 0;
     const struct stat stat = read_stat(spec);
     const struct grid grid = {REAL(unit), REAL(numerator), REAL(denominator),
-                              (enum law)Rf_asInteger(law)};
+                              (enum exact_family)Rf_asInteger(family)};
     struct bit_source source;
     bits_start(&source, from_system, NULL);
     SEXP out =

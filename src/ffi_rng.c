@@ -44,10 +44,10 @@ SEXP ffi_rng_draw(SEXP state, SEXP kind, SEXP count, SEXP parameter) {
     } else if (strcmp(what, "gamma") == 0) {
         for (int i = 0; i < n; ++i) out[i] = dist_gamma(&rng, Rf_asReal(parameter));
     } else if (strcmp(what, "polya_gamma") == 0) {
-        struct polya_gamma law;
-        polya_gamma_prepare(&law);
+        struct polya_gamma distribution;
+        polya_gamma_prepare(&distribution);
         for (int i = 0; i < n; ++i) out[i] = Rf_asReal(parameter);
-        polya_gamma_fill(&law, &rng, n, out, out);
+        polya_gamma_fill(&distribution, &rng, n, out, out);
     } else if (strcmp(what, "laplace_variance") == 0) {
         for (int i = 0; i < n; ++i) out[i] = dist_laplace_variance(&rng, Rf_asReal(parameter));
     } else {

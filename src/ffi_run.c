@@ -24,7 +24,7 @@ static void fill_zero(SEXP vector) {
         memset(REAL(vector), 0, length * sizeof(double));
 }
 
-/* A new state: theta as given, what is imputed drawn from its law. */
+/* A new state: theta as given, what is imputed drawn from its distribution. */
 SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     const struct method *method = find_method(problem);
     void *self = method->read(problem);

@@ -1,8 +1,8 @@
 /* Method "collapse": draws from the posterior without the records (MATH part 6).
  *
- * Where the law of the released statistic, or of totals that determine it, is
+ * Where the distribution of the released statistic, or of totals that determine it, is
  * known given theta, these totals are moved themselves, at a cost free of n.
- * Each family of laws is one method_collapse_*.c with one descriptor.
+ * Each family of distributions is one method_collapse_*.c with one descriptor.
  */
 #ifndef NOISEAWARE_METHOD_COLLAPSE_H
 #define NOISEAWARE_METHOD_COLLAPSE_H
@@ -40,7 +40,7 @@ struct collapse_class {
      * but the state is there. Returns PLUGIN_*. */
     int (*create)(const struct fields *fields, struct collapse *c);
 
-    /* A new state: totals from their law given theta, nothing learned yet. */
+    /* A new state: totals from their distribution given theta, nothing learned yet. */
     void (*start)(struct collapse *c);
 
     /* From the state to what is handier while running, and back. */

@@ -17,7 +17,7 @@
  * 3. the same with d split over a row's cells in proportions that warmup learned,
  *    which goes far where the proportions are well known;
  * 4. two cells of a row drawn given their sum, by the noise alone: Laplace noise
- *    of one scale makes that a law of geometric pieces. Accepted by the ratio of
+ *    of one scale makes that a distribution of geometric pieces. Accepted by the ratio of
  *    phi, which hardly changes over the width of the noise where records are many.
  * d is geometric-like, its scale learned in warmup; the sweeps of every eighth
  * CYCLE are on a finer scale, for cells near 0. Then theta is drawn given the table. Where most of
@@ -36,7 +36,7 @@
 /* kinds of moves that are counted */
 enum { WITHIN, BETWEEN, SPLIT };
 
-/* counts below TABLE are looked up, for the first MOST_TABLES laws */
+/* counts below TABLE are looked up, for the first MOST_TABLES distributions */
 enum { TABLE = 1024, MOST_TABLES = 64, SWEEPS = 3 };
 
 /* One sweep in CYCLE walks within rows, one has moves of kind 2. */
@@ -51,7 +51,7 @@ static const double SMALL_SHARE = 0.2;
 
 /* log phi of a cell. Dirichlet weight alpha, or a known probability: then
  * relative to Poisson counts of mean `mean`, which keeps the numbers small. */
-struct law {
+struct distribution {
     double value; /* alpha or the mean */
     struct dist_rising rising;
     const double *table;
@@ -65,9 +65,9 @@ struct variable {
 struct counts {
     int variables, classes, cells, levels, rows;
     struct variable *variable;
-    struct law *law; /* one after the other; cells and rows refer to them */
-    int laws, tables;
-    int *cell_law, *row_law; /* rows: of the features, class by class */
+    struct distribution *distribution; /* one after the other; cells and rows refer to them */
+    int distributions, tables;
+    int *cell_distribution, *row_distribution; /* rows: of the features, class by class */
     /* components that a cell, then those that a feature's level is part of */
     int *first, *component;
     double n;
@@ -90,29 +90,31 @@ struct counts {
 
 /* ---- log phi ------------------------------------------------------------------ */
 
-static double log_phi_computed(const struct law *law, double n) {
-    return law->known ? dist_log_poisson(n, law->value) : dist_log_rising(&law->rising, n);
+static double log_phi_computed(const struct distribution *distribution, double n) {
+    return distribution->known ? dist_log_poisson(n, distribution->value)
+                               : dist_log_rising(&distribution->rising, n);
 }
 
-static inline double log_phi(const struct law *law, double n) {
-    return law->table && n < TABLE ? law->table[(int)n] : log_phi_computed(law, n);
+static inline double log_phi(const struct distribution *distribution, double n) {
+    return distribution->table && n < TABLE ? distribution->table[(int)n]
+                                            : log_phi_computed(distribution, n);
 }
 
-static int find_law(struct counts *s, int known, double value, double n) {
-    for (int k = s->laws - 1; k >= 0 && k >= s->laws - MOST_TABLES; --k) {
-        const struct law *law = s->law + k;
-        if (law->known == known && law->value == value) return k;
+static int find_distribution(struct counts *s, int known, double value, double n) {
+    for (int k = s->distributions - 1; k >= 0 && k >= s->distributions - MOST_TABLES; --k) {
+        const struct distribution *distribution = s->distribution + k;
+        if (distribution->known == known && distribution->value == value) return k;
     }
-    struct law *law = s->law + s->laws;
-    law->known = known;
-    law->value = value;
-    if (!known) dist_rising_set(&law->rising, value);
+    struct distribution *distribution = s->distribution + s->distributions;
+    distribution->known = known;
+    distribution->value = value;
+    if (!known) dist_rising_set(&distribution->rising, value);
     if (s->tables++ < MOST_TABLES) {
         double *table = plugin_memory(TABLE, sizeof *table);
-        for (int k = 0; k < TABLE && k <= n; ++k) table[k] = log_phi_computed(law, k);
-        law->table = table;
+        for (int k = 0; k < TABLE && k <= n; ++k) table[k] = log_phi_computed(distribution, k);
+        distribution->table = table;
     }
-    return s->laws++;
+    return s->distributions++;
 }
 
 /* ---- set-up ------------------------------------------------------------------- */
@@ -140,11 +142,11 @@ static int read_variables(const struct fields *fields, struct counts *s) {
 }
 
 /* The scale of a known row's Poisson counts cancels: a class's share of n. */
-static void read_laws(struct counts *s, const double *alpha, const double *probability) {
+static void read_distributions(struct counts *s, const double *alpha, const double *probability) {
     const double size = s->n / s->classes;
-    s->law = plugin_memory((size_t)(s->cells + s->rows), sizeof *s->law);
-    s->cell_law = plugin_memory((size_t)s->cells, sizeof *s->cell_law);
-    s->row_law = plugin_memory((size_t)s->rows, sizeof *s->row_law);
+    s->distribution = plugin_memory((size_t)(s->cells + s->rows), sizeof *s->distribution);
+    s->cell_distribution = plugin_memory((size_t)s->cells, sizeof *s->cell_distribution);
+    s->row_distribution = plugin_memory((size_t)s->rows, sizeof *s->row_distribution);
     for (int v = 0; v < s->variables; ++v) {
         const struct variable *variable = s->variable + v;
         const int known = variable->known;
@@ -153,12 +155,13 @@ static void read_laws(struct counts *s, const double *alpha, const double *proba
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
                 const double mean = size * (v == 0 ? s->classes : 1) * probability[cell];
-                s->cell_law[cell] =
-                    find_law(s, known, known ? fmax(mean, 1e-300) : alpha[cell], s->n);
+                s->cell_distribution[cell] =
+                    find_distribution(s, known, known ? fmax(mean, 1e-300) : alpha[cell], s->n);
                 sum += alpha[cell];
             }
             if (v > 0)
-                s->row_law[variable->at_row + r] = find_law(s, known, known ? size : sum, s->n);
+                s->row_distribution[variable->at_row + r] =
+                    find_distribution(s, known, known ? size : sum, s->n);
         }
     }
 }
@@ -189,7 +192,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     const double *target = fields_vector(fields, "target", c->size);
     if (!alpha || !probability || !target) return PLUGIN_BAD_FIELDS;
     if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
-    read_laws(s, alpha, probability);
+    read_distributions(s, alpha, probability);
     const int targets = s->cells + s->levels;
     s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
     s->component = plugin_memory((size_t)c->size, sizeof *s->component);
@@ -240,11 +243,12 @@ static void load(struct collapse *c) {
         const struct variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
             if (v > 0)
-                s->log_psi[variable->at_row + r] =
-                    -log_phi(s->law + s->row_law[variable->at_row + r], s->count[r]);
+                s->log_psi[variable->at_row + r] = -log_phi(
+                    s->distribution + s->row_distribution[variable->at_row + r], s->count[r]);
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
-                s->log_phi[cell] = log_phi(s->law + s->cell_law[cell], s->count[cell]);
+                s->log_phi[cell] =
+                    log_phi(s->distribution + s->cell_distribution[cell], s->count[cell]);
                 for (int k = s->first[cell]; k < s->first[cell + 1]; ++k)
                     s->total[s->component[k]] += s->count[cell];
                 if (v == 0) continue;
@@ -367,8 +371,8 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     const double left = s->count[from] - d, entered = s->count[to] + d;
     double log_ratio = -INFINITY, phi_left = 0, phi_entered = 0;
     if (left >= 0 && entered >= 0) {
-        phi_left = log_phi(s->law + s->cell_law[from], left);
-        phi_entered = log_phi(s->law + s->cell_law[to], entered);
+        phi_left = log_phi(s->distribution + s->cell_distribution[from], left);
+        phi_entered = log_phi(s->distribution + s->cell_distribution[to], entered);
         const int level_from = s->cells + variable->at_level + level;
         const int level_to = s->cells + variable->at_level + other;
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
@@ -459,8 +463,8 @@ static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int
     const double to = draw_between_kinks(s, c->rng, most, kinks, kink), d = count - to;
     int accept = 1;
     if (d != 0) {
-        const double phi_a = log_phi(s->law + s->cell_law[a], to);
-        const double phi_b = log_phi(s->law + s->cell_law[b], most - to);
+        const double phi_a = log_phi(s->distribution + s->cell_distribution[a], to);
+        const double phi_b = log_phi(s->distribution + s->cell_distribution[b], most - to);
         const double log_ratio = (phi_a - s->log_phi[a]) + (phi_b - s->log_phi[b]);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
         if (accept) keep_within(s, v, a, b, d, phi_a, phi_b);
@@ -500,11 +504,12 @@ static double carry_feature(const struct collapse *c, const struct counts *s, in
         if (leaves != 0) {
             const double left = s->count[a] - leaves;
             if (left < 0) return -INFINITY;
-            s->phi_from[at + l] = log_phi(s->law + s->cell_law[a], left);
+            s->phi_from[at + l] = log_phi(s->distribution + s->cell_distribution[a], left);
             log_ratio += s->phi_from[at + l] - s->log_phi[a] - gain_energy(c, s, a, -leaves);
         }
         if (enters != 0) {
-            s->phi_to[at + l] = log_phi(s->law + s->cell_law[b], s->count[b] + enters);
+            s->phi_to[at + l] =
+                log_phi(s->distribution + s->cell_distribution[b], s->count[b] + enters);
             log_ratio += s->phi_to[at + l] - s->log_phi[b] - gain_energy(c, s, b, enters);
         }
         if (leaves != enters) log_ratio -= gain_energy(c, s, s->cells + at + l, enters - leaves);
@@ -534,10 +539,10 @@ static void keep_feature(struct counts *s, int v, int from, int to) {
 }
 
 /* log psi of n records in a row of feature v; `before` is that of the feature
- * before it, often of the same law */
+ * before it, often of the same distribution */
 static double psi_of(const struct counts *s, int v, int row, double n, double before) {
-    if (v > 1 && s->row_law[row] == s->row_law[row - s->classes]) return before;
-    return -log_phi(s->law + s->row_law[row], n);
+    if (v > 1 && s->row_distribution[row] == s->row_distribution[row - s->classes]) return before;
+    return -log_phi(s->distribution + s->row_distribution[row], n);
 }
 
 /* d units from one class to another, with their features */
@@ -565,8 +570,8 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     const double left = s->count[from] - d, entered = s->count[to] + d;
     double log_ratio = -INFINITY, phi_left = 0, phi_entered = 0, psi_left = 0, psi_entered = 0;
     if (left >= 0) {
-        phi_left = log_phi(s->law + s->cell_law[from], left);
-        phi_entered = log_phi(s->law + s->cell_law[to], entered);
+        phi_left = log_phi(s->distribution + s->cell_distribution[from], left);
+        phi_entered = log_phi(s->distribution + s->cell_distribution[to], entered);
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
                     gain_energy(c, s, from, -d) - gain_energy(c, s, to, d);
     }

@@ -3,7 +3,7 @@
  * record lies outside the bounds.
  *
  * The rate is integrated out. Poisson, s | rate ~ Poisson(n rate): s has a
- * negative binomial law, p(s) proportional to Gamma(a + s) / s! (n / (b + n))^s.
+ * negative binomial distribution, p(s) proportional to Gamma(a + s) / s! (n / (b + n))^s.
  * Exponential, s | rate ~ Gamma(n, rate): p(s) proportional to s^(n - 1) /
  * (b + s)^(a + n). Target: p(s) eta(z | s).
  *
@@ -90,7 +90,7 @@ static double energy_at(const struct collapse *c, double value) {
 
 /* log p(to) - log p(from) without a difference of large numbers where s moves
  * by a small share of itself */
-static double log_law_ratio(const struct total *s, double from, double to) {
+static double log_distribution_ratio(const struct total *s, double from, double to) {
     const double by = to - from, a = *s->shape, b = *s->rate;
     if (!s->whole)
         return (s->n - 1) * (log1p(by / from) - log1p(by / (b + from))) -
@@ -110,7 +110,8 @@ static int walk(struct collapse *c, int learning) {
     const double to = *s->value + by;
     double log_ratio = -INFINITY;
     if (is_value(s, to))
-        log_ratio = log_law_ratio(s, *s->value, to) + energy_at(c, *s->value) - energy_at(c, to);
+        log_ratio =
+            log_distribution_ratio(s, *s->value, to) + energy_at(c, *s->value) - energy_at(c, to);
     const int accept = -log_ratio < rng_exponential(c->rng);
     if (accept) *s->value = to;
     if (learning) {

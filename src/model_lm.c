@@ -38,7 +38,7 @@ struct lm {
 
     int at_sigma;     /* in theta */
     double log_sigma; /* if known */
-    int *order;       /* of law(): covariates, then y */
+    int *order;       /* of distribution(): covariates, then y */
 
     /* current parameter, natural scale */
     double *theta, intercept, sigma_now;
@@ -344,10 +344,10 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     terms_sum(&lm->terms, lm->move_y_shift, m, x_new[0]);
 }
 
-/* ---- joint law without factors: x = mean + C u, y = alpha + beta' x + sigma e,
+/* ---- joint distribution without factors: x = mean + C u, y = alpha + beta' x + sigma e,
  *      so the last row of the factor is (beta' C, sigma) ---------------------- */
 
-static void law(void *self, const double *theta, double *mean, double *chol) {
+static void distribution(void *self, const double *theta, double *mean, double *chol) {
     const struct lm *lm = self;
     const struct covariates *cov = &lm->cov;
     const int p = lm->p, k = lm->k;
@@ -355,7 +355,7 @@ static void law(void *self, const double *theta, double *mean, double *chol) {
     mean[p] = theta[0];
     memset(last, 0, (size_t)p * sizeof(double));
     last[p] = exp(theta[lm->at_sigma]);
-    covariates_law(cov, theta, k, mean, chol);
+    covariates_distribution(cov, theta, k, mean, chol);
     for (int i = 0; i < p; ++i) {
         const double slope = theta[cov->column[i]];
         mean[i] -= cov->centre[cov->moment[i]];
@@ -587,5 +587,5 @@ const struct model_class model_lm = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
-    .law = law,
+    .distribution = distribution,
 };

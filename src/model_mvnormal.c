@@ -1,4 +1,4 @@
-/* Model "mvnormal": records N(mean, cov), the law of covariates.c with nothing
+/* Model "mvnormal": records N(mean, cov), the distribution of covariates.c with nothing
  * beside it.
  *
  * Complete-data statistic: moments (block.h), centred at a fixed public point
@@ -95,9 +95,9 @@ static double marginal(void *self, const double *c, double n, const double *thet
     return covariates_marginal(&s->cov, c, n, gradient_c);
 }
 
-static void law(void *self, const double *theta, double *mean, double *chol) {
+static void distribution(void *self, const double *theta, double *mean, double *chol) {
     const struct mvnormal *s = self;
-    covariates_law(&s->cov, theta, s->cov.q, mean, chol);
+    covariates_distribution(&s->cov, theta, s->cov.q, mean, chol);
     for (int i = 0; i < s->cov.q; ++i) mean[i] -= s->cov.centre[s->cov.moment[i]];
 }
 
@@ -116,5 +116,5 @@ const struct model_class model_mvnormal = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
-    .law = law,
+    .distribution = distribution,
 };

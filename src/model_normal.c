@@ -9,7 +9,7 @@
  * so that nothing cancels when bounds lie far from zero. Updates are conjugate;
  * with independent priors, mean given sd and then sd given mean.
  *
- * The normal-inverse-gamma law may be cut off, as in covariates.c: mean and sd
+ * The normal-inverse-gamma distribution may be cut off, as in covariates.c: mean and sd
  * lie within bounds.
  */
 #include "dist.h"
@@ -185,55 +185,55 @@ VECTOR_CLONES static void add(void *self, int m, const double *const *x, double 
     c[1] += block_dot(m, p->innovation, p->innovation);
 }
 
-/* the normal-inverse-gamma law given the records, means from the centre */
+/* the normal-inverse-gamma distribution given the records, means from the centre */
 static struct nig condition_nig(const struct normal *p, const double *c, double n) {
     const double sum = c[0], square = c[1], kappa = *p->prior_precision;
     const double prior = *p->prior_mean - *p->centre, distance = sum / n - prior;
     const double scatter = square - sum * sum / n;
     const double excess = (scatter > 0 ? scatter : 0) /* never below 0 but for rounding */
                           + kappa * n / (kappa + n) * distance * distance;
-    const struct nig law = {
+    const struct nig nig = {
         .mean = (sum + kappa * prior) / (n + kappa),
         .precision = n + kappa,
         .shape = *p->shape + 0.5 * n,
         .rate = *p->rate + 0.5 * excess,
     };
-    return law;
+    return nig;
 }
 
-static void draw_nig(const struct normal *p, const struct nig *law, struct rng *rng,
+static void draw_nig(const struct normal *p, const struct nig *nig, struct rng *rng,
                      double *theta) {
-    theta[LOG_SD] = draw_log_sd(rng, law->shape, law->rate);
+    theta[LOG_SD] = draw_log_sd(rng, nig->shape, nig->rate);
     theta[MEAN] =
-        *p->centre + law->mean + rng_normal(rng) * exp(theta[LOG_SD]) / sqrt(law->precision);
+        *p->centre + nig->mean + rng_normal(rng) * exp(theta[LOG_SD]) / sqrt(nig->precision);
 }
 
 static double cut_log_density(void *self, const double *theta) {
     const struct normal *p = self;
-    const struct nig *law = &p->posterior;
+    const struct nig *nig = &p->posterior;
     if (!is_within(p, theta)) return -INFINITY;
-    const double distance = theta[MEAN] - *p->centre - law->mean, log_sd = theta[LOG_SD];
-    return -(2 * law->shape + 1) * log_sd -
-           exp(-2 * log_sd) * (law->rate + 0.5 * law->precision * distance * distance);
+    const double distance = theta[MEAN] - *p->centre - nig->mean, log_sd = theta[LOG_SD];
+    return -(2 * nig->shape + 1) * log_sd -
+           exp(-2 * log_sd) * (nig->rate + 0.5 * nig->precision * distance * distance);
 }
 
 static void update_nig(struct normal *p, const double *c, double n, int cut, struct rng *rng,
                        double *theta) {
-    const struct nig law = condition_nig(p, c, n);
+    const struct nig nig = condition_nig(p, c, n);
     if (!cut) {
-        draw_nig(p, &law, rng, theta);
+        draw_nig(p, &nig, rng, theta);
         return;
     }
     for (int k = 0; k < MOST_TRIES; ++k) {
         double trial[2];
-        draw_nig(p, &law, rng, trial);
+        draw_nig(p, &nig, rng, trial);
         if (!is_within(p, trial)) continue;
         memcpy(theta, trial, sizeof trial);
         return;
     }
     const int which[] = {MEAN, LOG_SD};
-    const double width[] = {2 * sqrt(law.rate / (law.shape * law.precision)), 2 / sqrt(law.shape)};
-    p->posterior = law;
+    const double width[] = {2 * sqrt(nig.rate / (nig.shape * nig.precision)), 2 / sqrt(nig.shape)};
+    p->posterior = nig;
     slice_sweep(2, which, width, cut_log_density, p, rng, theta);
 }
 
@@ -303,7 +303,7 @@ static double marginal(void *self, const double *c, double n, const double *thet
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
-static void law(void *self, const double *theta, double *mean, double *chol) {
+static void distribution(void *self, const double *theta, double *mean, double *chol) {
     const struct normal *p = self;
     *mean = theta[MEAN] - *p->centre;
     *chol = exp(theta[LOG_SD]);
@@ -324,5 +324,5 @@ const struct model_class model_normal = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
-    .law = law,
+    .distribution = distribution,
 };

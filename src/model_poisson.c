@@ -11,7 +11,7 @@
  * changes means, given x alone: for a smaller rate, every arrival was before
  * the new time with probability rate' / rate, so x' ~ Binomial(x, rate' / rate);
  * for a larger one, x' = x + Poisson(rate' - rate). The pair (x, x') has the
- * same law either way round, f(x; rate) k(x, x') = f(x'; rate') k(x', x), which
+ * same distribution either way round, f(x; rate) k(x, x') = f(x'; rate') k(x', x), which
  * is what the acceptance ratio of a non-centred move needs. A partial refresh
  * keeps each arrival with probability rho and adds Poisson((1 - rho) rate) new
  * ones; it is reversible for the same reason.
@@ -75,13 +75,14 @@ static void set(void *self, const double *theta) {
     p->next = old;
 }
 
-static void prepare(struct dist_poisson *law, double mean) {
-    if (law->mean != mean) dist_poisson_set(law, mean);
+static void prepare(struct dist_poisson *distribution, double mean) {
+    if (distribution->mean != mean) dist_poisson_set(distribution, mean);
 }
 
-static void draw(struct dist_poisson *law, double mean, struct rng *rng, int m, double *x) {
-    prepare(law, mean);
-    dist_poisson_fill(law, rng, m, x);
+static void draw(struct dist_poisson *distribution, double mean, struct rng *rng, int m,
+                 double *x) {
+    prepare(distribution, mean);
+    dist_poisson_fill(distribution, rng, m, x);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {

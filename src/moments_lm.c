@@ -1,4 +1,4 @@
-/* Moments "lm": the law of one record's cross-products (xx', xy, y^2),
+/* Moments "lm": the distribution of one record's cross-products (xx', xy, y^2),
  * symmetric entries once, in a linear regression y = theta'x + e, x_0 = 1
  * (Bernstein & Sheldon 2019, Equations 2 and 3), for the pair of model "lm"
  * and statistic "crossprod", bounds that do not bind.
@@ -37,7 +37,7 @@
 static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
 
 /* As the model has them: regressor v is its column v, 0 the response. */
-static int read_covariates(const struct fields *fields, struct lm_law *m) {
+static int read_covariates(const struct fields *fields, struct lm_distribution *m) {
     m->continuous = fields_length(fields, "continuous");
     m->factors = fields_length(fields, "factor_levels");
     const double *continuous = fields_vector(fields, "continuous", m->continuous);
@@ -60,7 +60,7 @@ static int read_covariates(const struct fields *fields, struct lm_law *m) {
     return PLUGIN_OK;
 }
 
-static size_t most_levels(const struct lm_law *m) {
+static size_t most_levels(const struct lm_distribution *m) {
     int most = 0;
     for (int f = 0; f < m->factors; ++f)
         if (m->factor[f].dummies >= most) most = m->factor[f].dummies + 1;
@@ -69,7 +69,7 @@ static size_t most_levels(const struct lm_law *m) {
 
 static int create(const struct fields *fields, const struct coordinates *coordinates,
                   struct record_moments *moments) {
-    struct lm_law *m = plugin_memory(1, sizeof *m);
+    struct lm_distribution *m = plugin_memory(1, sizeof *m);
     m->d = fields_length(fields, "scale");
     m->p = m->d - 1;
     m->w = m->d * (m->d + 1) / 2 - 1;
@@ -138,7 +138,7 @@ static int create(const struct fields *fields, const struct coordinates *coordin
 
 /* Shares of a factor's levels, and the factor of the dummies' covariance, diag(q) - q q',
  * in closed form (Tanabe & Sagae 1992). */
-static void set_factor(struct lm_law *m, int f, const double *theta) {
+static void set_factor(struct lm_distribution *m, int f, const double *theta) {
     const struct categories *factor = m->factor + f;
     const int first = factor->first, end = first + factor->dummies;
     block_constrain(m->probs + f, theta, m->level_share);
@@ -155,7 +155,7 @@ static void set_factor(struct lm_law *m, int f, const double *theta) {
     }
 }
 
-void lm_set(struct lm_law *m, const double *theta) {
+void lm_set(struct lm_distribution *m, const double *theta) {
     const int d = m->d;
     const double *centred = theta + m->coefficients->offset, *mean = theta + m->means->offset;
     double *chol = m->normal_chol;

@@ -17,12 +17,12 @@ struct categories {
     int first, dummies;
 };
 
-struct lm_law {
+struct lm_distribution {
     int d, p;                   /* regressors, the constant among them; d - 1 covariates */
     int w;                      /* distinct products of two regressors but the constant */
     int size;                   /* w + d + 1 less what the statistic leaves out */
     int *at;                    /* -1 if left out */
-    int continuous, *normal_at; /* regressors with a joint normal law */
+    int continuous, *normal_at; /* regressors with a joint normal distribution */
     int factors;
     struct categories *factor;
     int *factor_of;                       /* of a regressor; -1 if it is no dummy */
@@ -58,34 +58,37 @@ static inline double lm_dot(int n, const double *a, const double *b) {
 }
 
 /* entry of the covariates' Cholesky factor, i and j regressors */
-static inline double *lm_chol_at(const struct lm_law *m, int i, int j) {
+static inline double *lm_chol_at(const struct lm_distribution *m, int i, int j) {
     return m->chol + (size_t)(i - 1) * m->p + (j - 1);
 }
 
 /* number of x_i x_j in w, i <= j */
-static inline int lm_number_of(const struct lm_law *m, int i, int j) {
+static inline int lm_number_of(const struct lm_distribution *m, int i, int j) {
     return i == 0 ? j - 1 : m->p + (i - 1) * m->p - (i - 1) * (i - 2) / 2 + (j - i);
 }
 
 /* Carries the parameters to released units. */
-void lm_set(struct lm_law *m, const double *theta);
+void lm_set(struct lm_distribution *m, const double *theta);
 
 /* out_k = sum_l row(k, l) theta_l: x_k y as a function of w */
 void lm_contract(int d, const double *restrict row, const double *restrict theta,
                  double *restrict out);
 
 /* the number of the first innovation of the errors: those of w come before it */
-static inline int lm_first_error(const struct lm_law *m) { return m->fourth ? m->rank : m->w; }
+static inline int lm_first_error(const struct lm_distribution *m) {
+    return m->fourth ? m->rank : m->w;
+}
 
 /* Are two covariates, counted from 0, dummies of one factor? */
-static inline int lm_same_factor(const struct lm_law *m, int i, int j) {
+static inline int lm_same_factor(const struct lm_distribution *m, int i, int j) {
     const int f = m->factor_of[i + 1];
     return f >= 0 && f == m->factor_of[j + 1];
 }
 
 /* out += r times the coefficients of the sum of (x_i - E x_i)(x_j - E x_j), for dummies of one
  * factor, in the sums of x - E x; covariates count from 0. */
-static inline void lm_pull_within(const struct lm_law *m, int i, int j, double r, double *out) {
+static inline void lm_pull_within(const struct lm_distribution *m, int i, int j, double r,
+                                  double *out) {
     const double *scale = m->scale + 1, *share = m->share + 1;
     out[j] -= r * scale[i] * share[i];
     out[i] -= r * scale[j] * share[j];
@@ -94,7 +97,7 @@ static inline void lm_pull_within(const struct lm_law *m, int i, int j, double r
 
 /* What weights r of the components come to: of xy given all else, to m->pull, and of the
  * products w, to m->weights. */
-void lm_weigh(struct lm_law *m, const double *r);
+void lm_weigh(struct lm_distribution *m, const double *r);
 
 /* the hooks of these names */
 int lm_eval(void *self, const double *theta_model, double *mean, double *cov);

@@ -9,15 +9,15 @@
 static const double least_eigenvalue = 1e-6;
 
 /* number, inside, of the product of columns i <= j; column 0 is y */
-static int product_of(const struct lm_law *m, int i, int j) {
+static int product_of(const struct lm_distribution *m, int i, int j) {
     if (i == 0) return j == 0 ? m->w + m->d : m->w + j;
     return lm_number_of(m, i, j);
 }
 
-static int sum_of(const struct lm_law *m, int i) { return i == 0 ? m->w : i - 1; }
+static int sum_of(const struct lm_distribution *m, int i) { return i == 0 ? m->w : i - 1; }
 
 /* Scatter of the columns about their averages, scaled to a unit diagonal. */
-static void scale_scatter(struct lm_law *m, double n, const double *c) {
+static void scale_scatter(struct lm_distribution *m, double n, const double *c) {
     const int d = m->d;
     const double *product = c + d;
     for (int i = 0; i < d; ++i)
@@ -33,7 +33,7 @@ static void scale_scatter(struct lm_law *m, double n, const double *c) {
 }
 
 int lm_complete(void *self, double n, const double *total, double *c) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     const int d = m->d;
     for (int i = 0; i < d; ++i)
         c[i] = (total[m->at[sum_of(m, i)]] - n * m->offset[i]) / m->scale[i];
@@ -53,7 +53,7 @@ int lm_complete(void *self, double n, const double *total, double *c) {
 }
 
 /* Counts of levels that n records could have; the scatter is seen to later. */
-static void project_counts(const struct lm_law *m, double n, double *c) {
+static void project_counts(const struct lm_distribution *m, double n, double *c) {
     for (int f = 0; f < m->factors; ++f) {
         double *count = c + m->factor[f].first, sum = 0;
         for (int l = 0; l < m->factor[f].dummies; ++l) {
@@ -65,7 +65,7 @@ static void project_counts(const struct lm_law *m, double n, double *c) {
 }
 
 void lm_project(void *self, double n, double *c) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     const int d = m->d;
     project_counts(m, n, c);
     scale_scatter(m, n, c);

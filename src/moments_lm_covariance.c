@@ -10,7 +10,7 @@ VECTOR_CLONES static void combine(int n, double a, const double *restrict x, dou
 }
 
 /* E prod (x - E x) of dummies of one factor, as 0 and 1 */
-static double central(const struct lm_law *m, int order, const int *v) {
+static double central(const struct lm_distribution *m, int order, const int *v) {
     double sum = 0, rest = 1, all = 1;
     for (int k = 0; k < order; ++k) {
         const double share = m->share[v[k]];
@@ -28,20 +28,20 @@ static double central(const struct lm_law *m, int order, const int *v) {
     return sum + rest * all;
 }
 
-static double third_cumulant(const struct lm_law *m, int i, int j, int k) {
+static double third_cumulant(const struct lm_distribution *m, int i, int j, int k) {
     const int v[] = {i, j, k};
     return m->scale[i] * m->scale[j] * m->scale[k] * central(m, 3, v);
 }
 
-static double fourth_cumulant(const struct lm_law *m, int i, int j, int k, int l) {
+static double fourth_cumulant(const struct lm_distribution *m, int i, int j, int k, int l) {
     const int v[] = {i, j, k, l}, d = m->d;
     const double *cov_i = m->cov + (size_t)i * d, *cov_j = m->cov + (size_t)j * d;
     return m->scale[i] * m->scale[j] * m->scale[k] * m->scale[l] * central(m, 4, v) -
            cov_i[j] * m->cov[(size_t)k * d + l] - cov_i[k] * cov_j[l] - cov_i[l] * cov_j[k];
 }
 
-/* What the row of x_i x_j has beyond a normal law's. */
-static void add_cumulants(const struct lm_law *m, int i, int j, double *row) {
+/* What the row of x_i x_j has beyond a normal distribution's. */
+static void add_cumulants(const struct lm_distribution *m, int i, int j, double *row) {
     const int side[] = {i, j};
     for (int s = 0; s < 2; ++s) {
         const int one = side[s], f = m->factor_of[one];
@@ -65,7 +65,7 @@ static void add_cumulants(const struct lm_law *m, int i, int j, double *row) {
 }
 
 /* row of Xi that belongs to x_i x_j */
-static const double *fourth_row(struct lm_law *m, int i, int j, int number) {
+static const double *fourth_row(struct lm_distribution *m, int i, int j, int number) {
     if (m->fourth) return m->fourth + (size_t)number * m->w;
     const int d = m->d;
     const double *cov_i = m->cov + (size_t)i * d, *cov_j = m->cov + (size_t)j * d;
@@ -97,14 +97,14 @@ void lm_contract(int d, const double *restrict row, const double *restrict theta
     }
 }
 
-static inline void put(const struct lm_law *m, double *cov, int a, int b, double value) {
+static inline void put(const struct lm_distribution *m, double *cov, int a, int b, double value) {
     const int i = m->at[a], j = m->at[b];
     if (i < 0 || j < 0) return;
     cov[(size_t)i * m->size + j] = cov[(size_t)j * m->size + i] = value;
 }
 
 int lm_eval(void *self, const double *theta_model, double *mean, double *cov) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     lm_set(m, theta_model);
     const int d = m->d, w = m->w, square = w + d;
     const double *theta = m->theta;

@@ -7,7 +7,7 @@
 #include "moments_lm.h"
 
 /* set_factor() backwards, from the slopes in its shares, means and factor to its sticks. */
-static void pull_factor(struct lm_law *m, int f, double *gradient) {
+static void pull_factor(struct lm_distribution *m, int f, double *gradient) {
     const struct categories *factor = m->factor + f;
     const int first = factor->first, end = first + factor->dummies;
     double *of_share = m->of_share;
@@ -41,7 +41,7 @@ static void pull_factor(struct lm_law *m, int f, double *gradient) {
 }
 
 /* Weights of the products as a symmetric matrix, those within a factor apart. */
-static void split_weights(struct lm_law *m) {
+static void split_weights(struct lm_distribution *m) {
     const int p = m->p;
     const double *product = m->weights + p;
     for (int i = 0; i < p; ++i)
@@ -56,7 +56,7 @@ static void split_weights(struct lm_law *m) {
 
 /* Slopes in mean, factor and shares of the covariates, in released units, from the weights
  * of the products and from v, those of the sums of x e. */
-static void pull_covariates(struct lm_law *m, double n, const double *u, const double *v) {
+static void pull_covariates(struct lm_distribution *m, double n, const double *u, const double *v) {
     const int p = m->p;
     const double root_n = sqrt(n), *sum = m->products, *mean = m->mean + 1;
     const double *error = u + lm_first_error(m);
@@ -103,7 +103,7 @@ static void pull_covariates(struct lm_law *m, double n, const double *u, const d
 }
 
 void lm_gradient(void *self, double n, const double *u, const double *r, double *out) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     const int d = m->d;
     const double root_n = sqrt(n), *error = u + lm_first_error(m), square = r[m->at[m->w + d]];
     double *v = m->unit; /* slopes in the sums of x e, and those of xy but for S theta */

@@ -8,7 +8,7 @@
 
 /* The sum of (x_i - E x_i)(x_j - E x_j) for dummies of one factor, given the sums of
  * x - E x; covariates count from 0. */
-static double within_factor(const struct lm_law *m, int i, int j, const double *sum) {
+static double within_factor(const struct lm_distribution *m, int i, int j, const double *sum) {
     const double *scale = m->scale + 1, *share = m->share + 1;
     const double product = -scale[i] * share[i] * sum[j] - scale[j] * share[j] * sum[i];
     return i == j ? product + scale[i] * sum[i] : product;
@@ -18,7 +18,7 @@ static double within_factor(const struct lm_law *m, int i, int j, const double *
  * records, v standard normal, are g and a symmetric G with variances 1 and 2 on its
  * diagonal; xx' - E xx' is m (L g)' + (L g) m' + L G L'. So for dummies, v = L^-1 (x - m),
  * but for products within a factor: x_i x_j is x_i for i = j, else 0. */
-static void form_products(struct lm_law *m, const double *u, double *restrict out) {
+static void form_products(struct lm_distribution *m, const double *u, double *restrict out) {
     const int p = m->p, w = m->w;
     if (m->fourth) {
         memset(out, 0, (size_t)w * sizeof(double));
@@ -47,7 +47,8 @@ static void form_products(struct lm_law *m, const double *u, double *restrict ou
 }
 
 /* u += weight A_w'r */
-static void pull_products(struct lm_law *m, double weight, const double *r, double *restrict u) {
+static void pull_products(struct lm_distribution *m, double weight, const double *r,
+                          double *restrict u) {
     const int p = m->p;
     if (m->fourth) {
         for (int k = 0; k < m->rank; ++k)
@@ -85,7 +86,7 @@ static void pull_products(struct lm_law *m, double weight, const double *r, doub
 /* Innovations: those of w; then e's, of the sums of x e: one for the constant, p; that of
  * the sum of e^2. */
 void lm_form(void *self, const double *theta_model, double n, const double *u, double *total) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     lm_set(m, theta_model);
     const int d = m->d, w = m->w;
     const double root_n = sqrt(n), *error = u + lm_first_error(m);
@@ -115,7 +116,7 @@ void lm_form(void *self, const double *theta_model, double n, const double *u, d
     total[m->at[w + d]] = n * square_mean + root_n * square;
 }
 
-void lm_weigh(struct lm_law *m, const double *r) {
+void lm_weigh(struct lm_distribution *m, const double *r) {
     const int d = m->d, w = m->w;
     const double *theta = m->theta, square = r[m->at[w + d]];
     double *xy = m->pull;
@@ -130,7 +131,7 @@ void lm_weigh(struct lm_law *m, const double *r) {
 
 /* The transpose of what form() does, backwards. */
 void lm_pull(void *self, double weight, const double *r, double *u) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     const int d = m->d;
     const double square = r[m->at[m->w + d]];
     double *error = u + lm_first_error(m);

@@ -3,15 +3,15 @@
 
 #include <Rmath.h>
 
-/* combinations of levels that y's law is mixed over */
+/* combinations of levels that y's distribution is mixed over */
 enum { MOST_CELLS = 1000 };
 
-static double tails(const struct lm_law *m, int v, double mean, double sd) {
+static double tails(const struct lm_distribution *m, int v, double mean, double sd) {
     return Rf_pnorm5(m->lower[v], mean, sd, 1, 0) + Rf_pnorm5(m->upper[v], mean, sd, 0, 0);
 }
 
 /* Share of y outside where the levels of factors f, f + 1, ... are open. */
-static double response_tails(const struct lm_law *m, int f, double mean, double sd) {
+static double response_tails(const struct lm_distribution *m, int f, double mean, double sd) {
     if (f == m->factors) return tails(m, 0, mean, sd);
     const struct categories *factor = m->factor + f;
     double share = 0, left = 1;
@@ -22,10 +22,10 @@ static double response_tails(const struct lm_law *m, int f, double mean, double 
     return share + (left > 0 ? left : 0) * response_tails(m, f + 1, mean, sd);
 }
 
-/* Of y, and of covariates that have a normal law. Given the levels of the factors y is
+/* Of y, and of covariates that have a normal distribution. Given the levels of the factors y is
  * normal; with very many of those it nearly is without. */
 double lm_outside(void *self, const double *theta_model) {
-    struct lm_law *m = self;
+    struct lm_distribution *m = self;
     lm_set(m, theta_model);
     const int d = m->d;
     double cells = 1;

@@ -12,7 +12,7 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; forms, add_latent, marginal,
- * rtheta_uncut, law, groups and costs are not offered; and it has a version.
+ * rtheta_uncut, distribution, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -100,8 +100,8 @@ struct model {
      * them out either, and its gradient_kept is in them. 0: there is none. */
     int tied;
 
-    /* NULL unless records are normal given theta. Then: where law() measures
-     * each column from, and the columns in the order of law(). */
+    /* NULL unless records are normal given theta. Then: where distribution() measures
+     * each column from, and the columns in the order of distribution(). */
     const double *origin;
     const int *order;
 
@@ -280,7 +280,7 @@ struct model_class {
      * model->order. The complete-data statistic of such a model is the totals of the
      * columns less origin, then the upper triangle of the totals of their products, row by
      * row, both in the columns' own order. */
-    void (*law)(void *self, const double *theta, double *mean, double *chol);
+    void (*distribution)(void *self, const double *theta, double *mean, double *chol);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else
@@ -322,7 +322,7 @@ struct stat_class {
     void (*cells)(void *self, int m, const double *const *x, int stride, int *index);
 };
 
-/* ---- moments: the normal law of the totals, for "clt" ------------------- */
+/* ---- moments: the normal distribution of the totals, for "clt" ------------------- */
 
 struct record_moments_class;
 

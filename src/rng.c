@@ -66,7 +66,7 @@ NOINLINE double rng_normal_rest(struct rng *rng, int layer, double x) {
 }
 
 NOINLINE double rng_exponential_rest(struct rng *rng, int layer, double x) {
-    /* no memory: beyond the base strip's edge the law starts afresh */
+    /* no memory: beyond the base strip's edge the distribution starts afresh */
     if (layer == 0) return rng_exponential_edge[1] + rng_exponential(rng);
     const double low = exponential_height[layer], high = exponential_height[layer + 1];
     const int under = low + rng_uniform_inline(rng) * (high - low) < exp(-x);

@@ -16,7 +16,7 @@
  *
  * A prior that is cut off: marginal() does not know of it, so the target is short of the
  * probability w(c) that theta given c lies within. A transition is kept if a theta that is
- * drawn from the uncut law given the new c lies within: a step with probability w(c'),
+ * drawn from the uncut distribution given the new c lies within: a step with probability w(c'),
  * which is reversible for the target times w.
  *
  * Starts: the release with fresh noise added, so that chains start apart, corrected
@@ -49,9 +49,10 @@ struct normal {
 
     /* workspace */
     double *old, *work;
-    double *mean, *chol, *normal_draw; /* law of a record, in the order of the model's law */
-    double *guess;                     /* while starting */
-    double *variance;                  /* of entries of c, while starting */
+    double *mean, *chol,
+        *normal_draw; /* distribution of a record, in the order of the model's distribution */
+    double *guess;    /* while starting */
+    double *variance; /* of entries of c, while starting */
 };
 
 enum { START_DRAWS = 25, MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10 };
@@ -125,14 +126,14 @@ static void attach(const struct collapse *of) {
 
 /* ---- starts ----------------------------------------------------------------------------- */
 
-/* Totals from their law given theta: T = n mean + sqrt(n) L g, and the scatter's factor L B,
- * B lower triangular, below the diagonal standard normal, on it chi with n - 1, n - 2, ...
+/* Totals from their distribution given theta: T = n mean + sqrt(n) L g, and the scatter's factor L
+ * B, B lower triangular, below the diagonal standard normal, on it chi with n - 1, n - 2, ...
  * degrees (Bartlett). */
 static void draw_totals(struct normal *s, const double *theta) {
     const int d = s->density.totals.d, r = s->density.totals.rank, *order = s->model.order;
     double *l = s->chol, *g = s->normal_draw, *total = s->mean;
     double *b = s->guess, *factor = b + (size_t)d * (size_t)d;
-    s->model.class->law(s->model.self, theta, s->mean, l);
+    s->model.class->distribution(s->model.self, theta, s->mean, l);
     rng_fill_normal(s->rng, d, g);
     for (int i = 0; i < d; ++i) {
         double sum = 0;
@@ -178,7 +179,7 @@ static void expect_totals(struct normal *s) {
     for (int m = 0; m < START_DRAWS; ++m) {
         double *out = draws + m;
         s->model.class->rprior(s->model.self, s->rng, theta);
-        s->model.class->law(s->model.self, theta, s->mean, s->chol);
+        s->model.class->distribution(s->model.self, theta, s->mean, s->chol);
         for (int i = 0; i < d; ++i) {
             const double *row = s->chol + (size_t)i * (size_t)d;
             *out = s->mean[i];
@@ -310,7 +311,7 @@ static void save(struct collapse *of) { (void)of; /* all of it stands in the sto
 /* what a family counts, beside the iterations */
 enum { ITERATIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST, WITHIN };
 
-/* Is a theta from the uncut law given the new totals within? Then it is the state's. */
+/* Is a theta from the uncut distribution given the new totals within? Then it is the state's. */
 static int is_within(struct normal *s) {
     const struct model_class *class = s->model.class;
     if (!s->model.cut) return 1;
@@ -380,12 +381,12 @@ static double energy(const struct collapse *of) {
     return s->energy;
 }
 
-/* the tails of the variables' marginal laws, summed */
+/* the tails of the variables' marginal distributions, summed */
 static double outside(const struct collapse *of) {
     struct normal *s = of->self;
     const int d = s->density.totals.d;
     double share = 0;
-    s->model.class->law(s->model.self, s->theta, s->mean, s->chol);
+    s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.order[i];
         const double mean = s->model.origin[v] + s->mean[i], *row = s->chol + (size_t)i * (size_t)d;

@@ -156,14 +156,14 @@ struct noiseaware_model_class {
     /* The records with the same innovations under theta_new: x = T(u, theta), u
      * held fixed, x_new = T(u, theta_new). Writes changed columns only. A discrete
      * record has many innovations: draw one, so that the pair (x, x_new), x from
-     * f(. | theta), has the law that the way back gives to (x_new, x). Called twice
+     * f(. | theta), has the distribution that the way back gives to (x_new, x). Called twice
      * with the same stream, it must give the same records. */
     void (*move)(void *self, struct noiseaware_random *random, int m, const double *const *x,
                  double *const *x_new);
 
     /* Records that keep the share rho in [0, 1] of their innovations (correlation
      * rho): 1 gives x back, 0 fresh records. The pair (x, x_new) must have a
-     * symmetric law for x from f(. | theta). Helps where the noise is small; needs add. */
+     * symmetric distribution for x from f(. | theta). Helps where the noise is small; needs add. */
     void (*perturb)(void *self, double rho, struct noiseaware_random *random, int m,
                     const double *const *x, double *const *x_new);
 

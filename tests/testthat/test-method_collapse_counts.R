@@ -275,7 +275,7 @@ test_that("what the table does not determine is refused", {
   model <- model_naive_bayes("y")
   refuse <- function(formula, statistic = stat_counts(formula, levels2)) {
     rel <- as_release(rep(1, length(statistic$components)), statistic, mech_laplace(epsilon = 1), 5)
-    expect_error(sample_posterior(rel, model, method = "collapse"), "class crossed with one feature", class = "noiseaware_error_method")
+    expect_error(sample_posterior(rel, model, method = "collapse"), "class crossed with at most one feature", class = "noiseaware_error_method")
   }
   refuse(~ y + x1:x2)
   refuse(~ y:x1:x2)
