@@ -11,6 +11,8 @@
 static const double REACH = 9, STEP = 0.5, RELATIVE_STEP = 0.6;
 /* beyond this, in units of e, what is left of g and of its derivatives is rounding error */
 static const double FLAT = 40;
+/* a standard deviation of e from which the points within FLAT are fewer than those within REACH */
+static const double WIDE = 200;
 
 /* With s = g(e) and t = s (1 - s), the derivatives of g are polynomials in t and in 1 - 2 s. */
 static void add(double e, double weight, double *mean) {
@@ -28,13 +30,32 @@ static void add(double e, double weight, double *mean) {
     mean[5] += weight * t * (1 - t * (30 - 120 * t));
 }
 
+/* Where e is wide: its density from -FLAT to FLAT, and its probability beyond, where g is
+ * 1. The trapezoidal rule ends there where the density still has a slope: its first
+ * correction. */
+static void wide_means(double centre, double sd, double *mean) {
+    const double density = 0.3989422804014327 / sd, end = (FLAT - centre) / sd;
+    const int steps = (int)(2 * FLAT / STEP);
+    for (int i = 0; i <= steps; ++i) {
+        const double e = i * STEP - FLAT, v = (e - centre) / sd;
+        const double share = i == 0 || i == steps ? 0.5 : 1;
+        add(e, share * STEP * density * exp(-0.5 * v * v), mean);
+    }
+    const double slope = -end * density * exp(-0.5 * end * end) / sd;
+    mean[0] += 0.5 * erfc(end * sqrt(0.5)) - STEP * STEP / 12 * slope;
+}
+
 /* Weights exp(-(i unit)^2 / 2) by their ratios, from the centre outwards. */
 void logistic_means(double centre, double sd, double *mean) {
+    memset(mean, 0, LOGISTIC_MEANS * sizeof(double));
+    if (sd > WIDE) {
+        wide_means(centre, sd, mean);
+        return;
+    }
     const double step = fmin(STEP, RELATIVE_STEP * sd), unit = sd > 0 ? step / sd : 0;
     const int reach = sd > 0 ? (int)ceil(REACH / unit) : 0;
     const double fall = exp(-unit * unit);
     double weight = 1, ratio = sqrt(fall), total = 1;
-    memset(mean, 0, LOGISTIC_MEANS * sizeof(double));
     add(centre, 1, mean);
     for (int i = 1; i <= reach; ++i) {
         weight *= ratio;

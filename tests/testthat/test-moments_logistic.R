@@ -40,6 +40,24 @@ test_that("moments are those of quadrature, slopes flat or steep", {
   }
 })
 
+test_that("slopes may be as steep as a step, and cost no more", {
+  statistic <- stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(-9, 7)), rescale = FALSE)
+  moments <- function(slope) {
+    clt_moments(logistic_clt(model_logistic(prior = fixed(c(-0.4, slope)), covariates = fixed(list(mean = 0.3, cov = 1))), statistic))
+  }
+  # the quadrature changes at 200: from there a parabola foretells what follows
+  near <- lapply(c(199.8, 199.9, 200, 200.1), function(slope) unlist(moments(slope)))
+  expect_equal(near[[4]], near[[1]] - 3 * near[[2]] + 3 * near[[3]], tolerance = 1e-9)
+  # y is whether x is above a threshold, 0 but for 1 / slope
+  for (slope in c(1e3, 1e4, 1e5)) {
+    got <- moments(slope)
+    expected <- c(pnorm(0.3), 0.3, 0.3 * pnorm(0.3) + dnorm(0.3), 1.09)
+    expect_equal(got$mean, expected, tolerance = 2 / slope + 1e-12)
+    expect_equal(got$cov[1, 1], expected[1] * (1 - expected[1]), tolerance = 2 / slope + 1e-12)
+  }
+  expect_null(moments(1e160)) # rounding leaves no variance
+})
+
 test_that("moments are those of records: rescaled, in any order, the response as a number too", {
   set.seed(71)
   n <- 4e5
