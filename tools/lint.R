@@ -1,5 +1,6 @@
-# lintr on the R code, clang-format on the C code, and a spelling check of help
-# pages, vignettes and the texts beside them; fails on any finding. Words that are
+# lintr on the R code, clang-format on the C code, a spelling check of help
+# pages, vignettes and the texts beside them, and whether the file map of
+# vignette("algorithms") has every file of R and src; fails on any finding. Words that are
 # right go into inst/WORDLIST.
 lints <- lintr::lint_dir("R")
 print(lints)
@@ -10,4 +11,12 @@ misspelt <- spelling::spell_check_package(".")
 texts <- c("README.md", "CONTRIBUTING.md", "SECURITY.md", "tools/README.md")
 misspelt <- rbind(misspelt, spelling::spell_check_files(texts, ignore = readLines("inst/WORDLIST"), lang = "en_GB"))
 if (nrow(misspelt) > 0) print(misspelt)
-if (length(lints) > 0 || formatted != 0 || nrow(misspelt) > 0) quit(status = 1)
+# the files that a text names, `*` standing for any letters; a C file stands for its header
+vignette <- readLines("vignettes/algorithms.Rmd")
+quoted <- function(lines) unique(gsub("`", "", unlist(regmatches(lines, gregexpr("`(R|src)/[^` ]+`", lines)))))
+gone <- Filter(function(name) length(Sys.glob(name)) == 0, quoted(vignette))
+mapped <- Sys.glob(quoted(vignette[seq(which(vignette == "## File map"), length(vignette))]))
+unmapped <- setdiff(list.files(c("R", "src"), "[.](R|c|h)$", full.names = TRUE), c(mapped, sub("c$", "h", mapped), "R/noiseaware-package.R"))
+if (length(gone)) cat("vignette(\"algorithms\") names files that are not there:", gone, "\n")
+if (length(unmapped)) cat("not in the file map of vignette(\"algorithms\"):", unmapped, "\n")
+if (length(gone) > 0 || length(unmapped) > 0 || length(lints) > 0 || formatted != 0 || nrow(misspelt) > 0) quit(status = 1)
