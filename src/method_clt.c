@@ -30,8 +30,10 @@
  * NUTS sees |r| as (r^2 / round + round) / 2 where |r| < round (Huber), and its transition, which
  * is reversible, is accepted by the ratio of the true density to that one (Liu 2001, surrogate
  * transitions). The more components, the less is rounded, so that this ratio stays near 1. Its
- * coordinates are a linear map of (theta, u) under which the posterior is about standard normal: by
- * the curvature at the mode that squared kernels have, with the Gauss-Newton approximation.
+ * coordinates are a linear map of (theta, u), with rows of Cholesky factors divided by their
+ * diagonal, under which the posterior is about standard normal: by the curvature at the mode that
+ * squared kernels have, with the Gauss-Newton approximation. Where noise dominates, the release
+ * tells next to nothing of u, and each coordinate is only scaled.
  *
  * Without C the law is p(theta) N(z; n mu_t, n V_tt + Omega) p(omega), exactly; with it the
  * exact law of c given theta comes in, to which the normal one tends as n grows.
@@ -162,10 +164,10 @@ static void search_marginal(struct clt *a, int search) {
 
 int clt_coordinates(const struct clt *a) { return a->model.moving + a->moments.innovations; }
 
-/* the reference, the rows of the map, NUTS's own */
+/* whether the map rotates, the reference, the rows of the map or the scales, NUTS's own */
 size_t clt_stored(const struct clt *a) {
     const size_t size = (size_t)clt_coordinates(a);
-    return size + size * (size + 1) / 2 + hmc_stored((int)size, HMC_DIAGONAL);
+    return 1 + size + size * (size + 1) / 2 + hmc_stored((int)size, HMC_DIAGONAL);
 }
 
 /* log eta(z | total), its kinks rounded, and its gradient in the total */
@@ -197,9 +199,66 @@ static double log_unrounded(const struct clt *a, const double *total) {
     return sum;
 }
 
-/* theta of such coordinates; what is known is there */
+/* The first row of an unknown Cholesky factor from block `*at` on, packed row by row, logarithms on
+ * its diagonal; NULL: there is none. */
+static const struct theta_block *next_factor(const struct clt *a, int *at) {
+    const struct coordinates *all = &a->model.coordinates;
+    for (; *at < all->count; ++*at) {
+        const struct theta_block *block = all->block + *at;
+        if (block->transform == TRANSFORM_LOG_CHOLESKY && !block->known) {
+            ++*at;
+            return block;
+        }
+    }
+    return NULL;
+}
+
+/* theta of such coordinates; what is known is there. Rows of Cholesky factors are divided by their
+ * diagonal in the coordinates, so that they keep their direction where their scale moves. */
 static void put_moving(const struct clt *a, const double *q, double *theta) {
     for (int j = 0; j < a->model.moving; ++j) theta[a->model.moves[j]] = q[j];
+    int at = 0;
+    for (const struct theta_block *block; (block = next_factor(a, &at));) {
+        double *row = theta + block->offset;
+        for (int i = 0; i < block->size; row += ++i)
+            for (int j = 0; j < i; ++j) row[j] *= exp(row[i]);
+    }
+}
+
+/* and back */
+static void take_moving(const struct clt *a, const double *theta, double *q) {
+    double *divided = a->step;
+    memcpy(divided, theta, (size_t)a->model.parameters * sizeof(double));
+    int at = 0;
+    for (const struct theta_block *block; (block = next_factor(a, &at));) {
+        double *row = divided + block->offset;
+        for (int i = 0; i < block->size; row += ++i)
+            for (int j = 0; j < i; ++j) row[j] /= exp(row[i]);
+    }
+    for (int j = 0; j < a->model.moving; ++j) q[j] = divided[a->model.moves[j]];
+}
+
+/* The slopes in theta, of which `slope` has all, as slopes in the coordinates; returns the log of
+ * the Jacobian, whose slopes are added with the weight `jacobian`. */
+static double pull_moving(const struct clt *a, const double *theta, double jacobian, double *slope,
+                          double *out) {
+    double log_jacobian = 0;
+    int at = 0;
+    for (const struct theta_block *block; (block = next_factor(a, &at));) {
+        const double *row = theta + block->offset;
+        double *of_row = slope + block->offset;
+        for (int i = 0; i < block->size; row += i + 1, of_row += i + 1, ++i) {
+            const double scale = exp(row[i]);
+            for (int j = 0; j < i; ++j) {
+                of_row[i] += of_row[j] * row[j];
+                of_row[j] *= scale;
+            }
+            of_row[i] += jacobian * i;
+            log_jacobian += i * row[i];
+        }
+    }
+    for (int j = 0; j < a->model.moving; ++j) out[j] = slope[a->model.moves[j]];
+    return log_jacobian;
 }
 
 /* Log density and gradient at (theta, u). */
@@ -215,14 +274,14 @@ static double joint_density(struct clt *a, const double *q, double *gradient) {
     m->class->form(m->self, a->theta_new, a->n, u, a->total_new);
     const double log_noise = fit_noise(a, a->total_new, a->misfit);
     m->class->gradient(m->self, a->n, u, a->misfit, a->step);
-    for (int j = 0; j < moving; ++j) gradient[j] = a->step[a->model.moves[j]];
+    const double log_jacobian = pull_moving(a, a->theta_new, 1, a->step, gradient);
     double square = 0;
     for (int j = 0; j < m->innovations; ++j) {
         gradient[moving + j] = -u[j];
         square += u[j] * u[j];
     }
     m->class->pull(m->self, sqrt(a->n), a->misfit, gradient + moving);
-    return log_prior + log_noise - 0.5 * square;
+    return log_prior + log_jacobian + log_noise - 0.5 * square;
 }
 
 /* Row i of a lower triangle that is packed. */
@@ -248,15 +307,24 @@ VECTOR_CLONES static double dot(int n, const double *restrict a, const double *r
 static void put_point(struct clt *a, const double *q) {
     const int size = clt_coordinates(a);
     memcpy(a->point, a->reference, (size_t)size * sizeof(double));
+    if (*a->rotated == 0) {
+        for (int i = 0; i < size; ++i) a->point[i] += a->map[i] * q[i];
+        return;
+    }
     for (int i = 0; i < size; ++i) add_multiple(i + 1, q[i], packed_row(a->map, i), a->point);
 }
 
-double clt_log_density(void *self, const double *q, double *gradient) {
+/* the same at NUTS's own coordinates */
+static double mapped_density(void *self, const double *q, double *gradient) {
     struct clt *a = self;
     put_point(a, q);
     const double log_density = joint_density(a, a->point, a->point_slope);
-    for (int i = 0; i < clt_coordinates(a); ++i)
-        gradient[i] = dot(i + 1, packed_row(a->map, i), a->point_slope);
+    const int size = clt_coordinates(a);
+    if (*a->rotated == 0) {
+        for (int i = 0; i < size; ++i) gradient[i] = a->map[i] * a->point_slope[i];
+        return log_density;
+    }
+    for (int i = 0; i < size; ++i) gradient[i] = dot(i + 1, packed_row(a->map, i), a->point_slope);
     return log_density;
 }
 
@@ -269,9 +337,10 @@ static void take_state(struct clt *a) {
 
 void clt_resume(struct clt *a) {
     if (a->sampler != CLT_NUTS) return;
-    const struct hmc_target target = {clt_coordinates(a), a, clt_log_density};
+    const struct hmc_target target = {clt_coordinates(a), a, mapped_density};
     const size_t size = (size_t)target.size;
-    a->reference = a->store;
+    a->rotated = a->store;
+    a->reference = a->store + 1;
     a->map = a->reference + size;
     hmc_attach(&a->hmc, &target, HMC_DIAGONAL, a->map + size * (size + 1) / 2, a->hmc_work);
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
@@ -296,7 +365,7 @@ static int factor_curvature(struct clt *a, const double *q, const double *precis
         memset(a->step, 0, (size_t)a->model.parameters * sizeof(double));
         memset(row, 0, (size_t)size * sizeof(double));
         m->class->gradient(m->self, a->n, u, a->misfit, a->step);
-        for (int i = 0; i < moving; ++i) row[i] = a->step[a->model.moves[i]];
+        (void)pull_moving(a, a->theta_new, 0, a->step, row);
         m->class->pull(m->self, sqrt(a->n), a->misfit, row + moving);
         for (int i = 0; i < size; ++i)
             if (row[i] != 0) add_multiple(i + 1, row[i], row, a->curvature + (size_t)i * size);
@@ -364,6 +433,26 @@ static int climb(struct clt *a, const double *precision, int most) {
     return possible;
 }
 
+/* scale[i] = 1 / sqrt(curvature) of coordinate i, from its factor */
+static void scale_by_curvature(const struct clt *a, double *scale) {
+    const int size = clt_coordinates(a);
+    for (int i = 0; i < size; ++i) {
+        const double *row = a->curvature + (size_t)i * size;
+        scale[i] = 1 / sqrt(dot(i + 1, row, row));
+    }
+}
+
+/* Beyond it the parameters and the innovations share what the release tells of the totals. */
+static const double MOST_TOLD = 0.1;
+
+/* What the release tells of an innovation, on average, in units of what is known before. */
+static double told_of_innovations(const struct clt *a, const double *scale) {
+    const int moving = a->model.moving, innovations = a->moments.innovations;
+    double sum = 0;
+    for (int i = moving; i < moving + innovations; ++i) sum += 1 / (scale[i] * scale[i]) - 1;
+    return sum / innovations;
+}
+
 /* NUTS's coordinates are those in which the posterior is about standard normal where its mode
  * would be with normal noise; chains start at such a normal draw. A chain whose theta is given
  * starts there. */
@@ -371,17 +460,23 @@ static void start_nuts(struct clt *a, int search, const double *move_sd) {
     enum { MOST_STEPS = 40 };
     const int moving = a->model.moving, size = clt_coordinates(a);
     double *precision = a->scout + 3 * (size_t)size;
+    *a->store = 0;
     clt_resume(a);
     if (search > 0) search_expected(a, search);
+    memset(a->reference, 0, (size_t)size * sizeof(double));
+    take_moving(a, a->theta, a->reference);
     for (int j = 0; j < size; ++j) {
-        a->reference[j] = j < moving ? a->theta[a->model.moves[j]] : 0;
         precision[j] = j < moving ? 1 / (move_sd[j] * move_sd[j]) : 1;
     }
-    if (climb(a, precision, search > 0 ? MOST_STEPS : 0)) {
+    double *const scale = a->scout;
+    const int possible = climb(a, precision, search > 0 ? MOST_STEPS : 0);
+    for (int i = 0; i < size && !possible; ++i) scale[i] = 1 / sqrt(precision[i]);
+    if (possible) scale_by_curvature(a, scale);
+    *a->rotated = possible && told_of_innovations(a, scale) > MOST_TOLD;
+    if (*a->rotated != 0)
         invert_factor(a);
-    } else {
-        for (int i = 0; i < size; ++i) packed_row(a->map, i)[i] = 1 / sqrt(precision[i]);
-    }
+    else
+        memcpy(a->map, scale, (size_t)size * sizeof(double));
     double *q = a->scout;
     memset(q, 0, (size_t)size * sizeof(double));
     if (search > 0) rng_fill_normal(a->rng, size, q);

@@ -47,7 +47,8 @@ struct clt {
     int fresh; /* now.mean and now.cov belong to theta */
     struct law now, next;
     struct hmc hmc;
-    double *reference, *map;           /* of NUTS's coordinates, in the store */
+    /* of NUTS's coordinates, in the store: are they rotated, or each scaled? */
+    double *rotated, *reference, *map;
     double *hmc_work, *misfit, *scout; /* gradient in the total; while starting */
     double *point, *point_slope;       /* theta and u, and the slopes there */
     double *curvature;                 /* while starting */
@@ -74,10 +75,6 @@ void clt_prepare(struct clt *a);
 int clt_coordinates(const struct clt *a);
 size_t clt_stored(const struct clt *a);
 void clt_resume(struct clt *a);
-
-/* Log density that NUTS samples from, and its gradient, in its own coordinates; `self` is a struct
- * clt. */
-double clt_log_density(void *self, const double *q, double *gradient);
 
 /* omega^2 at the noise's own variance; theta as it is, or one of `search` draws from the
  * prior beside it, chosen by the density of z. `move_sd`: spread of the prior in the moving

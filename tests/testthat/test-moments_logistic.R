@@ -165,10 +165,10 @@ test_that("NUTS and moves with the total integrated out have the same posterior"
 
 test_that("the regression's samplers have the same posterior under NUTS", {
   skip_on_cran()
-  statistic <- stat_crossprod(y ~ x, list(y = c(-8, 8), x = c(-6, 6)))
+  statistic <- stat_crossprod(y ~ x1 + x2, list(y = c(-8, 8), x1 = c(-6, 6), x2 = c(-6, 6)))
   set.seed(74)
-  release <- simulate_release(model_lm(prior = fixed(c(0.5, 1)), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = 1))), statistic,
-                              mech_laplace(epsilon = 0.5), n = 1000)
+  truth <- model_lm(prior = fixed(c(0.5, 1, 0)), sigma = fixed(1), covariates = fixed(list(mean = c(0, 0), cov = diag(2))))
+  release <- simulate_release(truth, statistic, mech_laplace(epsilon = 0.1), n = 1000)
   fits <- lapply(c("nuts", "noncentred"), function(sampler) {
     suppressWarnings(sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 4000, seed = 3,
                                       control = list(sampler = sampler, conjugate = FALSE)))
