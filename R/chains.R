@@ -45,7 +45,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
       if (user_code) before <- list(state = .Call(ffi_duplicate, state), seed = globalenv()$.Random.seed)
       block <- .Call(ffi_block, problem, as.integer(count), sum(at > 0 & at %% run$thin == 0))
       blocks[[length(blocks) + 1L]] <- block
-      hear_failures(problem, .Call(ffi_run, problem, state, block, schedule))
+      rethrow_user_error(problem, .Call(ffi_run, problem, state, block, schedule))
       status <- block$made$status
       left <- left - count
       seconds <- elapsed_seconds() - began

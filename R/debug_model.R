@@ -12,7 +12,7 @@
 #' @param seed A whole number. R's generator is left as it was.
 #'
 #' @details The checks:
-#' * `rrecords`, `move`, `perturb`: nothing is written beyond a block.
+#' * `rrecords`, `move`, `refresh`: nothing is written beyond a block.
 #' * `rprior`, `rrecords`, `report`: finite values; the same stream gives the same
 #'   draws.
 #' * `set`: records depend on theta.
@@ -26,8 +26,8 @@
 #'   forgotten Jacobian shows here.
 #' * `move`: to the same theta gives the same records; from theta to theta' gives
 #'   records from theta'.
-#' * `form`: the records that `rrecords` draws from the same numbers.
-#' * `perturb`: rho = 1 gives the same records; rho = 0.5 leaves their distribution.
+#' * `from_innovations`: the records that `rrecords` draws from the same numbers.
+#' * `refresh`: rho = 1 gives the same records; rho = 0.5 leaves their distribution.
 #'
 #' Distributions are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails.
 #'
@@ -53,18 +53,18 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
   trial <- model_trial(bound, n, seed)
   checks <- list(
     list("rrecords", "stays in its block", trial$overrun(1L)), list("move", "stays in its block", trial$overrun(3L)),
-    list("perturb", "stays in its block", trial$overrun(2L)),
+    list("refresh", "stays in its block", trial$overrun(2L)),
     list("rprior", "finite", trial$prior_finite), list("rprior", "repeatable", trial$prior_repeatable),
     list("report", "finite", trial$report_finite), list("invert", "inverts report", trial$inverts),
     list("rrecords", "finite", trial$records_finite), list("rrecords", "repeatable", trial$records_repeatable),
     list("set", "records depend on theta", trial$theta_matters),
-    list("form", "makes the records of rrecords", trial$forms_records),
+    list("from_innovations", "makes the records of rrecords", trial$from_innovations),
     list("add", "sums over parts", trial$add_parts),
     list("rtheta", "leaves the joint distribution", trial$joint), list("log_density", "is the density of rrecords", trial$record_density),
     list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_distribution),
     list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
     list("move", "gives the new distribution", trial$move_distribution),
-    list("perturb", "rho = 1 changes nothing", trial$perturb_same), list("perturb", "leaves the distribution", trial$perturb_distribution)
+    list("refresh", "rho = 1 changes nothing", trial$refresh_same), list("refresh", "leaves the distribution", trial$refresh_distribution)
   )
   unsafe <- FALSE
   rows <- lapply(checks, function(check) {
@@ -104,10 +104,10 @@ model_trial <- function(bound, n, seed) {
   to <- theta[, 2L]
   moves <- bound$moves
   move <- function(to, x, k = 2L) call(k, ffi_model_move, spec, from, to, x, stream(k))
-  perturb <- function(rho, x) call(3L, ffi_model_perturb, spec, from, rho, x, stream(3L))$records
+  refresh <- function(rho, x) call(3L, ffi_model_refresh, spec, from, rho, x, stream(3L))$records
   complete <- function(x) call(0L, ffi_model_complete, spec, x)
   shape <- .Call(ffi_model_shape, spec)
-  can_perturb <- shape$can_perturb
+  can_refresh <- shape$can_refresh
   list(
     prior_finite = function() finite(theta),
     prior_repeatable = function() same(prior(200), theta, 0),
@@ -126,7 +126,7 @@ model_trial <- function(bound, n, seed) {
     theta_matters = function() {
       check_result(any(vapply(2:6, function(k) !identical(records(theta[, k]), records(from)), TRUE)))
     },
-    forms_records = function() {
+    from_innovations = function() {
       m <- 150L # within a block
       formed <- call(6L, ffi_model_formed, spec, from, m, stream(6L))
       if (is.null(formed)) no_hook else same(formed, call(6L, ffi_model_records, spec, from, m, stream(6L))$records)
@@ -158,12 +158,12 @@ model_trial <- function(bound, n, seed) {
       end <- replace(from, moves, to[moves]) # known and other coordinates stay
       same_distribution(move(end, records(from)), records(end, 5L))
     },
-    perturb_same = function() {
-      if (!can_perturb) return(no_hook)
+    refresh_same = function() {
+      if (!can_refresh) return(no_hook)
       x <- records(from)
-      same(perturb(1, x), x)
+      same(refresh(1, x), x)
     },
-    perturb_distribution = function() if (can_perturb) same_distribution(perturb(0.5, records(from)), records(from, 5L)) else no_hook
+    refresh_distribution = function() if (can_refresh) same_distribution(refresh(0.5, records(from)), records(from, 5L)) else no_hook
   )
 }
 

@@ -55,7 +55,7 @@ model_compiled <- function(symbol, package = NULL, dll = NULL, parameters, varia
   source <- list(symbol = symbol, package = package, dll = if (!is.null(dll)) find_library(dll))
   table <- .Call(ffi_compiled_hooks, compiled_address(source))
   check_hooks(table, symbol)
-  new_model("compiled", source = source, title = table$name, moves = table$hooks[["move"]], forms = table$hooks[["form"]], parameters = parameters,
+  new_model("compiled", source = source, title = table$name, moves = table$hooks[["move"]], forms = table$hooks[["from_innovations"]], parameters = parameters,
             variables = variables, fields = fields, class = "model_compiled")
 }
 

@@ -115,7 +115,7 @@ bind_columns.model_custom <- function(model, columns, levels, formula, call) {
   bound <- list(model = model, columns = columns, levels = levels, formula = formula, parameters = parameters, callbacks = TRUE)
   bound$spec <- list(name = "custom", columns = nrow(columns), parameters = length(parameters),
                      functions = checked_functions(model, parameters))
-  # for a run: the functions themselves, what they get and what checks the unusual; see hear_failures()
+  # for a run: the functions themselves, what they get and what checks the unusual; see rethrow_user_error()
   bound$spec <- c(bound$spec, list(user = model$functions, checks = custom_checks(model, parameters), names = parameters,
                                    dimnames = list(NULL, model$variables), running = NULL))
   structure(bound, class = c("bound_custom", "noiseaware_bound"))
@@ -163,7 +163,7 @@ user_failed <- function(name, error) {
 
 # In a run C calls the user's functions themselves (src/ffi_model_custom.c), and says in
 # problem$model$running which one: an error in it comes back as from call_user().
-hear_failures <- function(problem, code) {
+rethrow_user_error <- function(problem, code) {
   running <- problem$model$running
   if (is.null(running)) return(code)
   withCallingHandlers(code, error = function(e) {

@@ -25,7 +25,7 @@ void augment_count_work(struct augment *a) {
         if (a->part[k].kind == PART_CELLS) cells += a->part[k].stat.touched;
     const double n = (double)a->n, values = a->dense + a->locals;
     const double draws = model->costs.records > 0 ? model->costs.records : model->columns;
-    const double more = model->costs.perturb > 0 ? model->costs.perturb - draws : 0;
+    const double more = model->costs.refresh > 0 ? model->costs.refresh - draws : 0;
     const double square = (double)model->columns * model->columns;
     const double complete = model->complete < square ? model->complete : square;
     struct adapt_costs *costs = &a->adapt.costs;

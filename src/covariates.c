@@ -420,7 +420,7 @@ void covariates_form(struct covariates *cov, double rho, int m, const double *co
     }
 }
 
-void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
+void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                         const double *const *x, double *const *x_new) {
     refresh_levels(cov, rho, rng, m, x, x_new);
     for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);

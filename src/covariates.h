@@ -90,7 +90,7 @@ void covariates_distribution(const struct covariates *cov, const double *theta, 
 
 /* As the model's hooks of these names, covariates' columns only. */
 void covariates_set(struct covariates *cov, const double *theta);
-void covariates_perturb(struct covariates *cov, double rho, struct rng *rng, int m,
+void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                         const double *const *x, double *const *x_new);
 /* rho times the old continuous ones, the rest fresh from normal innovations z;
  * with rho = 0 the old records are not looked at. */

@@ -87,7 +87,7 @@ int interrupt_pending(void);
     X(ffi_model_invert, 2) \
     X(ffi_model_log_jacobian, 2) \
     X(ffi_model_records, 4) \
-    X(ffi_model_perturb, 5) \
+    X(ffi_model_refresh, 5) \
     X(ffi_model_move, 5) \
     X(ffi_model_complete, 2) \
     X(ffi_model_gibbs, 7) \

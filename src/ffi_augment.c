@@ -128,7 +128,7 @@ static struct adapt_shape learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
         .dim = model->class->move ? model->moving : 0,
         .groups = model->class->move && model->groups > 1 ? model->groups : 0,
-        .complete = model->class->perturb ? model->complete : 0,
+        .complete = model->class->refresh ? model->complete : 0,
         .group = model->group,
     };
     return shape;

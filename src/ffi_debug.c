@@ -100,7 +100,7 @@ static int marks_differ(int columns, int m, double *const *x) {
     return 0;
 }
 
-/* Do rrecords, perturb and move write beyond a block of m records? NA for a hook
+/* Do rrecords, refresh and move write beyond a block of m records? NA for a hook
  * that is not there. */
 SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SEXP state) {
     const struct model model = read_model(spec);
@@ -116,9 +116,9 @@ SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SE
     mark(model.columns, m, x);
     model.class->rrecords(model.self, &rng, m, x);
     LOGICAL(out)[0] = marks_differ(model.columns, m, x);
-    if (model.class->perturb) {
+    if (model.class->refresh) {
         mark(model.columns, m, fresh);
-        model.class->perturb(model.self, 0.5, &rng, m, view, fresh);
+        model.class->refresh(model.self, 0.5, &rng, m, view, fresh);
         LOGICAL(out)[1] = marks_differ(model.columns, m, fresh);
     }
     if (model.class->move) {
@@ -131,14 +131,15 @@ SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SE
     return out;
 }
 
-/* The records of a block that form() makes; NULL if it is not there or cannot. */
+/* The records of a block that from_innovations() makes; NULL if it is not there or cannot. */
 SEXP ffi_model_formed(SEXP spec, SEXP theta, SEXP m_records, SEXP state) {
     const struct model model = read_model(spec);
     const int m = Rf_asInteger(m_records);
     if (m > MAX_BLOCK) Rf_error("internal error: more records than a block");
     if (model.innovations == 0) return R_NilValue;
     model.class->set(model.self, REAL(theta));
-    if (model.class->forms && !model.class->forms(model.self)) return R_NilValue;
+    if (model.class->innovations_serve && !model.class->innovations_serve(model.self))
+        return R_NilValue;
     struct rng rng;
     rng_read(state, &rng);
     double **x = new_columns(&model, PAD_LANES(m));
@@ -148,7 +149,7 @@ SEXP ffi_model_formed(SEXP spec, SEXP theta, SEXP m_records, SEXP state) {
         rng_fill(&rng, model.innovation, m, column);
         z[k] = column;
     }
-    model.class->form(model.self, m, z, x);
+    model.class->from_innovations(model.self, m, z, x);
     SEXP records = PROTECT(Rf_allocMatrix(REALSXP, m, model.columns));
     for (int v = 0; v < model.columns; ++v)
         memcpy(REAL(records) + (size_t)v * m, x[v], (size_t)m * sizeof(double));

@@ -30,17 +30,17 @@ SEXP ffi_compiled_hooks(SEXP address) {
     const double numbers[] = {!hooks, hooks ? hooks->abi : 0, NOISEAWARE_ABI,
                               hooks && hooks->abi == NOISEAWARE_ABI ? (double)hooks->size : 0,
                               (double)sizeof(struct noiseaware_model_class)};
-    const char *const hook_names[] = {"create", "rprior",  "set",    "rrecords",   "add",
-                                      "rtheta", "report",  "invert", "dprior",     "set_move",
-                                      "move",   "perturb", "form",   "log_density"};
+    const char *const hook_names[] = {
+        "create", "rprior", "set",      "rrecords", "add",     "rtheta",           "report",
+        "invert", "dprior", "set_move", "move",     "refresh", "from_innovations", "log_density"};
     enum { NUMBERS = COUNT(numbers), HOOKS = COUNT(hook_names) };
     int present[HOOKS] = {0};
     if (agrees) {
-        const int there[HOOKS] = {!!hooks->create,   !!hooks->rprior,     !!hooks->set,
-                                  !!hooks->rrecords, !!hooks->add,        !!hooks->rtheta,
-                                  !!hooks->report,   !!hooks->invert,     !!hooks->dprior,
-                                  !!hooks->set_move, !!hooks->move,       !!hooks->perturb,
-                                  !!hooks->form,     !!hooks->log_density};
+        const int there[HOOKS] = {!!hooks->create,           !!hooks->rprior,     !!hooks->set,
+                                  !!hooks->rrecords,         !!hooks->add,        !!hooks->rtheta,
+                                  !!hooks->report,           !!hooks->invert,     !!hooks->dprior,
+                                  !!hooks->set_move,         !!hooks->move,       !!hooks->refresh,
+                                  !!hooks->from_innovations, !!hooks->log_density};
         memcpy(present, there, sizeof present);
     }
     SEXP header = PROTECT(Rf_allocVector(REALSXP, NUMBERS));

@@ -134,7 +134,7 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP moves = PROTECT(Rf_allocVector(INTSXP, model.moving));
     for (int j = 0; j < model.moving; ++j) INTEGER(moves)[j] = model.moves[j];
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
-    SEXP can_perturb = PROTECT(Rf_ScalarLogical(model.class->perturb != NULL));
+    SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.class->refresh != NULL));
     SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
     SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
@@ -142,10 +142,10 @@ SEXP ffi_model_shape(SEXP spec) {
         Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    const char *const names[] = {"sizes",      "moves",      "can_move",    "can_perturb",
+    const char *const names[] = {"sizes",      "moves",      "can_move",    "can_refresh",
                                  "updates",    "has_prior",  "has_density", "by_records",
                                  "can_invert", "coordinates"};
-    const SEXP values[] = {sizes,     moves,       can_move,   can_perturb, updates,
+    const SEXP values[] = {sizes,     moves,       can_move,   can_refresh, updates,
                            has_prior, has_density, by_records, can_invert,  coordinates};
     SEXP list = named_list(10, names, values);
     UNPROTECT(10);
@@ -269,7 +269,7 @@ SEXP ffi_model_records(SEXP spec, SEXP theta, SEXP n_records, SEXP state) {
     return list;
 }
 
-SEXP ffi_model_perturb(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
+SEXP ffi_model_refresh(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
     const struct model model = read_model(spec);
     const R_xlen_t n = Rf_nrows(x);
     struct blocks old = blocks_new(model.columns, model.whole, n),
@@ -280,7 +280,7 @@ SEXP ffi_model_perturb(SEXP spec, SEXP theta, SEXP rho, SEXP x, SEXP state) {
     model.class->set(model.self, REAL(theta));
     for (R_xlen_t start = 0; start < n; start += old.size) {
         const int m = blocks_load(&old, x, start);
-        model.class->perturb(model.self, Rf_asReal(rho), &rng, m, read_only(&old), fresh.x);
+        model.class->refresh(model.self, Rf_asReal(rho), &rng, m, read_only(&old), fresh.x);
         blocks_store(&fresh, out, start, m);
     }
     SEXP list = records_and_state(out, &rng);

@@ -18,7 +18,7 @@
  * number per record. What it learns (adapt.c) it learns in warmup only.
  *
  * The pass that accepts is bound by its own latency. Where a model's records are
- * made of normals, uniforms or exponentials alone (form() in plugin.h), those of
+ * made of normals, uniforms or exponentials alone (from_innovations() in plugin.h), those of
  * the next block are drawn in the meantime.
  *
  * Cost per record: the model's draw, two evaluations of the statistic and
@@ -152,7 +152,7 @@ static void propose(struct augment *a, double rho, int m, double *const *x_new) 
         shift_columns(a, x_new, start, a->to_chunk);
         shift_columns(a, a->x_at, start, a->at_chunk);
         if (rho > 0)
-            model->class->perturb(model->self, rho, a->rng, chunk, augment_read_only(a->at_chunk),
+            model->class->refresh(model->self, rho, a->rng, chunk, augment_read_only(a->at_chunk),
                                   a->to_chunk);
         else
             model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
@@ -160,10 +160,10 @@ static void propose(struct augment *a, double rho, int m, double *const *x_new) 
 }
 
 /* the same from innovations that are drawn already */
-static void form(struct augment *a, int m) {
+static void from_innovations(struct augment *a, int m) {
     for (int k = 0; k < a->model.innovations; ++k)
         a->column_of[k] = a->innovation + (size_t)k * PAD_LANES(m);
-    a->model.class->form(a->model.self, m, a->column_of, a->x_new);
+    a->model.class->from_innovations(a->model.self, m, a->column_of, a->x_new);
 }
 
 /* c += the complete-data statistic of the block; `latent`: with variables of its
@@ -296,13 +296,13 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     a->taken = a->drawn = 0;
     class->set(a->model.self, a->theta);
     const int ahead = a->draws_ahead && !a->counts_alone && rho == 0 &&
-                      (!class->forms || class->forms(a->model.self));
+                      (!class->innovations_serve || class->innovations_serve(a->model.self));
     const int innovations = a->model.innovations;
     for (ptrdiff_t start = first; start < end; start += a->block) {
         const int most = (int)(end - start < a->block ? end - start : a->block);
         const int m = augment_block_at(a, start, most);
         if (ahead && start > first)
-            form(a, m);
+            from_innovations(a, m);
         else
             propose(a, rho, m, a->x_new);
         find_changes(a, m);
@@ -427,7 +427,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup && !a->plain;
     const int looking = learning && adapt_looks(adapt, iteration);
-    const int can_refresh = !a->plain && class->perturb && a->model.complete > 0;
+    const int can_refresh = !a->plain && class->refresh && a->model.complete > 0;
     if (iteration == 0) {
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);

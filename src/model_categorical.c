@@ -119,7 +119,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->columns = s->variables;
     model->complete = s->probabilities;
     model->costs.move = s->variables;
-    model->costs.perturb = 3 * s->variables;
+    model->costs.refresh = 3 * s->variables;
     model->group = plugin_memory((size_t)s->sticks, sizeof(int));
     int in_group = 0, moving = 0;
     for (int v = 0; v < s->variables; ++v) {
@@ -260,7 +260,7 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
 }
 
 /* A feature's level is kept only if the class stays what it was. */
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct categorical *s = self;
     levels_refresh(&s->variable[0].of, &s->work, rho, rng, m, NULL, NULL, NULL, x[0], x_new[0]);
@@ -346,7 +346,7 @@ const struct model_class model_categorical = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .perturb = perturb,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -127,15 +127,15 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     c->hooks->rrecords(c->self, lend(c, rng), m, x);
 }
 
-static void form(void *self, int m, const double *const *z, double *const *x) {
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     struct compiled *c = self;
-    c->hooks->form(c->self, m, z, x);
+    c->hooks->from_innovations(c->self, m, z, x);
 }
 
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct compiled *c = self;
-    c->hooks->perturb(c->self, rho, lend(c, rng), m, x, x_new);
+    c->hooks->refresh(c->self, rho, lend(c, rng), m, x, x_new);
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
@@ -183,12 +183,12 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
     class->rrecords = rrecords;
     if (hooks->report) class->report = report;
     if (hooks->invert) class->invert = invert;
-    if (hooks->perturb) class->perturb = perturb;
+    if (hooks->refresh) class->refresh = refresh;
     if (hooks->add) class->add = add;
     if (hooks->rtheta) class->rtheta = rtheta;
     if (hooks->log_density) class->log_density = log_density;
     if (hooks->dprior) class->dprior = dprior;
-    if (hooks->form) class->form = form;
+    if (hooks->from_innovations) class->from_innovations = from_innovations;
     if (hooks->move) {
         class->set_move = set_move;
         class->move = move;
@@ -206,7 +206,7 @@ int model_compiled_create(const struct noiseaware_model_class *hooks, const stru
         model->moving = made.moving;
         model->moves = made.moves;
     }
-    model->innovations = hooks->form ? made.innovations : 0;
+    model->innovations = hooks->from_innovations ? made.innovations : 0;
     model->innovation = (enum rng_kind)made.innovation; /* the same order */
     return status;
 }

@@ -4,7 +4,7 @@
  * Gamma(shape + n, rate + sum x). A record is x = e / rate with the innovation
  * e ~ Exponential(1), so a non-centred move multiplies by rate / rate'.
  *
- * perturb() works on e = |g|^2 / 2 with g standard normal in the plane: g* =
+ * refresh() works on e = |g|^2 / 2 with g standard normal in the plane: g* =
  * rho g + sqrt(1 - rho^2) (xi_1, xi_2). By symmetry g may be taken along the
  * first axis, so
  *   e* = (rho sqrt(e) + sqrt(1 - rho^2) xi_1 / sqrt(2))^2 + (1 - rho^2) xi_2^2 / 2:
@@ -35,7 +35,7 @@ static int create(const struct fields *fields, struct model *model) {
     model_describe(model, 1, &rate);
     model->innovations = 1;
     model->innovation = RNG_EXPONENTIAL;
-    model->costs.perturb = 3; /* and a root */
+    model->costs.refresh = 3; /* and a root */
     return PLUGIN_OK;
 }
 
@@ -62,7 +62,7 @@ VECTOR_CLONES static void multiply(int m, double factor, const double *restrict 
     FOR_RECORDS(i, m) out[i] = factor * x[i];
 }
 
-static void form(void *self, int m, const double *const *z, double *const *x) {
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     const struct exponential *e = self;
     multiply(m, e->scale, z[0], x[0]);
 }
@@ -77,21 +77,21 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     stretch(m, e->scale, x[0]);
 }
 
-VECTOR_CLONES static void refresh(int m, double kept, double fresh, const double *restrict x,
-                                  const double *restrict first, const double *restrict second,
-                                  double *restrict out) {
+VECTOR_CLONES static void refresh_block(int m, double kept, double fresh, const double *restrict x,
+                                        const double *restrict first, const double *restrict second,
+                                        double *restrict out) {
     FOR_RECORDS(i, m) {
         const double a = kept * sqrt(x[i]) + fresh * first[i], b = fresh * second[i];
         out[i] = a * a + b * b;
     }
 }
 
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     const struct exponential *e = self;
     rng_fill_normal(rng, m, e->first);
     rng_fill_normal(rng, m, e->second);
-    refresh(m, rho, e->sd * sqrt(0.5 * (1 - rho * rho)), x[0], e->first, e->second, x_new[0]);
+    refresh_block(m, rho, e->sd * sqrt(0.5 * (1 - rho * rho)), x[0], e->first, e->second, x_new[0]);
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
@@ -126,8 +126,8 @@ const struct model_class model_exponential = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .form = form,
-    .perturb = perturb,
+    .from_innovations = from_innovations,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -289,19 +289,19 @@ static void respond(struct lm *lm, double rho, int m, const double *z, const dou
     terms_sum(&lm->terms, (1 - rho) * lm->intercept, m, x_new[0]);
 }
 
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct lm *lm = self;
-    covariates_perturb(&lm->cov, rho, rng, m, x, x_new);
+    covariates_refresh(&lm->cov, rho, rng, m, x, x_new);
     rng_fill_normal(rng, m, lm->innovation);
     respond(lm, rho, m, lm->innovation, x, x_new);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
-    perturb(self, 0, rng, m, NULL, x);
+    refresh(self, 0, rng, m, NULL, x);
 }
 
-static void form(void *self, int m, const double *const *z, double *const *x) {
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     struct lm *lm = self;
     covariates_form(&lm->cov, 0, m, z, NULL, x);
     respond(lm, 0, m, z[lm->p], NULL, x);
@@ -579,8 +579,8 @@ const struct model_class model_lm = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .form = form,
-    .perturb = perturb,
+    .from_innovations = from_innovations,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -182,17 +182,17 @@ static void respond(int m, double keep, const double *restrict w, const double *
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct logistic *s = self;
-    covariates_perturb(&s->cov, 0, rng, m, NULL, x);
+    covariates_refresh(&s->cov, 0, rng, m, NULL, x);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
     rng_fill_uniform(rng, m, s->u);
     for (int i = 0; i < m; ++i) x[0][i] = s->u[i] < probability(s->eta_new[i]) ? 1 : 0;
 }
 
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct logistic *s = self;
-    covariates_perturb(&s->cov, rho, rng, m, x, x_new);
+    covariates_refresh(&s->cov, rho, rng, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
@@ -290,7 +290,7 @@ const struct model_class model_logistic = {
     .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
-    .perturb = perturb,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

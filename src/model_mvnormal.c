@@ -48,18 +48,18 @@ static void set(void *self, const double *theta) {
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct mvnormal *s = self;
-    covariates_perturb(&s->cov, 0, rng, m, NULL, x);
+    covariates_refresh(&s->cov, 0, rng, m, NULL, x);
 }
 
-static void form(void *self, int m, const double *const *z, double *const *x) {
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     struct mvnormal *s = self;
     covariates_form(&s->cov, 0, m, z, NULL, x);
 }
 
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct mvnormal *s = self;
-    covariates_perturb(&s->cov, rho, rng, m, x, x_new);
+    covariates_refresh(&s->cov, rho, rng, m, x, x_new);
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
@@ -108,8 +108,8 @@ const struct model_class model_mvnormal = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .form = form,
-    .perturb = perturb,
+    .from_innovations = from_innovations,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

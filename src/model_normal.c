@@ -142,7 +142,7 @@ VECTOR_CLONES static void combine(int m, double shift, double a, const double *r
     FOR_RECORDS(i, m) out[i] = shift + a * x[i] + b * y[i];
 }
 
-static void form(void *self, int m, const double *const *z, double *const *x) {
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     const struct normal *p = self;
     affine(m, p->theta[MEAN], p->sd_now, z[0], x[0]);
 }
@@ -154,7 +154,7 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
 }
 
 /* x* = mean + rho (x - mean) + sqrt(1 - rho^2) sd xi */
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     const struct normal *p = self;
     rng_fill_normal(rng, m, p->innovation);
@@ -316,8 +316,8 @@ const struct model_class model_normal = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .form = form,
-    .perturb = perturb,
+    .from_innovations = from_innovations,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

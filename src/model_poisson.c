@@ -50,7 +50,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->innovations = 1;
     model->innovation = RNG_UNIFORM;
     model->costs.move = 1.5; /* and a search */
-    model->costs.perturb = 4;
+    model->costs.refresh = 4;
     return PLUGIN_OK;
 }
 
@@ -90,12 +90,12 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     draw(p->records, p->rate_now, rng, m, x[0]);
 }
 
-static int forms(void *self) {
+static int innovations_serve(void *self) {
     const struct poisson *p = self;
     return p->rate_now < POISSON_TABLE_MEAN;
 }
 
-static void form(void *self, int m, const double *const *z, double *const *x) {
+static void from_innovations(void *self, int m, const double *const *z, double *const *x) {
     struct poisson *p = self;
     prepare(p->records, p->rate_now);
     dist_poisson_invert(p->records, m, z[0], x[0]);
@@ -148,7 +148,7 @@ static void gain(struct poisson *p, struct rng *rng, int m, double mean, double 
     for (double k = 0; k < total; ++k) x[(int)(rng_uniform(rng) * m)] += 1;
 }
 
-static void perturb(void *self, double rho, struct rng *rng, int m, const double *const *x,
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct poisson *p = self;
     thin(rng, m, rho, 1 - rho, x[0], x_new[0]);
@@ -201,9 +201,9 @@ const struct model_class model_poisson = {
     .dprior = dprior,
     .set = set,
     .rrecords = rrecords,
-    .form = form,
-    .forms = forms,
-    .perturb = perturb,
+    .from_innovations = from_innovations,
+    .innovations_serve = innovations_serve,
+    .refresh = refresh,
     .set_move = set_move,
     .move = move,
     .add = add,

@@ -11,7 +11,7 @@
  * The public header noiseaware.h offers users the part of it that a model of their own
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
- * description, and report() and invert() stand in for one; forms, add_latent, marginal,
+ * description, and report() and invert() stand in for one; innovations_serve, add_latent, marginal,
  * rtheta_uncut, distribution, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
@@ -64,7 +64,7 @@ struct model_class;
  * most models have. */
 struct model_costs {
     double records; /* rrecords; 0: one for each column */
-    double perturb; /* 0: as rrecords */
+    double refresh; /* 0: as rrecords */
     double move;    /* 0: nothing random, and cheap to do twice */
     double latent;  /* add_latent */
     double density; /* log_density; 0: one for each column */
@@ -110,7 +110,8 @@ struct model {
     int groups;
     int *group;
     struct model_costs costs;
-    /* How many numbers of that kind a record is made of; 0: form() does not serve. */
+    /* How many numbers of that kind a record is made of; 0: from_innovations() does not
+     * serve. */
     int innovations;
     enum rng_kind innovation;
 };
@@ -134,8 +135,8 @@ struct model {
  *     |  set -> dprior                                     moves, some times or never
  *     |  |        \-> dprior(new) -> set_move -> move, block by block -> set if accepted
  *     |  |
- *     |  set -> rrecords | form | perturb -> add           sweep, block by block
- *     |  |                               \-> add_latent
+ *     |  set -> rrecords | from_innovations | refresh -> add   sweep, block by block
+ *     |  |                                                 \-> add_latent
  *     |  |
  *     |  rtheta                                            update
  *     |  | or: dprior -> set -> log_density, block by block, for each step
@@ -183,7 +184,7 @@ struct model_class {
     void (*report)(void *self, const double *theta, double *out);
     int (*invert)(void *self, const double *value, double *theta);
 
-    /* Goal: theta is the current parameter of rrecords, form, perturb, set_move,
+    /* Goal: theta is the current parameter of rrecords, from_innovations, refresh, set_move,
      * add_latent and log_density from now on. What these need of theta alone is computed
      * here, once, not in them. Required.
      * Common error: to keep the pointer. The vector changes; copy what is needed. */
@@ -196,20 +197,21 @@ struct model_class {
 
     /* Goal: the m records that rrecords makes of these innovations: z[k][i] is number k
      * of record i, of the kind model->innovation, which rrecords draws column after
-     * column. Default: rrecords is called. forms says whether that is so under the
-     * current theta; NULL: always.
+     * column. Default: rrecords is called. innovations_serve says whether that is so under
+     * the current theta; NULL: always.
      * Common error: rrecords draws something else besides, or in another order. */
-    void (*form)(void *self, int m, const double *const *z, double *const *x);
-    int (*forms)(void *self);
+    void (*from_innovations)(void *self, int m, const double *const *z, double *const *x);
+    int (*innovations_serve)(void *self);
 
-    /* Goal: m records that keep the share rho in [0, 1] of the innovations of x: for
-     * normal ones rho times the old plus sqrt(1 - rho^2) fresh; rho = 1 gives x back.
+    /* Goal: a partial refresh, m records that keep the share rho in [0, 1] of the innovations
+     * of x: for normal ones a preconditioned Crank-Nicolson step, rho times the old plus
+     * sqrt(1 - rho^2) fresh; rho = 1 gives x back.
      * Default: every proposal is fresh. Needs a complete-data statistic: by how it moves
      * warmup learns which rho serves. Must be reversible,
      * f(x) K(x, x_new) = f(x_new) K(x_new, x).
      * Common error: a kernel that leaves f(. | theta) invariant and is not reversible; the
      * sampler accepts by the noise density alone. */
-    void (*perturb)(void *self, double rho, struct rng *rng, int m, const double *const *x,
+    void (*refresh)(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new);
 
     /* Goal: move() goes from the current theta to theta_new; changed[v] says whether

@@ -69,7 +69,7 @@ static void rrecords(void *self, struct noiseaware_random *random, int m, double
 /* A gamma variable is the sum of two with the same rate whose shapes add up, and
  * its first part is a beta share of it: keep the part of shape rho * shape, draw
  * the other anew. The correlation of x and x_new is rho. */
-static void perturb(void *self, double rho, struct noiseaware_random *random, int m,
+static void refresh(void *self, double rho, struct noiseaware_random *random, int m,
                     const double *const *x, double *const *x_new) {
     const struct gamma_model *g = self;
     const double keep = rho * g->shape, renew = (1 - rho) * g->shape;
@@ -129,7 +129,7 @@ static const struct noiseaware_model_class gamma_class = {
     .dprior = dprior,
     .set_move = set_move,
     .move = move,
-    .perturb = perturb,
+    .refresh = refresh,
 };
 
 /* the one symbol that is seen from outside */

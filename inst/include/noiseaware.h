@@ -101,7 +101,7 @@ struct noiseaware_model {
     /* the coordinates of theta that move() can carry records along with */
     int moving;
     int *moves;
-    /* how many numbers of that kind form() makes a record of */
+    /* how many numbers of that kind from_innovations() makes a record of */
     int innovations;
     enum noiseaware_kind innovation;
 };
@@ -117,7 +117,7 @@ struct noiseaware_model_class {
     /* A draw of theta from the prior. */
     void (*rprior)(void *self, struct noiseaware_random *random, double *theta);
 
-    /* Makes theta the current parameter of rrecords, perturb and move. */
+    /* Makes theta the current parameter of rrecords, refresh and move. */
     void (*set)(void *self, const double *theta);
 
     /* m records from f(. | theta). */
@@ -164,14 +164,14 @@ struct noiseaware_model_class {
     /* Records that keep the share rho in [0, 1] of their innovations (correlation
      * rho): 1 gives x back, 0 fresh records. The pair (x, x_new) must have a
      * symmetric distribution for x from f(. | theta). Helps where the noise is small; needs add. */
-    void (*perturb)(void *self, double rho, struct noiseaware_random *random, int m,
+    void (*refresh)(void *self, double rho, struct noiseaware_random *random, int m,
                     const double *const *x, double *const *x_new);
 
     /* The m records that rrecords() makes of these innovations, z[k][i] number k of
      * record i, which rrecords() draws column after column (random->fill_normal(...)
      * and the like) and nothing else. Saves time: they are drawn while the sampler
      * waits for something else. */
-    void (*form)(void *self, int m, const double *const *z, double *const *x);
+    void (*from_innovations)(void *self, int m, const double *const *z, double *const *x);
 };
 
 #endif

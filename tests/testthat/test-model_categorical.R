@@ -183,7 +183,7 @@ test_that("records follow the model, refreshed and moved ones too", {
     drawn <- draw_records(bound, theta[, 1], n)
     expect_gt(fit_distribution(drawn$records, distribution), 1e-6)
     for (rho in c(0.3, 0.9)) {
-      fresh <- .Call(internal("ffi_model_perturb"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)$records
+      fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)$records
       expect_gt(fit_distribution(fresh, distribution), 1e-6)
       # class: kept with probability rho or drawn again
       p <- all_rows(bound, theta[, 1])[[1]][1, ]
@@ -226,7 +226,7 @@ test_that("a partial refresh is reversible", {
   bound <- bind(discrete_cases$bayes[[1]], pair)
   theta <- prior_theta(bound, 1, seed = 7)
   drawn <- draw_records(bound, theta, 2e5)
-  fresh <- .Call(internal("ffi_model_perturb"), bound$spec, theta, 0.5, drawn$records, drawn$state)$records
+  fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta, 0.5, drawn$records, drawn$state)$records
   code <- function(x) factor(x %*% c(1, 2, 4), 0:11)
   flow <- table(code(drawn$records), code(fresh))
   there <- flow[upper.tri(flow)]

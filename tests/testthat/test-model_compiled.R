@@ -40,30 +40,30 @@ variants <- local({
     "static double log_density_wrong(void *self, int m, const double *const *x) { return log_density(self, m, x) - 0.5 * m * ((struct gamma_model *)self)->log_rate; }",
     "static void add_wrong(void *self, int m, const double *const *x, double *c) { c[0] = 0; add(self, m, x, c); }",
     "static void rprior_wrong(void *self, struct noiseaware_random *random, double *theta) { rprior(self, random, theta); theta[0] = -INFINITY; }",
-    "static void perturb_wrong(void *self, double rho, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
-    "  (void)rho; perturb(self, 0.5, random, m, x, x_new); for (int i = 0; i < m; ++i) x_new[0][i] *= 2; }",
+    "static void refresh_wrong(void *self, double rho, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
+    "  (void)rho; refresh(self, 0.5, random, m, x, x_new); for (int i = 0; i < m; ++i) x_new[0][i] *= 2; }",
     "static void rrecords_one(void *self, struct noiseaware_random *random, int m, double *const *x) {",
     "  random->fill_exponential(random, m, x[0]); for (int i = 0; i < m; ++i) x[0][i] *= ((struct gamma_model *)self)->scale; }",
-    "static void form(void *self, int m, const double *const *z, double *const *x) {",
+    "static void from_innovations(void *self, int m, const double *const *z, double *const *x) {",
     "  for (int i = 0; i < m; ++i) x[0][i] = z[0][i] * ((struct gamma_model *)self)->scale; }",
     "static void form_wrong(void *self, int m, const double *const *z, double *const *x) { (void)self; for (int i = 0; i < m; ++i) x[0][i] = z[0][i]; }",
     "static int create_form(const struct noiseaware_host *host, struct noiseaware_model *model) {",
     '  const int status = create(host, model); const double *spoil = host->field(host, "spoil", 2);',
     "  model->innovations = spoil ? (int)spoil[0] : 1; model->innovation = spoil ? (enum noiseaware_kind)spoil[1] : NOISEAWARE_EXPONENTIAL;",
     "  return status; }",
-    "VARIANT(shape_one, t.rrecords = rrecords_one; t.perturb = NULL)",
-    "VARIANT(forms, t.rrecords = rrecords_one; t.perturb = NULL; t.create = create_form; t.form = form)",
-    "VARIANT(bad_form, t.rrecords = rrecords_one; t.perturb = NULL; t.create = create_form; t.form = form_wrong)",
+    "VARIANT(shape_one, t.rrecords = rrecords_one; t.refresh = NULL)",
+    "VARIANT(forms, t.rrecords = rrecords_one; t.refresh = NULL; t.create = create_form; t.from_innovations = from_innovations)",
+    "VARIANT(bad_form, t.rrecords = rrecords_one; t.refresh = NULL; t.create = create_form; t.from_innovations = form_wrong)",
     "VARIANT(other_abi, t.abi = 99)", "VARIANT(other_size, t.size += 8)", "VARIANT(lacks, t.rrecords = NULL; t.add = NULL)",
-    "VARIANT(half_move, t.set_move = NULL)", "VARIANT(no_move, t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.perturb = NULL)",
+    "VARIANT(half_move, t.set_move = NULL)", "VARIANT(no_move, t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.refresh = NULL)",
     "VARIANT(only_invert, t.report = NULL)", "VARIANT(no_invert, t.invert = NULL)", "VARIANT(plain_theta, t.report = NULL; t.invert = NULL)",
     "VARIANT(sizes, t.create = create_wrong)", "VARIANT(bad_dprior, t.dprior = dprior_wrong)", "VARIANT(bad_rtheta, t.rtheta = rtheta_wrong)",
     "VARIANT(bad_move, t.move = move_wrong)", "VARIANT(bad_records, t.rrecords = rrecords_wrong)", "VARIANT(bad_add, t.add = add_wrong)",
-    "VARIANT(walks, t.add = NULL; t.rtheta = NULL; t.perturb = NULL; t.log_density = log_density)",
-    "VARIANT(walks_alone, t.add = NULL; t.rtheta = NULL; t.perturb = NULL; t.move = NULL; t.set_move = NULL; t.log_density = log_density)",
+    "VARIANT(walks, t.add = NULL; t.rtheta = NULL; t.refresh = NULL; t.log_density = log_density)",
+    "VARIANT(walks_alone, t.add = NULL; t.rtheta = NULL; t.refresh = NULL; t.move = NULL; t.set_move = NULL; t.log_density = log_density)",
     "VARIANT(no_prior, t.add = NULL; t.rtheta = NULL; t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.log_density = log_density)",
     "VARIANT(both, t.log_density = log_density)", "VARIANT(bad_density, t.log_density = log_density_wrong)",
-    "VARIANT(bad_rprior, t.rprior = rprior_wrong)", "VARIANT(bad_perturb, t.perturb = perturb_wrong)",
+    "VARIANT(bad_rprior, t.rprior = rprior_wrong)", "VARIANT(bad_refresh, t.refresh = refresh_wrong)",
     "const struct noiseaware_model_class *nothing(void);", "const struct noiseaware_model_class *nothing(void) { return NULL; }",
     "void R_init_variants(DllInfo *dll);",
     'void R_init_variants(DllInfo *dll) { (void)dll; R_RegisterCCallable("stats", "noiseaware_test_model", (DL_FUNC)gamma_model); }')
@@ -157,7 +157,7 @@ test_that("a function that a package has registered is found", {
 
 test_that("what does not fit is refused before it is called", {
   refused <- function(code, pattern) expect_error(code, pattern, class = "noiseaware_error_compiled")
-  refused(variant("other_abi"), "version 3 of the interface, but is for 99")
+  refused(variant("other_abi"), "version 3 of the interface, but was compiled for 99")
   refused(variant("other_size"), "must have [0-9]+ bytes")
   refused(variant("lacks"), "lacks the hooks.*rrecords.*add")
   refused(variant("no_prior"), "lacks the hook.*dprior")
@@ -214,7 +214,7 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_identical(failed(variant("no_move")), character())
   expect_identical(failed(variant("bad_dprior")), "dprior")
   expect_identical(failed(variant("forms", fields = list(shape = 1, prior = c(2, 2)))), character())
-  expect_identical(failed(variant("bad_form", fields = list(shape = 1, prior = c(2, 2)))), "form")
+  expect_identical(failed(variant("bad_form", fields = list(shape = 1, prior = c(2, 2)))), "from_innovations")
   expect_identical(failed(variant("bad_rtheta")), "rtheta")
   expect_identical(failed(variant("bad_move")), "move")
   expect_identical(failed(variant("bad_records")), "rrecords")
@@ -222,7 +222,7 @@ test_that("debug_model() passes what is right and names what is wrong", {
   for (symbol in c("both", "walks", "walks_alone")) expect_identical(failed(variant(symbol)), character())
   expect_identical(failed(variant("bad_add")), "add")
   expect_true("rprior" %in% failed(variant("bad_rprior")))
-  expect_identical(failed(variant("bad_perturb")), "perturb")
+  expect_identical(failed(variant("bad_refresh")), "refresh")
   expect_output(print(debug_model(variant("bad_dprior"), times)), "1 FAILED.*dprior +is the density of rprior +FAILED")
 
   # R functions; the user's generator is left alone (every built-in model: test-registry.R)

@@ -169,7 +169,7 @@ test_that("records follow the model, refreshed and moved ones too", {
   expect_equal(back, drawn$records, tolerance = 1e-10)
 
   rho <- 0.8
-  refreshed <- .Call(internal("ffi_model_perturb"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)
+  refreshed <- .Call(internal("ffi_model_refresh"), bound$spec, theta[, 1], rho, drawn$records, drawn$state)
   v <- whiten(refreshed$records, theta[, 1])
   for (j in 1:3) {
     expect_gt(ks.test(v[, j], "pnorm")$p.value, 1e-6)
@@ -312,7 +312,7 @@ test_that("factor covariates carry categorical levels", {
   probability <- tail(drop(internal("reported")(bound, theta)), 3)
   counts <- c(sum(rowSums(dummies) == 0), colSums(dummies))
   expect_gt(chisq.test(counts, p = probability)$p.value, 1e-6)
-  refreshed <- .Call(internal("ffi_model_perturb"), bound$spec, theta, 0.6, records, internal("new_stream")())$records
+  refreshed <- .Call(internal("ffi_model_refresh"), bound$spec, theta, 0.6, records, internal("new_stream")())$records
   counts <- c(sum(rowSums(refreshed[, 2:3]) == 0), colSums(refreshed[, 2:3]))
   expect_gt(chisq.test(counts, p = probability)$p.value, 1e-6)
   # levels given records: Dirichlet
@@ -350,7 +350,7 @@ test_that("the hooks of a regression with a factor pass debug_model()", {
   st <- stat_crossprod(y ~ x + g, bounds = list(y = c(-4, 4), x = c(-2, 2), g = c("a", "b", "c")))
   result <- debug_model(model_lm(), st, n = 200)
   expect_false(any(result$ok %in% FALSE))
-  expect_true(is.na(result$ok[result$hook == "form"]))
+  expect_true(is.na(result$ok[result$hook == "from_innovations"]))
 })
 
 test_that("bounds may be of any size that can be squared", {

@@ -132,7 +132,7 @@ test_that("a partial refresh is reversible and keeps its share", {
     theta <- log_prior(bound, 1, seed = 8)
     x <- log_records(bound, theta, 60000)
     for (rho in c(0.3, 0.9)) {
-      fresh <- .Call(internal("ffi_model_perturb"), bound$spec, theta, rho, x, log_stream(9))$records
+      fresh <- .Call(internal("ffi_model_refresh"), bound$spec, theta, rho, x, log_stream(9))$records
       cell <- function(r) {
         if (name == "codes") return(r[, 1] + 2 * r[, 2] + 6 * r[, 3])
         r[, 1] + 2 * r[, 3] + 4 * r[, 4] + 8 * (r[, 2] > median(x[, 2]))

@@ -20,8 +20,8 @@ uni_records <- function(bound, theta, n, seed = 1) {
 uni_move <- function(bound, from, to, x, seed = 31) {
   drop(.Call(internal("ffi_model_move"), bound$spec, as.double(from), as.double(to), cbind(x), uni_stream(seed)))
 }
-uni_perturb <- function(bound, theta, rho, x, seed = 41) {
-  drop(.Call(internal("ffi_model_perturb"), bound$spec, as.double(theta), rho, cbind(x), uni_stream(seed))$records)
+uni_refresh <- function(bound, theta, rho, x, seed = 41) {
+  drop(.Call(internal("ffi_model_refresh"), bound$spec, as.double(theta), rho, cbind(x), uni_stream(seed))$records)
 }
 theta_of <- function(bound, ...) internal("bound_theta")(bound, c(...))
 
@@ -293,7 +293,7 @@ test_that("a partial refresh leaves the distribution of records as it is, and is
   bound <- uni_bind(models$exponential)
   x <- uni_records(bound, log(2.5), n)
   for (rho in c(0, 0.5, 0.95)) {
-    fresh <- uni_perturb(bound, log(2.5), rho, x)
+    fresh <- uni_refresh(bound, log(2.5), rho, x)
     expect_cdf(fresh, "pexp", 2.5)
     # squares of normals whose correlation is rho
     expect_lt(abs(cor(qnorm(pexp(x, 2.5)), qnorm(pexp(fresh, 2.5))) - rho^2), 0.06)
@@ -304,7 +304,7 @@ test_that("a partial refresh leaves the distribution of records as it is, and is
   theta <- c(3, log(0.4))
   x <- uni_records(bound, theta, n)
   for (rho in c(0, 0.5, 0.998)) {
-    fresh <- uni_perturb(bound, theta, rho, x)
+    fresh <- uni_refresh(bound, theta, rho, x)
     expect_cdf(fresh, "pnorm", 3, 0.4)
     expect_lt(abs(cor(x, fresh) - rho), 5 / sqrt(n))
     # the new part of the innovation is independent of the old
@@ -314,7 +314,7 @@ test_that("a partial refresh leaves the distribution of records as it is, and is
   for (rate in c(0.2, 3, 30, 1000)) {
     x <- uni_records(bound, log(rate), n)
     for (rho in c(0, 0.5, 0.95, 0.998)) {
-      fresh <- uni_perturb(bound, log(rate), rho, x)
+      fresh <- uni_refresh(bound, log(rate), rho, x)
       expect_discrete(fresh, function(q) ppois(q, rate), paste("refreshed, rate", rate, "rho", rho))
       expect_lt(abs(mean((x - rate) * (fresh - rate)) / rate - rho), 5 * sqrt((2 + 1 / rate) / n))
       if (rate %in% c(3, 30) && rho < 0.9) expect_exchangeable(x, fresh, c(-1, unique(qpois(1:5 / 6, rate)), Inf))
