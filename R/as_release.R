@@ -1,12 +1,12 @@
 #' Describe numbers that someone else has published
 #'
-#' @param value The published totals: a named numeric vector in any order (also of the
-#'   factors of a product: `x:y` for `y:x`), or an unnamed one in the statistic's order
+#' @param value The published totals: a named numeric vector in any order (the factors of a product may be swapped
+#'   too: `x:y` for `y:x`), or an unnamed one in the statistic's order
 #'   (see `statistic$components`). Counts may also be a table, its dimensions in any order and
 #'   named by variables, or, of one variable, a vector named by its levels; with several
-#'   margins a list of tables, one a margin. Values of single records may be a matrix whose columns are
-#'   the components. Of several statistics: a named list of such vectors,
-#'   one a statistic; or one vector, whose names are those of the statistics and their
+#'   margins a list of tables, one per margin. Values of single records may be a matrix whose columns are
+#'   the components. For several statistics: a named list of such vectors,
+#'   one per statistic; or one vector, whose names are those of the statistics and their
 #'   components, as in `"totals: age"`.
 #' @param statistic What was summed, such as [stat_crossprod()]; or a named list of
 #'   statistics of the same records.

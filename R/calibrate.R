@@ -17,25 +17,25 @@
 #'   `iter`, `warmup`, `thin`, `control`.
 #' @param parameters `NULL` draws the truth from the prior in every replicate. A
 #'   named vector keeps those parameters fixed, and draws the others from the prior without
-#'   regard to them: then [coverage()] is that of the intervals at
+#'   regard to them: then [coverage()] is the coverage of the intervals at
 #'   this point, and ranks need not be uniform.
 #' @param level Probability inside the interval whose ends are kept.
-#' @param seed A whole number that fixes everything, or `NULL` to go on with R's
-#'   generator. Results depend on the seed, not on `future::plan()`.
-#' @param file Name of a file to keep finished replicates in, or `NULL`. If it is
-#'   there, the run resumes from it.
+#' @param seed A whole number that fixes everything, or `NULL` to use R's
+#'   generator as it is. Results depend on the seed, not on `future::plan()`.
+#' @param file Name of a file to keep finished replicates in, or `NULL`. If the file
+#'   exists, the run resumes from it.
 #'
 #' @details
 #' **Ranks.** Each variable's draws are thinned by their number over their
 #' effective number, so that they are nearly independent; ties are broken at
-#' random. Beside the parameters, log eta(z | s), the log noise density at the
+#' random. Besides the parameters, log eta(z | s), the log noise density at the
 #' imputed statistic up to a constant, is ranked as `log_eta`: ranks of the
 #' parameters alone cannot tell the posterior from the prior.
 #'
 #' **Many cores, many machines.** Replicates run in chunks of about a second,
 #' through the future package: `future::plan(multisession, workers = 2)` on one
 #' machine, `plan(cluster, workers = c("node1", "node2"))` over SSH. On a Slurm
-#' cluster, with the template that comes with batchtools, or one of the site,
+#' cluster, with the template that comes with batchtools, or your site's own,
 #' ```r
 #' library(future.batchtools)
 #' plan(batchtools_slurm, workers = 50,
@@ -45,26 +45,26 @@
 #'                  seed = 1, file = "calibration.jsonl")
 #' ```
 #' sends every chunk as a job of its own (walltime in seconds, memory in MB). The
-#' first jobs are of one replicate each; later ones take ten times what a job
+#' first jobs have one replicate each; later ones take ten times what a job
 #' waits in the queue, up to ten minutes. The directory must be one that all
-#' nodes see, and the package must be installed where they find it. Start it in
+#' nodes see, and the package must be installed where they find it. Start the call in
 #' `screen`, or as a job, on a machine that stays up. If it is stopped, the same
 #' call resumes it. Within a job that has several nodes already, `plan(cluster,
 #' workers = parallelly::availableWorkers())` needs no queue.
 #'
-#' Functions of the user take along the variables they use; load packages in them
-#' by `::`. `progressr::handlers(global = TRUE)` turns on a bar.
+#' Your functions take along the variables they use; refer to packages in them
+#' with `::`. `progressr::handlers(global = TRUE)` turns on a progress bar.
 #'
 #' **Failures.** An error in a replicate is kept, with its message, and counted
-#' when the result is printed; so are warnings. What makes the fit of a replicate
-#' doubtful (see [fit_methods]) is not warned of replicate by replicate: one warning of class
+#' when the result is printed; so are warnings. Doubtful fits
+#' (see [fit_methods]) do not warn replicate by replicate: one warning of class
 #' `noiseaware_warning_convergence` counts those with R-hat above 1.05. If a worker dies, the error
 #' (`noiseaware_error_worker`) has the finished replicates in its field
-#' `calibration`; with a file they are there too. An interrupt returns them.
+#' `calibration`; with a file they are also in the file. An interrupted run returns them.
 #'
-#' **File.** JSON lines: a header with the problem, then one line a replicate,
-#' added when the replicate comes back from its worker. A last line cut short by
-#' a kill is run again; any other damage, or a file of another problem, is an
+#' **File.** JSON lines: a header with the problem, then one line per replicate,
+#' added when the replicate comes back from its worker. If the process was killed in the middle of
+#' the last line, that replicate is run again; any other damage, or a file of another problem, is an
 #' error, and nothing of the file is used. The problem is compared through the
 #' text of models, functions and arguments; what a function finds in its
 #' environment is not compared.
@@ -78,7 +78,7 @@
 #'   (`replicate`, `type`, `class`, `message`). See [calibration_methods].
 #' @section Errors: As in [simulate_release()] and [sample_posterior()], before
 #'   anything is run; `noiseaware_error_file`, `noiseaware_error_worker`,
-#'   `noiseaware_error_interrupted` (before the first replicate was there).
+#'   `noiseaware_error_interrupted` (before the first replicate was finished).
 #' @references
 #' Talts, S., Betancourt, M., Simpson, D., Vehtari, A. and Gelman, A. (2018).
 #' Validating Bayesian inference algorithms with simulation-based calibration.

@@ -1,13 +1,13 @@
-#' Covariates known by their moments alone
+#' Covariates known only by their moments
 #'
-#' In a regression under method `"clt"` nothing need be known of the covariates
-#' but their moments up to the fourth (Bernstein & Sheldon 2019, section 3.4.4).
+#' In a regression under method `"clt"` nothing needs to be known about the covariates
+#' except their moments up to the fourth (Bernstein & Sheldon 2019, section 3.4.4).
 #' Given to [model_lm()] in place of a distribution of the covariates, this takes those
 #' moments from draws of a prior on the covariates, or from a release of
 #' [stat_moments4()].
 #'
 #' @param draws A data frame or matrix of draws from the prior on the covariates,
-#'   with their names, at least 100 rows; the more, the smaller the Monte Carlo
+#'   with their names, at least 100 rows; more rows reduce the Monte Carlo
 #'   error of the moments. **Never the confidential records.** `NULL`: the
 #'   moments are those of the [stat_moments4()] in the release.
 #'
@@ -20,12 +20,12 @@
 #'   other distribution.
 #' * **noisy**: `covariate_moments()`. The noise in the moments is not accounted
 #'   for: they are divided by n, moved into the ranges that the bounds allow and
-#'   to a positive definite covariance (the fit says so), and then taken for true. Intervals may
-#'   be slightly off where that noise is large.
+#'   to a positive definite covariance (the fit says so), and then treated as true. Intervals may
+#'   be slightly off if that noise is large.
 #'
-#' The covariates' mean and covariance are no parameters then. Methods that
-#' draw records need a distribution of theirs, and refuse such a model. Factors cannot be
-#' among them: no release and no draws of numbers have their moments with the others.
+#' The covariates' mean and covariance are then not parameters. Methods that draw records need a
+#' distribution of the covariates, and refuse such a model. Factors cannot be among the covariates:
+#' neither a release nor draws of numbers have their joint moments with the others.
 #'
 #' @return An object to be given to [model_lm()] as `covariates`.
 #' @section Errors: `noiseaware_error_prior`; when the model meets the release,

@@ -1,14 +1,14 @@
 #' Continue a run
 #'
-#' Adds iterations to every chain of a fit, from the very state where it
-#' stopped: 1000 iterations and 1000 more give the same bits as 2000. Adds
-#' replicates to a calibration: 100 and 100 more are the same as 200.
+#' Adds iterations to every chain of a fit, from the exact state in which it
+#' stopped: 1000 iterations followed by 1000 more give the same bits as 2000. Adds
+#' replicates to a calibration: 100 followed by 100 more are the same as 200.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or a calibration from [calibrate()].
 #' @param iter How many iterations to add to each chain.
 #' @param ... Must be empty.
 #' @return A fit with all draws, or a calibration with all replicates, old and
-#'   new. The old one stays as it was.
+#'   new. The original is not changed.
 #' @section Errors: `noiseaware_error_argument`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))

@@ -47,26 +47,26 @@ chains_array <- function(chains) {
 #'   empty for `confint()`.
 #'
 #' @return
-#' * `summary()`: a [posterior::summarise_draws()] table, one row a parameter. Its
-#'   attribute `warnings`, which the print shows, has what the fit warns of.
+#' * `summary()`: a [posterior::summarise_draws()] table, one row per parameter. Its
+#'   attribute `warnings`, which the print shows, lists the fit's warnings.
 #' * `coef()`: posterior means of the coefficients (of all parameters, if the
 #'   model is not a regression); `vcov()`: their posterior covariance.
-#' * `confint()`: equal-tailed posterior intervals, one row a parameter.
+#' * `confint()`: equal-tailed posterior intervals, one row per parameter.
 #' * `nobs()`: the public number of records.
 #' * [posterior::as_draws()] and its variants: the draws.
 #'
-#' @section Warnings: What makes a fit doubtful is told when it is sampled or
-#'   extended, and once more in a session by the first of `summary()`, `coef()`,
+#' @section Warnings: A doubtful fit warns when it is sampled or
+#'   extended, and once more per session in the first of `summary()`, `coef()`,
 #'   `vcov()`, `confint()`, [predict()][predict.noiseaware_fit] and
 #'   [tidy()][interop] that is called on it:
 #'   * `noiseaware_warning_convergence`: R-hat above 1.05, fewer than 100 (bulk)
-#'     effective draws, or neither known. The print wants more, 1.01 and 400
+#'     effective draws, or either unknown. The print is stricter, 1.01 and 400
 #'     (Vehtari et al. 2021), and says what to do.
-#'   * `noiseaware_warning_bounds`: methods `"collapse"` and, of a regression, `"clt"`
-#'     leave out what the bounds do to records outside them, and there is one with
-#'     a probability above 0.01.
-#'   * `noiseaware_warning_impossible`: no n records have the published totals.
-#'   * `noiseaware_warning_limit`: a total is, up to noise that is small, n times a
+#'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression,
+#'     ignore clamping, and the probability that some record lies outside the bounds is
+#'     above 0.01.
+#'   * `noiseaware_warning_impossible`: no n records could have the published totals.
+#'   * `noiseaware_warning_limit`: up to a small amount of noise, a total is n times a
 #'     bound, as if every record were clamped.
 #' @references
 #' Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Buerkner, P.-C. (2021).
@@ -233,22 +233,22 @@ print_summary <- function(table) {
 #' What a sampler did: sweeps, moves, and how often they were accepted
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
-#' @return A data frame with a row for each chain, whose print says it in words first. For
+#' @return A data frame with a row for each chain; its print starts with a summary in words. For
 #'   `"augment"`: `mean`, the share of accepted
-#'   record updates after warmup; `lowest`, that of the record accepted least;
+#'   record updates after warmup; `lowest`, the same for the record accepted least often;
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
 #'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
-#'   moves an iteration; `moves`, their acceptance rate after warmup, `NaN` if there
+#'   moves per iteration; `moves`, their acceptance rate after warmup, `NaN` if there
 #'   were none, and that of each kind: `walk`, a step from where the parameters are;
-#'   `leap`, a fresh draw from what warmup saw of the posterior; `group_walk` and
+#'   `leap`, an independence proposal from what warmup saw of the posterior; `group_walk` and
 #'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
 #'   all records at once that were accepted, `NaN` where there are none, `steps`, the
 #'   leapfrog steps of one, and `responded`, the share of the moves of a logistic regression's
 #'   coefficients that were accepted; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
-#'   sweeps do (0: all proposals are independent of the records); `parts`, how many
-#'   iterations a sweep over the records is spread over.
+#'   sweeps do (0: all proposals are independent of the records); `parts`, over how many
+#'   iterations a sweep over the records is spread.
 #'
 #'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
 #'   moves of the totals, and: for normal totals, which Hamiltonian Monte Carlo moves,
@@ -299,7 +299,8 @@ augment_acceptance <- function(fit) {
 #' Draws of the confidential statistic
 #'
 #' The exact totals, before noise, are unknown to the analyst; method
-#' `"augment"` imputes them along with the records, `"collapse"` without, `"clt"` from their normal distribution.
+#' `"augment"` imputes them along with the records, `"collapse"` without the records, and `"clt"` from
+#' their normal distribution.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
 #' @return A [posterior::draws_array] of the statistic's components, in the units

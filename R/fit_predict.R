@@ -3,9 +3,9 @@
 #' @param object A fit of [model_lm()] or [model_logistic()].
 #' @param newdata A data frame with the covariates.
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
-#'   matrix of predictive draws, one row a posterior draw; `"expected"`: a matrix
-#'   of draws of the expected response, of a logistic regression the
-#'   probability of 1.
+#'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
+#'   of draws of the expected response (for a logistic regression, the
+#'   probability of 1).
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
 #'   `"predictive"`: interval of a new record's response.
 #' @param level Probability inside the interval.
@@ -71,7 +71,7 @@ add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expecte
 #' @param nsim Number of databases.
 #' @param seed Fixes the draws; see [sample_posterior()].
 #' @param ... Must be empty.
-#' @return A list of `nsim` data frames, each with the public number of records.
+#' @return A list of `nsim` data frames, each with the public number of records as rows.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -99,9 +99,9 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 #'
 #' @param object A fit from [sample_posterior()].
 #' @param ... Arguments of [sample_posterior()] by name, such as `model`, `release`,
-#'   `method` or `iter`. Those that are not given are as they were asked for in the
-#'   first place: a method `"auto"` chooses anew, a `warmup` that was never given is half
-#'   of `iter`. After [extend()], `iter` counts what was added.
+#'   `method` or `iter`. Arguments that are not given keep the values of the first
+#'   call: `method = "auto"` chooses again, and a `warmup` that was never given is half
+#'   of `iter`. After [extend()], `iter` includes the iterations that were added.
 #' @return A fit.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
 #' @examples

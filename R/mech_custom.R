@@ -13,24 +13,24 @@
 #' @param r `function(s)`: a published value drawn given the named vector s of
 #'   true totals, from R's generator. [simulate_release()] needs it, and what simulates
 #'   releases: [calibrate()], [design()] and `pp_check()`.
-#' @param sd Standard deviation of the noise, one number or one a component, for
+#' @param sd Standard deviation of the noise, one number, or one per component, for
 #'   [noise_sd()] and what is printed; nothing else uses it.
 #'
 #' @details Like [stat_custom()] it keeps the functions without their source references and
 #'   without the environment in which they were written: they may use R's own functions and
 #'   `package::function`, and must have their numbers written in them. A function that uses
-#'   a variable of the function that it was written in is refused.
+#'   a variable from the function in which it was written is refused.
 #'
 #'   **Cost.** Every acceptance needs the density at the current totals, so in
 #'   general it cannot be evaluated for all records at once. The sampler foresees
 #'   whether the next records will be accepted, evaluates the density along that path
 #'   in one call, and follows it as long as the decisions come out so. That is
-#'   exact, and costs about 1 microsecond a record where 98 per cent are accepted, 5 at
-#'   70 per cent (measured with a cheap density). The built-in mechanisms are faster
-#'   by far. With [stat_records()] (`function(noise)` only) a block of
+#'   exact, and costs about 1 microsecond per record where 98 per cent are accepted, 5 at
+#'   70 per cent (measured with a cheap density). The built-in mechanisms are much
+#'   faster. With [stat_records()] (`function(noise)` only) a block of
 #'   records is one call.
 #'
-#'   What such noise guarantees is not known to the package. [release()] refuses it:
+#'   The package does not know what such noise guarantees. [release()] refuses it:
 #'   noise to be published comes from the operating system's entropy.
 #'
 #' @return A mechanism: an object of class `mech_custom`.

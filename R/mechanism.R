@@ -78,7 +78,7 @@ print.noiseaware_mechanism <- function(x, ...) {
 #' Standard deviation of the noise in a release
 #'
 #' @param release A release.
-#' @return A named numeric vector, one value a component, in the units of the
+#' @return A named numeric vector, one value per component, in the units of the
 #'   released totals.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))

@@ -1,10 +1,10 @@
 #' Method "clt": a normal distribution for the statistic
 #'
-#' By the central limit theorem the confidential totals are about normal, with a
+#' By the central limit theorem the confidential totals are approximately normal, with a
 #' mean and a covariance that the model and the public bounds determine
 #' (Bernstein & Sheldon 2018, 2019). Given that distribution the noise is accounted for
-#' exactly. An iteration costs the same for a thousand records and for a
-#' thousand million.
+#' exactly. An iteration costs the same for a thousand records as for a
+#' billion.
 #'
 #' @details
 #' **Where it runs.** `subset(supported(), method == "clt")`: counts under models of
@@ -18,15 +18,15 @@
 #' from them as if they were known, and so are the variances of Laplace noise,
 #' which is a scale mixture of normals. In a regression the totals are drawn
 #' first, and the parameters move with the totals' standard normal innovations fixed,
-#' which does nearly the same at a small part of the cost. With more than 40 unknown parameters, and in
+#' which achieves nearly the same at a fraction of the cost. With more than 40 unknown parameters, and in
 #' a logistic regression, the No-U-Turn sampler moves parameters and innovations at once instead, in
 #' coordinates in which the posterior is about standard normal, and nothing else is drawn: the draws are those of the
 #' normal distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
 #' approximation. Without it a chain that has no `init`
 #' starts at one of up to 200 draws from the prior, chosen by the density of the release.
-#' `control = list(sampler = "gibbs")` leaves out the moves and the choice: the papers'
-#' sampler, slow where noise is large.
-#' `control = list(conjugate = FALSE)` leaves out the update.
+#' The papers' sampler, which is slow where the noise is large, has neither the moves nor that
+#' choice: `control = list(sampler = "gibbs")`. Leave out the update by
+#' `control = list(conjugate = FALSE)`.
 #'
 #' **How good it is.** Total variation distance to the exact posterior, Bernoulli
 #' records, epsilon = 1 (`inst/replication/clt_accuracy.R`; 0.003 is the error of
@@ -43,7 +43,7 @@
 #' | 1,000 | 0.03 | 0.003 | 0.021 | 0.003 |
 #' | 10,000 | 0.03 | 0.005 | 0.009 | 0.005 |
 #'
-#' It is visibly wrong for a handful of records with a count near 0; take an exact
+#' It is visibly wrong for a handful of records with a count near 0; use an exact
 #' method there.
 #'
 #' **Where it is calibrated.** Share of 90 per cent intervals that cover the truth in
@@ -57,18 +57,18 @@
 #' | slope, bounds 8, the default prior | 0.88 | 0.84 | 0.68 |
 #' | sigma, the same | 0.89 | 0.85 | 0.73 |
 #'
-#' Counts and powers of one variable know what bounds do to records. Regression does
-#' not: its moments are those of records that no bound clamps, and no number of
-#' records mends that, on the contrary. The default prior expects one response in nine
-#' outside the bounds. The print of a regression shows the posterior expectation of
-#' their share; where it says that the draws are not valid, take `"augment"`.
+#' For counts, and for powers of one variable, clamping is taken into account. For a regression it
+#' is not: its moments are those of unclamped records, and more records make that worse rather
+#' than better. The default prior expects one response in nine outside the bounds. The print of a
+#' regression shows the posterior expectation of their share; where it says that the draws are not
+#' valid, use `"augment"`.
 #'
-#' The normal distribution knows no whole numbers. So with discrete noise of a scale of a few
-#' units the imputed counts of [denoise()] differ from the truth by less than one
-#' where that differs by none; the parameters are not affected.
+#' Normal draws are not whole numbers. With discrete noise of a scale of a few units, the imputed
+#' counts of [denoise()] can therefore differ from the truth by a fraction of one; the parameters
+#' are not affected.
 #'
-#' **Many parameters.** Moves in all unknown parameters mix ever more slowly as they grow
-#' in number. Least effective draws a second of a regression with normal covariates of unknown mean and
+#' **Many parameters.** Moves in all unknown parameters mix more slowly the more parameters
+#' there are. Least effective draws per second of a regression with normal covariates of unknown mean and
 #' covariance, 100,000 records, epsilon = 1 (`bench/results.md`):
 #'
 #' | coefficients | unknown parameters | default | marginal | Gibbs | `"collapse"` |

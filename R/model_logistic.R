@@ -1,14 +1,14 @@
 #' Logistic regression, covariates modelled too
 #'
 #' y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
-#' else 0. Continuous covariates are multivariate normal, factor covariates
+#' otherwise 0. Continuous covariates are multivariate normal, factor covariates
 #' categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, with all variables of the release, each
 #'   once: the records' distribution is a joint one, so none can be left out. `NULL` takes the
 #'   statistic's own formula. The response is a number with the bounds
-#'   0 and 1, or a factor of two levels, of which the second counts as 1.
+#'   0 and 1, or a factor with two levels, of which the second counts as 1.
 #' @param prior Of the coefficients (intercept first): [prior_normal()],
 #'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
 #'   bounds, see below.
@@ -25,7 +25,7 @@
 #' ([stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]). A
 #' factor's first level is the reference. Declare the response of a [stat_crossprod()] as
 #' `c(FALSE, TRUE)` or by its two levels: as a number with the bounds 0 and 1 it has a square,
-#' which says nothing (rescaled it is always 1) and still has its share of the sensitivity.
+#' which is redundant (rescaled, it is always 1) but still adds to the sensitivity.
 #'
 #' **Update.** Given the imputed records the coefficients are drawn by
 #' Polya-Gamma augmentation (Polson, Scott & Windle 2013): one exact PG(1, eta)

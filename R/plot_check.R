@@ -2,7 +2,7 @@
 #'
 #' Posterior predictive check on what is known: the published numbers. Each
 #' replicate draws parameters from the posterior, records given the parameters,
-#' and noise, and makes the release anew. If a published number lies far
+#' and noise, and simulates the release again. If a published number lies far
 #' outside its replicates, the model cannot have produced it: the model, its
 #' bounds or the description of the release are wrong.
 #'
@@ -14,7 +14,7 @@
 #'
 #' @return `pp_check()` (the generic is bayesplot's) a ggplot: for each component the published number in
 #'   standard deviations from the mean of its replicates, and their interval.
-#'   `release_check_data()` its data twin, one row a component: `component`, `value`, `mean`, `sd`,
+#'   `release_check_data()` its data twin, one row per component: `component`, `value`, `mean`, `sd`,
 #'   `lower`, `upper` of the replicates, and `p`, the two-sided tail probability.
 #' @section Errors: `noiseaware_error_argument`, also where n times `draws` is more
 #'   than 10^8 records.

@@ -1,4 +1,4 @@
-#' Priors, and what is known
+#' Priors and known values
 #'
 #' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b Hyperparameters, see
 #'   below. A single number stands for all coordinates. Where the default is
@@ -19,13 +19,13 @@
 #'   The first two take values by name, `prior_normal(sd = c(age = 2, lwt = 1))`; the
 #'   coefficients that are not named have the default. An intercept's `sd` that you give is
 #'   that of the reported intercept, the response where all covariates are zero. By default
-#'   the prior is of the response where the covariates are in the middles of their bounds, as
-#'   in rstanarm and brms; then `mean`, if you give it, is that of this response.
+#'   the prior is on the response with the covariates at the middle of their bounds, as
+#'   in rstanarm and brms; `mean`, if you give it, is then the mean of that response.
 #'
 #' Of the residual standard deviation sigma:
 #'
 #' * `prior_half_normal(scale)`, `prior_half_t(df, scale)`: a normal or Student-t
-#'   distribution of that scale about 0, of which the positive half is left.
+#'   distribution of that scale about 0, restricted to positive values.
 #' * `prior_exponential(rate)`.
 #' * `prior_inverse_gamma(shape, rate)`: of the variance, sigma^2.
 #'
@@ -34,14 +34,14 @@
 #' * `prior_niw(mean, kappa, scale, df)`: normal-inverse-Wishart, cov ~
 #'   InverseWishart(df, scale), mean given cov ~ N(mean, cov / kappa).
 #' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
-#' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate that puts
-#'   the records' mean, at E(rate), into the middle of the bounds.
+#' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate for which
+#'   the records' mean, at E(rate), is the middle of the bounds.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
 #'
 #' @section Priors scaled by the bounds:
 #' They put most records that the prior predicts between the bounds: 85 to 90 per cent of the
 #' responses with 1 to 12 covariates, some of them factors, and 96 per cent of the values of
-#' a covariate. (With `prior_student_t()`, of heavier tails, 71 to 76 per cent of the responses.)
+#' a covariate. (With `prior_student_t()`, which has heavier tails, 71 to 76 per cent of the responses.)
 #' Let c be the middle of a variable's bounds and h half their width, y the
 #' response, and p the number of covariates (a factor is one). With covariates measured from
 #' their middles:
@@ -60,15 +60,15 @@
 #' the levels, N(0, 1.5^2), N(0, (3 / (sqrt(p) h_x))^2) and N(0, (1.5 / sqrt(p))^2): the linear
 #' predictor has a standard deviation of about 2 whatever p is.
 #'
-#' The weight of these priors is that of a few records. They matter where the noise leaves
-#' little else: see [plot_prior()].
+#' These priors have the weight of a few records. They matter where the noise leaves
+#' little information: see [plot_prior()].
 #'
 #' @section Priors cut off:
 #' `prior_nig()` and `prior_niw()` may be cut off where bounds constrain the parameters
 #' (Kazan & Reiter 2025): `within` leaves only means between two bounds and standard
 #' deviations of at most half the width between them, which records between
 #' the bounds cannot exceed. `within` is `TRUE` for the statistic's bounds,
-#' `c(lower, upper)`, or a named list of such pairs, one a variable. It is the
+#' `c(lower, upper)`, or a named list of such pairs, one per variable. It is the
 #' joint distribution of mean and sd (or cov) that is cut off. For [model_normal()],
 #' [model_mvnormal()] and the covariates of [model_lm()] and
 #' [model_logistic()]; the prior must have at least some mass there.

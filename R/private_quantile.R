@@ -5,7 +5,7 @@
 #' The exponential mechanism (McSherry & Talwar 2007) over a grid between very
 #' wide public bounds, with the distance in ranks as its loss (Smith 2011).
 #'
-#' @param x A numeric vector of confidential values, one a record, none missing.
+#' @param x A numeric vector of confidential values, one per record, none missing.
 #' @param probability Which quantile, in \[0, 1\].
 #' @param bounds `c(lower, upper)`: public, and so wide that they hold whatever
 #'   the data may be.

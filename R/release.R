@@ -25,8 +25,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' the declared facts (bounds, levels, number of records) and nothing else of
 #' the data.
 #'
-#' @param data A data frame, one record a row, with every variable of the
-#'   statistic and no missing value in them.
+#' @param data A data frame, one record per row, with every variable of the
+#'   statistic and no missing values in them.
 #' @param statistic What is summed, such as [stat_crossprod()]; or a named list
 #'   of statistics of the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
@@ -49,24 +49,24 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'
 #'   The unit is a power of two, computed from public facts: the noise scale is
 #'   2^23 units or more where the bounds and n allow it, never less than 2^10.
-#'   Rounding can move the difference of two records by one unit a component; that is
+#'   Rounding can move the difference of two records by one unit per component; that is
 #'   counted in the sensitivity, and the scale is rounded up to whole units, so the
 #'   release's noise is larger than that of [simulate_release()] by a factor of
 #'   about 1 + 2^-20. The log density of the continuous noise, which [sample_posterior()] uses, is
 #'   that of the discrete noise up to a constant; rounding the records moves a
-#'   total by sqrt(n) / 4 units or so, at n = 10^6 a 30,000th part of the noise scale.
+#'   total by about sqrt(n) / 4 units; at n = 10^6 that is a 30,000th of the noise scale.
 #'
 #'   Discrete Gaussian noise has the zero-concentrated guarantee exactly; for `mu`
 #'   and for `epsilon` with `delta` it differs from continuous noise, rounded, by a
 #'   total variation below 1e-13 at that granularity, which adds to `delta`.
 #'
-#'   **Not protected** against: who times a release (sampling takes a random time); who
-#'   reads the machine's memory or disk, which are not wiped; who learns that a
+#'   **No protection** against someone who times a release (sampling takes a random time),
+#'   reads the machine's memory or disk (they are not wiped), or learns that a
 #'   release was refused, and why. Sensitivities that users declare
 #'   ([stat_custom()]) are trusted. [release_objective()] draws and minimises in
 #'   floating-point arithmetic, so its last bits are not safe in this sense. The
-#'   proofs are in the help pages and the tests; nobody outside has verified them.
-#'   The file `SECURITY.md` of the sources has the whole list.
+#'   proofs are in the help pages and the tests; they have not been verified independently.
+#'   The file `SECURITY.md` in the sources has the whole list.
 #'
 #' @references
 #' Mironov, I. (2012). On significance of the least significant bits for

@@ -5,8 +5,8 @@
 #' The owner's side of objective perturbation: draws the noise vector b, minimises the
 #' perturbed loss of [mech_objective()] and returns the minimiser as a release.
 #'
-#' @param data A data frame, one record a row, with every variable of the statistic
-#'   and no missing value in them.
+#' @param data A data frame, one record per row, with every variable of the statistic
+#'   and no missing values in them.
 #' @param statistic A [stat_objective()].
 #' @param mechanism A [mech_objective()].
 #' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
@@ -20,12 +20,12 @@
 #' doubles z can be depends on the records. The guarantee is that of the real
 #' numbers. [release()] of a [stat_crossprod()] has no such weakness.
 #'
-#' The coefficients say little of how the covariates are distributed. Where [model_logistic()] does
-#' not know that from elsewhere, release something of it too, such as [stat_sums()], and
+#' The coefficients say little about the distribution of the covariates. If [model_logistic()] does
+#' not know it from elsewhere, release something about it too, such as [stat_sums()], and
 #' describe both by [as_release()].
 #'
-#' The coefficients of others enter by [as_release()], [simulate_release()] draws them for a
-#' study. The posterior needs method `"augment"`. Any model of the variables will do, not only
+#' Use [as_release()] for coefficients that someone else has published, and [simulate_release()]
+#' for a study. The posterior needs method `"augment"`. Any model of the variables can be used, not only
 #' [model_logistic()].
 #'
 #' @return A release: an object of class `noiseaware_release`, whose `value` has the

@@ -4,27 +4,27 @@
 #' numbers, with the noise, the clamping and the public bounds accounted for.
 #'
 #' @param release A release: [release()], [as_release()], [read_release()].
-#' @param model A model, such as [model_lm()]. Where a covariate that it takes as normal has bounds
-#'   that look like those of two values, such as 0 and 1, a message of class
+#' @param model A model, such as [model_lm()]. If the bounds of a covariate that is modelled as
+#'   normal suggest only two values, such as 0 and 1, a message of class
 #'   `noiseaware_message_binary` says how to declare a factor.
 #' @param method `"augment"` imputes the confidential records (exact, cost
 #'   proportional to n); `"collapse"` moves the totals themselves, where their distribution
-#'   is known (exact if no record lies outside the bounds, for counts always; cost
-#'   free of n; see below); `"clt"` takes a normal distribution for the statistic
-#'   (approximate, better the more records; cost free of n); `"naive"` takes the noisy totals for the true ones (not
-#'   a posterior: a baseline to compare with); `"auto"` takes the cheapest exact
-#'   one: see below.
+#'   is known (always exact for counts; otherwise exact if no record lies outside the bounds; cost
+#'   independent of n; see below); `"clt"` uses a normal distribution for the statistic
+#'   (approximate, improves with more records; cost independent of n); `"naive"` treats the noisy
+#'   totals as the true ones (not a posterior: a baseline to compare with); `"auto"` chooses the
+#'   cheapest exact method: see below.
 #' @param chains Number of chains. They run through the future package: set
 #'   `future::plan()` to run them side by side. The draws do not depend on it.
 #' @param iter Iterations of each chain, warmup included.
-#' @param warmup Iterations at the start that learn the proposals and are thrown
-#'   away.
+#' @param warmup Iterations at the start, in which the proposals are learned; they are
+#'   discarded.
 #' @param thin Keep every `thin`-th iteration after warmup.
-#' @param seed A whole number that fixes the draws, or `NULL` to go on with R's
-#'   generator (so that [set.seed()] fixes them).
+#' @param seed A whole number that fixes the draws, or `NULL` to use R's
+#'   generator as it is (so that [set.seed()] fixes them).
 #' @param init `NULL` starts every chain at a draw from the prior; else a list
 #'   with a named vector of parameter values for each chain. Methods that draw
-#'   independently have no use for it, and say so in a message of class
+#'   independently do not use it, and say so in a message of class
 #'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few
 #'   records.
 #' @eval control_help()
@@ -32,60 +32,60 @@
 #'
 #' @details
 #' Progress is reported through progressr: `progressr::handlers(global = TRUE)`
-#' turns a bar on. Once the first chain's warmup is over, a message of class
-#' `noiseaware_message_forecast` tells the time left, if that is 10 seconds or
+#' turns on a progress bar. Once the first chain's warmup is over, a message of class
+#' `noiseaware_message_forecast` tells how much time is left, if that is 10 seconds or
 #' more. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
 #'
 #' **Method `"augment"`** moves all records at once in a linear regression or a multivariate normal
 #' model with more than six unknown parameters: it holds the records' shape, what is left of them
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
-#' their totals with the parameters integrated out. Where few records lie outside the bounds, what
-#' the bounds do to the totals is approximated on the way, and an acceptance step corrects for it
-#' (a surrogate transition, Christen & Fox 2005); else the exact density is followed. In a logistic
+#' their totals with the parameters integrated out. Where few records lie outside the bounds, the effect
+#' of clamping on the totals is approximated along the way, and an acceptance step corrects for it
+#' (a surrogate transition, Christen & Fox 2005); otherwise the exact density is followed. In a logistic
 #' regression on numbers, factors released as dummy variables besides, the coefficients go along so
 #' that no record's probability of the response changes. The coefficients then move with the
 #' responses' own randomness held fixed, along an approximation of the totals that such a move leads
 #' to, and again an acceptance step corrects for that. Chains
 #' without `init` then start near the release, further apart than the posterior is wide.
 #'
-#' **Method `"collapse"`** imputes no record: given the parameters it knows the distribution
-#' of the totals, so its time does not depend on n. It serves
+#' **Method `"collapse"`** imputes no records: it knows the distribution of the totals given the
+#' parameters, so its cost does not depend on n. It works for
 #' * counts ([stat_counts()]) under [model_bernoulli()], [model_categorical()] and
 #'   [model_naive_bayes()], if the margins have one variable, or the class and one
 #'   feature. The probabilities are integrated out. Exact, whatever the noise. With
-#'   few records (up to some hundred) the draws are independent.
+#'   few records (up to a few hundred) the draws are independent.
 #' * totals of variables and of products of two ([stat_crossprod()],
 #'   [stat_sums()]) under [model_normal()], [model_mvnormal()], and [model_lm()] without
 #'   factors.
 #' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
 #'   [model_exponential()].
 #'
-#' But for counts, it leaves out what the bounds do to records outside them. The
-#' fit's print shows the posterior expectation of their share (the tails of the
-#' variables' marginal distributions, summed) and the probability that there is one; the
-#' draws are exact but for that.
+#' Except for counts, this method ignores clamping. The fit's print shows the posterior
+#' expectation of the share of records outside the bounds (the tails of the variables' marginal
+#' distributions, summed) and the probability that there is one; apart from clamping the draws are
+#' exact.
 #'
-#' **Method `"auto"`** takes `"collapse"` for counts; else `"augment"`, which is
-#' exact whatever the bounds do, up to 10^10 record updates (n times iterations
+#' **Method `"auto"`** chooses `"collapse"` for counts, and otherwise `"augment"`, which is
+#' exact with clamping, up to 10^10 record updates (n times iterations
 #' times chains, about ten minutes). Beyond that a short run looks for records
 #' outside the bounds:
-#' * if there is one with a probability of at most 0.01, `"collapse"` runs, with a message;
-#' * else `"clt"`, if it knows what bounds do to the records (all it serves but regressions), with a
+#' * if the probability that there is one is at most 0.01, `"collapse"` runs, with a message;
+#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions), with a
 #'   warning, because it is approximate;
-#' * else `"augment"` with fewer iterations, as many as 10^10 record updates
-#'   leave, but not less than 200, with the same shares of warmup and kept draws. Without
+#' * otherwise `"augment"` with fewer iterations: as many as 10^10 record updates
+#'   allow, but at least 200, with the same shares of warmup and kept draws. Without
 #'   `init` its chains start at draws of the short run. A warning says how many iterations
-#'   it makes, and what to set for more of them.
+#'   are run, and how to ask for more.
 #'
-#' Where nothing but `"augment"` serves, it runs as long as was asked for, and a
-#' message tells the time. The warnings have the class `noiseaware_warning_method`.
+#' Where only `"augment"` is available, it runs for as long as was asked, and a
+#' message tells how long that takes. The warnings have the class `noiseaware_warning_method`.
 #' `control = list(passes = )` asks for `"augment"` where there is a choice. The
 #' fit's print says which ran and whether it is exact.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
-#'   have not converged, and whatever else makes it doubtful, are told by warnings with a
-#'   class: see the section Warnings there.
+#'   have not converged, and anything else that makes it doubtful, are reported as classed
+#'   warnings: see the section Warnings there.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`,
 #'   `noiseaware_error_variables`, `noiseaware_error_prior`,
 #'   `noiseaware_error_interrupted` (interrupted before the first draw),

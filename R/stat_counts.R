@@ -3,7 +3,7 @@
 #' How many records have each level of a variable, or each combination of levels
 #' of several: one-way or crossed margins, as many as there are terms.
 #'
-#' @param formula The margins, one a term, at most 2,000: `~ y` counts the levels of `y`,
+#' @param formula The margins, one per term, at most 2,000: `~ y` counts the levels of `y`,
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
 #'   Nothing stands on the left.
 #' @param levels A named list with the vector of all levels (two or more) of each

@@ -10,8 +10,8 @@
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
 #'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
-#'   or a factor of two levels (for [model_logistic()]), of which the second counts as 1. Bounds and levels are public: choose them from what is known of the subject,
-#'   never from the confidential data.
+#'   or a factor with two levels (for [model_logistic()]), of which the second counts as 1. Bounds and
+#'   levels are public: choose them from subject knowledge, never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
 #'
@@ -20,7 +20,7 @@
 #' each level but the first), the components are the p + 1 columns, then their
 #' products, response first: `y`, `x1`, ..., `y^2`, `y:x1`, ..., `x1^2`,
 #' `x1:x2`, ... The number of records is public and is not a component. Squares
-#' and products of dummy columns of one factor say nothing new and are left
+#' and products of dummy columns of the same factor are redundant and are left
 #' out.
 #'
 #' **Sensitivity** (replace one record). With `rescale = TRUE` and m = p + 1

@@ -29,7 +29,7 @@
 #' **Sensitivity** is that of the gradient at any z. As |p - y| <= 1, one replaced
 #' record moves it by at most 2 B (L2), and by sqrt(d) times that in the L1 norm, d
 #' the number of coefficients. With two numbers or more among the
-#' covariates there are z and records that come as near to 2 B as you like.
+#' covariates there are z and records that come arbitrarily close to 2 B.
 #'
 #' @return A statistic: an object of class `stat_objective`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
