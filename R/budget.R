@@ -38,14 +38,14 @@
 #' delta is needed once, for the concentrated sort, and not once for each. A first release that is
 #' within the limit by its own delta alone leaves nothing for others. The smaller
 #' of the basic and the concentrated bound is no such bound: each would need its delta,
-#' two in sum. So the choice between these is made beforehand.
+#' two in sum. So the choice between these is made in advance.
 #'
 #' **Copies.** An account spends what it has once. A budget in memory belongs to the process and
 #' the session that made it, and cannot be spent from after a fork (such as by
 #' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
 #' workspace) or copied. For these there is `file`: every release reads what is spent,
 #' adds its cost and only then returns, while a directory `<file>.lock` keeps other
-#' processes out. If a process was killed in the midst of it, that directory
+#' processes out. If a process was killed while it wrote, that directory
 #' stays; remove it when no process uses the account. Nothing prevents a copy or an earlier
 #' version of the file, a second budget for the same records, releases that are given no budget,
 #' or a copy of the whole machine. The lock needs a file system on which making a
