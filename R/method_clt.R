@@ -67,15 +67,16 @@
 #' counts of [denoise()] can therefore differ from the truth by a fraction of one; the parameters
 #' are not affected.
 #'
-#' **Many parameters.** Moves in all unknown parameters mix more slowly the more parameters
-#' there are. Least effective draws per second of a regression with normal covariates of unknown mean and
-#' covariance, 100,000 records, epsilon = 1 (`bench/results.md`):
+#' **Many parameters.** Random walks in all unknown parameters mix more slowly the more parameters
+#' there are; the No-U-Turn sampler does not. Least effective draws per second after warmup, of a
+#' regression with normal covariates of unknown mean and covariance, 100,000 records, epsilon = 1
+#' (`bench/clt_regression.R`):
 #'
-#' | coefficients | unknown parameters | default | marginal | Gibbs | `"collapse"` |
-#' | ---: | ---: | ---: | ---: | ---: | ---: |
-#' | 5 | 20 | 8,700 | 490 | 200 | 5,800 |
-#' | 10 | 65 | 390 | 1.6 | 2.2 | 190 |
-#' | 20 | 230 | 0.6 | | | |
+#' | coefficients | unknown parameters | NUTS | noncentred | marginal | Gibbs | `"collapse"` |
+#' | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+#' | 5 | 20 | | 8,700 | 490 | 200 | 5,800 |
+#' | 10 | 65 | 260 | 390 | 1.6 | 2.2 | 190 |
+#' | 20 | 230 | 41 | 0.6 | | | |
 #'
 #' `"collapse"` takes such covariates too and is exact if no record lies outside the
 #' bounds. With covariates known by their moments only the

@@ -33,8 +33,9 @@ clt_fit <- function(problem, model, control, warmup, thin = 1) {
 # processor seconds of an iteration after warmup, next to no draw kept
 iteration_seconds <- function(fit, more) (seconds(extend(fit, 1 + more)) - seconds(extend(fit, 1))) / more
 
-# "noncentred" is the default
-samplers <- list(gibbs = list(sampler = "gibbs"), marginal = list(sampler = "marginal"), noncentred = list(sampler = "noncentred"))
+# "noncentred" is the default with up to 40 unknown parameters, else "nuts"
+samplers <- list(gibbs = list(sampler = "gibbs"), marginal = list(sampler = "marginal"), noncentred = list(sampler = "noncentred"),
+                 nuts = list(sampler = "nuts"))
 
 # ---- moves against the papers' sampler ------------------------------------------
 
@@ -67,8 +68,8 @@ rate_ratio <- function(rates, sampler, other = "gibbs") {
 # everything unknown, growing d
 growth_rates <- function(quick) {
   iterations <- list(`5` = c(gibbs = 30000, marginal = 30000, noncentred = 20000, collapse = 4000),
-                     `10` = c(gibbs = 12000, marginal = 10000, noncentred = 5000, collapse = 1000),
-                     `20` = c(noncentred = 1000))
+                     `10` = c(gibbs = 12000, marginal = 10000, noncentred = 5000, nuts = 4000, collapse = 1000),
+                     `20` = c(noncentred = 1000, nuts = 2000))
   cases <- expand.grid(d = if (quick) 5 else c(5, 10, 20), n = c(1000, 1e5))
   do.call(rbind, Map(function(d, n) {
     effective_rates(clt_problem(d, n, 1), "normal, unknown (update)", as.list(iterations[[as.character(d)]] * if (quick) 0.1 else 1),
@@ -101,7 +102,7 @@ cholesky_seconds <- function(size, work) {
 # one dpotrf and the iterations in turn, medians
 cost_row <- function(problem, source, work) {
   model <- problem$models[[source]]
-  fits <- lapply(samplers, function(control) clt_fit(problem, model, control, 10, 1000))
+  fits <- lapply(samplers[c("gibbs", "marginal", "noncentred")], function(control) clt_fit(problem, model, control, 10, 1000))
   guess <- cholesky_seconds(problem$size, work / 10)
   more <- max(3, ceiling(work / 1e9 / guess / 4))
   times <- replicate(5, c(cholesky_seconds(problem$size, work), vapply(fits, iteration_seconds, 0, more)))
