@@ -7,8 +7,8 @@
 #'
 #' An account for all that is published of one database: [release()] and
 #' [private_quantile()] take their cost from it, and refuse what would exceed it.
-#' Unlike R's other objects it is changed in place: the same account is to be
-#' given to every release of the same records.
+#' Unlike R's other objects it is changed in place: give the same account
+#' to every release of the same records.
 #'
 #' @param epsilon Limit of pure differential privacy; with `delta`, of approximate
 #'   differential privacy.
@@ -16,15 +16,15 @@
 #' @param rho Instead: limit of zero-concentrated differential privacy.
 #' @param composition With `delta`: how several releases add up, see below.
 #' @param file `NULL`, or the name of a file that keeps the account for several processes and
-#'   sessions. A new file needs a limit; one that is there must have the same limit, or
-#'   none may be given.
+#'   sessions. A new file needs a limit; for an existing file give the same limit or
+#'   none.
 #'
 #' @details
 #' **Composition.** What is published of the same records adds up: the epsilons under
 #' pure differential privacy; the rhos under zero-concentrated differential privacy,
 #' where a release with pure epsilon costs epsilon^2 / 2 and one with mu costs
-#' mu^2 / 2 (Bun & Steinke 2016). A release whose guarantee is not of the kind that the limit
-#' is in is refused. All guarantees are for one replaced record.
+#' mu^2 / 2 (Bun & Steinke 2016). A release whose guarantee is of a different kind than the limit
+#' is refused. All guarantees are for one replaced record.
 #'
 #' A limit in `epsilon` and `delta` holds the sums of the epsilons and of the deltas with
 #' `composition = "basic"`. With `"concentrated"` it holds the smallest of: [zcdp_epsilon()] of
@@ -40,7 +40,7 @@
 #' of the basic and the concentrated bound is no such bound: each would need its delta,
 #' two in sum. So the choice between these is made in advance.
 #'
-#' **Copies.** An account spends what it has once. A budget in memory belongs to the process and
+#' **Copies.** An account can be spent only once. A budget in memory belongs to the process and
 #' the session that made it, and cannot be spent from after a fork (such as by
 #' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
 #' workspace) or copied. For these there is `file`: every release reads what is spent,

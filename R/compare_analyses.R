@@ -11,7 +11,7 @@
 #'   `"naive"` where it exists for the pair.
 #' @param level Probability inside the intervals.
 #' @param ... Further arguments of [sample_posterior()]: `chains`, `iter`, `warmup`,
-#'   `thin`; `init` and `control`, which the analysis of `data` has no use for.
+#'   `thin`; `init` and `control`, which the analysis of `data` does not use.
 #' @param seed As in [sample_posterior()].
 #' @return An object of class `noiseaware_comparison`: `table`, a data frame with the columns
 #'   `analysis`, `variable`, `mean`, `sd`, `lower`, `upper`; `fits`, a named list.

@@ -1,9 +1,9 @@
 #' Try a model hook by hook
 #'
 #' Calls each hook (or R function) of a model outside the sampler and checks what
-#' it returns: shapes and finite values, what must be the same twice, and the
-#' distributions that the exact sampler relies on. Meant for a model of your own, from
-#' [model_compiled()] or [model_custom()]; it takes any.
+#' it returns: shapes and finite values, what must be repeatable, and the
+#' distributions that the exact sampler relies on. It is meant for a model of your own, from
+#' [model_compiled()] or [model_custom()], but takes any.
 #'
 #' @param model A model.
 #' @param statistic A statistic (or a release, or a list of statistics) whose
@@ -20,7 +20,7 @@
 #' * `add`: two parts sum to the whole.
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
 #'   last has the distribution of the first (Geweke 2004).
-#' * `log_density`: the same with random walks by it in place of the update; a density
+#' * `log_density`: the same with random walks by `log_density` in place of the update; a density
 #'   that is not that of the records shows here.
 #' * `dprior`: Metropolis steps with it leave the prior draws' distribution as it is; a
 #'   forgotten Jacobian shows here.

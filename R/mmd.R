@@ -7,7 +7,7 @@
 #' @param x,y Fits, draws ([posterior::as_draws()]), numeric vectors or matrices
 #'   with a row for each draw.
 #' @param bandwidth Of the kernel, in the units of the draws.
-#' @param variables Names of the variables to compare; by default those that both
+#' @param variables Names of the variables to compare; by default those that both sets
 #'   have.
 #' @details With m draws on both sides the estimate is
 #'   \deqn{\frac{1}{m (m - 1)} \sum_{i \ne j} [k(x_i, x_j) + k(y_i, y_j) - k(x_i, y_j) - k(y_i, x_j)],}

@@ -2,7 +2,7 @@
 #'
 #' A model is a table of C functions over blocks of records, described in the
 #' header `noiseaware.h` in `system.file("include", package = "noiseaware")`. It
-#' needs nothing of R and links to nothing. It runs as fast as a built-in one.
+#' needs nothing from R and links to nothing. It runs as fast as a built-in one.
 #'
 #' @param symbol Name of the C function that returns the address of the table,
 #'   `const struct noiseaware_model_class *symbol(void)`.

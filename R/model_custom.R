@@ -1,7 +1,7 @@
 #' A model of your own, written in R
 #'
 #' A few functions over all n records at once make a model: an iteration costs
-#' a few calls to R, not some per record. They may draw from R's generator;
+#' a few calls to R, not a few per record. They may draw from R's generator;
 #' `seed` of [sample_posterior()] fixes them too.
 #'
 #' @param r_prior `function()`: a draw from the prior, a named numeric vector
@@ -21,12 +21,12 @@
 #'   outside the support. For `move` and `log_density`.
 #' @param log_density `function(theta, records)`: the log density of all records, one
 #'   number, up to a constant that is the same for every theta. Needs `log_prior`, and
-#'   takes the place of `r_theta`. [debug_model()] checks it against `r_records`.
+#'   replaces `r_theta`. [debug_model()] checks it against `r_records`.
 #'
 #' @details
 #' **Three functions are enough.** A model needs its prior (`r_prior` and
 #' `log_prior`), a draw (`r_records`) and a density (`log_density`). In each
-#' iteration theta is then moved by some random-walk Metropolis steps given the
+#' iteration theta is then moved by a few random-walk Metropolis steps given the
 #' records; warmup learns how wide they are, and in which directions. Where you know
 #' the update given the records, give `r_theta`: it costs one call, not several, and
 #' mixes better. Random walks suit a theta without constraints: `c(log_rate = )`
@@ -37,8 +37,8 @@
 #'   inside a function is shown with its own message.
 #'
 #'   The model, and a fit with it, keep the functions without their source references, and with
-#'   copies of the variables that they use from where they were written: later changes of
-#'   those are not seen, and whatever else is there is not saved along. Variables of
+#'   copies of the variables that they use from where they were written: later changes to
+#'   those are not seen, and nothing else from there is saved. Variables of
 #'   the global environment are looked up when a function runs.
 #'
 #' @return A model: an object of class `model_custom`.

@@ -2,13 +2,13 @@
 #'
 #' @param x A calibration from [calibrate()]; for `plot()` of a coverage, a result
 #'   of [coverage()].
-#' @param type `"ecdf_diff"`: ECDF of the truths' posterior quantiles less the
+#' @param type `"ecdf_diff"`: ECDF of the truths' posterior quantiles minus the
 #'   uniform one, with a simultaneous band (Saeilynoja, Buerkner & Vehtari 2022);
-#'   `"ecdf"`; `"rank"`: histogram of ranks with an interval for a bin;
-#'   `"coverage"`: coverage less level with a band for each level; `"qq"`:
+#'   `"ecdf"`; `"rank"`: histogram of ranks with an interval for each bin;
+#'   `"coverage"`: coverage minus level, with a band for each level; `"qq"`:
 #'   quantile against quantile.
-#' @param variables Names of variables; by default all, but one of two that mirror each
-#'   other, as the probabilities of two levels.
+#' @param variables Names of variables; by default all; of two that mirror each
+#'   other, such as the probabilities of two levels, only one.
 #' @param prob Probability of the bands.
 #' @param bins Number of bins of the histogram.
 #' @param ... Must be empty.

@@ -7,9 +7,9 @@
 #'   over the public range, or the levels, of one covariate, other numbers at the middle of theirs,
 #'   factors at their first level.
 #' @param variables Names of variables. By default the coefficients and sigma of a
-#'   regression, else all, but one of two that mirror each other, as the probabilities of
-#'   two levels. `"pairs"` takes the first 8 of them, with a message of class
-#'   `noiseaware_message_pairs`; those that you name it takes all.
+#'   regression, otherwise all; of two that mirror each other, such as the probabilities of
+#'   two levels, only one. `"pairs"` shows the first 8 of them, with a message of class
+#'   `noiseaware_message_pairs`, but all of those that you name.
 #' @param covariate For `"predictive"`: the covariate's name; by default the
 #'   first number, or the first factor if there is none.
 #' @param level Probability inside the predictive band, and inside the intervals, whose

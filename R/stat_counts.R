@@ -5,10 +5,10 @@
 #'
 #' @param formula The margins, one per term, at most 2,000: `~ y` counts the levels of `y`,
 #'   `~ y:x1 + y:x2` the combinations of `y` with `x1` and of `y` with `x2`.
-#'   Nothing stands on the left.
+#'   There is no left-hand side.
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   variable: texts, numbers, `c(FALSE, TRUE)`, or a factor, which stands for its
-#'   levels. In the release they are texts. Levels are public: choose them from what is known of the subject,
+#'   variable: strings, numbers, `c(FALSE, TRUE)`, or a factor, which stands for its
+#'   levels. In the release they are strings. Levels are public: choose them from subject knowledge,
 #'   never from the confidential data.
 #'
 #' @details
@@ -17,7 +17,7 @@
 #' `~ y:x1`.
 #'
 #' **Sensitivity** (replace one record). A record adds 1 to one cell of each
-#' margin, so replacing it moves two cells of each of the k margins by 1 at most:
+#' margin, so replacing it changes two cells of each of the k margins by at most 1:
 #' 2 k in the L1 norm, sqrt(2 k) in the L2 norm. A record with other levels in
 #' every variable attains both.
 #'

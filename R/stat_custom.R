@@ -2,18 +2,18 @@
 #'
 #' @param fun `function(records)`: takes the matrix of all n records, with named
 #'   columns, and returns the n x d matrix of what each record contributes to
-#'   the d totals. It must treat every record by itself, whatever the other records
+#'   the d totals. It must treat each record on its own, whatever the other records
 #'   and their order, and it must be bounded: clamp inside it.
 #' @param names Names of the d components.
 #' @param sensitivity `c(L1 = , L2 = )` or one number for both: the largest
-#'   change of the totals when one record is replaced. You answer for it: nothing
+#'   change of the totals when one record is replaced. You are responsible for it: nothing
 #'   checks it.
 #' @param bounds Named list of the records' variables and their public bounds.
 #'
 #' @details The function is kept without its source references and attributes, and
 #'   without the environment in which it was written, so that a release cannot carry data
-#'   along: it may use R's own functions and `package::function`, and must be self-contained
-#'   otherwise. A function that uses a variable of the function that it was written in is
+#'   along: it may use R's own functions and `package::function`, and must otherwise be
+#'   self-contained. A function that uses a variable from the function in which it was written is
 #'   refused. Such a release cannot be written as JSON; publish the numbers and the
 #'   function's text, and read them back with [as_release()].
 #'
@@ -21,14 +21,14 @@
 #'   declared for one replaced record. Such functions are refused: here, by what they return
 #'   for records made up from the bounds, together and one by one; and again by
 #'   [release()] and [simulate_release()], for the records themselves, in another order and
-#'   in two groups. A function that mixes records in rare cases only can still escape.
+#'   in two groups. A function that mixes records only in rare cases can still escape.
 #'
 #'   **What the function says** about confidential records is not passed on: errors are
 #'   replaced by one without a value, and so are warnings and messages.
 #'
 #' @return A statistic: an object of class `stat_custom`.
 #' @section Errors: `noiseaware_error_custom`: not self-contained, fails, mixes records, or
-#'   returns something else than finite numbers of the right shape; `noiseaware_error_bounds`.
+#'   returns anything other than finite numbers of the right shape; `noiseaware_error_bounds`.
 #' @examples
 #' st <- stat_custom(function(records) cbind(over = records[, "x"] > 2), "over",
 #'   sensitivity = 1, bounds = list(x = c(0, 10)))

@@ -1,14 +1,14 @@
 #' Totals of all monomials up to degree 4
 #'
-#' The moments of covariates that method `"clt"` asks for when nothing else is
-#' known of their distribution: totals, over the records, of every monomial of degree 1
+#' The moments of covariates that method `"clt"` needs when nothing else is
+#' known about their distribution: totals, over the records, of every monomial of degree 1
 #' to 4 in the covariates. Release them beside [stat_crossprod()], with a share
 #' of the budget (Bernstein & Sheldon 2019, section 3.4.4, take half), and give
 #' the model [covariate_moments()].
 #'
 #' @param formula `~ covariate + ...`, main effects only.
 #' @param bounds A named list with `c(lower, upper)` for each covariate. Bounds
-#'   are public: choose them from what is known of the subject, never from the
+#'   are public: choose them from subject knowledge, never from the
 #'   confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
@@ -16,14 +16,14 @@
 #' @details
 #' **Components** are named by their monomials: the p covariates, the products
 #' of two, of three, of four; `x1`, `x1^2`, `x1:x2`, `x1^2:x2`, ... There are
-#' choose(p + 4, 4) - 1 of them; each stands once, and the constant, which is
-#' public, not at all.
+#' choose(p + 4, 4) - 1 of them; each appears once, and the constant, which is
+#' public, is left out.
 #'
 #' **Sensitivity** (replace one record): the sum (root of the sum of squares)
 #' of every monomial's range over the box, maximum minus minimum: with `rescale
-#' = TRUE` 1 for a product of even powers, else 2. Of one rescaled covariate the
-#' norms are known exactly. With records v > 0 > w (of one sign they differ by 1 a
-#' component at most) and v >= -w every |v^k - w^k| grows with v; at v = 1 and w = -t they add up to
+#' = TRUE` 1 for a product of even powers, otherwise 2. For one rescaled covariate the
+#' norms are known exactly. With records v > 0 > w (with the same sign they differ by at most 1 per
+#' component) and v >= -w every |v^k - w^k| grows with v; at v = 1 and w = -t they add up to
 #' 4 + t - t^2 + t^3 - t^4, at most 4.3263, and their squares to
 #' 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
 #'

@@ -1,16 +1,16 @@
 #' One noisy value for each record
 #'
-#' Local privacy: nothing is summed. Each record's own values are published, every
-#' one with noise of its own, as when people perturb their answers before they give
+#' Local privacy: nothing is summed. Each record's own values are published, each
+#' with its own noise, as when people perturb their answers before giving
 #' them.
 #'
-#' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which a
-#'   model takes for its own formula.
+#' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which is
+#'   the default of a model's formula.
 #' @param bounds A named list with `c(lower, upper)` for each number. Values outside
 #'   are clamped.
 #' @param levels A named list with the vector of all levels (two or more) of each
-#'   factor, as in [stat_counts()]. Bounds and levels are public: choose them from what is known of the
-#'   subject, never from the confidential data.
+#'   factor, as in [stat_counts()]. Bounds and levels are public: choose them from subject
+#'   knowledge, never from the confidential data.
 #'
 #' @details
 #' **Components.** The release has n values for each variable, `y[1]`, `y[2]`, ...,
@@ -19,7 +19,7 @@
 #' that [as_release()] takes.
 #'
 #' **Mechanisms.** [mech_randomized_response()] for factors; [mech_laplace()] or
-#' [mech_gaussian()] for numbers, and for codes taken as numbers. The guarantee is
+#' [mech_gaussian()] for numbers, and for codes treated as numbers. The guarantee is
 #' that of one replaced record, as for totals.
 #'
 #' **Sensitivity** (replace one record). The width of each variable's bounds, k - 1

@@ -10,7 +10,7 @@
 #'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). Compute anything else in
 #'   the data first.
 #' @param bounds A named list with `c(lower, upper)` for each variable. Bounds
-#'   are public: choose them from what is known of the subject, never from the
+#'   are public: choose them from subject knowledge, never from the
 #'   confidential data.
 #' @param outside What is done with a value outside its bounds. `"clamp"` moves
 #'   it to the nearer bound. `"drop"` leaves the record out: if any of its
@@ -22,15 +22,15 @@
 #' variables of a product in the order in which the formula first has them.
 #'
 #' **Sensitivity** (replace one record). A term takes values between its minimum
-#' and its maximum over the box of bounds; the variables of a product vary on
-#' their own, so both are attained at ends of their powers' ranges. Two records
+#' and its maximum over the box of bounds; the variables of a product vary
+#' independently, so both are attained at the ends of their powers' ranges. Two records
 #' inside the bounds differ by at most the term's range, maximum minus minimum:
 #' for x in \[10, 11\] the square ranges over 21, not over 1. With `"drop"` a
-#' record inside may take the place of one outside, which changes a term by at
+#' record inside may replace one outside, which changes a term by at
 #' most its largest absolute value. The L1 (L2) sensitivity is the sum (root of
 #' the sum of squares) of the ranges, with `"drop"` the larger of that and the
 #' same of the largest absolute values. Terms that rise together, such as powers
-#' of a variable that is not negative, attain it; else it is an upper bound.
+#' of a variable that is not negative, attain it; otherwise it is an upper bound.
 #'
 #' @return A statistic: an object of class `stat_sums`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,

@@ -24,8 +24,8 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 
 #' Which combinations exist
 #'
-#' Models, statistics and mechanisms are independent of one another: any that
-#' see the same kind of variable combine. A combination that is not in the table
+#' Models, statistics and mechanisms are independent of one another: any of them that
+#' use the same kind of variable can be combined. A combination that is not in the table
 #' fails before any work starts, with an error that says what is missing.
 #'
 #' @param model,statistic `NULL` for all, or names such as `"lm"` and `"crossprod"`
@@ -43,7 +43,7 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 #'   Discrete noise needs a statistic of whole numbers: counts, or the codes of a
 #'   factor. Randomised response needs one category per record.
 #'   Objective perturbation and the statistic of that name go together. A density of
-#'   the user's ([mech_custom()]) is served by `"augment"` and `"naive"` alone.
+#'   your own ([mech_custom()]) works only with `"augment"` and `"naive"`.
 #' @examples
 #' supported()
 #' supported(model = "lm")
