@@ -88,10 +88,10 @@
 #' (Stein's identity), which the trapezoidal rule gives to rounding error. Factors among the covariates are refused:
 #' take `"augment"`.
 #'
-#' **Factors** among the covariates of a regression have the moments of their levels'
-#' probabilities, unknown with the prior `levels` of [model_lm()], and are independent
-#' of the other covariates. With [covariate_moments()] they are refused: those would
-#' have to be joint ones.
+#' **Factors** among the covariates of a regression have the moments of the
+#' probabilities of their levels, unknown with the prior `levels` of [model_lm()], and are independent
+#' of the other covariates. With [covariate_moments()] they are refused: their joint
+#' moments with the others would be needed.
 #'
 #' **Impossible draws.** A normal distribution gives totals that no records could have, such
 #' as a negative count. They are drawn again, up to 20 times, then moved to the

@@ -1,4 +1,4 @@
-/* Method "clt": a normal law for the totals (Bernstein & Sheldon 2018, 2019), in
+/* Method "clt": a normal distribution for the totals (Bernstein & Sheldon 2018, 2019), in
  * the one form that serves every model and statistic with known moments.
  *
  * For one record let (t, a) have mean mu and covariance V under theta, t the
@@ -35,8 +35,8 @@
  * squared kernels have, with the Gauss-Newton approximation. Where noise dominates, the release
  * tells next to nothing of u, and each coordinate is only scaled.
  *
- * Without C the law is p(theta) N(z; n mu_t, n V_tt + Omega) p(omega), exactly; with it the
- * exact law of c given theta comes in, to which the normal one tends as n grows.
+ * Without C the distribution is p(theta) N(z; n mu_t, n V_tt + Omega) p(omega), exactly; with it
+ * the exact distribution of c given theta comes in, to which the normal one tends as n grows.
  *
  * A drawn c that no records could have (counts outside [0, n], a scatter that is
  * negative) is drawn again, then projected; both are counted.
@@ -63,18 +63,18 @@ enum { MOST_DRAWS = 20 };
 
 static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
 
-static void law_prepare(struct law *law, int size, int wide) {
-    law->mean = numbers((size_t)wide);
-    law->cov = numbers((size_t)wide * (size_t)wide);
-    law->factor = numbers((size_t)size * (size_t)size);
-    law->white = numbers((size_t)size);
+static void distribution_prepare(struct distribution *totals, int size, int wide) {
+    totals->mean = numbers((size_t)wide);
+    totals->cov = numbers((size_t)wide * (size_t)wide);
+    totals->factor = numbers((size_t)size * (size_t)size);
+    totals->white = numbers((size_t)size);
 }
 
 void clt_prepare(struct clt *a) {
     a->size = a->moments.released;
     a->wide = a->size + a->moments.aside;
-    law_prepare(&a->now, a->size, a->wide);
-    if (a->sampler == CLT_MARGINAL) law_prepare(&a->next, a->size, a->wide);
+    distribution_prepare(&a->now, a->size, a->wide);
+    if (a->sampler == CLT_MARGINAL) distribution_prepare(&a->next, a->size, a->wide);
     a->total = numbers((size_t)a->wide);
     if (a->sampler == CLT_NONCENTRED || a->sampler == CLT_NUTS)
         a->total_new = numbers((size_t)a->wide);
@@ -111,35 +111,35 @@ void clt_prepare(struct clt *a) {
     a->step = numbers((size_t)a->model.parameters);
 }
 
-/* ---- the law of z ----------------------------------------------------------- */
+/* ---- the distribution of z ----------------------------------------------------------- */
 
-static int set_moments(const struct clt *a, const double *theta, struct law *law) {
-    return a->moments.class->eval(a->moments.self, theta, law->mean, law->cov);
+static int set_moments(const struct clt *a, const double *theta, struct distribution *totals) {
+    return a->moments.class->eval(a->moments.self, theta, totals->mean, totals->cov);
 }
 
 /* factor and log density from the moments; PLUGIN_NUMERICAL if not positive definite */
-static int set_density(const struct clt *a, struct law *law) {
+static int set_density(const struct clt *a, struct distribution *totals) {
     const int d = a->size, w = a->wide;
     for (int i = 0; i < d; ++i) {
-        const double *restrict cov = law->cov + (size_t)i * w;
-        double *restrict row = law->factor + (size_t)i * d;
+        const double *restrict cov = totals->cov + (size_t)i * w;
+        double *restrict row = totals->factor + (size_t)i * d;
         for (int j = 0; j <= i; ++j) row[j] = a->n * cov[j];
         row[i] += a->ridge[i] + a->variance[i];
-        law->white[i] = a->released[i] - a->n * law->mean[i];
+        totals->white[i] = a->released[i] - a->n * totals->mean[i];
     }
-    if (linalg_cholesky(d, law->factor) != 0) return PLUGIN_NUMERICAL;
-    linalg_forward(d, law->factor, law->white);
+    if (linalg_cholesky(d, totals->factor) != 0) return PLUGIN_NUMERICAL;
+    linalg_forward(d, totals->factor, totals->white);
     double square = 0, log_pivots = 0, product = 1;
     for (int i = 0; i < d; ++i) {
-        square += law->white[i] * law->white[i];
-        product *= law->factor[(size_t)i * d + i];
+        square += totals->white[i] * totals->white[i];
+        product *= totals->factor[(size_t)i * d + i];
         if (!(product > 1e-100 && product < 1e100)) {
             log_pivots += log(product);
             product = 1;
         }
     }
-    law->log_density = -0.5 * square - log_pivots - log(product);
-    return isfinite(law->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+    totals->log_density = -0.5 * square - log_pivots - log(product);
+    return isfinite(totals->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
 /* With many records a chain that starts far away may settle on the first of several
@@ -546,7 +546,7 @@ static void draw_steps(struct clt *a) {
  * theta, a walk proposes w + l x, x normal; a regression towards the centre
  * (w + l sqrt(g) x) / sqrt(1 + l^2), g inverse gamma such that w ~ N(0, g I) given g, and
  * is reversible for |w|^-dim (Kamatani 2018): a walk's tails, and in many dimensions
- * longer steps, the more so the closer theta's law comes to elliptical. */
+ * longer steps, the more so the closer theta's distribution comes to elliptical. */
 static double propose(struct clt *a, int k, int regress) {
     const int dim = a->model.moving;
     const double scale = exp(*a->adapt.log_scale);
@@ -588,8 +588,8 @@ static int decide(struct clt *a, double log_ratio, int learning) {
 
 /* ---- theta with the total integrated out ------------------------------------- */
 
-static void swap_laws(struct clt *a) {
-    const struct law old = a->now;
+static void swap_distributions(struct clt *a) {
+    const struct distribution old = a->now;
     a->now = a->next;
     a->next = old;
 }
@@ -602,7 +602,7 @@ static int move_marginal(struct clt *a, int k, int learning) {
         set_density(a, &a->next) == PLUGIN_OK)
         log_ratio = a->next.log_prior - a->now.log_prior + a->next.log_density - a->now.log_density;
     const int accept = decide(a, log_ratio, learning);
-    if (accept) swap_laws(a);
+    if (accept) swap_distributions(a);
     return accept;
 }
 

@@ -5,8 +5,8 @@
 #include "hmc.h"
 #include "plugin.h"
 
-/* The law of the released totals under one theta. */
-struct law {
+/* The distribution of the released totals under one theta. */
+struct distribution {
     double *mean, *cov; /* of one record, released + aside */
     double *factor;     /* of n cov_tt + noise */
     double *white;      /* factor^-1 (z - n mean_t) */
@@ -45,7 +45,7 @@ struct clt {
 
     /* Workspace */
     int fresh; /* now.mean and now.cov belong to theta */
-    struct law now, next;
+    struct distribution now, next;
     struct hmc hmc;
     /* of NUTS's coordinates, in the store: are they rotated, or each scaled? */
     double *rotated, *reference, *map;

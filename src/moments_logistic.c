@@ -1,4 +1,4 @@
-/* Moments "logistic": the law of one record's cross-products (xx', xy, y^2), symmetric
+/* Moments "logistic": the distribution of one record's cross-products (xx', xy, y^2), symmetric
  * entries once, in a logistic regression P(y = 1 | x) = g(e), e = b_0 + b'x, g(e) = 1 / (1 +
  * exp(-e)), x normal, for the pair of model "logistic" and statistic "crossprod", bounds
  * of x that do not bind.
@@ -34,7 +34,7 @@
 
 #include <Rmath.h>
 
-struct logistic_law {
+struct logistic_distribution {
     int p;    /* covariates */
     int w;    /* distinct products of two of (1, x) but the constant */
     int *at;  /* component of the statistic; -1 if left out: x products row by row, xy, y^2 */
@@ -72,7 +72,7 @@ static double dot(int n, const double *a, const double *b) {
 
 static int create(const struct fields *fields, const struct coordinates *coordinates,
                   struct record_moments *moments) {
-    struct logistic_law *m = plugin_memory(1, sizeof *m);
+    struct logistic_distribution *m = plugin_memory(1, sizeof *m);
     const int p = m->p = fields_length(fields, "scale") - 1;
     m->w = p * (p + 3) / 2;
     const int components = m->w + p + 2;
@@ -113,7 +113,7 @@ static int create(const struct fields *fields, const struct coordinates *coordin
 
 /* ---- parameters ------------------------------------------------------------------------ */
 
-static void set(struct logistic_law *m, const double *theta) {
+static void set(struct logistic_distribution *m, const double *theta) {
     const int p = m->p;
     const double *mean = theta + m->means->offset, *coefficients = theta + m->coefficients->offset;
     m->slope = coefficients + 1;
@@ -154,7 +154,7 @@ static const double *read_symmetric(int p, const double *u, double *out) {
     return u;
 }
 
-static void make(struct logistic_law *m, double n, const double *u, double *total) {
+static void make(struct logistic_distribution *m, double n, const double *u, double *total) {
     const int p = m->p, w = m->w;
     const double root_n = sqrt(n), *g = m->g, *a = m->a;
     m->h = u;
@@ -207,7 +207,7 @@ static void form(void *self, const double *theta, double n, const double *u, dou
 /* What the components' weights r come to: of x, of xx' as a symmetric matrix (m->symmetric),
  * of y and xy unscaled; r'total = weight_x'x + tr(W xx') + weight_y y + weight_xy'xy + const.
  * The three weights of vectors lie in m->products: x, xy. Returns weight_y. */
-static double weigh(const struct logistic_law *m, const double *r) {
+static double weigh(const struct logistic_distribution *m, const double *r) {
     const int p = m->p, w = m->w;
     const double scale = m->scale[0], shift = m->shift[0];
     double *x = m->products, *xy = x + p;
@@ -228,7 +228,7 @@ static double weigh(const struct logistic_law *m, const double *r) {
 }
 
 /* x + 2 W mean, to m->along */
-static void weigh_about_mean(struct logistic_law *m) {
+static void weigh_about_mean(struct logistic_distribution *m) {
     for (int i = 0; i < m->p; ++i)
         m->along[i] = m->products[i] + 2 * dot(m->p, m->symmetric + (size_t)i * m->p, m->mean);
 }
@@ -242,7 +242,7 @@ static void pull_lower(int p, const double *l, const double *x, double *out) {
 
 /* The transpose of what make() does, backwards. */
 static void pull(void *self, double weight, const double *r, double *u) {
-    struct logistic_law *m = self;
+    struct logistic_distribution *m = self;
     const int p = m->p;
     const double *g = m->g, *a = m->a, y = weigh(m, r) + dot(p, m->products + p, m->mean);
     double *b = m->a_slope;
@@ -273,8 +273,8 @@ static void pull(void *self, double weight, const double *r, double *u) {
 }
 
 /* From slopes in k, kappa / k, c and psi to slopes in g_0..g_3, added; returns that in rho. */
-static double pull_residuals(const struct logistic_law *m, double k, double ratio, double c,
-                             double psi, double *slope) {
+static double pull_residuals(const struct logistic_distribution *m, double k, double ratio,
+                             double c, double psi, double *slope) {
     const double rho = m->rho, *g = m->g, K = m->K, C = m->C;
     const double root = 1 + rho * m->psi,
                  share = psi / (2 * root); /* rho psi^2 + 2 psi = delta / C */
@@ -295,7 +295,7 @@ static double pull_residuals(const struct logistic_law *m, double k, double rati
 }
 
 static void gradient(void *self, double n, const double *u, const double *r, double *out) {
-    struct logistic_law *m = self;
+    struct logistic_distribution *m = self;
     const int p = m->p;
     const double root_n = sqrt(n), *g = m->g, *a = m->a, *h = m->h, *eta = m->eta;
     const double eta_0 = u[m->w], y = weigh(m, r) + dot(p, m->products + p, m->mean);
@@ -363,7 +363,7 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
 
 /* A A' with the A of form(), row by row */
 static int eval(void *self, const double *theta, double *mean, double *cov) {
-    struct logistic_law *m = self;
+    struct logistic_distribution *m = self;
     const int size = m->size, innovations = m->w + 1 + m->p;
     double check = 0;
     set(m, theta);
@@ -385,9 +385,9 @@ static int eval(void *self, const double *theta, double *mean, double *cov) {
     return isfinite(check) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
-/* the tails of the covariates' marginal laws, summed */
+/* the tails of the covariates' marginal distributions, summed */
 static double outside(void *self, const double *theta) {
-    struct logistic_law *m = self;
+    struct logistic_distribution *m = self;
     double share = 0;
     set(m, theta);
     for (int i = 0; i < m->p; ++i) {
