@@ -10,8 +10,8 @@
 
 #include "method_augment.h"
 
-/* candidates in one call of a density, see accept_foreseen() in augment_accept.c */
-enum { MOST_FORESEEN = 63, PATH = MOST_FORESEEN + 1 };
+/* candidates in one call of a density, see accept_speculatively() in augment_accept.c */
+enum { MOST_SPECULATED = 63, PATH = MOST_SPECULATED + 1 };
 
 /* ---- blocks ----------------------------------------------------------------- */
 

@@ -325,7 +325,7 @@ static int accept_one(struct augment *a, struct draws *draws, int i, double chan
 
 /* path_energy[k] of the state (k = 0) and of what it would be after record
  * `first` + k - 1, if until there all are accepted, or none is. */
-static void foresee(struct augment *a, int first, int count, int accepting) {
+static void speculate(struct augment *a, int first, int count, int accepting) {
     const int separable = a->separable;
     for (int j = separable; j < a->dense; ++j) {
         double *path = a->path + (size_t)(j - separable) * PATH;
@@ -344,20 +344,20 @@ static void foresee(struct augment *a, int first, int count, int accepting) {
 }
 
 /* A call of a density costs far more than a record. So the decisions of several
- * records are foreseen, all accepted or none, and their densities asked for in one
+ * records are speculated on, all accepted or none, and their densities asked for in one
  * call; they are then decided one by one until one turns out otherwise. Exact:
- * what is foreseen decides about the number of calls, not about the records. */
-static void accept_foreseen(struct augment *a, struct draws *draws, int m) {
+ * the speculation decides about the number of calls, not about the records. */
+static void accept_speculatively(struct augment *a, struct draws *draws, int m) {
     for (int i = 0; i < m;) {
-        const int accepting = a->foreseen > 0.5;
-        const double miss = accepting ? 1 - a->foreseen : a->foreseen;
-        const double run = 2 / (miss + 2.0 / MOST_FORESEEN); /* twice the expected one */
+        const int accepting = a->accepted_share > 0.5;
+        const double miss = accepting ? 1 - a->accepted_share : a->accepted_share;
+        const double run = 2 / (miss + 2.0 / MOST_SPECULATED); /* twice the expected one */
         const int ahead = run < 1 ? 1 : (int)run, count = ahead < m - i ? ahead : m - i;
-        foresee(a, i, count, accepting);
+        speculate(a, i, count, accepting);
         for (int k = 0, right = 1; k < count && right; ++k, ++i) {
             const double change = a->path_energy[k + 1] - a->path_energy[accepting ? k : 0];
             const int accepted = accept_one(a, draws, i, change);
-            a->foreseen += 0.05 * (accepted - a->foreseen);
+            a->accepted_share += 0.05 * (accepted - a->accepted_share);
             right = accepted == accepting;
         }
     }
@@ -534,9 +534,9 @@ static void run_margins(struct augment *a, struct draws *draws, double temper, i
     accept_margins(a, m);
 }
 
-static void run_foreseen(struct augment *a, struct draws *draws, double temper, int m) {
+static void run_speculatively(struct augment *a, struct draws *draws, double temper, int m) {
     if (!draws) draw_thresholds(a, temper, m);
-    accept_foreseen(a, draws, m);
+    accept_speculatively(a, draws, m);
 }
 
 static void run_records(struct augment *a, struct draws *draws, double temper, int m) {
@@ -590,7 +590,7 @@ static const struct variant {
     /* no branch on whether a record changes its cell; any number of margins: 1.1 to 1.5 */
     {margins_alone, run_margins},
     /* no choice: only this pass asks a density of all totals, once for several decisions */
-    {has_density, run_foreseen},
+    {has_density, run_speculatively},
 #if HAS_LANES
     /* no branch on a decision, residuals in registers: up to 1.3 */
     {few_totals_waiting, run_waiting},

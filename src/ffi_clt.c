@@ -28,12 +28,12 @@ SEXP ffi_clt_moments(SEXP spec, SEXP theta) {
  * last column, the gradient of r'total in theta: a list; NULL without the hooks. */
 SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
     const struct record_moments m = read_moments(spec);
-    if (!m.class->form) return R_NilValue;
+    if (!m.class->from_innovations) return R_NilValue;
     SEXP total = PROTECT(Rf_allocMatrix(REALSXP, m.released, Rf_ncols(innovations)));
     for (int i = 0; i < Rf_ncols(innovations); ++i)
-        m.class->form(m.self, REAL(theta), Rf_asReal(n),
-                      REAL(innovations) + (size_t)i * (size_t)m.innovations,
-                      REAL(total) + (size_t)i * (size_t)m.released);
+        m.class->from_innovations(m.self, REAL(theta), Rf_asReal(n),
+                                  REAL(innovations) + (size_t)i * (size_t)m.innovations,
+                                  REAL(total) + (size_t)i * (size_t)m.released);
     SEXP pull = PROTECT(Rf_allocVector(REALSXP, m.innovations));
     memset(REAL(pull), 0, (size_t)m.innovations * sizeof(double));
     SEXP gradient = PROTECT(Rf_allocVector(REALSXP, Rf_length(theta)));

@@ -99,7 +99,7 @@ void augment_prepare(struct augment *a) {
     a->path = plugin_memory((size_t)(a->dense - a->separable) * PATH, sizeof(double));
     a->path_energy = plugin_memory(PATH, sizeof(double));
     a->path_log = plugin_memory((size_t)(block > PATH ? block : PATH), sizeof(double));
-    a->foreseen = 1;
+    a->accepted_share = 1;
     a->threshold = plugin_memory(records, sizeof(double));
     a->draws_ahead = a->model.innovations > 0 && !whole;
     a->innovation = plugin_memory((size_t)a->model.innovations * MAX_BLOCK, sizeof(double));

@@ -82,8 +82,8 @@ struct augment {
     int counts_alone; /* counts of one statistic, with one scale, are all there is */
     int *listed;      /* then: the records of a block that would change a cell */
     double *by;       /* and how far they would move residuals, touched * block */
-    double *path, *path_energy, *path_log; /* see accept_foreseen */
-    double foreseen;                       /* share of the last proposals that were accepted */
+    double *path, *path_energy, *path_log; /* see accept_speculatively */
+    double accepted_share;                 /* share of the last proposals that were accepted */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
     /* all records after a move, columns of `stride`: where they are dear to make twice */

@@ -88,7 +88,7 @@ void clt_prepare(struct clt *a) {
     a->extra = numbers((size_t)a->size);
     a->u = numbers((size_t)a->moments.innovations);
     a->complete = numbers((size_t)a->moments.complete);
-    if (!a->moments.class->form) a->root = numbers((size_t)a->wide * (size_t)a->wide);
+    if (!a->moments.class->from_innovations) a->root = numbers((size_t)a->wide * (size_t)a->wide);
     a->pivot = plugin_memory((size_t)a->wide, sizeof(int));
     a->normal = numbers((size_t)a->wide);
     a->pull = numbers((size_t)a->size);
@@ -271,7 +271,7 @@ static double joint_density(struct clt *a, const double *q, double *gradient) {
     if (!isfinite(log_prior)) return -INFINITY;
     memset(a->step, 0, (size_t)a->model.parameters * sizeof(double));
     a->model.class->prior_gradient(a->model.self, a->theta_new, a->step);
-    m->class->form(m->self, a->theta_new, a->n, u, a->total_new);
+    m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total_new);
     const double log_noise = fit_noise(a, a->total_new, a->misfit);
     m->class->gradient(m->self, a->n, u, a->misfit, a->step);
     const double log_jacobian = pull_moving(a, a->theta_new, 1, a->step, gradient);
@@ -332,7 +332,8 @@ static double mapped_density(void *self, const double *q, double *gradient) {
 static void take_state(struct clt *a) {
     put_point(a, a->hmc.q);
     put_moving(a, a->point, a->theta);
-    a->moments.class->form(a->moments.self, a->theta, a->n, a->point + a->model.moving, a->total);
+    a->moments.class->from_innovations(a->moments.self, a->theta, a->n, a->point + a->model.moving,
+                                       a->total);
 }
 
 void clt_resume(struct clt *a) {
@@ -357,7 +358,7 @@ static int factor_curvature(struct clt *a, const double *q, const double *precis
     memset(a->curvature, 0, (size_t)size * (size_t)size * sizeof(double));
     for (int i = 0; i < size; ++i) a->curvature[(size_t)i * size + i] = precision[i];
     put_moving(a, q, a->theta_new);
-    m->class->form(m->self, a->theta_new, a->n, u, a->total_new);
+    m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total_new);
     memset(a->misfit, 0, (size_t)a->size * sizeof(double));
     for (int j = 0; j < a->size; ++j) {
         double *row = a->point_slope;
@@ -396,7 +397,7 @@ static void search_expected(struct clt *a, int search) {
     memcpy(a->theta_new, a->theta, bytes);
     for (int k = 0; k <= search && search > 0; ++k) {
         if (k > 0) model_rprior(&a->model, a->rng, a->theta_new);
-        a->moments.class->form(a->moments.self, a->theta_new, a->n, a->u, a->total_new);
+        a->moments.class->from_innovations(a->moments.self, a->theta_new, a->n, a->u, a->total_new);
         double away = 0;
         for (int j = 0; j < a->size; ++j)
             away += log1p(fabs(a->released[j] - a->total_new[j]) / a->noise_scale[j]);
@@ -609,7 +610,7 @@ static int move_marginal(struct clt *a, int k, int learning) {
 /* ---- the total given theta, omega and z ---------------------------------------- */
 
 static void prepare_root(struct clt *a) {
-    if (a->moments.class->form) return;
+    if (a->moments.class->from_innovations) return;
     memcpy(a->root, a->now.cov, (size_t)a->wide * (size_t)a->wide * sizeof(double));
     a->rank = linalg_semi_cholesky(a->wide, a->root, a->pivot, a->work);
 }
@@ -623,9 +624,9 @@ static void draw_total(struct clt *a) {
     const struct record_moments *m = &a->moments;
     double *total = a->total, *pull = a->pull;
     const double root_n = sqrt(a->n);
-    if (m->class->form) {
+    if (m->class->from_innovations) {
         rng_fill_normal(a->rng, m->innovations, a->u);
-        m->class->form(m->self, a->theta, a->n, a->u, total);
+        m->class->from_innovations(m->self, a->theta, a->n, a->u, total);
     } else {
         rng_fill_normal(a->rng, a->rank, a->normal);
         linalg_semi_multiply(w, a->rank, a->root, a->pivot, a->normal, a->work);
@@ -639,9 +640,9 @@ static void draw_total(struct clt *a) {
     linalg_forward(d, a->now.factor, pull);
     linalg_backward(d, a->now.factor, pull);
     for (int j = 0; j < d; ++j) a->extra[j] += a->ridge[j] * pull[j];
-    if (m->class->form) {
+    if (m->class->from_innovations) {
         m->class->pull(m->self, root_n, pull, a->u);
-        m->class->form(m->self, a->theta, a->n, a->u, total);
+        m->class->from_innovations(m->self, a->theta, a->n, a->u, total);
     } else {
         for (int i = 0; i < w; ++i) {
             const double *restrict cov = a->now.cov + (size_t)i * w;
@@ -694,7 +695,7 @@ static int move_noncentred(struct clt *a, int k, int learning) {
     double log_ratio = -INFINITY, log_noise = 0;
     const double log_prior = a->model.class->dprior(a->model.self, a->theta_new);
     if (isfinite(log_prior)) {
-        m->class->form(m->self, a->theta_new, a->n, a->u, a->total_new);
+        m->class->from_innovations(m->self, a->theta_new, a->n, a->u, a->total_new);
         add_extra(a, a->total_new);
         log_noise = clt_log_noise(a, a->total_new);
         log_ratio = log_prior - a->now.log_prior + log_noise - a->log_noise + back_over_forth;

@@ -101,7 +101,8 @@ void lm_weigh(struct lm_distribution *m, const double *r);
 
 /* the hooks of these names */
 int lm_eval(void *self, const double *theta_model, double *mean, double *cov);
-void lm_form(void *self, const double *theta_model, double n, const double *u, double *total);
+void lm_from_innovations(void *self, const double *theta_model, double n, const double *u,
+                         double *total);
 void lm_pull(void *self, double weight, const double *r, double *u);
 void lm_gradient(void *self, double n, const double *u, const double *r, double *out);
 int lm_complete(void *self, double n, const double *total, double *c);

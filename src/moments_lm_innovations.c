@@ -85,7 +85,8 @@ static void pull_products(struct lm_distribution *m, double weight, const double
 
 /* Innovations: those of w; then e's, of the sums of x e: one for the constant, p; that of
  * the sum of e^2. */
-void lm_form(void *self, const double *theta_model, double n, const double *u, double *total) {
+void lm_from_innovations(void *self, const double *theta_model, double n, const double *u,
+                         double *total) {
     struct lm_distribution *m = self;
     lm_set(m, theta_model);
     const int d = m->d, w = m->w;
@@ -129,7 +130,7 @@ void lm_weigh(struct lm_distribution *m, const double *r) {
         }
 }
 
-/* The transpose of what form() does, backwards. */
+/* The transpose of what from_innovations() does, backwards. */
 void lm_pull(void *self, double weight, const double *r, double *u) {
     struct lm_distribution *m = self;
     const int d = m->d;

@@ -199,7 +199,8 @@ static void make(struct logistic_distribution *m, double n, const double *u, dou
         total[m->at[w + 1 + p]] = scale * (scale + 2 * shift) * y + n * shift * shift;
 }
 
-static void form(void *self, const double *theta, double n, const double *u, double *total) {
+static void from_innovations(void *self, const double *theta, double n, const double *u,
+                             double *total) {
     set(self, theta);
     make(self, n, u, total);
 }
@@ -361,7 +362,7 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
 
 /* ---- mean and covariance -------------------------------------------------------------- */
 
-/* A A' with the A of form(), row by row */
+/* A A' with the A of from_innovations(), row by row */
 static int eval(void *self, const double *theta, double *mean, double *cov) {
     struct logistic_distribution *m = self;
     const int size = m->size, innovations = m->w + 1 + m->p;
@@ -402,7 +403,7 @@ const struct record_moments_class moments_logistic = {
     .name = "logistic",
     .create = create,
     .eval = eval,
-    .form = form,
+    .from_innovations = from_innovations,
     .pull = pull,
     .gradient = gradient,
     .outside = outside,

@@ -339,7 +339,7 @@ struct record_moments {
     int released;    /* components of t, in the units of the release */
     int aside;       /* 0 where the total of t determines the complete-data one */
     int complete;    /* length of the model's complete-data statistic */
-    int innovations; /* that form() makes a total of */
+    int innovations; /* that from_innovations() makes a total of */
 };
 
 struct record_moments_class {
@@ -356,11 +356,12 @@ struct record_moments_class {
     /* The total over n records that standard normal innovations u make:
      * n mean + sqrt(n) A u, A A' = cov, with what eval() gives at theta. NULL: the
      * method factors the covariance. */
-    void (*form)(void *self, const double *theta, double n, const double *u, double *total);
-    /* u += weight A'r, with the A of the last form(). */
+    void (*from_innovations)(void *self, const double *theta, double n, const double *u,
+                             double *total);
+    /* u += weight A'r, with the A of the last from_innovations(). */
     void (*pull)(void *self, double weight, const double *r, double *u);
-    /* gradient += that of r'total in theta, all coordinates, after form() with the same theta,
-     * n and u; that in u is what pull() adds with the weight sqrt(n). NULL: no gradients. */
+    /* gradient += that of r'total in theta, all coordinates, after from_innovations() with the same
+     * theta, n and u; that in u is what pull() adds with the weight sqrt(n). NULL: no gradients. */
     void (*gradient)(void *self, double n, const double *u, const double *r, double *gradient);
 
     /* The complete-data statistic that a total stands for. Returns 1 if records

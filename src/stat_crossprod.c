@@ -89,7 +89,7 @@ VECTOR_CLONES static void eval(void *self, int m, const double *const *x, int st
 
 #if HAS_LANES
 /* two components of LANES records, record by record */
-static INLINE void put(const lanes *component, int width, double *row) {
+static INLINE void transpose_pairs(const lanes *component, int width, double *row) {
     const pair a = LANES_HALF(component[0], 0, 1), a_next = LANES_HALF(component[0], 2, 3);
     const pair b = LANES_HALF(component[1], 0, 1), b_next = LANES_HALF(component[1], 2, 3);
     PAIR_STORE(row, PAIR_OF(a, 0, b, 0));
@@ -126,7 +126,7 @@ static INLINE void fill_rows(const struct crossprod *s, int q, int m, const doub
                 (fresh[a] * fresh[b] - old[a] * old[b]) * by[at];
         }
         change[at] = (lanes){0};
-        UNROLL for (int j = 0; j < at; j += 2) put(change + j, width, row + j);
+        UNROLL for (int j = 0; j < at; j += 2) transpose_pairs(change + j, width, row + j);
     }
 }
 
