@@ -450,9 +450,11 @@ double hmc_length(const struct hmc *hmc) { return *hmc->length; }
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng) {
     if (iteration >= warmup) return;
-    *hmc->learned += 1;
-    *hmc->length += (told->leapfrogs * *hmc->step_size - *hmc->length) / *hmc->learned;
-    learn_step(hmc, told->accept);
+    if (told->leapfrogs > 0) { /* else it could not begin */
+        *hmc->learned += 1;
+        *hmc->length += (told->leapfrogs * *hmc->step_size - *hmc->length) / *hmc->learned;
+        learn_step(hmc, told->accept);
+    }
     const enum hmc_window window = hmc_window(iteration, warmup);
     if (window != HMC_OUTSIDE) learn_metric(hmc);
     if (window == HMC_LAST) {

@@ -30,26 +30,28 @@
  * exact density instead: clamping is continuous, its gradient two passes over the records
  * for each step. Their ends are then always accepted.
  *
- * Learned in warmup: step size, metric and the length of a trajectory by NUTS (hmc.c), which
- * is reversible only with its length fixed and so ends with warmup; the reference, the mean of
- * the coordinates over the last window of the metric; and by a trial after each window, which
- * share of that length a surrogate's trajectory may have until it is refused, and which of
- * the two densities to follow, by the squared distance that is accepted per counted work.
+ * Learned in warmup: step size, metric and the length of a trajectory, by NUTS (hmc.c), which
+ * is not reversible and ends with warmup; the reference, the mean of the coordinates over the
+ * last window of the metric; and by a trial after each window, which share of that length a
+ * surrogate's trajectory may have until it is refused, and which of the two densities to
+ * follow, by the squared distance that is accepted per counted work.
  *
  * Nothing here sees a record: the caller applies the map and sums up. Cost: the density's
  * for each leapfrog step. No allocation but in surrogate_create().
  */
 #include "surrogate.h"
 
-/* Length of trajectories before NUTS told any, about a quarter of a turn; the least share of
- * a length that is worth two passes. */
-static const double QUARTER = 1.5, LEAST_SHARE = 0.02;
+/* Length of trajectories: about a quarter of a turn before NUTS told any, and at least; at
+ * most; the least share of a length that is worth two passes; the share that is enough where
+ * each step takes passes. */
+static const double QUARTER = 1.5, LONGEST = 15, LEAST_SHARE = 0.02, EXACT_SHARE = 0.5;
 
 /* Acceptance probability that the share aims at. */
 static const double TARGET = 0.75;
 
 /* What the exact density's trajectories are worth, and the surrogate's: refused ends come one
- * after the other, where the reference is far. How fast running means forget. */
+ * after the other, where the reference is far, and the more so the less of a length goes
+ * well. How fast running means forget. */
 static const double EXACT_WORTH = 0.8, SURROGATE_WORTH = 0.3, FORGET = 0.05;
 
 /* Iterations that a surrogate with a new reference is tried for, and how many transitions of
@@ -255,7 +257,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     for (int k = 0; k < iterations && possible; ++k) {
         hmc_nuts(&s->hmc, rng, &s->told);
         hmc_learn(&s->hmc, k, iterations, &s->told, rng);
-        if (hmc_length(&s->hmc) > 0) *s->length = hmc_length(&s->hmc);
+        *s->length = fmin(fmax(hmc_length(&s->hmc), QUARTER), LONGEST);
     }
     density->clamped = clamped;
     density->seen = seen;
@@ -292,9 +294,9 @@ double surrogate_density(struct surrogate *s, int exact, double *q, double *grad
     return log_density(s, q, gradient);
 }
 
-/* Is the length to be learned, in warmup, once what comes after the trial is known? */
+/* Is the length to be learned, in warmup? Where each step takes passes that is too dear. */
 static int measures(const struct surrogate *s) {
-    return *s->tried >= TRIAL && (surrogate_is_exact(s) || *s->share == 1);
+    return *s->tried >= TRIAL && !surrogate_is_exact(s) && *s->share == 1;
 }
 
 int surrogate_propose(struct surrogate *s, int warmup, struct rng *rng, double *gain) {
@@ -331,10 +333,11 @@ static void choose_density(struct surrogate *s) {
     if (!s->records.sum) return;
     const double steps = *s->length / *s->hmc.step_size, share = *s->share;
     const double surrogate_work = 3 * s->records.pass_work + share * steps + 1;
-    const double exact_work = (1 + s->records.work) * (steps + 1) + s->records.pass_work;
-    *s->exact =
-        SURROGATE_WORTH * *s->followed * share * share / surrogate_work < EXACT_WORTH / exact_work;
-    if (surrogate_is_exact(s)) *s->share = 1;
+    const double exact_work =
+        (1 + s->records.work) * (EXACT_SHARE * steps + 1) + s->records.pass_work;
+    const double worth = SURROGATE_WORTH * share * *s->followed * share * share;
+    *s->exact = worth / surrogate_work < EXACT_WORTH / exact_work;
+    if (surrogate_is_exact(s)) *s->share = EXACT_SHARE;
 }
 
 void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, double probability,
@@ -344,7 +347,9 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     if (!hmc_refresh(&s->hmc)) return;
     if (measures(s)) {
         *s->measured += 1;
-        *s->length += (s->told.leapfrogs * *s->hmc.step_size - *s->length) / (KNOWN + *s->measured);
+        const double told = s->told.leapfrogs * *s->hmc.step_size;
+        const double length = fmin(fmax(told, QUARTER), LONGEST);
+        *s->length += (length - *s->length) / (KNOWN + *s->measured);
     }
     hmc_learn(&s->hmc, iteration, warmup, &s->told, rng);
     *s->tried += 1;
