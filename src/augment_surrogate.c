@@ -157,6 +157,9 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     struct surrogate *s = a->surrogate;
     const int parameters = a->model.parameters;
     if (!surrogate_begin(s, a->complete, a->theta)) return;
+    /* a chain whose start had a level without records */
+    if (!surrogate_is_ready(s) && (iteration >= warmup || !surrogate_search(s, 0, 1, a->rng)))
+        return;
     s->density.temper = *a->adapt.temper;
     if (!surrogate_is_exact(s)) {
         if (surrogate_refer(s)) {

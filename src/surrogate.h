@@ -61,6 +61,9 @@ void surrogate_attach(struct surrogate *s, double *store);
  * Returns 0 where no move is possible: a level without records, a singular scatter. */
 int surrogate_begin(struct surrogate *s, const double *c, const double *theta);
 
+/* Has a search found units and a step size? */
+static inline int surrogate_is_ready(const struct surrogate *s) { return *s->hmc.step_size > 0; }
+
 /* After surrogate_begin(), for a start: runs `iterations` of NUTS on the density that
  * knows no bounds, the noise with the exponent `temper`, and sets the map to where they
  * ended. Returns 0 where there is no density. */
