@@ -243,91 +243,6 @@ refuse_clt <- function(bound, release, call) {
                            i = "See {.fn supported}."), call = call)
 }
 
-# ---- counts ------------------------------------------------------------------
-
-#' @export
-clt_distribution.bound_categorical <- function(bound, release, call) {
-  parts <- release_parts(release)
-  if (!all(vapply(parts, function(p) inherits(p$statistic, "stat_counts"), TRUE))) refuse_clt(bound, release, call)
-  variables <- bound$columns$name
-  levels <- lengths(bound$levels)
-  margins <- unlist(lapply(parts, function(p) lapply(p$statistic$margins, match, variables)), recursive = FALSE)
-  # the complete-data counts: of the class, and of each feature by class
-  wanted <- c(list(1L), lapply(seq_along(variables)[-1L], function(v) c(1L, v)))
-  given <- function(set) which(vapply(margins, function(m) all(set %in% m), TRUE))[1L]
-  for (set in rev(wanted)) if (is.na(given(set))) margins <- c(margins, list(set))
-  cells <- lapply(margins, margin_levels, levels)
-  cell_levels <- do.call(rbind, cells)
-  first <- cumsum(c(0, vapply(cells, nrow, 0)))
-  pairs <- Map(function(set, offset) {
-    m <- given(set)
-    digits <- cells[[m]][, set, drop = FALSE]
-    to <- if (length(set) == 1L) digits[, 1L] else digits[, 1L] * levels[set[2L]] + digits[, 2L]
-    cbind(first[m] + seq_len(nrow(digits)) - 1, offset + to)
-  }, wanted, cumsum(c(0, levels[1L], levels[1L] * levels[-1L]))[seq_along(wanted)])
-  pairs <- do.call(rbind, pairs)
-  index <- unlist(lapply(parts, `[[`, "index"))
-  fields <- list(levels = as.double(levels), released = as.double(length(index)),
-                 margin = as.double(rep(seq_along(cells) - 1, vapply(cells, nrow, 0L))), level = as.double(t(cell_levels)),
-                 complete_cell = as.double(pairs[, 1L]), part_of = as.double(pairs[, 2L]))
-  list(spec = list(name = "counts", fields = fields, model = bound$spec), index = index)
-}
-
-# a row for each cell of a margin, the last variable fastest: its level of every
-# variable, from 0, or -1
-margin_levels <- function(margin, levels) {
-  digits <- as.matrix(expand.grid(rev(lapply(levels[margin], function(l) seq_len(l) - 1))))
-  out <- matrix(-1, nrow(digits), length(levels))
-  out[, margin] <- digits[, rev(seq_along(margin))]
-  out
-}
-
-# ---- powers of one number --------------------------------------------------------
-
-#' @export
-clt_distribution.bound_poisson <- function(bound, release, call) sums_distribution(bound, release, 2, 0, 1, call)
-
-#' @export
-clt_distribution.bound_exponential <- function(bound, release, call) sums_distribution(bound, release, 1, 0, 1, call)
-
-#' @export
-clt_distribution.bound_normal <- function(bound, release, call) sums_distribution(bound, release, 0, bound$spec$fields$centre, 1:2, call)
-
-# `family` as in src/moments_sums.c; the complete-data statistic is the totals of
-# those powers of x - centre
-sums_distribution <- function(bound, release, family, centre, powers, call) {
-  parts <- release_parts(release)
-  components <- lapply(parts, function(p) power_components(p$statistic))
-  if (any(vapply(components, is.null, TRUE))) refuse_clt(bound, release, call)
-  aside <- data.frame(lower = -Inf, upper = Inf, drop = 0, shift = centre, factor = 1, power = powers)
-  index <- unlist(lapply(parts, `[[`, "index"))
-  fields <- lapply(do.call(rbind, c(components, list(aside))), as.double)
-  list(spec = list(name = "sums", fields = c(list(family = as.double(family), released = as.double(length(index))), fields), model = bound$spec),
-       index = index)
-}
-
-# What the components of a statistic of one number are, NULL if they are no
-# powers: (factor (x - shift))^power inside the bounds.
-power_components <- function(statistic) UseMethod("power_components")
-
-#' @export
-power_components.default <- function(statistic) NULL
-
-#' @export
-power_components.stat_sums <- function(statistic) {
-  if (nrow(statistic$columns) > 1L) return(NULL)
-  data.frame(lower = statistic$columns$lower, upper = statistic$columns$upper, drop = as.double(statistic$outside == "drop"),
-             shift = 0, factor = 1, power = statistic$powers[, 1L])
-}
-
-#' @export
-power_components.stat_crossprod <- function(statistic) {
-  if (nrow(statistic$columns) > 1L) return(NULL)
-  fields <- statistic_fields(statistic)
-  data.frame(lower = statistic$columns$lower, upper = statistic$columns$upper, drop = 0,
-             shift = -fields$shift / fields$scale, factor = fields$scale, power = 1:2)
-}
-
 # ---- what the fit has to report -------------------------------------------------
 
 clt_acceptance <- function(fit) {
@@ -368,24 +283,6 @@ clt_statistics <- function(model) UseMethod("clt_statistics")
 
 #' @export
 clt_statistics.default <- function(model) character()
-
-#' @export
-clt_statistics.model_bernoulli <- function(model) "stat_counts"
-
-#' @export
-clt_statistics.model_categorical <- clt_statistics.model_bernoulli
-
-#' @export
-clt_statistics.model_naive_bayes <- clt_statistics.model_bernoulli
-
-#' @export
-clt_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod")
-
-#' @export
-clt_statistics.model_exponential <- clt_statistics.model_poisson
-
-#' @export
-clt_statistics.model_normal <- clt_statistics.model_poisson
 
 # Do the moments leave out what bounds do to records?
 clt_leaves_out_bounds <- function(bound) UseMethod("clt_leaves_out_bounds")

@@ -1,0 +1,54 @@
+# Moments of clamped powers of one number for method "clt": see src/moments_sums.c.
+
+#' @export
+clt_distribution.bound_poisson <- function(bound, release, call) sums_distribution(bound, release, 2, 0, 1, call)
+
+#' @export
+clt_distribution.bound_exponential <- function(bound, release, call) sums_distribution(bound, release, 1, 0, 1, call)
+
+#' @export
+clt_distribution.bound_normal <- function(bound, release, call) sums_distribution(bound, release, 0, bound$spec$fields$centre, 1:2, call)
+
+# `family` as in src/moments_sums.c; the complete-data statistic is the totals of
+# those powers of x - centre
+sums_distribution <- function(bound, release, family, centre, powers, call) {
+  parts <- release_parts(release)
+  components <- lapply(parts, function(p) power_components(p$statistic))
+  if (any(vapply(components, is.null, TRUE))) refuse_clt(bound, release, call)
+  aside <- data.frame(lower = -Inf, upper = Inf, drop = 0, shift = centre, factor = 1, power = powers)
+  index <- unlist(lapply(parts, `[[`, "index"))
+  fields <- lapply(do.call(rbind, c(components, list(aside))), as.double)
+  list(spec = list(name = "sums", fields = c(list(family = as.double(family), released = as.double(length(index))), fields), model = bound$spec),
+       index = index)
+}
+
+# What the components of a statistic of one number are, NULL if they are no
+# powers: (factor (x - shift))^power inside the bounds.
+power_components <- function(statistic) UseMethod("power_components")
+
+#' @export
+power_components.default <- function(statistic) NULL
+
+#' @export
+power_components.stat_sums <- function(statistic) {
+  if (nrow(statistic$columns) > 1L) return(NULL)
+  data.frame(lower = statistic$columns$lower, upper = statistic$columns$upper, drop = as.double(statistic$outside == "drop"),
+             shift = 0, factor = 1, power = statistic$powers[, 1L])
+}
+
+#' @export
+power_components.stat_crossprod <- function(statistic) {
+  if (nrow(statistic$columns) > 1L) return(NULL)
+  fields <- statistic_fields(statistic)
+  data.frame(lower = statistic$columns$lower, upper = statistic$columns$upper, drop = 0,
+             shift = -fields$shift / fields$scale, factor = fields$scale, power = 1:2)
+}
+
+#' @export
+clt_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod")
+
+#' @export
+clt_statistics.model_exponential <- clt_statistics.model_poisson
+
+#' @export
+clt_statistics.model_normal <- clt_statistics.model_poisson
