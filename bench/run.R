@@ -21,6 +21,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             custom = "Models of one's own",
             mmd = "Maximum mean discrepancy",
             calibrate = "Calibration",
+            calibrate_engines = "Calibration of the engines for regressions",
             dimension = "Regressions of real size",
             defaults = "Default calls on data that nobody prepared")
 

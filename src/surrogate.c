@@ -58,11 +58,19 @@ static const double EXACT_WORTH = 0.8, SURROGATE_WORTH = 0.3, FORGET = 0.05;
  * NUTS the length of the last window is worth. */
 enum { TRIAL = 25, KNOWN = 5 };
 
+/* So many coordinates have a dense metric: where noise is small they are strongly correlated,
+ * and warmup is long enough to learn how (bench/defaults.R). */
+enum { FEW = 20 };
+
 enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 8 };
 
 static double log_density(void *self, const double *q, double *gradient);
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+static enum hmc_metric metric(const struct surrogate *s) {
+    return s->density.size <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+}
 
 /* ---- set-up ---------------------------------------------------------------------- */
 
@@ -82,7 +90,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     s->inverse = doubles((size_t)d * width);
     s->gradient_map = doubles((size_t)d * ((size_t)model->columns + 1));
     s->shift = doubles(2 * (size_t)k + (size_t)d);
-    s->work = doubles(hmc_workspace(density->size, HMC_DIAGONAL));
+    s->work = doubles(hmc_workspace(density->size, metric(s)));
     density->released = s->offset;
     /* what is expected of clamped products with riders is not known */
     if (riders == 0) totals_density_clamp(density, s->lower, s->upper);
@@ -90,7 +98,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
 }
 
 size_t surrogate_stored(const struct surrogate *s) {
-    return SCALARS + 2 * (size_t)s->density.size + hmc_stored(s->density.size, HMC_DIAGONAL);
+    return SCALARS + 2 * (size_t)s->density.size + hmc_stored(s->density.size, metric(s));
 }
 
 void surrogate_attach(struct surrogate *s, double *store) {
@@ -105,7 +113,7 @@ void surrogate_attach(struct surrogate *s, double *store) {
     s->reference = store + SCALARS;
     s->mean_seen = s->reference + s->density.size;
     const struct hmc_target target = {s->density.size, s, log_density};
-    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->mean_seen + s->density.size, s->work);
+    hmc_attach(&s->hmc, &target, metric(s), s->mean_seen + s->density.size, s->work);
 }
 
 /* ---- maps ---------------------------------------------------------------------------- */
@@ -250,7 +258,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     density->clamped = NULL;
     density->seen = density->c;
     totals_density_units(density, s->here, unit, s->work);
-    memset(s->work, 0, hmc_workspace(density->size, HMC_DIAGONAL) * sizeof(double));
+    memset(s->work, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
     hmc_start(&s->hmc, s->here, unit);
     const int possible = hmc_refresh(&s->hmc);
     if (possible) hmc_find_step(&s->hmc, rng);

@@ -1,0 +1,43 @@
+# Calibration of the engines for regressions (Cook, Gelman & Rubin 2006; Talts et al. 2018): theta
+# from its prior, records, a release, the ranks of theta and of the log noise density among
+# their draws. Three covariates, a factor among them, bounds that bind where a method allows for it.
+#
+#   Rscript bench/calibrate_engines.R [quick]
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+engine_designs <- function() {
+  bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), g = c("a", "b", "c"))
+  wide <- list(y = c(-60, 60), x1 = c(-12, 12), x2 = c(-12, 12), x3 = c(-12, 12))
+  tight <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 8, scale = diag(4, 3)))
+  binding <- list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds), mechanism = mech_laplace(epsilon = 5), method = "augment")
+  free <- list(model = tight, statistic = stat_crossprod(y ~ x1 + x2 + x3, wide), mechanism = mech_laplace(epsilon = 5))
+  list(
+    `"augment", factor, bounds that bind, n = 20` = c(binding, n = 20),
+    `"augment", factor, bounds that bind, n = 500` = c(binding, n = 500),
+    `"collapse", no record outside, n = 20` = c(free, method = "collapse", n = 20),
+    `"collapse", no record outside, n = 500` = c(free, method = "collapse", n = 500),
+    `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500)
+  )
+}
+
+bench_calibrate_engines <- function(quick = FALSE) {
+  replicates <- if (quick) 20 else 500
+  designs <- engine_designs()
+  rows <- lapply(names(designs), function(name) {
+    d <- designs[[name]]
+    time <- seconds(cal <- suppressWarnings(suppressMessages(
+      calibrate(d$model, d$statistic, d$mechanism, d$n, replicates, d$method, chains = 1, iter = 2000, seed = 1))))
+    covered <- subset(coverage(cal), level == 0.95)
+    tested <- ks_uniform(cal)
+    least <- min(tested$p.value)
+    say("%s: %.0f s, coverage %.3f to %.3f, least p %.4f of %d", name, time, min(covered$coverage), max(covered$coverage), least, nrow(tested))
+    data.frame(design = name, replicates = replicates, variables = nrow(tested), `least coverage` = min(covered$coverage), `most coverage` = max(covered$coverage),
+               `least p` = least, `Bonferroni p` = min(1, least * nrow(tested)), seconds = time, check.names = FALSE)
+  })
+  details <- do.call(rbind, rows)
+  figures <- lapply(seq_len(nrow(details)), function(k) figure("p value of uniform ranks, Bonferroni", details$design[k], details$`Bonferroni p`[k], 0.01))
+  bench_result(figures, list("Intervals of 95 per cent, and Kolmogorov-Smirnov tests of the ranks" = details))
+}
+
+run_alone(bench_calibrate_engines)
