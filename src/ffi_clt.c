@@ -110,7 +110,7 @@ static struct state_shape shape(const void *self) {
         .parts = 3,
         .part = {{"variance", REALSXP, a->size},
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&adapted)},
-                 {"store", REALSXP, a->sampler == CLT_NUTS ? (R_xlen_t)clt_stored(a) : 0}},
+                 {"store", REALSXP, a->sampler == CLT_NUTS ? (R_xlen_t)clt_nuts_stored(a) : 0}},
     };
     return shape;
 }
@@ -119,7 +119,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     struct clt *a = self;
     a->theta = REAL(list_element(state, "theta"));
     a->variance = REAL(list_element(state, "variance"));
-    a->store = REAL(list_element(state, "store"));
+    a->nuts.store = REAL(list_element(state, "store"));
     a->rng = rng;
     const struct adapt_shape shape = {.dim = learned(a)};
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
@@ -128,10 +128,10 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->moves_accepted = counter[MOVES_ACCEPTED];
     a->invalid = counter[INVALID];
     a->projected = counter[PROJECTED];
-    a->kept = counter[KEPT];
-    a->leapfrogs = counter[LEAPFROGS];
-    a->divergent = counter[DIVERGENT];
-    a->deepest = counter[DEEPEST];
+    a->nuts.kept = counter[KEPT];
+    a->nuts.leapfrogs = counter[LEAPFROGS];
+    a->nuts.divergent = counter[DIVERGENT];
+    a->nuts.deepest = counter[DEEPEST];
 }
 
 static void resume(void *self) { clt_resume(self); }
@@ -143,10 +143,10 @@ static void detach(void *self, SEXP state) {
     counter[MOVES_ACCEPTED] = a->moves_accepted;
     counter[INVALID] = a->invalid;
     counter[PROJECTED] = a->projected;
-    counter[KEPT] = a->kept;
-    counter[LEAPFROGS] = a->leapfrogs;
-    counter[DIVERGENT] = a->divergent;
-    counter[DEEPEST] = a->deepest;
+    counter[KEPT] = a->nuts.kept;
+    counter[LEAPFROGS] = a->nuts.leapfrogs;
+    counter[DIVERGENT] = a->nuts.divergent;
+    counter[DEEPEST] = a->nuts.deepest;
 }
 
 static void start(void *self, SEXP problem) {
@@ -189,10 +189,10 @@ static void diagnostics(const void *self, double after, struct chain_diagnostics
     diagnostics_tell(told, "accepted", a->moves_accepted);
     diagnostics_tell(told, "impossible", a->invalid);
     diagnostics_tell(told, "projected", a->projected);
-    diagnostics_tell(told, "kept", a->kept);
-    diagnostics_tell(told, "leapfrogs", a->leapfrogs);
-    diagnostics_tell(told, "divergent", a->divergent);
-    diagnostics_tell(told, "deepest", a->deepest);
+    diagnostics_tell(told, "kept", a->nuts.kept);
+    diagnostics_tell(told, "leapfrogs", a->nuts.leapfrogs);
+    diagnostics_tell(told, "divergent", a->nuts.divergent);
+    diagnostics_tell(told, "deepest", a->nuts.deepest);
 }
 
 const struct method method_clt = {

@@ -2,7 +2,7 @@
 #define NOISEAWARE_METHOD_CLT_H
 
 #include "adapt.h"
-#include "hmc.h"
+#include "method_clt_nuts.h"
 #include "plugin.h"
 
 /* The distribution of the released totals under one theta. */
@@ -35,31 +35,21 @@ struct clt {
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
     double *variance; /* omega^2, of the noise */
-    double *store;    /* NUTS's */
     struct rng *rng;
     struct adapt adapt;
+    struct clt_nuts nuts; /* its store is part of the state */
     /* counters of the iterations after warmup */
     double moves_made, moves_accepted;
     double invalid, projected; /* iterations that drew an invalid statistic; that projected one */
-    double kept, leapfrogs, divergent, deepest; /* of NUTS */
 
     /* Workspace */
     int fresh; /* now.mean and now.cov belong to theta */
     struct distribution now, next;
-    struct hmc hmc;
-    /* of NUTS's coordinates, in the store: are they rotated, or each scaled? */
-    double *rotated, *reference, *map;
-    double *hmc_work, *misfit, *scout; /* gradient in the total; while starting */
-    double *point, *point_slope;       /* theta and u, and the slopes there */
-    double *curvature;                 /* while starting */
-    double *noise_scale;               /* that NUTS sees, no smaller than the ridge's */
-    double round;                      /* where absolute kernels are rounded, in their scales */
-    int smooth;                        /* all kernels squared: while the mode is looked for */
-    double *total;                     /* the last draw, released + aside */
-    double *total_new;                 /* of a proposal */
-    double *u;                         /* innovations of the total, and */
-    double *extra;                     /* what the ridge adds to it */
-    double log_noise;                  /* of the total */
+    double *total;     /* the last draw, released + aside */
+    double *total_new; /* of a proposal */
+    double *u;         /* innovations of the total, and */
+    double *extra;     /* what the ridge adds to it */
+    double log_noise;  /* of the total */
     double *complete;
     double *root; /* factor of cov, in the order of pivot */
     int *pivot, rank;
@@ -70,10 +60,7 @@ struct clt {
 
 void clt_prepare(struct clt *a);
 
-/* Of NUTS: coordinates; doubles in the store. clt_resume() makes what follows from the
- * state. */
-int clt_coordinates(const struct clt *a);
-size_t clt_stored(const struct clt *a);
+/* Makes what follows from the state. */
 void clt_resume(struct clt *a);
 
 /* omega^2 at the noise's own variance; theta as it is, or one of `search` draws from the

@@ -1,0 +1,46 @@
+#ifndef NOISEAWARE_METHOD_CLT_NUTS_H
+#define NOISEAWARE_METHOD_CLT_NUTS_H
+
+#include "hmc.h"
+
+/* The sampler "nuts" of method "clt", see method_clt_nuts.c. */
+
+struct clt;
+
+struct clt_nuts {
+    /* State: with the store restored, a run continues bit for bit. */
+    double *store;
+    /* counters of the iterations after warmup */
+    double kept, leapfrogs, divergent, deepest;
+
+    /* views into the store */
+    struct hmc hmc;
+    double *rotated;         /* are the coordinates rotated, or each scaled? */
+    double *reference, *map; /* (theta, u) where the coordinates are 0; the rows of the map */
+
+    /* workspace */
+    double *work;                /* NUTS's own */
+    double *misfit;              /* gradient in the total */
+    double *point, *point_slope; /* theta and u, and the slopes there */
+    double *scout, *curvature;   /* while starting */
+    double *noise_scale;         /* that NUTS sees, no smaller than the ridge's */
+    double round;                /* where absolute kernels are rounded, in their scales */
+    int smooth;                  /* all kernels squared: while the mode is looked for */
+};
+
+/* Doubles in the store. */
+size_t clt_nuts_stored(const struct clt *a);
+
+/* Allocates the workspace; the sizes, the scales and the ridge are known. */
+void clt_nuts_prepare(struct clt *a);
+
+/* Makes what follows from the state. */
+void clt_nuts_resume(struct clt *a);
+
+/* A new state: see clt_start(). */
+void clt_nuts_start(struct clt *a, int search, const double *move_sd);
+
+/* One iteration; the mean acceptance probability goes to *accepted. */
+void clt_nuts_iterate(struct clt *a, int iteration, int warmup, double *accepted);
+
+#endif
