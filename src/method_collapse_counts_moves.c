@@ -1,0 +1,335 @@
+/* Moves of the table of method "collapse", counts (the target is in method_collapse_counts.c).
+ *
+ * The first three kinds are symmetric, so accepted by the ratio of the target:
+ * 1. within a row (a feature's counts in one class): d units from cell to cell;
+ * 2. between classes: d units with one cell of every feature;
+ * 3. the same with d split over a row's cells in proportions that warmup learned,
+ *    which goes far where the proportions are well known;
+ * 4. two cells of a row drawn given their sum, by the noise alone: Laplace noise
+ *    of one scale makes that a distribution of geometric pieces. Accepted by the ratio of
+ *    phi, which hardly changes over the width of the noise where records are many.
+ * d is geometric-like, its scale learned in warmup; the sweeps of every eighth CYCLE are on a finer
+ * scale, for cells near 0.
+ *
+ * Cost: O(1) a move of kinds 1 and 4, O(features) and O(cells of two classes) for 2
+ * and 3.
+ */
+#include "method_collapse_counts.h"
+
+/* acceptance rate that the scales aim at */
+static const double TARGET = 0.4;
+
+/* change of energy when a target (a cell or a level) gains `by` */
+static inline double gain_energy(const struct collapse *c, const struct counts *s, int target,
+                                 double by) {
+    double change = 0;
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
+        const int j = s->component[k];
+        const double residual = c->released[j] - s->total[j];
+        change += collapse_kernel(c, j, residual - by) - collapse_kernel(c, j, residual);
+    }
+    return change;
+}
+
+static inline void gain(struct counts *s, int target, double by) {
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k) s->total[s->component[k]] += by;
+}
+
+/* one of 0..count-1 */
+static inline int choose(struct rng *rng, int count) {
+    return (int)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
+}
+
+static inline int choose_other(struct rng *rng, int count, int one) {
+    const int other = choose(rng, count - 1);
+    return other + (other >= one);
+}
+
+static inline double draw_units(struct rng *rng, double scale) {
+    return 1 + floor(scale * rng_exponential(rng));
+}
+
+/* Robbins & Monro */
+static void learn_scale(double *scale, double *tries, int accept, double most) {
+    *tries += 1;
+    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (accept - TARGET));
+    *scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
+}
+
+/* The smaller scale of two cells is used and learned from: it is the other
+ * cell's that a move leaves unlimited. */
+static inline int smaller(const double *scale, int a, int b) { return scale[b] < scale[a] ? b : a; }
+
+static void keep_within(struct counts *s, int v, int from, int to, double d, double phi_left,
+                        double phi_entered) {
+    const struct counts_variable *variable = s->variable + v;
+    const int level_of = s->cells + variable->at_level - variable->at_cell;
+    const int row = (from - variable->at_cell) / variable->levels * variable->levels;
+    s->count[from] -= d;
+    s->count[to] += d;
+    s->log_phi[from] = phi_left;
+    s->log_phi[to] = phi_entered;
+    gain(s, from, -d);
+    gain(s, to, d);
+    gain(s, level_of + from - row, -d);
+    gain(s, level_of + to - row, d);
+}
+
+/* d units from cell `from` to cell `to` of feature v, both of one class */
+static void move_within(struct collapse *c, struct counts *s, int v, int row, int level, int fine,
+                        int learning) {
+    const struct counts_variable *variable = s->variable + v;
+    const int start = variable->at_cell + row * variable->levels;
+    const int other = choose_other(c->rng, variable->levels, level);
+    const int learner = smaller(s->scale, start + level, start + other);
+    double d = draw_units(c->rng, s->scale[learner] * (fine ? 1.0 / 16 : 1));
+    if (rng_bits(c->rng) >> 63) d = -d;
+    const int from = start + level, to = start + other;
+    const double left = s->count[from] - d, entered = s->count[to] + d;
+    double log_ratio = -INFINITY, phi_left = 0, phi_entered = 0;
+    if (left >= 0 && entered >= 0) {
+        phi_left = counts_log_phi(s, from, left);
+        phi_entered = counts_log_phi(s, to, entered);
+        const int level_from = s->cells + variable->at_level + level;
+        const int level_to = s->cells + variable->at_level + other;
+        log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
+                    gain_energy(c, s, from, -d) - gain_energy(c, s, to, d) -
+                    gain_energy(c, s, level_from, -d) - gain_energy(c, s, level_to, d);
+    }
+    const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
+    collapse_count(c, WITHIN, accept);
+    if (learning && !fine) learn_scale(s->scale + learner, s->tries + learner, accept, s->n);
+    if (accept) keep_within(s, v, from, to, d, phi_left, phi_entered);
+}
+
+/* ---- fresh counts of two cells ---------------------------------------------------------- */
+
+/* Where the noise of a target's components is 0, as counts of the first of two
+ * cells, now `count`; `direction` is 1 if the target grows with it, else -1. Kinks
+ * are kept in rising order. Returns how many there are. */
+static inline int add_kinks(const struct collapse *c, const struct counts *s, int target,
+                            double count, int direction, int kinks, double *kink) {
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
+        const int j = s->component[k];
+        const double at = count + direction * (c->released[j] - s->total[j]);
+        int i = kinks++;
+        for (; i > 0 && kink[i - 1] > at; --i) kink[i] = kink[i - 1];
+        kink[i] = at;
+    }
+    return kinks;
+}
+
+/* x in 0..most with log density -weight sum_k |x - kink_k|: geometric between two
+ * kinks, `peak` its most likely value. */
+static double draw_between_kinks(const struct counts *s, struct rng *rng, double most, int kinks,
+                                 const double *kink) {
+    double peak[MOST_KINKS + 1], length[MOST_KINKS + 1], height[MOST_KINKS + 1];
+    int rises[MOST_KINKS + 1], steep[MOST_KINKS + 1], pieces = 0;
+    double low = 0, highest = -INFINITY;
+    for (int k = 0; k <= kinks; ++k) {
+        double end = most + 1;
+        if (k < kinks && kink[k] < end) end = ceil(kink[k]);
+        if (end <= low) continue;
+        const int slope = kinks - 2 * k;
+        rises[pieces] = slope > 0;
+        steep[pieces] = slope > 0 ? slope : -slope;
+        peak[pieces] = slope > 0 ? end - 1 : low;
+        length[pieces] = end - low;
+        double far = 0;
+        for (int i = 0; i < kinks; ++i) far += fabs(peak[pieces] - kink[i]);
+        height[pieces] = -s->weight * far;
+        if (height[pieces] > highest) highest = height[pieces];
+        ++pieces;
+        low = end;
+    }
+    if (pieces == 0) return 0; /* never: one ends at `most`; said for analysers */
+    double mass[MOST_KINKS + 1] = {0}, sum = 0;
+    for (int k = 0; k < pieces; ++k) {
+        const double fall = s->weight * steep[k] * length[k];
+        mass[k] = length[k];
+        if (steep[k] > 0) mass[k] = s->geometric[steep[k]] * (fall < 40 ? -expm1(-fall) : 1);
+        if (height[k] < highest) mass[k] *= exp(height[k] - highest);
+        sum += mass[k];
+    }
+    double u = sum * rng_uniform(rng);
+    int k = 0;
+    while (k < pieces - 1 && u >= mass[k]) u -= mass[k++];
+    const double share = u / mass[k], each = s->weight * steep[k], fall = each * length[k];
+    double by = length[k] * share;
+    if (steep[k] > 0) by = -log1p(share * (fall < 40 ? expm1(-fall) : -1)) / each;
+    by = floor(by);
+    if (!(by < length[k])) by = length[k] - 1;
+    return rises[k] ? peak[k] - by : peak[k] + by;
+}
+
+/* Two cells of one row drawn anew given their sum, by the noise alone; accepted by
+ * the rest. */
+static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int level) {
+    const struct counts_variable *variable = s->variable + v;
+    const int start = variable->at_cell + row * variable->levels;
+    const int other = choose_other(c->rng, variable->levels, level);
+    const int a = start + level, b = start + other;
+    const int level_of = s->cells + variable->at_level;
+    const double count = s->count[a];
+    double kink[MOST_KINKS];
+    int kinks = add_kinks(c, s, a, count, 1, 0, kink);
+    kinks = add_kinks(c, s, b, count, -1, kinks, kink);
+    kinks = add_kinks(c, s, level_of + level, count, 1, kinks, kink);
+    kinks = add_kinks(c, s, level_of + other, count, -1, kinks, kink);
+    const double most = count + s->count[b];
+    const double to = draw_between_kinks(s, c->rng, most, kinks, kink), d = count - to;
+    int accept = 1;
+    if (d != 0) {
+        const double phi_a = counts_log_phi(s, a, to);
+        const double phi_b = counts_log_phi(s, b, most - to);
+        const double log_ratio = (phi_a - s->log_phi[a]) + (phi_b - s->log_phi[b]);
+        accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
+        if (accept) keep_within(s, v, a, b, d, phi_a, phi_b);
+    }
+    collapse_count(c, WITHIN, accept);
+}
+
+/* d units in the proportions of a row's shares; the parts sum to d */
+static void split_units(int levels, const double *share, double d, double *part) {
+    double sum = 0, before = 0;
+    for (int l = 0; l < levels - 1; ++l) {
+        sum += share[l];
+        const double upto = fmin(floor(d * sum + 0.5), d);
+        part[l] = upto - before;
+        before = upto;
+    }
+    part[levels - 1] = d - before;
+}
+
+static void all_units(struct rng *rng, int levels, double d, double *part) {
+    memset(part, 0, (size_t)levels * sizeof(double));
+    part[choose(rng, levels)] = d;
+}
+
+/* log ratio of the cells of feature v when `part_from` leaves class `from` and
+ * `part_to` enters class `to`; their new log phi at phi_from and phi_to */
+static double carry_feature(const struct collapse *c, const struct counts *s, int v, int from,
+                            int to) {
+    const struct counts_variable *variable = s->variable + v;
+    const int at_from = variable->at_cell + from * variable->levels;
+    const int at_to = variable->at_cell + to * variable->levels;
+    const int at = variable->at_level;
+    double log_ratio = 0;
+    for (int l = 0; l < variable->levels; ++l) {
+        const double leaves = s->part_from[at + l], enters = s->part_to[at + l];
+        const int a = at_from + l, b = at_to + l;
+        if (leaves != 0) {
+            const double left = s->count[a] - leaves;
+            if (left < 0) return -INFINITY;
+            s->phi_from[at + l] = counts_log_phi(s, a, left);
+            log_ratio += s->phi_from[at + l] - s->log_phi[a] - gain_energy(c, s, a, -leaves);
+        }
+        if (enters != 0) {
+            s->phi_to[at + l] = counts_log_phi(s, b, s->count[b] + enters);
+            log_ratio += s->phi_to[at + l] - s->log_phi[b] - gain_energy(c, s, b, enters);
+        }
+        if (leaves != enters) log_ratio -= gain_energy(c, s, s->cells + at + l, enters - leaves);
+    }
+    return log_ratio;
+}
+
+static void keep_feature(struct counts *s, int v, int from, int to) {
+    const struct counts_variable *variable = s->variable + v;
+    const int at = variable->at_level;
+    for (int l = 0; l < variable->levels; ++l) {
+        const double leaves = s->part_from[at + l], enters = s->part_to[at + l];
+        const int a = variable->at_cell + from * variable->levels + l;
+        const int b = variable->at_cell + to * variable->levels + l;
+        if (leaves != 0) {
+            s->count[a] -= leaves;
+            s->log_phi[a] = s->phi_from[at + l];
+            gain(s, a, -leaves);
+        }
+        if (enters != 0) {
+            s->count[b] += enters;
+            s->log_phi[b] = s->phi_to[at + l];
+            gain(s, b, enters);
+        }
+        if (leaves != enters) gain(s, s->cells + at + l, enters - leaves);
+    }
+}
+
+/* log psi of n records in a row of feature v; `before` is that of the feature
+ * before it, often of the same distribution */
+static double psi_of(const struct counts *s, int v, int row, double n, double before) {
+    if (v > 1 && s->row_distribution[row] == s->row_distribution[row - s->classes]) return before;
+    return counts_log_psi(s, row, n);
+}
+
+/* d units from one class to another, with their features */
+static void move_between(struct collapse *c, struct counts *s, int one, int kind, int fine,
+                         int learning) {
+    const int split = kind == SPLIT;
+    double *scale = split ? s->split_scale : s->scale;
+    const int other = choose_other(c->rng, s->classes, one);
+    const int learner = smaller(scale, one, other);
+    const double d = draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
+    const int forth = (int)(rng_bits(c->rng) >> 63);
+    const int from = forth ? one : other, to = forth ? other : one;
+    for (int v = 1; v < s->variables; ++v) {
+        const struct counts_variable *variable = s->variable + v;
+        const int levels = variable->levels, at = variable->at_level;
+        const double *share = s->share + variable->at_cell;
+        if (split) {
+            split_units(levels, share + from * levels, d, s->part_from + at);
+            split_units(levels, share + to * levels, d, s->part_to + at);
+        } else {
+            all_units(c->rng, levels, d, s->part_from + at);
+            all_units(c->rng, levels, d, s->part_to + at);
+        }
+    }
+    const double left = s->count[from] - d, entered = s->count[to] + d;
+    double log_ratio = -INFINITY, phi_left = 0, phi_entered = 0, psi_left = 0, psi_entered = 0;
+    if (left >= 0) {
+        phi_left = counts_log_phi(s, from, left);
+        phi_entered = counts_log_phi(s, to, entered);
+        log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
+                    gain_energy(c, s, from, -d) - gain_energy(c, s, to, d);
+    }
+    for (int v = 1; v < s->variables && log_ratio > -INFINITY; ++v) {
+        const int row = s->variable[v].at_row;
+        log_ratio += carry_feature(c, s, v, from, to);
+        psi_left = psi_of(s, v, row + from, left, psi_left);
+        psi_entered = psi_of(s, v, row + to, entered, psi_entered);
+        s->psi_from[v] = psi_left;
+        s->psi_to[v] = psi_entered;
+        log_ratio += (psi_left - s->log_psi[row + from]) + (psi_entered - s->log_psi[row + to]);
+    }
+    const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
+    collapse_count(c, kind, accept);
+    if (learning && !fine)
+        learn_scale(scale + learner, (split ? s->split_tries : s->tries) + learner, accept, s->n);
+    if (!accept) return;
+    s->count[from] = left;
+    s->count[to] = entered;
+    s->log_phi[from] = phi_left;
+    s->log_phi[to] = phi_entered;
+    gain(s, from, -d);
+    gain(s, to, d);
+    for (int v = 1; v < s->variables; ++v) {
+        const int row = s->variable[v].at_row;
+        keep_feature(s, v, from, to);
+        s->log_psi[row + from] = s->psi_from[v];
+        s->log_psi[row + to] = s->psi_to[v];
+    }
+}
+
+void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning) {
+    const int walks = s->weight == 0 || turn % CYCLE == CYCLE - 1;
+    const int kind = s->variables > 1 && turn % CYCLE != 0 ? SPLIT : BETWEEN;
+    const int fine = turn / CYCLE % FINER == FINER - 1;
+    for (int v = 1; v < s->variables; ++v) {
+        const int levels = s->variable[v].levels;
+        for (int row = 0; row < s->classes; ++row) {
+            for (int l = 0; walks && l < levels; ++l) move_within(c, s, v, row, l, fine, learning);
+            for (int k = 0; !walks && k < levels / 2; ++k)
+                move_fresh(c, s, v, row, choose(c->rng, levels));
+        }
+    }
+    for (int i = 0; i < s->classes; ++i) move_between(c, s, i, kind, fine, learning);
+}
