@@ -12,10 +12,12 @@
 #'   statistics of the same records.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
-#' @param n The public number of records.
+#' @param n The public number of records; `NULL` if it is not known.
+#' @param neighbours What the noise was scaled for, see [sensitivity()] and [release()]: it decides what a budget
+#'   comes to as a scale of the noise.
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
-#'   `noiseaware_error_mechanism`.
+#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9),
@@ -31,11 +33,12 @@
 #'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
 #' @export
-as_release <- function(value, statistic, mechanism, n) {
+as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove")) {
   check_given()
-  check_design(statistic, mechanism)
-  n <- check_count(n, "n")
-  parts <- design_parts(statistic, mechanism)
+  neighbours <- match_neighbours(neighbours)
+  check_design(statistic, mechanism, neighbours)
+  parts <- design_parts(statistic, mechanism, neighbours)
+  n <- check_public_size(n, parts)
   listed <- is.list(value) && !is.object(value) && is_several(statistic)
   given <- if (listed) sum(lengths(value)) else length(value)
   if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, given)) {
@@ -43,16 +46,24 @@ as_release <- function(value, statistic, mechanism, n) {
   }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
-    rep(mechanism_scale(p$mechanism, p$statistic), each = value_size(p$statistic, n) / length(p$statistic$components))
+    rep(mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours), each = value_size(p$statistic, n) / length(p$statistic$components))
   })
   value <- if (listed) join_values(value, parts, n) else if (is_several(statistic)) {
     check_value(value, unlist(components))
   } else {
     check_value(named_value(statistic, value, n), components[[1L]])
   }
-  result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published")
+  result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published", neighbours)
   for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value)
   result
+}
+
+# the number of records, NULL if it is not known
+check_public_size <- function(n, parts, call = caller_env()) {
+  if (!is.null(n)) return(check_count(n, "n", call = call))
+  if (any(vapply(parts, function(p) p$statistic$kind == "records", TRUE))) {
+    stop_argument("n", "given for stat_records(), whose values show the number of records", "NULL", call = call)
+  }
 }
 
 # one vector of those of the parts

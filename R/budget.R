@@ -18,13 +18,15 @@
 #' @param file `NULL`, or the name of a file that keeps the account for several processes and
 #'   sessions. A new file needs a limit; for an existing file give the same limit or
 #'   none.
+#' @param neighbours What the guarantees are about, the same for all that is paid from the account: see
+#'   [sensitivity()] and [release()].
 #'
 #' @details
 #' **Composition.** What is published of the same records adds up: the epsilons under
 #' pure differential privacy; the rhos under zero-concentrated differential privacy,
 #' where a release with pure epsilon costs epsilon^2 / 2 and one with mu costs
 #' mu^2 / 2 (Bun & Steinke 2016). A release whose guarantee is of a different kind than the limit
-#' is refused. All guarantees are for one replaced record.
+#' is refused. All guarantees are for the same neighbours.
 #'
 #' A limit in `epsilon` and `delta` holds the sums of the epsilons and of the deltas with
 #' `composition = "basic"`. With `"concentrated"` it holds the smallest of: [zcdp_epsilon()] of
@@ -55,7 +57,8 @@
 #'   and left, `summary()` is a data frame with a row for each expense: `what`,
 #'   `epsilon`, `delta`, `rho`.
 #' @section Errors: `noiseaware_error_budget`, also from [release()] when there is
-#'   not enough left; nothing is released then, and nothing spent.
+#'   not enough left; `noiseaware_error_neighbours` from a release for other neighbours. Nothing is released
+#'   then, and nothing spent.
 #' @references
 #' Bun, M. and Steinke, T. (2016). Concentrated differential privacy:
 #' simplifications, extensions, and lower bounds. \doi{10.48550/arXiv.1605.02065}
@@ -72,7 +75,9 @@
 #' account
 #' summary(account)
 #' @export
-budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("concentrated", "basic"), file = NULL) {
+budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("concentrated", "basic"), file = NULL,
+                   neighbours = c("replace", "add_remove")) {
+  neighbours <- match_neighbours(neighbours)
   if (is.null(file) || !all(vapply(list(epsilon, delta, rho), is.null, TRUE))) {
     if (is.null(epsilon) == is.null(rho)) stop_classed("budget", "Give either {.arg epsilon} or {.arg rho} as the limit.")
   }
@@ -82,7 +87,7 @@ budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("co
   if (!is.null(delta)) delta <- check_number(delta, "delta", "a number strictly between 0 and 1", 0, 1, strict = TRUE, kind = "budget")
   composition <- if (identical(composition, c("concentrated", "basic"))) "concentrated" else
     check_choice(composition, "composition", c("concentrated", "basic"), "budget")
-  limit <- list(epsilon = epsilon, delta = delta, rho = rho, composition = if (!is.null(delta)) composition)
+  limit <- list(epsilon = epsilon, delta = delta, rho = rho, composition = if (!is.null(delta)) composition, neighbours = neighbours)
   if (!is.null(file)) return(file_budget(file, limit))
   account <- new_budget(limit)
   account$spent <- no_expense()
@@ -121,9 +126,14 @@ spent_of <- function(budget, call = caller_env()) {
 
 # From here on the budget is the caller's alone: the lock of its file, to be given
 # to unlock_budget().
-hold_budget <- function(budget, call = caller_env()) {
+hold_budget <- function(budget, neighbours, call = caller_env()) {
   if (is.null(budget)) return(NULL)
   check_class(budget, "budget", "noiseaware_budget", "NULL or a budget made by budget()", call = call)
+  if (budget$limit$neighbours != neighbours) {
+    stop_classed("neighbours", c("A budget is for one kind of neighbours; nothing is released.",
+                                 x = "The budget is for {neighbours_text[[budget$limit$neighbours]]}, the release for {neighbours_text[[neighbours]]}.",
+                                 i = "Give both the same {.arg neighbours}."), call = call)
+  }
   reason <- budget_copied(budget)
   if (!is.null(reason)) {
     stop_classed("budget", c("A budget can be spent from only in the process and session that made it; nothing is released.", x = reason,
@@ -189,7 +199,7 @@ format.noiseaware_budget <- function(x, ...) {
   used <- budget_used(x$limit, spent)
   left <- max((x$limit$rho %||% x$limit$epsilon) - used, 0)
   name <- if (is.null(x$limit$rho)) "epsilon" else "rho"
-  c("<privacy budget>", paste0("  limit  ", format_limit(x$limit), "; one replaced record"),
+  c("<privacy budget>", paste0("  limit  ", format_limit(x$limit), "; ", neighbours_text[[x$limit$neighbours]]),
     if (identical(x$limit$composition, "basic")) "  sum    basic: epsilons and deltas add up",
     sprintf("  spent  %s = %s in %d %s", name, format_number(used), nrow(spent), if (nrow(spent) == 1L) "release" else "releases"),
     sprintf("  left   %s = %s", name, format_number(left)),

@@ -3,7 +3,7 @@
 # one is atomic; whoever has it reads, decides and writes before anybody else.
 
 ledger_format <- "noiseaware budget"
-ledger_version <- 1L
+ledger_version <- 2L
 
 # A new file gets the limit; one that is there has it.
 file_budget <- function(file, limit, call = caller_env()) {
@@ -47,7 +47,7 @@ lock_file <- function(file, patience = 60, call = caller_env()) {
 ledger_header <- function(limit) {
   numbers <- Filter(Negate(is.null), limit[c("epsilon", "delta", "rho")])
   numbers <- lapply(numbers, function(v) structure(exact_text(v), class = "json"))
-  jsonlite::toJSON(list(format = ledger_format, version = ledger_version, limit = c(numbers, limit["composition"][!is.null(limit$composition)])),
+  jsonlite::toJSON(list(format = ledger_format, version = ledger_version, limit = c(numbers, limit["composition"][!is.null(limit$composition)], limit["neighbours"])),
                    auto_unbox = TRUE, json_verbatim = TRUE)
 }
 
@@ -66,12 +66,12 @@ read_ledger <- function(file, call = caller_env()) {
   lines <- ledger_lines(file, call)
   parsed <- lapply(lines, function(line) tryCatch(jsonlite::parse_json(line), error = function(e) NULL))
   header <- parsed[[1L]]
-  if (!is.list(header) || !identical(header$format, ledger_format) || !identical(header$version, ledger_version)) {
-    refuse_ledger(file, paste0("Its first line must have the format \"", ledger_format, "\" and the version ", ledger_version, "."), call)
+  if (!is.list(header) || !identical(header$format, ledger_format) || !(is_number(header$version) && header$version %in% seq_len(ledger_version))) {
+    refuse_ledger(file, paste0("Its first line must have the format \"", ledger_format, "\" and a version from 1 to ", ledger_version, "."), call)
   }
   limit <- header$limit
   limit <- list(epsilon = ledger_number(limit$epsilon), delta = ledger_number(limit$delta), rho = ledger_number(limit$rho),
-                composition = limit$composition)
+                composition = limit$composition, neighbours = if (header$version == 1L) "replace" else limit$neighbours)
   expenses <- lapply(seq_along(parsed)[-1L], function(k) {
     line <- parsed[[k]]
     if (!is_expense(line)) refuse_ledger(file, paste0("Line ", k, " is not an expense."), call)

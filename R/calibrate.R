@@ -5,7 +5,8 @@
 #' must then rank uniformly among the posterior draws (Cook, Gelman & Rubin 2006,
 #' Talts et al. 2018). All of it is repeated `replicates` times.
 #'
-#' @param model,statistic,mechanism,n The design, as in [simulate_release()].
+#' @param model,statistic,mechanism,n The design, as in [simulate_release()]; n is taken for known.
+#' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates Number of replicates.
 #' @param method As in [sample_posterior()]; or `"nonprivate"`, for
 #'   [nonprivate_posterior()] of the simulated records; or a sampler of your own:
@@ -91,18 +92,19 @@
 #' cal
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
-                      parameters = NULL, level = 0.95, seed = NULL, file = NULL) {
+                      parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
   check_model(model)
-  check_design(statistic, mechanism)
-  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic)
+  neighbours <- match_neighbours(neighbours)
+  check_design(statistic, mechanism, neighbours)
+  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours)
   bound <- bind_model(model, statistic)
   check_records_distribution(bound)
   if (!is.null(parameters)) {
     check_some_parameters(parameters, bound)
     draw_truth(bound, parameters, new_stream(c(1, 2))) # are they possible?
   }
-  problem <- list(model = model, statistic = statistic, mechanism = mechanism, n = check_count(n, "n"),
+  problem <- list(model = model, statistic = statistic, mechanism = mechanism, neighbours = neighbours, n = check_count(n, "n"),
                   method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),
                   parameters = parameters, level = check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE),
                   seed = check_seed(seed))

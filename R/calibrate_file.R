@@ -3,7 +3,7 @@
 # nothing else.
 
 calibration_format <- "noiseaware calibration"
-calibration_version <- 1L
+calibration_version <- 2L
 
 # What is there already: list(seed, runs). A new file gets its header.
 resume_file <- function(path, problem, call = caller_env()) {
@@ -60,8 +60,8 @@ header_json <- function(problem) {
 
 # what makes a problem what it is, as short texts; NULL is a text too
 problem_texts <- function(problem) {
-  parts <- problem[c("model", "statistic", "mechanism", "n", "method", "arguments", "parameters", "level")]
-  names(parts) <- c("model", "statistic", "mechanism", "n", "method", "arguments", "parameters", "level")
+  fields <- c("model", "statistic", "mechanism", "neighbours", "n", "method", "arguments", "parameters", "level")
+  parts <- stats::setNames(problem[fields], fields)
   lapply(parts, function(part) {
     text <- paste(canonical_text(part), collapse = " ")
     if (nchar(text) <= 100L) text else paste0(substr(text, 1L, 60L), "... ", rlang::hash(text))

@@ -60,9 +60,11 @@ ranked_draws <- function(draws, known, log_eta) {
 
 # parameters, data, release (without the truth), log_eta
 simulate_design <- function(problem, bound) {
-  release <- simulate_release(problem$model, problem$statistic, problem$mechanism, problem$n, problem$parameters)
+  release <- simulate_release(problem$model, problem$statistic, problem$mechanism, problem$n, problem$parameters,
+                              neighbours = problem$neighbours)
   truth <- attr(release, "truth")
   attr(release, "truth") <- NULL
+  release$n <- problem$n
   parts <- release_parts(release)
   list(parameters = truth$parameters, data = truth$data, release = release,
        log_eta = sum(vapply(parts, log_noise, 0, data = truth$data)))

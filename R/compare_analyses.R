@@ -36,7 +36,7 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
   check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control"))
   seed <- check_seed(seed) %||% new_seed() # the same for all
   confidential <- if (!is.null(data)) {
-    if (is.data.frame(data) && nrow(data) != release$n) {
+    if (is.data.frame(data) && !is.null(release$n) && nrow(data) != release$n) {
       stop_classed("data", "{.arg data} must have as many rows as the release has records, {release$n}, but has {nrow(data)}.")
     }
     run <- further[intersect(names(further), c("chains", "iter", "warmup", "thin"))]
@@ -71,7 +71,7 @@ interval_table <- function(fit, level) {
 print.noiseaware_comparison <- function(x, ...) {
   release <- x$fits[[1L]]$release
   cat("<comparison> ", describe_model(x$fits[[1L]]$bound), "\n", sep = "")
-  cat("  records    ", format_number(release$n), "; ", paste(vapply(release_parts(release), function(p) format(p$mechanism), ""), collapse = "; "), "\n", sep = "")
+  cat("  records    ", if (is.null(release$n)) "not known" else format_number(release$n), "; ", paste(vapply(release_parts(release), function(p) format(p$mechanism), ""), collapse = "; "), "\n", sep = "")
   cat("  intervals  ", 100 * x$level, "%\n\n", sep = "")
   ordered <- x$table[order(match(x$table$variable, unique(x$table$variable))), ]
   number <- function(v) formatC(v, digits = 4, format = "g", flag = "#")

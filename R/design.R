@@ -11,7 +11,8 @@
 #'   argument `epsilon`, if it has one, else its first; the result and the plot
 #'   name it so.
 #' @param epsilon Budgets: what `mechanism` is called with.
-#' @param n Numbers of records.
+#' @param n Numbers of records, taken for known.
+#' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
 #'   the grid. Every cell has the same seed. `parameters` may name some of the parameters,
 #'   such as the slope that the study is about.
@@ -38,9 +39,10 @@
 #' plot(plan)
 #' @export
 design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, replicates = 50, method = "auto", ...,
-                   parameters = NULL, level = 0.95, seed = NULL) {
+                   parameters = NULL, level = 0.95, seed = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
   check_model(model)
+  neighbours <- match_neighbours(neighbours)
   if (inherits(statistic, "noiseaware_statistic")) statistic <- list(statistic = statistic)
   ok <- is.list(statistic) && length(statistic) > 0L && checkmate::test_names(names(statistic), "unique") &&
     all(vapply(statistic, inherits, TRUE, "noiseaware_statistic"))
@@ -54,14 +56,14 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   budget <- c(intersect("epsilon", budget), setdiff(budget, "..."))[1L]
   if (length(budget) == 0L) stop_argument("mechanism", "a function of a budget", "a function without arguments")
   mechanisms <- lapply(epsilon, function(value) do.call(mechanism, stats::setNames(list(value), budget)))
-  for (s in statistic) for (m in mechanisms) check_design(s, m)
+  for (s in statistic) for (m in mechanisms) check_design(s, m, neighbours)
   seed <- check_seed(seed) %||% new_seed()
   widths <- with_seed(seed, lapply(statistic, function(s) prior_widths(bind_model(model, s), level)))
   grid <- expand.grid(epsilon = seq_along(epsilon), n = n, statistic = names(statistic), stringsAsFactors = FALSE)
   same <- NULL
   rows <- lapply(seq_len(nrow(grid)), function(i) {
     cal <- calibrate(model, statistic[[grid$statistic[i]]], mechanisms[[grid$epsilon[i]]], grid$n[i], replicates, method, ...,
-                     parameters = parameters, level = level, seed = seed)
+                     parameters = parameters, level = level, seed = seed, neighbours = neighbours)
     same <<- calibration_mirrored(cal)
     cell <- data.frame(statistic = grid$statistic[i], budget = epsilon[grid$epsilon[i]], n = grid$n[i])
     cell <- cbind(stats::setNames(cell, c("statistic", budget, "n")), design_rows(cal, level))

@@ -73,7 +73,7 @@ density_arguments <- function(f) {
 }
 
 #' @export
-mechanism_scale.mech_custom <- function(mechanism, statistic, call = caller_env()) {
+mechanism_scale.mech_custom <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
   if (!is.null(mechanism$sd)) expand_scale(mechanism$sd, statistic, "sd", call)
   rep(1, length(statistic$components)) # the density knows its own
 }

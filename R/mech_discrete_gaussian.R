@@ -35,8 +35,8 @@ mech_discrete_gaussian <- function(..., rho = NULL, sd = NULL) {
 }
 
 #' @export
-mechanism_scale.mech_discrete_gaussian <- function(mechanism, statistic, call = caller_env(), unit = 0) {
-  sd <- mechanism$sd %||% (grid_sensitivity(statistic, "L2", unit) / sqrt(2 * mechanism$rho))
+mechanism_scale.mech_discrete_gaussian <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
+  sd <- mechanism$sd %||% (grid_sensitivity(statistic, "L2", unit, neighbours, call) / sqrt(2 * mechanism$rho))
   expand_scale(sd, statistic, "sd", call)
 }
 
@@ -60,9 +60,9 @@ mechanism_sd.mech_discrete_gaussian <- function(mechanism, scale) {
 
 #' @rdname privacy
 #' @export
-privacy.mech_discrete_gaussian <- function(x, statistic = NULL, ..., unit = 0) {
+privacy.mech_discrete_gaussian <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   rho <- x$rho
-  if (is.null(rho) && !is.null(statistic)) rho <- (grid_sensitivity(statistic, "L2", unit) / min(x$sd))^2 / 2
+  if (is.null(rho) && !is.null(statistic)) rho <- (grid_sensitivity(statistic, "L2", unit, neighbours) / min(x$sd))^2 / 2
   privacy_row(rho = rho %||% NA_real_)
 }
 

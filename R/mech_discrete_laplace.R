@@ -34,8 +34,8 @@ mech_discrete_laplace <- function(..., epsilon = NULL, scale = NULL) {
 }
 
 #' @export
-mechanism_scale.mech_discrete_laplace <- function(mechanism, statistic, call = caller_env(), unit = 0) {
-  scale <- mechanism$scale %||% (grid_sensitivity(statistic, "L1", unit) / mechanism$epsilon)
+mechanism_scale.mech_discrete_laplace <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
+  scale <- mechanism$scale %||% (grid_sensitivity(statistic, "L1", unit, neighbours, call) / mechanism$epsilon)
   expand_scale(scale, statistic, "scale", call)
 }
 
@@ -45,9 +45,9 @@ mechanism_sd.mech_discrete_laplace <- function(mechanism, scale) 1 / (sqrt(2) * 
 
 #' @rdname privacy
 #' @export
-privacy.mech_discrete_laplace <- function(x, statistic = NULL, ..., unit = 0) {
+privacy.mech_discrete_laplace <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   epsilon <- x$epsilon
-  if (is.null(epsilon) && !is.null(statistic)) epsilon <- grid_sensitivity(statistic, "L1", unit) / min(x$scale)
+  if (is.null(epsilon) && !is.null(statistic)) epsilon <- grid_sensitivity(statistic, "L1", unit, neighbours) / min(x$scale)
   epsilon <- epsilon %||% NA_real_
   privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
 }

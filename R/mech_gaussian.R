@@ -73,8 +73,8 @@ analytic_mu <- function(epsilon, delta) {
 }
 
 #' @export
-mechanism_scale.mech_gaussian <- function(mechanism, statistic, call = caller_env(), unit = 0) {
-  sd <- mechanism$sd %||% (grid_sensitivity(statistic, "L2", unit) / gaussian_mu(mechanism))
+mechanism_scale.mech_gaussian <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
+  sd <- mechanism$sd %||% (grid_sensitivity(statistic, "L2", unit, neighbours, call) / gaussian_mu(mechanism))
   expand_scale(sd, statistic, "sd", call)
 }
 
@@ -83,9 +83,9 @@ mechanism_sd.mech_gaussian <- function(mechanism, scale) scale
 
 #' @rdname privacy
 #' @export
-privacy.mech_gaussian <- function(x, statistic = NULL, ..., unit = 0) {
+privacy.mech_gaussian <- function(x, statistic = NULL, ..., unit = 0, neighbours = "replace") {
   mu <- gaussian_mu(x)
-  if (is.null(mu) && !is.null(statistic)) mu <- grid_sensitivity(statistic, "L2", unit) / min(x$sd)
+  if (is.null(mu) && !is.null(statistic)) mu <- grid_sensitivity(statistic, "L2", unit, neighbours) / min(x$sd)
   mu <- mu %||% NA_real_
   privacy_row(epsilon = x$epsilon %||% NA_real_, delta = x$delta %||% NA_real_, rho = mu^2 / 2, mu = mu)
 }

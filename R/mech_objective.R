@@ -31,8 +31,9 @@
 #' most 2 B, and with it |b|: a factor of at most exp(2 B / scale). Together
 #' \deqn{\epsilon = 2 B / scale + \log(1 + \lambda / \Delta).}
 #' The scale follows from `epsilon` and the ridge; with the default ridge the logarithm takes less
-#' than epsilon / 2. Coefficients that were published with another calibration, such as
-#' one for a record added or removed, are described by `scale` or `sd` and `ridge`.
+#' than epsilon / 2. Coefficients that were published with another calibration are described by `scale`
+#' or `sd` and `ridge`. Where a record is added or removed, G moves by at most B, and 2 B is B
+#' in all of this; the determinants differ by the same factor.
 #'
 #' (3) Normal b: let the two records have rows u and w. They move b by d = c u - c' w with |c|, |c'| <= 1
 #' that depend on z, hence on b. The log ratio of the densities of b is at most
@@ -41,7 +42,8 @@
 #' 4 B^2 sd^2 at most. With r = 2 B / sd and k the upper delta / 2 quantile
 #' of the standard normal distribution it exceeds r k sd^2 with a probability of at most delta:
 #' that bound is convex in how the variance is shared if k^2 >= 3, so it is largest where one has
-#' all. Hence epsilon = r k + r^2 / 2 + log(1 + lambda / Delta).
+#' all. Hence epsilon = r k + r^2 / 2 + log(1 + lambda / Delta). With a record added or removed there is only
+#' |b'w|, a normal variable of variance B^2 sd^2 or less, and r = B / sd.
 #'
 #' @return A mechanism: an object of class `mech_objective`.
 #' @section Errors: `noiseaware_error_mechanism`, also where it meets a statistic:
@@ -81,7 +83,7 @@ mech_objective <- function(..., epsilon = NULL, delta = NULL, ridge = NULL, scal
 is_normal <- function(mechanism) !is.null(mechanism$delta) || !is.null(mechanism$sd)
 
 # scale of b and the ridge: what a budget comes to for rows of that length
-objective_noise <- function(mechanism, statistic, call = caller_env()) {
+objective_noise <- function(mechanism, statistic, call = caller_env(), neighbours = "replace") {
   size <- row_length(statistic)
   curvature <- size^2 / 4
   epsilon <- mechanism$epsilon
@@ -97,19 +99,19 @@ objective_noise <- function(mechanism, statistic, call = caller_env()) {
     k <- stats::qnorm(mechanism$delta / 2, lower.tail = FALSE)
     2 * left / (k + sqrt(k^2 + 2 * left))
   }
-  list(scale = 2 * size / ratio, ridge = ridge)
+  list(scale = sensitivity(statistic, "L2", neighbours) / ratio, ridge = ridge)
 }
 
-objective_density <- function(mechanism, statistic, coefficients) {
-  noise <- objective_noise(mechanism, statistic)
+objective_density <- function(mechanism, statistic, coefficients, neighbours) {
+  noise <- objective_noise(mechanism, statistic, neighbours = neighbours)
   list(name = "objective", fields = list(coefficients = as.double(coefficients), ridge = noise$ridge, scale = noise$scale,
                                          squared = as.double(is_normal(mechanism))))
 }
 
 # of b, the same for every component
 #' @export
-mechanism_scale.mech_objective <- function(mechanism, statistic, call = caller_env(), unit = 0) {
-  expand_scale(objective_noise(mechanism, statistic, call)$scale, statistic, "scale", call)
+mechanism_scale.mech_objective <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
+  expand_scale(objective_noise(mechanism, statistic, call, neighbours)$scale, statistic, "scale", call)
 }
 
 # of the coefficients; it depends on the data
@@ -118,11 +120,11 @@ mechanism_sd.mech_objective <- function(mechanism, scale) rep(NA_real_, length(s
 
 #' @rdname privacy
 #' @export
-privacy.mech_objective <- function(x, statistic = NULL, ...) {
+privacy.mech_objective <- function(x, statistic = NULL, ..., neighbours = "replace") {
   if (!is.null(x$epsilon)) return(privacy_row(epsilon = x$epsilon, delta = x$delta %||% 0))
   if (is.null(x$scale) || is.null(statistic)) return(privacy_row())
   size <- row_length(statistic)
-  privacy_row(epsilon = 2 * size / x$scale + log1p(size^2 / 4 / x$ridge), delta = 0)
+  privacy_row(epsilon = sensitivity(statistic, "L2", neighbours) / x$scale + log1p(size^2 / 4 / x$ridge), delta = 0)
 }
 
 #' @export
@@ -141,7 +143,7 @@ augment_part.mech_objective <- function(part, bound, n) {
   size <- d + d * (d + 1) / 2
   c(objective_spec(statistic, part$value),
     list(kind = "totals", kernel = "density", index = integer(),
-         density = objective_density(part$mechanism, statistic, part$value),
+         density = objective_density(part$mechanism, statistic, part$value, part$neighbours),
          column = match(statistic$columns$name, bound$columns$name) - 1L, released = numeric(size), weight = rep(1, size)))
 }
 
@@ -150,7 +152,7 @@ log_noise.mech_objective <- function(part, data) {
   statistic <- part$statistic
   x <- record_matrix(data, statistic$columns, statistic$levels)
   total <- .Call(ffi_stat_total, objective_spec(statistic, part$value), x)
-  .Call(ffi_density, objective_density(part$mechanism, statistic, part$value), matrix(-total, 1L))
+  .Call(ffi_density, objective_density(part$mechanism, statistic, part$value, part$neighbours), matrix(-total, 1L))
 }
 
 #' @export

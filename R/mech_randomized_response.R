@@ -35,7 +35,7 @@ mech_randomized_response <- function(..., epsilon) {
 
 # one over the log of the odds of the true level against another
 #' @export
-mechanism_scale.mech_randomized_response <- function(mechanism, statistic, call = caller_env(), unit = 0) {
+mechanism_scale.mech_randomized_response <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
   expand_scale(length(statistic$components) / mechanism$epsilon, statistic, "epsilon", call)
 }
 

@@ -14,7 +14,7 @@ new_mechanism <- function(name, kernel, ..., class) {
 }
 
 # noise scale of every component, of records that were rounded to units
-mechanism_scale <- function(mechanism, statistic, call = caller_env(), unit = 0) UseMethod("mechanism_scale")
+mechanism_scale <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") UseMethod("mechanism_scale")
 
 # standard deviation of noise of that scale
 mechanism_sd <- function(mechanism, scale) UseMethod("mechanism_sd")

@@ -4,6 +4,7 @@
 #' @param statistic Needed only for a mechanism that was given its noise scale
 #'   instead of a budget: the guarantee then depends on the sensitivity.
 #' @param unit The granularity of a release, whose rounding adds to the sensitivity.
+#' @param neighbours With `statistic`: as in [sensitivity()].
 #' @param ... Must be empty.
 #'
 #' @return A data frame with one row and the columns `epsilon` and `delta`
@@ -18,9 +19,11 @@ privacy <- function(x, ...) {
   check_given()
   check_class(x, "x", c("noiseaware_mechanism", "noiseaware_release"), "a mechanism or a release")
   given <- setdiff(names(substitute(list(...))), "")
-  check_argument_names(stats::setNames(nm = given), c("statistic", "unit"))
+  check_argument_names(stats::setNames(nm = given), c("statistic", "unit", "neighbours"))
   statistic <- list(...)$statistic
   if (!is.null(statistic)) check_statistic(statistic)
+  neighbours <- list(...)$neighbours
+  if (!is.null(neighbours)) match_neighbours(neighbours)
   UseMethod("privacy")
 }
 
@@ -45,7 +48,7 @@ format_privacy <- function(guarantee) {
 privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
 
 design_privacy <- function(parts) {
-  rows <- lapply(parts, function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity %||% 0))
+  rows <- lapply(parts, function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity %||% 0, neighbours = p$neighbours))
   if (length(rows) == 1L) return(rows[[1L]])
   # all parts see the same records: basic composition, and for mu Dong, Roth & Su
   total <- do.call(rbind, rows)

@@ -9,15 +9,16 @@
 #' @param probability Which quantile, in \[0, 1\].
 #' @param bounds `c(lower, upper)`: public, and so wide that they hold whatever
 #'   the data may be.
-#' @param epsilon What it spends: pure epsilon-differential privacy, one record
-#'   replaced.
+#' @param epsilon What it spends: pure epsilon-differential privacy.
 #' @param steps How many steps the grid between the bounds has, at most 2^20. Public;
 #'   the result is one of the steps + 1 points.
 #' @param budget `NULL`, or a [budget()] from which `epsilon` is taken.
+#' @param neighbours As in [release()]: the guarantee is the same for both kinds.
 #'
 #' @details Candidate g is drawn with probability proportional to exp(-epsilon d(g) / 2), where
 #'   d(g) is the number of records that would have to move for g to be the
-#'   quantile of the values on the grid. Replacing a record changes d by one at the most.
+#'   quantile of the values on the grid. Replacing a record changes d by one at the most; so does one
+#'   more, which raises the rank of the quantile by 0 or 1, and the rank of g by 0 or 1.
 #'   Drawn exactly, by rejection in integer arithmetic (see [release()]); how long
 #'   that takes depends on the data.
 #'
@@ -27,7 +28,7 @@
 #' @return One number between the bounds.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_argument`, `noiseaware_error_bounds`,
-#'   `noiseaware_error_mechanism`, `noiseaware_error_budget`,
+#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`, `noiseaware_error_budget`,
 #'   `noiseaware_error_entropy`.
 #' @references
 #' McSherry, F. and Talwar, K. (2007). Mechanism design via differential privacy.
@@ -41,11 +42,13 @@
 #' private_quantile(MASS::birthwt$lwt, 0.75, c(0, 1000), epsilon = 1, budget = account)
 #' account
 #' @export
-private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, budget = NULL) {
+private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, budget = NULL,
+                             neighbours = c("replace", "add_remove")) {
   check_given()
+  neighbours <- match_neighbours(neighbours)
   # messages say nothing of the values
   if (!is.numeric(x) || is.object(x) || !is.null(dim(x))) stop_classed("data", "{.arg x} must be a vector of numbers, but is {describe_shape(x)}.")
-  if (length(x) == 0L) stop_classed("data", "{.arg x} must have at least one value, but has none.")
+  if (length(x) == 0L && replaces(neighbours)) stop_classed("data", "{.arg x} must have at least one value, but has none.")
   if (anyNA(x)) stop_classed("missing", "{.arg x} must have no missing values, but has {sum(is.na(x))}.")
   probability <- check_number(probability, "probability", "a number from 0 to 1", 0, 1)
   if (!is.numeric(bounds)) stop_argument("bounds", "two numbers, lower and upper", describe(bounds), "bounds")
@@ -54,7 +57,7 @@ private_quantile <- function(x, probability, bounds, epsilon, steps = 10000, bud
   steps <- check_count(steps, "steps")
   if (steps > 2^20) stop_argument("steps", "at most 2^20", describe(steps))
   cost <- privacy_row(epsilon = epsilon, delta = 0, rho = epsilon^2 / 2)
-  lock <- hold_budget(budget)
+  lock <- hold_budget(budget, neighbours)
   on.exit(unlock_budget(lock))
   check_affordable(budget, cost)
   cell <- round((pmin(pmax(as.double(x), bounds[1L]), bounds[2L]) - bounds[1L]) / (bounds[2L] - bounds[1L]) * steps)

@@ -51,8 +51,8 @@ release_from_list <- function(content, path, call = caller_env()) {
     refuse(paste0("Its format must be \"", schema_format, "\"."))
   }
   version <- content[["version"]]
-  if (!is_number(version) || version != schema_version) {
-    refuse(paste0("Its version must be ", schema_version, "; was it written by another version of this package?"))
+  if (!is_number(version) || !version %in% seq_len(schema_version)) {
+    refuse(paste0("Its version must be from 1 to ", schema_version, "; was it written by another version of this package?"))
   }
   tryCatch(release_from_fields(content, refuse), error = function(e) {
     if (inherits(e, "noiseaware_error_file")) stop(e)
@@ -67,25 +67,27 @@ one_line <- function(condition) cli::ansi_strip(paste(c(condition$message, condi
 release_from_fields <- function(content, refuse) {
   require_fields(content, c("format", "version", "n", "neighbours", "missing", "noise", "statistic", "mechanism", "value",
                             if (identical(content[["noise"]], "entropy")) "granularity", "checksum"), "the file", refuse)
-  for (rule in c("neighbours", "missing")) {
-    must <- if (rule == "neighbours") neighbours_rule else missing_rule
-    if (!identical(content[[rule]], must)) refuse(paste0(rule, " must be \"", must, "\"."))
+  neighbours <- Find(function(kind) identical(content$neighbours, neighbours_json(kind, content$version)), neighbour_kinds)
+  if (is.null(neighbours)) {
+    known <- unique(vapply(neighbour_kinds, neighbours_json, "", content$version))
+    refuse(paste0("neighbours must be ", paste0("\"", known, "\"", collapse = " or "), "."))
   }
+  if (!identical(content$missing, missing_rule)) refuse(paste0("missing must be \"", missing_rule, "\"."))
   if (!checkmate::test_choice(content$noise, names(noise_source))) {
     refuse(paste0("noise must be one of ", paste(dQuote(names(noise_source), FALSE), collapse = ", "), "."))
   }
-  if (!is_number(content$n)) refuse("n must be a number.")
+  if (!is_number(content$n) && (!is.null(content$n) || content$version == 1)) refuse("n must be a number.")
   value <- json_numbers(content$value, "value", "object", refuse)
   statistic <- part_from_json(content$statistic, statistic_from_json, refuse, claim = value_claims(length(value), refuse))
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
-  check_design(statistic, mechanism)
+  check_design(statistic, mechanism, neighbours)
   check_value_names(names(value), design_parts(statistic, mechanism), content$n, refuse)
-  result <- as_release(value, statistic, mechanism, content$n)
+  result <- as_release(value, statistic, mechanism, content$n, neighbours)
   result$noise <- content$noise
   if (content$noise == "entropy") result <- read_granularity(result, content, refuse)
   if (!checkmate::test_string(content$checksum)) refuse("checksum must be a string.")
   # what was read, written again, is what was written
-  if (!grepl(paste0('"checksum": "', content$checksum, '"'), release_json(result), fixed = TRUE)) {
+  if (!grepl(paste0('"checksum": "', content$checksum, '"'), release_json(result, as.integer(content$version)), fixed = TRUE)) {
     refuse("Its contents do not match its checksum: it was changed after it was written.")
   }
   result

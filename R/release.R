@@ -1,20 +1,21 @@
 # A release: the published totals and the public facts around them.
 #   value      named totals with noise
-#   statistic, mechanism, n
+#   statistic, mechanism
+#   n          public number of records; NULL where it is not known
 #   scale      noise scale of every component
 #   granularity  of every component: its value is a multiple of it; 0 if that is
 #              not known
 #   noise      where the noise came from: "entropy", "simulation", "published"
-#   neighbours, missing  what the guarantee is about, and the rule for missing values
+#   neighbours, missing  what the guarantee is about ("replace" or "add_remove"), and the rule for
+#              missing values
 
-neighbours_rule <- "one record replaced"
 missing_rule <- "refused"
 
-new_release <- function(value, statistic, mechanism, n, scale, granularity, noise) {
+new_release <- function(value, statistic, mechanism, n, scale, granularity, noise, neighbours) {
   structure(list(value = value, statistic = statistic, mechanism = mechanism, n = n,
                  scale = stats::setNames(scale, names(value)),
                  granularity = stats::setNames(rep_len(granularity, length(value)), names(value)),
-                 noise = noise, neighbours = neighbours_rule, missing = missing_rule),
+                 noise = noise, neighbours = neighbours, missing = missing_rule),
             class = "noiseaware_release")
 }
 
@@ -22,7 +23,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'
 #' The owner's verb: sums the statistic over the confidential records and adds
 #' noise from the operating system's entropy. The result holds the noisy totals,
-#' the declared facts (bounds, levels, number of records) and nothing else of
+#' the declared facts (bounds, levels; the number of records where it is public) and nothing else of
 #' the data.
 #'
 #' @param data A data frame, one record per row, with every variable of the
@@ -34,9 +35,15 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   the budget.
 #' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
 #'   that would exceed it is refused.
+#' @param neighbours What the guarantee is about, see below and [sensitivity()].
 #'
-#' @details Neighbouring databases differ in one replaced record, so the number
-#'   of records n is public and is published with the totals.
+#' @details
+#'   **Neighbours.** With `"replace"`, neighbouring databases differ in one replaced record, so the number
+#'   of records n is public and is published with the totals. With `"add_remove"`, one of them has
+#'   a record more, and n is confidential: nothing in the release tells it, and what is possible
+#'   does not depend on it, from no record at all to 2^31 - 1. Release [stat_size()] beside the other
+#'   statistics if analysts shall learn about n. A release says which neighbours it is about; a
+#'   [budget()] is about one kind.
 #'
 #'   **Integer arithmetic.** Noise that is added in floating-point arithmetic leaks
 #'   through the last bits of the sums (Mironov 2012; Haney et al. 2022;
@@ -86,7 +93,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   the named vector of noisy totals.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing` (says
 #'   how many values are missing, and in which rows), `noiseaware_error_levels`,
-#'   `noiseaware_error_mechanism`, `noiseaware_error_budget`,
+#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`, `noiseaware_error_budget`,
 #'   `noiseaware_error_entropy`.
 #' @seealso [as_release()] for numbers that someone else has published,
 #'   [write_release()] to publish, [sample_posterior()] to analyse.
@@ -94,16 +101,19 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' st <- stat_crossprod(bwt ~ age + lwt,
 #'   bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
 #' release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' # the number of mothers is confidential
+#' release(MASS::birthwt, st, mech_laplace(epsilon = 2), neighbours = "add_remove")
 #' @export
-release <- function(data, statistic, mechanism, budget = NULL) {
+release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
-  check_design(statistic, mechanism)
-  parts <- design_parts(statistic, mechanism)
+  neighbours <- match_neighbours(neighbours)
+  check_design(statistic, mechanism, neighbours)
+  parts <- design_parts(statistic, mechanism, neighbours)
   check_exact(parts)
-  lock <- hold_budget(budget)
+  lock <- hold_budget(budget, neighbours)
   on.exit(unlock_budget(lock))
   check_affordable(budget, design_privacy(parts))
-  result <- make_release(data, statistic, mechanism, exact_part, "entropy")
+  result <- make_release(data, statistic, mechanism, neighbours, exact_part, "entropy")
   cost <- privacy(result)
   check_affordable(budget, cost) # rounding counted
   spend(budget, cost, paste(vapply(parts, function(p) describe_statistic(p$statistic), ""), collapse = "; "))
@@ -111,14 +121,15 @@ release <- function(data, statistic, mechanism, budget = NULL) {
 }
 
 # every part's values by noisy_part(part, data, call)
-make_release <- function(data, statistic, mechanism, noisy_part, noise, call = caller_env()) {
-  parts <- design_parts(statistic, mechanism)
-  for (p in parts) mechanism_scale(p$mechanism, p$statistic, call) # refuses before data are touched
+make_release <- function(data, statistic, mechanism, neighbours, noisy_part, noise, call = caller_env()) {
+  parts <- design_parts(statistic, mechanism, neighbours)
+  for (p in parts) mechanism_scale(p$mechanism, p$statistic, call, neighbours = neighbours) # refuses before data are touched
   made <- lapply(parts, function(p) {
     part <- noisy_part(p, data, call)
     part$value <- stats::setNames(part$value, part_components(p$statistic, nrow(data), p$name))
     part
   })
   all_of <- function(field) unlist(lapply(made, `[[`, field))
-  new_release(all_of("value"), statistic, mechanism, as.double(nrow(data)), all_of("scale"), all_of("unit"), noise)
+  n <- if (replaces(neighbours)) as.double(nrow(data))
+  new_release(all_of("value"), statistic, mechanism, n, all_of("scale"), all_of("unit"), noise, neighbours)
 }

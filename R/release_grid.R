@@ -26,17 +26,17 @@ check_exact <- function(parts, call = caller_env()) {
 }
 
 # unit of every component
-release_unit <- function(mechanism, statistic, n, call = caller_env()) {
-  scale <- mechanism_scale(mechanism, statistic, call)
+release_unit <- function(mechanism, statistic, n, neighbours = "replace", call = caller_env()) {
+  scale <- mechanism_scale(mechanism, statistic, call, neighbours = neighbours)
   if (is_discrete(mechanism)) return(rep(1, length(scale)))
   steps <- if (exact_families[[mechanism$name]] == "laplace") laplace_grid else gaussian_grid
   finest <- scale / steps[1L]
   # a small budget makes the noise large against the sensitivity: rounding shall not count there either
   if (is.null(mechanism$scale) && is.null(mechanism$sd)) {
-    finest <- pmin(finest, pmax(scale / steps[2L], sensitivity(statistic, "L1") * 2^-20 / length(scale)))
+    finest <- pmin(finest, pmax(scale / steps[2L], sensitivity(statistic, "L1", neighbours) * 2^-20 / length(scale)))
   }
   added <- if (statistic$kind == "records") 1 else n
-  coarsest <- added * component_size(statistic) / 2^61
+  coarsest <- added * component_size(statistic, neighbours) / 2^61
   unit <- 2^pmax(floor(log2(finest)), ceiling(log2(coarsest)))
   if (any(unit > 2^900)) {
     stop_classed("mechanism", c("The noise must be small enough to be drawn exactly, but its scale is {format_number(max(scale))}.",
@@ -44,7 +44,8 @@ release_unit <- function(mechanism, statistic, n, call = caller_env()) {
   }
   if (any(unit < 2^-900 | scale < coarsest_grid * unit)) {
     least <- format_number(coarsest_grid * max(coarsest, 2^-900))
-    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {n} record{?s} of this size its scale must be at least {least}.",
+    records <- if (n == 1) "1 record" else paste(format(n, big.mark = ",", scientific = FALSE), "records")
+    stop_classed("mechanism", c("The noise must be large enough to be drawn exactly: with {records} of this size its scale must be at least {least}.",
                                 x = "It is {format_number(min(scale))}.", i = "Change the units of the data, or the budget."), call = call)
   }
   unit
@@ -52,8 +53,8 @@ release_unit <- function(mechanism, statistic, n, call = caller_env()) {
 
 # sensitivity of totals that were rounded to units; integers are not changed by a
 # unit that divides 1
-grid_sensitivity <- function(statistic, norm, unit) {
-  exact <- sensitivity(statistic, norm)
+grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call = caller_env()) {
+  exact <- sensitivity(statistic, norm, neighbours)
   if (all(unit == 0) || (integer_valued(statistic) && all(unit <= 1))) return(exact)
   unit <- rep_len(unit, length(statistic$components))
   # and a hair for the last bits of a record's products, or what they can be
@@ -76,8 +77,8 @@ product_error <- function(statistic) {
 }
 
 # The scale of every component in units as a ratio of integers, rounded up.
-exact_scale <- function(mechanism, statistic, unit, call = caller_env()) {
-  scale <- mechanism_scale(mechanism, statistic, call, unit = unit) / unit
+exact_scale <- function(mechanism, statistic, unit, neighbours = "replace", call = caller_env()) {
+  scale <- mechanism_scale(mechanism, statistic, call, unit = unit, neighbours = neighbours) / unit
   # a budget's scale was computed in doubles
   if (is.null(mechanism$scale) && is.null(mechanism$sd)) scale <- scale * (1 + 2^-40)
   bits <- if (!is_discrete(mechanism)) 0 else
@@ -91,14 +92,17 @@ exact_scale <- function(mechanism, statistic, unit, call = caller_env()) {
   list(numerator = numerator, denominator = rep_len(2^bits, length(numerator)), scale = numerator / 2^bits * unit)
 }
 
+# Where their number is confidential, the unit is that of the most records that a data frame can have.
+most_records <- 2^31
+
 # the released values of one part, with their scale and unit
 exact_part <- function(part, data, call) {
   statistic <- part$statistic
   mechanism <- part$mechanism
-  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  x <- part_records(part, data, call)
   if (mechanism$kernel == "match") return(exact_response(part, data, call))
-  unit <- release_unit(mechanism, statistic, nrow(x), call)
-  scale <- exact_scale(mechanism, statistic, unit, call)
+  unit <- release_unit(mechanism, statistic, if (replaces(part$neighbours)) nrow(x) else most_records, part$neighbours, call)
+  scale <- exact_scale(mechanism, statistic, unit, part$neighbours, call)
   family <- match(exact_families[[mechanism$name]], unique(exact_families)) - 1L
   value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, family, scale$numerator, scale$denominator)
   if (is.null(value)) stop_entropy(call)
@@ -125,7 +129,7 @@ set_granularity <- function(release, unit) {
     unit <- p$granularity[seq(1, length(p$value), by = each)]
     steps <- p$value / p$granularity
     if (any(p$granularity != rep(unit, each = each)) || any(steps != round(steps))) return("value must have multiples of the granularity.")
-    release$scale[p$index] <- rep(exact_scale(p$mechanism, p$statistic, unit)$scale, each = each)
+    release$scale[p$index] <- rep(exact_scale(p$mechanism, p$statistic, unit, p$neighbours)$scale, each = each)
   }
   release
 }

@@ -11,6 +11,7 @@
 #' @param mechanism A [mech_objective()].
 #' @param budget `NULL`, or a [budget()] from which the cost is taken; a release
 #'   that would exceed it is refused.
+#' @param neighbours As in [release()]. With `"add_remove"` the number of records is confidential.
 #'
 #' @details The minimiser is found by Newton's method, its steps shortened where they
 #' overshoot (never below those of Sun & Tran-Dinh 2019, which cannot), to about the last digits of a double.
@@ -53,15 +54,16 @@
 #' z <- unname(rel$value)
 #' c(z[1] - z[2] * 32 / 18, z[2] / 18)
 #' @export
-release_objective <- function(data, statistic, mechanism, budget = NULL) {
+release_objective <- function(data, statistic, mechanism, budget = NULL, neighbours = c("replace", "add_remove")) {
   check_given()
+  neighbours <- match_neighbours(neighbours)
   check_class(statistic, "statistic", "stat_objective", "a statistic made by stat_objective()")
   check_class(mechanism, "mechanism", "mech_objective", "a mechanism made by mech_objective()", "mechanism")
-  cost <- privacy(mechanism, statistic = statistic)
-  lock <- hold_budget(budget)
+  cost <- privacy(mechanism, statistic = statistic, neighbours = neighbours)
+  lock <- hold_budget(budget, neighbours)
   on.exit(unlock_budget(lock))
   check_affordable(budget, cost)
-  result <- make_release(data, statistic, mechanism, function(part, data, call) {
+  result <- make_release(data, statistic, mechanism, neighbours, function(part, data, call) {
     simulated_part(part, data, call, entropy_uniform)
   }, "floating")
   spend(budget, cost, describe_statistic(statistic))
@@ -71,8 +73,8 @@ release_objective <- function(data, statistic, mechanism, budget = NULL) {
 #' @export
 simulated_part.mech_objective <- function(part, data, call, uniform = stats::runif) {
   statistic <- part$statistic
-  x <- record_matrix(data, statistic$columns, statistic$levels, call)
-  noise <- objective_noise(part$mechanism, statistic, call)
+  x <- part_records(part, data, call)
+  noise <- objective_noise(part$mechanism, statistic, call, part$neighbours)
   d <- length(statistic$components)
   b <- perturbation(d, noise$scale, is_normal(part$mechanism), uniform)
   list(value = minimise_objective(statistic, x, b, noise$ridge, call), scale = rep(noise$scale, d), unit = numeric(d))

@@ -2,11 +2,11 @@
 # each with its own: then `statistic` and `mechanism` are named lists, and the
 # components of part "a" are called "a: component".
 
-# list of parts: name, statistic, mechanism, scale, value (named after the
+# list of parts: name, statistic, mechanism, neighbours, scale, value (named after the
 # statistic's components), index among the release's components
 release_parts <- function(release) {
   end <- 0L
-  lapply(design_parts(release$statistic, release$mechanism), function(part) {
+  lapply(design_parts(release$statistic, release$mechanism, release$neighbours), function(part) {
     index <- end + seq_len(value_size(part$statistic, release$n))
     end <<- utils::tail(index, 1L)
     c(part, list(index = index, scale = unname(release$scale[index]), value = unname(release$value[index]),
@@ -14,14 +14,15 @@ release_parts <- function(release) {
   })
 }
 
-# list of name, statistic, mechanism; the name is "" where there is one
-design_parts <- function(statistic, mechanism) {
-  if (!is_several(statistic)) return(list(list(name = "", statistic = statistic, mechanism = mechanism)))
-  lapply(names(statistic), function(name) list(name = name, statistic = statistic[[name]], mechanism = mechanism[[name]]))
+# list of name, statistic, mechanism, neighbours; the name is "" where there is one
+design_parts <- function(statistic, mechanism, neighbours = "replace") {
+  part <- function(name, statistic, mechanism) list(name = name, statistic = statistic, mechanism = mechanism, neighbours = neighbours)
+  if (!is_several(statistic)) return(list(part("", statistic, mechanism)))
+  lapply(names(statistic), function(name) part(name, statistic[[name]], mechanism[[name]]))
 }
 
 # one statistic and one mechanism, or named lists of the same names
-check_design <- function(statistic, mechanism, call = caller_env()) {
+check_design <- function(statistic, mechanism, neighbours = "replace", call = caller_env()) {
   if (is.list(statistic) && !is.object(statistic)) {
     ok <- length(statistic) > 0L && checkmate::test_names(names(statistic), "unique") &&
       all(vapply(statistic, inherits, TRUE, "noiseaware_statistic"))
@@ -39,6 +40,7 @@ check_design <- function(statistic, mechanism, call = caller_env()) {
   for (p in design_parts(statistic, mechanism)) {
     check_objective_pair(p$statistic, p$mechanism, call)
     check_pair(p$statistic, p$mechanism, call)
+    check_neighbours(p$statistic, neighbours, call)
   }
 }
 

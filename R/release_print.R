@@ -39,10 +39,10 @@ release_header <- function(release) {
   parts <- release_parts(release)
   label <- function(p) if (p$name == "") "" else paste0(p$name, ": ")
   c("<release>",
-    paste0("  records    ", format(release$n, big.mark = ",", scientific = FALSE), " (public)"),
+    paste0("  records    ", if (is.null(release$n)) "not known" else paste(format(release$n, big.mark = ",", scientific = FALSE), "(public)")),
     vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
-    paste0("  guarantee  ", format_privacy(privacy(release)), "; one replaced record"),
+    paste0("  guarantee  ", format_privacy(privacy(release)), "; ", neighbours_text[[release$neighbours]]),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
 }
 

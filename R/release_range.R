@@ -14,10 +14,10 @@ component_degrees <- function(statistic) UseMethod("component_degrees")
 component_degrees.default <- function(statistic) NULL
 
 # least and largest value that n records can give to each number of a part, NULL
-# where that is not known
+# where that, or n, is not known
 part_limits <- function(part, n) {
   limits <- component_limits(part$statistic)
-  if (is.null(limits)) return(NULL)
+  if (is.null(limits) || is.null(n)) return(NULL)
   if (part$statistic$kind == "records") limits[rep(seq_len(nrow(limits)), each = n), , drop = FALSE] else limits * n
 }
 
@@ -27,10 +27,11 @@ component_ranges <- function(statistic) {
 }
 
 # largest absolute value of a record's contribution to any component; where it
-# is not known, far beyond what the sensitivity suggests
-component_size <- function(statistic) {
+# is not known, what the sensitivity says, or far beyond what it suggests
+component_size <- function(statistic, neighbours) {
   limits <- component_limits(statistic)
-  if (is.null(limits)) 2^20 * sensitivity(statistic, "L1") else max(abs(limits))
+  if (!is.null(limits)) return(max(abs(limits)))
+  (if (replaces(neighbours)) 2^20 else 1) * sensitivity(statistic, "L1", neighbours)
 }
 
 # Laplace noise is as far out as this many of its sds with probability 4e-7
@@ -82,7 +83,7 @@ single_components <- function(statistic) {
 
 # What is odd about published totals: troubles, see diagnostics.R
 release_troubles <- function(release) {
-  if (is.null(release)) return(NULL)
+  if (is.null(release$n)) return(NULL)
   odd <- unique(impossible_components(release))
   at_limit <- unique(limit_components(release))
   who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", scientific = FALSE), "records have")

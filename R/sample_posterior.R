@@ -118,6 +118,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (!missing(warmup)) asked$warmup <- warmup
   check_release(release)
   check_model(model)
+  check_known_size(release)
   check_choice(method, "method", c("auto", "augment", "collapse", "clt", "naive"), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
@@ -140,6 +141,14 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     augment = sample_augment(release, bound, run, init, control))
   fit$asked <- asked
   with_troubles(fit)
+}
+
+# for what needs the number of records
+check_known_size <- function(release, call = caller_env()) {
+  if (is.null(release$n)) {
+    stop_classed("method", c("The number of records must be known here, but the release does not say it.",
+                             i = "Describe it by {.fn as_release} with an {.arg n} that you take for true."), call = call)
+  }
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

@@ -1,18 +1,27 @@
 #' How far one record can move a statistic
 #'
-#' The largest change of the totals, over all pairs of databases that differ in
-#' one replaced record. It is computed from declared bounds and levels alone.
+#' The largest change of the totals, over all pairs of neighbouring databases: those
+#' that differ in one replaced record, or those of which one has a record more. It is
+#' computed from declared bounds and levels alone.
 #'
 #' @param statistic A statistic, such as [stat_crossprod()].
 #' @param norm `"L1"` (sum of absolute changes, for Laplace noise) or `"L2"`
 #'   (root of the sum of squares, for Gaussian noise).
-#' @return A positive number, in the units of the released totals.
+#' @param neighbours Which databases are neighbours: `"replace"`, those that differ in one
+#'   replaced record, so that the number of records is public; or `"add_remove"`, those of
+#'   which one has a record more, so that the number of records is confidential. The
+#'   sensitivity for the latter is the largest norm of what a single record contributes.
+#' @return A non-negative number, in the units of the released totals.
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_neighbours` where the
+#'   statistic has no sensitivity to a record added or removed: [stat_records()], which
+#'   shows the number of records, and a [stat_custom()] that declares none.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' sensitivity(st, "L1")
 #' sensitivity(st, "L2")
+#' sensitivity(st, "L1", neighbours = "add_remove")
 #' @export
-sensitivity <- function(statistic, norm = c("L1", "L2")) {
+sensitivity <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   check_given()
   check_statistic(statistic)
   UseMethod("sensitivity")
@@ -22,3 +31,29 @@ match_norm <- function(norm, call = caller_env()) {
   if (identical(norm, c("L1", "L2"))) return("L1")
   check_choice(norm, "norm", c("L1", "L2"), call = call)
 }
+
+neighbour_kinds <- c("replace", "add_remove")
+
+match_neighbours <- function(neighbours, call = caller_env()) {
+  if (identical(neighbours, neighbour_kinds)) return("replace")
+  check_choice(neighbours, "neighbours", neighbour_kinds, call = call)
+}
+
+replaces <- function(neighbours, call = caller_env()) match_neighbours(neighbours, call) == "replace"
+
+# Why a statistic has no sensitivity to a record added or removed: an error's lines. NULL if it has.
+no_added_record <- function(statistic) UseMethod("no_added_record")
+
+#' @export
+no_added_record.default <- function(statistic) NULL
+
+check_neighbours <- function(statistic, neighbours, call = caller_env()) {
+  fault <- if (!replaces(neighbours, call)) no_added_record(statistic)
+  if (!is.null(fault)) stop_classed("neighbours", fault, call = call)
+}
+
+# what a guarantee is about, in words
+neighbours_text <- c(replace = "one replaced record", add_remove = "one record added or removed")
+
+# the L1 or L2 norm, of changes or of what a record contributes
+length_of <- function(x, norm) if (norm == "L1") sum(abs(x)) else sqrt(sum(x^2))

@@ -5,15 +5,15 @@
 #' Fast, from R's random number generator: **not for publication**.
 #'
 #' @param x A model, or a data frame of records.
-#' @param statistic,mechanism As in [release()].
+#' @param statistic,mechanism,neighbours As in [release()].
 #' @param n Number of records to simulate; with a data frame, its rows.
 #' @param parameters For a model: named vector of its unknown parameters, named
 #'   as in `names(coef(fit))` and the draws, or of some of them; the others are drawn
 #'   from the prior, without regard to those given. `NULL` draws all of them.
 #' @param ... Must be empty.
-#' @return A release. With a model, its attribute `truth` is a list of
-#'   `parameters` (named vector) and `data` (the simulated records); it is not
-#'   written by [write_release()].
+#' @return A release; with `neighbours = "add_remove"` it does not tell the number of records. With a
+#'   model, its attribute `truth` is a list of `parameters` (named vector) and `data` (the simulated
+#'   records); it is not written by [write_release()].
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' set.seed(1)
@@ -24,21 +24,23 @@ simulate_release <- function(x, statistic, mechanism, ...) UseMethod("simulate_r
 
 #' @rdname simulate_release
 #' @export
-simulate_release.data.frame <- function(x, statistic, mechanism, ...) {
+simulate_release.data.frame <- function(x, statistic, mechanism, ..., neighbours = c("replace", "add_remove")) {
   check_given()
   check_no_dots(...)
-  check_design(statistic, mechanism)
-  make_release(x, statistic, mechanism, simulated_part, "simulation")
+  neighbours <- match_neighbours(neighbours)
+  check_design(statistic, mechanism, neighbours)
+  make_release(x, statistic, mechanism, neighbours, simulated_part, "simulation")
 }
 
 #' @rdname simulate_release
 #' @export
-simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ...) {
+simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parameters = NULL, ..., neighbours = c("replace", "add_remove")) {
   check_given()
   check_no_dots(...)
-  check_design(statistic, mechanism)
-  n <- check_count(n, "n")
-  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic) # refuses before anything is drawn
+  neighbours <- match_neighbours(neighbours)
+  check_design(statistic, mechanism, neighbours)
+  n <- check_count(n, "n", lower = if (replaces(neighbours)) 1 else 0)
+  for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours) # refuses before anything is drawn
   bound <- bind_model(x, statistic)
   check_records_distribution(bound)
   if (!is.null(parameters)) check_some_parameters(parameters, bound)
@@ -46,7 +48,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   theta <- truth$theta
   records <- .Call(ffi_model_records, bound$spec, theta, n, truth$state)$records
   data <- record_frame(records, bound$columns, bound$levels)
-  result <- simulate_release(data, statistic, mechanism)
+  result <- simulate_release(data, statistic, mechanism, neighbours = neighbours)
   attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
   result
 }
@@ -62,8 +64,8 @@ simulated_part <- function(part, data, call, uniform = stats::runif) UseMethod("
 
 #' @export
 simulated_part.default <- function(part, data, call, uniform = stats::runif) {
-  total <- statistic_total(part$statistic, data, call, confidential = TRUE)
-  scale <- mechanism_scale(part$mechanism, part$statistic, call)
+  total <- statistic_total(part$statistic, data, call, confidential = TRUE, empty = !replaces(part$neighbours))
+  scale <- mechanism_scale(part$mechanism, part$statistic, call, neighbours = part$neighbours)
   scale <- rep(scale, each = length(total) / length(scale))
   list(value = unname(add_noise(part$mechanism, part$statistic, total, uniform(length(total)), scale)),
        scale = scale, unit = numeric(length(total)))

@@ -19,7 +19,7 @@
 #' **Sensitivity** (replace one record). A record adds 1 to one cell of each
 #' margin, so replacing it changes two cells of each of the k margins by at most 1:
 #' 2 k in the L1 norm, sqrt(2 k) in the L2 norm. A record with other levels in
-#' every variable attains both.
+#' every variable attains both. Add or remove one record: k and sqrt(k).
 #'
 #' Noise makes counts fractional, negative, or not adding up to the number of
 #' records. That is as it should be: publish and analyse them as they are.
@@ -132,8 +132,8 @@ format.stat_counts <- function(x, ...) {
 }
 
 #' @export
-sensitivity.stat_counts <- function(statistic, norm = c("L1", "L2")) {
-  moved <- 2 * length(statistic$margins)
+sensitivity.stat_counts <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  moved <- (if (replaces(neighbours)) 2 else 1) * length(statistic$margins)
   if (match_norm(norm) == "L1") moved else sqrt(moved)
 }
 

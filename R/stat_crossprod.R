@@ -52,6 +52,11 @@
 #' box, maximum minus minimum: for x in \[10, 11\] the square ranges over 21,
 #' not over 1.
 #'
+#' **Sensitivity** (add or remove one record). A record with every number at the bound that is farther
+#' from 0 has the largest components, all at once. Rescaled, each is 1 in
+#' modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2.
+#' In the variables' own units a record has a 1 in one column of each factor at most.
+#'
 #' @return A statistic: an object of class `stat_crossprod`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
 #'   `noiseaware_error_levels`.
@@ -150,14 +155,27 @@ component_limits.stat_crossprod <- function(statistic) {
 }
 
 #' @export
-sensitivity.stat_crossprod <- function(statistic, norm = c("L1", "L2")) {
+sensitivity.stat_crossprod <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   norm <- match_norm(norm)
+  if (!replaces(neighbours)) return(length_of(farthest_products(statistic), norm))
   ranges <- component_ranges(statistic)
   by_range <- if (norm == "L1") sum(ranges) else sqrt(sum(ranges^2))
   if (!statistic$rescale) return(by_range)
   m <- nrow(statistic$columns)
   tight <- if (norm == "L1") m * (m + 2)^2 / (2 * (m + 1)) else 2 * sqrt(floor((m + 1)^2 / 4))
   min(tight, by_range)
+}
+
+# What the farthest record contributes, in modulus: every number at its farther bound. Rescaled, a
+# dummy column is 1 in modulus too; in its own units it is 1 in a record of its level only, so
+# that a factor counts as one column, whose square is left out.
+farthest_products <- function(statistic) {
+  columns <- statistic$columns
+  if (statistic$rescale) return(rep(1, length(statistic$components)))
+  one <- !duplicated(columns$variable)
+  far <- pmax(abs(columns$lower), abs(columns$upper))
+  pairs <- statistic$pairs[one[statistic$pairs$first] & one[statistic$pairs$second], ]
+  c(far[one], far[pairs$first] * far[pairs$second])
 }
 
 # Crossproduct of (1, columns) in the variables' own units that the totals

@@ -6,8 +6,9 @@
 #'   and their order, and it must be bounded: clamp inside it.
 #' @param names Names of the d components.
 #' @param sensitivity `c(L1 = , L2 = )` or one number for both: the largest
-#'   change of the totals when one record is replaced. You are responsible for it: nothing
-#'   checks it.
+#'   change of the totals when one record is replaced. Or `list(replace = , add_remove = )` of these: also,
+#'   or only, when one record is added or removed, which is the largest norm of a row of what `fun` returns; twice
+#'   that bounds the change when one is replaced. You are responsible for it: nothing checks it.
 #' @param bounds Named list of the records' variables and their public bounds.
 #'
 #' @details The function is kept without its source references and attributes, and
@@ -42,10 +43,7 @@ stat_custom <- function(fun, names, sensitivity, bounds) {
   if (!checkmate::test_character(names, min.len = 1L, any.missing = FALSE, unique = TRUE, min.chars = 1L)) {
     stop_argument("names", "different names of the components", describe(names), "custom")
   }
-  ok <- is.numeric(sensitivity) && all(is.finite(sensitivity)) && all(sensitivity > 0) &&
-    (length(sensitivity) == 1L || setequal(names(sensitivity), c("L1", "L2")))
-  if (!ok) stop_argument("sensitivity", "a positive number, or c(L1 = , L2 = )", describe(sensitivity), "custom")
-  if (length(sensitivity) == 1L) sensitivity <- c(L1 = unname(sensitivity), L2 = unname(sensitivity))
+  sensitivity <- declared_sensitivity(sensitivity)
   if (!is.list(bounds) || is.null(names(bounds))) {
     stop_argument("bounds", "a named list with an entry for each variable", describe(bounds), "bounds")
   }
@@ -58,6 +56,20 @@ stat_custom <- function(fun, names, sensitivity, bounds) {
                              components = names, fun = fun, sensitivity = sensitivity, class = "stat_custom")
   check_made_up(statistic)
   statistic
+}
+
+# list of replace and, where it was declared, add_remove, with a value for each norm
+declared_sensitivity <- function(sensitivity, call = caller_env()) {
+  by_kind <- is.list(sensitivity) && length(sensitivity) && checkmate::test_names(names(sensitivity), "unique") &&
+    all(names(sensitivity) %in% neighbour_kinds)
+  each <- lapply(if (by_kind) sensitivity else list(replace = sensitivity), function(value) {
+    ok <- is.numeric(value) && all(is.finite(value)) && all(value > 0) &&
+      (length(value) == 1L || (length(value) == 2L && setequal(names(value), c("L1", "L2"))))
+    if (!ok) stop_argument("sensitivity", "a positive number, c(L1 = , L2 = ), or list(replace = , add_remove = ) of these", describe(value), "custom", call)
+    if (length(value) == 1L) c(L1 = unname(value), L2 = unname(value)) else value[c("L1", "L2")]
+  })
+  each$replace <- each$replace %||% (2 * each$add_remove)
+  each[neighbour_kinds[neighbour_kinds %in% names(each)]]
 }
 
 # The function on records whose variables are at their bounds or halfway: all together,
@@ -145,7 +157,18 @@ call_in_confidence <- function(f, name, call, ...) {
 }
 
 #' @export
-sensitivity.stat_custom <- function(statistic, norm = c("L1", "L2")) statistic$sensitivity[[match_norm(norm)]]
+sensitivity.stat_custom <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  check_neighbours(statistic, neighbours)
+  statistic$sensitivity[[match_neighbours(neighbours)]][[match_norm(norm)]]
+}
+
+#' @export
+no_added_record.stat_custom <- function(statistic) {
+  if (is.null(statistic$sensitivity$add_remove)) {
+    c("The statistic must declare how far a record that is added or removed moves the totals.",
+      i = "Give {.fn stat_custom} {.code sensitivity = list(replace = , add_remove = )}.")
+  }
+}
 
 #' @export
 variable_kinds.stat_custom <- function(x) "number"

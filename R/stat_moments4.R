@@ -27,6 +27,10 @@
 #' 4 + t - t^2 + t^3 - t^4, at most 4.3263, and their squares to
 #' 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
 #'
+#' **Sensitivity** (add or remove one record): the sum (root of the sum of squares) of the monomials'
+#' largest absolute values, which a record with every covariate at its farther bound attains; rescaled, d and
+#' sqrt(d) for d components.
+#'
 #' @return A statistic: an object of class `stat_moments4`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
 #'   `noiseaware_error_argument`.
@@ -129,8 +133,12 @@ component_limits.stat_moments4 <- function(statistic) {
 }
 
 #' @export
-sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2")) {
+sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   norm <- match_norm(norm)
+  if (!replaces(neighbours)) {
+    limits <- component_limits(statistic)
+    return(length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L])), norm))
+  }
   if (statistic$rescale && nrow(statistic$columns) == 1L) {
     t <- 0.605829586188268 # 1 - 2t + 3t^2 - 4t^3 = 0
     return(if (norm == "L1") 4 + t - t^2 + t^3 - t^4 else sqrt(8))

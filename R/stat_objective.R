@@ -29,7 +29,8 @@
 #' **Sensitivity** is that of the gradient at any z. As |p - y| <= 1, one replaced
 #' record moves it by at most 2 B (L2), and by sqrt(d) times that in the L1 norm, d
 #' the number of coefficients. With two numbers or more among the
-#' covariates there are z and records that come arbitrarily close to 2 B.
+#' covariates there are z and records that come arbitrarily close to 2 B. A record added or
+#' removed moves it by at most B.
 #'
 #' @return A statistic: an object of class `stat_objective`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
@@ -89,8 +90,8 @@ row_length <- function(statistic) {
 }
 
 #' @export
-sensitivity.stat_objective <- function(statistic, norm = c("L1", "L2")) {
-  2 * row_length(statistic) * if (match_norm(norm) == "L1") sqrt(length(statistic$components)) else 1
+sensitivity.stat_objective <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  (if (replaces(neighbours)) 2 else 1) * row_length(statistic) * if (match_norm(norm) == "L1") sqrt(length(statistic$components)) else 1
 }
 
 #' @export

@@ -26,7 +26,8 @@
 #' for the code of a factor of k levels: their sum in the L1 norm, the root of the
 #' sum of squares in the L2 norm. All variables get the same noise; those of very
 #' different widths are better released as statistics of their own, each with a
-#' share of the budget (see [release()]).
+#' share of the budget (see [release()]). There is none for a record added or removed: the number of
+#' values shows the number of records.
 #'
 #' @return A statistic: an object of class `stat_records`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
@@ -103,9 +104,16 @@ format.stat_records <- function(x, ...) {
 }
 
 #' @export
-sensitivity.stat_records <- function(statistic, norm = c("L1", "L2")) {
+sensitivity.stat_records <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  check_neighbours(statistic, neighbours)
   width <- statistic$columns$upper - statistic$columns$lower
   if (match_norm(norm) == "L1") sum(width) else sqrt(sum(width^2))
+}
+
+#' @export
+no_added_record.stat_records <- function(statistic) {
+  c("One noisy value for each record shows how many records there are; {.arg neighbours} must be {.val replace}.",
+    i = "Or release totals.")
 }
 
 #' @export

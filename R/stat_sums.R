@@ -32,6 +32,9 @@
 #' same of the largest absolute values. Terms that rise together, such as powers
 #' of a variable that is not negative, attain it; otherwise it is an upper bound.
 #'
+#' **Sensitivity** (add or remove one record). The sum (root of the sum of squares) of the terms' largest
+#' absolute values. A record with every variable at the bound that is farther from 0 attains it.
+#'
 #' @return A statistic: an object of class `stat_sums`.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
 #'   `noiseaware_error_argument`.
@@ -184,13 +187,14 @@ term_limits <- function(powers, lower, upper) {
 }
 
 #' @export
-sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2")) {
+sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   norm <- match_norm(norm)
-  length_of <- if (norm == "L1") sum else function(x) sqrt(sum(x^2))
   limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
-  moved <- length_of(limits[, 2L] - limits[, 1L])
-  if (statistic$outside == "clamp") return(moved)
-  max(moved, length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L]))))
+  # every term at once, of a record with each variable at its farther bound
+  farthest <- length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L])), norm)
+  if (!replaces(neighbours)) return(farthest)
+  moved <- length_of(limits[, 2L] - limits[, 1L], norm)
+  if (statistic$outside == "clamp") moved else max(moved, farthest)
 }
 
 #' @export

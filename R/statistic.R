@@ -29,7 +29,7 @@ statistic_spec <- function(statistic, confidential = FALSE, call = caller_env())
 # declared levels. No value is dropped or guessed; errors name variables and
 # rows, never values. `name` is that of the caller's argument: "data" of an owner or
 # "newdata" of an analyst, which has the covariates alone.
-record_matrix <- function(data, columns, levels, call = caller_env(), name = "data") {
+record_matrix <- function(data, columns, levels, call = caller_env(), name = "data", empty = FALSE) {
   if (!is.data.frame(data)) stop_classed("data", "{.arg {name}} must be a data frame, but is {describe_shape(data)}.", call)
   variables <- unique(columns$variable)
   absent <- setdiff(variables, names(data))
@@ -41,7 +41,7 @@ record_matrix <- function(data, columns, levels, call = caller_env(), name = "da
   if (length(twice)) {
     stop_classed("data", "{.arg {name}} must have one column for each variable, but has several named {.var {twice}}.", call)
   }
-  if (nrow(data) == 0L) stop_classed("data", "{.arg {name}} must have at least one row, but has none.", call)
+  if (nrow(data) == 0L && !empty) stop_classed("data", "{.arg {name}} must have at least one row, but has none.", call)
   for (v in variables) check_column(data[[v]], v, is.null(levels[[v]]), call, name)
   check_missing(data, variables, call, name)
   x <- matrix(0, nrow(data), nrow(columns), dimnames = list(NULL, columns$name))
@@ -125,9 +125,15 @@ shorten_list <- function(x, most = 12L) {
   paste(x, collapse = ", ")
 }
 
+# Of a part's statistic. Where a record may be added, there may be none: the empty database is a
+# neighbour of one with a single record.
+part_records <- function(part, data, call = caller_env()) {
+  record_matrix(data, part$statistic$columns, part$statistic$levels, call, empty = !replaces(part$neighbours))
+}
+
 # what is summed; with one value a record, component after component
-statistic_total <- function(statistic, data, call = caller_env(), confidential = FALSE) {
-  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+statistic_total <- function(statistic, data, call = caller_env(), confidential = FALSE, empty = FALSE) {
+  x <- record_matrix(data, statistic$columns, statistic$levels, call, empty = empty)
   spec <- statistic_spec(statistic, confidential, call)
   if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, spec, x)))
   stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)

@@ -6,7 +6,8 @@
 #' reading gives back the same bits. It is written to a temporary file beside
 #' its place and then renamed: it is whole or absent. It carries a checksum of what
 #' it says, so that a number that was changed on the way is noticed; the layout
-#' is free.
+#' is free. Files of earlier versions of the layout can be read: those of version 1, which said nothing else,
+#' are of a public number of records and one replaced record.
 #'
 #' @param release A release.
 #' @param path The file's name. An existing file is replaced.
@@ -57,7 +58,7 @@ check_path <- function(path, call = caller_env()) {
 }
 
 schema_format <- "noiseaware release"
-schema_version <- 1L
+schema_version <- 2L # 1 knew one kind of neighbours, and n
 
 # 17 significant digits identify a double; a JSON reader takes -0 for the integer
 exact_text <- function(x) {
@@ -85,11 +86,11 @@ quoted <- function(x) {
   text
 }
 
-release_json <- function(release) {
+release_json <- function(release, version = schema_version) {
   content <- list(
-    format = schema_format, version = schema_version,
-    n = exact_numbers(release$n),
-    neighbours = release$neighbours,
+    format = schema_format, version = version,
+    n = if (is.null(release$n)) structure("null", class = "json") else exact_numbers(release$n),
+    neighbours = neighbours_json(release$neighbours, version),
     missing = release$missing,
     noise = release$noise,
     granularity = if (release$noise == "entropy") exact_numbers(one_if_same(release$granularity)),
@@ -101,6 +102,9 @@ release_json <- function(release) {
   content$checksum <- checksum(render_json(content))
   render_json(content)
 }
+
+# what a version of the layout says of them
+neighbours_json <- function(neighbours, version) if (version == 1L) "one record replaced" else neighbours
 
 render_json <- function(content) jsonlite::toJSON(content, auto_unbox = TRUE, pretty = TRUE, json_verbatim = TRUE)
 

@@ -9,7 +9,7 @@ number_statistics <- list(
   moments4 = stat_moments4(~ x, bounds = unit),
   sums = stat_sums(~ x + I(x^2), bounds = unit),
   records = stat_records(~ x, bounds = unit),
-  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, unit),
+  custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", list(replace = 1, add_remove = 1), unit),
   objective = stat_objective(x ~ 1, bounds = unit)
 )
 # a total that another one beside it would spoil
@@ -27,8 +27,8 @@ wide_statistics <- list(
   sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
   counts = stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
   records = stat_records(~ y + g, bounds = wide["y"], levels = wide["g"]),
-  custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"), c(L1 = 8, L2 = sqrt(50)),
-                       wide[c("y", "x")])
+  custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"),
+                       list(replace = c(L1 = 8, L2 = sqrt(50)), add_remove = c(L1 = 6, L2 = sqrt(26))), wide[c("y", "x")])
 )
 
 registry_mechanisms <- list(

@@ -87,7 +87,7 @@ test_that("a file that is locked, damaged or another's is refused", {
   expect_error(budget(epsilon = 1, file = 3), class = "noiseaware_error_file")
   whole <- readLines(path)
   for (bad in list(c(whole, "{\"what\": \"x\"}"), c(whole, "nonsense"), whole[-1], sub("epsilon\":0.1", "epsilon\":-0.1", whole),
-                   sub("\"version\":1", "\"version\":2", whole), sub("epsilon\":1", "epsilon\":9", whole))) {
+                   sub("\"version\":2", "\"version\":3", whole), sub("epsilon\":1", "epsilon\":9", whole))) {
     expect_false(identical(bad, whole))
     writeLines(bad, path)
     expect_error(publish(account, 0.1), class = "noiseaware_error_budget")

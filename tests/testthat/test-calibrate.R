@@ -124,7 +124,7 @@ test_that("ties are broken at random, rounding or not", {
 test_that("log eta of the truth is the noise density of the release, up to a constant", {
   counts <- stat_counts(~ y, levels = list(y = c("a", "b")))
   sums <- stat_records(~ y, levels = list(y = c("a", "b")))
-  problem <- list(model = model_bernoulli(), n = 30, parameters = NULL,
+  problem <- list(model = model_bernoulli(), neighbours = "replace", n = 30, parameters = NULL,
                   statistic = list(a = counts, b = sums), mechanism = list(a = mech_laplace(epsilon = 1), b = mech_randomized_response(epsilon = 1)))
   set.seed(3)
   simulated <- internal("simulate_design")(problem)

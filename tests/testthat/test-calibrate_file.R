@@ -49,7 +49,7 @@ test_that("a line cut short is run again, anything else is refused and left as i
     paste0(c(lines[1:2], sub("\"rhat\"", "\"hat\"", lines[3]), lines[4:5]), "\n", collapse = ""),
     paste0(c(lines[1:2], sub("\"truth\":\\[[^]]*\\]", "\"truth\":[1]", lines[3]), lines[4:5]), "\n", collapse = ""),
     paste0(c(lines[1:2], sub("\"failed\":false", "\"failed\":true", lines[3]), lines[4:5]), "\n", collapse = ""),
-    sub("\"version\":1", "\"version\":2", text), "\n", "not json\n"
+    sub("\"version\":2", "\"version\":3", text), "\n", "not json\n"
   )
   for (bad in damaged) {
     restore(bad)

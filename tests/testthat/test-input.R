@@ -140,8 +140,9 @@ test_that("published values", {
     as_release(1:5, st, laplace, 0), as_release(1:5, st, laplace, -3), as_release(1:5, st, laplace, 1.5),
     as_release(1:5, st, laplace, NA),
     as_release(1:5, st, laplace, Inf), as_release(1:5, st, laplace, "50"), as_release(1:5, st, laplace, c(5, 6)),
-    as_release(1:5, st, laplace, NULL),
-    as_release(1:5, st, laplace, 2^31), as_release(1:5, laplace, st, 5), as_release(1:5, st, NULL, 5)
+    as_release(1:5, stat_records(~ x, list(x = c(0, 1))), laplace, NULL),
+    as_release(1:5, st, laplace, 2^31), as_release(1:5, laplace, st, 5), as_release(1:5, st, NULL, 5),
+    as_release(1:5, st, laplace, 5, neighbours = "add"), as_release(1:5, st, laplace, 5, neighbours = NULL)
   )))
 })
 
@@ -287,11 +288,12 @@ test_that("files: contents", {
   show(refused_files(list(
     # the whole
     c('"noiseaware release"', '"something else"'), c('"noiseaware release"', "1"), c('"noiseaware release"', "null"),
-    c('"version": 1', '"version": 2'), c('"version": 1', '"version": "1"'), c('"version": 1', '"version": [1]'),
-    c('"version": 1', '"version": null'),
+    c('"version": 2', '"version": 3'), c('"version": 2', '"version": "2"'), c('"version": 2', '"version": [2]'),
+    c('"version": 2', '"version": null'), c('"version": 2', '"version": 1'), c('"version": 2', '"version": 1.5'),
     c('"n": 50,', ""), c('"n": 50,', '"n": 50, "n": 50,'), c('"n": 50,', '"n": 50, "extra": 1,'),
     c('"n": 50,', '"N": 50,'),
-    c('"neighbours": "one record replaced"', '"neighbours": "one record added"'),
+    c('"neighbours": "replace"', '"neighbours": "one record replaced"'), c('"neighbours": "replace"', '"neighbours": "add_remove"'),
+    c('"neighbours": "replace"', '"neighbours": null'),
     c('"noise": "published"', '"noise": "none"'),
     c('"noise": "published"', '"noise": ["published"]'), c('"noise": "published"', '"noise": {}'),
     # n

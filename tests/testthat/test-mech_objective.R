@@ -5,13 +5,13 @@ spec_of <- function(statistic, z) internal("objective_spec")(statistic, z)
 # log density of z given the records, up to its constant, by the C code
 density_of <- function(statistic, mechanism, z, x) {
   total <- .Call(internal("ffi_stat_total"), spec_of(statistic, z), x)
-  .Call(internal("ffi_density"), internal("objective_density")(mechanism, statistic, z), matrix(-total, 1))
+  .Call(internal("ffi_density"), internal("objective_density")(mechanism, statistic, z, "replace"), matrix(-total, 1))
 }
 
 # the same, for rows of z
 densities_of <- function(statistic, mechanism, z, x) {
   spec <- spec_of(statistic, z[1, ])
-  density <- internal("objective_density")(mechanism, statistic, z[1, ])
+  density <- internal("objective_density")(mechanism, statistic, z[1, ], "replace")
   stat_total <- internal("ffi_stat_total")
   evaluate <- internal("ffi_density")
   apply(z, 1, function(v) {

@@ -77,9 +77,9 @@ normal_delta <- function(mu, epsilon) {
 }
 
 # The distributions of release() on two data sets, part by part; the noise must not depend on the data.
-both_distributions <- function(data, neighbour, statistic, mechanism) {
+both_distributions <- function(data, neighbour, statistic, mechanism, neighbours = "replace") {
   distributions <- lapply(list(data, neighbour), function(d) {
-    heard <- overheard("release", d, statistic, mechanism)
+    heard <- overheard("release", d, statistic, mechanism, NULL, neighbours)
     lapply(calls_of(heard, "ffi_exact_release"), grid_distribution)
   })
   Map(function(a, b) {
@@ -190,6 +190,91 @@ test_that("no pair of records spends more", {
   }
 })
 
+# ---- a record added or removed ------------------------------------------------------
+
+# statistics and the record that attains both norms
+added_cases <- list(
+  sums = list(stat_sums(~ x + I(x^2), unit_box["x"]), data.frame(x = 1)),
+  dropped = list(stat_sums(~ x, list(x = c(4, 5)), outside = "drop"), data.frame(x = 5)),
+  crossprod = list(stat_crossprod(y ~ x, unit_box), data.frame(y = -7, x = 0)),
+  plain = list(stat_crossprod(y ~ x + g, c(unit_box, letters_of["g"]), rescale = FALSE), data.frame(x = 1, y = 2, g = "c")),
+  moments4 = list(stat_moments4(~ x + y, unit_box), data.frame(x = 0, y = 2)),
+  counts = list(stat_counts(~ g + g:h, letters_of), data.frame(g = "a", h = "v")),
+  custom = list(stat_custom(function(r) cbind(pmin(pmax(r[, "x"], 0), 1), r[, "x"] > 0.5), c("a", "b"),
+                            list(add_remove = c(L1 = 2, L2 = sqrt(2))), unit_box["x"]), data.frame(x = 1))
+)
+others <- data.frame(x = c(0.25, 5, 0.5), y = c(-1, 2, 0.5), g = c("a", "c", "b"), h = c("u", "u", "v"))
+
+test_that("one record more spends the budget, no more and not much less, whatever n is", {
+  for (case in added_cases) {
+    statistic <- case[[1]]
+    for (n in c(0, 1, 3)) {
+      data <- others[seq_len(n), names(case[[2]]), drop = FALSE]
+      distributions <- function(mechanism) both_distributions(data, rbind(data, case[[2]]), statistic, mechanism, "add_remove")[[1]]
+      noises <- c(list(mech_laplace(epsilon = 0.8)), if (internal("integer_valued")(statistic)) list(mech_discrete_laplace(epsilon = 0.8)))
+      for (mechanism in noises) {
+        two <- distributions(mechanism)
+        expect_spent(laplace_epsilon(two[[1]], two[[2]]), 0.8, TRUE)
+      }
+      two <- distributions(mech_gaussian(mu = 0.7))
+      expect_spent(gaussian_mu(two[[1]], two[[2]]), 0.7, TRUE)
+    }
+    # a scale that is given declares what it comes to
+    two <- both_distributions(others[1, names(case[[2]]), drop = FALSE], rbind(others[1, names(case[[2]]), drop = FALSE], case[[2]]), statistic,
+                              mech_laplace(scale = 3), "add_remove")[[1]]
+    expect_spent(laplace_epsilon(two[[1]], two[[2]]), privacy(release(case[[2]], statistic, mech_laplace(scale = 3), neighbours = "add_remove"))$epsilon, TRUE)
+  }
+})
+
+test_that("no record that is added spends more", {
+  set.seed(2)
+  records <- data.frame(x = c(0, 1, -1e300, 1e300, 1e-300, runif(55, -0.5, 6)), y = sample(c(-2, 2, -1e9, runif(20, -3, 3)), 60, TRUE),
+                        g = sample(letters_of$g, 60, TRUE), h = sample(letters_of$h, 60, TRUE))
+  for (case in added_cases) {
+    for (mechanism in list(mech_laplace(epsilon = 1), mech_gaussian(mu = 1))) {
+      call <- calls_of(overheard("release", records, case[[1]], mechanism, NULL, "add_remove"), "ffi_exact_release")[[1]]
+      units <- rounded_rows(call) / rep((call[[6]] / call[[7]]), each = 60)
+      expect_lte(max(if (call[[5]] == 0) rowSums(abs(units)) else sqrt(rowSums(units^2))), 1 + 1e-12)
+    }
+  }
+})
+
+test_that("a release for a record added or removed has no trace of their number", {
+  path <- tempfile()
+  for (case in added_cases) {
+    seen <- lapply(c(0, 1, 2, 200), function(n) {
+      data <- others[rep_len(1:3, n), names(case[[2]]), drop = FALSE]
+      rel <- release(data, case[[1]], mech_laplace(epsilon = 1), neighbours = "add_remove")
+      expect_true(all(rel$value / rel$granularity == round(rel$value / rel$granularity)))
+      rel$value[] <- 0
+      printed <- utils::capture.output(print(rel), str(rel))
+      written <- if (case[[1]]$name != "custom") readLines(write_release(rel, path))
+      list(bytes = serialize(rel, NULL), printed = printed, written = written)
+    })
+    expect_null(release(others, case[[1]], mech_laplace(epsilon = 1), neighbours = "add_remove")$n)
+    for (other in seen[-1]) expect_identical(other, seen[[1]])
+  }
+})
+
+test_that("neighbours are not mixed in a budget", {
+  counts <- stat_counts(~ g, letters_of["g"])
+  for (path in list(NULL, tempfile())) {
+    account <- budget(epsilon = 2, neighbours = "add_remove", file = path)
+    noise <- mech_laplace(epsilon = 0.5)
+    expect_error(release(others, counts, noise, account), class = "noiseaware_error_neighbours")
+    expect_error(private_quantile(others$x, 0.5, c(0, 10), 0.5, budget = account), class = "noiseaware_error_neighbours")
+    expect_identical(nrow(summary(account)), 0L)
+    release(others, counts, noise, account, "add_remove")
+    private_quantile(others$x, 0.5, c(0, 10), 0.5, budget = account, neighbours = "add_remove")
+    expect_identical(sum(summary(account)$epsilon), 1)
+    expect_error(release(others, counts, noise, budget(epsilon = 1), "add_remove"), class = "noiseaware_error_neighbours")
+    if (is.null(path)) next
+    expect_error(budget(epsilon = 2, file = path), class = "noiseaware_error_budget")
+    expect_error(release(others, counts, noise, budget(file = path)), class = "noiseaware_error_neighbours")
+  }
+  expect_error(release(others, stat_records(~ g, levels = letters_of["g"]), noise, neighbours = "add_remove"), class = "noiseaware_error_neighbours")
+})
+
 # ---- several statistics ------------------------------------------------------------
 
 both <- list(a = stat_counts(~ g, letters_of["g"]), b = stat_sums(~ x, unit_box["x"]), c = stat_records(~ h, levels = letters_of["h"]))
@@ -257,9 +342,9 @@ test_that("randomised response spends its epsilon, shared by several factors", {
 # ---- private_quantile() ------------------------------------------------------------------
 
 # the exponential mechanism with the loss of the help page, from what is drawn from
-quantile_distribution <- function(x, probability, steps, epsilon) {
-  account <- budget(epsilon = 100)
-  heard <- overheard("private_quantile", x, probability, c(0, 1), epsilon, steps, account)
+quantile_distribution <- function(x, probability, steps, epsilon, neighbours = "replace") {
+  account <- budget(epsilon = 100, neighbours = neighbours)
+  heard <- overheard("private_quantile", x, probability, c(0, 1), epsilon, steps, account, neighbours)
   expect_equal(summary(account)$epsilon, epsilon)
   call <- calls_of(heard, "ffi_exact_quantile")[[1]]
   names(call) <- c("count", "candidates", "cell", "target", "numerator", "denominator")
@@ -286,6 +371,18 @@ test_that("private_quantile() spends its epsilon, no more and not much less", {
     probability <- sample(c(0, 0.5, 1, stats::runif(3)), 1)
     steps <- sample(c(1, 2, 10, 100), 1)
     expect_spent(max(abs(quantile_distribution(x, probability, steps, 2) - quantile_distribution(y, probability, steps, 2))), 2, FALSE)
+  }
+})
+
+test_that("private_quantile() spends its epsilon on one record more", {
+  set.seed(5)
+  for (i in 1:60) {
+    x <- round(stats::runif(sample(0:6, 1)), sample(3, 1))
+    y <- c(x, sample(c(0, 1, -1e300, Inf, stats::runif(3)), 1))
+    probability <- sample(c(0, 0.5, 1, stats::runif(3)), 1)
+    steps <- sample(c(1, 2, 10, 100), 1)
+    distributions <- lapply(list(x, y), quantile_distribution, probability, steps, 2, "add_remove")
+    expect_spent(max(abs(distributions[[1]] - distributions[[2]])), 2, FALSE)
   }
 })
 

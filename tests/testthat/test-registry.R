@@ -43,6 +43,62 @@ test_that("every plug-in has its entry here", {
   expect_setequal(c(names(registry_models), "naive_bayes", "compiled"), plugin_names("model"))
 })
 
+# ---- sensitivities -----------------------------------------------------------------
+
+# The largest of f(one row or more of records) over records within the bounds: from the best of many
+# records, the numbers among their columns then moved by optim().
+largest_over_records <- function(statistic, rows, f) {
+  columns <- statistic$columns
+  number <- !columns$variable %in% names(statistic$levels)
+  start <- lapply(seq_len(400), function(i) {
+    x <- possible_records(statistic, 16)[seq_len(rows), , drop = FALSE]
+    x[, number] <- t(pmin(pmax(t(x[, number, drop = FALSE]), columns$lower[number]), columns$upper[number]))
+    x
+  })
+  value <- vapply(start, f, 0)
+  if (!any(number)) return(max(value))
+  lower <- rep(columns$lower[number], each = rows)
+  upper <- rep(columns$upper[number], each = rows)
+  best <- vapply(order(-value)[1:12], function(k) {
+    x <- start[[k]]
+    moved <- function(z) {
+      x[, number] <- z
+      f(x)
+    }
+    max(value[k], stats::optim(as.vector(x[, number]), moved, method = "L-BFGS-B", lower = lower, upper = upper,
+                               control = list(fnscale = -1, factr = 10, ndeps = 1e-6 * (upper - lower)))$value)
+  }, 0)
+  max(best)
+}
+
+# what the help pages call a bound: it need not be attained
+only_bounded <- function(statistic) {
+  mixed <- function() nrow(statistic$columns) > 1 || any(statistic$columns$lower < 0)
+  switch(class(statistic)[1], stat_crossprod = any(!is.na(statistic$columns$level)) || !statistic$rescale, stat_moments4 = mixed(),
+         stat_sums = mixed(), FALSE)
+}
+
+test_that("every statistic: its sensitivities are what one record can do at most, and it can", {
+  set.seed(7)
+  norms <- list(L1 = function(t) sum(abs(t)), L2 = function(t) sqrt(sum(t^2)))
+  for (statistic in every_statistic) {
+    for (norm in names(norms)) {
+      label <- paste(class(statistic)[1], norm)
+      change <- largest_over_records(statistic, 2, function(x) norms[[norm]](diff(eval_records(statistic, x))))
+      declared <- sensitivity(statistic, norm, "replace")
+      expect_identical(declared, sensitivity(statistic, norm))
+      expect_lte(change, declared * (1 + 1e-9), label = label)
+      if (!only_bounded(statistic)) expect_equal(change, declared, tolerance = 1e-4, label = label)
+      if (statistic$kind == "records") {
+        expect_error(sensitivity(statistic, norm, "add_remove"), class = "noiseaware_error_neighbours")
+        next
+      }
+      added <- largest_over_records(statistic, 1, function(x) norms[[norm]](eval_records(statistic, x)))
+      expect_equal(sensitivity(statistic, norm, "add_remove"), added, tolerance = 1e-9, label = label)
+    }
+  }
+})
+
 # ---- models ----------------------------------------------------------------------
 
 # a release that fits the model, by a mechanism that fits the statistic

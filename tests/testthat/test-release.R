@@ -325,3 +325,51 @@ test_that("a mutated file never yields another release", {
     if (!is.null(back)) expect_identical(back, entropy)
   }
 })
+
+# ---- neighbours, and a number of records that is not known -----------------------
+
+test_that("files of version 1 are of one replaced record", {
+  path <- system.file("examples", "birthwt.json", package = "noiseaware")
+  expect_match(paste(readLines(path), collapse = ""), '"version": 1')
+  rel <- read_release(path)
+  expect_identical(rel$neighbours, "replace")
+  expect_identical(rel$n, 189)
+  # it is written in today's layout
+  copy <- tempfile()
+  write_release(rel, copy)
+  expect_match(paste(readLines(copy), collapse = ""), '"version": 2,.*"neighbours": "replace"')
+  expect_identical(read_release(copy), rel)
+  spoilt <- sub("one record replaced", "add_remove", readLines(path))
+  writeLines(spoilt, copy)
+  expect_error(read_release(copy), class = "noiseaware_error_file")
+})
+
+test_that("a release of an unknown number of records is read as it was written, and says so", {
+  st <- stat_counts(~ g, list(g = c("a", "b")))
+  rel <- as_release(c(5, 7), st, mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
+  expect_identical(unname(rel$scale), c(1, 1))
+  expect_identical(unname(as_release(c(5, 7), st, mech_laplace(epsilon = 1), n = NULL)$scale), c(2, 2))
+  path <- write_release(rel, tempfile())
+  expect_identical(read_release(path), rel)
+  shown <- paste(capture.output(print(rel)), collapse = "\n")
+  expect_match(shown, "records    not known")
+  expect_match(shown, "one record added or removed")
+  expect_s3_class(plot(rel), "ggplot")
+  expect_error(as_release(5, stat_records(~ g, levels = list(g = c("a", "b"))), mech_randomized_response(epsilon = 1), n = NULL),
+               class = "noiseaware_error_argument")
+})
+
+test_that("what is simulated and studied takes the neighbours too", {
+  st <- stat_sums(~ x, list(x = c(2, 3)))
+  set.seed(1)
+  rel <- simulate_release(model_poisson(prior = prior_gamma(2, 1)), st, mech_laplace(epsilon = 1), n = 20, neighbours = "add_remove")
+  expect_null(rel$n)
+  expect_identical(unname(rel$scale), 3)
+  cal <- calibrate(model_poisson(prior = prior_gamma(2, 1)), st, mech_laplace(epsilon = 1), n = 20, replicates = 2, method = "naive", chains = 1, iter = 20,
+                   seed = 1, neighbours = "add_remove")
+  expect_identical(cal$problem$neighbours, "add_remove")
+  plan <- design(model_poisson(prior = prior_gamma(2, 1)), st, epsilon = 1, n = 20, replicates = 2, method = "collapse", chains = 1, iter = 100, seed = 1,
+                 neighbours = "add_remove")
+  same <- design(model_poisson(prior = prior_gamma(2, 1)), st, epsilon = 1 / 3, n = 20, replicates = 2, method = "collapse", chains = 1, iter = 100, seed = 1)
+  expect_identical(plan$sd, same$sd)
+})
