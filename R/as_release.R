@@ -2,7 +2,8 @@
 #'
 #' @param value The published totals: a named numeric vector in any order (the factors of a product may be swapped
 #'   too: `x:y` for `y:x`), or an unnamed one in the statistic's order
-#'   (see `statistic$components`). Counts may also be a table, its dimensions in any order and
+#'   (see `statistic$components`). A named one may have fewer numbers than the statistic has components: those that
+#'   are missing were not published, see Details. Counts may also be a table, its dimensions in any order and
 #'   named by variables, or, of one variable, a vector named by its levels; with several
 #'   margins a list of tables, one per margin. Values of single records may be a matrix whose columns are
 #'   the components. For several statistics: a named list of such vectors,
@@ -15,6 +16,13 @@
 #' @param n The public number of records; `NULL` if it is not known.
 #' @param neighbours What the noise was scaled for, see [sensitivity()] and [release()]: it decides what a budget
 #'   comes to as a scale of the noise.
+#'
+#' @details
+#' With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
+#' published. A mechanism with a budget then has the noise of that budget spent on them alone: one count
+#' changes by at most 1, all counts of a variable together by 2. Where the noise is known by its scale, give that. A scale for
+#' each component of the whole statistic is taken as well.
+#'
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
 #'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`.
@@ -27,6 +35,9 @@
 #' counted <- stat_counts(~ low:smoke, levels = list(low = c("0", "1"), smoke = c("0", "1")))
 #' as_release(table(MASS::birthwt[c("smoke", "low")]), counted, mech_laplace(epsilon = 1), n = 189)
 #'
+#' # one count alone
+#' as_release(c("low=1:smoke=1" = 30.4), counted, mech_laplace(epsilon = 1), n = 189)
+#'
 #' # two statistics, each with noise of its own
 #' as_release(list(totals = c(age = 1243.2), answers = c(`smoke=no` = 28.9, `smoke=yes` = 21.4)),
 #'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
@@ -37,24 +48,30 @@ as_release <- function(value, statistic, mechanism, n, neighbours = c("replace",
   check_given()
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
-  parts <- design_parts(statistic, mechanism, neighbours)
-  n <- check_public_size(n, parts)
+  n <- check_public_size(n, design_parts(statistic, mechanism))
   listed <- is.list(value) && !is.object(value) && is_several(statistic)
+  published <- published_design(value, statistic, mechanism, listed, n)
+  release_of(value, published$statistic, published$mechanism, n, neighbours, listed)
+}
+
+# of every component of the statistics; `listed`: a list with an entry for each of several
+release_of <- function(value, statistic, mechanism, n, neighbours, listed, call = caller_env()) {
+  parts <- design_parts(statistic, mechanism, neighbours)
   given <- if (listed) sum(lengths(value)) else length(value)
   if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, given)) {
-    stop_classed("value", "{.arg value} must have a number for each record, but has {given} for {n} records.")
+    stop_classed("value", "{.arg value} must have a number for each record, but has {given} for {n} records.", call = call)
   }
   components <- lapply(parts, function(p) part_components(p$statistic, n, p$name))
   scales <- lapply(parts, function(p) {
-    rep(mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours), each = value_size(p$statistic, n) / length(p$statistic$components))
+    rep(mechanism_scale(p$mechanism, p$statistic, call, neighbours = neighbours), each = value_size(p$statistic, n) / length(p$statistic$components))
   })
-  value <- if (listed) join_values(value, parts, n) else if (is_several(statistic)) {
-    check_value(value, unlist(components))
+  value <- if (listed) join_values(value, parts, n, call) else if (is_several(statistic)) {
+    check_value(value, unlist(components), call)
   } else {
-    check_value(named_value(statistic, value, n), components[[1L]])
+    check_value(named_value(statistic, value, n, call), components[[1L]], call)
   }
   result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published", neighbours)
-  for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value)
+  for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value, call)
   result
 }
 
@@ -64,6 +81,50 @@ check_public_size <- function(n, parts, call = caller_env()) {
   if (any(vapply(parts, function(p) p$statistic$kind == "records", TRUE))) {
     stop_argument("n", "given for stat_records(), whose values show the number of records", "NULL", call = call)
   }
+}
+
+# Statistics and mechanisms of the components that the value names, where those are fewer than there are.
+published_design <- function(value, statistic, mechanism, listed, n, call = caller_env()) {
+  if (!is_several(statistic)) {
+    at <- published_components(value, statistic, n, call, "value")
+    return(list(statistic = published_statistic(statistic, at), mechanism = published_mechanism(mechanism, statistic, at)))
+  }
+  given <- names(value)
+  for (name in names(statistic)) {
+    part <- if (listed) value[[name]] else if (!is.null(given) && is.numeric(value)) {
+      prefix <- paste0(name, ": ")
+      here <- which(startsWith(given, prefix))
+      stats::setNames(value[here], substring(given[here], nchar(prefix) + 1L))
+    }
+    if (length(part) == 0L) next
+    at <- published_components(part, statistic[[name]], n, call, paste0("value$", name))
+    mechanism[[name]] <- published_mechanism(mechanism[[name]], statistic[[name]], at)
+    statistic[[name]] <- published_statistic(statistic[[name]], at)
+  }
+  list(statistic = statistic, mechanism = mechanism)
+}
+
+# Places of the named components, if these are some of the statistic's; NULL: all of them, or what check_value() refuses.
+published_components <- function(value, statistic, n, call, name) {
+  if (!statistic$kind %in% c("totals", "cells")) return(NULL)
+  names <- names(named_value(statistic, value, n, call, name))
+  if (length(names) == 0L || length(names) >= length(statistic$components)) return(NULL)
+  at <- match(reorder_products(names, statistic$components), statistic$components)
+  if (!anyNA(at) && !anyDuplicated(at)) sort(at)
+}
+
+published_statistic <- function(statistic, at) if (is.null(at)) statistic else subset_of(statistic, statistic$components[at])
+
+# scales that were given one by one
+published_mechanism <- function(mechanism, statistic, at) {
+  components <- statistic$components
+  for (field in intersect(c("scale", "sd"), names(mechanism))) {
+    scale <- mechanism[[field]]
+    if (is.null(at) || length(scale) != length(components)) next
+    if (setequal(names(scale), components)) scale <- scale[components]
+    if (is.null(names(scale)) || identical(names(scale), components)) mechanism[[field]] <- scale[at]
+  }
+  mechanism
 }
 
 # one vector of those of the parts
@@ -88,21 +149,26 @@ check_value <- function(value, components, call = caller_env(), name = "value") 
     bad <- if (is.null(names)) as.character(bad) else names[bad]
     stop_classed("value", "{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.", call = call)
   }
-  if (length(value) != length(components)) {
+  if (length(value) != length(components) && (is.null(names(value)) || length(value) > length(components))) {
     stop_classed("value", c("{.arg {name}} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
-                            i = "Components: {.val {components}}."), call = call)
+                            i = "Components: {.val {components}}.", i = if (length(value) < length(components)) "With names it may have fewer."), call = call)
   }
   if (!is.null(names(value))) {
     names(value) <- reorder_products(names(value), components)
-    if (anyDuplicated(names(value)) || !setequal(names(value), components)) {
-      strange <- union(setdiff(names(value), components), names(value)[duplicated(names(value))])
-      stop_classed("value", c("{.arg {name}} must have the names of the statistic's components, each once, or no names.",
-                              x = "Unknown or repeated: {.val {strange}}.",
-                              x = "Missing: {.val {setdiff(components, names(value))}}."), call = call)
-    }
+    check_component_names(names(value), components, name, call)
     value <- value[components]
   }
   stats::setNames(as.double(value), components)
+}
+
+check_component_names <- function(names, components, name, call) {
+  strange <- union(setdiff(names, components), names[duplicated(names)])
+  absent <- setdiff(components, names)
+  if (length(strange) == 0L && length(absent) == 0L) return(invisible())
+  # fewer names than components: what is missing need not have been published
+  missed <- length(absent) > 0L && (length(strange) == 0L || length(names) == length(components))
+  stop_classed("value", c("{.arg {name}} must have the names of the statistic's components, each once, or no names.",
+                          x = if (length(strange)) "Unknown or repeated: {.val {strange}}.", x = if (missed) "Missing: {.val {absent}}."), call = call)
 }
 
 # names in the statistic's spelling: a product may have its factors in another order
@@ -192,4 +258,9 @@ check_table_levels <- function(given, declared, variable, call, name) {
   stop_classed("value", c("{.arg {name}} must have each level of {.var {variable}} exactly once.",
                           x = if (length(strange)) "Not a level: {.val {shorten_texts(strange)}}.", x = if (length(absent)) "Missing: {.val {absent}}."),
                call = call)
+}
+
+#' @export
+named_value.stat_linear <- function(statistic, value, n, call = caller_env(), name = "value") {
+  if (statistic$subset) named_value(statistic$statistic, value, n, call, name) else NextMethod()
 }

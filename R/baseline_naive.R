@@ -3,9 +3,41 @@
 
 # noisy totals in place of the true ones
 sample_naive <- function(release, bound, run, call = caller_env()) {
-  naive <- naive_complete(bound, release, call)
+  naive <- naive_complete(bound, determined_release(release, call), call)
   draws <- conjugate_draws(bound, naive$complete, release$n, run)
   new_fit(draws, release, bound, run, method = "naive", exact = FALSE, info = list(projected = naive$projected))
+}
+
+# The whole statistics that queries of them, and the number of records in each margin of counts, determine.
+determined_release <- function(release, call) {
+  if (!has_queries(release)) return(release)
+  whole <- whole_release(release)
+  queries <- release_queries(release)
+  margins <- known_margins(whole, release)
+  size <- c(length(release$value) + length(margins), length(whole$value))
+  refuse <- function(faults) {
+    stop_classed("method", c("Method {.val naive} needs whole statistics, or queries that determine them together with the number of records.",
+                             x = "{faults}."), call = call)
+  }
+  if (prod(size) > 4e6) refuse(sprintf("It does not solve for as many as %s components", format_number(size[2L])))
+  weights <- matrix(0, size[1L], size[2L])
+  weights[cbind(queries$row, queries$column)] <- queries$weight
+  for (k in seq_along(margins)) weights[length(release$value) + k, margins[[k]]] <- 1
+  solved <- qr(weights)
+  if (solved$rank < size[2L]) {
+    free <- names(whole$value)[sort(solved$pivot[-seq_len(solved$rank)])]
+    refuse(paste("Not determined by what was published:", shorten_list(encodeString(free, quote = "\""), 5L)))
+  }
+  whole$value[] <- qr.coef(solved, c(release$value, rep(release$n, length(margins))))
+  whole
+}
+
+# Places of the components of a whole release that add up to n: each margin of the counts that there are queries of.
+known_margins <- function(whole, release) {
+  linear <- vapply(release_parts(release), function(p) inherits(p$statistic, "stat_linear"), TRUE)
+  unlist(lapply(release_parts(whole)[linear], function(part) {
+    if (inherits(part$statistic, "stat_counts")) unname(split(part$index, cell_margins(part$statistic)))
+  }), recursive = FALSE)
 }
 
 # The complete-data statistic that the noisy totals stand for, clamping ignored,

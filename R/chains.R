@@ -58,15 +58,16 @@ run_blocks <- function(problem, state, iterations, run, report) {
     if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
   }
   diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
-  c(join_blocks(blocks, problem$where), list(diagnostics = diagnostics, state = state, status = status))
+  c(join_blocks(blocks, problem$where, problem$times[problem$summed]), list(diagnostics = diagnostics, state = state, status = status))
 }
 
 # `where` the release's components stand among those of the blocks' statistic
-join_blocks <- function(blocks, where) {
+join_blocks <- function(blocks, where, times = NULL) {
   if (length(blocks) == 0L) return(NULL)
   names <- setdiff(names(blocks[[1L]]), "made")
   chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
   if (!identical(where, seq_len(ncol(chain$statistic)))) chain$statistic <- chain$statistic[, where, drop = FALSE]
+  if (!is.null(times)) chain$statistic <- chain$statistic * rep(times, each = nrow(chain$statistic))
   chain
 }
 

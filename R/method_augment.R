@@ -8,12 +8,27 @@ sample_augment <- function(release, bound, run, init, control) {
 
 # What the C code needs to know; see struct augment.
 augment_problem <- function(release, bound, passes, words, chains) {
-  parts <- release_parts(release)
-  layout <- layout_parts(lapply(parts, augment_part, bound = bound, n = release$n))
+  parts <- component_parts(release)
+  layout <- layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
   c(list(method = "augment", model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
          theta_sd = if (!bound$updates) prior_sd(bound, words, chains),
          surrogate = if (is.null(passes)) surrogate_fields(bound, parts, release$n, layout) else list(),
-         passes = as.double(passes %||% -1)), layout)
+         passes = as.double(passes %||% -1), times = released_times(parts)), layout)
+}
+
+# A component that was not published has noise without limit: weight 0. So the loops over records know nothing of it.
+fill_part <- function(part) {
+  size <- length(part$statistic$components)
+  if (part$statistic$kind == "records" || length(part$at) == size) return(part)
+  part$value <- replace(numeric(size), part$at, part$value)
+  part$scale <- replace(rep(Inf, size), part$at, part$scale)
+  part
+}
+
+# NULL: all 1
+released_times <- function(parts) {
+  times <- unlist(lapply(parts, `[[`, "times"))
+  if (any(times != 1)) times
 }
 
 augment_part <- function(part, bound, n) UseMethod("augment_part", part$mechanism)
@@ -29,6 +44,7 @@ augment_part.default <- function(part, bound, n) {
   if (kernel == "density") spec$density <- list(name = "custom", fun = checked_density(part$mechanism, statistic, part$value))
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec$index <- part$index
+  spec$at <- part$at
   spec$released <- as.double(part$value)
   spec$weight <- as.double(1 / part$scale)
   if (statistic$kind == "records") spec$weight <- spec$weight[seq(1, length(spec$weight), by = n)] # one a component
@@ -41,7 +57,7 @@ augment_part.default <- function(part, bound, n) {
 layout_parts <- function(parts) {
   laid <- .Call(ffi_augment_layout, parts)
   where <- integer()
-  for (k in seq_along(parts)) if (length(laid$where[[k]])) where[parts[[k]]$index] <- laid$where[[k]][seq_along(parts[[k]]$index)]
+  for (k in seq_along(parts)) if (length(laid$where[[k]])) where[parts[[k]]$index] <- laid$where[[k]][parts[[k]]$at]
   summed <- which(!is.na(where))
   list(parts = parts, released = laid$released, weight = laid$weight, where = where[summed], summed = summed, dense = laid$dense)
 }

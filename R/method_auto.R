@@ -125,7 +125,7 @@ collapse_serves <- function(release, bound) without_refusal(collapse_distributio
 
 clt_serves <- function(release, bound) {
   release$n >= 2 && without_refusal({
-    clt_distribution(bound, release, NULL)
+    released_distribution(bound, release, NULL)
     clt_noise(release, NULL)
   })
 }

@@ -133,7 +133,7 @@ sample_clt <- function(release, bound, run, init, control, call = caller_env()) 
 
 # What the C code needs to know; see struct clt.
 clt_problem <- function(release, bound, control, words, chains, call) {
-  distribution <- clt_distribution(bound, release, call)
+  distribution <- released_distribution(bound, release, call)
   flat <- clt_noise(release, call)
   index <- distribution$index
   moving <- length(bound$unknown)
@@ -181,7 +181,7 @@ clt_passes <- function(distribution, sampler, moving) {
   if (sampler == "nuts") return(1)
   if (sampler != "noncentred") return(if (size <= 8L) 3 else 1)
   # a few for each parameter, as long as they cost but a few Cholesky factors
-  regressors <- length(distribution$spec$fields$scale)
+  regressors <- length((distribution$spec$of %||% distribution$spec)$fields$scale)
   ceiling(min(3 * moving, 1000, max(50, size^3 / (6 * regressors^3 + moving^2 / 2))))
 }
 
@@ -226,6 +226,20 @@ clt_expectation <- function(problem, bound, words, chains, call) {
   spread <- problem$n * over_draws("mean", function(v) diff(range(v)))
   list(ridge = as.double(ifelse(problem$scale^2 < 1e-12 * variance, 1e-12 * variance, 0)),
        drowned = all(problem$scale > 10 * (spread + sqrt(variance))))
+}
+
+# Of queries, the moments of whole statistics and the queries of these: src/moments_linear.c.
+released_distribution <- function(bound, release, call) {
+  if (!has_queries(release)) return(clt_distribution(bound, release, call))
+  distribution <- clt_distribution(bound, whole_release(release), call)
+  queries <- release_queries(release)
+  # some statistics have no part in the distribution
+  queries <- queries[queries$column %in% distribution$index, ]
+  index <- unique(queries$row)
+  fields <- list(first = c(0, cumsum(tabulate(match(queries$row, index)))), column = match(queries$column, distribution$index) - 1, weight = queries$weight)
+  distribution$spec <- list(name = distribution$spec$name, of = distribution$spec, fields = lapply(fields, as.double))
+  distribution$index <- index
+  distribution
 }
 
 # The moments of a release under a model: `spec` for the C plug-in, and `index`,

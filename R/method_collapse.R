@@ -18,14 +18,14 @@ sample_collapse <- function(release, bound, run, init, control, call = caller_en
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, call = caller_env()) {
   distribution <- collapse_distribution(release, bound, call = call)
-  parts <- release_parts(release)
+  parts <- component_parts(release)
   absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
   order <- order(!absolute) # components with the absolute kernel first
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
   problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
-                  model = bound$spec, family = distribution$family, n = as.double(release$n), released = as.double(release$value[order]),
-                  weight = as.double(1 / release$scale[order]), absolute = sum(absolute), where = order(order),
-                  summed = seq_along(release$value), fields = fields)
+                  model = bound$spec, family = distribution$family, n = as.double(release$n), released = unlist(lapply(parts, `[[`, "value"))[order],
+                  weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(absolute), where = order(order),
+                  summed = seq_along(release$value), times = released_times(parts), fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
 }
@@ -34,7 +34,7 @@ collapse_problem <- function(release, bound, call = caller_env()) {
 collapse_distribution <- function(release, bound, check = FALSE, call = caller_env()) {
   distribution_of <- switch(collapse_family(bound, call), normal = normal_distribution,
                             counts = if (check) counts_components else counts_distribution, total = total_distribution)
-  parts <- release_parts(release)
+  parts <- component_parts(release)
   for (p in parts) check_collapse_part(p, call)
   distribution_of(bound, parts, release$n, call)
 }

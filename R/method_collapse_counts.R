@@ -59,7 +59,7 @@ counts_targets <- function(part, levels, call) {
   classes <- size[[1L]]
   first_cell <- c(0, classes + c(0, cumsum(classes * size[-1L])))
   first_level <- c(NA, sum(classes, classes * size[-1L]) + c(0, cumsum(size[-1L])))
-  unlist(lapply(statistic$margins, function(margin) {
+  targets <- unlist(lapply(statistic$margins, function(margin) {
     v <- match(margin, names(levels))
     if (length(v) == 1L) return((if (v == 1L) 0 else first_level[v]) + seq_len(size[v]) - 1)
     if (length(v) > 2L || !1L %in% v) stop_collapse_part(part, needs, call)
@@ -67,6 +67,7 @@ counts_targets <- function(part, levels, call) {
     cells <- matrix(first_cell[feature] + seq_len(classes * size[feature]) - 1, classes, byrow = TRUE) # class x level
     as.vector(if (v[1L] == 1L) t(cells) else cells) # the margin's last variable is the fastest
   }))
+  targets[part$at]
 }
 
 #' @export

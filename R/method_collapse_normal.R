@@ -37,7 +37,7 @@ normal_terms <- function(part, names, origin, n, call) {
   terms <- cbind(column[i], column[j], n * shift[i] * shift[j], scale[i] * shift[j], scale[j] * shift[i], scale[i] * scale[j])
   terms[single, 3:6] <- cbind(n * shift[i], scale[i], 0, 0)[single, ]
   terms[, 1:2] <- terms[, 1:2] - 1
-  terms
+  terms[part$at, , drop = FALSE]
 }
 
 # columns whose product each component is the total of, `second` NA where it is

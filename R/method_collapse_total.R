@@ -8,7 +8,7 @@ collapse_family.bound_exponential <- function(bound, call = caller_env()) "total
 
 total_distribution <- function(bound, parts, n, call) {
   for (p in parts) {
-    plain <- inherits(p$statistic, "stat_sums") && identical(p$statistic$powers, matrix(1))
+    plain <- inherits(p$statistic, "stat_sums") && ncol(p$statistic$powers) == 1L && all(p$statistic$powers[p$at, ] == 1)
     if (!plain) stop_collapse_part(p, "the total of its variable alone, as from {.code stat_sums(~ x)}", call)
   }
   prior <- bound$spec$fields[c("shape", "rate")]

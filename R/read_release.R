@@ -82,7 +82,7 @@ release_from_fields <- function(content, refuse) {
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
   check_design(statistic, mechanism, neighbours)
   check_value_names(names(value), design_parts(statistic, mechanism), content$n, refuse)
-  result <- as_release(value, statistic, mechanism, content$n, neighbours)
+  result <- release_of(value, statistic, mechanism, check_public_size(content$n, design_parts(statistic, mechanism)), neighbours, listed = FALSE)
   result$noise <- content$noise
   if (content$noise == "entropy") result <- read_granularity(result, content, refuse)
   if (!checkmate::test_string(content$checksum)) refuse("checksum must be a string.")
@@ -164,7 +164,8 @@ few_values <- 1e4
 # it has components (or a lower bound of that), and calls the constructor.
 statistic_readers <- function() {
   list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json,
-       counts = stat_counts_from_json, records = stat_records_from_json, objective = stat_objective_from_json)
+       counts = stat_counts_from_json, records = stat_records_from_json, objective = stat_objective_from_json,
+       linear = stat_linear_from_json)
 }
 
 statistic_from_json <- function(x, refuse, claim) {

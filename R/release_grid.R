@@ -69,7 +69,10 @@ grid_sensitivity <- function(statistic, norm, unit, neighbours = "replace", call
 # takes at most k - 1 products, and powers that are off by at most 2 k e: (6 k - 2) e for both
 # ends; their difference is off by at most 2 e. That is less than 8 k e in all, and nothing
 # of it where k = 1.
-product_error <- function(statistic) {
+product_error <- function(statistic) UseMethod("product_error")
+
+#' @export
+product_error.default <- function(statistic) {
   degree <- component_degrees(statistic)
   limits <- component_limits(statistic)
   if (is.null(degree) || is.null(limits)) return(0)

@@ -14,6 +14,48 @@ release_parts <- function(release) {
   })
 }
 
+# The same in terms of the components of whole statistics, where that is possible: a part whose published numbers are
+# multiples of a component each, `times` those `at` such places, has that statistic, with value and scale divided by it.
+component_parts <- function(release) {
+  lapply(release_parts(release), function(part) {
+    statistic <- part$statistic
+    part$at <- seq_along(part$index)
+    part$times <- rep(1, length(part$index))
+    if (!inherits(statistic, "stat_linear") || !one_each(statistic) || part$mechanism$kernel == "density") return(part)
+    part$statistic <- statistic$statistic
+    part$at <- statistic$queries$column
+    part$times <- statistic$queries$weight
+    part$value <- part$value / part$times
+    part$scale <- part$scale / abs(part$times)
+    part
+  })
+}
+
+has_queries <- function(release) any(vapply(release_parts(release), function(p) inherits(p$statistic, "stat_linear"), TRUE))
+
+# A release of whole statistics in place of queries of them, for those who look at its statistics alone. Values are 0.
+whole_release <- function(release) {
+  whole_of <- function(statistic) if (inherits(statistic, "stat_linear")) statistic$statistic else statistic
+  statistic <- if (is_several(release$statistic)) lapply(release$statistic, whole_of) else whole_of(release$statistic)
+  parts <- design_parts(statistic, release$mechanism)
+  components <- unlist(lapply(parts, function(p) part_components(p$statistic, release$n, p$name)))
+  value <- stats::setNames(numeric(length(components)), components)
+  new_release(value, statistic, release$mechanism, release$n, rep(1, length(value)), 0, release$noise, release$neighbours)
+}
+
+# What the published numbers (rows) are in terms of those of whole_release() (columns).
+release_queries <- function(release) {
+  end <- 0L
+  do.call(rbind, lapply(release_parts(release), function(part) {
+    statistic <- part$statistic
+    linear <- inherits(statistic, "stat_linear")
+    before <- end
+    end <<- end + length(if (linear) statistic$statistic$components else part$index)
+    if (linear) data.frame(row = part$index[query_rows(statistic)], column = before + statistic$queries$column, weight = statistic$queries$weight) else
+      data.frame(row = part$index, column = before + seq_along(part$index), weight = 1)
+  }))
+}
+
 # list of name, statistic, mechanism, neighbours; the name is "" where there is one
 design_parts <- function(statistic, mechanism, neighbours = "replace") {
   part <- function(name, statistic, mechanism) list(name = name, statistic = statistic, mechanism = mechanism, neighbours = neighbours)

@@ -74,6 +74,9 @@ limit_components <- function(release) {
 
 # components that are the total of a variable that is a number
 single_components <- function(statistic) {
+  if (inherits(statistic, "stat_linear")) {
+    return(if (statistic$subset) which(statistic$queries$column %in% single_components(statistic$statistic)) else integer())
+  }
   columns <- statistic$columns
   one <- if (inherits(statistic, "stat_crossprod")) seq_len(nrow(columns)) else
     if (inherits(statistic, "stat_sums")) which(rowSums(statistic$powers) == 1) else integer()

@@ -22,6 +22,7 @@ statistic_fields <- function(statistic) UseMethod("statistic_fields")
 
 statistic_spec <- function(statistic, confidential = FALSE, call = caller_env()) {
   if (statistic$name == "custom") return(custom_statistic_spec(statistic, confidential, call))
+  if (statistic$name == "linear") return(linear_spec(statistic, confidential, call))
   list(name = statistic$name, fields = statistic_fields(statistic))
 }
 

@@ -66,6 +66,7 @@ supported <- function(model = NULL, statistic = NULL) {
 chosen_names <- function(x, kind, name, call = caller_env()) {
   all <- plugin_names(kind)
   if (is.null(x)) return(all)
+  if (inherits(x, "stat_linear")) x <- x$statistic
   if (is.object(x)) x <- intersect(sub(paste0("^", kind, "_"), "", class(x)), all)
   if (is.character(x) && length(x) > 0L && all(x %in% all)) return(unique(x))
   stop_argument(name, paste("NULL, one of", paste(all, collapse = ", "), "or an object of these"), describe(x), call = call)

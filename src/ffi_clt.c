@@ -29,11 +29,12 @@ SEXP ffi_clt_moments(SEXP spec, SEXP theta) {
 SEXP ffi_clt_form(SEXP spec, SEXP theta, SEXP n, SEXP innovations, SEXP r) {
     const struct record_moments m = read_moments(spec);
     if (!m.class->from_innovations) return R_NilValue;
-    SEXP total = PROTECT(Rf_allocMatrix(REALSXP, m.released, Rf_ncols(innovations)));
+    const int wide = m.released + m.aside;
+    SEXP total = PROTECT(Rf_allocMatrix(REALSXP, wide, Rf_ncols(innovations)));
     for (int i = 0; i < Rf_ncols(innovations); ++i)
         m.class->from_innovations(m.self, REAL(theta), Rf_asReal(n),
                                   REAL(innovations) + (size_t)i * (size_t)m.innovations,
-                                  REAL(total) + (size_t)i * (size_t)m.released);
+                                  REAL(total) + (size_t)i * (size_t)wide);
     SEXP pull = PROTECT(Rf_allocVector(REALSXP, m.innovations));
     memset(REAL(pull), 0, (size_t)m.innovations * sizeof(double));
     SEXP gradient = PROTECT(Rf_allocVector(REALSXP, Rf_length(theta)));

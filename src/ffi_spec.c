@@ -1,5 +1,6 @@
 /* From R's lists to the plug-ins' structs. */
 #include "ffi.h"
+#include "linear.h"
 #include "method_clt.h"
 #include "registry.h"
 
@@ -103,6 +104,16 @@ struct model read_model(SEXP spec) {
 }
 
 struct stat read_stat(SEXP spec) {
+    SEXP of = optional_element(spec, "of");
+    if (of) {
+        const struct fields queries = read_fields(spec);
+        const struct stat inner = read_stat(of);
+        struct stat stat;
+        if (stat_linear(&queries, &inner, &stat) != PLUGIN_OK)
+            Rf_error("internal error: queries of statistic '%s' have wrong fields",
+                     inner.class->name);
+        return stat;
+    }
     const struct stat_class *class = find_class(&stats, list_element(spec, "name"));
     const struct fields fields = read_fields(spec);
     struct stat stat = {.class = class};
@@ -111,6 +122,16 @@ struct stat read_stat(SEXP spec) {
 }
 
 struct record_moments read_moments(SEXP spec) {
+    SEXP of = optional_element(spec, "of");
+    if (of) {
+        const struct fields queries = read_fields(spec);
+        const struct record_moments inner = read_moments(of);
+        struct record_moments moments;
+        if (moments_linear(&queries, &inner, &moments) != PLUGIN_OK)
+            Rf_error("internal error: queries of moments '%s' have wrong fields",
+                     inner.class->name);
+        return moments;
+    }
     const struct record_moments_class *class =
         find_class(&moments_of_pairs, list_element(spec, "name"));
     const struct fields fields = read_fields(spec);

@@ -353,12 +353,13 @@ struct record_moments_class {
      * not finite. */
     int (*eval)(void *self, const double *theta, double *mean, double *cov);
 
-    /* The total over n records that standard normal innovations u make:
+    /* The total over n records, released and aside, that standard normal innovations u make:
      * n mean + sqrt(n) A u, A A' = cov, with what eval() gives at theta. NULL: the
      * method factors the covariance. */
     void (*from_innovations)(void *self, const double *theta, double n, const double *u,
                              double *total);
-    /* u += weight A'r, with the A of the last from_innovations(). */
+    /* u += weight A'r, with the A of the last from_innovations(); r is 0 for what is aside and has
+     * the released components alone. */
     void (*pull)(void *self, double weight, const double *r, double *u);
     /* gradient += that of r'total in theta, all coordinates, after from_innovations() with the same
      * theta, n and u; that in u is what pull() adds with the weight sqrt(n). NULL: no gradients. */

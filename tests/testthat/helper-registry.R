@@ -27,6 +27,9 @@ wide_statistics <- list(
   sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
   counts = stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
   records = stat_records(~ y + g, bounds = wide["y"], levels = wide["g"]),
+  linear = stat_subset(stat_crossprod(y ~ x + g, wide), c("y", "x^2", "y:gv")),
+  linear = stat_linear(stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
+                       list(uv = c("g=u", "g=v"), gap = c(`g=u:h=no` = 1, `g=w:h=yes` = -0.5))),
   custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"),
                        list(replace = c(L1 = 8, L2 = sqrt(50)), add_remove = c(L1 = 6, L2 = sqrt(26))), wide[c("y", "x")])
 )
