@@ -10,9 +10,18 @@ arguments <- commandArgs(TRUE) # a process for each build is started with "worke
 .libPaths(c(arguments[2L], .libPaths()))
 work <- 1e7 # record updates of one timing
 
-least_extended <- function(fit, more) {
-  least <- function(iterations, times) min(replicate(times, seconds(extend(fit, iterations))))
-  least(more + 1, 5L) - least(1, 5L)
+# Few draws are kept: what a draw costs, its share of R-hat say, is not a record's.
+thinned_fit <- function(release, setting, passes, warmup, thin) {
+  sample_posterior(release, setting$model, chains = 1, iter = warmup + thin, warmup = warmup, thin = thin, seed = 1, init = setting$start,
+                   control = list(passes = passes))
+}
+
+# nanoseconds for one record and iteration
+least_extended <- function(release, setting, passes, warmup, more) {
+  thin <- ceiling(more / 10)
+  fit <- suppressWarnings(thinned_fit(release, setting, passes, warmup, thin))
+  least <- function(iterations, times) min(replicate(times, seconds(suppressWarnings(extend(fit, iterations)))))
+  1e9 * (least(11 * thin, 5L) - least(thin, 5L)) / (10 * thin) / release$n
 }
 
 # a line for each case: name, tab, nanoseconds
@@ -20,11 +29,10 @@ record_costs <- function() {
   for (model in names(record_models)) {
     for (n in c(1e3, 1e4, 1e5, 1e6)) {
       release <- record_release(n)
-      update <- 1e9 * least_extended(record_fit(release, record_models[[model]], 0, 20), ceiling(work / n)) / work
+      update <- least_extended(release, record_models[[model]], 0, 20, work / n)
       cat(sprintf("update, %s, n = %s\t%.3f\n", model, format_figure(n), update))
       if (n == 1e6) next # 200 sweeps with 40 passes each would take half a minute
-      more <- ceiling(work / n / 8)
-      sweep <- 1e9 * least_extended(record_fit(release, record_models[[model]], 40, 200), more) / more / n
+      sweep <- least_extended(release, record_models[[model]], 40, 200, work / n / 8)
       cat(sprintf("pass, %s, n = %s\t%.3f\n", model, format_figure(n), (sweep - update) / 40))
     }
   }

@@ -19,11 +19,25 @@ features <- c(list(y = letters[1:5]), stats::setNames(rep(list(c("u", "v", "w"))
 laplace <- mech_laplace(scale = 1.3)
 gaussian <- mech_gaussian(sd = 1.3)
 
+# Chains of what the release tells little of start at the truth, so that two builds, whose
+# priors and starts may differ, accept as many records. `known`: parameters that are not 0;
+# `mean`, of all covariates, whose covariance is the identity.
+at_truth <- function(names, known, mean) {
+  pairs <- strsplit(sub("^cov\\[(.*)\\]$", "\\1", names), ",")
+  values <- vapply(pairs, function(pair) as.numeric(length(pair) == 2L && pair[1L] == pair[2L]), 0)
+  values[startsWith(names, "mean[")] <- mean
+  values[startsWith(names, "prob[")] <- 1 / length(bounds$g)
+  values[match(names(known), names)] <- known
+  stats::setNames(values, names)
+}
+
 regression <- function(formula, mechanism = laplace, n = 1e5) {
   set.seed(2022)
   x <- matrix(stats::rnorm(4 * n, 0.3), n, dimnames = list(NULL, paste0("x", 1:4)))
   data <- data.frame(y = -1.79 - 2.89 * x[, 1L] - 0.66 * x[, 2L] + stats::rnorm(n, 0, sqrt(2)), x, g = rep_len(bounds$g, n))
-  list(release = simulate_release(data, stat_crossprod(formula, bounds[all.vars(formula)]), mechanism), model = model_lm())
+  second <- "x2" %in% all.vars(formula)
+  known <- c("(Intercept)" = -1.79 - if (second) 0 else 0.66 * 0.3, x1 = -2.89, x2 = if (second) -0.66, sigma = sqrt(if (second) 2 else 2 + 0.66^2))
+  list(release = simulate_release(data, stat_crossprod(formula, bounds[all.vars(formula)]), mechanism), model = model_lm(), known = known, mean = 0.3)
 }
 
 # sums with one noise, products with another
@@ -31,7 +45,21 @@ mixed <- function(n) {
   set.seed(2022)
   data <- data.frame(y = stats::rnorm(n), x1 = stats::rnorm(n), g = rep_len(bounds$g, n))
   statistics <- list(a = stat_crossprod(y ~ x1 + g, bounds[c("y", "x1", "g")]), b = stat_sums(~ y, bounds["y"]))
-  list(release = simulate_release(data, statistics, list(a = laplace, b = gaussian)), model = model_lm())
+  list(release = simulate_release(data, statistics, list(a = laplace, b = gaussian)), model = model_lm(), known = c(sigma = 1), mean = 0)
+}
+
+logistic <- function(n) {
+  set.seed(2022)
+  x1 <- stats::rnorm(n)
+  data <- data.frame(b = stats::rbinom(n, 1, stats::plogis(1 - x1)), x1)
+  list(release = simulate_release(data, stat_crossprod(b ~ x1, bounds[c("b", "x1")]), laplace), model = model_logistic(),
+       known = c("(Intercept)" = 1, x1 = -1), mean = 0)
+}
+
+normal <- function(formula, n = 1e5) {
+  set.seed(2022)
+  data <- data.frame(w = stats::rnorm(n, 5, 2))
+  list(release = simulate_release(data, stat_sums(formula, bounds["w"]), laplace), model = model_normal(), known = c(mean = 5, sd = 2))
 }
 
 simulated <- function(model, statistic, mechanism = laplace, n = 1e5) {
@@ -49,11 +77,11 @@ cases <- list(
   "two covariates" = function() regression(y ~ x1 + x2), "three covariates" = function() regression(y ~ x1 + x2 + x3),
   "four covariates" = function() regression(y ~ x1 + x2 + x3 + x4), "a covariate and a factor" = function() regression(y ~ x1 + g, n = 2e4),
   "a covariate and a factor, Laplace and Gaussian noise" = function() mixed(2e4),
-  "logistic regression" = function() simulated(model_logistic(), stat_crossprod(b ~ x1, bounds[c("b", "x1")]), n = 2e4),
+  "logistic regression" = function() logistic(2e4),
   "Poisson" = function() simulated(model_poisson(), stat_sums(~ w, bounds["w"])),
   "exponential" = function() simulated(model_exponential(), stat_sums(~ w, bounds["w"])),
-  "normal, a sum" = function() simulated(model_normal(), stat_sums(~ w, bounds["w"])),
-  "normal, two sums" = function() simulated(model_normal(), stat_sums(~ w + I(w^2), bounds["w"])),
+  "normal, a sum" = function() normal(~ w),
+  "normal, two sums" = function() normal(~ w + I(w^2)),
   "Bernoulli" = function() simulated(model_bernoulli(), stat_counts(~ v, list(v = c("no", "yes"))), mech_laplace(epsilon = 10)),
   "20 levels" = function() simulated(model_categorical(), stat_counts(~ v, list(v = letters[1:20])), mech_laplace(epsilon = 10)),
   "1 margin" = function() margins(1), "2 margins" = function() margins(2), "3 margins" = function() margins(3),
@@ -68,8 +96,12 @@ user_seconds <- function(code) {
 
 for (name in grep(pattern, names(cases), value = TRUE)) {
   problem <- cases[[name]]()
-  fit <- suppressWarnings(sample_posterior(problem$release, problem$model, method = "augment", chains = 1, iter = 61, warmup = 60,
-                                           seed = 1, control = list(passes = 0)))
+  plain_fit <- function(iter, init) {
+    suppressWarnings(sample_posterior(problem$release, problem$model, method = "augment", chains = 1, iter = iter, warmup = iter - 1, seed = 1,
+                                      init = init, control = list(passes = 0)))
+  }
+  init <- if (!is.null(problem$known)) at_truth(dimnames(plain_fit(2, NULL)$draws)$variable, problem$known, problem$mean)
+  fit <- plain_fit(61, init)
   n <- problem$release$n
   sweeps <- max(2, ceiling(work / n))
   set_up <- min(replicate(3L, user_seconds(suppressWarnings(extend(fit, 1)))))

@@ -112,25 +112,12 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
     const int width = a->dense, absolute = a->absolute;
     const int sparse = a->cells > 0 || a->locals > 0;
-    const int each = draws ? draws->each : 0;
     const double *diff = a->diff;
     double *residual = a->residual, *candidate = a->candidate;
     double energy = augment_dense_energy(a, residual), most = a->most_energy_step;
-    struct rng rng = *a->rng; /* its address goes nowhere: it stays in registers */
     int taken = 0;
     for (int i = 0; i < m; ++i, diff += width) {
-        double limit;
-        if (draws) {
-            limit = rng_exponential_inline(&rng) * draws->slack;
-            if (draws->needed >= each) {
-                for (int k = 0; k < each; ++k)
-                    draws->drawn[k] = rng_inline(&rng, a->model.innovation);
-                draws->drawn += each;
-                draws->needed -= each;
-            }
-        } else {
-            limit = a->threshold[taken];
-        }
+        const double limit = next_threshold(a, draws, taken);
         double proposed = 0;
         if (absolute > 0) proposed += step_absolute(absolute, residual, diff, candidate);
         if (absolute < width)
@@ -158,9 +145,7 @@ VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws,
     a->candidate = candidate;
     a->most_energy_step = most;
     a->taken = taken;
-    if (!draws) return;
-    *a->rng = rng;
-    draw_innovations(a, draws, draws->needed);
+    if (draws) draw_innovations(a, draws, draws->needed);
 }
 
 #if HAS_LANES
