@@ -396,33 +396,7 @@ test_that("an interrupt, in R or in C, leaves draws and state that belong togeth
   skip_on_cran()
   skip_on_os("windows")
   p <- interrupt_problem()
-  chain <- function(iterations, report = function(...) NULL) {
-    state <- internal("start_chain")(p$problem, p$bound, p$words, 1, NULL)
-    internal("run_blocks")(p$problem, state, iterations, p$run, report)
-  }
-  whole <- chain(60000)
-  keys <- list(
-    in_r = function() tools::pskill(Sys.getpid(), tools::SIGINT),
-    in_c = function() system(paste0("(sleep 0.3; kill -INT ", Sys.getpid(), ")"), wait = FALSE)
-  )
-  for (key in keys) {
-    blocks <- 0
-    part <- chain(1e6, function(amount, ...) {
-      blocks <<- blocks + 1
-      if (blocks == 4) key() # warmup is a block of its own
-    })
-    expect_identical(part$status, 1L)
-    kept <- nrow(part$draws)
-    expect_gte(kept, 2900)
-    expect_identical(length(part$acceptance), kept + 100L)
-    expect_equal(part$state$iteration, kept + 100)
-    upto <- min(kept, nrow(whole$draws))
-    expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
-    more <- internal("run_blocks")(p$problem, part$state, 50, p$run, function(...) NULL)
-    all <- chain(kept + 150)
-    expect_identical(more$draws, all$draws[kept + 1:50, ])
-    expect_identical(more$diagnostics, all$diagnostics)
-  }
+  expect_interruptible(p$problem, p$bound, p$words, p$run, 60000)
 })
 
 test_that("an interrupted run warns, gives what there is, and can be extended", {

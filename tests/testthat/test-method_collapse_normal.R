@@ -473,34 +473,7 @@ test_that("an interrupt leaves draws and state that belong together", {
   skip_on_cran()
   skip_on_os("windows")
   setup <- collapse_setup(collapse_release(), model_lm())
-  run <- list(warmup = 100, thin = 1)
-  chain <- function(iterations, report = function(...) NULL) {
-    state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
-    internal("run_blocks")(setup$problem, state, iterations, run, report)
-  }
-  whole <- chain(20000)
-  keys <- list(
-    in_r = function() tools::pskill(Sys.getpid(), tools::SIGINT),
-    # later than system() itself, which ignores the signal
-    in_c = function() system(paste0("(sleep 0.3; kill -INT ", Sys.getpid(), ")"), wait = FALSE)
-  )
-  for (key in keys) {
-    blocks <- 0
-    part <- chain(1e6, function(amount, ...) {
-      blocks <<- blocks + 1
-      if (blocks == 4) key() # warmup is a block of its own
-    })
-    expect_identical(part$status, 1L)
-    kept <- nrow(part$draws)
-    expect_gte(kept, 2900)
-    expect_identical(length(part$acceptance), kept + 100L)
-    expect_identical(length(part$outside), kept)
-    expect_equal(part$state$iteration, kept + 100)
-    upto <- min(kept, nrow(whole$draws))
-    expect_identical(part$draws[seq_len(upto), ], whole$draws[seq_len(upto), ])
-    more <- internal("run_blocks")(setup$problem, part$state, 50, run, function(...) NULL)
-    expect_identical(more$draws, chain(kept + 150)$draws[kept + 1:50, ])
-  }
+  expect_interruptible(setup$problem, setup$bound, setup$words, list(warmup = 100, thin = 1), 20000)
 })
 
 # ---- what it reports, what it refuses ---------------------------------------------------------
