@@ -38,14 +38,6 @@ ju_model <- function() {
   model_lm(prior = prior_normal(0, 2), sigma = fixed(sqrt(2)), covariates = fixed(list(mean = c(0.9, -1.17), cov = diag(2))))
 }
 
-logistic_release <- function(n, p) {
-  set.seed(2013)
-  x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, paste0("x", seq_len(p))))
-  data <- data.frame(y = stats::rbinom(n, 1L, stats::plogis(0.3 + x[, 1L])), x)
-  bounds <- c(list(y = c(0, 1)), stats::setNames(rep(list(c(-4, 4)), p), colnames(x)))
-  simulate_release(data, stat_crossprod(stats::reformulate(colnames(x), "y"), bounds), mech_laplace(epsilon = 1))
-}
-
 row <- function(problem, target, method, release, model = model_lm) {
   list(problem = problem, target = target, method = method, release = release, model = model)
 }

@@ -32,6 +32,15 @@ seconds <- function(code) {
   used
 }
 
+# a logistic regression of y on the first of p independent covariates
+logistic_release <- function(n, p) {
+  set.seed(2013)
+  x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, paste0("x", seq_len(p))))
+  data <- data.frame(y = stats::rbinom(n, 1L, stats::plogis(0.3 + x[, 1L])), x)
+  bounds <- c(list(y = c(0, 1)), stats::setNames(rep(list(c(-4, 4)), p), colnames(x)))
+  simulate_release(data, stat_crossprod(stats::reformulate(colnames(x), "y"), bounds), mech_laplace(epsilon = 1))
+}
+
 # Seconds for `more` iterations of a fit's chain, set-up not counted: median of
 # some repetitions of a long extension less a short one.
 seconds_extended <- function(fit, more, times = 5L) {

@@ -6,14 +6,6 @@
 
 if (!exists("bench_result")) source("bench/helpers.R")
 
-logistic_release <- function(n, p) {
-  set.seed(2013)
-  x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, paste0("x", seq_len(p))))
-  data <- data.frame(y = stats::rbinom(n, 1L, stats::plogis(0.3 + x[, 1L])), x)
-  bounds <- c(list(y = c(0, 1)), stats::setNames(rep(list(c(-4, 4)), p), colnames(x)))
-  simulate_release(data, stat_crossprod(stats::reformulate(colnames(x), "y"), bounds), mech_laplace(epsilon = 1))
-}
-
 logistic_cost <- function(n, p, quick) {
   release <- logistic_release(n, p)
   ready <- function(passes, warmup) {

@@ -5,6 +5,7 @@
 # Usage: Rscript tools/demo.R [folder]
 
 library(noiseaware)
+source("tools/slopes.R")
 folder <- commandArgs(TRUE)[1]
 if (is.na(folder)) folder <- "demo"
 dir.create(folder, showWarnings = FALSE, recursive = TRUE)
@@ -12,9 +13,7 @@ in_folder <- function(name) file.path(folder, name)
 started <- proc.time()[["elapsed"]]
 
 # ---- the owner of the data -----------------------------------------------------
-statistic <- stat_crossprod(bwt ~ age + lwt,
-  bounds = list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
-write_release(release(MASS::birthwt, statistic, mech_laplace(epsilon = 10)), in_folder("birthwt.json"))
+write_release(release(MASS::birthwt, birth_weights, mech_laplace(epsilon = 10)), in_folder("birthwt.json"))
 
 # ---- the analyst ------------------------------------------------------------------
 published <- read_release(in_folder("birthwt.json"))
@@ -22,7 +21,7 @@ fit <- sample_posterior(published, model_lm(), chains = 4, iter = 8000, seed = 1
 naive <- sample_posterior(published, model_lm(), method = "naive", seed = 1)
 
 # ---- what only the owner can see, to compare with -----------------------------------
-confidential <- nonprivate_posterior(MASS::birthwt, model_lm(), statistic, seed = 1)
+confidential <- nonprivate_posterior(MASS::birthwt, model_lm(), birth_weights, seed = 1)
 
 # ---- output ---------------------------------------------------------------------------
 sink(in_folder("summary.txt"))
@@ -35,23 +34,9 @@ cat("\nConfidential data (for comparison)\n")
 print(confidential)
 sink()
 
-coefficients <- c("age", "lwt")
-draws <- function(f, which) {
-  m <- posterior::as_draws_matrix(f)
-  do.call(rbind, lapply(coefficients, function(v) data.frame(analysis = which, coefficient = v, value = as.numeric(m[, v]))))
-}
-levels <- c("noise-aware posterior", "naive (noise ignored)", "confidential data")
-data <- rbind(draws(fit, levels[1]), draws(naive, levels[2]), draws(confidential, levels[3]))
-data$analysis <- factor(data$analysis, levels)
-units <- c(age = "age: grams of birth weight per year", lwt = "lwt: grams of birth weight per pound")
-comparison <- ggplot2::ggplot(data, ggplot2::aes(value, colour = analysis, linetype = analysis)) +
-  ggplot2::geom_density(linewidth = 0.8, key_glyph = "path") +
-  ggplot2::facet_wrap(~coefficient, scales = "free", labeller = ggplot2::as_labeller(units)) +
-  ggplot2::scale_colour_manual(values = c("black", "grey45", "grey65"), name = NULL) +
-  ggplot2::scale_linetype_manual(values = c("solid", "22", "solid"), name = NULL) +
-  ggplot2::labs(x = NULL, y = "posterior density", title = "Slopes of birth weight, from the private release and from the records") +
-  ggplot2::theme_minimal(base_size = 12) +
-  ggplot2::theme(legend.position = "bottom", panel.grid.minor = ggplot2::element_blank())
+comparison <- slopes_picture(list("noise-aware posterior" = fit, "naive (noise ignored)" = naive, "confidential data" = confidential),
+                             c("black", "grey45", "grey65")) +
+  ggplot2::labs(title = "Slopes of birth weight, from the private release and from the records")
 save_plot <- function(plot, name) ggplot2::ggsave(in_folder(name), plot, width = 9, height = 4.5, dpi = 120, bg = "white")
 save_plot(comparison, "posterior.png")
 save_plot(plot(fit, "trace"), "traces.png")
