@@ -53,16 +53,7 @@ centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*
 # Response first, then the covariates: all variables of the release.
 regression_variables <- function(formula, columns, call) {
   variables <- formula_variables(if (!is.null(formula)) text_formula(formula), call)
-  absent <- setdiff(variables, columns$variable)
-  if (length(absent)) {
-    stop_classed("variables", c("Variables of the model must be in the release; {.var {absent}} {?is/are} not.",
-                                i = "The release has {.var {unique(columns$variable)}}."), call = call)
-  }
-  left <- setdiff(columns$variable, variables)
-  if (length(left)) {
-    stop_classed("variables", c("The model must describe every variable of the release, but leaves out {.var {left}}.",
-                                i = "Add {cli::qty(left)}{?it/them} to the covariates."), call = call)
-  }
+  check_all_described(variables, columns, c(i = "Add {cli::qty(left)}{?it/them} to the covariates."), call)
   variables
 }
 

@@ -27,6 +27,30 @@ bind_model <- function(model, statistic, call = caller_env()) {
   bound
 }
 
+# The columns of the release in the order of the model's variables, which must be the same.
+columns_in_order <- function(variables, columns, call) {
+  if (!setequal(variables, columns$name)) {
+    stop_classed("variables", c("The model's variables must be those of the release.",
+                                x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
+  }
+  columns <- columns[match(variables, columns$name), ]
+  rownames(columns) <- NULL
+  columns
+}
+
+# `hint`: a line of advice about the variables `left` out, if there is any
+check_all_described <- function(variables, columns, hint, call) {
+  absent <- setdiff(variables, columns$variable)
+  if (length(absent)) {
+    stop_classed("variables", c("Variables of the model must be in the release; {.var {absent}} {?is/are} not.",
+                                i = "The release has {.var {unique(columns$variable)}}."), call = call)
+  }
+  left <- setdiff(columns$variable, variables)
+  if (length(left)) {
+    stop_classed("variables", c("The model must describe every variable of the release, but leaves out {.var {left}}.", hint), call = call)
+  }
+}
+
 # the plug-in's coordinates of natural-scale values, the unknown ones by name
 bound_theta <- function(bound, values, call = caller_env(), name = "parameters") {
   values <- check_parameter_values(values, bound, name, call)

@@ -157,12 +157,7 @@ variable_kinds.model_compiled <- function(x) c("number", "code")
 #' @export
 bind_columns.model_compiled <- function(model, columns, levels, formula, call) {
   variables <- model$variables %||% columns$name
-  if (!setequal(variables, columns$name)) {
-    stop_classed("variables", c("The model's variables must be those of the release.",
-                                x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
-  }
-  columns <- columns[match(variables, columns$name), ]
-  rownames(columns) <- NULL
+  columns <- columns_in_order(variables, columns, call)
   bounds <- list(lower = as.double(columns$lower), upper = as.double(columns$upper))
   fields <- c(model$fields, bounds[setdiff(names(bounds), names(model$fields))])
   spec <- list(name = "compiled", find = compiled_address, source = model$source, fields = fields)

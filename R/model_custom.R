@@ -105,12 +105,7 @@ variable_kinds.model_custom <- function(x) c("number", "code")
 
 #' @export
 bind_columns.model_custom <- function(model, columns, levels, formula, call) {
-  if (!setequal(model$variables, columns$name)) {
-    stop_classed("variables", c("The model's variables must be those of the release.",
-                                x = "The model has {.var {model$variables}}, the release {.var {columns$name}}."), call = call)
-  }
-  columns <- columns[match(model$variables, columns$name), ]
-  rownames(columns) <- NULL
+  columns <- columns_in_order(model$variables, columns, call)
   parameters <- dry_run(model, call)
   bound <- list(model = model, columns = columns, levels = levels, formula = formula, parameters = parameters, callbacks = TRUE)
   bound$spec <- list(name = "custom", columns = nrow(columns), parameters = length(parameters),

@@ -55,12 +55,7 @@ bind_columns.model_mvnormal <- function(model, columns, levels, formula, call) {
     stop_classed("variables", "The model's variables must be numbers, but {.var {factors}} {?is a factor/are factors}.", call = call)
   }
   variables <- model$variables %||% columns$name
-  if (!setequal(variables, columns$name)) {
-    stop_classed("variables", c("The model's variables must be those of the release.",
-                                x = "The model has {.var {variables}}, the release {.var {columns$name}}."), call = call)
-  }
-  columns <- columns[match(variables, columns$name), ]
-  rownames(columns) <- NULL
+  columns <- columns_in_order(variables, columns, call)
   design <- design_columns(columns, list())
   fields <- c(design_fields(design), covariate_fields(design, seq_len(nrow(design)) - 1L, model, list(), call, "prior"))
   structure(list(model = model, columns = columns, levels = list(), design = design, spec = list(name = "mvnormal", fields = fields),

@@ -87,15 +87,7 @@ variable_kinds.model_naive_bayes <- function(x) "code"
 bind_columns.model_naive_bayes <- function(model, columns, levels, formula, call) {
   class <- model$class_variable
   variables <- c(class, model$features %||% setdiff(columns$variable, class))
-  absent <- setdiff(variables, columns$variable)
-  if (length(absent)) {
-    stop_classed("variables", c("Variables of the model must be in the release; {.var {absent}} {?is/are} not.",
-                                i = "The release has {.var {unique(columns$variable)}}."), call = call)
-  }
-  left <- setdiff(columns$variable, variables)
-  if (length(left)) {
-    stop_classed("variables", "The model must describe every variable of the release, but leaves out {.var {left}}.", call = call)
-  }
+  check_all_described(variables, columns, NULL, call)
   if (length(variables) < 2L) {
     stop_classed("variables", c("The release must have a feature besides the class {.var {class}}.", i = "Use {.fn model_categorical}."),
                  call = call)

@@ -149,10 +149,7 @@ sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2"), neighbour
 
 #' @export
 statistic_json.stat_moments4 <- function(statistic) {
-  columns <- statistic$columns
-  bounds <- Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper)
-  list(name = "moments4", formula = statistic$formula, bounds = stats::setNames(bounds, columns$name),
-       rescale = statistic$rescale)
+  list(name = "moments4", formula = statistic$formula, bounds = exact_bounds(statistic$columns), rescale = statistic$rescale)
 }
 
 stat_moments4_from_json <- function(x, refuse, claim) {

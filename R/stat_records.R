@@ -126,8 +126,7 @@ integer_valued.stat_records <- function(statistic) all(statistic$columns$variabl
 #' @export
 statistic_json.stat_records <- function(statistic) {
   columns <- statistic$columns[!statistic$columns$variable %in% names(statistic$levels), ]
-  bounds <- lapply(stats::setNames(seq_len(nrow(columns)), columns$name), function(i) exact_numbers(c(columns$lower[i], columns$upper[i])))
-  c(list(name = "records", formula = statistic$formula), if (length(bounds)) list(bounds = bounds),
+  c(list(name = "records", formula = statistic$formula), if (nrow(columns)) list(bounds = exact_bounds(columns)),
     if (length(statistic$levels)) list(levels = statistic$levels))
 }
 

@@ -210,10 +210,7 @@ component_limits.stat_sums <- function(statistic) {
 
 #' @export
 statistic_json.stat_sums <- function(statistic) {
-  columns <- statistic$columns
-  bounds <- Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper)
-  list(name = "sums", formula = statistic$formula, bounds = stats::setNames(bounds, columns$name),
-       outside = statistic$outside)
+  list(name = "sums", formula = statistic$formula, bounds = exact_bounds(statistic$columns), outside = statistic$outside)
 }
 
 stat_sums_from_json <- function(x, refuse, claim) {

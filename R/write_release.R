@@ -78,6 +78,11 @@ exact_numbers <- function(x) {
   structure(text, class = "json")
 }
 
+# of columns that are numbers
+exact_bounds <- function(columns) {
+  stats::setNames(Map(function(lower, upper) exact_numbers(c(lower, upper)), columns$lower, columns$upper), columns$name)
+}
+
 # JSON texts; what needs no escape is not sent through toJSON(), which is slow
 quoted <- function(x) {
   text <- paste0("\"", x, "\"")

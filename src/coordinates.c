@@ -15,12 +15,6 @@ static int triangle(int size) { return size * (size + 1) / 2; }
 
 static int packed(int i, int j) { return triangle(i) + j; }
 
-static double dot(int n, const double *a, const double *b) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
-
 int block_values(const struct theta_block *block) {
     switch (block->transform) {
     case TRANSFORM_STICKS:
@@ -58,7 +52,7 @@ const struct theta_block *coordinates_find(const struct coordinates *coordinates
 /* ---- transforms ------------------------------------------------------------------- */
 
 double centred_intercept(int size, const double *centre, const double *theta) {
-    return centre[0] + theta[0] - dot(size - 1, theta + 1, centre + 1);
+    return centre[0] + theta[0] - linalg_dot(size - 1, theta + 1, centre + 1);
 }
 
 void unpack_cholesky(int size, const double *theta, int width, double *chol) {
@@ -143,7 +137,7 @@ int block_unconstrain(const struct theta_block *block, const double *value, doub
         }
         return 0;
     case TRANSFORM_CENTRE:
-        t[0] = value[0] - block->centre[0] + dot(size - 1, value + 1, block->centre + 1);
+        t[0] = value[0] - block->centre[0] + linalg_dot(size - 1, value + 1, block->centre + 1);
         for (int j = 1; j < size; ++j) t[j] = value[j];
         return 0;
     case TRANSFORM_STICKS:

@@ -36,12 +36,6 @@ enum { MOST_TRIES = 50 };
 /* places among a block's coordinates, see coordinates.h */
 static int packed(int i, int j) { return i * (i + 1) / 2 + j; }
 
-static double dot(int n, const double *a, const double *b) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
-
 static void unpack_chol(const struct covariates *cov, const double *theta, double *chol) {
     unpack_cholesky(cov->normal, theta + cov->at_chol, cov->normal, chol);
 }
@@ -93,7 +87,7 @@ static double *square(const struct covariates *cov, const double *chol) {
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j)
             out[(size_t)i * cov->stride + j] =
-                dot(i + 1, chol + (size_t)i * p, chol + (size_t)j * p);
+                linalg_dot(i + 1, chol + (size_t)i * p, chol + (size_t)j * p);
     return out;
 }
 
@@ -222,7 +216,8 @@ static void draw_niw(struct covariates *cov, const struct niw *niw, struct rng *
     for (int j = 0; j < p; ++j) cov->draw[j] = rng_normal(rng);
     for (int i = 0; i < p; ++i)
         theta[cov->at_mean + i] =
-            niw->mean[i] + dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(niw->kappa);
+            niw->mean[i] +
+            linalg_dot(i + 1, cov->chol_new + (size_t)i * p, cov->draw) / sqrt(niw->kappa);
 }
 
 /* Log density in theta's coordinates: d cov = prod_i 2 L_ii^(p - i) L_ii d theta
@@ -237,10 +232,10 @@ static double niw_log_density(struct covariates *cov, const struct niw *niw, con
             double *column = cov->draw;
             for (int i = j; i < p; ++i) {
                 const double *row = cov->chol_new + (size_t)i * p;
-                const double sum = dot(i - j, row + j, column + j);
+                const double sum = linalg_dot(i - j, row + j, column + j);
                 column[i] = (niw->scale_chol[(size_t)i * p + j] - sum) / row[i];
             }
-            log_density -= 0.5 * dot(p - j, column + j, column + j);
+            log_density -= 0.5 * linalg_dot(p - j, column + j, column + j);
             log_density -= (niw->df + j) * theta[cov->at_chol + packed(j, j)];
         }
     }
@@ -250,7 +245,7 @@ static double niw_log_density(struct covariates *cov, const struct niw *niw, con
             log_density -= theta[cov->at_chol + packed(i, i)];
         }
         linalg_forward(p, cov->chol_new, cov->draw);
-        log_density -= 0.5 * niw->kappa * dot(p, cov->draw, cov->draw);
+        log_density -= 0.5 * niw->kappa * linalg_dot(p, cov->draw, cov->draw);
     }
     return log_density;
 }
@@ -265,7 +260,7 @@ static int is_within(struct covariates *cov, const double *theta) {
     unpack_chol(cov, theta, cov->chol_new);
     for (int i = 0; i < p; ++i) {
         const double *row = cov->chol_new + (size_t)i * p;
-        if (!(dot(i + 1, row, row) <= cov->most_sd[i] * cov->most_sd[i])) return 0;
+        if (!(linalg_dot(i + 1, row, row) <= cov->most_sd[i] * cov->most_sd[i])) return 0;
     }
     return 1;
 }
@@ -470,7 +465,7 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
             for (int l = j + 1; l <= i; ++l) sum -= row[l] * cov->chol[(size_t)l * p + j];
             row[j] = sum / cov->chol[(size_t)j * p + j];
         }
-        cov->move_shift[i] = theta_new[cov->at_mean + i] - dot(i + 1, row, cov->mean_now);
+        cov->move_shift[i] = theta_new[cov->at_mean + i] - linalg_dot(i + 1, row, cov->mean_now);
     }
 }
 
@@ -517,7 +512,7 @@ static int condition_niw(struct covariates *cov, const struct moments *moments, 
                                        n * average[i] * average[j] +
                                        weight * distance[i] * distance[j];
                 posterior->scale_chol[(size_t)i * p + j] =
-                    dot(j + 1, row, prior->scale_chol + (size_t)j * p) + scatter;
+                    linalg_dot(j + 1, row, prior->scale_chol + (size_t)j * p) + scatter;
             }
         }
         if (linalg_cholesky(p, posterior->scale_chol)) return PLUGIN_NUMERICAL;
@@ -543,7 +538,7 @@ static void slice_niw(struct covariates *cov, struct rng *rng, double *theta) {
     int count = 0;
     for (int i = 0; i < p; ++i) {
         const double *row = (cov->cov_chol ? cov->cov_chol : niw->scale_chol) + (size_t)i * p;
-        const double sd = sqrt(dot(i + 1, row, row) / (cov->cov_chol ? 1 : niw->df));
+        const double sd = sqrt(linalg_dot(i + 1, row, row) / (cov->cov_chol ? 1 : niw->df));
         if (!cov->mean) {
             cov->visited[count] = cov->at_mean + i;
             cov->width[count++] = 2 * sd / sqrt(niw->kappa);

@@ -27,6 +27,12 @@ void linalg_multiply_symmetric_lower(int n, const double *a, const double *l, do
  * `work` holds `width`. n count n / 2 multiplications. */
 double linalg_sweep(int n, int count, int width, double *a, double *work);
 
+static inline double linalg_dot(int n, const double *a, const double *b) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
 /* (x - centre)' a (x - centre), a full. */
 double linalg_quadratic(int n, const double *a, const double *x, const double *centre);
 

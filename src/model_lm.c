@@ -58,12 +58,6 @@ struct lm {
     double *sweep, *away;        /* `width` */
 };
 
-static double dot(int n, const double *a, const double *b) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
-
 static double natural_intercept(const struct lm *lm, const double *theta) {
     return centred_intercept(lm->k, lm->cov.centre, theta);
 }
@@ -152,7 +146,7 @@ static int create(const struct fields *fields, struct model *model) {
 static const double *standardised(struct lm *lm, const double *theta) {
     double *r = lm->away_from_prior;
     for (int j = 0; j < lm->k; ++j) r[j] = theta[j] - lm->beta_mean[j];
-    r[0] = dot(lm->k, lm->beta_first, r);
+    r[0] = linalg_dot(lm->k, lm->beta_first, r);
     for (int j = 0; j < lm->k; ++j) r[j] /= lm->beta_scale[j];
     return r;
 }
@@ -407,7 +401,7 @@ static int update_regression(struct lm *lm, const double *c, double n, struct rn
         if (nig && !lm->sigma) {
             /* mu_n' Lambda_n mu_n is the squared length of L^-1 of the right side */
             const double excess = moments_product(&lm->moments, c, 0, 0) + prior_square -
-                                  dot(k, lm->solution, lm->solution);
+                                  linalg_dot(k, lm->solution, lm->solution);
             /* never below b_0 but for rounding */
             log_sigma =
                 scale_prior_update(&lm->sigma_prior, n, excess > 0 ? excess : 0, rng, log_sigma);
@@ -469,7 +463,7 @@ static void prepare_marginal(struct lm *lm) {
         const double *row = lm->beta_precision + (size_t)i * (size_t)k;
         double *out = lm->prior_joint + (size_t)i * width;
         for (int j = i; j < k; ++j) out[j] = row[j];
-        out[k] = dot(k, row, lm->beta_mean);
+        out[k] = linalg_dot(k, row, lm->beta_mean);
         *corner += out[k] * lm->beta_mean[i];
     }
 }

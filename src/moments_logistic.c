@@ -64,12 +64,6 @@ struct logistic_distribution {
 
 static double *numbers(size_t count) { return plugin_memory(count, sizeof(double)); }
 
-static double dot(int n, const double *a, const double *b) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
-
 static int create(const struct fields *fields, const struct coordinates *coordinates,
                   struct record_moments *moments) {
     struct logistic_distribution *m = plugin_memory(1, sizeof *m);
@@ -130,7 +124,7 @@ static void set(struct logistic_distribution *m, const double *theta) {
             row[j] *= scale;
         }
     }
-    m->rho = dot(p, m->a, m->a);
+    m->rho = linalg_dot(p, m->a, m->a);
     logistic_means(centre, sqrt(m->rho), m->g);
     const double rho = m->rho, *g = m->g, bend = 2 * g[1] + rho * g[3];
     m->C = g[0] * (1 - g[0]) - rho * g[1] * g[1];
@@ -161,10 +155,10 @@ static void make(struct logistic_distribution *m, double n, const double *u, dou
     const double *error = read_symmetric(p, u + p, m->H);
     m->eta = error + 1;
 
-    m->ah = dot(p, a, m->h);
-    m->aeta = dot(p, a, m->eta);
-    for (int i = 0; i < p; ++i) m->Ha[i] = dot(p, m->H + (size_t)i * p, a);
-    m->aHa = dot(p, a, m->Ha);
+    m->ah = linalg_dot(p, a, m->h);
+    m->aeta = linalg_dot(p, a, m->eta);
+    for (int i = 0; i < p; ++i) m->Ha[i] = linalg_dot(p, m->H + (size_t)i * p, a);
+    m->aHa = linalg_dot(p, a, m->Ha);
     m->Y = g[1] * m->ah + 0.5 * g[2] * m->aHa + m->k * error[0];
     const double along =
         g[2] * m->ah + 0.5 * g[3] * m->aHa + m->kappa / m->k * error[0] + m->c * m->psi * m->aeta;
@@ -173,16 +167,16 @@ static void make(struct logistic_distribution *m, double n, const double *u, dou
 
     /* x and xx' */
     linalg_multiply_lower(p, m->chol, m->H, m->half);
-    for (int i = 0; i < p; ++i) m->Lh[i] = dot(i + 1, m->chol + (size_t)i * p, m->h);
+    for (int i = 0; i < p; ++i) m->Lh[i] = linalg_dot(i + 1, m->chol + (size_t)i * p, m->h);
     for (int i = 0; i < p; ++i) total[m->at[i]] = n * m->mean[i] + root_n * m->Lh[i];
     const int *at = m->at + p;
     for (int i = 0; i < p; ++i)
         for (int j = i; j < p; ++j) {
             const double *row = m->chol + (size_t)j * p;
             const double second =
-                dot(i + 1, m->chol + (size_t)i * p, row) + m->mean[i] * m->mean[j];
+                linalg_dot(i + 1, m->chol + (size_t)i * p, row) + m->mean[i] * m->mean[j];
             const double sum = m->mean[i] * m->Lh[j] + m->Lh[i] * m->mean[j] +
-                               dot(j + 1, m->half + (size_t)i * p, row);
+                               linalg_dot(j + 1, m->half + (size_t)i * p, row);
             total[*at++] = n * second + root_n * sum;
         }
 
@@ -191,8 +185,8 @@ static void make(struct logistic_distribution *m, double n, const double *u, dou
     total[m->at[w]] = scale * y + n * shift;
     for (int i = 0; i < p; ++i) {
         const double *row = m->chol + (size_t)i * p;
-        const double xy =
-            m->mean[i] * y + n * g[1] * dot(i + 1, row, a) + root_n * dot(i + 1, row, m->V);
+        const double xy = m->mean[i] * y + n * g[1] * linalg_dot(i + 1, row, a) +
+                          root_n * linalg_dot(i + 1, row, m->V);
         total[m->at[w + 1 + i]] = scale * xy + shift * total[m->at[i]];
     }
     if (m->at[w + 1 + p] >= 0)
@@ -231,7 +225,8 @@ static double weigh(const struct logistic_distribution *m, const double *r) {
 /* x + 2 W mean, to m->along */
 static void weigh_about_mean(struct logistic_distribution *m) {
     for (int i = 0; i < m->p; ++i)
-        m->along[i] = m->products[i] + 2 * dot(m->p, m->symmetric + (size_t)i * m->p, m->mean);
+        m->along[i] =
+            m->products[i] + 2 * linalg_dot(m->p, m->symmetric + (size_t)i * m->p, m->mean);
 }
 
 /* out = L'x */
@@ -245,10 +240,10 @@ static void pull_lower(int p, const double *l, const double *x, double *out) {
 static void pull(void *self, double weight, const double *r, double *u) {
     struct logistic_distribution *m = self;
     const int p = m->p;
-    const double *g = m->g, *a = m->a, y = weigh(m, r) + dot(p, m->products + p, m->mean);
+    const double *g = m->g, *a = m->a, y = weigh(m, r) + linalg_dot(p, m->products + p, m->mean);
     double *b = m->a_slope;
     pull_lower(p, m->chol, m->products + p, b);
-    const double ab = dot(p, a, b);
+    const double ab = linalg_dot(p, a, b);
     weigh_about_mean(m);
     pull_lower(p, m->chol, m->along, m->mean_slope);
     for (int i = 0; i < p; ++i)
@@ -299,7 +294,7 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
     struct logistic_distribution *m = self;
     const int p = m->p;
     const double root_n = sqrt(n), *g = m->g, *a = m->a, *h = m->h, *eta = m->eta;
-    const double eta_0 = u[m->w], y = weigh(m, r) + dot(p, m->products + p, m->mean);
+    const double eta_0 = u[m->w], y = weigh(m, r) + linalg_dot(p, m->products + p, m->mean);
     const double *xy = m->products + p;
     double *b = m->V; /* V is read first */
     const double ratio = m->kappa / m->k;
@@ -311,24 +306,24 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
     for (int i = 0; i < p; ++i) {
         const double *row = m->weighted + (size_t)i * p;
         mean[i] = n * m->along[i] + (n * g[0] + root_n * m->Y) * xy[i] +
-                  2 * root_n * dot(p, m->symmetric + (size_t)i * p, m->Lh);
+                  2 * root_n * linalg_dot(p, m->symmetric + (size_t)i * p, m->Lh);
         for (int j = 0; j <= i; ++j)
-            chol[(size_t)i * p + j] = root_n * m->along[i] * h[j] +
-                                      xy[i] * (n * g[1] * a[j] + root_n * m->V[j]) +
-                                      2 * (n * row[j] + root_n * dot(p, row, m->H + (size_t)j * p));
+            chol[(size_t)i * p + j] =
+                root_n * m->along[i] * h[j] + xy[i] * (n * g[1] * a[j] + root_n * m->V[j]) +
+                2 * (n * row[j] + root_n * linalg_dot(p, row, m->H + (size_t)j * p));
     }
 
     /* the sums that y makes, functions of a, rho and g */
     pull_lower(p, m->chol, xy, b);
-    const double ab = dot(p, a, b);
+    const double ab = linalg_dot(p, a, b);
     double slope[4] = {
-        n * y + root_n * dot(p, b, h),
-        n * ab + root_n * (y * m->ah + dot(p, b, m->Ha)),
+        n * y + root_n * linalg_dot(p, b, h),
+        n * ab + root_n * (y * m->ah + linalg_dot(p, b, m->Ha)),
         root_n * (0.5 * y * m->aHa + ab * m->ah),
         root_n * 0.5 * ab * m->aHa,
     };
     double of_rho = pull_residuals(m, root_n * y * eta_0, root_n * ab * eta_0,
-                                   root_n * (dot(p, b, eta) + m->psi * m->aeta * ab),
+                                   root_n * (linalg_dot(p, b, eta) + m->psi * m->aeta * ab),
                                    root_n * m->c * m->aeta * ab, slope);
     double of_centre = 0;
     for (int k = 0; k < 4; ++k) {
@@ -341,7 +336,7 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
                  of_aeta = root_n * m->c * m->psi * ab;
     for (int j = 0; j < p; ++j)
         m->a_slope[j] = (n * g[1] + root_n * along) * b[j] +
-                        root_n * g[1] * dot(p, m->H + (size_t)j * p, b) + of_ah * h[j] +
+                        root_n * g[1] * linalg_dot(p, m->H + (size_t)j * p, b) + of_ah * h[j] +
                         of_aHa * m->Ha[j] + of_aeta * eta[j] + 2 * of_rho * a[j];
 
     /* to the model's coordinates; `chol` has the scales in it, a has not */
@@ -351,7 +346,7 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
         const double scale = m->scale[i + 1], *row = m->chol + (size_t)i * p;
         const double natural = (m->mean[i] - m->shift[i + 1]) / scale;
         coefficients[1 + i] +=
-            of_centre * (natural - m->centre[i + 1]) + dot(i + 1, row, m->a_slope) / scale;
+            of_centre * (natural - m->centre[i + 1]) + linalg_dot(i + 1, row, m->a_slope) / scale;
         out[m->means->offset + i] += scale * mean[i] + of_centre * m->slope[i];
         for (int j = 0; j <= i; ++j) {
             const double value = scale * chol[(size_t)i * p + j] + m->slope[i] * m->a_slope[j];
@@ -392,7 +387,7 @@ static double outside(void *self, const double *theta) {
     double share = 0;
     set(m, theta);
     for (int i = 0; i < m->p; ++i) {
-        const double *row = m->chol + (size_t)i * m->p, sd = sqrt(dot(i + 1, row, row));
+        const double *row = m->chol + (size_t)i * m->p, sd = sqrt(linalg_dot(i + 1, row, row));
         share += Rf_pnorm5(m->lower[i + 1], m->mean[i], sd, 1, 0) +
                  Rf_pnorm5(m->upper[i + 1], m->mean[i], sd, 0, 0);
     }
