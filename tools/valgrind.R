@@ -2,7 +2,14 @@
 # model, statistic, mechanism and method, with few records and few iterations, and
 # with more records than a block has. The last line it prints stands for all draws:
 # compilers must agree on it.
+#
+# Usage: Rscript tools/valgrind.R [share of]
+#
+# `2 8` runs the second of eight shares of the combinations, what comes after them with the
+# first: valgrind takes half an hour for all.
 library(noiseaware)
+share <- as.integer(commandArgs(TRUE))
+if (length(share) != 2L) share <- c(1L, 1L)
 set.seed(1)
 quietly <- function(x) invisible(capture.output(suppressWarnings(suppressMessages(print(x)))))
 drawn <- numeric()
@@ -38,10 +45,11 @@ models <- list(
   expfam = model_expfam(function(x, theta) log(rate(theta)) - rate(theta) * x, function(x) x, function() c(rate = stats::rgamma(1, 2, 1)), function(theta) stats::dgamma(rate(theta), 2, 1, log = TRUE),
                         function(total, n) c(rate = stats::rgamma(1, 2 + n, 1 + total)), function(theta, n) stats::rexp(n, rate(theta)), function(total, n) pmax(total, 0), c(0, Inf)))
 if (isTRUE(getOption("noiseaware.short"))) mechanisms <- mechanisms[c("laplace", "randomized_response", "objective", "custom")]
-tried <- 0
+tried <- simulated <- 0
 for (model in names(models)) for (kind in names(statistics)) for (st in statistics[[kind]]) for (mechanism in names(mechanisms)) {
   release <- tryCatch(suppressWarnings(simulate_release(models[[model]], st, mechanisms[[mechanism]], n = 9)), noiseaware_error = function(e) NULL)
-  if (is.null(release)) next
+  simulated <- simulated + !is.null(release)
+  if (is.null(release) || simulated %% share[2L] != share[1L] - 1L) next
   for (method in c("augment", "collapse", "clt", "naive")) {
     tried <- tried + tryCatch({
       run(release, models[[model]], method)
@@ -50,7 +58,8 @@ for (model in names(models)) for (kind in names(statistics)) for (st in statisti
   }
 }
 cat(tried, "combinations ran\n")
-stopifnot(tried > 50)
+stopifnot(tried > 50 / share[2L])
+if (share[1L] > 1L) quit()
 
 # ---- more records than a block; moves learned ----------------------------------------
 
