@@ -17,7 +17,7 @@ static const double FIRST_PACE = 0.75;
 /* Iterations of annealing for a factor e of the energy. */
 static const double COOLING_PACE = 25;
 
-/* at most, where there are passes to be paid */
+/* at most, where passes have to be paid for */
 enum { COOLING_STEPS = 350 };
 
 /* walks between two sweeps, until more is known */

@@ -24,7 +24,7 @@ void adapt_open_window(struct adapt *adapt);
 /* coordinates in a group */
 int adapt_group_size(const struct adapt_shape *shape, int group);
 
-/* scales of the walks as good as nothing is known */
+/* scales of the walks before anything is known */
 void adapt_reset_scales(struct adapt *adapt);
 
 /* What may be spent on looking further now. */

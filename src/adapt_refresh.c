@@ -82,7 +82,7 @@ static double refresh_time(const struct adapt *adapt, int refresh, double share)
 void adapt_settle_refresh(struct adapt *adapt, double left) {
     *adapt->refresh = *adapt->share = 0;
     if (adapt->tries[0] == 0) return;
-    if (left == 0) return; /* whatever the time, infinite as it may be */
+    if (left == 0) return; /* however long, even infinite */
     const double dearer = adapt->costs.refresh / adapt_sweep_cost(adapt);
     double least = (1 + 2 * left * refresh_time(adapt, 0, 0)) / REFRESH_MARGIN;
     if (least < 1) return;

@@ -13,7 +13,7 @@
  *
  * Price of learning: what passes may cost in warmup grows with the gain that may be
  * hoped for, by the rates seen and, as long as few proposals were made, by those of
- * well-tuned ones. So where sweeps alone do well little is spent. After warmup
+ * well-tuned ones. So little is spent where sweeps alone do well. After warmup
  * there are as many as gained most in its last window, if that was enough.
  *
  * Parts: where noise dominates, theta hardly depends on the records' innovations,

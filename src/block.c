@@ -68,8 +68,8 @@ double moments_product(const struct moments *moments, const double *c, int i, in
     return c[moments_at(moments->q, i, j)];
 }
 
-/* clones of a function that other files see would be visible symbols: they are
- * static, with a door */
+/* Clones of a function that other files call would be visible symbols: they are static,
+ * and a plain function calls each. */
 VECTOR_CLONES static void centre_clones(const struct moments *moments, int m,
                                         const double *const *x) {
     for (int v = 0; v < moments->q; ++v) {

@@ -36,8 +36,8 @@
 #endif
 
 /* Compiles a kernel twice, for plain x86-64 and for AVX2, and lets the loader
- * choose. AVX2 without FMA: both versions give the same bits. Not with clang, which
- * lets the choosers of static functions of one name clash. */
+ * choose. AVX2 without FMA: both versions give the same bits. Not with clang, whose
+ * resolvers of static functions clash where these have the same name. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && \
     defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
 #define VECTOR_CLONES __attribute__((target_clones("avx2", "default")))

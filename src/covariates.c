@@ -29,7 +29,7 @@
 #include "sticks.h"
 
 #include <Rmath.h>
-#undef df /* a name here */
+#undef df /* the name of a field here */
 
 enum { MOST_TRIES = 50 };
 

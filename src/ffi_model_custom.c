@@ -6,10 +6,10 @@
  * here, so a function that draws random numbers cannot replay ours.
  *
  * Outside a run the functions are R wrappers that name, check and convert
- * (R/model_custom.R). In a run they are the user's own: names are put on here, what
- * comes back is looked at here, and only what is not plainly right goes to the R
- * checks, which convert it or stop. `running` then says which function is at work,
- * for the handler of errors in R.
+ * (R/model_custom.R). In a run they are the user's own: this file puts names
+ * on, looks at what comes back, and hands only what is not plainly right to the R checks,
+ * which convert it or stop. `running` then says which function is at work, for the
+ * handler of errors in R.
  */
 #include "ffi_custom.h"
 #include "registry.h"

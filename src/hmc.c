@@ -422,7 +422,7 @@ static void set_factor(struct hmc *hmc) {
         for (int j = 0; j <= i; ++j) a[(size_t)i * (size_t)size + (size_t)j] = weight * row[j];
         a[(size_t)i * (size_t)size + (size_t)i] += pseudo * hmc->unit[i] * hmc->unit[i];
     }
-    if (linalg_cholesky(size, a) != 0) return; /* then the old one serves on */
+    if (linalg_cholesky(size, a) != 0) return; /* then the old one stays */
     for (int i = 0; i < size; ++i)
         memcpy(hmc->factor + (size_t)i * (size_t)width, a + (size_t)i * (size_t)size,
                (size_t)(i + 1) * sizeof(double));

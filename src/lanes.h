@@ -40,7 +40,8 @@ typedef int64_t lanes_bits __attribute__((vector_size(LANES * sizeof(int64_t)), 
 #define LANES_HALF(a, i, j) ((pair){(a)[i], (a)[j]})
 #endif
 
-/* before a loop of few, constant rounds over lanes: arrays of them become registers */
+/* before a loop over lanes of a small, constant number of rounds: arrays of lanes become registers
+ */
 #if defined(__clang__)
 #define UNROLL
 #else

@@ -4,7 +4,7 @@
  * l >= 1, that lie above u. Rows of many levels find their place by a guide table
  * (Chen & Asau 1974): a bucket [g, g + 1) / buckets holds the number of bounds that
  * lie above all of it. Where levels are few, the first 16 bits of u nearly always
- * tell the level; only where they are those of a bound, an edge, are the others drawn.
+ * tell the level; the others are drawn only where these are those of a bound, an edge.
  *
  * Cost per record: a uniform, or a quarter of a word, and one search.
  */
@@ -15,7 +15,7 @@
 #include "sticks.h"
 
 /* up to this many levels every bound is looked at; up to this many rows are looked
- * up in a register; in one draw of 64 bits there are so many of 16 */
+ * up in a register; a draw of 64 bits has so many pieces of 16 */
 enum { MOST_COUNTED = 16, ROWS = 8, BITS = 16, PIECES = 4 };
 
 /* ---- tables ------------------------------------------------------------- */

@@ -86,7 +86,7 @@ struct augment {
     double accepted_share;                 /* share of the last proposals that were accepted */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
-    /* all records after a move, columns of `stride`: where they are dear to make twice */
+    /* all records after a move, columns of `stride`: where they are expensive to make twice */
     double *moved_x;
     double *theta_new, *step, *place; /* place: moving coordinates of theta */
     int *changed;

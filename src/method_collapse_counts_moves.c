@@ -142,7 +142,7 @@ static double draw_between_kinks(const struct counts *s, struct rng *rng, double
         ++pieces;
         low = end;
     }
-    if (pieces == 0) return 0; /* never: one ends at `most`; said for analysers */
+    if (pieces == 0) return 0; /* cannot be: a piece ends at `most`; for static analysers */
     double mass[MOST_KINKS + 1] = {0}, sum = 0;
     for (int k = 0; k < pieces; ++k) {
         const double fall = s->weight * steep[k] * length[k];

@@ -179,7 +179,7 @@ static int eval(void *self, const double *theta, double *mean, double *cov) {
     return PLUGIN_OK;
 }
 
-/* Rounding leaves a hair below 0 or off n. */
+/* Rounding leaves counts slightly below 0, or sums slightly off n. */
 static int complete(void *self, double n, const double *total, double *c) {
     const struct counts *s = self;
     const double hair = 1e-9 * n;

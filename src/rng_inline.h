@@ -1,4 +1,4 @@
-/* The draws of rng.c for loops that have better to do than to call. */
+/* The draws of rng.c for loops in which a call would cost too much. */
 #ifndef NOISEAWARE_RNG_INLINE_H
 #define NOISEAWARE_RNG_INLINE_H
 
@@ -8,8 +8,8 @@
 extern const double rng_normal_edge[257], rng_normal_step[257];
 extern const double rng_exponential_edge[257], rng_exponential_step[257];
 
-/* Called when the position x falls outside the layer's inner rectangle; they see
- * the draw through. */
+/* Called when the position x falls outside the layer's inner rectangle; they
+ * complete the draw. */
 double rng_normal_rest(struct rng *rng, int layer, double x);
 double rng_exponential_rest(struct rng *rng, int layer, double x);
 

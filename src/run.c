@@ -1,5 +1,5 @@
-/* The run loop of all methods: iterations, warmup, thinning, draws kept, a look
- * now and then at the user's interrupt. Everything a method needs to go on bit
+/* The run loop of all methods: iterations, warmup, thinning, draws kept, and
+ * from time to time a check for the user's interrupt. Everything a method needs to go on bit
  * for bit is in its state; the loop has none of its own.
  */
 #include "run.h"

@@ -17,7 +17,7 @@ enum { STEPS = 3, MOST_STEPS = 15, FIRST_WINDOW = 25 };
 /* shares of accepted proposals at which random walks mix best (Gelman, Roberts & Gilks 1996) */
 static const double ONE_DIMENSION = 0.44, MANY_DIMENSIONS = 0.25;
 
-/* a window's covariance counts as many draws, its diagonal alone as so many more */
+/* A window's correlations are shrunk as if so many further draws had none. */
 static const double DIAGONAL = 5;
 
 int update_theta_steps(const struct model *model) {
