@@ -5,7 +5,10 @@
 #' must then rank uniformly among the posterior draws (Cook, Gelman & Rubin 2006,
 #' Talts et al. 2018). All of it is repeated `replicates` times.
 #'
-#' @param model,statistic,mechanism,n The design, as in [simulate_release()]; n is taken for known.
+#' @param model,statistic,mechanism The design, as in [simulate_release()].
+#' @param n The number of records, known to the analyst; or a prior of it, such as [prior_poisson()]: then n is
+#'   drawn from it in every replicate, the release does not tell it, the sampler gets the prior
+#'   as `records`, and n is ranked as well. That needs `neighbours = "add_remove"`.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates Number of replicates.
 #' @param method As in [sample_posterior()]; or `"nonprivate"`, for
@@ -104,7 +107,7 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
     check_some_parameters(parameters, bound)
     draw_truth(bound, parameters, new_stream(c(1, 2))) # are they possible?
   }
-  problem <- list(model = model, statistic = statistic, mechanism = mechanism, neighbours = neighbours, n = check_count(n, "n"),
+  problem <- list(model = model, statistic = statistic, mechanism = mechanism, neighbours = neighbours, n = check_calibrated_size(n, neighbours),
                   method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),
                   parameters = parameters, level = check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE),
                   seed = check_seed(seed))
@@ -117,6 +120,14 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   stored <- resume_file(file, problem)
   problem$seed <- stored$seed
   complete_calibration(problem, stored$runs, replicate_seeds(problem$seed, replicates), file)
+}
+
+check_calibrated_size <- function(n, neighbours, call = caller_env()) {
+  if (!inherits(n, "prior_records")) return(check_count(n, "n", call = call))
+  if (neighbours == "replace") {
+    stop_classed("neighbours", "An unknown {.arg n} needs {.code neighbours = \"add_remove\"}.", call = call)
+  }
+  n
 }
 
 new_seed <- function() as.integer(floor(stats::runif(1L) * (2^31 - 1)))

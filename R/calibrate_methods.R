@@ -121,7 +121,7 @@ print.calibration <- function(x, ...) {
   for (p in design_parts(problem$statistic, problem$mechanism)) {
     cat("  release     ", describe_statistic(p$statistic), "; ", format(p$mechanism), "\n", sep = "")
   }
-  cat("  records     ", format_number(problem$n), "\n", sep = "")
+  cat("  records     ", if (is.numeric(problem$n)) format_number(problem$n) else paste("not known; prior", format(problem$n)), "\n", sep = "")
   cat("  method      ", if (is.function(problem$method)) "a function" else unique(stats::na.omit(c(x$runs$method, problem$method)))[1L], "\n", sep = "")
   cat("  truth       ", if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)", "\n", sep = "")
   cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")

@@ -60,13 +60,15 @@ ranked_draws <- function(draws, known, log_eta) {
 
 # parameters, data, release (without the truth), log_eta
 simulate_design <- function(problem, bound) {
-  release <- simulate_release(problem$model, problem$statistic, problem$mechanism, problem$n, problem$parameters,
+  unknown <- inherits(problem$n, "prior_records")
+  n <- if (unknown) draw_size(problem$n) else problem$n
+  release <- simulate_release(problem$model, problem$statistic, problem$mechanism, n, problem$parameters,
                               neighbours = problem$neighbours)
   truth <- attr(release, "truth")
   attr(release, "truth") <- NULL
-  release$n <- problem$n
+  if (!unknown) release$n <- n
   parts <- release_parts(release)
-  list(parameters = truth$parameters, data = truth$data, release = release,
+  list(parameters = c(truth$parameters, if (unknown) c(n = n)), data = truth$data, release = release,
        log_eta = sum(vapply(parts, log_noise, 0, data = truth$data)))
 }
 
@@ -75,7 +77,7 @@ log_noise <- function(part, data) UseMethod("log_noise", part$mechanism)
 
 #' @export
 log_noise.default <- function(part, data) {
-  residual <- (part$value - statistic_total(part$statistic, data)) / part$scale
+  residual <- (part$value - statistic_total(part$statistic, data, empty = TRUE)) / part$scale
   -switch(part$mechanism$kernel,
     absolute = sum(abs(residual)),
     squared = sum(residual^2) / 2,
@@ -85,11 +87,13 @@ log_noise.default <- function(part, data) {
 draw_posterior <- function(problem, simulated) {
   method <- problem$method
   arguments <- problem$arguments
+  if (inherits(problem$n, "prior_records") && (!is.function(method) || "records" %in% names(formals(method)))) arguments$records <- problem$n
   if (is.function(method)) {
     if ("data" %in% names(formals(method))) arguments$data <- simulated$data
     return(do.call(method, c(list(simulated$release, problem$model), arguments)))
   }
   if (method == "nonprivate") {
+    arguments$records <- NULL # it has the records
     return(do.call(nonprivate_posterior, c(list(simulated$data, problem$model, problem$statistic), arguments)))
   }
   # not a replicate's own forecast

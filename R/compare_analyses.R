@@ -30,10 +30,10 @@ compare_analyses <- function(release, model, data = NULL, methods = NULL, level 
   check_release(release)
   check_model(model)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  methods <- methods %||% c("auto", if (has_method(model, release$statistic, "naive")) "naive")
+  methods <- methods %||% c("auto", if (!is.null(release$n) && has_method(model, release$statistic, "naive")) "naive")
   if (!is.character(methods) || length(methods) == 0L) stop_argument("methods", "names of methods", describe(methods))
   further <- list(...)
-  check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control"))
+  check_argument_names(further, c("chains", "iter", "warmup", "thin", "init", "control", "records"))
   seed <- check_seed(seed) %||% new_seed() # the same for all
   confidential <- if (!is.null(data)) {
     if (is.data.frame(data) && !is.null(release$n) && nrow(data) != release$n) {

@@ -131,7 +131,7 @@ start_advice <- function(fit, rhat) {
   worst <- names(rhat)[which.max(rhat)]
   if (length(worst) == 0L || rhat[[worst]] <= 1.5) return(NULL)
   prior <- with_seed(1L, prior_draws(fit, 200L))
-  if (!worst %in% colnames(prior)) return(NULL)
+  if (!worst %in% fit$bound$parameters) return(NULL)
   within <- mean(apply(posterior::extract_variable_matrix(fit$draws, worst), 2L, stats::sd))
   if (stats::mad(prior[, worst]) < 100 * within) return(NULL)
   sprintf("Chains start at draws from the prior, which is over 100 times as wide as the range of a chain (%s): give starting values (`init`).", worst)

@@ -20,7 +20,7 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
   parameters <- bound$parameters
   draws <- chains_array(lapply(chains, function(c) {
     colnames(c$draws) <- parameters
-    c$draws
+    if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
   }))
   new_fit(draws, release, bound, run, problem$method, problem$exact %||% (problem$method %in% exact_methods), chains, problem, words)
 }
@@ -130,7 +130,7 @@ confint.noiseaware_fit <- function(object, parm = NULL, level = 0.95, ...) {
 #' @rdname fit_methods
 #' @importFrom stats nobs
 #' @export
-nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n
+nobs.noiseaware_fit <- function(object, ...) if (is.null(object$release)) object$info$n else object$release$n %||% NA_real_
 
 # draws x parameters, chains one after the other
 parameter_matrix <- function(fit) {
@@ -138,9 +138,9 @@ parameter_matrix <- function(fit) {
   matrix(draws, nrow(draws), dimnames = list(NULL, posterior::variables(fit$draws)))
 }
 
-# of a regression its coefficients, else all parameters
+# of a regression its coefficients, else all of the model's parameters
 coefficient_draws <- function(fit, call = caller_env()) {
-  draws <- parameter_matrix(fit)
+  draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
   if (is.null(response_of(fit$bound))) return(draws)
   names <- c("(Intercept)", fit$bound$design$name[-1L])
   if (!all(names %in% colnames(draws))) {
@@ -176,7 +176,8 @@ fit_lines <- function(fit) {
   size <- dim(fit$draws)
   chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
   c(paste0("  method     ", method_line[[fit$method]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
-    paste0("  records    ", format(nobs(fit), big.mark = ",", scientific = FALSE)),
+    paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
+      paste0("not known (n); prior ", format(fit$problem$records))),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     switch(fit$method,

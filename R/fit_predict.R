@@ -89,8 +89,9 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
   with_seed(check_seed(seed), {
     rows <- sample.int(nrow(draws), nsim, replace = TRUE)
     lapply(rows, function(i) {
-      theta <- bound_theta(bound, draws[i, ])
-      record_frame(.Call(ffi_model_records, bound$spec, theta, nobs(object), new_stream())$records, bound$columns, bound$levels)
+      theta <- bound_theta(bound, draws[i, bound$parameters])
+      n <- if ("n" %in% setdiff(colnames(draws), bound$parameters)) draws[i, "n"] else nobs(object)
+      record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, bound$levels)
     })
   })
 }

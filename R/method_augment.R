@@ -10,7 +10,7 @@ sample_augment <- function(release, bound, run, init, control) {
 augment_problem <- function(release, bound, passes, words, chains) {
   parts <- component_parts(release)
   layout <- layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
-  c(list(method = "augment", model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
+  c(list(method = "augment", size_prior = NULL, model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
          theta_sd = if (!bound$updates) prior_sd(bound, words, chains),
          surrogate = if (is.null(passes)) surrogate_fields(bound, parts, release$n, layout) else list(),
          passes = as.double(passes %||% -1), times = released_times(parts)), layout)

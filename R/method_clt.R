@@ -139,7 +139,7 @@ clt_problem <- function(release, bound, control, words, chains, call) {
   moving <- length(bound$unknown)
   sampler <- control$sampler %||% clt_sampler(distribution, moving)
   check_sampler_serves(sampler, distribution, call)
-  problem <- list(method = "clt", model = bound$spec, moments = distribution$spec, n = as.double(release$n),
+  problem <- list(method = "clt", size_prior = NULL, model = bound$spec, moments = distribution$spec, n = as.double(release$n),
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = sampler, conjugate = as.double(!is_logistic(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(distribution, sampler, moving)), move_sd = prior_sd(bound, words, chains),

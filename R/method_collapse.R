@@ -6,9 +6,9 @@
 #           records make independent draws possible
 #   total   the total of one Poisson or exponential variable
 
-sample_collapse <- function(release, bound, run, init, control, call = caller_env()) {
+sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
-  problem <- collapse_problem(release, bound, call)
+  problem <- collapse_problem(release, bound, records, call)
   if (problem$family == "recursion" && !is.null(init)) say_init_unused("collapse")
   sample_chains(problem, release, bound, run, init, words, call)
 }
@@ -16,14 +16,17 @@ sample_collapse <- function(release, bound, run, init, control, call = caller_en
 # What the C code needs to know; see struct collapse. The function of its family gives
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
-collapse_problem <- function(release, bound, call = caller_env()) {
+collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
   distribution <- collapse_distribution(release, bound, call = call)
   parts <- component_parts(release)
   absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
   order <- order(!absolute) # components with the absolute kernel first
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
+  size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
+  fields$size_spread <- size$sd
   problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
-                  model = bound$spec, family = distribution$family, n = as.double(release$n), released = unlist(lapply(parts, `[[`, "value"))[order],
+                  model = bound$spec, family = distribution$family, n = size$n, records = records,
+                  size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(absolute), where = order(order),
                   summed = seq_along(release$value), times = released_times(parts), fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
@@ -76,7 +79,8 @@ likely_outside <- 0.01
 # the variables, so if anything too large), and the probability that there is one.
 outside_bounds <- function(fit) {
   share <- unlist(lapply(fit$chains, `[[`, "outside"))
-  c(share = mean(share), any = mean(-expm1(nobs(fit) * log1p(-share))))
+  n <- if (is.null(fit$problem$records)) nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
+  c(share = mean(share), any = mean(-expm1(n * log1p(-share))))
 }
 
 outside_lines <- function(fit, what = "exact") {
@@ -103,7 +107,8 @@ collapse_moves <- function(fit, a) {
   switch(fit$problem$family,
          normal = sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          recursion = "counts   independent draws, all counts at once",
-         counts = sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
+         counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
+                         if (!is.null(fit$problem$records)) sprintf("; of n: %s", share(a$records))),
          total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))
 }
 
@@ -119,8 +124,9 @@ collapse_acceptance <- function(fit) {
            counts = {
              accepted <- told$between_accepted + told$split_accepted
              made <- told$between_made + told$split_made
-             data.frame(chain = k, mean = (told$within_accepted + accepted) / (told$within_made + made),
-                        within = share(told$within_accepted, told$within_made), between = accepted / made)
+             row <- data.frame(chain = k, mean = (told$within_accepted + accepted) / (told$within_made + made),
+                              within = share(told$within_accepted, told$within_made), between = accepted / made)
+            if (is.null(fit$problem$records)) row else cbind(row, records = told$size_accepted / told$size_made)
            },
            total = data.frame(chain = k, mean = share(told$walk_accepted, told$walk_made), fresh = share(told$fresh_accepted, told$fresh_made)))
   })

@@ -10,7 +10,7 @@ counts_distribution <- function(bound, parts, n, call) {
   target <- counts_components(bound, parts, n, call)
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
-  if (all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work) {
+  if (!is.null(n) && all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work) {
     return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
   list(family = "counts", fields = table, component = list(target = target))
@@ -50,12 +50,13 @@ recursion_fields <- function(table, target, parts, n) {
 
 # Where each component stands, from 0: among the cells, which are the classes and
 # then the levels by class of one feature after the other; or after all cells, a
-# level of a feature without regard to the class.
+# level of a feature without regard to the class; or after these, the number of records.
 counts_targets <- function(part, levels, call) {
   statistic <- part$statistic
+  size <- lengths(levels)
+  if (inherits(statistic, "stat_size")) return(size[[1L]] * (1 + sum(size[-1L])) + sum(size[-1L]))
   needs <- "counts of its variables, of the class crossed with at most one feature"
   if (!inherits(statistic, "stat_counts")) stop_collapse_part(part, needs, call)
-  size <- lengths(levels)
   classes <- size[[1L]]
   first_cell <- c(0, classes + c(0, cumsum(classes * size[-1L])))
   first_level <- c(NA, sum(classes, classes * size[-1L]) + c(0, cumsum(size[-1L])))

@@ -68,4 +68,8 @@ prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
 }
 
 # draws x parameters
-prior_draws <- function(fit, draws) reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)
+prior_draws <- function(fit, draws) {
+  theta <- reported(fit$bound, .Call(ffi_model_prior, fit$bound$spec, new_stream(), as.integer(draws))$theta)
+  records <- fit$problem$records
+  if (is.null(records)) theta else cbind(theta, n = replicate(draws, draw_size(records)))
+}

@@ -28,6 +28,9 @@
 #'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few
 #'   records.
 #' @eval control_help()
+#' @param records Where the release does not tell the number of records: a prior of it, see
+#'   [prior_records]. `NULL` stands for [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
+#'   same probability. The number is then among the draws, as `n`.
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details
@@ -83,6 +86,9 @@
 #' `control = list(passes = )` asks for `"augment"` where there is a choice. The
 #' fit's print says which ran and whether it is exact.
 #'
+#' **Unknown number of records.** Method `"collapse"` for counts moves it with the table, and stays exact. The
+#' other methods must know it: describe the release by [as_release()] with an `n` that you take for true.
+#'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed
 #'   warnings: see the section Warnings there.
@@ -111,19 +117,21 @@
 #' @export
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
-                             control = list(), ...) {
+                             control = list(), ..., records = NULL) {
   check_given()
   check_no_dots(...)
-  asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control)
+  asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control,
+                records = records)
   if (!missing(warmup)) asked$warmup <- warmup
   check_release(release)
   check_model(model)
-  check_known_size(release)
+  records <- check_size_prior(records, release)
   check_choice(method, "method", c("auto", "augment", "collapse", "clt", "naive"), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
+  if (is.null(release$n)) method <- check_unknown_size(method, release, bound)
   if (method == "auto") {
     chosen <- auto_method(release, bound, run, control)
     method <- chosen$method
@@ -136,19 +144,30 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   if (method == "naive" && !is.null(init)) say_init_unused(method)
   fit <- switch(method,
     naive = sample_naive(release, bound, run),
-    collapse = sample_collapse(release, bound, run, init, control),
+    collapse = sample_collapse(release, bound, run, init, control, records),
     clt = sample_clt(release, bound, run, init, control),
     augment = sample_augment(release, bound, run, init, control))
   fit$asked <- asked
   with_troubles(fit)
 }
 
-# for what needs the number of records
-check_known_size <- function(release, call = caller_env()) {
-  if (is.null(release$n)) {
-    stop_classed("method", c("The number of records must be known here, but the release does not say it.",
-                             i = "Describe it by {.fn as_release} with an {.arg n} that you take for true."), call = call)
-  }
+# A method that can do without the number of records: the one that was asked for, or with "auto" the first.
+check_unknown_size <- function(method, release, bound, call = caller_env()) {
+  able <- size_methods(release, bound)
+  if (method == "auto" && length(able)) return(able[1L])
+  if (method %in% able) return(method)
+  clash <- "n" %in% bound$parameters
+  stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
+                             "Method {.val {method}} must know the number of records here, and the release does not say it.",
+                           x = if (clash) "The model has a parameter called {.val n}, which the number of records would be called too.",
+                           i = if (length(able)) "Without it: {.val {able}}." else if (!clash) "Without it: counts under {.fn model_bernoulli}, {.fn model_categorical} or {.fn model_naive_bayes}.",
+                           i = "Or describe the release by {.fn as_release} with an {.arg n} that you take for true."), call = call)
+}
+
+# methods that take n for unknown, the best first
+size_methods <- function(release, bound) {
+  if ("n" %in% bound$parameters) return(character())
+  c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse")
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

@@ -41,14 +41,14 @@ match_neighbours <- function(neighbours, call = caller_env()) {
 
 replaces <- function(neighbours, call = caller_env()) match_neighbours(neighbours, call) == "replace"
 
-# Why a statistic has no sensitivity to a record added or removed: an error's lines. NULL if it has.
-no_added_record <- function(statistic) UseMethod("no_added_record")
+# Why a statistic cannot be released for such neighbours: an error's lines. NULL if it can.
+neighbours_fault <- function(statistic, neighbours) UseMethod("neighbours_fault")
 
 #' @export
-no_added_record.default <- function(statistic) NULL
+neighbours_fault.default <- function(statistic, neighbours) NULL
 
 check_neighbours <- function(statistic, neighbours, call = caller_env()) {
-  fault <- if (!replaces(neighbours, call)) no_added_record(statistic)
+  fault <- neighbours_fault(statistic, match_neighbours(neighbours, call))
   if (!is.null(fault)) stop_classed("neighbours", fault, call = call)
 }
 

@@ -163,8 +163,8 @@ sensitivity.stat_custom <- function(statistic, norm = c("L1", "L2"), neighbours 
 }
 
 #' @export
-no_added_record.stat_custom <- function(statistic) {
-  if (is.null(statistic$sensitivity$add_remove)) {
+neighbours_fault.stat_custom <- function(statistic, neighbours) {
+  if (is.null(statistic$sensitivity[[neighbours]])) {
     c("The statistic must declare how far a record that is added or removed moves the totals.",
       i = "Give {.fn stat_custom} {.code sensitivity = list(replace = , add_remove = )}.")
   }

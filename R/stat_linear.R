@@ -286,7 +286,7 @@ sensitivity.stat_linear <- function(statistic, norm = c("L1", "L2"), neighbours 
 }
 
 #' @export
-no_added_record.stat_linear <- function(statistic) no_added_record(statistic$statistic)
+neighbours_fault.stat_linear <- function(statistic, neighbours) neighbours_fault(statistic$statistic, neighbours)
 
 by_ranges <- function(statistic, norm, replaced) {
   limits <- component_limits(statistic)

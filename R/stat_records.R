@@ -111,9 +111,11 @@ sensitivity.stat_records <- function(statistic, norm = c("L1", "L2"), neighbours
 }
 
 #' @export
-no_added_record.stat_records <- function(statistic) {
-  c("One noisy value for each record shows how many records there are; {.arg neighbours} must be {.val replace}.",
-    i = "Or release totals.")
+neighbours_fault.stat_records <- function(statistic, neighbours) {
+  if (neighbours == "add_remove") {
+    c("One noisy value for each record shows how many records there are; {.arg neighbours} must be {.val replace}.",
+      i = "Or release totals.")
+  }
 }
 
 #' @export

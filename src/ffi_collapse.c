@@ -11,6 +11,7 @@ static void *read(SEXP problem) {
     struct collapse *c = plugin_memory(1, sizeof *c);
     c->model = read_model(list_element(problem, "model"));
     c->n = list_number(problem, "n");
+    c->size_prior = read_size_prior(problem);
     c->size = (int)Rf_xlength(list_element(problem, "released"));
     c->absolute = Rf_asInteger(list_element(problem, "absolute"));
     c->released = REAL(list_element(problem, "released"));
@@ -133,6 +134,11 @@ static double outside(void *self) {
     return c->class->outside ? c->class->outside(c) : 0;
 }
 
+static double records(void *self) {
+    const struct collapse *c = self;
+    return c->class->records(c);
+}
+
 static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
     const struct collapse *c = self;
     (void)after;
@@ -146,7 +152,8 @@ const struct method method_collapse = {
                 .report = report,
                 .statistic = statistic,
                 .log_noise = log_noise,
-                .outside = outside},
+                .outside = outside,
+                .records = records},
     .read = read,
     .shape = shape,
     .attach = attach,

@@ -9,6 +9,15 @@ static const struct method *find_method(SEXP problem) {
     return find_class(&methods, list_element(problem, "method"));
 }
 
+const struct size_prior *read_size_prior(SEXP problem) {
+    SEXP spec = list_element(problem, "size_prior");
+    if (Rf_isNull(spec)) return NULL;
+    struct size_prior *prior = plugin_memory(1, sizeof *prior);
+    const int kind = find_name(list_element(spec, "name"), SIZE_KINDS, size_prior_names);
+    size_prior_set(prior, (enum size_prior_kind)kind, REAL(list_element(spec, "parameters")));
+    return prior;
+}
+
 static void detach(const struct method *method, void *self, SEXP state, const struct rng *rng,
                    int iteration) {
     method->detach(self, state);
@@ -60,22 +69,24 @@ SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     const struct model model = read_model(list_element(problem, "model"));
     const int width = (int)Rf_xlength(list_element(problem, "released"));
     const int kept = Rf_asInteger(kept_);
-    const char *const names[] = {"draws",      "statistic", "log_noise",
-                                 "acceptance", "made",      "outside"};
     const char *const counts[] = {"iterations", "draws", "status"};
     const SEXP nothing[] = {PROTECT(Rf_ScalarInteger(0)), PROTECT(Rf_ScalarInteger(0)),
                             PROTECT(Rf_ScalarInteger(0))};
-    const int count = find_method(problem)->sampler.outside ? 6 : 5;
-    const SEXP values[] = {
+    const char *names[] = {"draws", "statistic", "log_noise", "acceptance", "made", NULL, NULL};
+    SEXP values[] = {
         PROTECT(Rf_allocMatrix(REALSXP, model.reported, kept)),
         PROTECT(Rf_allocMatrix(REALSXP, width, kept)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
         PROTECT(Rf_allocVector(REALSXP, Rf_asInteger(iterations))),
         PROTECT(named_list(3, counts, nothing)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
+        PROTECT(Rf_allocVector(REALSXP, kept)),
     };
+    int count = 5;
+    if (find_method(problem)->sampler.outside) names[count++] = "outside";
+    if (read_size_prior(problem)) names[count++] = "records";
     SEXP block = named_list(count, names, values);
-    UNPROTECT(9);
+    UNPROTECT(10);
     return block;
 }
 
@@ -96,6 +107,7 @@ SEXP ffi_run(SEXP problem, SEXP state, SEXP block, SEXP schedule) {
         .log_noise = REAL(list_element(block, "log_noise")),
         .outside = method->sampler.outside ? REAL(list_element(block, "outside")) : NULL,
         .acceptance = REAL(list_element(block, "acceptance")),
+        .records = read_size_prior(problem) ? REAL(list_element(block, "records")) : NULL,
         .reported = Rf_nrows(draws),
         .width = Rf_nrows(statistic),
         .iterations = (int)Rf_xlength(list_element(block, "acceptance")),

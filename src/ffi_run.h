@@ -4,6 +4,7 @@
 
 #include "ffi.h"
 #include "run.h"
+#include "size_prior.h"
 
 /* A vector of the state beside those that every method has: theta, rng, the number
  * of iterations made, and counters. */
@@ -41,6 +42,9 @@ struct method {
     /* A new state: theta is as given, all else 0. */
     void (*start)(void *self, SEXP problem);
 };
+
+/* What is believed of the number of records; NULL where it is known. */
+const struct size_prior *read_size_prior(SEXP problem);
 
 extern const struct method method_augment, method_clt, method_collapse;
 

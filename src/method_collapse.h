@@ -8,18 +8,20 @@
 #define NOISEAWARE_METHOD_COLLAPSE_H
 
 #include "plugin.h"
+#include "size_prior.h"
 
 struct collapse_class;
 
-/* Moves made after warmup, of three kinds that each family names, and next to
+/* Moves made after warmup, of kinds that each family names, and next to
  * each how many were accepted. */
-enum { MADE, ACCEPTED, MOVE_KINDS = 3, COLLAPSE_COUNTERS = 2 * MOVE_KINDS };
+enum { MADE, ACCEPTED, MOVE_KINDS = 4, COLLAPSE_COUNTERS = 2 * MOVE_KINDS };
 
 struct collapse {
     const struct collapse_class *class;
     void *self;
     struct model model;
-    double n;
+    double n;                            /* where it is unknown, about what the release says */
+    const struct size_prior *size_prior; /* NULL: n is known */
     int size, absolute; /* released components, first those with the absolute kernel */
     const double *released, *weight;
     int stored; /* length of store */
@@ -53,6 +55,9 @@ struct collapse_class {
 
     /* The released components before noise. */
     void (*statistic)(const struct collapse *c, double *out);
+
+    /* The number of records, where it is unknown; NULL where it must be known. */
+    double (*records)(const struct collapse *c);
 
     /* Minus the log of the noise density, up to a constant. */
     double (*energy)(const struct collapse *c);

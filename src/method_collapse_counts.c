@@ -9,7 +9,8 @@
  *   n! prod_i phi(n_i) prod_{features, i} [ psi(n_i) prod_j phi(n_ij) ] eta(z | s),
  *
  * phi(n) = Gamma(a + n) / n! and psi(n) = n! / Gamma(a_1 + ... + a_L + n) for a
- * Dirichlet prior; known probabilities p have phi(n) = p^n / n!, psi(n) = n!.
+ * Dirichlet prior; known probabilities p have phi(n) = p^n / n!, psi(n) = n!. Where n is not known,
+ * the target has psi(n) of the classes' probabilities in place of n!, and the prior of n.
  *
  * An iteration moves the table (method_collapse_counts_moves.c), then draws theta given it. Where
  * most of theta's spread is that of its draw given any table, one sweep of moves is made before it,
@@ -32,21 +33,24 @@ static const double SMALL_SHARE = 0.2;
 
 /* ---- set-up ------------------------------------------------------------------- */
 
-static int find_distribution(struct counts *s, int known, double value, double n) {
+static void set_distribution(struct counts_distribution *distribution, int known, double value,
+                             double most) {
+    distribution->known = known;
+    distribution->value = value;
+    if (!known) dist_rising_set(&distribution->rising, value);
+    if (!(most >= 0)) return;
+    double *table = plugin_memory(TABLE, sizeof *table);
+    for (int k = 0; k < TABLE && k <= most; ++k) table[k] = counts_compute_log_phi(distribution, k);
+    distribution->table = table;
+}
+
+static int find_distribution(struct counts *s, int known, double value) {
     for (int k = s->distributions - 1; k >= 0 && k >= s->distributions - MOST_TABLES; --k) {
         const struct counts_distribution *distribution = s->distribution + k;
         if (distribution->known == known && distribution->value == value) return k;
     }
-    struct counts_distribution *distribution = s->distribution + s->distributions;
-    distribution->known = known;
-    distribution->value = value;
-    if (!known) dist_rising_set(&distribution->rising, value);
-    if (s->tables++ < MOST_TABLES) {
-        double *table = plugin_memory(TABLE, sizeof *table);
-        for (int k = 0; k < TABLE && k <= n; ++k)
-            table[k] = counts_compute_log_phi(distribution, k);
-        distribution->table = table;
-    }
+    set_distribution(s->distribution + s->distributions, known, value,
+                     s->tables++ < MOST_TABLES ? s->most : -1);
     return s->distributions++;
 }
 
@@ -87,20 +91,25 @@ static void read_distributions(struct counts *s, const double *alpha, const doub
                 const int cell = variable->at_cell + r * variable->levels + l;
                 const double mean = size * (v == 0 ? s->classes : 1) * probability[cell];
                 s->cell_distribution[cell] =
-                    find_distribution(s, known, known ? fmax(mean, 1e-300) : alpha[cell], s->n);
+                    find_distribution(s, known, known ? fmax(mean, 1e-300) : alpha[cell]);
                 sum += alpha[cell];
             }
             if (v > 0)
                 s->row_distribution[variable->at_row + r] =
-                    find_distribution(s, known, known ? size : sum, s->n);
+                    find_distribution(s, known, known ? size : sum);
+            else
+                set_distribution(&s->root, known, known ? s->n : sum, s->most);
         }
     }
 }
 
 /* Can two cells be drawn anew by the noise alone? Not if it is of several scales. */
 static void read_kinks(const struct collapse *c, struct counts *s) {
-    for (int k = 0; k < c->size; ++k)
-        if (k >= c->absolute || c->weight[k] != c->weight[0]) return;
+    const int used = s->first[s->size_target]; /* n is the same for both */
+    for (int k = 0; k < used; ++k) {
+        const int j = s->component[k];
+        if (j >= c->absolute || c->weight[j] != c->weight[s->component[0]]) return;
+    }
     int most = 0, most_level = 0;
     for (int t = 0; t < s->cells + s->levels; ++t) {
         const int count = s->first[t + 1] - s->first[t];
@@ -108,15 +117,32 @@ static void read_kinks(const struct collapse *c, struct counts *s) {
         if (count > *most_of) *most_of = count;
     }
     if (2 * (most + most_level) > MOST_KINKS) return;
-    s->weight = c->weight[0];
+    s->weight = used > 0 ? c->weight[s->component[0]] : 0;
+    if (s->weight == 0) return;
     for (int k = 1; k <= MOST_KINKS; ++k) s->geometric[k] = -1 / expm1(-k * s->weight);
 }
 
+/* of births and deaths: of a cell and of all a class has, and of all classes */
+static int size_scales(const struct counts *s) { return 2 * s->classes + 1; }
+
+static int prepare_size(const struct fields *fields, struct counts *s) {
+    const double *spread = fields_vector(fields, "size_spread", 1);
+    if (!spread) return PLUGIN_BAD_FIELDS;
+    s->size_spread = *spread;
+    s->class_part = plugin_memory((size_t)s->classes, sizeof(double));
+    s->changed_cell = plugin_memory((size_t)s->cells, sizeof *s->changed_cell);
+    s->changed_level = plugin_memory((size_t)s->cells, sizeof *s->changed_level);
+    s->changed_by = plugin_memory((size_t)s->cells, sizeof *s->changed_by);
+    return PLUGIN_OK;
+}
+
 /* Fields: levels and known, one a variable; alpha and probability, one a cell;
- * target, of every component the cell, or cells + the feature's level. */
+ * target, of every component the cell, cells + the feature's level, or after all levels n;
+ * where n is unknown size_spread, the sd of its start about the n that is given. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct counts *s = plugin_memory(1, sizeof *s);
     s->n = c->n;
+    s->most = c->size_prior ? c->size_prior->upper : c->n;
     if (read_variables(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     const double *alpha = fields_vector(fields, "alpha", s->cells);
     const double *probability = fields_vector(fields, "probability", s->cells);
@@ -124,7 +150,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     if (!alpha || !probability || !target) return PLUGIN_BAD_FIELDS;
     if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
     read_distributions(s, alpha, probability);
-    const int targets = s->cells + s->levels;
+    s->size_target = s->cells + s->levels;
+    const int targets = s->size_target + 1;
     s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
     s->component = plugin_memory((size_t)c->size, sizeof *s->component);
     for (int k = 0; k < c->size; ++k) ++s->first[(int)target[k] + 1];
@@ -144,8 +171,10 @@ static int create(const struct fields *fields, struct collapse *c) {
     for (int k = 0; k < 4; ++k) *work[k] = plugin_memory(levels, sizeof(double));
     s->psi_from = plugin_memory((size_t)s->variables, sizeof(double));
     s->psi_to = plugin_memory((size_t)s->variables, sizeof(double));
+    if (c->size_prior && prepare_size(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     c->self = s;
-    c->stored = 6 * s->cells + 2 * s->classes + 2;
+    c->stored =
+        6 * s->cells + 2 * s->classes + 2 + (c->size_prior ? 2 * size_scales(s) + s->classes : 0);
     return PLUGIN_OK;
 }
 
@@ -163,13 +192,25 @@ static void attach(const struct collapse *c) {
     s->split_scale = at, at += s->classes;
     s->split_tries = at, at += s->classes;
     s->seen = at, at += 1;
-    s->sweeps = at;
+    s->sweeps = at, at += 1;
+    if (!c->size_prior) return;
+    s->size_scale = at, at += size_scales(s);
+    s->size_tries = at, at += size_scales(s);
+    s->class_share = at;
+}
+
+static double class_sum(const struct counts *s, const double *of) {
+    double sum = 0;
+    for (int i = 0; i < s->classes; ++i) sum += of[i];
+    return sum;
 }
 
 static void load(struct collapse *c) {
     struct counts *s = c->self;
     attach(c);
     memset(s->total, 0, (size_t)c->size * sizeof(double));
+    if (c->size_prior) s->n = class_sum(s, s->count);
+    counts_gain(s, s->size_target, s->n);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
@@ -212,10 +253,18 @@ static void equal_shares(struct counts *s) {
     }
 }
 
+static void start_size(const struct collapse *c, struct counts *s) {
+    const double n = rint(c->n + s->size_spread * rng_normal(c->rng));
+    s->n = fmin(fmax(n, c->size_prior->lower), c->size_prior->upper);
+    for (int k = 0; k < size_scales(s); ++k) s->size_scale[k] = 1;
+    for (int i = 0; i < s->classes; ++i) s->class_share[i] = 1.0 / s->classes;
+}
+
 static void start(struct collapse *c) {
     struct counts *s = c->self;
     attach(c);
     const double *stick = c->theta;
+    if (c->size_prior) start_size(c, s);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
@@ -250,6 +299,12 @@ static double largest_share(const struct counts *s) {
     return largest;
 }
 
+static void learn_size(struct counts *s) {
+    const double all = class_sum(s, s->mean);
+    for (int i = 0; i < s->classes && all > 0; ++i) s->class_share[i] = s->mean[i] / all;
+    memset(s->size_tries, 0, (size_t)size_scales(s) * sizeof(double));
+}
+
 static void learn(struct collapse *c, int iteration, int warmup) {
     struct counts *s = c->self;
     *s->seen += 1;
@@ -259,7 +314,8 @@ static void learn(struct collapse *c, int iteration, int warmup) {
         s->square[k] += off * (s->count[k] - s->mean[k]);
     }
     if (!adapt_window(iteration, warmup)) return;
-    *s->sweeps = largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
+    *s->sweeps = c->size_prior || largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
+    if (c->size_prior) learn_size(s);
     for (int v = 1; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < s->classes; ++r)
@@ -281,7 +337,10 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
     const int sweeps = (int)*s->sweeps, first = iteration % (CYCLE * FINER) * sweeps;
-    for (int k = 0; k < sweeps; ++k) counts_sweep(c, s, first + k, learning);
+    for (int k = 0; k < sweeps; ++k) {
+        counts_sweep(c, s, first + k, learning);
+        if (c->size_prior) counts_move_size(c, s, first + k, learning);
+    }
     for (int k = 0; k < COLLAPSE_COUNTERS; k += 2) {
         made += c->counter[k + MADE] - before[k + MADE];
         kept += c->counter[k + ACCEPTED] - before[k + ACCEPTED];
@@ -294,6 +353,11 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
 static void statistic(const struct collapse *c, double *out) {
     const struct counts *s = c->self;
     memcpy(out, s->total, (size_t)c->size * sizeof(double));
+}
+
+static double records(const struct collapse *c) {
+    const struct counts *s = c->self;
+    return s->n;
 }
 
 static double energy(const struct collapse *c) {
@@ -318,6 +382,8 @@ const struct collapse_class collapse_counts = {
             [2 * BETWEEN + ACCEPTED] = "between_accepted",
             [2 * SPLIT + MADE] = "split_made",
             [2 * SPLIT + ACCEPTED] = "split_accepted",
+            [2 * SIZE + MADE] = "size_made",
+            [2 * SIZE + ACCEPTED] = "size_accepted",
         },
     .create = create,
     .start = start,
@@ -325,6 +391,7 @@ const struct collapse_class collapse_counts = {
     .save = save,
     .iterate = iterate,
     .statistic = statistic,
+    .records = records,
     .energy = energy,
     .work = work,
 };

@@ -6,11 +6,12 @@
 
 /* What the files of family "counts" share:
  *   method_collapse_counts.c        the target, the state, learning, an iteration;
- *   method_collapse_counts_moves.c  moves of the table.
+ *   method_collapse_counts_moves.c  moves of the table;
+ *   method_collapse_counts_size.c   those that change its sum.
  */
 
 /* kinds of moves that are counted */
-enum { WITHIN, BETWEEN, SPLIT };
+enum { WITHIN, BETWEEN, SPLIT, SIZE };
 
 /* counts below TABLE are looked up */
 enum { TABLE = 1024 };
@@ -43,7 +44,10 @@ struct counts {
     int *cell_distribution, *row_distribution; /* rows: of the features, class by class */
     /* components that a cell, then those that a feature's level is part of */
     int *first, *component;
-    double n;
+    double n, most; /* records, a part of the state where they are unknown; the most there can be */
+    int size_target;                 /* the components that are n, after the levels */
+    struct counts_distribution root; /* unknown n: of the classes, as of a row */
+    double size_spread;
     double weight; /* of the noise of all components; 0: differs, or is not Laplace */
     double geometric[MOST_KINKS + 1]; /* 1 / (1 - exp(-k weight)) */
 
@@ -52,6 +56,8 @@ struct counts {
     double *mean, *square; /* of the counts in a window: average, squares about it */
     double *share;         /* of a row, for moves of kind 3 */
     double *seen, *sweeps;
+    /* unknown n: of a cell a class, of a class, of all; and the classes' shares */
+    double *size_scale, *size_tries, *class_share;
 
     /* follows from the state */
     double *log_phi, *log_psi, *total;
@@ -59,6 +65,10 @@ struct counts {
     /* workspace */
     double *part_from, *part_to, *phi_from, *phi_to; /* a level */
     double *psi_from, *psi_to;                       /* a variable */
+    double *class_part;                              /* unknown n: a class */
+    /* changes of a move that may be undone */
+    int changes, *changed_cell, *changed_level;
+    double *changed_by;
 };
 
 static inline double counts_compute_log_phi(const struct counts_distribution *distribution,
@@ -81,7 +91,69 @@ static inline double counts_log_psi(const struct counts *s, int row, double n) {
     return -counts_look_up(s->distribution + s->row_distribution[row], n);
 }
 
+/* log psi of n records in all classes, where n is unknown */
+static inline double counts_log_root(const struct counts *s, double n) {
+    return -counts_look_up(&s->root, n);
+}
+
+/* change of energy when a target (a cell, a level, or n) gains `by` */
+static inline double counts_gain_energy(const struct collapse *c, const struct counts *s,
+                                        int target, double by) {
+    double change = 0;
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
+        const int j = s->component[k];
+        const double residual = c->released[j] - s->total[j];
+        change += collapse_kernel(c, j, residual - by) - collapse_kernel(c, j, residual);
+    }
+    return change;
+}
+
+static inline void counts_gain(struct counts *s, int target, double by) {
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k) s->total[s->component[k]] += by;
+}
+
+/* one of 0..count-1 */
+static inline int counts_choose(struct rng *rng, int count) {
+    return (int)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
+}
+
+static inline int counts_choose_other(struct rng *rng, int count, int one) {
+    const int other = counts_choose(rng, count - 1);
+    return other + (other >= one);
+}
+
+static inline double counts_draw_units(struct rng *rng, double scale) {
+    return 1 + floor(scale * rng_exponential(rng));
+}
+
+/* d units in the proportions of a row's shares; the parts sum to d */
+static inline void counts_split_units(int levels, const double *share, double d, double *part) {
+    double sum = 0, before = 0;
+    for (int l = 0; l < levels - 1; ++l) {
+        sum += share[l];
+        const double upto = fmin(floor(d * sum + 0.5), d);
+        part[l] = upto - before;
+        before = upto;
+    }
+    part[levels - 1] = d - before;
+}
+
+static inline void counts_all_units(struct rng *rng, int levels, double d, double *part) {
+    memset(part, 0, (size_t)levels * sizeof(double));
+    part[counts_choose(rng, levels)] = d;
+}
+
+/* Robbins & Monro: towards an acceptance rate of 0.4 */
+static inline void counts_learn_scale(double *scale, double *tries, int accept, double most) {
+    *tries += 1;
+    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (accept - 0.4));
+    *scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
+}
+
 /* One sweep of moves, number `turn` (from 0). `learning`: scales are learned from it. */
 void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning);
+
+/* The same of births and deaths, where n is unknown. */
+void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning);
 
 #endif

@@ -16,46 +16,6 @@
  */
 #include "method_collapse_counts.h"
 
-/* acceptance rate that the scales aim at */
-static const double TARGET = 0.4;
-
-/* change of energy when a target (a cell or a level) gains `by` */
-static inline double gain_energy(const struct collapse *c, const struct counts *s, int target,
-                                 double by) {
-    double change = 0;
-    for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
-        const int j = s->component[k];
-        const double residual = c->released[j] - s->total[j];
-        change += collapse_kernel(c, j, residual - by) - collapse_kernel(c, j, residual);
-    }
-    return change;
-}
-
-static inline void gain(struct counts *s, int target, double by) {
-    for (int k = s->first[target]; k < s->first[target + 1]; ++k) s->total[s->component[k]] += by;
-}
-
-/* one of 0..count-1 */
-static inline int choose(struct rng *rng, int count) {
-    return (int)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
-}
-
-static inline int choose_other(struct rng *rng, int count, int one) {
-    const int other = choose(rng, count - 1);
-    return other + (other >= one);
-}
-
-static inline double draw_units(struct rng *rng, double scale) {
-    return 1 + floor(scale * rng_exponential(rng));
-}
-
-/* Robbins & Monro */
-static void learn_scale(double *scale, double *tries, int accept, double most) {
-    *tries += 1;
-    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (accept - TARGET));
-    *scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
-}
-
 /* The smaller scale of two cells is used and learned from: it is the other
  * cell's that a move leaves unlimited. */
 static inline int smaller(const double *scale, int a, int b) { return scale[b] < scale[a] ? b : a; }
@@ -69,10 +29,10 @@ static void keep_within(struct counts *s, int v, int from, int to, double d, dou
     s->count[to] += d;
     s->log_phi[from] = phi_left;
     s->log_phi[to] = phi_entered;
-    gain(s, from, -d);
-    gain(s, to, d);
-    gain(s, level_of + from - row, -d);
-    gain(s, level_of + to - row, d);
+    counts_gain(s, from, -d);
+    counts_gain(s, to, d);
+    counts_gain(s, level_of + from - row, -d);
+    counts_gain(s, level_of + to - row, d);
 }
 
 /* d units from cell `from` to cell `to` of feature v, both of one class */
@@ -80,9 +40,9 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
                         int learning) {
     const struct counts_variable *variable = s->variable + v;
     const int start = variable->at_cell + row * variable->levels;
-    const int other = choose_other(c->rng, variable->levels, level);
+    const int other = counts_choose_other(c->rng, variable->levels, level);
     const int learner = smaller(s->scale, start + level, start + other);
-    double d = draw_units(c->rng, s->scale[learner] * (fine ? 1.0 / 16 : 1));
+    double d = counts_draw_units(c->rng, s->scale[learner] * (fine ? 1.0 / 16 : 1));
     if (rng_bits(c->rng) >> 63) d = -d;
     const int from = start + level, to = start + other;
     const double left = s->count[from] - d, entered = s->count[to] + d;
@@ -93,12 +53,14 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
         const int level_from = s->cells + variable->at_level + level;
         const int level_to = s->cells + variable->at_level + other;
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
-                    gain_energy(c, s, from, -d) - gain_energy(c, s, to, d) -
-                    gain_energy(c, s, level_from, -d) - gain_energy(c, s, level_to, d);
+                    counts_gain_energy(c, s, from, -d) - counts_gain_energy(c, s, to, d) -
+                    counts_gain_energy(c, s, level_from, -d) -
+                    counts_gain_energy(c, s, level_to, d);
     }
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, WITHIN, accept);
-    if (learning && !fine) learn_scale(s->scale + learner, s->tries + learner, accept, s->n);
+    if (learning && !fine)
+        counts_learn_scale(s->scale + learner, s->tries + learner, accept, s->most);
     if (accept) keep_within(s, v, from, to, d, phi_left, phi_entered);
 }
 
@@ -167,7 +129,7 @@ static double draw_between_kinks(const struct counts *s, struct rng *rng, double
 static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int level) {
     const struct counts_variable *variable = s->variable + v;
     const int start = variable->at_cell + row * variable->levels;
-    const int other = choose_other(c->rng, variable->levels, level);
+    const int other = counts_choose_other(c->rng, variable->levels, level);
     const int a = start + level, b = start + other;
     const int level_of = s->cells + variable->at_level;
     const double count = s->count[a];
@@ -189,23 +151,6 @@ static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int
     collapse_count(c, WITHIN, accept);
 }
 
-/* d units in the proportions of a row's shares; the parts sum to d */
-static void split_units(int levels, const double *share, double d, double *part) {
-    double sum = 0, before = 0;
-    for (int l = 0; l < levels - 1; ++l) {
-        sum += share[l];
-        const double upto = fmin(floor(d * sum + 0.5), d);
-        part[l] = upto - before;
-        before = upto;
-    }
-    part[levels - 1] = d - before;
-}
-
-static void all_units(struct rng *rng, int levels, double d, double *part) {
-    memset(part, 0, (size_t)levels * sizeof(double));
-    part[choose(rng, levels)] = d;
-}
-
 /* log ratio of the cells of feature v when `part_from` leaves class `from` and
  * `part_to` enters class `to`; their new log phi at phi_from and phi_to */
 static double carry_feature(const struct collapse *c, const struct counts *s, int v, int from,
@@ -222,13 +167,14 @@ static double carry_feature(const struct collapse *c, const struct counts *s, in
             const double left = s->count[a] - leaves;
             if (left < 0) return -INFINITY;
             s->phi_from[at + l] = counts_log_phi(s, a, left);
-            log_ratio += s->phi_from[at + l] - s->log_phi[a] - gain_energy(c, s, a, -leaves);
+            log_ratio += s->phi_from[at + l] - s->log_phi[a] - counts_gain_energy(c, s, a, -leaves);
         }
         if (enters != 0) {
             s->phi_to[at + l] = counts_log_phi(s, b, s->count[b] + enters);
-            log_ratio += s->phi_to[at + l] - s->log_phi[b] - gain_energy(c, s, b, enters);
+            log_ratio += s->phi_to[at + l] - s->log_phi[b] - counts_gain_energy(c, s, b, enters);
         }
-        if (leaves != enters) log_ratio -= gain_energy(c, s, s->cells + at + l, enters - leaves);
+        if (leaves != enters)
+            log_ratio -= counts_gain_energy(c, s, s->cells + at + l, enters - leaves);
     }
     return log_ratio;
 }
@@ -243,14 +189,14 @@ static void keep_feature(struct counts *s, int v, int from, int to) {
         if (leaves != 0) {
             s->count[a] -= leaves;
             s->log_phi[a] = s->phi_from[at + l];
-            gain(s, a, -leaves);
+            counts_gain(s, a, -leaves);
         }
         if (enters != 0) {
             s->count[b] += enters;
             s->log_phi[b] = s->phi_to[at + l];
-            gain(s, b, enters);
+            counts_gain(s, b, enters);
         }
-        if (leaves != enters) gain(s, s->cells + at + l, enters - leaves);
+        if (leaves != enters) counts_gain(s, s->cells + at + l, enters - leaves);
     }
 }
 
@@ -266,9 +212,9 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
                          int learning) {
     const int split = kind == SPLIT;
     double *scale = split ? s->split_scale : s->scale;
-    const int other = choose_other(c->rng, s->classes, one);
+    const int other = counts_choose_other(c->rng, s->classes, one);
     const int learner = smaller(scale, one, other);
-    const double d = draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
+    const double d = counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
     const int forth = (int)(rng_bits(c->rng) >> 63);
     const int from = forth ? one : other, to = forth ? other : one;
     for (int v = 1; v < s->variables; ++v) {
@@ -276,11 +222,11 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
         const int levels = variable->levels, at = variable->at_level;
         const double *share = s->share + variable->at_cell;
         if (split) {
-            split_units(levels, share + from * levels, d, s->part_from + at);
-            split_units(levels, share + to * levels, d, s->part_to + at);
+            counts_split_units(levels, share + from * levels, d, s->part_from + at);
+            counts_split_units(levels, share + to * levels, d, s->part_to + at);
         } else {
-            all_units(c->rng, levels, d, s->part_from + at);
-            all_units(c->rng, levels, d, s->part_to + at);
+            counts_all_units(c->rng, levels, d, s->part_from + at);
+            counts_all_units(c->rng, levels, d, s->part_to + at);
         }
     }
     const double left = s->count[from] - d, entered = s->count[to] + d;
@@ -289,7 +235,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
         phi_left = counts_log_phi(s, from, left);
         phi_entered = counts_log_phi(s, to, entered);
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
-                    gain_energy(c, s, from, -d) - gain_energy(c, s, to, d);
+                    counts_gain_energy(c, s, from, -d) - counts_gain_energy(c, s, to, d);
     }
     for (int v = 1; v < s->variables && log_ratio > -INFINITY; ++v) {
         const int row = s->variable[v].at_row;
@@ -303,14 +249,15 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, kind, accept);
     if (learning && !fine)
-        learn_scale(scale + learner, (split ? s->split_tries : s->tries) + learner, accept, s->n);
+        counts_learn_scale(scale + learner, (split ? s->split_tries : s->tries) + learner, accept,
+                           s->most);
     if (!accept) return;
     s->count[from] = left;
     s->count[to] = entered;
     s->log_phi[from] = phi_left;
     s->log_phi[to] = phi_entered;
-    gain(s, from, -d);
-    gain(s, to, d);
+    counts_gain(s, from, -d);
+    counts_gain(s, to, d);
     for (int v = 1; v < s->variables; ++v) {
         const int row = s->variable[v].at_row;
         keep_feature(s, v, from, to);
@@ -328,7 +275,7 @@ void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning) 
         for (int row = 0; row < s->classes; ++row) {
             for (int l = 0; walks && l < levels; ++l) move_within(c, s, v, row, l, fine, learning);
             for (int k = 0; !walks && k < levels / 2; ++k)
-                move_fresh(c, s, v, row, choose(c->rng, levels));
+                move_fresh(c, s, v, row, counts_choose(c->rng, levels));
         }
     }
     for (int i = 0; i < s->classes; ++i) move_between(c, s, i, kind, fine, learning);

@@ -24,6 +24,7 @@
     X(stat_counts) \
     X(stat_records) \
     X(stat_objective) \
+    X(stat_size) \
     X(stat_custom)
 
 #define MECHANISMS(X) \

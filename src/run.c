@@ -15,6 +15,7 @@ static void keep(const struct sampler *sampler, void *self, struct results *r) {
     sampler->statistic(self, r->statistic + at * (size_t)r->width);
     r->log_noise[at] = sampler->log_noise(self);
     if (sampler->outside) r->outside[at] = sampler->outside(self);
+    if (r->records) r->records[at] = sampler->records(self);
 }
 
 enum run_status run(const struct sampler *sampler, void *self, int from, int warmup, int thin,

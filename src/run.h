@@ -37,6 +37,9 @@ struct sampler {
 
     /* Expected share of records outside the bounds; NULL: not told. */
     double (*outside)(void *self);
+
+    /* The number of records, where it is unknown. NULL: it must be known. */
+    double (*records)(void *self);
 };
 
 enum run_status { RUN_DONE, RUN_INTERRUPTED, RUN_FAILED };
@@ -44,6 +47,7 @@ enum run_status { RUN_DONE, RUN_INTERRUPTED, RUN_FAILED };
 /* The results of a run: room for `iterations` of them. A draw is a column. */
 struct results {
     double *draws, *statistic, *log_noise, *outside, *acceptance;
+    double *records;     /* NULL: their number is known */
     int reported, width; /* rows of draws, of statistic */
     int iterations;
     int made, saved; /* iterations and draws that are there */

@@ -19,6 +19,9 @@ code_statistics <- list(
   records = stat_records(~ x, levels = two_levels)
 )
 
+# it has no variables, and goes beside others
+size_statistics <- list(size = stat_size())
+
 # the same kinds with more than one variable, and with every option that changes what is summed
 wide <- list(y = c(-2, 5), x = c(10, 11), g = c("u", "v", "w"))
 wide_statistics <- list(

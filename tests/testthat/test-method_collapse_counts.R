@@ -283,3 +283,170 @@ test_that("what the table does not determine is refused", {
   expect_error(sample_posterior(as_release(c(0, 1, 1), local, mech_randomized_response(epsilon = 1), 3), model_bernoulli(), method = "collapse"),
                "one noisy value per record", class = "noiseaware_error_method")
 })
+
+# ---- the number of records is unknown ----------------------------------------------
+
+# all databases of `sizes` records, with the mass of n in their weights; `size` is released beside
+unknown_cases <- function(sizes, log_mass, st, levels, alpha, known = vector("list", length(levels))) {
+  parts <- lapply(seq_along(sizes), function(k) {
+    n <- sizes[k]
+    if (n == 0) return(list(counts = matrix(0, 1, length(st$components)), weight = log_mass[k], n = 0, b = 0))
+    all <- enumerate_records(n, levels, alpha, known)
+    list(counts = enumerated_counts(st, all, levels), weight = all$log_p + log_mass[k], n = rep(n, length(all$log_p)),
+         b = rowSums(matrix(all$types[all$sequences, 1] == 2, nrow(all$sequences))))
+  })
+  list(counts = do.call(rbind, lapply(parts, `[[`, "counts")), weight = unlist(lapply(parts, `[[`, "weight")),
+       n = unlist(lapply(parts, `[[`, "n")), b = unlist(lapply(parts, `[[`, "b")))
+}
+
+# the same prior up to 6 records
+up_to_six <- function(prior) {
+  prior$upper <- 6
+  prior
+}
+
+test_that("unknown n: every database of up to six records enumerated", {
+  skip_on_cran() # takes long; `make test` runs it
+  two <- levels2[1:2]
+  known <- list(NULL, matrix(c(0.3, 0.9, 0.7, 0.1), 2))
+  model <- function(fixed_feature) {
+    conditional <- if (fixed_feature) fixed(known[[2]]) else
+      list(a = prior_dirichlet(alpha2[[2]][1, ]), b = prior_dirichlet(alpha2[[2]][2, ]))
+    model_naive_bayes("y", prior = prior_dirichlet(alpha2[[1]]), conditional = list(x1 = conditional))
+  }
+  cases <- list(
+    list(~ y:x1, mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to_six(prior_poisson(3.5)), 0:6, dpois(0:6, 3.5, log = TRUE), FALSE),
+    list(~ y + x1, mech_gaussian(sd = 1.2), NULL, up_to_six(prior_negative_binomial(3, 1.5)), 0:6, dnbinom(0:6, 1.5, mu = 3, log = TRUE), FALSE),
+    list(~ y + x1:y, mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_uniform(2, 5), 2:5, numeric(4), FALSE),
+    list(~ y:x1, mech_laplace(scale = 2), mech_discrete_laplace(scale = 2), prior_log_uniform(6), 1:6, -log(1:6), TRUE)
+  )
+  for (case in cases) {
+    counted <- stat_counts(case[[1]], two)
+    all <- unknown_cases(case[[5]], case[[6]], counted, two, alpha2[1:2], if (case[[7]]) known else list(NULL, NULL))
+    set.seed(4)
+    z <- round(runif(length(counted$components), -1, 3))
+    sized <- !is.null(case[[3]])
+    st <- if (sized) list(counted = counted, size = stat_size()) else counted
+    noise <- if (sized) list(counted = case[[2]], size = case[[3]]) else case[[2]]
+    rel <- as_release(if (sized) list(counted = z, size = 4) else z, st, noise, n = NULL, neighbours = "add_remove")
+    kernel <- log_noise(case[[2]]$kernel, unname(rel$scale)[seq_along(z)], z, all$counts)
+    if (sized) kernel <- kernel + log_noise(case[[3]]$kernel, tail(unname(rel$scale), 1), 4, cbind(all$n))
+    fit <- sample_posterior(rel, model(case[[7]]), records = case[[4]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    expect_identical(fit$problem$family, "counts")
+    expect_true(fit$exact)
+    counts <- if (sized) cbind(all$counts, all$n) else all$counts
+    p <- check_enumerated(fit, counts, all$weight + kernel)
+    expect_same_mean(parameter_draws(fit, "n"), sum(p * all$n))
+    expect_same_mean(parameter_draws(fit, "n")^2, sum(p * all$n^2))
+    expect_same_mean(parameter_draws(fit, "prob[y=b]"), sum(p * (0.8 + all$b) / (2.3 + all$n)))
+    if (sized) expect_identical(as.vector(posterior::extract_variable_matrix(denoise(fit), "size: n")), as.vector(parameter_draws(fit, "n")))
+  }
+})
+
+test_that("unknown n: what no release tells of is the prior", {
+  st <- stat_counts(~ y, levels2["y"])
+  rel <- as_release(c(30, 90), st, mech_gaussian(sd = 1e9), n = NULL)
+  mass <- list(list(prior_poisson(70), 0:400, dpois(0:400, 70)), list(prior_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
+               list(prior_uniform(5, 40), 5:40, rep(1, 36)), list(prior_log_uniform(200), 1:200, 1 / (1:200)))
+  for (case in mass) {
+    p <- case[[3]] / sum(case[[3]])
+    # with nearly known probabilities the cells hang together: all of them move at once
+    for (model in list(model_bernoulli(prior = prior_beta(2, 1)), model_categorical(prior = prior_dirichlet(c(2e4, 8e4))))) {
+      fit <- told(sample_posterior(rel, model, records = case[[1]], chains = 2, iter = 11000, warmup = 1000, seed = 1))
+      n <- parameter_draws(fit, "n")
+      expect_same_mean(n, sum(p * case[[2]]))
+      for (share in c(0.1, 0.5, 0.9)) {
+        at <- case[[2]][which(cumsum(p) >= share)[1]]
+        expect_same_mean((n <= at) + 0, sum(p[case[[2]] <= at]))
+      }
+      expect_true(all(n %in% case[[2]]))
+    }
+    set.seed(1)
+    drawn <- replicate(4000, internal("draw_size")(case[[1]]))
+    expect_true(all(drawn %in% case[[2]]))
+    expect_lt(abs(mean(drawn) - sum(p * case[[2]])) / (sd(drawn) / sqrt(4000)), 5)
+    expect_lt(abs(mean(log1p(drawn)) - sum(p * log1p(case[[2]]))) / (sd(log1p(drawn)) / sqrt(4000)), 5)
+  }
+})
+
+test_that("unknown n: with hardly any noise on it the draws are those of n known", {
+  counted <- stat_counts(~ y:x1, levels2[1:2])
+  z <- c(21, 4, 40, 9)
+  st <- list(counted = counted, size = stat_size())
+  rel <- as_release(list(counted = z, size = 75), st, list(counted = mech_laplace(scale = 6), size = mech_gaussian(sd = 0.01)), n = NULL,
+                    neighbours = "add_remove")
+  unknown <- sample_posterior(rel, model_naive_bayes("y"), records = prior_negative_binomial(50, 1), chains = 2, iter = 16000, warmup = 1000, seed = 1)
+  known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 16000, warmup = 1000, seed = 2)
+  expect_true(all(parameter_draws(unknown, "n") == 75))
+  for (name in known$bound$parameters) {
+    a <- parameter_draws(unknown, name)
+    b <- parameter_draws(known, name)
+    expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+    expect_lt(abs(sd(a) - sd(b)) / sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2), 5)
+  }
+})
+
+test_that("unknown n: joint-distribution test by calibration, n drawn too", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
+  noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_negative_binomial(20, 3), replicates = 200, chains = 1, iter = 3000,
+                   warmup = 500, seed = 3, neighbours = "add_remove")
+  expect_false(any(cal$runs$failed))
+  expect_true("n" %in% cal$results$variable)
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
+test_that("unknown n: restarts, prints, what follows from a fit", {
+  st <- list(counted = stat_counts(~ y:x1, levels2[1:2]), size = stat_size())
+  rel <- as_release(list(counted = c(21, 4, 40, 9), size = 80), st, list(counted = mech_laplace(scale = 6), size = mech_laplace(scale = 5)), n = NULL,
+                    neighbours = "add_remove")
+  ask <- function(iter) told(sample_posterior(rel, model_naive_bayes("y"), records = prior_poisson(70), chains = 2, iter = iter, warmup = 300, seed = 1))
+  short <- ask(500)
+  expect_identical(told(extend(short, 300))$draws, ask(800)$draws)
+  expect_identical(told(update(short, iter = 500, warmup = 300))$draws, short$draws)
+  expect_identical(posterior::variables(short$draws), c(short$bound$parameters, "n"))
+  shown <- paste(capture.output(print(short)), collapse = "\n")
+  expect_match(shown, "not known \\(n\\); prior poisson\\(mean = 70\\)")
+  expect_identical(nobs(short), NA_real_)
+  expect_identical(names(coef(short)), short$bound$parameters)
+  expect_true("n" %in% rownames(confint(short)))
+  expect_true("records" %in% names(acceptance(short)))
+  simulated <- simulate(short, 20, seed = 1)
+  expect_true(length(unique(vapply(simulated, nrow, 0L))) > 5)
+  expect_s3_class(plot(short), "ggplot")
+  expect_true("n" %in% prior_data(short, draws = 50)$variable)
+  expect_identical(nrow(release_check_data(short, draws = 5)), 5L)
+})
+
+test_that("unknown n: what must know it says so, and what can do without", {
+  counted <- stat_counts(~ y, levels2["y"])
+  rel <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = NULL)
+  for (method in c("augment", "clt", "naive")) {
+    expect_error(sample_posterior(rel, model_bernoulli(), method = method), "collapse", class = "noiseaware_error_method")
+  }
+  total <- as_release(40, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(scale = 3), n = NULL)
+  expect_error(sample_posterior(total, model_normal()), "model_bernoulli", class = "noiseaware_error_method")
+  known <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = 80)
+  expect_error(sample_posterior(known, model_bernoulli(), records = prior_poisson(80)), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(rel, model_bernoulli(), records = 80), class = "noiseaware_error_argument")
+  expect_error(calibrate(model_bernoulli(), counted, mech_laplace(scale = 3), n = prior_poisson(80), replicates = 1), class = "noiseaware_error_neighbours")
+  expect_error(as_release(5, stat_size(), mech_laplace(scale = 1), n = NULL), class = "noiseaware_error_neighbours")
+  expect_error(release(data.frame(y = "a"), stat_size(), mech_laplace(epsilon = 1)), class = "noiseaware_error_neighbours")
+  expect_error(prior_poisson(-1), class = "noiseaware_error_prior")
+  expect_error(prior_uniform(5, 4), class = "noiseaware_error_prior")
+  expect_error(prior_uniform(-1, 4), class = "noiseaware_error_prior")
+  expect_error(prior_negative_binomial(3), class = "noiseaware_error_prior")
+  expect_error(prior_log_uniform(0), class = "noiseaware_error_prior")
+})
+
+test_that("unknown n: one cell published, and n beside it", {
+  st <- list(one = stat_subset(stat_counts(~ y, levels2["y"]), "y=b"), size = stat_size())
+  rel <- as_release(list(one = 4, size = 9), st, list(one = mech_laplace(scale = 2), size = mech_gaussian(sd = 3)), n = NULL, neighbours = "add_remove")
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1.5)), records = prior_poisson(8), chains = 2, iter = 12000, warmup = 1000, seed = 1)
+  all <- subset(expand.grid(b = 0:60, n = 0:60), b <= n)
+  weight <- dpois(all$n, 8, log = TRUE) + lchoose(all$n, all$b) + lbeta(2 + all$b, 1.5 + all$n - all$b) - abs(4 - all$b) / 2 - (9 - all$n)^2 / 18
+  p <- check_enumerated(fit, as.matrix(all), weight)
+  expect_same_mean(parameter_draws(fit, "prob[b]"), sum(p * (2 + all$b) / (3.5 + all$n)))
+  expect_same_mean(parameter_draws(fit, "n")^2, sum(p * all$n^2))
+})

@@ -200,6 +200,7 @@ added_cases <- list(
   plain = list(stat_crossprod(y ~ x + g, c(unit_box, letters_of["g"]), rescale = FALSE), data.frame(x = 1, y = 2, g = "c")),
   moments4 = list(stat_moments4(~ x + y, unit_box), data.frame(x = 0, y = 2)),
   counts = list(stat_counts(~ g + g:h, letters_of), data.frame(g = "a", h = "v")),
+  size = list(stat_size(), data.frame(g = "a")),
   custom = list(stat_custom(function(r) cbind(pmin(pmax(r[, "x"], 0), 1), r[, "x"] > 0.5), c("a", "b"),
                             list(add_remove = c(L1 = 2, L2 = sqrt(2))), unit_box["x"]), data.frame(x = 1))
 )

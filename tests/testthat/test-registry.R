@@ -36,7 +36,7 @@ test_that("every plug-in has its entry here", {
   expect_true(all(registry$models %in% c(names(registry_models), "compiled")))
   expect_true(all(c(registry$mechanisms, registry$densities) %in% names(registry_mechanisms)))
   plugin_names <- internal("plugin_names")
-  expect_setequal(unique(names(c(number_statistics, code_statistics))), plugin_names("stat"))
+  expect_setequal(unique(names(c(number_statistics, code_statistics, size_statistics))), plugin_names("stat"))
   expect_true(all(registry$statistics %in% plugin_names("stat")))
   expect_setequal(names(registry_mechanisms), plugin_names("mech"))
   # tried elsewhere: naive Bayes models need two variables, compiled ones a compiler
@@ -49,6 +49,7 @@ test_that("every plug-in has its entry here", {
 # records, the numbers among their columns then moved by optim().
 largest_over_records <- function(statistic, rows, f) {
   columns <- statistic$columns
+  if (nrow(columns) == 0) return(f(matrix(0, rows, 0)))
   number <- !columns$variable %in% names(statistic$levels)
   start <- lapply(seq_len(400), function(i) {
     x <- possible_records(statistic, 16)[seq_len(rows), , drop = FALSE]
@@ -81,7 +82,7 @@ only_bounded <- function(statistic) {
 test_that("every statistic: its sensitivities are what one record can do at most, and it can", {
   set.seed(7)
   norms <- list(L1 = function(t) sum(abs(t)), L2 = function(t) sqrt(sum(t^2)))
-  for (statistic in every_statistic) {
+  for (statistic in c(every_statistic, size_statistics)) {
     for (norm in names(norms)) {
       label <- paste(class(statistic)[1], norm)
       change <- largest_over_records(statistic, 2, function(x) norms[[norm]](diff(eval_records(statistic, x))))

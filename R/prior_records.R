@@ -1,0 +1,137 @@
+#' Priors of the number of records
+#'
+#' What the analyst believes of the number of records n, where a release does not tell it
+#' (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in [release()]): for the argument
+#' `records` of [sample_posterior()], and for the argument `n` of [calibrate()].
+#'
+#' @param mean Mean of n, a positive number.
+#' @param size Size (dispersion) of the negative binomial distribution, as in [stats::rnbinom()]: the variance
+#'   of n is mean + mean^2 / size.
+#' @param lower,upper The least and the largest n, whole numbers, `lower` at least 0; for
+#'   `prior_log_uniform()` the least is 1.
+#'
+#' @details
+#' * `prior_poisson(mean)` and `prior_negative_binomial(mean, size)`, the latter for a vaguer belief.
+#' * `prior_uniform(lower, upper)`: every n between them has the same probability.
+#' * `prior_log_uniform(upper)`: p(n) proportional to 1 / n, from 1 to `upper`; every order of magnitude has the same
+#'   probability. It is the default of [sample_posterior()], with the largest `upper` that is allowed, 2^31 - 1.
+#'
+#' @return A prior of the number of records.
+#' @section Errors: `noiseaware_error_prior`.
+#' @examples
+#' st <- list(size = stat_size(), smoke = stat_counts(~ smoke, levels = list(smoke = c("0", "1"))))
+#' noise <- mech_discrete_laplace(epsilon = 0.5)
+#' rel <- release(MASS::birthwt, st, list(size = noise, smoke = noise), neighbours = "add_remove")
+#' fit <- sample_posterior(rel, model_bernoulli(), records = prior_poisson(200), chains = 2, iter = 1000, seed = 1)
+#' summary(fit)
+#' @name prior_records
+NULL
+
+new_size_prior <- function(..., class) new_prior(..., class = c(class, "prior_records"))
+
+#' @rdname prior_records
+#' @export
+prior_poisson <- function(mean) {
+  check_given("prior")
+  new_size_prior(mean = check_positive(mean, "mean", "prior"), class = "prior_poisson")
+}
+
+#' @rdname prior_records
+#' @export
+prior_negative_binomial <- function(mean, size) {
+  check_given("prior")
+  new_size_prior(mean = check_positive(mean, "mean", "prior"), size = check_positive(size, "size", "prior"), class = "prior_negative_binomial")
+}
+
+#' @rdname prior_records
+#' @export
+prior_uniform <- function(lower, upper) {
+  check_given("prior")
+  lower <- check_count(lower, "lower", 0, "prior")
+  new_size_prior(lower = lower, upper = check_count(upper, "upper", lower, "prior"), class = "prior_uniform")
+}
+
+#' @rdname prior_records
+#' @export
+prior_log_uniform <- function(upper = 2^31 - 1) {
+  new_size_prior(upper = check_count(upper, "upper", kind = "prior"), class = "prior_log_uniform")
+}
+
+# Of the argument `records` for that release: a prior, or NULL where n is known.
+check_size_prior <- function(records, release, call = caller_env()) {
+  if (is.null(release$n)) {
+    return(check_class(records %||% prior_log_uniform(), "records", "prior_records", "NULL or a prior of the number of records, such as prior_poisson()", call = call))
+  }
+  if (!is.null(records)) {
+    stop_classed("argument", c("{.arg records} is a prior of a number of records that is not known, but the release has {release$n} record{?s}.",
+                               i = "{.fn as_release} takes {.code n = NULL}."), call = call)
+  }
+}
+
+size_range <- function(prior) {
+  c(prior$lower %||% if (inherits(prior, "prior_log_uniform")) 1 else 0, prior$upper %||% Inf)
+}
+
+# for struct size_prior in C
+size_prior_spec <- function(prior) {
+  if (is.null(prior)) return(NULL)
+  list(name = sub("^prior_", "", class(prior)[1L]), parameters = as.double(c(prior$mean %||% 0, prior$size %||% 0, size_range(prior))))
+}
+
+# mean and sd, where there is a scale to speak of
+size_moments <- function(prior) {
+  if (!is.null(prior$mean)) return(c(prior$mean, sqrt(prior$mean + if (is.null(prior$size)) 0 else prior$mean^2 / prior$size)))
+  if (inherits(prior, "prior_uniform")) return(c(prior$lower + prior$upper, max(prior$upper - prior$lower, 1) / sqrt(3)) / 2)
+  NULL
+}
+
+# Where n is by a release and the prior, and how well that is known: averages with the weights of
+# their precision. A released n tells of it, and so does the sum of each margin.
+typical_size <- function(release, prior) {
+  told <- do.call(cbind, lapply(release_parts(release), function(part) {
+    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
+    margin <- size_groups(part$statistic)
+    if (is.null(margin) || anyNA(sd)) return(NULL)
+    rbind(tapply(part$value, margin, sum), sqrt(tapply(sd^2, margin, sum)))
+  }))
+  told <- cbind(told, size_moments(prior))
+  if (is.null(told)) told <- cbind(rep(max(10, 2 * sum(abs(release$value))), 2L)) # wild
+  weight <- 1 / told[2L, ]^2
+  within <- function(n) min(max(round(n), size_range(prior)[1L], 1), size_range(prior)[2L])
+  list(n = within(sum(weight * told[1L, ]) / sum(weight)), sd = 1 / sqrt(sum(weight)))
+}
+
+# A group for each component, the components of a group adding up to n; NULL if there is none.
+size_groups <- function(statistic) UseMethod("size_groups")
+
+#' @export
+size_groups.default <- function(statistic) NULL
+
+#' @export
+size_groups.stat_size <- function(statistic) 1L
+
+#' @export
+size_groups.stat_counts <- function(statistic) {
+  rep(seq_along(statistic$margins), vapply(statistic$margins, function(m) prod(lengths(statistic$levels)[m]), 0))
+}
+
+# one draw, from R's generator
+draw_size <- function(prior) UseMethod("draw_size")
+
+#' @export
+draw_size.prior_poisson <- function(prior) stats::rpois(1L, prior$mean)
+
+#' @export
+draw_size.prior_negative_binomial <- function(prior) stats::rnbinom(1L, prior$size, mu = prior$mean)
+
+#' @export
+draw_size.prior_uniform <- function(prior) prior$lower + floor(stats::runif(1L) * (prior$upper - prior$lower + 1))
+
+# the whole part of a log-uniform number has n with log(1 + 1 / n), at least log(2) / n
+#' @export
+draw_size.prior_log_uniform <- function(prior) {
+  repeat {
+    n <- floor(exp(stats::runif(1L) * log(prior$upper + 1)))
+    if (n <= prior$upper && stats::runif(1L) * log1p(1 / n) * n < log(2)) return(n)
+  }
+}

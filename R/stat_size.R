@@ -1,0 +1,67 @@
+#' The number of records
+#'
+#' How many records there are, as a statistic: for releases that treat the number of records as
+#' confidential (`neighbours = "add_remove"`), beside other statistics of the same records.
+#'
+#' @details
+#' **Components.** One, called `n`: beside other statistics, in `list(size = stat_size(), ...)`,
+#' `size: n`.
+#'
+#' **Sensitivity.** 1 in both norms for a record added or removed. A replaced record does not change
+#' the number: the sensitivity is 0, n is public, and [release()] and [as_release()] refuse the statistic for such
+#' neighbours; publish n itself.
+#'
+#' A margin of [stat_counts()] tells about n too: it adds up to it. So a release needs no
+#' `stat_size()` for the analyst to learn about n.
+#'
+#' @return A statistic: an object of class `stat_size`.
+#' @examples
+#' st <- list(size = stat_size(), smoke = stat_counts(~ smoke, levels = list(smoke = c("0", "1"))))
+#' half <- mech_discrete_laplace(epsilon = 0.5)
+#' release(MASS::birthwt, st, list(size = half, smoke = half), neighbours = "add_remove")
+#' @export
+stat_size <- function() {
+  columns <- data.frame(name = character(), lower = numeric(), upper = numeric(), variable = character(), level = character())
+  new_statistic("size", "cells", columns = columns, levels = list(), components = "n", class = "stat_size")
+}
+
+#' @export
+statistic_fields.stat_size <- function(statistic) list()
+
+# it has no variables
+#' @export
+variable_kinds.stat_size <- function(x) character()
+
+#' @export
+describe_statistic.stat_size <- function(statistic) "the number of records"
+
+#' @export
+format.stat_size <- function(x, ...) {
+  c("<statistic> the number of records", "  components  1: n", "  sensitivity L1 1, L2 1, to a record added or removed")
+}
+
+#' @export
+sensitivity.stat_size <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  match_norm(norm)
+  if (replaces(neighbours)) 0 else 1
+}
+
+#' @export
+neighbours_fault.stat_size <- function(statistic, neighbours) {
+  if (neighbours == "replace") {
+    c("The number of records is public where neighbours differ in a replaced record: there is nothing to release.",
+      i = "Use {.code neighbours = \"add_remove\"}.")
+  }
+}
+
+#' @export
+component_limits.stat_size <- function(statistic) cbind(1, 1)
+
+#' @export
+statistic_json.stat_size <- function(statistic) list(name = "size")
+
+stat_size_from_json <- function(x, refuse, claim) {
+  require_fields(x, "name", "statistic", refuse)
+  claim(1)
+  stat_size()
+}

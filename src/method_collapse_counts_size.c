@@ -1,0 +1,114 @@
+/* Births and deaths in the table of method "collapse", counts, where the number of records n is
+ * not known (the target is in method_collapse_counts.c): d units more or less
+ *
+ * 1. in one class, with one cell of every feature;
+ * 2. in one class, split over a row's cells in proportions that warmup learned;
+ * 3. in all classes, split in such proportions too.
+ *
+ * All are symmetric, up as often as down, and accepted by the ratio of the target, which holds the
+ * prior of n, psi(n) of the classes' probabilities, and the noise of a released n. A move changes
+ * cell after cell, and is undone where it is refused.
+ *
+ * Cost: O(features), O(cells of a class), O(cells).
+ */
+#include "method_collapse_counts.h"
+
+/* The log ratio for `by` more records in a cell; they are there then, and in the journal. -INFINITY
+ * if there are too few to leave. `level`: the target of the feature's level, or -1. */
+static double change_cell(const struct collapse *c, struct counts *s, int cell, int level,
+                          double by) {
+    if (by == 0) return 0;
+    const double count = s->count[cell] + by;
+    if (count < 0) return -INFINITY;
+    const double phi = counts_log_phi(s, cell, count);
+    double log_ratio = phi - s->log_phi[cell] - counts_gain_energy(c, s, cell, by);
+    s->count[cell] = count;
+    s->log_phi[cell] = phi;
+    counts_gain(s, cell, by);
+    if (level >= 0) {
+        log_ratio -= counts_gain_energy(c, s, level, by);
+        counts_gain(s, level, by);
+    }
+    s->changed_cell[s->changes] = cell;
+    s->changed_level[s->changes] = level;
+    s->changed_by[s->changes++] = by;
+    return log_ratio;
+}
+
+/* The same for a class, with a row of each feature. */
+static double change_class(const struct collapse *c, struct counts *s, int class, int whole,
+                           double units, int sign) {
+    double log_ratio = change_cell(c, s, class, -1, sign * units);
+    for (int v = 1; v < s->variables && log_ratio > -INFINITY && units > 0; ++v) {
+        const struct counts_variable *variable = s->variable + v;
+        const int levels = variable->levels, first = variable->at_cell + class * levels;
+        const int row = variable->at_row + class;
+        if (whole)
+            counts_all_units(c->rng, levels, units, s->part_from);
+        else
+            counts_split_units(levels, s->share + first, units, s->part_from);
+        for (int l = 0; l < levels && log_ratio > -INFINITY; ++l)
+            log_ratio += change_cell(c, s, first + l, s->cells + variable->at_level + l,
+                                     sign * s->part_from[l]);
+        const double psi = counts_log_psi(s, row, s->count[class]);
+        log_ratio += psi - s->log_psi[row];
+        s->log_psi[row] = psi;
+    }
+    return log_ratio;
+}
+
+static void undo(struct counts *s) {
+    for (int k = s->changes - 1; k >= 0; --k) {
+        const int cell = s->changed_cell[k], level = s->changed_level[k];
+        s->count[cell] -= s->changed_by[k];
+        s->log_phi[cell] = counts_log_phi(s, cell, s->count[cell]);
+        counts_gain(s, cell, -s->changed_by[k]);
+        if (level >= 0) counts_gain(s, level, -s->changed_by[k]);
+        if (cell >= s->classes) continue;
+        for (int v = 1; v < s->variables; ++v)
+            s->log_psi[s->variable[v].at_row + cell] =
+                counts_log_psi(s, s->variable[v].at_row + cell, s->count[cell]);
+    }
+}
+
+enum size_move { ONE_CELL, ONE_CLASS, ALL_CLASSES };
+
+/* `class` is of no account with ALL_CLASSES */
+static void move_size(struct collapse *c, struct counts *s, int class, enum size_move kind,
+                      int fine, int learning) {
+    const int learner = kind == ALL_CLASSES ? 2 * s->classes : kind * s->classes + class;
+    const double d = counts_draw_units(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
+    const int sign = rng_bits(c->rng) >> 63 ? 1 : -1;
+    const double n = s->n + sign * d;
+    const double log_prior = size_prior_log(c->size_prior, n);
+    double log_ratio = -INFINITY;
+    s->changes = 0;
+    if (log_prior > -INFINITY) {
+        log_ratio = log_prior - size_prior_log(c->size_prior, s->n) + counts_log_root(s, n) -
+                    counts_log_root(s, s->n) - counts_gain_energy(c, s, s->size_target, sign * d);
+        if (kind == ALL_CLASSES) {
+            counts_split_units(s->classes, s->class_share, d, s->class_part);
+            for (int i = 0; i < s->classes && log_ratio > -INFINITY; ++i)
+                log_ratio += change_class(c, s, i, 0, s->class_part[i], sign);
+        } else {
+            log_ratio += change_class(c, s, class, kind == ONE_CELL, d, sign);
+        }
+    }
+    const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
+    collapse_count(c, SIZE, accept);
+    if (learning && !fine)
+        counts_learn_scale(s->size_scale + learner, s->size_tries + learner, accept, s->most);
+    if (!accept) {
+        undo(s);
+        return;
+    }
+    s->n = n;
+    counts_gain(s, s->size_target, sign * d);
+}
+
+void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning) {
+    const int fine = turn / CYCLE % FINER == FINER - 1;
+    const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
+    for (int i = 0; i < s->classes; ++i) move_size(c, s, i, kind, fine, learning);
+    move_size(c, s, 0, ALL_CLASSES, fine, learning);
+}
