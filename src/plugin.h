@@ -118,9 +118,9 @@ struct model {
 
 /* The hooks of a model.
  *
- * A new model needs seven: create, rprior, dprior, set, rrecords, and to move theta given
- * the records either add and rtheta, or log_density. All others make it faster, or serve
- * one method; NULL stands for the default named with each.
+ * A new model needs create, rprior, dprior, set, rrecords, and to move theta given the
+ * records either log_density, or add and rtheta. All others make it faster, or serve one
+ * method; NULL stands for the default named with each.
  *
  * In what order method "augment" calls them (nonprivate_posterior() makes the update
  * alone; "clt" and "collapse" call create, rprior, dprior, rtheta and what is named with

@@ -22,6 +22,26 @@ test_that("levels are kept with probability e^epsilon / (e^epsilon + k - 1), the
   }
 })
 
+test_that("its budget is that of Laplace noise, and bad ones are refused", {
+  expect_equal(privacy(mech_randomized_response(epsilon = 2)), privacy(mech_laplace(epsilon = 2)))
+  for (call in list(quote(mech_randomized_response()), quote(mech_randomized_response(epsilon = 0)), quote(mech_randomized_response(epsilon = NA)))) {
+    expect_error(eval(call), class = "noiseaware_error_mechanism")
+  }
+})
+
+test_that("it prints, and survives its file", {
+  local_reproducible_output()
+  factors <- stat_records(~ y + g, levels = list(y = c("no", "yes"), g = c("a", "b", "c")))
+  rel <- as_release(c(0, 1, 2, 1), factors, mech_randomized_response(epsilon = 1 / 3), 2)
+  path <- withr::local_tempfile(fileext = ".json")
+  write_release(rel, path)
+  expect_identical(read_release(path), rel)
+  expect_snapshot({
+    mech_randomized_response(epsilon = 1)
+    rel
+  })
+})
+
 test_that("real releases throw that coin in integers", {
   for (case in list(c(2, 0.1), c(3, 1), c(7, 4.3), c(4, 1e-20), c(2, 0.5 + 2^-30))) {
     k <- case[1]
