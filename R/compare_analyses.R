@@ -71,7 +71,8 @@ interval_table <- function(fit, level) {
 print.noiseaware_comparison <- function(x, ...) {
   release <- x$fits[[1L]]$release
   cat("<comparison> ", describe_model(x$fits[[1L]]$bound), "\n", sep = "")
-  cat("  records    ", if (is.null(release$n)) "not known" else format_number(release$n), "; ", paste(vapply(release_parts(release), function(p) format(p$mechanism), ""), collapse = "; "), "\n", sep = "")
+  mechanisms <- vapply(release_parts(release), function(p) format(p$mechanism), "")
+  cat("  records    ", if (is.null(release$n)) "not known" else format_number(release$n), "; ", paste(mechanisms, collapse = "; "), "\n", sep = "")
   cat("  intervals  ", 100 * x$level, "%\n\n", sep = "")
   ordered <- x$table[order(match(x$table$variable, unique(x$table$variable))), ]
   number <- function(v) formatC(v, digits = 4, format = "g", flag = "#")

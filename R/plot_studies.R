@@ -78,8 +78,9 @@ ks_data <- function(calibrations, variables = NULL) {
     shown <- variables %||% setdiff(table$variable, calibration_mirrored(cal))
     table <- table[table$variable %in% check_names_of(shown, "variables", "variables of the calibration", table$variable), ]
     replicates <- sum(!cal$runs$failed)
-    cbind(run_columns(calibrations, k, method, if (is.numeric(problem$n)) problem$n else NA_real_, design_privacy(design_parts(problem$statistic, problem$mechanism, problem$neighbours))), table,
-          replicates = replicates, critical = ks_critical(replicates))
+    n <- if (is.numeric(problem$n)) problem$n else NA_real_
+    spent <- design_privacy(design_parts(problem$statistic, problem$mechanism, problem$neighbours))
+    cbind(run_columns(calibrations, k, method, n, spent), table, replicates = replicates, critical = ks_critical(replicates))
   })
   do.call(rbind, rows)
 }

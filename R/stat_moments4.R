@@ -27,8 +27,8 @@
 #' 4 + t - t^2 + t^3 - t^4, at most 4.3263, and their squares to
 #' 4 + 2t - t^2 + 2t^3 - t^4 + t^6 + t^8, at most 8.
 #'
-#' **Sensitivity** (add or remove one record): the sum (root of the sum of squares) of the monomials'
-#' largest absolute values, which a record with every covariate at its farther bound attains; rescaled, d and
+#' **Sensitivity** (add or remove one record). The sum (root of the sum of squares) of the
+#' monomials' largest absolute values, which a record with every covariate at its farther bound attains; rescaled, d and
 #' sqrt(d) for d components.
 #'
 #' @return A statistic: an object of class `stat_moments4`.
