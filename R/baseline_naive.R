@@ -3,7 +3,7 @@
 
 # noisy totals in place of the true ones
 sample_naive <- function(release, bound, run, call = caller_env()) {
-  naive <- naive_complete(bound, determined_release(release, call), call)
+  naive <- naive_complete(bound, determined_release(release_for(bound, release), call), call)
   draws <- conjugate_draws(bound, naive$complete, release$n, run)
   new_fit(draws, release, bound, run, method = "naive", exact = FALSE, info = list(projected = naive$projected))
 }
@@ -91,13 +91,13 @@ naive_statistics.default <- function(model) character()
 naive_statistics.model_lm <- function(model) "stat_crossprod"
 
 #' @export
-naive_statistics.model_bernoulli <- function(model) "stat_counts"
+naive_statistics.model_categorical <- function(model) "stat_counts"
 
 #' @export
-naive_statistics.model_categorical <- naive_statistics.model_bernoulli
+naive_statistics.model_naive_bayes <- naive_statistics.model_categorical
 
 #' @export
-naive_statistics.model_naive_bayes <- naive_statistics.model_bernoulli
+naive_statistics.model_bernoulli <- function(model) clt_statistics(model)
 
 #' @export
 naive_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod")
@@ -163,7 +163,7 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   check_statistic(statistic)
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   bound <- bind_model(model, statistic)
-  records <- record_matrix(data, bound$columns, bound$levels)
+  records <- model_records(bound, data)
   complete <- if (bound$by_records) unname(records) else .Call(ffi_model_complete, bound$spec, records)
   draws <- conjugate_draws(bound, complete, nrow(records), run)
   new_fit(draws, NULL, bound, run, method = "nonprivate", exact = TRUE, info = list(n = nrow(records)))

@@ -50,7 +50,7 @@ ops_posterior <- function(data, model, statistic, epsilon, draws = 100, a0 = 0.1
   a0 <- check_number(a0, "a0", "a number between 0 and 0.5", 0, 0.5, strict = TRUE)
   seed <- check_seed(seed)
   bound <- bind_model(model, statistic)
-  records <- record_matrix(data, bound$columns, bound$levels)
+  records <- model_records(bound, data)
   yes <- sum(records)
   weight <- min(1, epsilon / draws / (2 * log((1 - a0) / a0)))
   grid <- seq(a0, 1 - a0, length.out = 65536L)

@@ -91,7 +91,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
     lapply(rows, function(i) {
       theta <- bound_theta(bound, draws[i, bound$parameters])
       n <- if ("n" %in% setdiff(colnames(draws), bound$parameters)) draws[i, "n"] else nobs(object)
-      record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, bound$levels)
+      record_frame(.Call(ffi_model_records, bound$spec, theta, n, new_stream())$records, bound$columns, data_levels(bound))
     })
   })
 }

@@ -215,7 +215,7 @@ clt_expectation <- function(problem, bound, words, chains, call) {
   # one covariance at a time: they may be large
   moments <- Filter(Negate(is.null), lapply(seq_len(ncol(theta)), function(k) {
     distribution <- .Call(ffi_clt_moments, problem$moments, theta[, k, drop = FALSE])[[1L]]
-    if (!is.null(distribution)) list(mean = distribution$mean[at], variance = diag(distribution$cov)[at])
+    if (!is.null(distribution)) list(mean = distribution$mean[at], variance = pmax(diag(distribution$cov)[at], 0)) # rounding, where it is none
   }))
   if (length(moments) == 0L) {
     stop_classed("numerical", c("The statistic has no finite moments under the prior.", i = "Is the prior's scale far from that of the bounds?"),
@@ -230,6 +230,7 @@ clt_expectation <- function(problem, bound, words, chains, call) {
 
 # Of queries, the moments of whole statistics and the queries of these: src/moments_linear.c.
 released_distribution <- function(bound, release, call) {
+  release <- release_for(bound, release)
   if (!has_queries(release)) return(clt_distribution(bound, release, call))
   distribution <- clt_distribution(bound, whole_release(release), call)
   queries <- release_queries(release)

@@ -18,7 +18,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
   distribution <- collapse_distribution(release, bound, call = call)
-  parts <- component_parts(release)
+  parts <- component_parts(release_for(bound, release), repeated = TRUE)
   absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
   order <- order(!absolute) # components with the absolute kernel first
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
@@ -37,7 +37,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
 collapse_distribution <- function(release, bound, check = FALSE, call = caller_env()) {
   distribution_of <- switch(collapse_family(bound, call), normal = normal_distribution,
                             counts = if (check) counts_components else counts_distribution, total = total_distribution)
-  parts <- component_parts(release)
+  parts <- component_parts(release_for(bound, release), repeated = TRUE)
   for (p in parts) check_collapse_part(p, call)
   distribution_of(bound, parts, release$n, call)
 }

@@ -72,13 +72,13 @@ counts_targets <- function(part, levels, call) {
 }
 
 #' @export
-collapse_statistics.model_bernoulli <- function(model) "stat_counts"
+collapse_statistics.model_categorical <- function(model) "stat_counts"
 
 #' @export
-collapse_statistics.model_categorical <- collapse_statistics.model_bernoulli
+collapse_statistics.model_naive_bayes <- collapse_statistics.model_categorical
 
 #' @export
-collapse_statistics.model_naive_bayes <- collapse_statistics.model_bernoulli
+collapse_statistics.model_bernoulli <- function(model) c("stat_counts", "stat_sums", "stat_custom")
 
 #' @export
 collapse_is_exact.bound_categorical <- function(bound) TRUE

@@ -1,6 +1,9 @@
 #' A yes-or-no variable
 #'
-#' A factor of two levels; the parameter is the probability of the second one.
+#' A factor of two levels; the parameter is the probability of the second one. Or a number that is 0 or 1,
+#' declared by the bounds `c(0, 1)`; the parameter is the probability of 1.
+#'
+#' One published number is enough: the count of one level, or the total of a 0/1 variable.
 #'
 #' @param variable The variable's name; `NULL` takes the release's only variable.
 #' @param prior Of that probability: [prior_beta()].
@@ -14,6 +17,10 @@
 #' st <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' rel <- as_release(c(118.3, 69.1), st, mech_laplace(epsilon = 0.5), n = 189)
 #' sample_posterior(rel, model_bernoulli(), chains = 2, iter = 400, seed = 1)
+#'
+#' # the same variable as a number, of which the total is published
+#' total <- as_release(69.1, stat_sums(~ smoke, bounds = list(smoke = c(0, 1))), mech_laplace(epsilon = 0.5), n = 189)
+#' sample_posterior(total, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_bernoulli <- function(variable = NULL, prior = prior_beta(1, 1)) {
   check_variable(variable, "variable", null = TRUE)
@@ -29,18 +36,43 @@ format.model_bernoulli <- function(x, ...) {
 }
 
 #' @export
-variable_kinds.model_bernoulli <- function(x) "code"
+variable_kinds.model_bernoulli <- function(x) c("code", "number")
 
 #' @export
 bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) {
   columns <- bind_only_column(model$variable, columns, call)
-  levels <- coded_levels(columns, levels, call)
+  number <- !columns$variable %in% names(levels)
+  if (number && !(columns$lower == 0 && columns$upper == 1)) {
+    stop_classed("variables", c("The variable of {.fn model_bernoulli} must have two levels, or be a number with bounds 0 and 1.",
+                                x = "{.var {columns$name}} has the bounds {format_number(columns$lower)} and {format_number(columns$upper)}."), call = call)
+  }
+  levels <- if (number) stats::setNames(list(c("0", "1")), columns$name) else coded_levels(columns, levels, call)
   if (length(levels[[1L]]) != 2L) {
     stop_classed("variables", c("The variable of {.fn model_bernoulli} must have two levels, but {.var {columns$name}} has {length(levels[[1L]])}.",
                                 i = "Use {.fn model_categorical}."), call = call)
   }
   weights <- list(matrix(c(model$prior$b, model$prior$a), 1L))
-  bind_categorical(model, columns, levels, weights, list(NULL), parameters = paste0("prob[", levels[[1L]][2L], "]"), class = "bound_bernoulli", last_alone = TRUE)
+  bound <- bind_categorical(model, columns, levels, weights, list(NULL), parameters = paste0("prob[", levels[[1L]][2L], "]"),
+                            class = "bound_bernoulli", last_alone = TRUE)
+  bound$number <- number
+  bound
+}
+
+# Totals of a 0/1 variable are queries of the counts of 0 and of 1.
+#' @export
+release_for.bound_bernoulli <- function(bound, release) {
+  if (!bound$number) return(release)
+  counts <- stat_counts(stats::reformulate(format_name(bound$columns$name)), bound$levels)
+  as_queries <- function(statistic) {
+    if (statistic$kind != "totals") return(statistic)
+    each <- .Call(ffi_stat_eval, statistic_spec(statistic), matrix(c(0, 1)))
+    used <- each != 0
+    used[2L, colSums(used) == 0] <- TRUE
+    linear_of(counts, list(names = statistic$components, length = colSums(used), column = row(used)[used], weight = each[used]))
+  }
+  several <- is_several(release$statistic)
+  release$statistic <- if (several) lapply(release$statistic, as_queries) else as_queries(release$statistic)
+  release
 }
 
 #' @export

@@ -38,10 +38,10 @@ margin_levels <- function(margin, levels) {
 }
 
 #' @export
-clt_statistics.model_bernoulli <- function(model) "stat_counts"
+clt_statistics.model_categorical <- function(model) "stat_counts"
 
 #' @export
-clt_statistics.model_categorical <- clt_statistics.model_bernoulli
+clt_statistics.model_naive_bayes <- clt_statistics.model_categorical
 
 #' @export
-clt_statistics.model_naive_bayes <- clt_statistics.model_bernoulli
+clt_statistics.model_bernoulli <- function(model) c("stat_counts", "stat_sums", "stat_crossprod", "stat_moments4", "stat_custom")

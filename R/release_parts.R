@@ -16,12 +16,13 @@ release_parts <- function(release) {
 
 # The same in terms of the components of whole statistics, where that is possible: a part whose published numbers are
 # multiples of a component each, `times` those `at` such places, has that statistic, with value and scale divided by it.
-component_parts <- function(release) {
+# `repeated`: also where a component was published more than once.
+component_parts <- function(release, repeated = FALSE) {
   lapply(release_parts(release), function(part) {
     statistic <- part$statistic
     part$at <- seq_along(part$index)
     part$times <- rep(1, length(part$index))
-    if (!inherits(statistic, "stat_linear") || !one_each(statistic) || part$mechanism$kernel == "density") return(part)
+    if (!inherits(statistic, "stat_linear") || !one_each(statistic, repeated) || part$mechanism$kernel == "density") return(part)
     part$statistic <- statistic$statistic
     part$at <- statistic$queries$column
     part$times <- statistic$queries$weight
@@ -30,6 +31,12 @@ component_parts <- function(release) {
     part
   })
 }
+
+# The release in terms of what a model knows of its variables, for methods that do without the records.
+release_for <- function(bound, release) UseMethod("release_for")
+
+#' @export
+release_for.default <- function(bound, release) release
 
 has_queries <- function(release) any(vapply(release_parts(release), function(p) inherits(p$statistic, "stat_linear"), TRUE))
 

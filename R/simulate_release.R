@@ -47,7 +47,7 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   truth <- draw_truth(bound, parameters, new_stream())
   theta <- truth$theta
   records <- .Call(ffi_model_records, bound$spec, theta, n, truth$state)$records
-  data <- record_frame(records, bound$columns, bound$levels)
+  data <- record_frame(records, bound$columns, data_levels(bound))
   result <- simulate_release(data, statistic, mechanism, neighbours = neighbours)
   attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
   result
@@ -82,6 +82,18 @@ draw_truth <- function(bound, parameters, stream, call = caller_env()) {
     theta <- bound_theta(bound, values, call)
   }
   list(theta = theta, state = prior$state)
+}
+
+# the levels that are factors in the data; a 0/1 variable is a number there
+data_levels <- function(bound) if (!isTRUE(bound$number)) bound$levels
+
+# confidential records as the model sees them
+model_records <- function(bound, data, call = caller_env()) {
+  records <- record_matrix(data, bound$columns, data_levels(bound), call)
+  if (isTRUE(bound$number) && !all(records %in% 0:1)) {
+    stop_classed("data", "{.arg data} must have 0 or 1 in {.var {bound$columns$name}}, but has other values in {rows_text(which(!records %in% 0:1))}.", call = call)
+  }
+  records
 }
 
 # a data frame of numeric records, codes and dummy columns turned back into

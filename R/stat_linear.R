@@ -185,8 +185,11 @@ matrix_queries <- function(statistic, queries, call = caller_env()) {
 # the row of each entry
 query_rows <- function(statistic) rep(seq_along(statistic$components), diff(statistic$queries$first))
 
-# Is each published number a multiple of a component of its own?
-one_each <- function(statistic) all(diff(statistic$queries$first) == 1) && !anyDuplicated(statistic$queries$column)
+# Is each published number a multiple of a component, and of one of its own unless they may be `repeated`?
+one_each <- function(statistic, repeated) {
+  all(diff(statistic$queries$first) == 1 & statistic$queries$weight[statistic$queries$first[-1L]] != 0) &&
+    (repeated || !anyDuplicated(statistic$queries$column))
+}
 
 # sums over the entries of each query
 query_sums <- function(statistic, values) unname(rowsum(values, query_rows(statistic))[, 1L])

@@ -57,7 +57,9 @@ supported <- function(model = NULL, statistic = NULL) {
   out <- grid[rep(seq_len(nrow(grid)), lengths(methods)), ]
   out$method <- as.character(unlist(methods))
   out$exact <- out$method %in% exact_methods
-  out$exact[out$method == "collapse" & out$statistic != "counts"] <- NA
+  # totals of numbers: if no record lies outside the bounds
+  of_counts <- vapply(models, function(m) "stat_counts" %in% collapse_statistics(stand_in("model", m)), TRUE)
+  out$exact[out$method == "collapse" & !of_counts[out$model]] <- NA
   rownames(out) <- NULL
   structure(out, class = c("supported", "data.frame"))
 }

@@ -426,3 +426,57 @@ test_that("joint distributions of queries under augment", {
   draws <- geweke(model, subset, mech_laplace(epsilon = 1), n = 4, iterations = 30000, passes = 1)
   expect_prior(draws, prior_draws(model, subset))
 })
+
+# ---- a 0/1 variable -----------------------------------------------------------------------------------
+
+test_that("one total of a 0/1 variable is the count of its ones, under every method", {
+  skip_on_cran()
+  counts <- stat_counts(~ x, levels = list(x = c("0", "1")))
+  bounds <- list(x = c(0, 1))
+  laplace <- mech_laplace(scale = 1.5)
+  one <- as_release(c(x = 4.6), stat_sums(~ x, bounds), laplace, 6)
+  cell <- as_release(c(`x=1` = 4.6), counts, laplace, 6)
+  exact <- table_posterior(rbind(c(0, 1)), 4.6, 1.5, 6)
+  for (method in c("augment", "collapse")) {
+    fit <- sample_posterior(one, model_bernoulli(), method = method, chains = 2, iter = 11000, warmup = 1000, seed = 2)
+    expect_same_mean(parameter_draws(fit, "prob[1]"), exact$prob[2])
+    expect_identical(posterior::variables(denoise(fit)), "x")
+    expect_same_mean(matrix(denoise(fit)[, , 1], ncol = 2), exact$queries)
+  }
+  expect_identical(fit$exact, TRUE)
+  same <- function(method, ...) lapply(list(one, cell), function(rel) as.numeric(sample_posterior(rel, model_bernoulli(), method = method, chains = 1, iter = 400, seed = 3)$draws))
+  for (method in c("auto", "collapse", "clt", "naive")) {
+    draws <- same(method)
+    expect_equal(draws[[1]], draws[[2]])
+  }
+  # the same total twice, with noise of its own
+  twice <- as_release(c(x = 4.6, `x^2` = 2.1), stat_sums(~ x + I(x^2), bounds), laplace, 6)
+  exact <- table_posterior(rbind(c(0, 1), c(0, 1)), c(4.6, 2.1), c(1.5, 1.5), 6)
+  # and rescaled to [-1, 1]
+  around <- as_release(c(x = 2.2), stat_crossprod(x ~ 1, bounds), laplace, 6)
+  rescaled <- table_posterior(rbind(c(-1, 1)), 2.2, 1.5, 6)
+  for (method in c("augment", "collapse")) {
+    fit <- sample_posterior(twice, model_bernoulli(), method = method, chains = 2, iter = 11000, warmup = 1000, seed = 2)
+    expect_same_mean(parameter_draws(fit, "prob[1]"), exact$prob[2])
+  }
+  fit <- sample_posterior(around, model_bernoulli(), chains = 2, iter = 11000, warmup = 1000, seed = 2)
+  expect_same_mean(parameter_draws(fit, "prob[1]"), rescaled$prob[2])
+})
+
+test_that("a 0/1 variable is a number in data, and nothing but 0 and 1", {
+  st <- stat_sums(~ x, list(x = c(0, 1)))
+  set.seed(1)
+  rel <- simulate_release(model_bernoulli(), st, mech_laplace(epsilon = 1), n = 30, parameters = c(`prob[1]` = 0.7))
+  expect_true(all(attr(rel, "truth")$data$x %in% 0:1))
+  attr(rel, "truth") <- NULL
+  fit <- sample_posterior(rel, model_bernoulli(), chains = 1, iter = 200, seed = 1)
+  expect_true(all(simulate(fit, 1, seed = 1)[[1]]$x %in% 0:1))
+  expect_s3_class(pp_check(fit, draws = 20, seed = 1), "ggplot")
+  data <- data.frame(x = rep(0:1, c(9, 21)))
+  expect_equal(coef(nonprivate_posterior(data, model_bernoulli(), st, seed = 1))[[1]], 22 / 32, tolerance = 0.02)
+  data$x[3] <- 0.5
+  expect_error(nonprivate_posterior(data, model_bernoulli(), st), "row 3", class = "noiseaware_error_data")
+  expect_error(ops_posterior(data, model_bernoulli(), st, epsilon = 1), class = "noiseaware_error_data")
+  wide <- as_release(c(x = 3), stat_sums(~ x, list(x = c(0, 2))), mech_laplace(epsilon = 1), 9)
+  expect_error(sample_posterior(wide, model_bernoulli()), class = "noiseaware_error_variables")
+})
