@@ -17,8 +17,18 @@
 #' @param neighbours What the noise was scaled for, see [sensitivity()] and [release()]: it decides what a budget
 #'   comes to as a scale of the noise.
 #'
+#' @param ... Not used.
+#' @param number,noise,labels Of a data frame, a row for each number: `number` is the name of its column; `noise` that of its noise's size, `sd` or `scale` by
+#'   default, which is asked for where `mechanism` is a function such as [mech_gaussian]; `labels` are the columns of
+#'   variables that have other names in the statistic, as in `c(age = "age_group")`.
+#'
 #' @details
-#' With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
+#' **A data frame** has a column of numbers, and says what each of them is by a column `component` or, for counts, by
+#' a column for each variable with its levels. In a row of a margin of fewer variables the others are missing. So come tables of
+#' other projects: grouped counts of Tumult Analytics, partitions of PipelineDP (`labels = c(age = "partition_key")`), marginals of
+#' OpenDP's contingency tables (`number = "len"`); their noise is what their documentation or their log says.
+#'
+#' **Fewer numbers.** With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
 #' published. A mechanism with a budget then has the noise of that budget spent on them alone: one count
 #' changes by at most 1, all counts of a variable together by 2. Where the noise is known by its scale, give that. A scale for
 #' each component of the whole statistic is taken as well.
@@ -38,14 +48,28 @@
 #' # one count alone
 #' as_release(c("low=1:smoke=1" = 30.4), counted, mech_laplace(epsilon = 1), n = 189)
 #'
+#' # rows with their labels and their noise, as tables are published
+#' rows <- data.frame(smoke = c("no", "yes"), estimate = c(115.2, 73.9), sd = c(2, 3))
+#' as_release(rows, stat_counts(~ smoke, levels = list(smoke = c("no", "yes"))), mech_gaussian, n = 189,
+#'   number = "estimate")
+#'
 #' # two statistics, each with noise of its own
 #' as_release(list(totals = c(age = 1243.2), answers = c(`smoke=no` = 28.9, `smoke=yes` = 21.4)),
 #'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
 #'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
+#' @seealso [read_census_nmf()] and [read_opendp()] for files of other projects.
 #' @export
-as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove")) {
+as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
   check_given()
+  UseMethod("as_release")
+}
+
+#' @rdname as_release
+#' @export
+as_release.default <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
+  check_given()
+  check_no_dots(...)
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
   n <- check_public_size(n, design_parts(statistic, mechanism))

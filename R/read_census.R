@@ -1,0 +1,126 @@
+#' Numbers of the 2020 Census of the United States
+#'
+#' The Census Bureau published the noisy counts that its disclosure avoidance system made before they were
+#' adjusted to one another (the noisy measurement files), and least squares estimates of them with their
+#' standard deviations.
+#'
+#' @param file The name of a text file in the published layout, or a data frame with the columns of that layout, such as
+#'   a parquet file that another package has read.
+#' @param geocode The geography, by its code in the file; `NULL` if the file has one.
+#' @param query Names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several make a release
+#'   of several statistics of the same records.
+#' @param levels A named list with the levels of each variable of the queries, in the order of the file; those of the
+#'   redistricting data are known: `hhgq`, `votingage`, `hispanic`, `cenrace` and `h1`.
+#' @param statistic What was estimated, such as [stat_counts()].
+#' @param queries Which query of the file is which component of the statistic: codes named by components, as in
+#'   `c("race=white" = "P0010003")`.
+#' @param n The number of records in that geography; `NULL` if it is not known.
+#'
+#' @details
+#' **Noisy measurements**: columns `geocode`, `query_name`, `value` (the counts of a query, an array, the last variable fastest),
+#' `variance`, and a column for each variable, which says how it enters the query (`*`: not at all). Noise is
+#' discrete Gaussian, neighbours differ by a replaced record. Constraints (rows with a `sign`) are left out.
+#'
+#' **Least squares estimates**: a file separated by `|` with the columns `geocode`, `query`, `estimate`, `std_dev`. Estimates of
+#' a geography are correlated, and how is not published: this release treats them as independent, which
+#' is right for a single one, and a working approximation for a few cells that do not overlap. For anything more take the noisy measurements.
+#'
+#' @return A release: an object of class `noiseaware_release`.
+#' @section Errors: `noiseaware_error_file` (a column that is missing is named), `noiseaware_error_argument`,
+#'   `noiseaware_error_value`.
+#' @references
+#' Abowd, J. et al. (2022). The 2020 Census disclosure avoidance system TopDown algorithm. *Harvard Data Science
+#' Review*, Special Issue 2. \doi{10.1162/99608f92.529e3cb9}
+#'
+#' Cumings-Menon, R. (2024). Full-information estimation for hierarchical data. \doi{10.48550/arXiv.2404.13164}
+#' @examples
+#' # a file made by hand in the layout of the noisy measurements
+#' measured <- data.frame(geocode = "01001", query_name = "votingage * hispanic_dpq", value = "[310, 25, 1040, 61]",
+#'   variance = 12.4, votingage = "votingage", hispanic = "hispanic", hhgq = "*", cenrace = "*")
+#' read_census_nmf(measured, query = "votingage * hispanic_dpq", n = 1440)
+#'
+#' # and in that of the estimates
+#' estimated <- data.frame(geocode = "01001020100", query = c("P0010001", "P0010003"), estimate = c(1773.9, 1385.2), std_dev = c(1.64, 2.34))
+#' read_census_gls(estimated, stat_counts(~ race, levels = list(race = c("white", "other"))), c("race=white" = "P0010003"), n = 1775)
+#' @name read_census
+NULL
+
+#' @rdname read_census
+#' @export
+read_census_nmf <- function(file, geocode = NULL, query, levels = NULL, n = NULL) {
+  check_given()
+  table <- census_table(file, ",", c("geocode", "query_name", "value", "variance"))
+  table <- rows_of(table, geocode)
+  if (!is.null(table$sign)) table <- table[is.na(table$sign), , drop = FALSE]
+  there <- unique(table$query_name)
+  if (!is.character(query) || length(query) == 0L || anyDuplicated(query) || !all(query %in% there)) {
+    stop_argument("query", paste("some of", shorten_list(encodeString(there, quote = "\""), 12L)), describe(query))
+  }
+  parts <- lapply(query, function(name) census_query(table[table$query_name %in% name, , drop = FALSE], name, levels))
+  if (length(query) == 1L) return(as_release(parts[[1L]]$value, parts[[1L]]$statistic, parts[[1L]]$mechanism, n))
+  all_of <- function(field) stats::setNames(lapply(parts, `[[`, field), query)
+  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n)
+}
+
+#' @rdname read_census
+#' @export
+read_census_gls <- function(file, statistic, queries, geocode = NULL, n = NULL) {
+  check_given()
+  check_statistic(statistic)
+  ok <- is.character(queries) && length(queries) > 0L && checkmate::test_names(names(queries), "unique") && !anyDuplicated(queries)
+  if (!ok) stop_argument("queries", "codes of queries named by components", describe(queries))
+  table <- rows_of(census_table(file, "|", c("geocode", "query", "estimate", "std_dev")), geocode)
+  rows <- match(queries, table$query)
+  if (anyNA(rows)) stop_classed("file", "The file has no quer{?y/ies} {.val {queries[is.na(rows)]}} of that geography.")
+  number <- function(column) stats::setNames(text_numbers(table[[column]][rows], column), names(queries))
+  as_release(number("estimate"), statistic, mech_gaussian(sd = number("std_dev")), n)
+}
+
+census_table <- function(file, separator, needs, call = caller_env()) {
+  if (is.data.frame(file)) return(check_layout(as.data.frame(file), needs, "file", call))
+  read_rows(file, separator, needs, call)
+}
+
+# the variables of the redistricting data, by what their columns say of a query
+census_levels <- list(
+  hhgq = list(hhgq = c("household", "correctional", "juvenile", "nursing", "other institutional", "college", "military", "other noninstitutional"),
+              hhinstlevels = c("household", "institutional", "noninstitutional")),
+  votingage = list(votingage = c("under 18", "18 and over")),
+  hispanic = list(hispanic = c("not hispanic", "hispanic")),
+  cenrace = list(cenrace = local({
+    races <- c("white", "black", "aian", "asian", "nhopi", "other")
+    unlist(lapply(seq_along(races), function(k) utils::combn(races, k, paste, collapse = "+")))
+  })),
+  h1 = list(h1 = c("vacant", "occupied"))
+)
+
+# value, statistic and mechanism of one row
+census_query <- function(row, name, levels, call = caller_env()) {
+  if (nrow(row) != 1L) stop_classed("file", "The file must have the query {.val {name}} once for a geography, but has it {nrow(row)} times.", call = call)
+  variables <- intersect(c(names(census_levels), names(levels)), names(row))
+  enters <- variables[!vapply(row[variables], function(x) is.na(x) || identical(as.character(x), "*"), TRUE)]
+  if (length(enters) == 0L) {
+    stop_classed("file", c("The query {.val {name}} must count levels of a variable.", i = "Columns of variables: {.field {variables}}."), call = call)
+  }
+  each <- lapply(stats::setNames(nm = enters), function(v) levels[[v]] %||% known_levels(v, as.character(row[[v]]), name, call))
+  value <- array_numbers(row$value[[1L]], call)
+  statistic <- stat_counts(stats::reformulate(paste(format_name(enters), collapse = ":")), each)
+  if (length(value) != length(statistic$components)) {
+    stop_classed("file", c("The query {.val {name}} must have {length(statistic$components)} counts, as many as combinations of the levels, but has {length(value)}.",
+                           i = "Are these the levels of {.field {enters}}? Give {.arg levels}."), call = call)
+  }
+  list(value = value, statistic = statistic, mechanism = mech_discrete_gaussian(sd = sqrt(text_numbers(as.character(row$variance), "variance", call))))
+}
+
+known_levels <- function(variable, spec, name, call) {
+  known <- census_levels[[variable]]
+  known[[if (spec == "detailed") variable else spec]] %||%
+    stop_argument("levels", paste0("given for ", variable, ", which enters the query ", name, " as ", spec), "missing", call = call)
+}
+
+# an array, or its text: "[1, 2, 3]"
+array_numbers <- function(value, call) {
+  if (is.numeric(value)) return(as.double(value))
+  text <- strsplit(trimws(gsub("[][,;{}()]+", " ", as.character(value))), " +")[[1L]]
+  text_numbers(text, "value", call)
+}

@@ -1,0 +1,145 @@
+# Published numbers that come as a table of rows: which column is what, and what each row counts.
+
+#' @rdname as_release
+#' @export
+as_release.data.frame <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...,
+                                  number = "value", noise = NULL, labels = NULL) {
+  check_given()
+  check_no_dots(...)
+  check_statistic(statistic)
+  given <- check_table_column(value, number, "number")
+  names <- row_components(statistic, value, labels)
+  if (is.function(mechanism)) mechanism <- mechanism_of_rows(mechanism, value, noise, names)
+  as_release.default(stats::setNames(given, names), statistic, mechanism, n, neighbours)
+}
+
+# a column of numbers, named by an argument
+check_table_column <- function(table, column, name, call = caller_env()) {
+  if (!checkmate::test_string(column, min.chars = 1L)) stop_argument(name, "the name of a column", describe(column), call = call)
+  if (!column %in% names(table)) refuse_table(column, table, paste0("Say with {.arg ", name, "} which column it is."), call)
+  if (!is.numeric(table[[column]]) || is.object(table[[column]])) {
+    stop_classed("value", "The column {.field {column}} must be numbers, but is {describe_shape(table[[column]])}.", call = call)
+  }
+  as.double(table[[column]])
+}
+
+refuse_table <- function(absent, table, hint, call) {
+  columns <- shorten_list(encodeString(names(table), quote = "\""), 20L)
+  stop_classed("value", c("The table must have the column{?s} {.field {absent}}.", x = "It has {columns}.", i = hint), call = call)
+}
+
+# The component that each row is, by a column of their names, or by the levels of a margin's
+# variables in columns of theirs. A row is of the margin whose variables are not missing in it.
+row_components <- function(statistic, table, labels, call = caller_env()) {
+  if ("component" %in% names(table)) return(as.character(table$component))
+  whole <- if (inherits(statistic, "stat_linear") && statistic$subset) statistic$statistic else statistic
+  if (!inherits(whole, "stat_counts")) refuse_table("component", table, "It names the statistic's components.", call)
+  table <- rename_labels(table, labels, call)
+  variables <- intersect(names(whole$levels), names(table))
+  margins <- whole$margins
+  if (!any(vapply(margins, function(m) all(m %in% variables), TRUE))) {
+    refuse_table(setdiff(names(whole$levels), variables), table,
+                 "Say with {.arg labels} which column is which variable, as in {.code labels = c(age = \"age_group\")}.", call)
+  }
+  codes <- lapply(stats::setNames(nm = variables), function(v) level_codes(table[[v]], whole$levels[[v]], v, call))
+  here <- do.call(cbind, lapply(codes, function(code) !is.na(code)))
+  margin <- match(apply(here, 1L, function(h) paste(sort(variables[h]), collapse = "\r")),
+                  vapply(margins, function(m) paste(sort(m), collapse = "\r"), ""))
+  if (anyNA(margin)) {
+    shown <- vapply(margins, paste, "", collapse = ":")
+    stop_classed("value", c("Every row of the table must be a cell of a margin, with levels of its variables and of no other.",
+                            x = "Not so in {rows_text(which(is.na(margin)))}.", i = "Margins of the statistic: {.code {shown}}."), call = call)
+  }
+  vapply(seq_along(margin), function(row) {
+    in_order <- margins[[margin[row]]]
+    paste0(in_order, "=", vapply(in_order, function(v) whole$levels[[v]][codes[[v]][row]], ""), collapse = ":")
+  }, "")
+}
+
+rename_labels <- function(table, labels, call) {
+  if (is.null(labels)) return(table)
+  ok <- is.character(labels) && checkmate::test_names(names(labels), "unique") && !anyDuplicated(labels)
+  if (!ok) stop_argument("labels", "names of columns, named by variables", describe(labels), call = call)
+  absent <- setdiff(labels, names(table))
+  if (length(absent)) refuse_table(absent, table, "{.arg labels} names it.", call)
+  table <- table[setdiff(names(table), setdiff(names(labels), labels))]
+  names(table)[match(labels, names(table))] <- names(labels)
+  table
+}
+
+# NA where there is none
+level_codes <- function(column, levels, variable, call) {
+  codes <- match(level_text(column), levels)
+  codes[is.na(codes)] <- match(as.character(column[is.na(codes)]), levels)
+  strange <- is.na(codes) & !is.na(column)
+  if (any(strange)) {
+    stop_classed("value", c("The column {.field {variable}} must have declared levels, or be missing where the row is not of {.var {variable}}.",
+                            x = "Not a level: {.val {shorten_texts(unique(as.character(column[strange])))}}.",
+                            i = "Declared: {shorten_list(encodeString(levels, quote = '\"'))}."), call = call)
+  }
+  codes
+}
+
+# A mechanism of noise whose size each row tells: `mechanism` is a function such as mech_gaussian.
+mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env()) {
+  takes <- intersect(c("scale", "sd"), names(formals(args(mechanism))))
+  if (length(takes) != 1L) stop_argument("mechanism", "a mechanism, or a function that makes one of a scale or an sd", "another function", call = call)
+  column <- noise %||% intersect(c(takes, "sd"), names(table))[1L]
+  if (is.na(column)) refuse_table(takes, table, "It is the noise of each number; say with {.arg noise} which column it is, or give a {.arg mechanism} made of it.", call)
+  size <- check_table_column(table, column, "noise", call)
+  if (takes == "scale" && column == "sd") {
+    if (!identical(mechanism, mech_laplace)) stop_argument("noise", "the column of scales, as the noise is discrete", "sd", call = call)
+    size <- size / sqrt(2)
+  }
+  if (anyDuplicated(names)) {
+    stop_classed("value", "Every component must be in one row of the table, but {.val {unique(names[duplicated(names)])}} {?is/are} in several.", call = call)
+  }
+  do.call(mechanism, stats::setNames(list(stats::setNames(size, names)), takes))
+}
+
+# ---- files of rows ---------------------------------------------------------------------
+
+# A file of text with a header line, its columns as they are written. `needs`: columns.
+read_rows <- function(path, separator, needs, call = caller_env()) {
+  check_path(path, call)
+  if (!file.exists(path) || dir.exists(path)) stop_classed("file", "There is no file {.file {path}}.", call = call)
+  if (grepl("[.]parquet$", path)) {
+    stop_classed("file", c("{.file {path}} must be a text file; this package does not read parquet.",
+                           i = "Read it with another package, as by {.code arrow::read_parquet()}, and give the data frame."), call = call)
+  }
+  if (file.size(path) > largest_file) stop_classed("file", "{.file {path}} must have at most 64 MB; choose its rows first.", call = call)
+  table <- tryCatch(utils::read.table(path, header = TRUE, sep = separator, quote = "\"", comment.char = "", colClasses = "character",
+                                      check.names = FALSE, na.strings = "", fileEncoding = "UTF-8-BOM"),
+                    error = function(e) NULL, warning = function(w) NULL)
+  if (is.null(table)) {
+    stop_classed("file", "{.file {path}} must be lines of columns separated by {.val {separator}}, but cannot be read as such: cut short, or another layout?",
+                 call = call)
+  }
+  check_layout(table, needs, path, call)
+}
+
+check_layout <- function(table, needs, what, call = caller_env()) {
+  absent <- setdiff(needs, names(table))
+  if (length(absent) == 0L) return(table)
+  columns <- shorten_list(encodeString(names(table), quote = "\""), 20L)
+  stop_classed("file", c("{.file {what}} is of another layout: it must have the {cli::qty(absent)}column{?s} {.field {absent}}.", x = "It has {columns}."), call = call)
+}
+
+# numbers of a column of texts
+text_numbers <- function(text, column, call = caller_env()) {
+  numbers <- suppressWarnings(as.double(text))
+  if (anyNA(numbers) || !all(is.finite(numbers))) {
+    stop_classed("file", "The column {.field {column}} must have finite numbers, but does not in {rows_text(which(!is.finite(numbers)))}.", call = call)
+  }
+  numbers
+}
+
+# the rows of one geography, chosen where there are several
+rows_of <- function(table, geocode, call = caller_env()) {
+  there <- unique(table$geocode)
+  if (is.null(geocode) && length(there) == 1L) return(table)
+  if (!checkmate::test_string(geocode) || !geocode %in% there) {
+    stop_argument("geocode", paste("one of", shorten_list(encodeString(there, quote = "\""), 8L)), if (is.null(geocode)) "missing" else describe(geocode), call = call)
+  }
+  table[table$geocode %in% geocode, , drop = FALSE]
+}

@@ -1,0 +1,77 @@
+# Files made by hand in the layouts that the Census Bureau publishes; the numbers are invented.
+
+measured <- c("geocode,query_name,value,variance,sign,hhgq,votingage,hispanic,cenrace",
+              "01001,total_dpq,[1436],3.5,,*,*,*,*",
+              "01001,votingage * hispanic_dpq,\"[310, -25, 1040, 61]\",12.4,,*,votingage,hispanic,*",
+              "01001,hhinstlevels_dpq,\"[1300, 90, 50]\",20,,hhinstlevels,*,*,*",
+              "01001,hhgq_total_lb_con,\"[0, 0]\",,ge,hhgq,*,*,*",
+              "01003,votingage * hispanic_dpq,\"[1, 2, 3, 4]\",12.4,,*,votingage,hispanic,*")
+estimated <- c("geocode|query|estimate|std_dev|query_description",
+               "01001020100|P0010001|1773.9|1.6|Total",
+               "01001020100|P0010003|1385.2|2.3|White alone",
+               "01001020100|P0010004|80.5|1.9|Black or African American alone")
+two_way <- "votingage * hispanic_dpq"
+
+test_that("noisy measurements are read with their noise, alone and several", {
+  path <- withr::local_tempfile(lines = measured, fileext = ".csv")
+  rel <- read_census_nmf(path, "01001", two_way, n = 1440)
+  expect_identical(rel$value, c(`votingage=under 18:hispanic=not hispanic` = 310, `votingage=under 18:hispanic=hispanic` = -25,
+                                `votingage=18 and over:hispanic=not hispanic` = 1040, `votingage=18 and over:hispanic=hispanic` = 61))
+  expect_identical(rel$mechanism, mech_discrete_gaussian(sd = sqrt(12.4)))
+  expect_identical(rel$n, 1440)
+  several <- read_census_nmf(path, "01001", c(two_way, "hhinstlevels_dpq"))
+  expect_identical(names(several$statistic), c(two_way, "hhinstlevels_dpq"))
+  expect_identical(unname(several$value[5:7]), c(1300, 90, 50))
+  expect_null(several$n)
+  # a data frame, as a parquet reader gives it: a list of arrays
+  frame <- read.csv(path, colClasses = "character", check.names = FALSE, na.strings = "")
+  frame <- frame[frame$geocode == "01001", ]
+  frame$value <- I(lapply(strsplit(gsub("[][ ]", "", frame$value), ","), as.integer))
+  frame$variance <- as.double(frame$variance)
+  expect_identical(read_census_nmf(frame, query = two_way, n = 1440), rel)
+  own <- read_census_nmf(path, "01001", "hhinstlevels_dpq", levels = list(hhgq = c("home", "inst", "other")))
+  expect_identical(names(own$value)[1], "hhgq=home")
+  expect_length(getFromNamespace("census_levels", "noiseaware")$cenrace$cenrace, 63L)
+})
+
+test_that("least squares estimates are read with their sd", {
+  path <- withr::local_tempfile(lines = estimated)
+  race <- stat_counts(~ race, levels = list(race = c("white", "black", "other")))
+  rel <- read_census_gls(path, race, c("race=black" = "P0010004", "race=white" = "P0010003"), n = 1774)
+  expect_identical(rel$value, c(`race=white` = 1385.2, `race=black` = 80.5))
+  expect_identical(noise_sd(rel), c(`race=white` = 2.3, `race=black` = 1.9))
+  expect_identical(rel$statistic, stat_subset(race, c("race=white", "race=black")))
+})
+
+test_that("another layout is told which column is missing, and no file is half used", {
+  path <- withr::local_tempfile(lines = measured, fileext = ".csv")
+  withr::local_dir(dirname(path))
+  writeLines(sub("query_name", "query", measured), "renamed.csv")
+  writeLines(estimated, "estimates.csv")
+  writeLines(gsub("12.4", "many", measured), "text.csv")
+  writeLines(gsub("310, ", "", measured), "short.csv")
+  writeLines(c(measured, "01001,total"), "cut.csv")
+  writeLines(measured[c(1:3, 3)], "twice.csv")
+  writeBin(as.raw(c(80, 65, 82, 49)), "file.parquet")
+  show(refusals("file", alist(
+    read_census_nmf("renamed.csv", "01001", two_way),
+    read_census_nmf("estimates.csv", "01001", two_way),
+    read_census_nmf("text.csv", "01001", two_way),
+    read_census_nmf("short.csv", "01001", two_way),
+    read_census_nmf("cut.csv", "01001", two_way),
+    read_census_nmf("twice.csv", "01001", two_way),
+    read_census_nmf("file.parquet", "01001", two_way),
+    read_census_nmf("nowhere.csv", "01001", two_way),
+    read_census_nmf("twice.csv", "01001", "total_dpq"),
+    read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), c("x=1" = "P0010099"))
+  )))
+  writeLines(measured, "all.csv")
+  writeLines(sub("\\*,votingage,hisp", "*,young,hisp", measured), "young.csv")
+  show(refusals("argument", alist(
+    read_census_nmf("all.csv", query = two_way),
+    read_census_nmf("all.csv", "01009", two_way),
+    read_census_nmf("all.csv", "01001", "sex_dpq"),
+    read_census_nmf("young.csv", "01001", two_way),
+    read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), "P0010003")
+  )))
+})

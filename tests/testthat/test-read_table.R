@@ -1,0 +1,61 @@
+# Published numbers that come as rows of a data frame.
+
+levels <- list(age = c("0-19", "20-59", "60+"), sex = c("f", "m"))
+crossed <- stat_counts(~ age:sex + sex, levels)
+cells <- expand.grid(sex = levels$sex, age = levels$age, stringsAsFactors = FALSE)
+cells$value <- c(11, 12, 21, 22, 31, 32)
+laplace <- mech_laplace(scale = 2)
+
+test_that("rows are matched by their labels, in any order, margins by what is missing", {
+  whole <- as_release(c(11, 12, 21, 22, 31, 32, 63, 66), crossed, laplace, 129)
+  rows <- rbind(cells, data.frame(sex = c("m", "f"), age = NA, value = c(66, 63)))
+  expect_identical(as_release(rows, crossed, laplace, 129), whole)
+  expect_identical(as_release(rows[c(3, 8, 1, 2, 7, 6, 5, 4), ], crossed, laplace, 129), whole)
+  rows$age <- factor(rows$age, rev(levels$age))
+  expect_identical(as_release(tail(rows, 7), crossed, laplace, 129)$value, whole$value[-1])
+  # other names, other columns beside them
+  names(rows) <- c("gender", "age_group", "count")
+  rows$note <- "x"
+  named <- c(age = "age_group", sex = "gender")
+  expect_identical(as_release(rows, crossed, laplace, 129, number = "count", labels = named), whole)
+  # components by name; levels that are numbers
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 9)))
+  by_name <- data.frame(component = c("x^2", "x"), value = c(7, 3))
+  expect_identical(as_release(by_name, st, laplace, 9)$value, c(x = 3, `x^2` = 7))
+  binary <- stat_counts(~ y, levels = list(y = c(0, 1)))
+  expect_identical(as_release(data.frame(y = 1, value = 5), binary, laplace, 9)$value, c(`y=1` = 5))
+  expect_identical(as_release(data.frame(y = 1, value = 5), stat_subset(binary, "y=1"), laplace, 9)$value, c(`y=1` = 5))
+})
+
+test_that("noise may be told row by row", {
+  cells$sd <- 1:6
+  cells$scale <- 7:12
+  each <- as_release(cells[6:1, ], crossed, mech_gaussian, 129)
+  expect_identical(unname(each$scale), as.double(1:6))
+  expect_identical(each$value, as_release(cells, crossed, laplace, 129)$value)
+  expect_identical(unname(as_release(cells, crossed, mech_laplace, 129)$scale), as.double(7:12))
+  expect_equal(unname(as_release(cells, crossed, mech_laplace, 129, noise = "sd")$scale), 1:6 / sqrt(2))
+  expect_identical(unname(as_release(cells, crossed, mech_discrete_gaussian, 129, noise = "scale")$scale), as.double(7:12))
+})
+
+test_that("what is missing in a data frame is asked for by name", {
+  show(refusals("value", alist(
+    as_release(cells[-3], crossed, laplace, 129),
+    as_release(cells, crossed, laplace, 129, number = "count"),
+    as_release(cells, crossed, laplace, 129, number = "sex"),
+    as_release(cells["value"], crossed, laplace, 129),
+    as_release(cells, crossed, laplace, 129, labels = c(age = "years")),
+    as_release(transform(cells, age = c("0-19", "x")), crossed, laplace, 129),
+    as_release(transform(cells, sex = NA), crossed, laplace, 129),
+    as_release(cells[c(1, 1), ], crossed, laplace, 129),
+    as_release(cells, crossed, mech_gaussian, 129),
+    as_release(cells, stat_sums(~ x, bounds = list(x = c(0, 1))), laplace, 129)
+  )))
+  show(refusals("argument", alist(
+    as_release(cells, crossed, function(x) x, 129),
+    as_release(cells, crossed, laplace, 129, labels = "age"),
+    as_release(cells, crossed, laplace, 129, number = 3),
+    as_release(cells, crossed, laplace, 129, columns = "value"),
+    as_release(transform(cells, sd = 1), crossed, mech_discrete_laplace, 129, noise = "sd")
+  )))
+})
