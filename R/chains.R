@@ -24,7 +24,7 @@ start_chain <- function(problem, bound, words, k, theta) {
 
 # Runs a chain on, in blocks short enough for progress and interrupts. `state`
 # belongs to this call: C changes it, and the block, in place. Status: 0 done,
-# 1 interrupted, 2 failed. A block ends where warmup does, so that `report` hears
+# 1 interrupted, 2 failed, 3 full: goes on with a state that has more room. A block ends where warmup does, so that `report` hears
 # what iterations after it take. C hears an interrupt between two iterations, a
 # user's R function anywhere: then the block is undone.
 run_blocks <- function(problem, state, iterations, run, report) {
@@ -47,10 +47,15 @@ run_blocks <- function(problem, state, iterations, run, report) {
       blocks[[length(blocks) + 1L]] <- block
       rethrow_user_error(problem, .Call(ffi_run, problem, state, block, schedule))
       status <- block$made$status
+      count <- as.double(block$made$iterations)
       left <- left - count
       seconds <- elapsed_seconds() - began
       if (user_code) most <- max(1, min(limit, 2 * most, floor(count * 0.2 / max(seconds, 1e-3)))) # so much may be undone
       report(count, if (ahead <= 0) seconds)
+      if (status == 3L) { # full
+        state <- give_room(state, problem)
+        status <- 0L
+      }
     }
   }, interrupt = function(i) status <<- 1L)
   if (user_code && status == 1L && length(blocks) && blocks[[length(blocks)]]$made$iterations == 0L) {
@@ -59,6 +64,26 @@ run_blocks <- function(problem, state, iterations, run, report) {
   }
   diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
   c(join_blocks(blocks, problem$where, problem$times[problem$summed]), list(diagnostics = diagnostics, state = state, status = status))
+}
+
+# A state of method "augment" with room for twice as many records: `x` has a column for each variable.
+give_room <- function(state, problem) {
+  room <- length(state$accepted)
+  check_room(2 * room)
+  x <- rbind(matrix(state$x, room), matrix(0, room, length(state$x) / room))
+  state$x <- as.vector(x)
+  state$accepted <- c(state$accepted, integer(room))
+  state
+}
+
+# where the number of records is not known
+most_imputed <- 2^28
+
+check_room <- function(room, call = caller_env()) {
+  if (room > most_imputed) {
+    stop_classed("size", c("Method {.val augment} can impute at most {format_size(most_imputed)} records, but their unknown number may be larger.",
+                           i = "Give {.arg records} a prior of fewer records."), call = call)
+  }
 }
 
 # `where` the release's components stand among those of the blocks' statistic

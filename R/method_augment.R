@@ -1,20 +1,32 @@
 # Method "augment": see src/method_augment.c and src/augment_*.c. Here a problem is set up for chains.R.
 
-sample_augment <- function(release, bound, run, init, control) {
+sample_augment <- function(release, bound, run, init, control, records = NULL) {
   words <- with_seed(run$seed, seed_words())
-  problem <- augment_problem(release, bound, control$passes, words, run$chains)
+  problem <- augment_problem(release, bound, control$passes, words, run$chains, records)
   sample_chains(problem, release, bound, run, init, words)
 }
 
 # What the C code needs to know; see struct augment.
-augment_problem <- function(release, bound, passes, words, chains) {
+augment_problem <- function(release, bound, passes, words, chains, records = NULL) {
   parts <- component_parts(release)
   layout <- layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
-  c(list(method = "augment", size_prior = NULL, model = bound$spec, n = release$n, move_sd = move_sd(bound, words, chains),
+  c(augment_size(release, records), list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains),
          theta_sd = if (!bound$updates) prior_sd(bound, words, chains),
-         surrogate = if (is.null(passes)) surrogate_fields(bound, parts, release$n, layout) else list(),
+         surrogate = if (is.null(passes) && is.null(records)) surrogate_fields(bound, parts, release$n, layout) else list(),
          passes = as.double(passes %||% -1), times = released_times(parts)), layout)
 }
+
+# n; where it is unknown about where it is, and the room that a state has at first
+augment_size <- function(release, records) {
+  if (is.null(records)) return(list(n = release$n, records = NULL, size_prior = NULL))
+  size <- typical_size(release, records)
+  room <- min(size$n + 6 * size$sd, size_range(records)[2L]) + 8 * largest_block
+  check_room(room)
+  list(n = size$n, records = records, size_prior = size_prior_spec(records), size_spread = size$sd, room = ceiling(room / 64) * 64)
+}
+
+# MAX_BLOCK in C
+largest_block <- 256
 
 # A component that was not published has noise without limit: weight 0. So the loops over records know nothing of it.
 fill_part <- function(part) {

@@ -124,7 +124,7 @@ format_size <- function(n) format(n, big.mark = ",", scientific = FALSE)
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
 
 clt_serves <- function(release, bound) {
-  release$n >= 2 && without_refusal({
+  !is.null(release$n) && release$n >= 2 && without_refusal({
     released_distribution(bound, release, NULL)
     clt_noise(release, NULL)
   })

@@ -86,8 +86,10 @@
 #' `control = list(passes = )` asks for `"augment"` where there is a choice. The
 #' fit's print says which ran and whether it is exact.
 #'
-#' **Unknown number of records.** Method `"collapse"` for counts moves it with the table, and stays exact. The
-#' other methods must know it: describe the release by [as_release()] with an `n` that you take for true.
+#' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
+#' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. The
+#' other methods must know it: describe the release by [as_release()] with an `n` that you take for true. A release that tells
+#' little of n, but a total precisely, makes n and the parameters trade off against each other: method `"augment"` then mixes slowly.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed
@@ -96,7 +98,7 @@
 #'   `noiseaware_error_variables`, `noiseaware_error_prior`,
 #'   `noiseaware_error_interrupted` (interrupted before the first draw),
 #'   `noiseaware_error_worker` (every process that ran a chain died),
-#'   `noiseaware_error_numerical`.
+#'   `noiseaware_error_numerical`, `noiseaware_error_size` (more records than method `"augment"` can impute).
 #' @references
 #' Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation.
 #' *Journal of Computational and Graphical Statistics* 14, 795-810. \doi{10.1198/106186005X76983}
@@ -146,7 +148,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     naive = sample_naive(release, bound, run),
     collapse = sample_collapse(release, bound, run, init, control, records),
     clt = sample_clt(release, bound, run, init, control),
-    augment = sample_augment(release, bound, run, init, control))
+    augment = sample_augment(release, bound, run, init, control, records))
   fit$asked <- asked
   with_troubles(fit)
 }
@@ -161,14 +163,21 @@ check_unknown_size <- function(method, release, bound, call = caller_env()) {
                              "Method {.val {method}} must know the number of records here, and the release does not say it.",
                            x = if (clash) "The model has a parameter called {.val n}, which the number of records would be called too.",
                            i = if (length(able)) "Without it: {.val {able}}." else if (!clash)
-                             "Without it: counts under {.fn model_bernoulli}, {.fn model_categorical} or {.fn model_naive_bayes}.",
+                             "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R.",
                            i = "Or describe the release by {.fn as_release} with an {.arg n} that you take for true."), call = call)
+}
+
+# Does an R function see all records in one call?
+whole_at_once <- function(release, bound) {
+  custom <- function(part) inherits(part$statistic$statistic %||% part$statistic, "stat_custom")
+  isTRUE(bound$callbacks) || any(vapply(release_parts(release), custom, TRUE))
 }
 
 # methods that take n for unknown, the best first
 size_methods <- function(release, bound) {
   if ("n" %in% bound$parameters) return(character())
-  c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse")
+  c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse",
+    if (!whole_at_once(release, bound)) "augment")
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

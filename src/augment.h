@@ -3,7 +3,8 @@
  *   augment_accept.c  decides on the proposals of a block, one record after the other;
  *   augment_noise.c   the energy, minus the log of the noise density;
  *   augment_move.c    the non-centred moves between two sweeps;
- *   augment_surrogate.c  moves of all records at once, with their shape held fixed.
+ *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
+ *   augment_size.c    births and deaths of records, where their number is not known.
  */
 #ifndef NOISEAWARE_AUGMENT_H
 #define NOISEAWARE_AUGMENT_H
@@ -102,6 +103,11 @@ void augment_respond(struct augment *a, int iteration, int warmup);
 
 /* the moving coordinates of theta */
 void augment_gather(const struct augment *a, double *out);
+
+/* ---- augment_size.c -------------------------------------------------------------- */
+
+/* A few births and deaths; the complete-data statistic must be taken after them. */
+void augment_move_size(struct augment *a, int learning);
 
 /* ---- augment_surrogate.c --------------------------------------------------------- */
 

@@ -100,7 +100,12 @@ static void *read(SEXP problem) {
     a->released = REAL(list_element(problem, "released"));
     a->weight = REAL(list_element(problem, "weight"));
     a->n = (ptrdiff_t)list_number(problem, "n");
+    a->size_prior = read_size_prior(problem);
     a->stride = PAD_LANES(a->n);
+    if (a->size_prior) {
+        a->stride = (ptrdiff_t)list_number(problem, "room");
+        a->size_spread = list_number(problem, "size_spread");
+    }
     a->plain = list_number(problem, "passes") == 0;
     if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
     augment_prepare(a);
@@ -124,6 +129,9 @@ enum {
     COUNTERS
 };
 
+/* where n is unknown, the state's `size`: n, then struct births */
+enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
+
 static struct adapt_shape learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
         .dim = model->class->move ? model->moving : 0,
@@ -142,9 +150,10 @@ static struct state_shape shape(const void *self) {
         .parts = 4,
         .part = {{"x", REALSXP, (R_xlen_t)a->stride * a->model.columns},
                  {"residual", REALSXP, a->dense + a->cells},
-                 {"accepted", INTSXP, (R_xlen_t)a->n},
+                 {"accepted", INTSXP, (R_xlen_t)a->stride},
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
     };
+    if (a->size_prior) shape.part[shape.parts++] = (struct state_part){"size", REALSXP, SIZE_STATE};
     if (!a->model.class->rtheta)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -155,6 +164,17 @@ static struct state_shape shape(const void *self) {
         shape.part[shape.parts++] =
             (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
     return shape;
+}
+
+/* n, and room for as many records as the state has: it may have been given more */
+static void attach_size(struct augment *a, SEXP state) {
+    const double *size = REAL(list_element(state, "size"));
+    const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));
+    if (a->moved_x && room > a->stride)
+        a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
+    a->stride = room;
+    a->n = (ptrdiff_t)size[0];
+    memcpy(&a->births, size + 1, sizeof a->births);
 }
 
 static void attach(void *self, SEXP state, struct rng *rng) {
@@ -172,6 +192,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
     if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
+    if (a->size_prior) attach_size(a, state);
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];
@@ -189,6 +210,11 @@ static void detach(void *self, SEXP state) {
     double *residual = REAL(list_element(state, "residual"));
     memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
     memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
+    if (a->size_prior) {
+        double *size = REAL(list_element(state, "size"));
+        size[0] = (double)a->n;
+        memcpy(size + 1, &a->births, sizeof a->births);
+    }
     double *counter = REAL(list_element(state, "counters"));
     counter[MOST_STEP] = a->most_energy_step;
     counter[WORK] = a->work;
@@ -205,6 +231,7 @@ static void detach(void *self, SEXP state) {
 static void start(void *self, SEXP problem) {
     struct augment *a = self;
     a->most_energy_step = R_NegInf;
+    a->n = (ptrdiff_t)list_number(problem, "n");
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));
     if (!a->model.class->rtheta)
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
@@ -265,6 +292,16 @@ static void statistic(void *self, double *out) {
 
 static double log_noise(void *self) { return -augment_energy(self); }
 
+static double records(void *self) {
+    const struct augment *a = self;
+    return (double)a->n;
+}
+
+static int full(const void *self) {
+    const struct augment *a = self;
+    return a->size_prior && augment_is_full(a);
+}
+
 static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
     augment_diagnostics(self, after, told);
 }
@@ -274,7 +311,9 @@ const struct method method_augment = {
     .sampler = {.iterate = iterate,
                 .report = report,
                 .statistic = statistic,
-                .log_noise = log_noise},
+                .log_noise = log_noise,
+                .records = records,
+                .full = full},
     .read = read,
     .shape = shape,
     .attach = attach,

@@ -76,12 +76,12 @@ void augment_prepare(struct augment *a) {
     int block = (int)(BLOCK_BYTES / sizeof(double)) / (a->dense > 0 ? a->dense : 1);
     block = PAD_LANES(block < LEAST_BLOCK ? LEAST_BLOCK : block);
     if (block > MAX_BLOCK) block = MAX_BLOCK;
-    if (whole || a->n < block) block = (int)a->stride;
+    if (whole || (!a->size_prior && a->n < block)) block = (int)a->stride;
     a->block = block;
     for (int j = 0; j < a->dense; ++j)
         if (a->weight[j] != 0) a->used = j + 1;
     a->move_block = whole ? block : MAX_BLOCK;
-    a->adapt.most_parts = whole || a->surrogate ? 1 : MOST_PARTS;
+    a->adapt.most_parts = whole || a->surrogate || a->size_prior ? 1 : MOST_PARTS;
     const size_t records = (size_t)block, components = (size_t)a->dense * records;
     a->complete = plugin_memory((size_t)a->model.complete, sizeof(double));
     a->complete_before = plugin_memory((size_t)a->model.complete, sizeof(double));
@@ -365,6 +365,12 @@ void augment_sweep(struct augment *a, double temper) {
 
 /* Share of proposals that were accepted, of all records and of the one with the least. */
 static void tell_updates(const struct augment *a, double after, struct chain_diagnostics *told) {
+    if (a->size_prior) { /* records come and go */
+        diagnostics_tell(told, "mean", a->births.updated / a->births.visited);
+        diagnostics_tell(told, "lowest", NAN);
+        diagnostics_tell(told, "least", exp(-fmax(a->most_energy_step, 0)));
+        return;
+    }
     const ptrdiff_t length = part_length(a, (int)*a->adapt.parts);
     const double turns = (double)((a->n + length - 1) / length);
     double accepted = 0, visited = 0, lowest = INFINITY;
@@ -398,6 +404,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
+    if (a->size_prior) diagnostics_tell(told, "records", a->births.accepted / a->births.made);
     diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }
 
@@ -412,8 +419,16 @@ void augment_sum_up(struct augment *a) {
     augment_residuals(a, a->residual, a->cell_residual);
 }
 
+static void start_size(struct augment *a) {
+    const struct size_prior *prior = a->size_prior;
+    const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
+    a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
+    a->births.scale = 1;
+}
+
 void augment_start(struct augment *a, int search) {
     a->model.class->set(a->model.self, a->theta);
+    if (a->size_prior) start_size(a);
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = augment_block_at(a, start, a->block);
         propose(a, 0, m, a->x_at);
@@ -432,15 +447,25 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
     }
-    augment_interweave(a, learning, looking);
+    if (a->size_prior) augment_move_size(a, learning);
+    const int empty = a->n == 0; /* only where n is unknown: theta has its prior */
+    if (!empty) augment_interweave(a, learning, looking);
 
-    const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration);
+    const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !empty;
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
     if (trying) augment_take_complete(a, 0, a->complete_before);
     const int parts = iteration < warmup ? 1 : (int)*adapt->parts;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;
-    *accepted = sweep_part(a, parts, iteration - warmup, adapt_refresh[refresh], *adapt->temper);
+    if (empty)
+        *accepted = 1;
+    else
+        *accepted =
+            sweep_part(a, parts, iteration - warmup, adapt_refresh[refresh], *adapt->temper);
+    if (a->size_prior) {
+        a->births.visited += (double)a->n;
+        a->births.updated += (double)a->n * *accepted;
+    }
     a->work += work;
     if (trying) {
         if (class->add_latent) augment_take_complete(a, 0, a->complete_after);
@@ -455,9 +480,13 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     if (a->surrogate && class->add_latent) augment_take_latent(a);
     const struct record_columns records = {.x = a->x, .n = a->n, .stride = a->stride};
-    const int status =
-        class->rtheta ? class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta)
-                      : update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
+    int status = PLUGIN_OK;
+    if (empty)
+        class->rprior(a->model.self, a->rng, a->theta);
+    else if (class->rtheta)
+        status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+    else
+        status = update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (learning) {
         augment_gather(a, after);
@@ -474,7 +503,8 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         a->work = 0;
         a->maps_made = a->maps_accepted = a->leapfrogs = 0;
         a->responses_made = a->responses_accepted = 0;
-        memset(a->accepted, 0, (size_t)a->n * sizeof(int));
+        memset(a->accepted, 0, (size_t)a->stride * sizeof(int));
+        a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
         a->most_energy_step = -INFINITY;
     }
     return PLUGIN_OK;

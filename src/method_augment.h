@@ -6,6 +6,7 @@
 #include "plugin.h"
 #include "response.h"
 #include "run.h"
+#include "size_prior.h"
 #include "surrogate.h"
 #include "update_theta.h"
 
@@ -27,6 +28,12 @@ struct part {
     struct density density;        /* with KERNEL_DENSITY */
 };
 
+/* Of births and deaths: the scale of how many records at once, and how often it was learned; after
+ * warmup how many were tried and accepted, and the same of proposals of records. */
+struct births {
+    double scale, tries, made, accepted, visited, updated;
+};
+
 struct augment {
     struct model model;
     int parts;
@@ -37,10 +44,12 @@ struct augment {
      * has released = weight = 0. Then the cells. */
     int absolute, separable, dense, cells;
     const double *released, *weight; /* dense + cells */
-    ptrdiff_t n, stride;             /* records, and PAD_LANES(n) */
-    int plain;                       /* no partial refresh: the sweep of Ju et al. alone */
-    struct surrogate *surrogate;     /* NULL: no such moves */
-    struct response *response;       /* the same; only beside a surrogate */
+    ptrdiff_t n, stride; /* records, and room for them: PAD_LANES(n), or more where n is unknown */
+    const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
+    double size_spread;                  /* sd of its start about the n that is given */
+    int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
+    struct surrogate *surrogate;         /* NULL: no such moves */
+    struct response *response;           /* the same; only beside a surrogate */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -48,12 +57,13 @@ struct augment {
     struct rng *rng;
     struct adapt adapt;
     struct theta_update update; /* of a model without rtheta() */
+    struct births births;
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
 
     /* Counters of the iterations after warmup, part of the state too */
-    int *accepted;           /* per record */
+    int *accepted;           /* per record; of no account where n is unknown */
     double most_energy_step; /* minus the smallest log acceptance probability seen */
     double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
     double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
@@ -119,6 +129,9 @@ double augment_response_density(struct augment *a, double *q, double *gradient);
 
 /* Minus the log of the noise density at the state, up to a constant. */
 double augment_energy(struct augment *a);
+
+/* Where n is unknown: is there too little room for the births of an iteration? */
+int augment_is_full(const struct augment *a);
 
 /* What the chain tells of itself, `after` iterations after warmup. */
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told);

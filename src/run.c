@@ -24,6 +24,7 @@ enum run_status run(const struct sampler *sampler, void *self, int from, int war
     while (r->made < r->iterations) {
         const int iteration = from + r->made;
         struct step step = {0, 0};
+        if (sampler->full && sampler->full(self)) return RUN_FULL;
         if (sampler->iterate(self, iteration, warmup, &step) != PLUGIN_OK) return RUN_FAILED;
         r->acceptance[r->made++] = step.acceptance;
         if (iteration >= warmup && (iteration - warmup + 1) % thin == 0) keep(sampler, self, r);

@@ -40,9 +40,13 @@ struct sampler {
 
     /* The number of records, where it is unknown. NULL: it must be known. */
     double (*records)(void *self);
+
+    /* Is there too little room for the next iteration? NULL: never. */
+    int (*full)(const void *self);
 };
 
-enum run_status { RUN_DONE, RUN_INTERRUPTED, RUN_FAILED };
+/* RUN_FULL: more iterations need a state with more room */
+enum run_status { RUN_DONE, RUN_INTERRUPTED, RUN_FAILED, RUN_FULL };
 
 /* The results of a run: room for `iterations` of them. A draw is a column. */
 struct results {
@@ -54,8 +58,8 @@ struct results {
 };
 
 /* Runs on from iteration number `from`; keeps every `thin`-th after warmup.
- * Stops early, at the end of an iteration, when `interrupted` says so or an
- * update fails. */
+ * Stops early, at the end of an iteration, when `interrupted` says so, an update fails, or
+ * the state is full. */
 enum run_status run(const struct sampler *sampler, void *self, int from, int warmup, int thin,
                     int (*interrupted)(void), struct results *results);
 

@@ -436,3 +436,103 @@ test_that("joint-distribution test, with and without non-centred moves", {
     }
   }
 })
+
+# ---- the number of records is unknown ----------------------------------------------
+
+poisson_total <- list(total = stat_sums(~ x, list(x = c(0, 60))), size = stat_size())
+
+test_that("unknown n: totals of Poisson records, n and theta against sums over all n and totals", {
+  cases <- list(
+    list(z = c(70, 25), noise = c(5, 3), prior = prior_poisson(22), log_mass = function(n) dpois(n, 22, log = TRUE), n = 0:150),
+    # no record at all has its share
+    list(z = c(3, 1), noise = c(2, 3), prior = prior_negative_binomial(2, 1), log_mass = function(n) dnbinom(n, 1, mu = 2, log = TRUE), n = 0:200),
+    list(z = c(30, 60), noise = c(20, 25), prior = prior_uniform(40, 90), log_mass = function(n) 0 * n, n = 40:90)
+  )
+  for (case in cases) {
+    rel <- as_release(list(total = case$z[1], size = case$z[2]), poisson_total, n = NULL, neighbours = "add_remove",
+                      mechanism = list(total = mech_laplace(scale = case$noise[1]), size = mech_gaussian(sd = case$noise[2])))
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), records = case$prior, chains = 2, iter = 22000, warmup = 2000, seed = 1)
+    expect_identical(fit$method, "augment")
+    expect_true(fit$exact)
+    all <- expand.grid(n = case$n, total = 0:600)
+    given_n <- ifelse(all$n == 0, ifelse(all$total == 0, 0, -Inf), dnbinom(all$total, 3, prob = 1 / (1 + all$n), log = TRUE))
+    weight <- case$log_mass(all$n) + given_n - abs(case$z[1] - all$total) / case$noise[1] - (case$z[2] - all$n)^2 / (2 * case$noise[2]^2)
+    p <- exp(weight - max(weight))
+    p <- p / sum(p)
+    n <- parameter_draws(fit, "n")
+    total <- posterior::extract_variable_matrix(denoise(fit), "total: x")
+    expect_true(all(n %in% case$n))
+    expect_same_mean(n, sum(p * all$n))
+    expect_same_mean(n^2, sum(p * all$n^2))
+    if (0 %in% n) expect_same_mean((n == 0) + 0, sum(p[all$n == 0]))
+    expect_same_mean(total, sum(p * all$total))
+    expect_same_mean(n * total, sum(p * all$n * all$total))
+    expect_same_mean(parameter_draws(fit, "rate"), sum(p * (3 + all$total) / (1 + all$n)))
+    expect_equal(as.vector(posterior::extract_variable_matrix(denoise(fit), "size: n")), as.vector(n), tolerance = 1e-12)
+  }
+})
+
+test_that("unknown n: with hardly any noise on it the draws are those of n known", {
+  skip_on_cran() # takes long; `make test` runs it
+  crossed <- stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(0, 2), g = c("a", "b")))
+  model <- model_lm(prior = prior_normal(), sigma = prior_half_normal())
+  set.seed(6)
+  z <- simulate_release(model, crossed, mech_laplace(epsilon = 3), n = 60)
+  rel <- as_release(list(t = z$value, size = 60), list(t = crossed, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_gaussian(sd = 1e-3)),
+                    n = NULL, neighbours = "add_remove")
+  rel$scale[seq_along(z$value)] <- z$scale
+  ask <- function(rel, ...) sample_posterior(rel, model, method = "augment", chains = 2, iter = 12000, warmup = 2000, ..., control = list(passes = 6))
+  unknown <- ask(rel, records = prior_poisson(50), seed = 1)
+  known <- ask(z, seed = 2)
+  expect_true(all(parameter_draws(unknown, "n") == 60))
+  for (name in known$bound$parameters) {
+    a <- parameter_draws(unknown, name)
+    b <- parameter_draws(known, name)
+    expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+    expect_lt(abs(sd(a) - sd(b)) / sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2), 5)
+  }
+})
+
+test_that("unknown n: calibrated with n drawn, totals, counts and coefficients", {
+  skip_on_cran() # takes long; `make test` runs it
+  bounds <- list(y = c(-3, 3), x = c(0, 2))
+  normal <- list(t = stat_crossprod(y ~ x, bounds), size = stat_size())
+  mixed <- list(counts = stat_counts(~ g, list(g = c("a", "b"))), total = stat_sums(~ x, bounds["x"]))
+  cases <- list(
+    list(model_lm(), normal, list(t = mech_laplace(scale = 2), size = mech_discrete_laplace(scale = 2))),
+    list(model_logistic(g ~ x), mixed, list(counts = mech_laplace(scale = 2), total = mech_gaussian(sd = 2))),
+    list(model_logistic(), stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 2))), mech_objective(epsilon = 3))
+  )
+  for (case in cases) {
+    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_negative_binomial(15, 4), replicates = 120, method = "augment", chains = 1, iter = 3000,
+                     warmup = 1000, seed = 3, neighbours = "add_remove")
+    expect_false(any(cal$runs$failed))
+    expect_true("n" %in% cal$results$variable)
+    expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  }
+})
+
+test_that("unknown n: the room for records grows, and a chain goes on bit for bit", {
+  rel <- as_release(60, poisson_total$total, mech_laplace(scale = 1), n = NULL)
+  ask <- function(iter) sample_posterior(rel, model_poisson(prior = prior_gamma(400, 4e4)), records = prior_poisson(6000), chains = 2, iter = iter,
+                                             warmup = 300, seed = 1, control = list(passes = 0))
+  long <- ask(700)
+  room <- vapply(long$chains, function(c) length(c$state$accepted), 0L)
+  expect_true(all(room >= 6000))
+  short <- ask(500)
+  expect_identical(extend(short, 200)$draws, long$draws)
+  # from too little room
+  problem <- short$problem
+  problem$n <- 10
+  problem$size_spread <- 0
+  problem$room <- 1088
+  words <- internal("seed_words")()
+  state <- internal("start_chain")(problem, short$bound, words, 1, NULL)
+  expect_length(state$accepted, 1088)
+  state$theta[] <- log(0.01)
+  run <- list(warmup = 3000, thin = 1)
+  chain <- internal("run_blocks")(problem, state, 3000, run, function(...) NULL)
+  expect_gt(length(chain$state$accepted), 1088)
+  expect_length(chain$acceptance, 3000)
+  expect_error(internal("check_room")(2^40), class = "noiseaware_error_size")
+})
