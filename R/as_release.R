@@ -10,7 +10,7 @@
 #'   one per statistic; or one vector, whose names are those of the statistics and their
 #'   components, as in `"totals: age"`.
 #' @param statistic What was summed, such as [stat_crossprod()]; or a named list of
-#'   statistics of the same records.
+#'   statistics of the same records: those of different people must not be in one release.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
 #' @param n The public number of records; `NULL` if it is not known.

@@ -103,6 +103,7 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 #'   `method` or `iter`. Arguments that are not given keep the values of the first
 #'   call: `method = "auto"` chooses again, and a `warmup` that was never given is half
 #'   of `iter`. After [extend()], `iter` includes the iterations that were added.
+#'   Also `add`, a second release of the same records: see [add_release()].
 #' @return A fit.
 #' @section Errors: `noiseaware_error_argument`, and those of [sample_posterior()].
 #' @examples
@@ -116,8 +117,30 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 update.noiseaware_fit <- function(object, ...) {
   if (is.null(object$asked)) stop_classed("argument", "{.arg object} must be a fit made by {.fn sample_posterior}.")
   given <- list(...)
-  check_argument_names(given, setdiff(names(formals(sample_posterior)), "..."))
-  asked <- c(object["release"], object$asked)
+  check_argument_names(given, c(setdiff(names(formals(sample_posterior)), "..."), "add"))
+  if (!is.null(given$add)) {
+    if (!is.null(given$release)) stop_classed("argument", "{.arg release} and {.arg add} must not be given together.")
+    given$release <- join_releases(object$release, given$add, NULL)
+    return(refit_from_draws(object, given[names(given) != "add"]))
+  }
+  refit(object, given)
+}
+
+refit <- function(fit, given) {
+  asked <- c(fit["release"], fit$asked)
   asked[names(given)] <- given
   do.call("sample_posterior", asked, quote = TRUE)
+}
+
+# Chains start at draws, unless `init` is given; a method that draws independently needs none.
+refit_from_draws <- function(fit, given) {
+  if ("init" %in% names(given)) return(refit(fit, given))
+  given$init <- values_of_draws(fit, given$chains %||% fit$asked$chains)
+  withCallingHandlers(refit(fit, given), noiseaware_message_init = function(m) invokeRestart("muffleMessage"))
+}
+
+# natural values of draws, evenly spread
+values_of_draws <- function(fit, count) {
+  draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
+  lapply(round(seq(1, nrow(draws), length.out = count)), function(i) draws[i, ])
 }

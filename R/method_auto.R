@@ -67,11 +67,7 @@ large_method <- function(release, bound, run, most) {
 }
 
 # starting points for chains: draws of a fit, evenly spread
-start_at_draws <- function(fit, chains) {
-  draws <- parameter_matrix(fit)
-  rows <- round(seq(1, nrow(draws), length.out = chains))
-  lapply(rows, function(i) bound_theta(fit$bound, draws[i, ]))
-}
+start_at_draws <- function(fit, chains) lapply(values_of_draws(fit, chains), function(values) bound_theta(fit$bound, values))
 
 # The same shares of warmup and kept draws, with as many iterations as the limit
 # of record updates leaves.

@@ -1,0 +1,150 @@
+#' A second release of the same records
+#'
+#' Joins what was published of the same records at different times, or by different statistics, into one
+#' release. Its posterior is that of both at once.
+#'
+#' @param x A release, or a fit from [sample_posterior()].
+#' @param second A release of the same records.
+#' @param names What the statistics shall be called, a string for each release that has a single one; a
+#'   release of several keeps the names that these have. `NULL`: `"first"`, `"second"`, and so on.
+#' @param ... Of a fit, arguments of [sample_posterior()] that change, as in [update()][update.noiseaware_fit].
+#'
+#' @details
+#' That the records are the same is what you know, and no release can show it: their numbers of records and what they
+#' say of variables must agree, but those of other people may agree as well. Of **different** records never join
+#' releases, nor add up their totals. [c()] refuses for that reason.
+#'
+#' `add_release(fit, second)`, which is `update(fit, add = second)`, samples the posterior given both. Chains
+#' start at draws of the first fit, so that a shorter warmup may do.
+#'
+#' The guarantee is that of both releases together, by basic composition.
+#'
+#' @return A release, or a fit.
+#' @section Errors: `noiseaware_error_release` (the releases cannot be of the same records, or have names in common),
+#'   `noiseaware_error_neighbours`, `noiseaware_error_argument`.
+#' @seealso [as_release()], which takes several statistics at once.
+#' @examples
+#' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' first <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
+#' second <- as_release(c(114.1, 75.3), asked, mech_gaussian(sd = 2), n = 189)
+#' add_release(first, second, names = c("spring", "autumn"))
+#'
+#' fit <- sample_posterior(first, model_bernoulli(), chains = 2, iter = 400, seed = 1)
+#' update(fit, add = second)
+#' @export
+add_release <- function(x, second, ...) {
+  check_given()
+  UseMethod("add_release")
+}
+
+#' @rdname add_release
+#' @export
+add_release.noiseaware_release <- function(x, second, names = NULL, ...) {
+  check_given()
+  check_no_dots(...)
+  join_releases(x, second, names)
+}
+
+#' @rdname add_release
+#' @export
+add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
+  check_given()
+  if (is.null(x$asked)) stop_argument("x", "a release, or a fit made by sample_posterior()", describe(x))
+  given <- list(...)
+  check_argument_names(given, setdiff(names(formals(sample_posterior)), c("release", "...")))
+  refit_from_draws(x, c(list(release = join_releases(x$release, second, names)), given))
+}
+
+#' @export
+add_release.default <- function(x, second, ...) {
+  check_given()
+  stop_argument("x", "a release, or a fit of one", describe(x))
+}
+
+#' @export
+c.noiseaware_release <- function(...) {
+  stop_classed("argument", c("Releases cannot be joined by {.fn c}, which would not say whose records they are of.",
+                             i = "Of the same records: {.fn add_release}, or {.fn as_release} with a list of statistics.",
+                             i = "Of different records: each has a posterior of its own."))
+}
+
+join_releases <- function(first, second, names, call = caller_env()) {
+  check_class(second, "second", "noiseaware_release", "a release made by release() or as_release()", call = call)
+  if (first$neighbours != second$neighbours) {
+    stop_classed("neighbours", "Both releases must have the same neighbours, but the first has {.val {first$neighbours}}, the second {.val {second$neighbours}}.",
+                 call = call)
+  }
+  if (!is.null(first$n) && !is.null(second$n) && first$n != second$n) {
+    stop_classed("release", c("Releases of the same records must have the same number of them.", x = "The first has {first$n}, the second {second$n}."), call = call)
+  }
+  releases <- name_releases(list(first, second), names, call)
+  # parts of different origin: what their noise is, is told by its scale alone
+  origin <- unique(vapply(releases, `[[`, "", "noise"))
+  if (length(origin) > 1L) releases <- lapply(releases, with_plain_noise)
+  all_of <- function(field) unlist(lapply(releases, `[[`, field))
+  statistic <- do.call(c, lapply(releases, `[[`, "statistic"))
+  mechanism <- do.call(c, lapply(releases, `[[`, "mechanism"))
+  check_same_variables(statistic, call)
+  result <- new_release(all_of("value"), statistic, mechanism, first$n %||% second$n, unname(all_of("scale")), unname(all_of("granularity")),
+                        if (length(origin) == 1L) origin else "published", first$neighbours)
+  parts <- design_parts(statistic, mechanism)
+  names(result$value) <- unlist(lapply(parts, function(p) part_components(p$statistic, result$n, p$name)))
+  names(result$scale) <- names(result$granularity) <- names(result$value)
+  result
+}
+
+ordinals <- c("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+# releases whose statistics and mechanisms are named lists
+name_releases <- function(releases, names, call) {
+  single <- !vapply(releases, function(r) is_several(r$statistic), TRUE)
+  taken <- unlist(lapply(releases[!single], function(r) names(r$statistic)))
+  if (is.null(names)) {
+    # counted by what there is already: a third release is the third
+    free <- setdiff(if (single[1L]) ordinals else ordinals[-seq_len(min(length(releases[[1L]]$statistic), 9L))], taken)
+    names <- free[seq_len(sum(single))]
+  }
+  if (!checkmate::test_character(names, len = sum(single), any.missing = FALSE, min.chars = 1L, unique = TRUE)) {
+    stop_argument("names", paste("NULL, or", sum(single), "different strings"), describe(names), call = call)
+  }
+  twice <- unique(c(intersect(names, taken), taken[duplicated(taken)]))
+  if (length(twice)) {
+    stop_classed("release", c("Statistics of both releases must have different names, but {.val {twice}} {?is/are} in both.",
+                            i = if (any(single)) "Give {.arg names}."), call = call)
+  }
+  releases[single] <- Map(function(release, name) {
+    release$statistic <- stats::setNames(list(release$statistic), name)
+    release$mechanism <- stats::setNames(list(release$mechanism), name)
+    release
+  }, releases[single], names)
+  releases
+}
+
+# The noise of a release made on a grid as one whose scale was published.
+with_plain_noise <- function(release) {
+  for (part in release_parts(release)) {
+    mechanism <- part$mechanism
+    if (!mechanism$kernel %in% c("absolute", "squared")) next
+    each <- length(part$scale) / length(part$statistic$components)
+    scale <- stats::setNames(part$scale[seq(1L, length(part$scale), by = each)], part$statistic$components)
+    make <- switch(mechanism$name, laplace = mech_laplace, discrete_laplace = mech_discrete_laplace, gaussian = mech_gaussian, mech_discrete_gaussian)
+    release$mechanism[[part$name]] <- do.call(make, stats::setNames(list(scale), if (mechanism$kernel == "absolute") "scale" else "sd"))
+  }
+  release$granularity[] <- 0
+  release
+}
+
+# A variable is a number or a factor, with the same levels, wherever it is.
+check_same_variables <- function(statistics, call) {
+  of <- do.call(rbind, unname(lapply(statistics, function(s) {
+    variables <- unique(s$columns$variable)
+    kind <- vapply(variables, function(v) if (is.null(s$levels[[v]])) "a number" else paste(s$levels[[v]], collapse = ", "), "")
+    data.frame(variable = variables, kind = unname(kind))
+  })))
+  of <- unique(of)
+  twice <- unique(of$variable[duplicated(of$variable)])
+  if (length(twice) == 0L) return(invisible())
+  shown <- of$kind[of$variable == twice[1L]]
+  stop_classed("release", c("Variables must be the same in both releases, with the same levels in the same order, but {.var {twice}} {?is/are} not.",
+                            x = "{.var {twice[1L]}}: {shown[1L]}; {shown[2L]}."), call = call)
+}
