@@ -88,8 +88,7 @@
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. The
-#' other methods must know it: describe the release by [as_release()] with an `n` that you take for true. A release that tells
-#' little of n, but a total precisely, makes n and the parameters trade off against each other: method `"augment"` then mixes slowly.
+#' other methods must know it: describe the release by [as_release()] with an `n` that you take for true.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed

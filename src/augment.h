@@ -91,6 +91,13 @@ void augment_accept(struct augment *a, struct draws *draws, double temper, int m
 
 /* ---- augment_move.c ------------------------------------------------------------ */
 
+/* The residuals of the records as set_move() moves them, as candidates; their energy is returned.
+ */
+double augment_moved_energy(struct augment *a);
+
+/* Moves them. `innovations`: the stream as it was when the energy was computed. */
+void augment_keep_moved(struct augment *a, const struct rng *innovations);
+
 /* Fills in costs: what a sweep and a pass cost. */
 void augment_count_work(struct augment *a);
 
@@ -108,6 +115,9 @@ void augment_gather(const struct augment *a, double *out);
 
 /* A few births and deaths; the complete-data statistic must be taken after them. */
 void augment_move_size(struct augment *a, int learning);
+
+/* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. */
+void augment_saw_size(struct augment *a, int closes);
 
 /* ---- augment_surrogate.c --------------------------------------------------------- */
 

@@ -73,8 +73,7 @@ static const double *const *moved_block(struct augment *a, ptrdiff_t start, int 
     return a->moved;
 }
 
-/* the moved records' residuals as candidates; their energy is returned */
-static double moved_energy(struct augment *a) {
+double augment_moved_energy(struct augment *a) {
     double energy = 0;
     augment_clear_total(a);
     const int most = a->locals > 0 ? a->block : a->move_block;
@@ -86,8 +85,7 @@ static double moved_energy(struct augment *a) {
     return energy + augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 
-/* `innovations`: the stream as it was when they were moved */
-static void keep_moved(struct augment *a, const struct rng *innovations) {
+void augment_keep_moved(struct augment *a, const struct rng *innovations) {
     const int most = a->locals > 0 ? a->block : a->move_block;
     if (!a->moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
     for (ptrdiff_t start = 0; start < a->n; start += most) {
@@ -123,14 +121,14 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     if (isfinite(log_prior)) {
         class->set_move(self, a->theta_new, a->changed);
         work = a->pass_work + move_work(a);
-        energy = moved_energy(a);
+        energy = augment_moved_energy(a);
         log_ratio =
             log_prior - a->log_prior + (a->energy - energy) * *a->adapt.temper + back_over_forth;
     }
     const int accept = -log_ratio < threshold;
     if (accept) {
         work += a->moved_x ? copy_work(a) : move_work(a);
-        keep_moved(a, &innovations);
+        augment_keep_moved(a, &innovations);
         memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         class->set(self, a->theta);
         a->log_prior = log_prior;
@@ -178,7 +176,7 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
     class->set(self, a->theta);
     response_refer(r, a->theta_new);
     class->set_move(self, a->theta_new, a->changed);
-    (void)moved_energy(a);
+    (void)augment_moved_energy(a);
     response_correct(r, a->total);
     a->work += a->pass_work + move_work(a);
 
@@ -190,14 +188,14 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
         const struct rng later = *a->rng;
         *a->rng = innovations;
         class->set_move(self, a->theta_new, a->changed);
-        const double fall = augment_energy(a) - moved_energy(a);
+        const double fall = augment_energy(a) - augment_moved_energy(a);
         a->work += a->pass_work + move_work(a);
         const double log_ratio = r->noise.temper * (fall - gain);
         probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         accept = -log_ratio < threshold;
         if (accept) {
             a->work += copy_work(a);
-            keep_moved(a, &innovations);
+            augment_keep_moved(a, &innovations);
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         }
         *a->rng = later;

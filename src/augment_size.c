@@ -7,20 +7,26 @@
  *
  *   accept with p(n +- m) eta(z | s +- t) / (p(n) eta(z | s)), t the m records' part of s.
  *
- * Records that are born stand last, as their order does not matter. m is geometric-like, cut off at
- * a block; its scale is learned in warmup.
+ * Where a total is known better than n, theta and n trade off. So some moves take theta along:
+ * theta's moving coordinates by slope * log(n' / n), a slope that warmup learned, and the old
+ * records with their innovations held fixed, as the non-centred moves do. Those that are born or
+ * die come from f(. | theta) of the side that has them, so that the ratio has the prior of theta in
+ * addition.
  *
- * Cost: O(m) records drawn or moved and evaluated, O(components). Room for all births of an
- * iteration must be there before it: augment_is_full().
+ * Records that are born stand last, as their order does not matter. m is geometric-like, cut off at
+ * MOST_BORN; its scale is learned in warmup.
+ *
+ * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) where theta goes along. Room
+ * for all births of an iteration must be there before it: augment_is_full().
  */
 #include "augment.h"
 
-/* moves in an iteration; the acceptance rate that m aims at */
-enum { SIZE_MOVES = 4 };
+/* moves in an iteration, and those that take theta along; the acceptance rate that m aims at */
+enum { SIZE_MOVES = 4, TILTED = 2 };
 static const double TARGET = 0.4;
 
 int augment_is_full(const struct augment *a) {
-    return a->stride - a->n < (ptrdiff_t)SIZE_MOVES * MAX_BLOCK;
+    return a->stride - a->n < (ptrdiff_t)(SIZE_MOVES + TILTED) * MOST_BORN;
 }
 
 /* one of 0..count-1, count below 2^32 */
@@ -37,24 +43,36 @@ static void swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
     }
 }
 
-/* The m records that are to be born, or chosen to die (and last then), to x_new. */
-static void find_records(struct augment *a, int m, int birth) {
-    const struct model *model = &a->model;
-    if (birth) {
-        model->class->set(model->self, a->theta);
-        model->class->rrecords(model->self, a->rng, m, a->x_new);
-        return;
-    }
+static void choose_last(struct augment *a, int m) {
     for (ptrdiff_t last = a->n - 1; last >= a->n - m; --last)
         swap_records(a, choose(a->rng, last + 1), last);
-    for (int v = 0; v < model->columns; ++v)
-        memcpy(a->x_new[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
+}
+
+static void draw_born(struct augment *a, const double *theta, int m) {
+    const struct model *model = &a->model;
+    model->class->set(model->self, theta);
+    for (int start = 0, chunk; start < m; start += chunk) {
+        chunk = m - start < MAX_BLOCK ? m - start : MAX_BLOCK;
+        for (int v = 0; v < model->columns; ++v) a->to_chunk[v] = a->born[v] + start;
+        model->class->rrecords(model->self, a->rng, chunk, a->to_chunk);
+    }
+}
+
+/* The m records that are to be born, or chosen to die (and last then), to `born`. */
+static void find_records(struct augment *a, int m, int birth) {
+    if (birth) {
+        draw_born(a, a->theta, m);
+        return;
+    }
+    choose_last(a, m);
+    for (int v = 0; v < a->model.columns; ++v)
+        memcpy(a->born[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
 }
 
 /* Energy with those records more or less, whose residuals are in `candidate`. */
 static double changed_energy(struct augment *a, int m, int sign) {
     augment_clear_total(a);
-    (void)augment_add_totals(a, 0, m, augment_read_only(a->x_new));
+    (void)augment_add_totals(a, 0, m, augment_read_only(a->born));
     for (int j = 0; j < a->dense; ++j)
         a->candidate[j] = a->residual[j] - sign * a->total[j] * a->weight[j];
     for (int j = 0; j < a->cells; ++j)
@@ -63,24 +81,35 @@ static double changed_energy(struct augment *a, int m, int sign) {
     return augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 
+static void append_born(struct augment *a, int m) {
+    for (int v = 0; v < a->model.columns; ++v)
+        memcpy(a->x + v * a->stride + a->n, a->born[v], (size_t)m * sizeof(double));
+    a->n += m;
+}
+
 static void keep(struct augment *a, int m, int birth) {
     memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
     memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
-    for (int v = 0; birth && v < a->model.columns; ++v)
-        memcpy(a->x + v * a->stride + a->n, a->x_new[v], (size_t)m * sizeof(double));
-    a->n += birth ? m : -m;
+    if (birth)
+        append_born(a, m);
+    else
+        a->n -= m;
 }
 
-static void learn(struct births *b, int accept) {
-    b->tries += 1;
-    const double learned = b->scale * exp(2 / (1 + sqrt(b->tries)) * (accept - TARGET));
-    b->scale = learned < 0.1 ? 0.1 : learned > MAX_BLOCK ? MAX_BLOCK : learned;
+static void learn(double *scale, double *tries, double probability) {
+    *tries += 1;
+    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (probability - TARGET));
+    *scale = learned < 0.1 ? 0.1 : learned > MOST_BORN ? MOST_BORN : learned;
+}
+
+static int draw_count(struct rng *rng, double scale) {
+    const double units = 1 + floor(scale * rng_exponential(rng));
+    return units < MOST_BORN ? (int)units : MOST_BORN;
 }
 
 static void move_size(struct augment *a, int learning) {
     struct births *b = &a->births;
-    const double units = 1 + floor(b->scale * rng_exponential(a->rng));
-    const int m = units < MAX_BLOCK ? (int)units : MAX_BLOCK;
+    const int m = draw_count(a->rng, b->scale);
     const int birth = (int)(rng_bits(a->rng) >> 63), sign = birth ? 1 : -1;
     const double n = (double)a->n + sign * m;
     const double log_prior = n < 0 ? -INFINITY : size_prior_log(a->size_prior, n);
@@ -96,9 +125,92 @@ static void move_size(struct augment *a, int learning) {
     }
     b->made += 1;
     b->accepted += accept;
-    if (learning) learn(b, accept);
+    if (learning) learn(&b->scale, &b->tries, accept);
+}
+
+/* The energy with the old records moved to it and m born or, last now, dead */
+static double tilted_energy(struct augment *a, int m, int birth, struct rng *innovations) {
+    const struct model *model = &a->model;
+    if (birth)
+        draw_born(a, a->theta_new, m);
+    else
+        choose_last(a, m);
+    model->class->set(model->self, a->theta);
+    model->class->set_move(model->self, a->theta_new, a->changed);
+    *innovations = *a->rng;
+    if (!birth) a->n -= m;
+    const double energy = augment_moved_energy(a);
+    if (!birth) {
+        a->n += m;
+        return energy;
+    }
+    (void)augment_add_totals(a, 0, m, augment_read_only(a->born));
+    augment_residuals(a, a->candidate, a->candidate_cells);
+    return augment_total_energy(a, a->candidate, a->candidate_cells);
+}
+
+static void move_tilted(struct augment *a, int learning) {
+    struct births *b = &a->births;
+    const struct model *model = &a->model;
+    const int m = draw_count(a->rng, b->tilt_scale);
+    const int birth = (int)(rng_bits(a->rng) >> 63);
+    const double n = (double)a->n + (birth ? m : -m);
+    const double log_prior = n < 1 || a->n < 1 ? -INFINITY : size_prior_log(a->size_prior, n);
+    double log_ratio = -INFINITY;
+    struct rng innovations;
+    if (log_prior > -INFINITY) {
+        const double log_step = log(n / (double)a->n);
+        memcpy(a->theta_new, a->theta, (size_t)model->parameters * sizeof(double));
+        for (int j = 0; j < model->moving; ++j)
+            a->theta_new[model->moves[j]] += log_step * a->tilt.slope[j];
+        const double forth = model->class->dprior(model->self, a->theta_new);
+        if (isfinite(forth)) {
+            const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+            log_ratio = forth - model->class->dprior(model->self, a->theta) + log_prior -
+                        size_prior_log(a->size_prior, (double)a->n);
+            log_ratio -= *a->adapt.temper * (tilted_energy(a, m, birth, &innovations) - energy);
+            a->work += 2 * a->pass_work;
+        }
+    }
+    const int accept = -log_ratio < rng_exponential(a->rng);
+    b->tilt_made += 1;
+    b->tilt_accepted += accept;
+    if (learning)
+        learn(&b->tilt_scale, &b->tilt_tries,
+              log_ratio >= 0    ? 1
+              : log_ratio > -50 ? exp(log_ratio)
+                                : 0);
+    if (!accept) return;
+    if (!birth) a->n -= m;
+    const struct rng later = *a->rng;
+    augment_keep_moved(a, &innovations);
+    *a->rng = later;
+    if (birth) append_born(a, m);
+    memcpy(a->theta, a->theta_new, (size_t)model->parameters * sizeof(double));
+}
+
+void augment_saw_size(struct augment *a, int closes) {
+    struct tilt *t = &a->tilt;
+    const int moving = a->model.moving;
+    const double off = log((double)a->n) - *t->log_mean;
+    *t->count += 1;
+    *t->log_mean += off / *t->count;
+    *t->log_square += off * (log((double)a->n) - *t->log_mean);
+    for (int j = 0; j < moving; ++j) {
+        const double value = a->theta[a->model.moves[j]];
+        t->mean[j] += (value - t->mean[j]) / *t->count;
+        t->cross[j] += off * (value - t->mean[j]);
+    }
+    if (!closes) return;
+    for (int j = 0; j<moving && * t->log_square> 0; ++j) t->slope[j] = t->cross[j] / *t->log_square;
+    memset(t->mean, 0, (size_t)moving * sizeof(double));
+    memset(t->cross, 0, (size_t)moving * sizeof(double));
+    *t->count = *t->log_mean = *t->log_square = 0;
+    a->births.tries = a->births.tilt_tries = 0;
 }
 
 void augment_move_size(struct augment *a, int learning) {
     for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
+    const int can = a->model.class->move != NULL && a->model.moving > 0 && !a->plain;
+    for (int k = 0; k < TILTED && can; ++k) move_tilted(a, learning);
 }

@@ -129,7 +129,7 @@ enum {
     COUNTERS
 };
 
-/* where n is unknown, the state's `size`: n, then struct births */
+/* where n is unknown, the state's `size`: n, struct births, struct tilt */
 enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
 
 static struct adapt_shape learned_shape(const struct model *model) {
@@ -153,7 +153,9 @@ static struct state_shape shape(const void *self) {
                  {"accepted", INTSXP, (R_xlen_t)a->stride},
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
     };
-    if (a->size_prior) shape.part[shape.parts++] = (struct state_part){"size", REALSXP, SIZE_STATE};
+    if (a->size_prior)
+        shape.part[shape.parts++] =
+            (struct state_part){"size", REALSXP, SIZE_STATE + 3 * a->model.moving + TILT_NUMBERS};
     if (!a->model.class->rtheta)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -168,7 +170,14 @@ static struct state_shape shape(const void *self) {
 
 /* n, and room for as many records as the state has: it may have been given more */
 static void attach_size(struct augment *a, SEXP state) {
-    const double *size = REAL(list_element(state, "size"));
+    double *size = REAL(list_element(state, "size")), *at = size + SIZE_STATE;
+    const int moving = a->model.moving;
+    a->tilt.slope = at, at += moving;
+    a->tilt.mean = at, at += moving;
+    a->tilt.cross = at, at += moving;
+    a->tilt.count = at++;
+    a->tilt.log_mean = at++;
+    a->tilt.log_square = at;
     const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));
     if (a->moved_x && room > a->stride)
         a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));

@@ -115,6 +115,9 @@ void augment_prepare(struct augment *a) {
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
+    a->born = plugin_memory((size_t)columns, sizeof(double *));
+    for (int v = 0; v < columns && a->size_prior; ++v)
+        a->born[v] = plugin_memory(MOST_BORN, sizeof(double));
     a->map = terms_new(columns);
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
@@ -404,7 +407,10 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
-    if (a->size_prior) diagnostics_tell(told, "records", a->births.accepted / a->births.made);
+    if (a->size_prior) {
+        diagnostics_tell(told, "records", a->births.accepted / a->births.made);
+        diagnostics_tell(told, "tilted", a->births.tilt_accepted / a->births.tilt_made);
+    }
     diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }
 
@@ -423,7 +429,7 @@ static void start_size(struct augment *a) {
     const struct size_prior *prior = a->size_prior;
     const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
     a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
-    a->births.scale = 1;
+    a->births.scale = a->births.tilt_scale = 1;
 }
 
 void augment_start(struct augment *a, int search) {
@@ -488,6 +494,8 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     else
         status = update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
+    if (a->size_prior && learning && !empty)
+        augment_saw_size(a, adapt_window(iteration, warmup) != WINDOW_GOES_ON);
     if (learning) {
         augment_gather(a, after);
         adapt_saw_sweep(adapt, before, after, work + a->work - followed);
@@ -505,6 +513,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         a->responses_made = a->responses_accepted = 0;
         memset(a->accepted, 0, (size_t)a->stride * sizeof(int));
         a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
+        a->births.tilt_made = a->births.tilt_accepted = 0;
         a->most_energy_step = -INFINITY;
     }
     return PLUGIN_OK;

@@ -28,11 +28,23 @@ struct part {
     struct density density;        /* with KERNEL_DENSITY */
 };
 
+/* Births and deaths at once, at most. */
+enum { MOST_BORN = 2048 };
+
 /* Of births and deaths: the scale of how many records at once, and how often it was learned; after
  * warmup how many were tried and accepted, and the same of proposals of records. */
 struct births {
     double scale, tries, made, accepted, visited, updated;
+    double tilt_scale, tilt_tries, tilt_made, tilt_accepted; /* of those that move theta along */
 };
+
+/* How theta's moving coordinates go with log n in a window of warmup, and the slope that earlier
+ * windows gave: views into the state. */
+struct tilt {
+    double *slope, *mean, *cross;          /* a coordinate each */
+    double *count, *log_mean, *log_square; /* of log n */
+};
+enum { TILT_NUMBERS = 3 };
 
 struct augment {
     struct model model;
@@ -58,6 +70,7 @@ struct augment {
     struct adapt adapt;
     struct theta_update update; /* of a model without rtheta() */
     struct births births;
+    struct tilt tilt;
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -94,6 +107,7 @@ struct augment {
     double *by;       /* and how far they would move residuals, touched * block */
     double *path, *path_energy, *path_log; /* see accept_speculatively */
     double accepted_share;                 /* share of the last proposals that were accepted */
+    double **born;                         /* unknown n: records that are to be born */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
     /* all records after a move, columns of `stride`: where they are expensive to make twice */

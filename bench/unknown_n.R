@@ -1,0 +1,75 @@
+# What it costs not to know the number of records: seconds per effective draw with n released
+# with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known. For counts (method
+# "collapse") and for sums of Poisson and of normal records (method "augment"). And the coverage of
+# intervals in a problem of Awan & Wang: 100 answers, theta = 0.2, Laplace noise on the successes and
+# on the failures, epsilon = 1 for one record added or removed, n not known.
+#
+#   Rscript bench/unknown_n.R [quick]
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+unknown_cases <- list(
+  counts = list(statistic = stat_counts(~ y, list(y = c("a", "b", "c"))), model = model_categorical(), method = "collapse",
+                draw = function(n) data.frame(y = sample(c("a", "b", "c"), n, TRUE, c(0.5, 0.3, 0.2)))),
+  poisson = list(statistic = stat_sums(~ x, list(x = c(0, 30))), model = model_poisson(), method = "augment",
+                 draw = function(n) data.frame(x = stats::rpois(n, 4))),
+  normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "augment",
+                draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1)))
+)
+
+unknown_run <- function(case, n, sd, iter) {
+  set.seed(n)
+  noise <- mech_laplace(epsilon = 1)
+  known <- simulate_release(case$draw(n), case$statistic, noise, neighbours = "add_remove")
+  components <- known$value
+  told <- as_release(list(t = components, size = n + round(sd)), list(t = case$statistic, size = stat_size()),
+                     list(t = noise, size = mech_gaussian(sd = sd)), n = NULL, neighbours = "add_remove")
+  known$n <- n
+  per_draw <- function(release) {
+    time <- seconds(fit <- suppressWarnings(sample_posterior(release, case$model, method = case$method, chains = 2, iter = iter, seed = 1)))
+    ess <- vapply(posterior::variables(fit$draws), function(v) posterior::ess_bulk(posterior::extract_variable_matrix(fit$draws, v)), 0)
+    of <- intersect(names(ess), fit$bound$parameters)
+    list(theta = time / min(ess[of]), n = if ("n" %in% names(ess)) time / ess[["n"]] else NA, rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat))
+  }
+  a <- per_draw(known)
+  b <- per_draw(told)
+  data.frame(n = n, `sd of n` = sd, `known, ms a draw` = 1e3 * a$theta, `unknown, ms a draw` = 1e3 * b$theta, `of n, ms a draw` = 1e3 * b$n,
+             ratio = max(b$theta, b$n) / a$theta, `R-hat` = formatC(b$rhat, digits = 3, format = "f"), check.names = FALSE)
+}
+
+# share of 90% intervals that hold theta, and n
+unknown_coverage <- function(replicates) {
+  set.seed(1)
+  statistic <- stat_counts(~ y, list(y = c("failure", "success")))
+  time <- seconds(held <- replicate(replicates, {
+    answers <- data.frame(y = sample(c("failure", "success"), 100, TRUE, c(0.8, 0.2)))
+    release <- simulate_release(answers, statistic, mech_laplace(epsilon = 1), neighbours = "add_remove")
+    fit <- suppressWarnings(sample_posterior(release, model_bernoulli(), chains = 1, iter = 1500, warmup = 300))
+    ends <- apply(fit$draws, 3L, stats::quantile, c(0.05, 0.95), names = FALSE)
+    c(ends[1L, ] <= c(0.2, 100) & ends[2L, ] >= c(0.2, 100))
+  }))
+  list(theta = mean(held[1L, ]), n = mean(held[2L, ]), seconds = time)
+}
+
+bench_unknown_n <- function(quick = FALSE) {
+  rows <- do.call(rbind, lapply(names(unknown_cases), function(name) {
+    do.call(rbind, lapply(if (quick) 1e3 else c(1e3, 1e5), function(n) {
+      do.call(rbind, lapply(c(1, 20, 500), function(sd) {
+        say("unknown n: %s, n = %g, sd %g", name, n, sd)
+        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, if (name == "counts") 20000 else if (n > 1e4) 1500 else 6000))
+      }))
+    }))
+  }))
+  replicates <- if (quick) 100 else 1000
+  covered <- unknown_coverage(replicates)
+  bench_result(
+    c(Map(function(case, ratio) figure("unknown n over known n, seconds per effective draw", case, ratio, 1.5, at_most = TRUE),
+          sprintf("%s, n = %s, sd %g", rows$case, format_figure(rows$n), rows$`sd of n`), rows$ratio),
+      list(figure("coverage of 90% intervals", "theta", covered$theta), figure("coverage of 90% intervals", "n", covered$n),
+           figure("seconds for its replicates", sprintf("%d", replicates), covered$seconds, 20, at_most = TRUE))),
+    list("Seconds per effective draw" = rows),
+    c("Noise of the statistic: Laplace, epsilon = 1 for one record added or removed; n with Gaussian noise beside it. The slowest of the parameters and n, over the slowest parameter with n known.",
+      "Coverage at theta = 0.2, n = 100: flat prior of theta, log-uniform prior of n; one chain of 1,500 iterations for each replicate."))
+}
+
+run_alone(bench_unknown_n)
