@@ -37,7 +37,8 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
 collapse_distribution <- function(release, bound, check = FALSE, call = caller_env()) {
   family <- collapse_family(bound, call)
   if (is.null(release$n) && family != "counts") {
-    stop_classed("method", c("Method {.val collapse} must know the number of records, unless the release has counts alone.", i = "Method {.val augment} need not."), call = call)
+    stop_classed("method", c("Method {.val collapse} must know the number of records, unless the release has counts alone.",
+                             i = "Method {.val augment} need not."), call = call)
   }
   distribution_of <- switch(family, normal = normal_distribution,
                             counts = if (check) counts_components else counts_distribution, total = total_distribution)
