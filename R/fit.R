@@ -324,7 +324,12 @@ denoise <- function(fit) {
                                i = "The draws of the records themselves are not kept."))
   }
   chains_array(lapply(fit$chains, function(c) {
-    colnames(c$statistic) <- names(fit$release$value)[fit$problem$summed]
-    c$statistic
+    names <- names(fit$release$value)
+    colnames(c$statistic) <- names[fit$problem$summed]
+    # method "clt" has n apart from the totals
+    left <- setdiff(size_components(fit$release), colnames(c$statistic))
+    if (is.null(c$records) || length(left) == 0L) return(c$statistic)
+    n <- matrix(c$records, length(c$records), length(left), dimnames = list(NULL, left))
+    cbind(c$statistic, n)[, intersect(names, c(colnames(c$statistic), left)), drop = FALSE]
   }))
 }

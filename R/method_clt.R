@@ -121,41 +121,75 @@ NULL
 # Method "clt": see src/method_clt.c. Here the moments of a pair are looked up, a
 # problem is set up, and chains are run as those of "augment".
 
-sample_clt <- function(release, bound, run, init, control, call = caller_env()) {
-  if (release$n < 2) {
+sample_clt <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
+  if (!is.null(release$n) && release$n < 2) {
     stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal distribution for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
   words <- with_seed(run$seed, seed_words())
-  problem <- clt_problem(release, bound, control, words, run$chains, call)
+  problem <- clt_problem(release, bound, control, words, run$chains, records, call)
   sample_chains(problem, release, bound, run, init, words)
 }
 
 # What the C code needs to know; see struct clt.
-clt_problem <- function(release, bound, control, words, chains, call) {
+clt_problem <- function(release, bound, control, words, chains, records, call) {
+  size <- clt_size(release, records)
+  all <- names(release$value)
+  release <- without_size(release, size$n)
   distribution <- released_distribution(bound, release, call)
-  flat <- clt_noise(release, call)
+  flat <- clt_noise(release_parts(release), call)
   index <- distribution$index
   moving <- length(bound$unknown)
-  sampler <- control$sampler %||% clt_sampler(distribution, moving)
+  sampler <- control$sampler %||% clt_sampler(distribution, moving, is.null(records))
+  check_size_sampler(sampler, is.null(records), call)
   check_sampler_serves(sampler, distribution, call)
-  problem <- list(method = "clt", size_prior = NULL, model = bound$spec, moments = distribution$spec, n = as.double(release$n),
+  problem <- list(method = "clt", records = records, model = bound$spec, moments = distribution$spec,
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
                   sampler = sampler, conjugate = as.double(!is_logistic(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(distribution, sampler, moving)), move_sd = prior_sd(bound, words, chains),
-                  search = clt_search(distribution, sampler), where = seq_along(index), summed = index)
+                  search = clt_search(distribution, sampler), where = seq_along(index), summed = match(names(release$value)[index], all))
+  problem <- c(problem, size)
   c(problem, clt_expectation(problem, bound, words, chains, call))
+}
+
+# n; where it is unknown about where it is, and what is released of it
+clt_size <- function(release, records) {
+  if (is.null(records)) return(list(n = as.double(release$n), size_prior = NULL))
+  size <- typical_size(release, records)
+  parts <- Filter(function(p) inherits(p$statistic, "stat_size"), release_parts(release))
+  flat <- clt_noise(parts)
+  list(n = max(size$n, 2), size_prior = size_prior_spec(records), size_spread = size$sd, size_released = as.double(unlist(lapply(parts, `[[`, "value"))),
+       size_scale = as.double(flat$scale), size_absolute = as.double(flat$absolute))
+}
+
+# the other statistics of a release, taken for one of n records
+without_size <- function(release, n) {
+  parts <- release_parts(release)
+  size <- vapply(parts, function(p) inherits(p$statistic, "stat_size"), TRUE)
+  release$n <- n
+  if (!any(size) || !is_several(release$statistic)) return(release)
+  kept <- unlist(lapply(parts[!size], `[[`, "index"))
+  for (field in c("statistic", "mechanism")) release[[field]] <- release[[field]][vapply(parts[!size], `[[`, "", "name")]
+  for (field in c("value", "scale", "granularity")) release[[field]] <- release[[field]][kept]
+  release
 }
 
 # The shape of moves of more parameters can be neither learned nor stored.
 most_moving <- 1000L
 
 # "nuts" where many parameters move (bench/clt_regression.R)
-clt_sampler <- function(distribution, moving) {
+clt_sampler <- function(distribution, moving, known = TRUE) {
   if (is_logistic(distribution)) return("nuts")
   if (moving > most_moving) return("gibbs")
   if (!isTRUE(distribution$innovations)) return("marginal")
-  if (moving > most_walked) "nuts" else "noncentred"
+  if (moving > most_walked && known) "nuts" else "noncentred"
+}
+
+check_size_sampler <- function(sampler, known, call) {
+  if (sampler == "nuts" && !known) {
+    stop_classed("method", c("Method {.val clt} must know the number of records where NUTS is its sampler, as in a logistic regression.", i = "Method {.val augment} need not."),
+                 call = call)
+  }
 }
 
 most_walked <- 40L
@@ -194,8 +228,7 @@ clt_search <- function(distribution, sampler) {
 }
 
 # scale of the noise of every component, and whether its kernel is absolute
-clt_noise <- function(release, call = caller_env()) {
-  parts <- release_parts(release)
+clt_noise <- function(parts, call = caller_env()) {
   if (any(vapply(parts, function(p) p$mechanism$kernel == "density", TRUE))) {
     stop_classed("method", "Method {.val clt} needs noise of a built-in mechanism, not {.fn mech_custom}.", call = call)
   }

@@ -101,6 +101,11 @@ typical_size <- function(release, prior) {
   list(n = within(sum(weight * told[1L, ]) / sum(weight)), sd = 1 / sqrt(sum(weight)))
 }
 
+# names of the components that are n itself
+size_components <- function(release) {
+  unlist(lapply(release_parts(release), function(p) if (inherits(p$statistic, "stat_size")) names(release$value)[p$index]))
+}
+
 # A group for each component, the components of a group adding up to n; NULL if there is none.
 size_groups <- function(statistic) UseMethod("size_groups")
 

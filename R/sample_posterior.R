@@ -87,8 +87,8 @@
 #' fit's print says which ran and whether it is exact.
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
-#' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. The
-#' other methods must know it: describe the release by [as_release()] with an `n` that you take for true.
+#' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
+#' `"clt"`, where NUTS is not its sampler, takes two records or more for granted. Otherwise n must be known: describe the release by [as_release()] with an `n` that you take for true.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed
@@ -146,7 +146,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   fit <- switch(method,
     naive = sample_naive(release, bound, run),
     collapse = sample_collapse(release, bound, run, init, control, records),
-    clt = sample_clt(release, bound, run, init, control),
+    clt = sample_clt(release, bound, run, init, control, records),
     augment = sample_augment(release, bound, run, init, control, records))
   fit$asked <- asked
   with_troubles(fit)
@@ -176,7 +176,8 @@ whole_at_once <- function(release, bound) {
 size_methods <- function(release, bound) {
   if ("n" %in% bound$parameters) return(character())
   c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse",
-    if (!whole_at_once(release, bound)) "augment")
+    if (!whole_at_once(release, bound)) "augment",
+    if (clt_serves(release, bound)) "clt")
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

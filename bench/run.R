@@ -23,7 +23,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             calibrate = "Calibration",
             calibrate_engines = "Calibration of the engines for regressions",
             dimension = "Regressions of real size",
-            defaults = "Default calls on data that nobody prepared")
+            defaults = "Default calls on data that nobody prepared",
+            unknown_n = "Unknown number of records")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

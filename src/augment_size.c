@@ -96,10 +96,10 @@ static void keep(struct augment *a, int m, int birth) {
         a->n -= m;
 }
 
-static void learn(double *scale, double *tries, double probability) {
-    *tries += 1;
-    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (probability - TARGET));
-    *scale = learned < 0.1 ? 0.1 : learned > MOST_BORN ? MOST_BORN : learned;
+static void learn(struct births *b, int accept) {
+    b->tries += 1;
+    const double learned = b->scale * exp(2 / (1 + sqrt(b->tries)) * (accept - TARGET));
+    b->scale = learned < 0.1 ? 0.1 : learned > MOST_BORN ? MOST_BORN : learned;
 }
 
 static int draw_count(struct rng *rng, double scale) {
@@ -125,7 +125,7 @@ static void move_size(struct augment *a, int learning) {
     }
     b->made += 1;
     b->accepted += accept;
-    if (learning) learn(&b->scale, &b->tries, accept);
+    if (learning) learn(b, accept);
 }
 
 /* The energy with the old records moved to it and m born or, last now, dead */
@@ -152,7 +152,7 @@ static double tilted_energy(struct augment *a, int m, int birth, struct rng *inn
 static void move_tilted(struct augment *a, int learning) {
     struct births *b = &a->births;
     const struct model *model = &a->model;
-    const int m = draw_count(a->rng, b->tilt_scale);
+    const int m = draw_count(a->rng, *a->slope.scale);
     const int birth = (int)(rng_bits(a->rng) >> 63);
     const double n = (double)a->n + (birth ? m : -m);
     const double log_prior = n < 1 || a->n < 1 ? -INFINITY : size_prior_log(a->size_prior, n);
@@ -160,9 +160,7 @@ static void move_tilted(struct augment *a, int learning) {
     struct rng innovations;
     if (log_prior > -INFINITY) {
         const double log_step = log(n / (double)a->n);
-        memcpy(a->theta_new, a->theta, (size_t)model->parameters * sizeof(double));
-        for (int j = 0; j < model->moving; ++j)
-            a->theta_new[model->moves[j]] += log_step * a->tilt.slope[j];
+        size_slope_follow(&a->slope, log_step, a->theta, (size_t)model->parameters, a->theta_new);
         const double forth = model->class->dprior(model->self, a->theta_new);
         if (isfinite(forth)) {
             const double energy = augment_total_energy(a, a->residual, a->cell_residual);
@@ -175,11 +173,7 @@ static void move_tilted(struct augment *a, int learning) {
     const int accept = -log_ratio < rng_exponential(a->rng);
     b->tilt_made += 1;
     b->tilt_accepted += accept;
-    if (learning)
-        learn(&b->tilt_scale, &b->tilt_tries,
-              log_ratio >= 0    ? 1
-              : log_ratio > -50 ? exp(log_ratio)
-                                : 0);
+    if (learning) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
     if (!accept) return;
     if (!birth) a->n -= m;
     const struct rng later = *a->rng;
@@ -190,23 +184,10 @@ static void move_tilted(struct augment *a, int learning) {
 }
 
 void augment_saw_size(struct augment *a, int closes) {
-    struct tilt *t = &a->tilt;
-    const int moving = a->model.moving;
-    const double off = log((double)a->n) - *t->log_mean;
-    *t->count += 1;
-    *t->log_mean += off / *t->count;
-    *t->log_square += off * (log((double)a->n) - *t->log_mean);
-    for (int j = 0; j < moving; ++j) {
-        const double value = a->theta[a->model.moves[j]];
-        t->mean[j] += (value - t->mean[j]) / *t->count;
-        t->cross[j] += off * (value - t->mean[j]);
-    }
+    size_slope_saw(&a->slope, (double)a->n, a->theta);
     if (!closes) return;
-    for (int j = 0; j<moving && * t->log_square> 0; ++j) t->slope[j] = t->cross[j] / *t->log_square;
-    memset(t->mean, 0, (size_t)moving * sizeof(double));
-    memset(t->cross, 0, (size_t)moving * sizeof(double));
-    *t->count = *t->log_mean = *t->log_square = 0;
-    a->births.tries = a->births.tilt_tries = 0;
+    size_slope_close(&a->slope);
+    a->births.tries = 0;
 }
 
 void augment_move_size(struct augment *a, int learning) {

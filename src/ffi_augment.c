@@ -129,7 +129,7 @@ enum {
     COUNTERS
 };
 
-/* where n is unknown, the state's `size`: n, struct births, struct tilt */
+/* where n is unknown, the state's `size`: n, struct births, struct size_slope */
 enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
 
 static struct adapt_shape learned_shape(const struct model *model) {
@@ -154,8 +154,8 @@ static struct state_shape shape(const void *self) {
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
     };
     if (a->size_prior)
-        shape.part[shape.parts++] =
-            (struct state_part){"size", REALSXP, SIZE_STATE + 3 * a->model.moving + TILT_NUMBERS};
+        shape.part[shape.parts++] = (struct state_part){
+            "size", REALSXP, SIZE_STATE + (R_xlen_t)size_slope_stored(a->model.moving)};
     if (!a->model.class->rtheta)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -170,14 +170,8 @@ static struct state_shape shape(const void *self) {
 
 /* n, and room for as many records as the state has: it may have been given more */
 static void attach_size(struct augment *a, SEXP state) {
-    double *size = REAL(list_element(state, "size")), *at = size + SIZE_STATE;
-    const int moving = a->model.moving;
-    a->tilt.slope = at, at += moving;
-    a->tilt.mean = at, at += moving;
-    a->tilt.cross = at, at += moving;
-    a->tilt.count = at++;
-    a->tilt.log_mean = at++;
-    a->tilt.log_square = at;
+    double *size = REAL(list_element(state, "size"));
+    size_slope_attach(&a->slope, a->model.moving, a->model.moves, size + SIZE_STATE);
     const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));
     if (a->moved_x && room > a->stride)
         a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));

@@ -74,6 +74,15 @@ static void *read(SEXP problem) {
     a->model = read_model(list_element(problem, "model"));
     a->moments = read_moments(list_element(problem, "moments"));
     a->n = list_number(problem, "n");
+    a->size_prior = read_size_prior(problem);
+    if (a->size_prior) {
+        SEXP released = list_element(problem, "size_released");
+        a->sizes = (int)Rf_xlength(released);
+        a->size_released = REAL(released);
+        a->size_scale = REAL(list_element(problem, "size_scale"));
+        a->size_absolute = REAL(list_element(problem, "size_absolute"));
+        a->size_spread = list_number(problem, "size_spread");
+    }
     a->released = REAL(list_element(problem, "released"));
     a->scale = REAL(list_element(problem, "scale"));
     a->absolute = REAL(list_element(problem, "absolute"));
@@ -106,12 +115,14 @@ static int learned(const struct clt *a) {
 static struct state_shape shape(const void *self) {
     const struct clt *a = self;
     const struct adapt_shape adapted = {.dim = learned(a)};
+    const R_xlen_t size = a->size_prior ? 1 + (R_xlen_t)size_slope_stored(a->model.moving) : 0;
     const struct state_shape shape = {
         .counters = COUNTERS,
-        .parts = 3,
+        .parts = 4,
         .part = {{"variance", REALSXP, a->size},
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&adapted)},
-                 {"store", REALSXP, a->sampler == CLT_NUTS ? (R_xlen_t)clt_nuts_stored(a) : 0}},
+                 {"store", REALSXP, a->sampler == CLT_NUTS ? (R_xlen_t)clt_nuts_stored(a) : 0},
+                 {"size", REALSXP, size}},
     };
     return shape;
 }
@@ -122,6 +133,11 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->variance = REAL(list_element(state, "variance"));
     a->nuts.store = REAL(list_element(state, "store"));
     a->rng = rng;
+    if (a->size_prior) {
+        double *size = REAL(list_element(state, "size"));
+        a->n = size[0];
+        size_slope_attach(&a->slope, a->model.moving, a->model.moves, size + 1);
+    }
     const struct adapt_shape shape = {.dim = learned(a)};
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     const double *counter = REAL(list_element(state, "counters"));
@@ -139,6 +155,7 @@ static void resume(void *self) { clt_resume(self); }
 
 static void detach(void *self, SEXP state) {
     const struct clt *a = self;
+    if (a->size_prior) REAL(list_element(state, "size"))[0] = a->n;
     double *counter = REAL(list_element(state, "counters"));
     counter[MOVES_MADE] = a->moves_made;
     counter[MOVES_ACCEPTED] = a->moves_accepted;
@@ -152,6 +169,7 @@ static void detach(void *self, SEXP state) {
 
 static void start(void *self, SEXP problem) {
     struct clt *a = self;
+    a->n = list_number(problem, "n");
     clt_start(a, list_number(problem, "given") != 0 ? 0 : (int)list_number(problem, "search"),
               REAL(list_element(problem, "move_sd")));
 }
@@ -175,6 +193,11 @@ static void statistic(void *self, double *out) {
 static double log_noise(void *self) {
     const struct clt *a = self;
     return clt_log_noise(a, a->total);
+}
+
+static double records(void *self) {
+    const struct clt *a = self;
+    return a->n;
 }
 
 static double outside(void *self) {
@@ -202,7 +225,8 @@ const struct method method_clt = {
                 .report = report,
                 .statistic = statistic,
                 .log_noise = log_noise,
-                .outside = outside},
+                .outside = outside,
+                .records = records},
     .read = read,
     .shape = shape,
     .attach = attach,

@@ -7,6 +7,7 @@
 #include "response.h"
 #include "run.h"
 #include "size_prior.h"
+#include "size_slope.h"
 #include "surrogate.h"
 #include "update_theta.h"
 
@@ -35,16 +36,8 @@ enum { MOST_BORN = 2048 };
  * warmup how many were tried and accepted, and the same of proposals of records. */
 struct births {
     double scale, tries, made, accepted, visited, updated;
-    double tilt_scale, tilt_tries, tilt_made, tilt_accepted; /* of those that move theta along */
+    double tilt_made, tilt_accepted; /* of those that take theta along */
 };
-
-/* How theta's moving coordinates go with log n in a window of warmup, and the slope that earlier
- * windows gave: views into the state. */
-struct tilt {
-    double *slope, *mean, *cross;          /* a coordinate each */
-    double *count, *log_mean, *log_square; /* of log n */
-};
-enum { TILT_NUMBERS = 3 };
 
 struct augment {
     struct model model;
@@ -70,7 +63,7 @@ struct augment {
     struct adapt adapt;
     struct theta_update update; /* of a model without rtheta() */
     struct births births;
-    struct tilt tilt;
+    struct size_slope slope;
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;

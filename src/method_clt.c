@@ -64,7 +64,8 @@ void clt_prepare(struct clt *a) {
     a->size = a->moments.released;
     a->wide = a->size + a->moments.aside;
     distribution_prepare(&a->now, a->size, a->wide);
-    if (a->sampler == CLT_MARGINAL) distribution_prepare(&a->next, a->size, a->wide);
+    if (a->sampler == CLT_MARGINAL || (a->size_prior && a->sampler == CLT_GIBBS))
+        distribution_prepare(&a->next, a->size, a->wide);
     a->total = numbers((size_t)a->wide);
     if (a->sampler == CLT_NONCENTRED || a->sampler == CLT_NUTS)
         a->total_new = numbers((size_t)a->wide);
@@ -123,6 +124,10 @@ static int set_density(const struct clt *a, struct distribution *totals) {
     return isfinite(totals->log_density) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
+int clt_set_distribution(const struct clt *a, const double *theta, struct distribution *totals) {
+    return set_moments(a, theta, totals) == PLUGIN_OK && set_density(a, totals) == PLUGIN_OK;
+}
+
 /* With many records a chain that starts far away may settle on the first of several
  * theta that explain z. A draw that is chosen among many by their densities lies near the
  * one that explains it best. */
@@ -143,7 +148,15 @@ static void search_marginal(struct clt *a, int search) {
 
 /* ---- the start ------------------------------------------------------------------ */
 
+static void start_size(struct clt *a) {
+    const struct size_prior *prior = a->size_prior;
+    const double n = rint(a->n + a->size_spread * rng_normal(a->rng));
+    a->n = fmax(fmin(n, prior->upper), fmax(prior->lower, 2));
+    size_slope_start(&a->slope);
+}
+
 void clt_start(struct clt *a, int search, const double *move_sd) {
+    if (a->size_prior) start_size(a);
     for (int j = 0; j < a->size; ++j)
         a->variance[j] = (a->absolute[j] != 0 ? 2 : 1) * a->scale[j] * a->scale[j];
     if (a->sampler == CLT_NUTS) {
@@ -376,9 +389,14 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     double *before = a->step, *after = a->theta_new;
     int moved = 0;
     if (a->sampler == CLT_MARGINAL) moved = move(a, learning);
+    if (a->size_prior && a->sampler != CLT_NONCENTRED) (void)clt_move_size(a, learning);
     prepare_root(a);
     int possible = draw_possible_total(a, learning);
     if (a->sampler == CLT_NONCENTRED && (moved = move(a, learning)) > 0) {
+        a->fresh = 0;
+        possible = complete(a);
+    }
+    if (a->size_prior && a->sampler == CLT_NONCENTRED && clt_move_size(a, learning) > 0) {
         a->fresh = 0;
         possible = complete(a);
     }
@@ -386,6 +404,10 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     draw_variances(a);
     gather_moving(a, before);
     if (a->conjugate && update(a, possible, learning) != PLUGIN_OK) return PLUGIN_NUMERICAL;
+    if (learning && a->size_prior) {
+        size_slope_saw(&a->slope, a->n, a->theta);
+        if (adapt_window(iteration, warmup)) size_slope_close(&a->slope);
+    }
     if (!learning || a->sampler == CLT_GIBBS) return PLUGIN_OK;
     gather_moving(a, after);
     adapt_saw_sweep(&a->adapt, before, after, 1);

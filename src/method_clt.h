@@ -4,6 +4,8 @@
 #include "adapt.h"
 #include "method_clt_nuts.h"
 #include "plugin.h"
+#include "size_prior.h"
+#include "size_slope.h"
 
 /* The distribution of the released totals under one theta. */
 struct distribution {
@@ -22,7 +24,11 @@ extern const char *const clt_sampler_names[CLT_SAMPLERS];
 struct clt {
     struct model model;
     struct record_moments moments;
-    double n;
+    double n;                            /* a part of the state where it is unknown */
+    const struct size_prior *size_prior; /* NULL: n is known */
+    double size_spread;                  /* sd of its start about the n that is given */
+    int sizes;                           /* released numbers that are n with noise, as below */
+    const double *size_released, *size_scale, *size_absolute;
     int size, wide;         /* released; released + aside */
     const double *released; /* z */
     const double *scale;    /* of the noise */
@@ -37,7 +43,8 @@ struct clt {
     double *variance; /* omega^2, of the noise */
     struct rng *rng;
     struct adapt adapt;
-    struct clt_nuts nuts; /* its store is part of the state */
+    struct size_slope slope; /* of steps of n */
+    struct clt_nuts nuts;    /* its store is part of the state */
     /* counters of the iterations after warmup */
     double moves_made, moves_accepted;
     double invalid, projected; /* iterations that drew an invalid statistic; that projected one */
@@ -67,6 +74,14 @@ void clt_resume(struct clt *a);
  * prior beside it, chosen by the density of z. `move_sd`: spread of the prior in the moving
  * coordinates. */
 void clt_start(struct clt *a, int search, const double *move_sd);
+
+/* Moments, factor and density of the released totals under theta; 0 if there are none. */
+int clt_set_distribution(const struct clt *a, const double *theta, struct distribution *totals);
+
+/* Steps of an unknown n, the density at theta and n being there, or the total and its innovations;
+ * returns how many were accepted. And log p(n) with the noise of a released n. */
+int clt_move_size(struct clt *a, int learning);
+double clt_log_size(const struct clt *a, double n);
 
 /* log eta(z | s), up to a constant */
 double clt_log_noise(const struct clt *a, const double *total);

@@ -322,3 +322,75 @@ test_that("of several rates that explain a total of values inside bounds, chains
   started <- sample_posterior(rel, model, method = "clt", chains = 1, iter = 400, init = list(c(rate = other)), seed = 1)
   expect_lt(abs(mean(posterior::subset_draws(started$draws, "rate")) - other), 0.1)
 })
+
+# ---- the number of records is unknown ----------------------------------------------
+
+test_that("unknown n: the posterior of the normal distribution, on a grid of n and theta", {
+  total <- stat_sums(~ x, list(x = c(0, 60)))
+  noise <- list(total = mech_gaussian(sd = 20), size = mech_laplace(scale = 12))
+  rel <- as_release(list(total = 330, size = 95), list(total = total, size = stat_size()), noise, n = NULL, neighbours = "add_remove")
+  rate <- seq(0.02, 15, length.out = 1500)
+  grid <- expand.grid(rate = rate, n = 2:300)
+  weight <- dgamma(grid$rate, 3, 1, log = TRUE) + dnbinom(grid$n, 2, mu = 90, log = TRUE) - abs(95 - grid$n) / 12 +
+    dnorm(330, grid$n * grid$rate, sqrt(grid$n * grid$rate + 400), log = TRUE)
+  p <- exp(weight - max(weight))
+  p <- p / sum(p)
+  for (sampler in c("marginal", "gibbs")) {
+    # the Gibbs sampler draws theta given totals as records have them
+    control <- list(sampler = sampler, conjugate = if (sampler == "marginal") FALSE)
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), method = "clt", records = prior_negative_binomial(90, 2), chains = 2,
+                            iter = 16000, warmup = 2000, seed = 1, control = control[lengths(control) > 0])
+    errors <- if (sampler == "marginal") 5 else 12
+    expect_same_mean(parameter_draws(fit, "n"), sum(p * grid$n), errors)
+    expect_same_mean(parameter_draws(fit, "n")^2, sum(p * grid$n^2), errors)
+    expect_same_mean(parameter_draws(fit, "rate"), sum(p * grid$rate), errors)
+    expect_same_mean(parameter_draws(fit, "rate") * parameter_draws(fit, "n"), sum(p * grid$rate * grid$n), errors)
+    expect_identical(as.vector(posterior::extract_variable_matrix(denoise(fit), "size: n")), as.vector(parameter_draws(fit, "n")))
+    expect_identical(posterior::variables(denoise(fit)), names(rel$value))
+    expect_true(is.na(fit$exact) || !fit$exact)
+  }
+})
+
+test_that("unknown n: with hardly any noise on it the draws are those of n known, and a chain goes on bit for bit", {
+  crossed <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-5, 5)))
+  set.seed(3)
+  z <- simulate_release(model_lm(), crossed, mech_laplace(scale = 8), n = 400)
+  rel <- as_release(list(t = z$value, size = 400), list(t = crossed, size = stat_size()), list(t = mech_laplace(scale = 8), size = mech_gaussian(sd = 0.01)),
+                    n = NULL, neighbours = "add_remove")
+  for (sampler in c("noncentred", "marginal")) {
+    ask <- function(rel, iter, ...) sample_posterior(rel, model_lm(), method = "clt", chains = 2, iter = iter, warmup = 2000, control = list(sampler = sampler), ...)
+    unknown <- ask(rel, 9000, records = prior_poisson(380), seed = 1)
+    known <- ask(z, 9000, seed = 2)
+    expect_true(all(parameter_draws(unknown, "n") == 400))
+    for (name in known$bound$parameters) {
+      a <- parameter_draws(unknown, name)
+      b <- parameter_draws(known, name)
+      expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+    }
+  }
+  wide <- as_release(list(t = z$value, size = 400), rel$statistic, list(t = mech_laplace(scale = 8), size = mech_gaussian(sd = 30)), n = NULL,
+                     neighbours = "add_remove")
+  expect_identical(extend(ask(wide, 2200, seed = 1), 100)$draws, ask(wide, 2300, seed = 1)$draws)
+})
+
+test_that("unknown n: method clt agrees with method augment where records are many", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(1)
+  x <- rnorm(2000, 0.5)
+  cases <- list(
+    list(model_lm(), stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-5, 5))), mech_laplace(scale = 10), data.frame(x = x, y = 0.3 + 0.5 * x + rnorm(2000))),
+    list(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(scale = 20), data.frame(y = sample(c("a", "b"), 2000, TRUE, c(0.3, 0.7))))
+  )
+  for (case in cases) {
+    z <- simulate_release(case[[4]], case[[2]], case[[3]], neighbours = "add_remove")
+    rel <- as_release(list(t = z$value, size = 2030), list(t = case[[2]], size = stat_size()), list(t = case[[3]], size = mech_laplace(scale = 30)), n = NULL,
+                      neighbours = "add_remove")
+    fits <- lapply(c("augment", "clt"), function(method) sample_posterior(rel, case[[1]], method = method, chains = 2, iter = 4000, seed = 1))
+    for (name in posterior::variables(fits[[1]]$draws)) {
+      a <- parameter_draws(fits[[1]], name)
+      b <- parameter_draws(fits[[2]], name)
+      expect_lt(abs(mean(a) - mean(b)), 0.15 * sd(a) + 5 * sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2))
+      expect_equal(sd(b), sd(a), tolerance = 0.15)
+    }
+  }
+})
