@@ -36,7 +36,7 @@ determined_release <- function(release, call) {
 known_margins <- function(whole, release) {
   linear <- vapply(release_parts(release), function(p) inherits(p$statistic, "stat_linear"), TRUE)
   unlist(lapply(release_parts(whole)[linear], function(part) {
-    if (inherits(part$statistic, "stat_counts")) unname(split(part$index, cell_margins(part$statistic)))
+    if (is_table(part$statistic)) unname(split(part$index, cell_margins(part$statistic)))
   }), recursive = FALSE)
 }
 

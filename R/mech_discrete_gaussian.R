@@ -79,4 +79,4 @@ check_pair.mech_discrete_gaussian <- function(statistic, mechanism, call) check_
 check_noisy.mech_discrete_gaussian <- function(mechanism, statistic, value, call = caller_env()) check_whole(value, call)
 
 #' @export
-mechanism_takes.mech_discrete_gaussian <- function(mechanism, statistic, kinds) "code" %in% kinds
+mechanism_takes.mech_discrete_gaussian <- function(mechanism, statistic, kinds) "code" %in% kinds || inherits(statistic, "stat_histogram")

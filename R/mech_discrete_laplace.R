@@ -85,4 +85,4 @@ check_whole <- function(value, call) {
 }
 
 #' @export
-mechanism_takes.mech_discrete_laplace <- function(mechanism, statistic, kinds) "code" %in% kinds
+mechanism_takes.mech_discrete_laplace <- function(mechanism, statistic, kinds) "code" %in% kinds || inherits(statistic, "stat_histogram")

@@ -45,7 +45,7 @@ power_components.stat_crossprod <- function(statistic) {
 }
 
 #' @export
-clt_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod")
+clt_statistics.model_poisson <- function(model) c("stat_sums", "stat_crossprod", "stat_histogram")
 
 #' @export
 clt_statistics.model_exponential <- clt_statistics.model_poisson

@@ -33,15 +33,16 @@ refuse_table <- function(absent, table, hint, call) {
 row_components <- function(statistic, table, labels, call = caller_env()) {
   if ("component" %in% names(table)) return(as.character(table$component))
   whole <- if (inherits(statistic, "stat_linear") && statistic$subset) statistic$statistic else statistic
-  if (!inherits(whole, "stat_counts")) refuse_table("component", table, "It names the statistic's components.", call)
+  if (!is_table(whole)) refuse_table("component", table, "It names the statistic's components.", call)
   table <- rename_labels(table, labels, call)
-  variables <- intersect(names(whole$levels), names(table))
+  cells <- cell_labels(whole)
+  variables <- intersect(names(cells), names(table))
   margins <- whole$margins
   if (!any(vapply(margins, function(m) all(m %in% variables), TRUE))) {
-    refuse_table(setdiff(names(whole$levels), variables), table,
+    refuse_table(setdiff(names(cells), variables), table,
                  "Say with {.arg labels} which column is which variable, as in {.code labels = c(age = \"age_group\")}.", call)
   }
-  codes <- lapply(stats::setNames(nm = variables), function(v) level_codes(table[[v]], whole$levels[[v]], v, call))
+  codes <- lapply(stats::setNames(nm = variables), function(v) level_codes(table[[v]], cells[[v]], v, call))
   here <- do.call(cbind, lapply(codes, function(code) !is.na(code)))
   margin <- match(apply(here, 1L, function(h) paste(sort(variables[h]), collapse = "\r")),
                   vapply(margins, function(m) paste(sort(m), collapse = "\r"), ""))
@@ -52,7 +53,7 @@ row_components <- function(statistic, table, labels, call = caller_env()) {
   }
   vapply(seq_along(margin), function(row) {
     in_order <- margins[[margin[row]]]
-    paste0(in_order, "=", vapply(in_order, function(v) whole$levels[[v]][codes[[v]][row]], ""), collapse = ":")
+    paste0(in_order, "=", vapply(in_order, function(v) cells[[v]][codes[[v]][row]], ""), collapse = ":")
   }, "")
 }
 

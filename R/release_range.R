@@ -51,8 +51,8 @@ impossible_components <- function(release) {
 
 # every record is in one cell of a margin
 odd_margins <- function(part, sd, n) {
-  if (!inherits(part$statistic, "stat_counts")) return(NULL)
-  margin <- rep(seq_along(part$statistic$margins), vapply(part$statistic$margins, function(m) prod(lengths(part$statistic$levels)[m]), 0))
+  if (!is_table(part$statistic)) return(NULL)
+  margin <- cell_margins(part$statistic)
   off <- abs(tapply(part$value, margin, sum) - n) > far_out * sqrt(tapply(sd^2, margin, sum))
   which(margin %in% which(off))
 }

@@ -43,20 +43,29 @@ stat_counts <- function(formula, levels) {
   variables <- unique(unlist(margins))
   levels <- check_levels(levels, variables)
   count <- lengths(levels)
-  size <- vapply(margins, function(m) prod(count[m]), 0)
-  if (sum(size) > most_cells) {
-    shown <- format(c(most_cells, sum(size)), big.mark = ",", trim = TRUE, digits = 7)
-    stop_classed("levels", "{.arg formula} and {.arg levels} must give at most {shown[1]} counts, but give {shown[2]}.")
-  }
-  components <- unlist(lapply(margins, margin_cells, levels))
-  if (anyDuplicated(components)) {
-    clash <- unique(components[duplicated(components)])
-    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would stand for more than one.",
-                             i = "Rename a variable or a level: a component is named after them, as in {.val y=a:x1=no}."))
-  }
+  check_cells(margins, levels)
+  components <- margin_components(margins, levels)
   columns <- data.frame(name = variables, lower = 0, upper = count - 1, variable = variables, level = NA_character_, row.names = NULL)
   new_statistic("counts", "cells", columns = columns, levels = levels, components = components,
                 formula = formula_text(formula), margins = margins, class = "stat_counts")
+}
+
+check_cells <- function(margins, labels, call = caller_env()) {
+  size <- vapply(margins, function(m) prod(lengths(labels)[m]), 0)
+  if (sum(size) > most_cells) {
+    shown <- format(c(most_cells, sum(size)), big.mark = ",", trim = TRUE, digits = 7)
+    stop_classed("levels", "{.arg formula} and {.arg levels} must give at most {shown[1]} counts, but give {shown[2]}.", call = call)
+  }
+}
+
+margin_components <- function(margins, labels, call = caller_env()) {
+  components <- unlist(lapply(margins, margin_cells, labels))
+  if (anyDuplicated(components)) {
+    clash <- unique(components[duplicated(components)])
+    stop_classed("levels", c("Components must have different names, but {.val {shorten_list(clash, 4L)}} would stand for more than one.",
+                             i = "Rename a variable or a level: a component is named after them, as in {.val y=a:x1=no}."), call = call)
+  }
+  components
 }
 
 # Each count is a number that someone publishes: more are refused before
@@ -149,13 +158,18 @@ statistic_json.stat_counts <- function(statistic) {
 stat_counts_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "levels"), "statistic", refuse)
   formula <- json_formula(x$formula, refuse)
-  if (!is.list(x$levels) || is.null(names(x$levels))) refuse("The statistic's levels must be an object with an entry for each variable.")
-  texts <- function(l) is.list(l) && length(l) > 0L && is.null(names(l)) && all(vapply(l, checkmate::test_string, TRUE))
-  check_entries(x$levels, refuse)
-  for (v in seq_along(x$levels)) {
-    if (!texts(x$levels[[v]])) refuse(paste("The levels of", names(x$levels)[v], "must be an array of strings."))
-  }
+  levels <- json_levels(x$levels, refuse)
   cells <- vapply(formula_margins(formula), function(m) prod(lengths(x$levels)[m]), 0)
   claim(sum(cells, na.rm = TRUE)) # the constructor refuses a variable without levels
-  stat_counts(formula, lapply(x$levels, unlist))
+  stat_counts(formula, levels)
+}
+
+json_levels <- function(x, refuse) {
+  if (!is.list(x) || is.null(names(x))) refuse("The statistic's levels must be an object with an entry for each variable.")
+  texts <- function(l) is.list(l) && length(l) > 0L && is.null(names(l)) && all(vapply(l, checkmate::test_string, TRUE))
+  check_entries(x, refuse)
+  for (v in seq_along(x)) {
+    if (!texts(x[[v]])) refuse(paste("The levels of", names(x)[v], "must be an array of strings."))
+  }
+  lapply(x, unlist)
 }

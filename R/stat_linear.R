@@ -14,7 +14,7 @@
 #' @param n The public number of records.
 #'
 #' @details
-#' `stat_cumulative()` publishes the cumulative counts of one variable whose levels are ordered: how many
+#' `stat_cumulative()` publishes the cumulative counts of one variable whose levels are ordered, or of the bins of a [stat_histogram()]: how many
 #' records have the first level, the first or the second, and so on. The last, n itself, is public and is left out.
 #' `stat_means()` publishes totals divided by the public number of records.
 #'
@@ -83,12 +83,15 @@ stat_subset <- function(statistic, components) {
 stat_cumulative <- function(statistic) {
   check_given()
   check_statistic(statistic)
-  if (!inherits(statistic, "stat_counts") || length(statistic$components) != length(statistic$levels[[1L]])) {
+  labels <- if (is_table(statistic)) cell_labels(statistic)
+  if (length(labels) != 1L || length(statistic$components) != length(labels[[1L]])) {
     stop_argument("statistic", "counts of one variable, as from stat_counts(~ x)", describe_statistic(statistic))
   }
-  levels <- statistic$levels[[1L]]
-  parts <- seq_len(length(levels) - 1L)
-  linear_of(statistic, list(names = paste0(names(statistic$levels), "<=", levels[parts]), length = parts, column = sequence(parts), weight = rep(1, sum(parts))))
+  parts <- seq_len(length(labels[[1L]]) - 1L)
+  # a bin ends where the next begins
+  ends <- if (length(statistic$bins)) paste0(if (statistic$right) "<=" else "<", level_text(inner_breaks(statistic$breaks[[1L]]))) else
+    paste0("<=", labels[[1L]][parts])
+  linear_of(statistic, list(names = paste0(names(labels), ends), length = parts, column = sequence(parts), weight = rep(1, sum(parts))))
 }
 
 #' @rdname stat_linear
@@ -250,7 +253,7 @@ component_limits.stat_linear <- function(statistic) {
   ends <- queries$weight * limits[queries$column, , drop = FALSE]
   low <- pmin(ends[, 1L], ends[, 2L])
   high <- pmax(ends[, 1L], ends[, 2L])
-  if (!inherits(statistic$statistic, "stat_counts")) return(cbind(query_sums(statistic, low), query_sums(statistic, high)))
+  if (!is_table(statistic$statistic)) return(cbind(query_sums(statistic, low), query_sums(statistic, high)))
   cell_margin <- cell_margins(statistic$statistic)
   cells <- tabulate(cell_margin)
   row <- query_rows(statistic)
@@ -262,7 +265,7 @@ component_limits.stat_linear <- function(statistic) {
 
 # the margin of each cell of a statistic of counts
 cell_margins <- function(statistic) {
-  rep(seq_along(statistic$margins), vapply(statistic$margins, function(m) prod(lengths(statistic$levels)[m]), 0))
+  rep(seq_along(statistic$margins), vapply(statistic$margins, function(m) prod(lengths(cell_labels(statistic))[m]), 0))
 }
 
 # errors of the components, of the products with their weights, and of the sum
@@ -284,7 +287,7 @@ sensitivity.stat_linear <- function(statistic, norm = c("L1", "L2"), neighbours 
   norm <- match_norm(norm)
   replaced <- replaces(neighbours)
   check_neighbours(statistic, neighbours)
-  if (inherits(statistic$statistic, "stat_counts")) return(sensitivity_of_cells(statistic, norm, replaced))
+  if (is_table(statistic$statistic)) return(sensitivity_of_cells(statistic, norm, replaced))
   min(by_ranges(statistic, norm, replaced), by_norm(statistic, norm, neighbours), if (replaced) by_corners(statistic, norm))
 }
 
@@ -338,7 +341,7 @@ sensitivity_of_cells <- function(statistic, norm, replaced) {
   bound <- if (norm == "L1" || across) sum(by_margin) else sqrt(sum(by_margin^2))
   if (length(whole$margins) == 1L && attr(by_margin, "exact")) return(bound)
   bound <- min(bound, by_ranges(statistic, norm, replaced))
-  records <- prod(lengths(whole$levels))
+  records <- prod(lengths(cell_labels(whole)))
   if (records > most_combinations || records * length(statistic$components) > 4e6) return(bound)
   added <- unique(record_queries(statistic))
   if (!replaced) return(max(apply(added, 1L, length_of, norm)))
@@ -351,7 +354,7 @@ most_combinations <- 2000
 # What each combination of levels adds to the queries: a row each.
 record_queries <- function(statistic) {
   whole <- statistic$statistic
-  size <- lengths(whole$levels)
+  size <- lengths(cell_labels(whole))
   weights <- query_matrix(statistic)
   codes <- as.matrix(expand.grid(lapply(size, function(k) seq_len(k) - 1)))
   first <- cumsum(c(0, tabulate(cell_margins(whole))))

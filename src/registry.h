@@ -22,6 +22,7 @@
     X(stat_crossprod) \
     X(stat_sums) \
     X(stat_counts) \
+    X(stat_histogram) \
     X(stat_records) \
     X(stat_objective) \
     X(stat_size) \

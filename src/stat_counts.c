@@ -2,13 +2,14 @@
  * one or more margins of categorical variables (Ju et al. 2022, section 4: the
  * margins class x feature).
  *
- * A variable is a column of codes 0, 1, ..., levels - 1. The cell of a record in
- * a margin is its codes read as digits, the last variable fastest; a margin's
- * cells follow those of the margins before it.
+ * A variable is a column of codes 0, 1, ..., levels - 1; of a histogram also a number, whose code
+ * is how many cuts between bins it is above (or not below). The cell of a record in a margin is its
+ * codes read as digits, the last variable fastest; a margin's cells follow those of the margins
+ * before it.
  *
  * Invariant: a record adds 1 to exactly one cell of every margin.
- * Cost per record: a conversion and a multiplication for each variable of each
- * margin; `eval` alone costs O(components), for those who want them dense.
+ * Cost per record: a comparison for each cut; a conversion and a multiplication for each variable
+ * of each margin; `eval` alone costs O(components), for those who want them dense.
  */
 #include "plugin.h"
 
@@ -17,11 +18,46 @@ struct margin {
     const int *column, *levels;
 };
 
+struct bins {
+    int cuts; /* -1: the column has codes */
+    const double *cut;
+    double *code; /* MAX_BLOCK */
+};
+
 struct counts {
-    int margins;
+    int margins, columns;
     struct margin *margin;
     int *index; /* MAX_BLOCK */
+    /* of a histogram, else NULL */
+    struct bins *bins;
+    const double **coded;
+    int right; /* is a number on a cut below it? */
 };
+
+/* Optional fields: binned, one a column; cuts of the binned columns, one after the other; right. */
+static int read_bins(const struct fields *fields, int columns, const double *levels,
+                     struct counts *s) {
+    const double *binned = fields_vector(fields, "binned", columns);
+    if (!binned) return PLUGIN_OK;
+    const int cuts = fields_length(fields, "cuts");
+    const double *cut = fields_vector(fields, "cuts", cuts);
+    const double *right = fields_vector(fields, "right", 1);
+    if (!right) return PLUGIN_BAD_FIELDS;
+    s->right = *right != 0;
+    s->bins = plugin_memory((size_t)columns, sizeof *s->bins);
+    s->coded = plugin_memory((size_t)columns, sizeof *s->coded);
+    int at = 0;
+    for (int v = 0; v < columns; ++v) {
+        struct bins *bins = s->bins + v;
+        bins->cuts = binned[v] != 0 ? (int)levels[v] - 1 : -1;
+        if (bins->cuts < 0) continue;
+        if (at + bins->cuts > cuts) return PLUGIN_BAD_FIELDS;
+        bins->cut = cut + at;
+        bins->code = plugin_memory(MAX_BLOCK, sizeof(double));
+        at += bins->cuts;
+    }
+    return at == cuts ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+}
 
 /* Fields: levels, one a column; members, the number of variables of each
  * margin; column, the margins' variables one after the other. */
@@ -29,10 +65,12 @@ static int create(const struct fields *fields, struct stat *stat) {
     struct counts *s = plugin_memory(1, sizeof *s);
     const int columns = fields_length(fields, "levels"), total = fields_length(fields, "column");
     s->margins = fields_length(fields, "members");
+    s->columns = columns;
     const double *levels = fields_vector(fields, "levels", columns);
     const double *members = fields_vector(fields, "members", s->margins);
     const double *column = fields_vector(fields, "column", total);
     if (!levels || !members || !column) return PLUGIN_BAD_FIELDS;
+    if (read_bins(fields, columns, levels, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     s->margin = plugin_memory((size_t)s->margins, sizeof *s->margin);
     s->index = plugin_memory(MAX_BLOCK, sizeof *s->index);
     int *columns_of = plugin_memory((size_t)total, sizeof *columns_of);
@@ -59,6 +97,27 @@ static int create(const struct fields *fields, struct stat *stat) {
     return PLUGIN_OK;
 }
 
+/* numbers as the codes of their bins */
+static INLINE const double *const *codes(const struct counts *s, int m, const double *const *x) {
+    if (!s->bins) return x;
+    for (int v = 0; v < s->columns; ++v) {
+        const struct bins *bins = s->bins + v;
+        s->coded[v] = bins->cuts < 0 ? x[v] : bins->code;
+        if (bins->cuts < 0) continue;
+        const double *restrict from = x[v];
+        double *restrict code = bins->code;
+        FOR_RECORDS(i, m) code[i] = 0;
+        for (int k = 0; k < bins->cuts; ++k) {
+            const double cut = bins->cut[k];
+            if (s->right)
+                FOR_RECORDS(i, m) code[i] += from[i] > cut ? 1 : 0;
+            else
+                FOR_RECORDS(i, m) code[i] += from[i] >= cut ? 1 : 0;
+        }
+    }
+    return s->coded;
+}
+
 /* index = the margin's cell of every record, plus `first` */
 static INLINE void find_cells(const struct margin *margin, int first, int m, const double *const *x,
                               int *restrict index) {
@@ -83,12 +142,14 @@ static INLINE void find_cells(const struct margin *margin, int first, int m, con
 
 VECTOR_CLONES static void cells(void *self, int m, const double *const *x, int stride, int *index) {
     const struct counts *s = self;
+    x = codes(s, m, x);
     for (int k = 0; k < s->margins; ++k)
         find_cells(s->margin + k, s->margin[k].offset, m, x, index + (size_t)k * stride);
 }
 
 VECTOR_CLONES static void total(void *self, int m, const double *const *x, double *total) {
     const struct counts *s = self;
+    x = codes(s, m, x);
     for (int k = 0; k < s->margins; ++k) {
         find_cells(s->margin + k, 0, m, x, s->index);
         double *count = total + s->margin[k].offset;
@@ -98,6 +159,7 @@ VECTOR_CLONES static void total(void *self, int m, const double *const *x, doubl
 
 VECTOR_CLONES static void eval(void *self, int m, const double *const *x, int stride, double *t) {
     const struct counts *s = self;
+    x = codes(s, m, x);
     for (int k = 0; k < s->margins; ++k) {
         const struct margin *margin = s->margin + k;
         find_cells(margin, 0, m, x, s->index);
@@ -111,6 +173,15 @@ VECTOR_CLONES static void eval(void *self, int m, const double *const *x, int st
 
 const struct stat_class stat_counts = {
     .name = "counts",
+    .create = create,
+    .eval = eval,
+    .total = total,
+    .cells = cells,
+};
+
+/* The same with cuts among its fields. */
+const struct stat_class stat_histogram = {
+    .name = "histogram",
     .create = create,
     .eval = eval,
     .total = total,

@@ -9,6 +9,7 @@ number_statistics <- list(
   moments4 = stat_moments4(~ x, bounds = unit),
   sums = stat_sums(~ x + I(x^2), bounds = unit),
   records = stat_records(~ x, bounds = unit),
+  histogram = stat_histogram(~ x, breaks = c(0, 0.4, 0.8, 1)),
   custom = stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", list(replace = 1, add_remove = 1), unit),
   objective = stat_objective(x ~ 1, bounds = unit)
 )
@@ -30,6 +31,8 @@ wide_statistics <- list(
   sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
   counts = stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
   records = stat_records(~ y + g, bounds = wide["y"], levels = wide["g"]),
+  histogram = stat_histogram(~ y + y:g, breaks = c(-2, 0, 1, 5), levels = wide["g"]),
+  histogram = stat_histogram(~ x:y, breaks = list(x = c(-Inf, 10.5, 11), y = c(-2, 1, 2, 5)), right = TRUE),
   linear = stat_subset(stat_crossprod(y ~ x + g, wide), c("y", "x^2", "y:gv")),
   linear = stat_linear(stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
                        list(uv = c("g=u", "g=v"), gap = c(`g=u:h=no` = 1, `g=w:h=yes` = -0.5))),

@@ -25,7 +25,7 @@ test_that("supported() says what runs", {
   expect_false(anyDuplicated(table) > 0)
   listed <- do.call(paste, table[c("model", "statistic", "mechanism", "method")])
   # the naive Bayes model needs two variables: it has tests of its own
-  for (statistic in c("crossprod", "moments4", "sums", "counts", "records", "custom", "objective")) {
+  for (statistic in c("crossprod", "moments4", "sums", "counts", "histogram", "records", "custom", "objective")) {
     candidates <- statistics_named(statistic)
     releases <- lapply(candidates, releases_of)
     for (model in names(registry_models)) {
