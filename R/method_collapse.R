@@ -22,6 +22,8 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
   order <- order(!absolute) # components with the absolute kernel first
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
+  # of queries: an entry each, with the place of its component
+  if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
   fields$size_spread <- size$sd
   problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
@@ -31,6 +33,10 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
                   summed = seq_along(release$value), times = released_times(parts), fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
+}
+
+entry_fields <- function(entries, place) {
+  list(target = as.double(entries$target), component = as.double(place[entries$component] - 1), coefficient = as.double(entries$coefficient))
 }
 
 # `check`: only whether there is one

@@ -3,13 +3,31 @@
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"
 
-counts_components <- function(bound, parts, n, call) unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
+counts_components <- function(bound, parts, n, call) {
+  if (any(vapply(parts, function(p) inherits(p$statistic, "stat_linear"), TRUE))) return(counts_queries(bound, parts, call))
+  unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
+}
+
+# Of a variable without features, components are sums over cells: entries, each with its `component`, `target` and `coefficient`.
+counts_queries <- function(bound, parts, call) {
+  do.call(rbind, lapply(parts, function(part) {
+    statistic <- part$statistic
+    linear <- inherits(statistic, "stat_linear")
+    if (linear && length(bound$levels) > 1L) stop_collapse_part(part, "single counts, as it has features", call)
+    if (!linear) return(data.frame(component = part$index, target = counts_targets(part, bound$levels, call), coefficient = 1))
+    part$statistic <- statistic$statistic
+    part$at <- seq_along(part$statistic$components)
+    targets <- counts_targets(part, bound$levels, call)
+    data.frame(component = part$index[query_rows(statistic)], target = targets[statistic$queries$column], coefficient = statistic$queries$weight)
+  }))
+}
 
 counts_distribution <- function(bound, parts, n, call) {
   fields <- bound$spec$fields
   target <- counts_components(bound, parts, n, call)
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
+  if (is.data.frame(target)) return(list(family = "counts", fields = table, entries = target))
   if (!is.null(n) && all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work) {
     return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
@@ -78,7 +96,7 @@ collapse_statistics.model_categorical <- function(model) "stat_counts"
 collapse_statistics.model_naive_bayes <- collapse_statistics.model_categorical
 
 #' @export
-collapse_statistics.model_bernoulli <- function(model) c("stat_counts", "stat_sums", "stat_custom")
+collapse_statistics.model_bernoulli <- function(model) c("stat_counts", "stat_sums", "stat_crossprod", "stat_moments4", "stat_custom")
 
 #' @export
 collapse_is_exact.bound_categorical <- function(bound) TRUE

@@ -30,7 +30,8 @@
 #' times the norm of the queries, which is 1 for a subset.
 #'
 #' **Methods.** `"augment"` and `"clt"` take subsets and queries of whatever they take as a whole. `"collapse"` takes
-#' subsets, and queries of one component each, such as means. `"naive"` needs what determines the model's update: the other components must
+#' subsets, queries of one component each, such as means, and any queries of the counts of a single variable.
+#' `"naive"` needs what determines the model's update: the other components must
 #' follow from the published ones and the number of records.
 #'
 #' @return A statistic: an object of class `stat_linear`.

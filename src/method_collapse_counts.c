@@ -16,7 +16,10 @@
  * most of theta's spread is that of its draw given any table, one sweep of moves is made before it,
  * else SWEEPS.
  *
- * Invariant: `total` is what the table implies, in whole numbers: nothing drifts.
+ * Linear queries of the classes' counts may take the place of margins, where there are no features.
+ *
+ * Invariant: `total` is what the table implies, in whole numbers: nothing drifts. Of queries with
+ * fractions it is that at the start of each iteration.
  * Cost: a sweep is O(cells), whatever n.
  */
 #include "method_collapse_counts.h"
@@ -136,8 +139,33 @@ static int prepare_size(const struct fields *fields, struct counts *s) {
     return PLUGIN_OK;
 }
 
+/* The components of each target, and of queries their coefficients. */
+static int read_targets(const struct fields *fields, const struct collapse *c, struct counts *s) {
+    const int entries = fields_length(fields, "target"), targets = s->size_target + 1;
+    const double *target = fields_vector(fields, "target", entries);
+    const double *component = fields_vector(fields, "component", entries);
+    const double *coefficient = fields_vector(fields, "coefficient", entries);
+    if (!target || (component && !coefficient) || (!component && entries != c->size))
+        return PLUGIN_BAD_FIELDS;
+    s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
+    s->component = plugin_memory((size_t)entries, sizeof *s->component);
+    double *sorted = component ? plugin_memory((size_t)entries, sizeof *sorted) : NULL;
+    for (int e = 0; e < entries; ++e) ++s->first[(int)target[e] + 1];
+    for (int t = 0; t < targets; ++t) s->first[t + 1] += s->first[t];
+    for (int e = entries - 1; e >= 0; --e) { /* fills each target from its end */
+        int at = s->first[(int)target[e] + 1] - 1;
+        while (s->component[at] != 0) --at;
+        s->component[at] = 1 + (component ? (int)component[e] : e);
+        if (sorted) sorted[at] = coefficient[e];
+    }
+    for (int e = 0; e < entries; ++e) --s->component[e];
+    s->coefficient = sorted;
+    return PLUGIN_OK;
+}
+
 /* Fields: levels and known, one a variable; alpha and probability, one a cell;
- * target, of every component the cell, cells + the feature's level, or after all levels n;
+ * target, of every component the cell, cells + the feature's level, or after all levels n, or,
+ * with linear queries of the classes, of every entry, and then its component and its coefficient;
  * where n is unknown size_spread, the sd of its start about the n that is given. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct counts *s = plugin_memory(1, sizeof *s);
@@ -146,22 +174,11 @@ static int create(const struct fields *fields, struct collapse *c) {
     if (read_variables(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     const double *alpha = fields_vector(fields, "alpha", s->cells);
     const double *probability = fields_vector(fields, "probability", s->cells);
-    const double *target = fields_vector(fields, "target", c->size);
-    if (!alpha || !probability || !target) return PLUGIN_BAD_FIELDS;
+    if (!alpha || !probability) return PLUGIN_BAD_FIELDS;
     if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
     read_distributions(s, alpha, probability);
     s->size_target = s->cells + s->levels;
-    const int targets = s->size_target + 1;
-    s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
-    s->component = plugin_memory((size_t)c->size, sizeof *s->component);
-    for (int k = 0; k < c->size; ++k) ++s->first[(int)target[k] + 1];
-    for (int t = 0; t < targets; ++t) s->first[t + 1] += s->first[t];
-    for (int k = c->size - 1; k >= 0; --k) { /* fills each target from its end */
-        int at = s->first[(int)target[k] + 1] - 1;
-        while (s->component[at] != 0) --at;
-        s->component[at] = k + 1;
-    }
-    for (int k = 0; k < c->size; ++k) --s->component[k];
+    if (read_targets(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     read_kinks(c, s);
     const size_t cells = (size_t)s->cells, levels = (size_t)s->levels + 1;
     s->log_phi = plugin_memory(cells, sizeof(double));
@@ -205,12 +222,27 @@ static double class_sum(const struct counts *s, const double *of) {
     return sum;
 }
 
+static void sum_up(const struct collapse *c) {
+    struct counts *s = c->self;
+    memset(s->total, 0, (size_t)c->size * sizeof(double));
+    counts_gain(s, s->size_target, s->n);
+    for (int v = 0; v < s->variables; ++v) {
+        const struct counts_variable *variable = s->variable + v;
+        for (int k = 0; k < variable->levels * (v == 0 ? 1 : s->classes); ++k) {
+            const int cell = variable->at_cell + k;
+            counts_gain(s, cell, s->count[cell]);
+            if (v > 0)
+                counts_gain(s, s->cells + variable->at_level + k % variable->levels,
+                            s->count[cell]);
+        }
+    }
+}
+
 static void load(struct collapse *c) {
     struct counts *s = c->self;
     attach(c);
-    memset(s->total, 0, (size_t)c->size * sizeof(double));
     if (c->size_prior) s->n = class_sum(s, s->count);
-    counts_gain(s, s->size_target, s->n);
+    sum_up(c);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
@@ -220,12 +252,6 @@ static void load(struct collapse *c) {
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
                 s->log_phi[cell] = counts_log_phi(s, cell, s->count[cell]);
-                for (int k = s->first[cell]; k < s->first[cell + 1]; ++k)
-                    s->total[s->component[k]] += s->count[cell];
-                if (v == 0) continue;
-                const int level = s->cells + variable->at_level + l;
-                for (int k = s->first[level]; k < s->first[level + 1]; ++k)
-                    s->total[s->component[k]] += s->count[cell];
             }
         }
     }
@@ -336,6 +362,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     const int learning = iteration < warmup;
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
+    if (s->coefficient) sum_up(c); /* sums of fractions drift */
     const int sweeps = (int)*s->sweeps, first = iteration % (CYCLE * FINER) * sweeps;
     for (int k = 0; k < sweeps; ++k) {
         counts_sweep(c, s, first + k, learning);

@@ -44,6 +44,7 @@ struct counts {
     int *cell_distribution, *row_distribution; /* rows: of the features, class by class */
     /* components that a cell, then those that a feature's level is part of */
     int *first, *component;
+    const double *coefficient; /* of each entry of `component`, in linear queries; NULL: all 1 */
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
     int size_target;                 /* the components that are n, after the levels */
     struct counts_distribution root; /* unknown n: of the classes, as of a row */
@@ -103,13 +104,15 @@ static inline double counts_gain_energy(const struct collapse *c, const struct c
     for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
         const int j = s->component[k];
         const double residual = c->released[j] - s->total[j];
-        change += collapse_kernel(c, j, residual - by) - collapse_kernel(c, j, residual);
+        const double gained = s->coefficient ? s->coefficient[k] * by : by;
+        change += collapse_kernel(c, j, residual - gained) - collapse_kernel(c, j, residual);
     }
     return change;
 }
 
 static inline void counts_gain(struct counts *s, int target, double by) {
-    for (int k = s->first[target]; k < s->first[target + 1]; ++k) s->total[s->component[k]] += by;
+    for (int k = s->first[target]; k < s->first[target + 1]; ++k)
+        s->total[s->component[k]] += s->coefficient ? s->coefficient[k] * by : by;
 }
 
 /* one of 0..count-1 */

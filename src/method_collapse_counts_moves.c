@@ -207,6 +207,15 @@ static double psi_of(const struct counts *s, int v, int row, double n, double be
     return counts_log_psi(s, row, n);
 }
 
+/* of the classes alone; a query may have both of them */
+static double carry_energy(const struct collapse *c, struct counts *s, int from, int to, double d) {
+    double change = counts_gain_energy(c, s, from, -d);
+    if (s->coefficient) counts_gain(s, from, -d);
+    change += counts_gain_energy(c, s, to, d);
+    if (s->coefficient) counts_gain(s, from, d);
+    return change;
+}
+
 /* d units from one class to another, with their features */
 static void move_between(struct collapse *c, struct counts *s, int one, int kind, int fine,
                          int learning) {
@@ -235,7 +244,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
         phi_left = counts_log_phi(s, from, left);
         phi_entered = counts_log_phi(s, to, entered);
         log_ratio = (phi_left - s->log_phi[from]) + (phi_entered - s->log_phi[to]) -
-                    counts_gain_energy(c, s, from, -d) - counts_gain_energy(c, s, to, d);
+                    carry_energy(c, s, from, to, d);
     }
     for (int v = 1; v < s->variables && log_ratio > -INFINITY; ++v) {
         const int row = s->variable[v].at_row;
