@@ -496,18 +496,41 @@ test_that("without noise it is the conjugate posterior, with endless noise the p
   }
 })
 
+# more margins than stay in registers: see `variants` in src/augment_accept.c
+nine_levels <- c(list(y = letters[1:2]), stats::setNames(rep(list(c("u", "v")), 9), paste0("x", 1:9)))
+nine_margins <- stat_counts(stats::reformulate(paste0("y:x", 1:9)), nine_levels)
+
+test_that("nine margins of one record, enumerated", {
+  model <- model_naive_bayes("y", prior = prior_dirichlet(c(1, 2)), conditional = prior_dirichlet(1.5))
+  set.seed(5)
+  z <- matrix(stats::rnorm(36, 0.3, 0.6), 4) # a column a margin: (a, u), (a, v), (b, u), (b, v)
+  kernels <- list(function(r) abs(r) / 0.7, function(r) r^2 / (2 * 0.7^2))
+  for (k in 1:2) {
+    # given y the margins are independent; a column for each, a row for each level
+    given <- function(y) vapply(1:9, function(j) vapply(1:2, function(x) exp(-sum(kernels[[k]](z[, j] - (seq_len(4) == y + x)))), 0), c(0, 0))
+    weight <- c(1, 2) * c(prod(colMeans(given(0))), prod(colMeans(given(2))))
+    exact <- weight[2] / sum(weight) * t(given(2)) / colSums(given(2))
+    rel <- as_release(as.vector(z), nine_margins, if (k == 1) mech_laplace(scale = 0.7) else mech_gaussian(sd = 0.7), 1)
+    fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 12000, warmup = 1000, seed = 2, control = list(passes = 0))
+    counts <- denoise(fit)
+    for (j in c(1, 8, 9)) for (x in 1:2) expect_same_mean(counts[, , sprintf("y=b:x%d=%s", j, c("u", "v")[x])], exact[j, x])
+  }
+})
+
 test_that("running residuals equal their recomputation after many updates", {
   levels <- list(y = letters[1:5], x1 = c("u", "v", "w"), x2 = c("u", "v", "w"))
-  st <- stat_counts(~ y:x1 + y:x2 + x1, levels)
+  three <- stat_counts(~ y:x1 + y:x2 + x1, levels)
   model <- model_naive_bayes("y")
   set.seed(4)
-  scales <- list(mech_laplace(epsilon = 3), mech_gaussian(sd = 2), mech_laplace(scale = runif(33, 1, 2)))
-  for (mechanism in scales) {
-    rel <- simulate_release(model, st, mechanism, n = 103)
+  cases <- list(list(three, mech_laplace(epsilon = 3)), list(three, mech_gaussian(sd = 2)), list(three, mech_laplace(scale = runif(33, 1, 2))),
+                list(nine_margins, mech_laplace(scale = 3)), list(nine_margins, mech_gaussian(sd = 3)))
+  for (case in cases) {
+    st <- case[[1]]
+    rel <- simulate_release(model, st, case[[2]], n = 103)
     for (passes in list(0, 3)) {
-      fit <- sample_posterior(rel, model, chains = 1, iter = 600, warmup = 100, seed = 3, control = list(passes = passes))
+      fit <- sample_posterior(rel, model, method = "augment", chains = 1, iter = 600, warmup = 100, seed = 3, control = list(passes = passes))
       state <- fit$chains[[1]]$state
-      x <- matrix(state$x, ncol = 3)[1:103, ]
+      x <- matrix(state$x, ncol = length(st$levels))[1:103, ]
       total <- .Call(internal("ffi_stat_total"), internal("statistic_spec")(st), x)
       expect_equal(state$residual, unname((rel$value - total) / rel$scale), tolerance = 1e-9)
       expect_equal(as.numeric(posterior::subset_draws(denoise(fit), iteration = 500)), total, tolerance = 1e-9)
