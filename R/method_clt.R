@@ -187,8 +187,8 @@ clt_sampler <- function(distribution, moving, known = TRUE) {
 
 check_size_sampler <- function(sampler, known, call) {
   if (sampler == "nuts" && !known) {
-    stop_classed("method", c("Method {.val clt} must know the number of records where NUTS is its sampler, as in a logistic regression.", i = "Method {.val augment} need not."),
-                 call = call)
+    stop_classed("method", c("Method {.val clt} must know the number of records where NUTS is its sampler, as in a logistic regression.",
+                             i = "Method {.val augment} need not."), call = call)
   }
 }
 

@@ -88,7 +88,8 @@
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
-#' `"clt"`, where NUTS is not its sampler, takes two records or more for granted. Otherwise n must be known: describe the release by [as_release()] with an `n` that you take for true.
+#' `"clt"`, where NUTS is not its sampler, takes two records or more for granted. Otherwise n must be known: describe the
+#' release by [as_release()] with an `n` that you take for true.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
 #'   have not converged, and anything else that makes it doubtful, are reported as classed

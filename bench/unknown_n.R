@@ -68,7 +68,8 @@ bench_unknown_n <- function(quick = FALSE) {
       list(figure("coverage of 90% intervals", "theta", covered$theta), figure("coverage of 90% intervals", "n", covered$n),
            figure("seconds for its replicates", sprintf("%d", replicates), covered$seconds, 20, at_most = TRUE))),
     list("Seconds per effective draw" = rows),
-    c("Noise of the statistic: Laplace, epsilon = 1 for one record added or removed; n with Gaussian noise beside it. The slowest of the parameters and n, over the slowest parameter with n known.",
+    c("Noise of the statistic: Laplace, epsilon = 1 for one record added or removed; n with Gaussian noise beside it.",
+      "The slowest of the parameters and n, over the slowest parameter with n known.",
       "Coverage at theta = 0.2, n = 100: flat prior of theta, log-uniform prior of n; one chain of 1,500 iterations for each replicate."))
 }
 
