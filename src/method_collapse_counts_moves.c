@@ -223,7 +223,11 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     double *scale = split ? s->split_scale : s->scale;
     const int other = counts_choose_other(c->rng, s->classes, one);
     const int learner = smaller(scale, one, other);
-    const double d = counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
+    /* transfers inside a query go as far as the prior lets them, others as its noise does: half are
+     * of a size of any magnitude */
+    const int any = s->coefficient && rng_bits(c->rng) >> 63;
+    const double d = any ? floor(pow(s->n + 1, rng_uniform(c->rng)))
+                         : counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
     const int forth = (int)(rng_bits(c->rng) >> 63);
     const int from = forth ? one : other, to = forth ? other : one;
     for (int v = 1; v < s->variables; ++v) {
@@ -257,7 +261,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     }
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, kind, accept);
-    if (learning && !fine)
+    if (learning && !fine && !any)
         counts_learn_scale(scale + learner, (split ? s->split_tries : s->tries) + learner, accept,
                            s->most);
     if (!accept) return;
