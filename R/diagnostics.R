@@ -142,7 +142,7 @@ other_methods <- function(fit) {
   collapse <- fit$method == "augment" && collapse_serves(fit$release, fit$bound)
   exact <- collapse && collapse_is_exact(fit$bound)
   clt <- fit$method != "clt" && !exact && clt_serves(fit$release, fit$bound)
-  inside <- clt_leaves_out_bounds(fit$bound)
+  inside <- clt_leaves_out_bounds(fit$bound) && !clt_takes_totals(fit$bound)
   c(if (collapse) paste0("method = \"collapse\" moves the totals, at a cost that does not grow with n: ",
                          if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
     if (clt) paste0("method = \"clt\" has a cost that does not grow with n, but is approximate: it uses a normal distribution for the totals",
@@ -151,14 +151,17 @@ other_methods <- function(fit) {
 
 # ---- bounds, release -------------------------------------------------------------------
 
-# "collapse", and "clt" of a regression, leave out what bounds do to records
+# "collapse", and "clt" of some regressions, leave out what bounds do to records; else "clt"
+# accounts for bounds that cut off not too much
 bounds_trouble <- function(fit) {
   if (!isTRUE(fit$method %in% c("collapse", "clt")) || is.null(fit$chains[[1L]][["outside"]])) return(NULL)
   outside <- outside_bounds(fit)
-  if (outside[["any"]] <= likely_outside) return(NULL)
+  if (if (fit$method == "clt") clt_is_valid(fit) else outside[["any"]] <= likely_outside) return(NULL)
   shown <- format_number(outside, 2)
+  fault <- if (identical(fit$problem$sampler, "totals")) "accounts for a minority of records outside the bounds, and most are." else
+    "ignores that records outside the bounds are clamped, and such records are likely."
   list(list(kind = "bounds", text = c(
-    sprintf("Method \"%s\" ignores that records outside the bounds are clamped, and such records are likely.", fit$method),
+    sprintf("Method \"%s\" %s", fit$method, fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
     i = "Method \"augment\" takes the clamping into account.")))
 }

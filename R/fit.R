@@ -62,9 +62,9 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_convergence`: R-hat above 1.05, fewer than 100 (bulk)
 #'     effective draws, or either unknown. The print is stricter, 1.01 and 400
 #'     (Vehtari et al. 2021), and says what to do.
-#'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression,
+#'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a logistic one,
 #'     ignore clamping, and the probability that some record lies outside the bounds is
-#'     above 0.01.
+#'     above 0.01; or `"clt"` for another regression, and most values are outside.
 #'   * `noiseaware_warning_impossible`: no n records could have the published totals.
 #'   * `noiseaware_warning_limit`: up to a small amount of noise, a total is n times a
 #'     bound, as if every record were clamped.

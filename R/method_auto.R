@@ -15,7 +15,7 @@ least_iterations <- 200
 # wants the records. Else "augment", exact whatever the bounds, as long as its time
 # is bearable. Beyond that, what is free of n, if it leaves out nothing that
 # matters: "collapse" where a short run of it finds no record outside the bounds;
-# "clt" where it knows what bounds do to records, or none is outside. Else
+# "clt" where it accounts for what bounds do to records, or none is outside. Else
 # "augment" with fewer iterations: rough but right, rather than sharp but wrong.
 auto_method <- function(release, bound, run, control, most = most_record_updates) {
   if (!is.null(bound$moments)) {
@@ -44,13 +44,12 @@ large_method <- function(release, bound, run, most) {
     }
   }
   if ("clt" %in% others) {
-    # its moments of a regression are those of records that no bound clamps
-    clamped <- clt_leaves_out_bounds(bound)
-    if (clamped && is.null(outside)) {
+    clamped <- clt_leaves_out_bounds(bound) || clt_takes_totals(bound)
+    if (clamped) {
       trial <- try_method(release, bound, "clt")
       outside <- outside_bounds(trial)
     }
-    if (!clamped || outside[["any"]] <= likely_outside) {
+    if (!clamped || clt_is_valid(trial)) {
       warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the statistic.",
                     i = "Method {.val augment} is exact, but would take about {time}."))
       return(chosen("clt", run))

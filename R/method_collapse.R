@@ -87,29 +87,37 @@ stop_collapse_part <- function(part, needs, call) {
 likely_outside <- 0.01
 
 # Posterior expectation of the share of records outside the bounds (summed over
-# the variables, so if anything too large), and the probability that there is one.
+# the variables, so if anything too large: `summed`, or 1 if that is less), and the probability
+# that there is one.
 outside_bounds <- function(fit) {
-  share <- unlist(lapply(fit$chains, `[[`, "outside"))
+  summed <- unlist(lapply(fit$chains, `[[`, "outside"))
+  share <- pmin(summed, 1)
   n <- if (is.null(fit$problem$records)) nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
-  c(share = mean(share), any = mean(-expm1(n * log1p(-share))))
+  c(summed = mean(summed), share = mean(share), any = mean(-expm1(n * log1p(-share))))
 }
 
 outside_lines <- function(fit, what = "exact") {
   outside <- outside_bounds(fit)
   verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
     sprintf("NOT %s: records outside the bounds are likely", what)
-  shown <- format_number(outside, 2)
-  c(paste0("  bounds     ", verdict),
-    sprintf("             expected share of records outside %s, probability of at least one %s", shown[["share"]], shown[["any"]]))
+  c(paste0("  bounds     ", verdict), share_line(fit))
+}
+
+share_line <- function(fit) {
+  shown <- format_number(outside_bounds(fit), 2)
+  sprintf("             expected share of records outside %s, probability of at least one %s", shown[["share"]], shown[["any"]])
 }
 
 collapse_lines <- function(fit) {
   a <- collapse_acceptance(fit)
   switch(fit$problem$family,
-         normal = c(outside_lines(fit),
-                    if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
-                    if (any(a$deepest > 0)) sprintf("  too long   %g transitions, cut at 1,024 steps", sum(a$deepest))),
+         normal = c(outside_lines(fit), hamiltonian_lines(a)),
          total = outside_lines(fit))
+}
+
+hamiltonian_lines <- function(a) {
+  c(if (any(a$divergent > 0)) sprintf("  divergent  %g transitions", sum(a$divergent)),
+    if (any(a$deepest > 0)) sprintf("  too long   %g transitions, cut at 1,024 steps", sum(a$deepest)))
 }
 
 # acceptance() in words

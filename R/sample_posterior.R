@@ -74,7 +74,7 @@
 #' times chains, about ten minutes). Beyond that a short run looks for records
 #' outside the bounds:
 #' * if the probability that there is one is at most 0.01, `"collapse"` runs, with a message;
-#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions), with a
+#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions with factors and logistic ones), with a
 #'   warning, because it is approximate;
 #' * otherwise `"augment"` with fewer iterations: as many as 10^10 record updates
 #'   allow, but at least 200, with the same shares of warmup and kept draws. Without

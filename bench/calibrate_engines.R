@@ -11,13 +11,22 @@ engine_designs <- function() {
   wide <- list(y = c(-60, 60), x1 = c(-12, 12), x2 = c(-12, 12), x3 = c(-12, 12))
   tight <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 8, scale = diag(4, 3)))
   binding <- list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds), mechanism = mech_laplace(epsilon = 5), method = "augment")
+  # bounds at so many standard deviations of what the prior expects
+  clamped <- function(sd) {
+    list(model = model_lm(prior = prior_nig(0, 4, 10, 10), covariates = prior_niw(mean = 0, kappa = 4, df = 20, scale = diag(16, 3))),
+         statistic = stat_crossprod(y ~ x1 + x2 + x3, list(y = c(-1.25, 1.25) * sd, x1 = c(-1, 1) * sd, x2 = c(-1, 1) * sd, x3 = c(-1, 1) * sd)),
+         mechanism = mech_laplace(epsilon = 10), method = "clt")
+  }
   free <- list(model = tight, statistic = stat_crossprod(y ~ x1 + x2 + x3, wide), mechanism = mech_laplace(epsilon = 5))
   list(
     `"augment", factor, bounds that bind, n = 20` = c(binding, n = 20),
     `"augment", factor, bounds that bind, n = 500` = c(binding, n = 500),
     `"collapse", no record outside, n = 20` = c(free, method = "collapse", n = 20),
     `"collapse", no record outside, n = 500` = c(free, method = "collapse", n = 500),
-    `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500)
+    `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500),
+    `"clt", bounds at 3 sd, n = 500` = c(clamped(3), n = 500),
+    `"clt", bounds at 2 sd, n = 500` = c(clamped(2), n = 500),
+    `"clt", bounds at 1.5 sd, n = 500` = c(clamped(1.5), n = 500)
   )
 }
 

@@ -116,7 +116,7 @@ cost_row <- function(problem, source, work) {
 size_ratio <- function(source, count) {
   fits <- lapply(c(1e3, 1e9), function(n) {
     problem <- clt_problem(2, n)
-    clt_fit(problem, problem$models[[source]], list(), 2000, count)
+    clt_fit(problem, problem$models[[source]], list(sampler = "noncentred"), 2000, count)
   })
   times <- replicate(9, vapply(fits, function(f) seconds(extend(f, count - 1)), 0))
   stats::median(times[2, ] / times[1, ])
@@ -131,7 +131,7 @@ large_row <- function(d) {
 
 large_run <- function(d) {
   problem <- clt_problem(d)
-  fit <- clt_fit(problem, problem$models[[1]], list(), 1)
+  fit <- clt_fit(problem, problem$models[[1]], list(sampler = "gibbs"), 1)
   time <- seconds(extend(fit, 2)) / 2
   peak <- if (file.exists("/proc/self/status")) grep("^VmHWM", readLines("/proc/self/status"), value = TRUE) else NA
   utils::write.csv(data.frame(d = d, statistics = problem$size, sampler = fit$problem$sampler, `seconds an iteration` = time,

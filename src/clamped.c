@@ -1,27 +1,33 @@
 /* Expected totals and products of clamped columns, given those of the columns before they
  * are clamped: as if the records were normal, with the mean and the covariance that c has.
- * A surrogate (surrogate.c): close, smooth and cheap, not exact.
+ * And what the totals of clamped records vary beyond that.
  *
  * A column with mean mu and standard deviation s has its bounds at mu + s a and mu + s b.
- * With Phi and phi the standard normal distribution and density,
+ * With Phi and phi the standard normal distribution and density and He_k Hermite's polynomials,
  *
- *   inside = Phi(b) - Phi(a),         e = phi(a) - phi(b),         f = a phi(a) - b phi(b),
- *   g = a^2 phi(a) - b^2 phi(b),      h = a^3 phi(a) - b^3 phi(b),
- *   E w = l Phi(a) + u (1 - Phi(b)) + mu inside + s e,
- *   E w^2 = l^2 Phi(a) + u^2 (1 - Phi(b)) + (mu^2 + s^2) inside + 2 mu s e + s^2 f.
+ *   J_0 = Phi(b) - Phi(a),   J_k = He_(k-1)(a) phi(a) - He_(k-1)(b) phi(b),
+ *   E w = l Phi(a) + u (1 - Phi(b)) + mu J_0 + s J_1,
+ *   E w^2 = l^2 Phi(a) + u^2 (1 - Phi(b)) + (mu^2 + s^2) J_0 + 2 mu s J_1 + s^2 J_2;
  *
- * Two columns with covariance C: the first terms of Mehler's series, whose coefficients are
- * the expected derivatives of the clamped columns,
+ * s^k times the expected derivative number k of the clamped column is s J_(k-1). Two columns with
+ * correlation r: Mehler's series, as long as its terms count (|He_k(x)| exp(-x^2 / 4) <= 1.09
+ * sqrt(k!), Cramer),
  *
- *   cov = C inside_1 inside_2 + C^2 e_1 e_2 / (2 s_1 s_2) + C^3 f_1 f_2 / (6 s_1^2 s_2^2).
+ *   cov = s_1 s_2 sum_(k >= 1) r^k / k! J_(k-1) J_(k-1)',
  *
- * The product with a dummy: its records, with their own mean and the column's s.
+ * J' of the other column. The product with a dummy: its records, with their own mean and the
+ * column's s.
  *
- * Derivatives: d inside = (e dmu + f ds) / s, de = (f dmu + g ds) / s, df = ((g - e) dmu +
- * (h - f) ds) / s; dE w = inside dmu + e ds, dE w^2 = 2 (mu inside + s e) dmu +
- * 2 (mu e + s (inside + f)) ds.
+ * Derivatives: dE w = J_0 dmu + J_1 ds, dE w^2 = 2 (mu J_0 + s J_1) dmu + 2 (mu J_1 + s (J_0 +
+ * J_2)) ds, and since derivative number k has the slope number k + 1 in mu and s times number
+ * k + 2 in s, dcov = sum r^k / k! (k / r J_(k-1) J_(k-1)' s_1 s_2 dr at fixed s_1 s_2, that is
+ * k / r J_(k-1) J_(k-1)' dC with C the covariance; s_2 J_k J_(k-1)' dmu_1; s_2 J_(k+1) J_(k-1)'
+ * ds_1).
  *
- * Cost: two distribution functions a column and dummy, O(d^2). No allocation but in
+ * Beyond it: a function of a record varies about what the records' means and products tell of
+ * its total by the variance of its Hermite components of degree 3 and more.
+ *
+ * Cost: two distribution functions a column and dummy, O(d^2) short series. No allocation but in
  * clamped_new().
  */
 #include "clamped.h"
@@ -29,28 +35,57 @@
 #include "block.h"
 #include "plugin.h"
 
+/* of a term, in units of the standard deviations, that is left out */
+static const double NEGLIGIBLE = 1e-7;
+
 /* standard normal density and lower tail */
 static double phi(double x) { return 0.398942280401432677939946 * exp(-0.5 * x * x); }
 static double tail(double x) { return 0.5 * erfc(-x * 0.707106781186547524400844); }
 
-/* E of a clamped normal variable, and what its derivatives need */
-static void expect_column(struct clamped_column *at, double lower, double upper, double *second) {
-    const double a = (lower - at->mean) / at->sd, b = (upper - at->mean) / at->sd;
+/* adds He_(k-1)(x) times the density to J_k, 0 < k < terms + 2 */
+static void add_edge(int terms, double density, double x, double *j) {
+    double now = density, before = 0;
+    if (now == 0) return;
+    for (int k = 1; k < terms + 2; ++k) {
+        j[k] += now;
+        const double next = x * now - (k - 1) * before;
+        before = now;
+        now = next;
+    }
+}
+
+static void place_edges(struct clamped_column *at, double lower, double upper) {
+    at->a = isfinite(lower) ? (lower - at->mean) / at->sd : 0;
+    at->b = isfinite(upper) ? (upper - at->mean) / at->sd : 0;
+    at->at_a = isfinite(lower) ? phi(at->a) : 0;
+    at->at_b = isfinite(upper) ? phi(at->b) : 0;
+    at->bend = 1.6 * (sqrt(at->at_a) + sqrt(at->at_b));
+}
+
+/* E of a clamped normal variable, and what so many terms of the series and their derivatives
+ * need; after place_edges() */
+static void expect_column(struct clamped_column *at, double lower, double upper, int terms) {
     const int low = isfinite(lower), high = isfinite(upper);
-    const double below = low ? tail(a) : 0, above = high ? tail(-b) : 0;
-    const double at_a = low ? phi(a) : 0, at_b = high ? phi(b) : 0;
-    const double a1 = low ? a * at_a : 0, b1 = high ? b * at_b : 0;
-    at->inside = 1 - below - above;
-    at->e = at_a - at_b;
-    at->f = a1 - b1;
-    at->g = (low ? a * a1 : 0) - (high ? b * b1 : 0);
-    at->h = (low ? a * a * a1 : 0) - (high ? b * b * b1 : 0);
-    at->first = (low ? lower * below : 0) + (high ? upper * above : 0) + at->mean * at->inside +
-                at->sd * at->e;
-    if (!second) return;
-    *second = (low ? lower * lower * below : 0) + (high ? upper * upper * above : 0) +
-              (at->mean * at->mean + at->sd * at->sd) * at->inside + 2 * at->mean * at->sd * at->e +
-              at->sd * at->sd * at->f;
+    const double below = low ? tail(at->a) : 0, above = high ? tail(-at->b) : 0;
+    double *j = at->j;
+    memset(j, 0, (size_t)(terms + 2) * sizeof(double));
+    j[0] = 1 - below - above;
+    add_edge(terms, at->at_a, at->a, j);
+    add_edge(terms, -at->at_b, at->b, j);
+    at->first =
+        (low ? lower * below : 0) + (high ? upper * above : 0) + at->mean * j[0] + at->sd * j[1];
+    at->second = (low ? lower * lower * below : 0) + (high ? upper * upper * above : 0) +
+                 (at->mean * at->mean + at->sd * at->sd) * j[0] + 2 * at->mean * at->sd * j[1] +
+                 at->sd * at->sd * j[2];
+}
+
+/* The records of a dummy: with their own mean. */
+static struct clamped_column expect_group(const struct clamped_column *x, double lower,
+                                          double upper, double count, double total) {
+    struct clamped_column group = {.mean = count > 0 ? total / count : 0, .sd = x->sd};
+    place_edges(&group, lower, upper);
+    expect_column(&group, lower, upper, 1);
+    return group;
 }
 
 struct clamped *clamped_new(const struct totals *totals, const double *lower, const double *upper) {
@@ -58,13 +93,36 @@ struct clamped *clamped_new(const struct totals *totals, const double *lower, co
     clamped->totals = totals;
     clamped->lower = lower;
     clamped->upper = upper;
-    clamped->column = plugin_memory((size_t)totals->d, sizeof *clamped->column);
+    const size_t d = (size_t)totals->d;
+    clamped->column = plugin_memory(d, sizeof *clamped->column);
+    clamped->correlation = plugin_memory(d * d, sizeof *clamped->correlation);
+    clamped->terms = plugin_memory(d * d, sizeof *clamped->terms);
     return clamped;
 }
 
-static double covariance(const struct totals *t, const struct clamped_column *x,
-                         const struct clamped_column *y, double product) {
-    return product / t->n - x->mean * y->mean;
+/* of two columns; rounding may take it beyond 1 */
+static double correlation(const struct totals *t, const struct clamped_column *x,
+                          const struct clamped_column *y, double product) {
+    const double r = (product / t->n - x->mean * y->mean) / (x->sd * y->sd);
+    return r > 1 ? 1 : r < -1 ? -1 : r;
+}
+
+/* Terms of the series of two columns that are not negligible. */
+static int count_terms(const struct clamped_column *x, const struct clamped_column *y, double r) {
+    double size = 0.19 * x->bend * y->bend * fabs(r);
+    int k = 1;
+    while (k < CLAMPED_TERMS && (size *= fabs(r)) > NEGLIGIBLE * k * (k + 1)) ++k;
+    return k;
+}
+
+/* sum of r^k / k! x_k y_k over k from 1 on; x and y begin with those */
+static double series(int terms, double r, const double *x, const double *y) {
+    double weight = 1, sum = 0;
+    for (int k = 1; k <= terms; ++k) {
+        weight *= r / k;
+        sum += weight * x[k - 1] * y[k - 1];
+    }
+    return sum;
 }
 
 void clamped_expect(struct clamped *clamped, const double *c, double *out) {
@@ -72,30 +130,60 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out) {
     const int d = t->d;
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
-        const int own = t->product[i * d + i];
-        double second;
         x->mean = c[t->column[i]] / t->n;
-        const double variance = covariance(t, x, x, c[own]);
+        const double variance = c[t->product[i * d + i]] / t->n - x->mean * x->mean;
         x->sd = variance > 0 ? sqrt(variance) : 1e-300;
-        expect_column(x, clamped->lower[i], clamped->upper[i], &second);
+        x->terms = 1;
+        place_edges(x, clamped->lower[i], clamped->upper[i]);
+        for (int j = 0; j < i; ++j) {
+            struct clamped_column *y = clamped->column + j;
+            const double r = clamped->correlation[i * d + j] =
+                correlation(t, x, y, c[t->product[i * d + j]]);
+            const int terms = clamped->terms[i * d + j] = count_terms(x, y, r);
+            if (terms > x->terms) x->terms = terms;
+            if (terms > y->terms) y->terms = terms;
+        }
+    }
+    for (int i = 0; i < d; ++i) {
+        struct clamped_column *x = clamped->column + i;
+        expect_column(x, clamped->lower[i], clamped->upper[i], x->terms);
         out[t->column[i]] = t->n * x->first;
-        out[own] = t->n * second;
+        out[t->product[i * d + i]] = t->n * x->second;
         for (int j = 0; j < i; ++j) {
             const struct clamped_column *y = clamped->column + j;
-            const int at = t->product[i * d + j];
-            const double cov = covariance(t, x, y, c[at]), r = cov / (x->sd * y->sd);
-            out[at] =
-                t->n * (x->first * y->first + cov * (x->inside * y->inside + r * x->e * y->e / 2 +
-                                                     r * r * x->f * y->f / 6));
+            out[t->product[i * d + j]] =
+                t->n *
+                (x->first * y->first + x->sd * y->sd *
+                                           series(clamped->terms[i * d + j],
+                                                  clamped->correlation[i * d + j], x->j, y->j));
         }
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
             const double count = c[t->fixed[b - 1]];
-            struct clamped_column group = {.mean = count > 0 ? c[at] / count : 0, .sd = x->sd};
-            expect_column(&group, clamped->lower[i], clamped->upper[i], NULL);
-            out[at] = count * group.first;
+            out[at] =
+                count * expect_group(x, clamped->lower[i], clamped->upper[i], count, c[at]).first;
         }
     }
+}
+
+/* The series that slopes need: of derivatives k, k of both columns, divided by r / k (less the
+ * first term), k + 1, k; k, k + 1; k + 2, k; k, k + 2. */
+struct slopes {
+    double both, first, second, twice_first, twice_second;
+};
+
+static struct slopes slope_series(int terms, double r, const double *x, const double *y) {
+    struct slopes sum = {.both = x[0] * y[0]};
+    double weight = 1;
+    for (int k = 1; k <= terms; ++k) {
+        weight *= r / k;
+        sum.both += k < terms ? weight * x[k] * y[k] : 0;
+        sum.first += weight * x[k] * y[k - 1];
+        sum.second += weight * x[k - 1] * y[k];
+        sum.twice_first += weight * x[k + 1] * y[k - 1];
+        sum.twice_second += weight * x[k - 1] * y[k + 1];
+    }
+    return sum;
 }
 
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
@@ -105,16 +193,15 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
         struct clamped_column *x = clamped->column + i;
         const double on_second = t->n * gradient[t->product[i * d + i]];
         x->on_first = t->n * gradient[t->column[i]];
-        x->on_inside = x->on_e = x->on_f = 0;
-        x->on_mean = 2 * on_second * (x->mean * x->inside + x->sd * x->e);
-        x->on_sd = 2 * on_second * (x->mean * x->e + x->sd * (x->inside + x->f));
+        x->on_mean = 2 * on_second * (x->mean * x->j[0] + x->sd * x->j[1]);
+        x->on_sd = 2 * on_second * (x->mean * x->j[1] + x->sd * (x->j[0] + x->j[2]));
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
             const double count = c[t->fixed[b - 1]];
-            struct clamped_column group = {.mean = count > 0 ? c[at] / count : 0, .sd = x->sd};
-            expect_column(&group, clamped->lower[i], clamped->upper[i], NULL);
-            x->on_sd += gradient[at] * count * group.e;
-            gradient[at] *= group.inside;
+            const struct clamped_column group =
+                expect_group(x, clamped->lower[i], clamped->upper[i], count, c[at]);
+            x->on_sd += gradient[at] * count * group.j[1];
+            gradient[at] *= group.j[0];
         }
     }
     for (int i = 0; i < d; ++i) {
@@ -123,37 +210,83 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
             struct clamped_column *y = clamped->column + j;
             const int at = t->product[i * d + j];
             const double slope = t->n * gradient[at];
-            const double cov = covariance(t, x, y, c[at]), r = cov / (x->sd * y->sd);
-            const double second = slope * cov * r / 2, third = slope * cov * r * r / 6;
+            const struct slopes sum = slope_series(clamped->terms[i * d + j],
+                                                   clamped->correlation[i * d + j], x->j, y->j);
+            const double on_cov = slope * sum.both;
             x->on_first += slope * y->first;
             y->on_first += slope * x->first;
-            x->on_inside += slope * cov * y->inside;
-            y->on_inside += slope * cov * x->inside;
-            x->on_e += second * y->e;
-            y->on_e += second * x->e;
-            x->on_f += third * y->f;
-            y->on_f += third * x->f;
-            /* the standard deviations that the second and the third term are divided by */
-            const double shrink = second * x->e * y->e + 2 * third * x->f * y->f;
-            x->on_sd -= shrink / x->sd;
-            y->on_sd -= shrink / y->sd;
-            const double on_cov =
-                slope * (x->inside * y->inside + r * x->e * y->e + r * r * x->f * y->f / 2);
+            x->on_mean += slope * y->sd * sum.first - on_cov * y->mean;
+            y->on_mean += slope * x->sd * sum.second - on_cov * x->mean;
+            x->on_sd += slope * y->sd * sum.twice_first;
+            y->on_sd += slope * x->sd * sum.twice_second;
             gradient[at] = on_cov / t->n;
-            x->on_mean -= on_cov * y->mean;
-            y->on_mean -= on_cov * x->mean;
         }
     }
     for (int i = 0; i < d; ++i) {
         const struct clamped_column *x = clamped->column + i;
-        const double on_mean =
-            x->on_mean + x->on_first * x->inside +
-            (x->on_inside * x->e + x->on_e * x->f + x->on_f * (x->g - x->e)) / x->sd;
-        const double on_sd =
-            x->on_sd + x->on_first * x->e +
-            (x->on_inside * x->f + x->on_e * x->g + x->on_f * (x->h - x->f)) / x->sd;
-        const double on_variance = on_sd / (2 * x->sd);
+        const double on_mean = x->on_mean + x->on_first * x->j[0];
+        const double on_variance = (x->on_sd + x->on_first * x->j[1]) / (2 * x->sd);
         gradient[t->product[i * d + i]] = on_variance / t->n;
         gradient[t->column[i]] = (on_mean - 2 * x->mean * on_variance) / t->n;
     }
+}
+
+/* ---- beyond the expectation ---------------------------------------------------------- */
+
+/* s^k times the expected derivatives, k from 0 on, of the column plus `shift`, to `own`, and of
+ * its square, to `square`. */
+static void expand_column(const struct clamped_column *x, double shift, double *own,
+                          double *square) {
+    const double *j = x->j, s = x->sd, mean = x->mean + shift;
+    own[0] = x->first + shift;
+    square[0] = x->second + shift * (2 * x->first + shift);
+    for (int k = 1; k < CLAMPED_TERMS + 2; ++k) {
+        own[k] = s * j[k - 1];
+        square[k] = 2 * s * (mean * j[k - 1] + s * (j[k] + (k > 1 ? (k - 1) * j[k - 2] : 0)));
+    }
+}
+
+/* sum over degrees of 3 and more of a column's function with these derivatives */
+static double high_degrees(const double *derivative) {
+    double factorial = 2, sum = 0;
+    for (int k = 3; k < CLAMPED_TERMS + 2; ++k) {
+        factorial *= k;
+        sum += derivative[k] * derivative[k] / factorial;
+    }
+    return sum;
+}
+
+void clamped_expand(struct clamped *clamped) {
+    for (int i = 0; i < clamped->totals->d; ++i)
+        expect_column(clamped->column + i, clamped->lower[i], clamped->upper[i], CLAMPED_TERMS);
+}
+
+double clamped_left(const struct clamped *clamped, int i) {
+    double own[CLAMPED_TERMS + 2], square[CLAMPED_TERMS + 2];
+    expand_column(clamped->column + i, 0, own, square);
+    return high_degrees(own);
+}
+
+double clamped_product_left(const struct clamped *clamped, int i, double shift_i, int j,
+                            double shift_j) {
+    const int d = clamped->totals->d;
+    const struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
+    double f[CLAMPED_TERMS + 2], ff[CLAMPED_TERMS + 2], g[CLAMPED_TERMS + 2], gg[CLAMPED_TERMS + 2];
+    expand_column(x, shift_i, f, ff);
+    if (i == j) return high_degrees(ff);
+    expand_column(y, shift_j, g, gg);
+    const double r = clamped->correlation[i > j ? i * d + j : j * d + i];
+    const int most = CLAMPED_TERMS - 1;
+    const double mean = f[0] * g[0] + series(most, r, f + 1, g + 1);
+    const double variance = ff[0] * gg[0] + series(most, r, ff + 1, gg + 1) - mean * mean;
+    /* expected gradient and Hessian */
+    const double of_x = f[1] * g[0] + series(most, r, f + 2, g + 1);
+    const double of_y = f[0] * g[1] + series(most, r, f + 1, g + 2);
+    const double xx = f[2] * g[0] + series(most, r, f + 3, g + 1);
+    const double xy = f[1] * g[1] + series(most, r, f + 2, g + 2);
+    const double yy = f[0] * g[2] + series(most, r, f + 1, g + 3);
+    const double first = of_x * of_x + 2 * r * of_x * of_y + of_y * of_y;
+    const double a = xx + r * xy, b = r * xx + xy, e = xy + r * yy, h = r * xy + yy;
+    const double left = variance - first - 0.5 * (a * a + 2 * b * e + h * h);
+    return left > 0 ? left : 0;
 }

@@ -3,18 +3,25 @@
 
 #include "totals.h"
 
+/* of Mehler's series */
+enum { CLAMPED_TERMS = 40 };
+
 /* Expected totals of clamped columns, as a function of those of the columns before they
  * are clamped; see clamped.c. Statistics are those of block.h. */
 struct clamped {
     const struct totals *totals;
     const double *lower, *upper; /* of each free column, less its centre; may be infinite */
+    double *correlation; /* of columns i > j, at i * d + j; and terms of their series that count */
+    int *terms;
     /* of each free column */
     struct clamped_column {
-        double mean, sd;           /* before clamping */
-        double inside, e, f, g, h; /* see clamped.c */
-        double first;              /* expected clamped value */
-        double on_mean, on_sd;     /* slopes of what is pulled back */
-        double on_first, on_inside, on_e, on_f;
+        double mean, sd;         /* before clamping */
+        double a, b, at_a, at_b; /* its bounds, and the densities there; see clamped.c */
+        double bend;             /* bounds the terms of the series: so many count */
+        int terms;
+        double j[CLAMPED_TERMS + 2];
+        double first, second;            /* expected clamped value, and its square */
+        double on_mean, on_sd, on_first; /* slopes of what is pulled back */
     } * column;
 };
 
@@ -25,5 +32,15 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out);
 
 /* After clamped_expect() of the same c: the gradient in `out`, in place, becomes that in c. */
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient);
+
+/* What follows needs all terms: after clamped_expect(). */
+void clamped_expand(struct clamped *clamped);
+
+/* After clamped_expand(): the variance in a record that is left of a clamped column, or of the
+ * product of two (i and j may be the same), each plus a shift, once the means and products of all
+ * columns before they were clamped are known. */
+double clamped_left(const struct clamped *clamped, int i);
+double clamped_product_left(const struct clamped *clamped, int i, double shift_i, int j,
+                            double shift_j);
 
 #endif

@@ -13,6 +13,8 @@
 
 /* element of a named list; an error if it is not there */
 SEXP list_element(SEXP list, const char *name);
+/* NULL if there is none */
+SEXP optional_element(SEXP list, const char *name);
 double list_number(SEXP list, const char *name);
 
 /* a list of freshly made values, named; the values must be protected */
@@ -113,6 +115,8 @@ int interrupt_pending(void);
     X(ffi_collapse_origin, 1) \
     X(ffi_collapse_tables, 1) \
     X(ffi_collapse_totals, 2) \
+    X(ffi_collapse_clamped, 2) \
+    X(ffi_collapse_complete, 2) \
     X(ffi_collapse_density, 3) \
     X(ffi_hmc_start, 5) \
     X(ffi_hmc_run, 6) \

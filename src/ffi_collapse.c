@@ -104,6 +104,32 @@ SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
     return out;
 }
 
+/* Of normal totals: the complete-data statistic of a state. */
+SEXP ffi_collapse_complete(SEXP problem, SEXP state) {
+    struct collapse *c = read(problem);
+    struct rng rng;
+    attach(c, state, &rng);
+    resume(c);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, c->model.complete));
+    c->class->complete(c, REAL(out));
+    UNPROTECT(1);
+    return out;
+}
+
+/* Of normal totals that bounds clamp: the components that are expected of a complete-data
+ * statistic, and what is left of their variances. */
+SEXP ffi_collapse_clamped(SEXP problem, SEXP complete) {
+    const struct collapse *c = read(problem);
+    SEXP mean = PROTECT(Rf_allocVector(REALSXP, c->size));
+    SEXP left = PROTECT(Rf_allocVector(REALSXP, c->size));
+    c->class->clamped(c, REAL(complete), REAL(mean), REAL(left));
+    const char *const names[] = {"mean", "left"};
+    const SEXP values[] = {mean, left};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
+}
+
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
     struct collapse *c = self;
     const int status = c->class->iterate(c, iteration, warmup, &step->acceptance);

@@ -5,8 +5,10 @@
 static const void *const method_list[] = {&method_augment, &method_clt, &method_collapse};
 static const struct registry methods = {"method", COUNT(method_list), method_list};
 
+/* A problem's "engine" is the method whose code runs, where that is another's. */
 static const struct method *find_method(SEXP problem) {
-    return find_class(&methods, list_element(problem, "method"));
+    SEXP engine = optional_element(problem, "engine");
+    return find_class(&methods, engine ? engine : list_element(problem, "method"));
 }
 
 const struct size_prior *read_size_prior(SEXP problem) {

@@ -6,8 +6,7 @@
 
 void *host_allocate(size_t bytes) { return R_alloc(bytes, 1); }
 
-/* NULL if there is none */
-static SEXP optional_element(SEXP list, const char *name) {
+SEXP optional_element(SEXP list, const char *name) {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
     for (R_xlen_t i = 0; i < Rf_xlength(names); ++i)
         if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0) return VECTOR_ELT(list, i);

@@ -73,6 +73,12 @@ struct collapse_class {
      * tests. NULL where there is none. */
     double (*log_density)(const struct collapse *c, const double *q, double *gradient);
 
+    /* The complete-data statistic that the state stands for; and for such a one the released
+     * components that are expected where bounds clamp, and what is left of their variances. NULL
+     * where there is none. */
+    void (*complete)(const struct collapse *c, double *out);
+    void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
+
     /* What create() had to compute at some length, to be given to it as the field
      * "tables" from then on; NULL where there is nothing. */
     const double *(*tables)(const struct collapse *c, size_t *size);

@@ -151,6 +151,33 @@ double totals_density_expand(struct totals_density *s, const double *q, double *
     return log_density;
 }
 
+/* which of the free columns it is */
+static int free_column(const struct totals *t, int column) {
+    int i = 0;
+    while (t->column[i] != column) ++i;
+    return i;
+}
+
+void totals_density_left(const struct totals_density *s, double *left) {
+    const struct totals *t = &s->totals;
+    clamped_expand(s->clamped);
+    for (int k = 0; k < s->components; ++k) {
+        const struct component *one = s->component + k;
+        const double product = one->coef[2];
+        const int i = free_column(t, one->at[0]);
+        left[k] = t->n;
+        if (product == 0) {
+            left[k] *= one->coef[0] * one->coef[0] * clamped_left(s->clamped, i);
+            continue;
+        }
+        /* it is product (x_i + shift_i) (x_j + shift_j) */
+        const int j = free_column(t, one->at[1]), same = i == j;
+        const double shift_i = (same ? 0.5 * one->coef[0] : one->coef[1]) / product;
+        const double shift_j = (same ? 0.5 : 1) * one->coef[0] / product;
+        left[k] *= product * product * clamped_product_left(s->clamped, i, shift_i, j, shift_j);
+    }
+}
+
 void totals_density_noise(struct totals_density *s, double *gradient_seen) {
     s->energy = 0;
     for (int k = 0; k < s->components; ++k) {
@@ -160,6 +187,7 @@ void totals_density_noise(struct totals_density *s, double *gradient_seen) {
         const double force = !bent ? r : fabs(r) < s->rounded ? r / s->rounded : copysign(1, r);
         const double slope = s->temper * s->weight[k] * force;
         s->energy += bent ? fabs(r) : 0.5 * r * r;
+        if (s->slope) s->slope[k] = slope;
         for (int e = 0; e < 3; ++e) gradient_seen[one->at[e]] += slope * one->coef[e];
     }
 }

@@ -28,8 +28,9 @@ struct totals_density {
     const struct component *component;
     const double *released, *weight;
     struct clamped *clamped; /* NULL: no record is taken to lie outside the bounds */
-    double temper;           /* exponent of the noise density */
-    int smooth;              /* all kernels squared: while scales are looked for */
+    double *slope; /* NULL, or where the slope of the log density in each component goes */
+    double temper; /* exponent of the noise density */
+    int smooth;    /* all kernels squared: while scales are looked for */
     /* Within so much of 0 the gradient is that of a kernel that is rounded off there
      * (Huber's), in units of the noise's scale; the density is not. 0: nowhere. */
     double rounded;
@@ -78,6 +79,9 @@ double totals_log_density(void *self, const double *q, double *gradient);
 /* What it is made of. The density without the noise: c from q, gradient_c and the gradient in
  * what is kept; the log, or -INFINITY. */
 double totals_density_expand(struct totals_density *density, const double *q, double *gradient);
+/* For each component, what is left of its variance in n records after totals_density_expect(): 0
+ * where nothing is clamped. */
+void totals_density_left(const struct totals_density *density, double *left);
 /* The noise: sets `energy`, and adds the gradient in `seen` of its tempered log density. */
 void totals_density_noise(struct totals_density *density, double *gradient_seen);
 

@@ -1,4 +1,4 @@
-/* Method "collapse", normal totals: records that are normal given theta, and a
+/* Methods "collapse" and "clt", normal totals: records that are normal given theta, and a
  * statistic made of totals of the variables and of their products. Exact if no
  * record lies outside the bounds.
  *
@@ -18,6 +18,12 @@
  * probability w(c) that theta given c lies within. A transition is kept if a theta that is
  * drawn from the uncut distribution given the new c lies within: a step with probability w(c'),
  * which is reversible for the target times w.
+ *
+ * Bounds that clamp ("clt"): c is that of the records before they are clamped. Given c the
+ * released totals are taken to be normal, with the mean that clamped.c expects and a covariance
+ * Gamma Gamma' that R estimates beforehand (clt_spread()): they are that mean plus Gamma u, u
+ * standard normal coordinates more. Directions in which the noise drowns the covariance are left
+ * out of Gamma; the noise that moves c is wider by them.
  *
  * Starts: the release with fresh noise added, so that chains start apart, corrected
  * towards what the prior thinks likely and made possible. Scales for the metric's start
@@ -41,9 +47,15 @@ struct normal {
     struct hmc hmc;
     const double *lower, *upper; /* bounds of the columns, natural units */
     double n;
+    const double *released, *weight;
     struct rng *rng;
     double *theta;
     int leapfrogs; /* of the last iteration */
+
+    /* With bounds that clamp: columns of Gamma, and how many; the release less Gamma u. */
+    const double *spread;
+    int directions;
+    double *shifted;
 
     double *statistic, energy; /* of the state */
 
@@ -70,18 +82,78 @@ static void copy(double *to, const double *from, int count) {
 
 /* ---- the state ----------------------------------------------------------------------- */
 
+static int coordinates(const struct normal *s) { return s->density.size + s->directions; }
+
+/* Where noise is small, totals and u are strongly correlated; up to so many coordinates
+ * warmup can learn how. */
+enum { FEW = 60 };
+
+static enum hmc_metric metric(const struct normal *s) {
+    return s->density.clamped && coordinates(s) <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+}
+
+static void shift_release(struct normal *s, const double *u) {
+    const int count = s->density.components;
+    if (s->directions > 0) copy(s->shifted, s->released, count);
+    for (int j = 0; j < s->directions; ++j) {
+        const double *restrict column = s->spread + (size_t)j * (size_t)count;
+        for (int k = 0; k < count; ++k) s->shifted[k] -= u[j] * column[k];
+    }
+}
+
+/* For hmc.h: of totals, of what is kept of theta and of u. */
+static double log_density(void *self, const double *q, double *gradient) {
+    struct normal *s = self;
+    const int count = s->density.components;
+    const double *u = q + s->density.size;
+    double *of_u = gradient + s->density.size, square = 0;
+    shift_release(s, u);
+    const double log_density = totals_log_density(&s->density, q, gradient);
+    for (int j = 0; j < s->directions; ++j) {
+        const double *restrict column = s->spread + (size_t)j * (size_t)count;
+        double sum = 0;
+        for (int k = 0; k < count; ++k) sum += column[k] * s->density.slope[k];
+        of_u[j] = sum - u[j];
+        square += u[j] * u[j];
+    }
+    return log_density - 0.5 * square;
+}
+
 /* c, the released components and their misfit, of the state */
 static void measure(struct normal *s) {
     totals_expand(&s->density.totals, s->hmc.q, s->density.c);
+    totals_density_expect(&s->density);
+    shift_release(s, s->hmc.q + s->density.size);
     s->energy = 0;
     for (int k = 0; k < s->density.components; ++k) {
-        s->statistic[k] = component_value(s->density.component + k, s->density.c);
-        const double r = (s->density.released[k] - s->statistic[k]) * s->density.weight[k];
+        s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
+                          s->released[k] - s->density.released[k];
+        const double r = (s->released[k] - s->statistic[k]) * s->weight[k];
         s->energy += k < s->density.absolute ? fabs(r) : 0.5 * r * r;
     }
 }
 
 /* ---- set-up --------------------------------------------------------------------------- */
+
+/* "clt": the noise that moves c, in "clamp_weight", and Gamma in "spread". */
+static int clamp(const struct fields *fields, struct normal *s) {
+    const int d = s->model.columns, count = s->density.components;
+    s->density.weight = fields_vector(fields, "clamp_weight", count);
+    s->directions = fields_length(fields, "spread") / count;
+    s->spread = fields_vector(fields, "spread", s->directions * count);
+    if (!s->density.weight || (s->directions > 0 && !s->spread)) return PLUGIN_BAD_FIELDS;
+    double *lower = doubles((size_t)d), *upper = doubles((size_t)d);
+    for (int i = 0; i < d; ++i) {
+        const int v = s->model.order[i];
+        lower[i] = s->lower[v] - s->model.origin[v];
+        upper[i] = s->upper[v] - s->model.origin[v];
+    }
+    totals_density_clamp(&s->density, lower, upper);
+    if (s->directions == 0) return PLUGIN_OK;
+    s->density.released = s->shifted = doubles((size_t)count);
+    s->density.slope = doubles((size_t)count);
+    return PLUGIN_OK;
+}
 
 static int create(const struct fields *fields, struct collapse *of) {
     if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
@@ -95,13 +167,15 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (!terms || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
     s->density.components = of->size;
     s->density.absolute = of->absolute;
-    s->density.released = of->released;
-    s->density.weight = of->weight;
+    s->density.released = s->released = of->released;
+    s->density.weight = s->weight = of->weight;
     s->density.component = read_components(d, of->size, terms);
     totals_density_create(&s->density, &s->model, s->n, d, s->model.order, 1, NULL);
     if (totals_design(&s->density.totals, NULL) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
 
-    const size_t size = (size_t)s->density.size, square = (size_t)d * (size_t)d;
+    const size_t size = (size_t)coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = doubles((size_t)s->model.complete);
     s->statistic = doubles((size_t)s->density.components);
     s->old = doubles(size);
@@ -109,16 +183,16 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->chol = doubles(square);
     s->normal_draw = doubles((size_t)d);
     s->guess = doubles(START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
-    s->work = doubles(hmc_workspace(s->density.size, HMC_DIAGONAL));
+    s->work = doubles(hmc_workspace(coordinates(s), metric(s)));
     of->self = s;
-    of->stored = (int)hmc_stored(s->density.size, HMC_DIAGONAL);
+    of->stored = (int)hmc_stored(coordinates(s), metric(s));
     return PLUGIN_OK;
 }
 
 static void attach(const struct collapse *of) {
     struct normal *s = of->self;
-    const struct hmc_target target = {s->density.size, &s->density, totals_log_density};
-    hmc_attach(&s->hmc, &target, HMC_DIAGONAL, of->store, s->work);
+    const struct hmc_target target = {coordinates(s), s, log_density};
+    hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
     s->rng = of->rng;
     s->theta = of->theta;
     copy(s->density.theta, of->theta, s->model.parameters);
@@ -220,10 +294,9 @@ static void correct_totals(struct normal *s) {
         const double draw = k < s->density.absolute
                                 ? rng_exponential(s->rng) - rng_exponential(s->rng)
                                 : rng_normal(s->rng);
-        const double noise =
-            (k < s->density.absolute ? 2 : 1) / (s->density.weight[k] * s->density.weight[k]);
-        const double away = s->density.released[k] + draw / s->density.weight[k] -
-                            component_value(one, s->density.c);
+        const double noise = (k < s->density.absolute ? 2 : 1) / (s->weight[k] * s->weight[k]);
+        const double away =
+            s->released[k] + draw / s->weight[k] - component_value(one, s->density.c);
         double spread = noise, gain[3];
         for (int e = 0; e < 3; ++e) {
             gain[e] = one->coef[e] * s->variance[one->at[e]];
@@ -277,7 +350,7 @@ static void start(struct collapse *of) {
         draw_totals(s, of->theta);
     else
         start_near_release(s);
-    double *q = s->old, *unit = s->guess + 3 * (size_t)s->density.size;
+    double *q = s->old, *unit = s->guess + 3 * (size_t)coordinates(s);
     if (totals_coordinates(&s->density.totals, s->density.c, q) != PLUGIN_OK) return;
     if (!of->given) {
         (void)s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
@@ -285,6 +358,11 @@ static void start(struct collapse *of) {
     }
     for (int j = 0; j < s->model.keeps; ++j)
         q[s->density.totals.size + j] = of->theta[s->model.kept[j]];
+    for (int j = s->density.size; j < coordinates(s); ++j) {
+        q[j] = 0;
+        unit[j] = 1;
+    }
+    shift_release(s, q + s->density.size);
     totals_density_units(&s->density, q, unit, s->guess);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
@@ -332,7 +410,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     const int nuts = iteration < warmup || iteration % NUTS_EVERY == 0;
     const double length = nuts ? 0 : SHARE * hmc_length(&s->hmc);
     if (s->density.rounded != *s->hmc.step_size) (void)refresh(s);
-    copy(s->old, s->hmc.q, s->density.size);
+    copy(s->old, s->hmc.q, coordinates(s));
     if (length > 0)
         hmc_fixed(&s->hmc, length, MOST_STEPS, s->rng, &told);
     else
@@ -340,7 +418,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     measure(s);
     const int within = is_within(s);
     if (!within) {
-        copy(s->hmc.q, s->old, s->density.size);
+        copy(s->hmc.q, s->old, coordinates(s));
         (void)refresh(s);
         measure(s);
     }
@@ -370,10 +448,24 @@ static void statistic(const struct collapse *of, double *out) {
     copy(out, s->statistic, s->density.components);
 }
 
+static void complete(const struct collapse *of, double *out) {
+    const struct normal *s = of->self;
+    copy(out, s->density.c, s->model.complete);
+}
+
+static void clamped_at(const struct collapse *of, const double *c, double *mean, double *left) {
+    struct normal *s = of->self;
+    copy(s->density.c, c, s->model.complete);
+    totals_density_expect(&s->density);
+    for (int k = 0; k < s->density.components; ++k)
+        mean[k] = component_value(s->density.component + k, s->density.seen);
+    totals_density_left(&s->density, left);
+}
+
 static double density_at(const struct collapse *of, const double *q, double *gradient) {
     struct normal *s = of->self;
     s->density.rounded = 0;
-    return totals_log_density(&s->density, q, gradient);
+    return log_density(s, q, gradient);
 }
 
 static double energy(const struct collapse *of) {
@@ -395,14 +487,14 @@ static double outside(const struct collapse *of) {
         const double sd = sqrt(variance);
         share += Rf_pnorm5(s->lower[v], mean, sd, 1, 0) + Rf_pnorm5(s->upper[v], mean, sd, 0, 0);
     }
-    return share < 1 ? share : 1;
+    return s->density.clamped || share < 1 ? share : 1;
 }
 
 static double work(const struct collapse *of) {
     const struct normal *s = of->self;
     const double d = s->density.totals.d;
-    return (1 + s->leapfrogs) *
-           (2 * d * d * d + 10 * s->density.components + 10 * s->density.size + 100);
+    return (1 + s->leapfrogs) * (2 * d * d * d + 10 * s->density.components + 10 * s->density.size +
+                                 100 + 2.0 * s->directions * s->density.components);
 }
 
 const struct collapse_class collapse_normal = {
@@ -426,4 +518,6 @@ const struct collapse_class collapse_normal = {
     .outside = outside,
     .work = work,
     .log_density = density_at,
+    .complete = complete,
+    .clamped = clamped_at,
 };

@@ -25,7 +25,9 @@ gibbs <- function(release, model) {
   warmup <- if (release$n > 100) 20000 else 5000
   sample_posterior(release, model, "clt", chains = 1, iter = warmup + 20000, warmup = warmup, thin = 10, control = list(sampler = "gibbs"))
 }
-clt <- function(release, model) sample_posterior(release, model, "clt", chains = 1, iter = 6000, warmup = 1000)
+clt <- function(release, model) {
+  sample_posterior(release, model, "clt", chains = 1, iter = 6000, warmup = 1000, control = list(sampler = "noncentred"))
+}
 exact <- function(release, method) sample_posterior(release, model, method, chains = 1, iter = 2500, warmup = 500)
 designs <- rbind(data.frame(n = 10, epsilon = c(0.01, 0.03, 0.1, 0.3, 1)), data.frame(n = c(100, 1000), epsilon = 0.1))
 

@@ -25,7 +25,8 @@ rows <- lapply(names(designs), function(name) {
   design <- designs[[name]]
   do.call(rbind, lapply(c(20, 200, 2000), function(n) {
     calibration <- suppressWarnings(calibrate(design[[1]], design[[2]], design[[3]], n = n, replicates = replicates, method = "clt",
-                                              chains = 1, iter = 4000, thin = 3, seed = 1))
+                                              chains = 1, iter = 4000, thin = 3, seed = 1,
+                                              control = if (inherits(design[[1]], "model_lm")) list(sampler = "noncentred") else list()))
     table <- summary(calibration)
     print(data.frame(design = name, n = n, variable = table$variable, replicates = table$replicates, failed = sum(calibration$runs$failed),
                      coverage_90 = signif(table$coverage_90, 3), ks = signif(table$ks, 3), p.value = signif(table$p.value, 3),

@@ -59,19 +59,20 @@ test_that("where bounds bind, the exact method with fewer iterations is preferre
   wrong <- sample_posterior(rel, model_lm(), method = "collapse", seed = 1)
   sigma <- parameter_draws(wrong, "sigma")
   expect_gt(abs(mean(sigma) - 1) / sd(sigma), 3)
+  # "clt" accounts for the bounds of a regression, and no method does for those of a multivariate normal model
+  expect_warning(fast <- chosen(rel, model_lm(), most = 2e7), "approximate", class = "noiseaware_warning_method")
+  expect_identical(fast$method, "clt")
   multivariate <- model_mvnormal()
-  for (model in list(model_lm(), multivariate)) {
-    expect_warning(short <- chosen(rel, model, most = 2e7, thin = 5), "250 iterations a chain \\(125 of them warmup, thin 1\\) instead of 2000",
-                   class = "noiseaware_warning_method")
-    expect_identical(short$method, "augment")
-    expect_equal(short$run[c("iter", "warmup", "thin", "chains")], list(iter = 250, warmup = 125, thin = 1, chains = 4))
-  }
+  expect_warning(short <- chosen(rel, multivariate, most = 2e7, thin = 5), "250 iterations a chain \\(125 of them warmup, thin 1\\) instead of 2000",
+                 class = "noiseaware_warning_method")
+  expect_identical(short$method, "augment")
+  expect_equal(short$run[c("iter", "warmup", "thin", "chains")], list(iter = 250, warmup = 125, thin = 1, chains = 4))
   expect_warning(chosen(rel, multivariate, most = 2e7), "collapse")
   # the limit is passed rather than a run that says nothing
-  expect_warning(least <- chosen(rel, model_lm(), most = 1e6, warmup = 500), "200 iterations")
+  expect_warning(least <- chosen(rel, multivariate, most = 1e6, warmup = 500), "200 iterations")
   expect_equal(least$run[c("iter", "warmup")], list(iter = 200, warmup = 50))
   # as many as were asked for are no reason to warn
-  expect_no_warning(expect_message(asked <- chosen(rel, model_lm(), most = 1e6, iter = 150, warmup = 75), class = "noiseaware_message_method"))
+  expect_no_warning(expect_message(asked <- chosen(rel, multivariate, most = 1e6, iter = 150, warmup = 75), class = "noiseaware_message_method"))
   expect_identical(asked$run$iter, 150)
   # without records outside, the fast method is exact
   expect_no_warning(expect_message(wide <- chosen(regression_release(20000, 1e-12), model_lm(), most = 2e7), class = "noiseaware_message_method"))
@@ -102,16 +103,16 @@ test_that("a shortened run is what runs, and update() asks for the whole again",
   }
   on.exit(limit(usual))
   limit(4e5)
-  expect_warning(fit <- sample_posterior(rel, model_lm(), chains = 2, seed = 1), "400 iterations", class = "noiseaware_warning_method")
+  expect_warning(fit <- sample_posterior(rel, model_mvnormal(), chains = 2, seed = 1), "400 iterations", class = "noiseaware_warning_method")
   expect_identical(fit$method, "augment")
   expect_identical(dim(fit$draws)[1:2], c(200L, 2L))
   # from where a short run of "collapse" was, not from draws of the prior
-  expect_warning(start <- chosen(rel, model_lm(), most = 4e5, chains = 2)$init, "400 iterations")
+  expect_warning(start <- chosen(rel, model_mvnormal(), most = 4e5, chains = 2)$init, "400 iterations")
   expect_identical(lengths(start), c(5L, 5L))
   shorter <- internal("sample_augment")(rel, fit$bound, fit$run, start, list())
   expect_identical(fit$draws, shorter$draws)
-  own <- list(c("(Intercept)" = 0, x = 0, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1))[c(1, 1)]
-  expect_warning(given <- sample_posterior(rel, model_lm(), chains = 2, seed = 1, init = own), "400 iterations")
-  expect_identical(given$draws, sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 400, seed = 1, init = own)$draws)
+  own <- list(stats::setNames(c(0, 0, 1, 0, 1), posterior::variables(fit$draws)))[c(1, 1)]
+  expect_warning(given <- sample_posterior(rel, model_mvnormal(), chains = 2, seed = 1, init = own), "400 iterations")
+  expect_identical(given$draws, sample_posterior(rel, model_mvnormal(), method = "augment", chains = 2, iter = 400, seed = 1, init = own)$draws)
   expect_identical(fit$asked$iter, 2000)
 })

@@ -1,0 +1,204 @@
+# Method "clt" of a regression with bounds that clamp: src/clamped.c and its place in
+# src/totals_normal.c.
+
+clamped_bounds <- list(y = c(-2.2, 2.5), x1 = c(-2, 2), x2 = c(-1, 2.2))
+clamped_statistic <- stat_crossprod(y ~ x1 + x2, clamped_bounds)
+clamped_mean <- c(0.3, 0, 0.4)
+
+clamped_cov <- function(r) matrix(c(1, r, 0.2, r, 1, 0.5, 0.2, 0.5, 1), 3)
+
+# A problem, a chain's state, and the complete-data statistic of records with such moments.
+clamped_problem <- function(mechanism = mech_laplace(epsilon = 3), n = 1000) {
+  set.seed(8)
+  w <- matrix(stats::rnorm(3 * n), n) %*% chol(clamped_cov(0.7)) + rep(clamped_mean, each = n)
+  release <- simulate_release(stats::setNames(as.data.frame(w), names(clamped_bounds)), clamped_statistic, mechanism)
+  bound <- internal("bind_model")(model_lm(), clamped_statistic)
+  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL)
+  list(release = release, problem = problem, bound = bound, names = names(release$value),
+       state = internal("start_chain")(problem, bound, internal("seed_words")(), 1, NULL))
+}
+
+complete_statistic <- function(bound, n, mean, cov) {
+  centred <- mean - .Call(internal("ffi_collapse_origin"), bound$spec)
+  n * c(centred, (cov + outer(centred, centred))[lower.tri(cov, TRUE)])
+}
+
+# in the order of the release's components, of one record
+clamped_moments <- function(case, cov) {
+  told <- .Call(internal("ffi_collapse_clamped"), case$problem, complete_statistic(case$bound, 1000, clamped_mean, cov))
+  lapply(told, function(x) stats::setNames(x[case$problem$where] / 1000, case$names))
+}
+
+# columns of records, clamped and rescaled to [-1, 1]
+seen_column <- function(name, x) {
+  b <- clamped_bounds[[name]]
+  2 * (pmin(pmax(x, b[1]), b[2]) - b[1]) / diff(b) - 1
+}
+
+# The weights of Gauss-Legendre quadrature of functions of a standard normal variable with kinks at
+# the bounds.
+normal_nodes <- function(breaks, each = 40) {
+  k <- seq_len(each - 1)
+  jacobi <- matrix(0, each, each)
+  jacobi[cbind(k, k + 1)] <- jacobi[cbind(k + 1, k)] <- k / sqrt(4 * k^2 - 1)
+  e <- eigen(jacobi, symmetric = TRUE)
+  edges <- sort(unique(c(-9, pmin(pmax(breaks, -9), 9), 9)))
+  half <- diff(edges) / 2
+  at <- rep(edges[-length(edges)] + half, each = each) + rep(half, each = each) * e$values
+  list(at = at, weight = rep(half, each = each) * 2 * e$vectors[1, ]^2 * stats::dnorm(at))
+}
+
+edges_of <- function(name, cov) {
+  j <- match(name, names(clamped_bounds))
+  (clamped_bounds[[name]] - clamped_mean[j]) / sqrt(cov[j, j])
+}
+
+# E and the left-over variance of the product of two seen columns by quadrature: the residual of a
+# regression on all polynomials of degree 2
+quadrature <- function(first, second, cov) {
+  i <- match(c(first, second), names(clamped_bounds))
+  r <- stats::cov2cor(cov)[i[1], i[2]]
+  outer_nodes <- normal_nodes(edges_of(first, cov))
+  parts <- lapply(seq_along(outer_nodes$at), function(k) {
+    v <- outer_nodes$at[k]
+    inner <- if (r == 1) list(at = v, weight = 1) else {
+      # v2 = r v + sqrt(1 - r^2) e
+      nodes <- normal_nodes((edges_of(second, cov) - r * v) / sqrt(1 - r^2))
+      list(at = r * v + sqrt(1 - r^2) * nodes$at, weight = nodes$weight)
+    }
+    cbind(v, inner$at, inner$weight * outer_nodes$weight[k])
+  })
+  grid <- do.call(rbind, parts)
+  x <- lapply(1:2, function(s) clamped_mean[i[s]] + sqrt(cov[i[s], i[s]]) * grid[, s])
+  f <- seen_column(first, x[[1]]) * if (second == "") 1 else seen_column(second, x[[2]])
+  weight <- grid[, 3]
+  basis <- if (r == 1) cbind(1, grid[, 1], grid[, 1]^2) else cbind(1, grid[, 1], grid[, 2], grid[, 1]^2, grid[, 2]^2, grid[, 1] * grid[, 2])
+  residual <- stats::lm.wfit(basis, f, weight)$residuals
+  c(mean = sum(weight * f), left = sum(weight * residual^2))
+}
+
+test_that("expected clamped totals, and what is left of their variance, are those of quadrature", {
+  case <- clamped_problem()
+  for (r in c(0, 0.7, -0.95)) {
+    cov <- clamped_cov(r)
+    if (r == -0.95) cov[cbind(c(1, 3, 2, 3), c(3, 1, 3, 2))] <- 0
+    told <- clamped_moments(case, cov)
+    for (pair in list(c("y", "x1"), c("x1", "x2"), c("y", "y"), c("x2", "x2"))) {
+      name <- if (pair[1] == pair[2]) paste0(pair[1], "^2") else paste(pair, collapse = ":")
+      right <- quadrature(pair[1], pair[2], cov)
+      expect_lt(abs(told$mean[[name]] - right[["mean"]]), if (abs(r) > 0.9) 1e-4 else 1e-6)
+      expect_lt(abs(told$left[[name]] - right[["left"]]), 0.02 * right[["left"]])
+    }
+    alone <- normal_nodes(edges_of("x2", cov))
+    f <- seen_column("x2", clamped_mean[3] + alone$at)
+    expect_equal(told$mean[["x2"]], sum(alone$weight * f), tolerance = 1e-9)
+    residual <- stats::lm.wfit(cbind(1, alone$at, alone$at^2), f, alone$weight)$residuals
+    expect_equal(told$left[["x2"]], sum(alone$weight * residual^2), tolerance = 0.02)
+  }
+})
+
+test_that("bounds that no record reaches change nothing and leave nothing", {
+  wide <- stat_crossprod(y ~ x1, list(y = c(-60, 60), x1 = c(-60, 60)), rescale = FALSE)
+  release <- as_release(c(3, 2, 50, 30, 40), wide, mech_laplace(epsilon = 3), 100)
+  bound <- internal("bind_model")(model_lm(), wide)
+  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL)
+  c <- complete_statistic(bound, 100, c(1, -1), matrix(c(2, 1, 1, 3), 2))
+  told <- .Call(internal("ffi_collapse_clamped"), problem, c)
+  expect_equal(told$mean[problem$where], 100 * c(1, -1, 3, 0, 4), tolerance = 1e-9)
+  expect_lt(max(told$left), 1e-20)
+})
+
+test_that("the gradient with bounds that clamp is that of finite differences", {
+  for (mechanism in list(mech_laplace(epsilon = 3), mech_laplace(epsilon = 100), mech_gaussian(mu = 30))) {
+    case <- clamped_problem(mechanism)
+    at <- function(q) .Call(internal("ffi_collapse_density"), case$problem, case$state, q)
+    size <- 9 + length(case$problem$fields$spread) / 9
+    q <- case$state$store[seq_len(size)] + rep_len(c(0.02, -0.01, 0.03, 0.01, -0.02), size)
+    slope <- vapply(seq_along(q), function(j) {
+      e <- replace(numeric(size), j, 1e-6)
+      (at(q + e)[1] - at(q - e)[1]) / 2e-6
+    }, 0)
+    expect_equal(at(q)[-1], slope, tolerance = 1e-5)
+  }
+})
+
+test_that("what is left is Gamma's where it matters, and widens the noise where it does not", {
+  for (mechanism in list(mech_laplace(epsilon = 0.01), mech_laplace(epsilon = 3), mech_gaussian(mu = 100))) {
+    case <- clamped_problem(mechanism)
+    fields <- case$problem$fields
+    # of records as they were simulated, not as the release has them
+    complete <- complete_statistic(case$bound, 1000, clamped_mean, clamped_cov(0.7))
+    left <- .Call(internal("ffi_collapse_clamped"), case$problem, complete)$left
+    variance <- if (case$problem$absolute > 0) 2 else 1
+    gamma <- matrix(as.double(fields$spread), 9)
+    total <- rowSums(gamma^2) + variance / fields$clamp_weight^2 - variance / case$problem$weight^2
+    noise <- variance / case$problem$weight^2
+    expect_lt(max(variance / fields$clamp_weight^2 - noise), 0.021 * noise[1])
+    if (ncol(gamma) > 0) expect_lt(max(abs(log(total / left))), 0.7)
+  }
+  # chains start near the release all the same
+  complete <- .Call(internal("ffi_collapse_complete"), case$problem, case$state)
+  expect_lt(max(abs(complete - complete_statistic(case$bound, 1000, clamped_mean, clamped_cov(0.7)))), 400)
+  # the residuals' correlations, by simulation
+  set.seed(4)
+  cov <- clamped_cov(0.7)
+  w <- matrix(stats::rnorm(3e5), 1e5) %*% chol(cov) + rep(clamped_mean, each = 1e5)
+  seen <- mapply(seen_column, names(clamped_bounds), as.data.frame(w))
+  value <- cbind(seen, seen[, 1]^2, seen[, 1] * seen[, 2:3], seen[, 2]^2, seen[, 2] * seen[, 3], seen[, 3]^2)
+  residual <- stats::lm.fit(cbind(1, w, w^2, w[, 1] * w[, 2:3], w[, 2] * w[, 3]), value)$residuals
+  complete <- complete_statistic(case$bound, 1, clamped_mean, cov)
+  own <- internal("clamping_residuals")(case$problem, case$bound, complete)
+  expect_lt(max(abs(stats::cor(own) - stats::cor(residual[, order(case$problem$where)]))), 0.25)
+})
+
+test_that("with bounds that bind the posterior is close to that of 'augment', and says what it is", {
+  skip_on_cran() # takes long; `make test` runs it
+  statistic <- stat_crossprod(y ~ x1, list(y = c(-2, 3), x1 = c(-1.2, 1.8)))
+  truth <- c("(Intercept)" = 0.5, x1 = 0.8, sigma = 0.9, "mean[x1]" = 0.3, "cov[x1,x1]" = 1)
+  for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 2))) {
+    set.seed(21)
+    release <- simulate_release(model_lm(), statistic, mechanism, n = 1000, parameters = truth)
+    exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 6000, seed = 3)
+    fit <- sample_posterior(release, model_lm(), method = "clt", chains = 4, iter = 3000, seed = 4)
+    for (v in names(truth)) {
+      a <- parameter_draws(exact, v)
+      b <- parameter_draws(fit, v)
+      expect_lt(abs(mean(a) - mean(b)), 0.1 * stats::sd(a))
+      expect_lt(abs(log(stats::sd(a) / stats::sd(b))), 0.1)
+    }
+    # the confidential total too
+    a <- unclass(posterior::as_draws_matrix(denoise(exact)))
+    b <- unclass(posterior::as_draws_matrix(denoise(fit)))
+    expect_lt(max(abs(colMeans(a) - colMeans(b)) / apply(a, 2, stats::sd)), 0.15)
+    expect_lt(max(abs(log(apply(a, 2, stats::sd) / apply(b, 2, stats::sd)))), 0.1)
+  }
+  expect_false(fit$exact)
+  expect_output(print(fit), "records outside are accounted for, by a normal distribution")
+  expect_output(print(acceptance(fit)), "Hamiltonian")
+})
+
+test_that("a run with bounds that clamp goes on bit for bit, in warmup too", {
+  case <- clamped_problem()
+  run <- function(iter, warmup) {
+    sample_posterior(case$release, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
+  }
+  whole <- run(320, 200)
+  expect_identical(extend(run(260, 200), 60)$draws, whole$draws)
+  expect_identical(denoise(extend(run(260, 200), 60)), denoise(whole))
+})
+
+test_that("bounds that cut off most values are said to be too much", {
+  set.seed(3)
+  narrow <- stat_crossprod(y ~ x1, list(y = c(-0.2, 0.2), x1 = c(-0.3, 0.3)))
+  release <- simulate_release(data.frame(y = stats::rnorm(5000), x1 = stats::rnorm(5000)), narrow, mech_laplace(epsilon = 10))
+  fit <- sample_posterior(release, model_lm(), method = "clt", chains = 2, iter = 1000, seed = 1)
+  expect_output(print(fit), "NOT valid: most values are outside the bounds")
+  expect_match(internal("bounds_trouble")(fit)[[1]]$text, "minority of records outside", all = FALSE)
+})
+
+test_that("where totals cannot be moved, asking for it is refused", {
+  factor <- stat_crossprod(y ~ f, list(y = c(-1, 1), f = c("a", "b")))
+  release <- simulate_release(model_lm(), factor, mech_laplace(epsilon = 1), n = 50)
+  expect_error(sample_posterior(release, model_lm(), method = "clt", control = list(sampler = "totals")), "normal covariates",
+               class = "noiseaware_error_argument")
+})
