@@ -244,9 +244,18 @@ static void begin_trial(struct surrogate *s) {
     *s->followed = TARGET;
 }
 
+/* Hamiltonian Monte Carlo anew from `here`. Returns whether there is a density. */
+static int begin_search(struct surrogate *s, struct rng *rng) {
+    totals_density_units(&s->density, s->here, s->there, s->work);
+    memset(s->work, 0, hmc_workspace(s->density.size, metric(s)) * sizeof(double));
+    hmc_start(&s->hmc, s->here, s->there);
+    const int possible = hmc_refresh(&s->hmc);
+    if (possible) hmc_find_step(&s->hmc, rng);
+    return possible;
+}
+
 int surrogate_search(struct surrogate *s, int iterations, double temper, struct rng *rng) {
     struct totals_density *density = &s->density;
-    double *unit = s->there;
     memcpy(s->offset, s->released, (size_t)density->components * sizeof(double));
     begin_trial(s);
     *s->referred = 0;
@@ -257,15 +266,16 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     double *const seen = density->seen;
     density->clamped = NULL;
     density->seen = density->c;
-    totals_density_units(density, s->here, unit, s->work);
-    memset(s->work, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
-    hmc_start(&s->hmc, s->here, unit);
-    const int possible = hmc_refresh(&s->hmc);
-    if (possible) hmc_find_step(&s->hmc, rng);
-    for (int k = 0; k < iterations && possible; ++k) {
-        hmc_nuts(&s->hmc, rng, &s->told);
-        hmc_learn(&s->hmc, k, iterations, &s->told, rng);
+    /* units are those of where they are measured: far from the release, too wide */
+    int possible = begin_search(s, rng);
+    for (int round = 0; round < 2 && iterations > 0 && possible; ++round) {
+        for (int k = 0; k < iterations / 2; ++k) {
+            hmc_nuts(&s->hmc, rng, &s->told);
+            hmc_learn(&s->hmc, k, iterations / 2, &s->told, rng);
+        }
         *s->length = fmin(fmax(hmc_length(&s->hmc), QUARTER), LONGEST);
+        copy(s, s->here, s->hmc.q);
+        possible = begin_search(s, rng);
     }
     density->clamped = clamped;
     density->seen = seen;
