@@ -11,7 +11,7 @@
 
 /* Of the search for a start: sweeps for the levels, NUTS transitions, and the exponent of the
  * noise density, below 1 so that chains start further apart than the posterior is wide. */
-enum { SETTLE = 50, SEARCH = 200 };
+enum { SETTLE = 50, SEARCH = 100 };
 static const double SEARCH_TEMPER = 0.5;
 
 /* the block's records under the map: fixed columns are not copied */
@@ -132,6 +132,7 @@ void augment_prepare_surrogate(struct augment *a, int same_bounds) {
     s->records.pull = pull_clamped;
     s->records.pass_work = a->map_work / a->leapfrog_work;
     s->records.work = 3 * s->records.pass_work;
+    s->records.sweep_work = (a->adapt.costs.visit + a->adapt.costs.complete) / a->leapfrog_work;
     a->clamped = moments_new(t->columns, s->centre);
     a->clamped_x = plugin_memory((size_t)t->d, sizeof *a->clamped_x);
     for (int i = 0; i < t->d; ++i) a->clamped_x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
@@ -153,6 +154,10 @@ static int draw_within(struct augment *a, const double *c) {
            isfinite(class->dprior(self, a->theta_new));
 }
 
+static double total_of(const struct augment *a, int j) {
+    return a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+}
+
 void augment_follow(struct augment *a, int iteration, int warmup) {
     struct surrogate *s = a->surrogate;
     const int parameters = a->model.parameters;
@@ -161,21 +166,26 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     if (!surrogate_is_ready(s) && (iteration >= warmup || !surrogate_search(s, 0, 1, a->rng)))
         return;
     s->density.temper = *a->adapt.temper;
+    const int learns = iteration < warmup;
     if (!surrogate_is_exact(s)) {
         if (surrogate_refer(s)) {
             mapped_totals(a);
         } else {
-            for (int j = 0; j < a->dense; ++j)
-                a->total[j] = a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
+            for (int j = 0; j < a->dense; ++j) a->total[j] = total_of(a, j);
         }
         surrogate_correct(s, a->total);
     }
+    if (learns) surrogate_train(s, a->rng);
     double gain, probability = 0;
     int accept = 0;
-    const int moved = surrogate_propose(s, iteration < warmup, a->rng, &gain);
+    const int moved = surrogate_propose(s, a->rng, &gain);
     if (moved) {
         mapped_totals(a);
         augment_residuals(a, a->candidate, a->candidate_cells);
+        if (learns) {
+            for (int j = 0; j < a->dense; ++j) a->total[j] -= total_of(a, j);
+            surrogate_compare(s, a->total);
+        }
         const double fall =
             augment_dense_energy(a, a->residual) - augment_dense_energy(a, a->candidate);
         const double log_ratio = s->density.temper * (fall - gain);
@@ -192,7 +202,7 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
         memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
         memcpy(a->theta, a->theta_new, (size_t)parameters * sizeof(double));
     }
-    if (iteration < warmup)
+    if (learns)
         surrogate_learn(s, iteration, warmup, moved, probability, a->complete, a->theta, a->rng);
     else {
         a->maps_made += 1;

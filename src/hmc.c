@@ -21,7 +21,7 @@
  * allocation, no R. Cost beside the target's: O(size) a leapfrog step with a
  * diagonal metric, O(size^2) with a dense one.
  *
- * Vectors are padded to whole lanes; the padding is 0 and stays so.
+ * Vectors are padded to whole lanes; the padding is 0 and stays so while all is finite.
  */
 #include "hmc.h"
 
@@ -241,6 +241,8 @@ static void begin(struct hmc *hmc, struct rng *rng, struct hmc_point *z) {
     copy(hmc->width, z->gradient, hmc->gradient);
     z->log_density = hmc->log_density;
     rng_fill_normal(rng, hmc->target.size, z->p);
+    /* an infinite gradient has left NaN in the padding */
+    for (int i = hmc->target.size; i < hmc->width; ++i) z->p[i] = 0;
 }
 
 static void keep(struct hmc *hmc, const struct hmc_point *z) {
@@ -446,6 +448,12 @@ enum hmc_window hmc_window(int iteration, int warmup) {
 }
 
 double hmc_length(const struct hmc *hmc) { return *hmc->length; }
+
+double hmc_deviation(const struct hmc *hmc, int j) {
+    if (hmc->metric == HMC_DIAGONAL) return hmc->factor[j];
+    const double *row = hmc->factor + (size_t)j * (size_t)hmc->width;
+    return sqrt(dot(hmc->width, row, row));
+}
 
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng) {

@@ -107,6 +107,9 @@ void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step
  * units of the metric. */
 double hmc_length(const struct hmc *hmc);
 
+/* The metric's standard deviation of coordinate j. */
+double hmc_deviation(const struct hmc *hmc, int j);
+
 /* Does the window of warmup, in which positions are collected for the metric, hold
  * this iteration, and is it its last? */
 enum hmc_window { HMC_OUTSIDE, HMC_INSIDE, HMC_LAST };

@@ -131,7 +131,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     place(r, q, r->noise.theta);
     const double log_prior = r->model->class->tied_prior(r->model->self, r->noise.theta, slope);
     memset(of_c, 0, (size_t)r->model->complete * sizeof(double));
-    totals_density_noise(&r->noise, of_c);
+    totals_density_noise(&r->noise, r->noise.released, of_c);
 
     double level = of_c[0] + of_c[moments_at(columns, 0, 0)], tilt = 0;
     memset(r->pull, 0, (size_t)p * sizeof(double));

@@ -16,13 +16,13 @@
  * it would be A c(B, F), a function of the complete-data statistic (clamped.c). The
  * surrogate takes
  *
- *   A c(B, F) + delta(U),   delta(U) = s(B_0, F_0, U) - A c(B_0, F_0),
+ *   A c(B, F) + delta(U) + T ((B, F) - (B_0, F_0)),   delta(U) = s(B_0, F_0, U) - A c(B_0, F_0),
  *
- * for it, with a reference (B_0, F_0) that stays once warmup is over. A trajectory of
- * Hamiltonian Monte Carlo is reversible for the surrogate's density; its end (B', F') is
- * accepted with
+ * for it, with a reference (B_0, F_0) and slopes T (tilt.c) that stay once warmup is over. A
+ * trajectory of Hamiltonian Monte Carlo is reversible for the surrogate's density; its end
+ * (B', F') is accepted with
  *
- *   min(1, [eta(z | s') / eta(z | A c' + delta)] / [eta(z | s) / eta(z | A c + delta)]),
+ *   min(1, [eta(z | s') / eta(z | surrogate')] / [eta(z | s) / eta(z | surrogate)]),
  *
  * which makes the move exact. Parameters that do not integrate out are coordinates too.
  *
@@ -30,36 +30,40 @@
  * exact density instead: clamping is continuous, its gradient two passes over the records
  * for each step. Their ends are then always accepted.
  *
- * Learned in warmup: step size, metric and the length of a trajectory, by NUTS (hmc.c), which
- * is not reversible and ends with warmup; the reference, the mean of the coordinates over the
- * last window of the metric; and by a trial after each window, which share of that length a
- * surrogate's trajectory may have until it is refused, and which of the two densities to
- * follow, by the squared distance that is accepted per counted work.
+ * Learned in warmup, anew at the end of each of its windows: the reference, the mean of the
+ * coordinates over the window; the slopes, from the trajectories since then; step size,
+ * metric and the length of a trajectory, by a run of NUTS (hmc.c) on the surrogate's density,
+ * the records staying as they are. That density, U given, may be much narrower than the
+ * posterior: a metric learned from the chain's own draws takes tiny steps. And, by a trial, which
+ * share of that length a trajectory may have until it is refused, and which of the two densities
+ * to follow, by the squared distance moved per counted work.
  *
  * Nothing here sees a record: the caller applies the map and sums up. Cost: the density's
  * for each leapfrog step. No allocation but in surrogate_create().
  */
 #include "surrogate.h"
 
-/* Length of trajectories: about a quarter of a turn before NUTS told any, and at least; at
- * most; the least share of a length that is worth two passes; the share that is enough where
- * each step takes passes. */
+/* Length of trajectories: at least, about a quarter of a turn, and at most; the least share of
+ * a length that is worth two passes; the share that is enough where each step takes passes. */
 static const double QUARTER = 1.5, LONGEST = 15, LEAST_SHARE = 0.02, EXACT_SHARE = 0.5;
 
 /* Acceptance probability that the share aims at. */
 static const double TARGET = 0.75;
 
-/* What the exact density's trajectories are worth, and the surrogate's: refused ends come one
- * after the other, where the reference is far, and the more so the less of a length goes
- * well. How fast running means forget. */
-static const double EXACT_WORTH = 0.8, SURROGATE_WORTH = 0.3, FORGET = 0.05;
+/* What a trajectory of full length is worth, see choose_density(). How fast running means
+ * forget. */
+static const double WORTH = 1.6, FORGET = 0.05;
 
-/* Iterations that a surrogate with a new reference is tried for, and how many transitions of
- * NUTS the length of the last window is worth. */
-enum { TRIAL = 25, KNOWN = 5 };
+/* Iterations that a surrogate with a new reference is tried for. */
+enum { TRIAL = 25 };
 
-/* So many coordinates have a dense metric: where noise is small they are strongly correlated,
- * and warmup is long enough to learn how (bench/defaults.R). */
+/* Transitions of NUTS that learn step size, metric and length for a reference. */
+enum { TRAINING = 150 };
+
+/* Iterations of a search for a start at each exponent of the noise but the last. */
+enum { STAGE = 50 };
+
+/* So many coordinates have a dense metric: with more, training is too short to learn one. */
 enum { FEW = 20 };
 
 enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 8 };
@@ -72,6 +76,8 @@ static enum hmc_metric metric(const struct surrogate *s) {
     return s->density.size <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
 
+static int has_tilt(const struct surrogate *s) { return s->density.size <= TILT_MOST; }
+
 /* ---- set-up ---------------------------------------------------------------------- */
 
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,
@@ -83,6 +89,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     s->map = doubles((size_t)d * ((size_t)model->columns + 1));
     s->here = doubles(size);
+    s->home = doubles(size);
     s->there = doubles(size);
     s->offset = doubles((size_t)density->components);
     s->mean = doubles((size_t)k * width);
@@ -92,16 +99,30 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     s->shift = doubles(2 * (size_t)k + (size_t)d);
     s->work = doubles(hmc_workspace(density->size, metric(s)));
     density->released = s->offset;
+    if (has_tilt(s)) {
+        s->tilt_work = doubles(tilt_workspace(density->size));
+        s->error = doubles((size_t)density->components);
+        density->tilted = doubles((size_t)density->components);
+        density->slope = doubles((size_t)density->components);
+    }
     /* what is expected of clamped products with riders is not known */
     if (riders == 0) totals_density_clamp(density, s->lower, s->upper);
     return 1;
 }
 
 size_t surrogate_stored(const struct surrogate *s) {
-    return SCALARS + 2 * (size_t)s->density.size + hmc_stored(s->density.size, metric(s));
+    const int size = s->density.size;
+    return SCALARS + 4 * (size_t)size + hmc_stored(size, metric(s)) +
+           (has_tilt(s) ? tilt_stored(size, s->density.components) : 0);
+}
+
+static void use_slopes(struct surrogate *s) {
+    s->density.tilt = *s->tilt.learned != 0 ? &s->tilt : NULL;
+    s->density.tilt_at = s->reference;
 }
 
 void surrogate_attach(struct surrogate *s, double *store) {
+    const int size = s->density.size;
     s->referred = store;
     s->share = store + 1;
     s->followed = store + 2;
@@ -109,11 +130,17 @@ void surrogate_attach(struct surrogate *s, double *store) {
     s->tried = store + 4;
     s->seen = store + 5;
     s->length = store + 6;
-    s->measured = store + 7;
+    s->trained = store + 7;
     s->reference = store + SCALARS;
-    s->mean_seen = s->reference + s->density.size;
-    const struct hmc_target target = {s->density.size, s, log_density};
-    hmc_attach(&s->hmc, &target, metric(s), s->mean_seen + s->density.size, s->work);
+    s->mean_seen = s->reference + size;
+    s->left = s->mean_seen + size;
+    s->swept = s->left + size;
+    const struct hmc_target target = {size, s, log_density};
+    hmc_attach(&s->hmc, &target, metric(s), s->swept + size, s->work);
+    if (!has_tilt(s)) return;
+    tilt_attach(&s->tilt, size, s->density.components,
+                s->swept + size + hmc_stored(size, metric(s)), s->tilt_work);
+    use_slopes(s);
 }
 
 /* ---- maps ---------------------------------------------------------------------------- */
@@ -201,7 +228,7 @@ static double log_density(void *self, const double *q, double *gradient) {
     set_map(s);
     s->records.sum(s->records.self, density->seen);
     memset(density->gradient_seen, 0, (size_t)density->model->complete * sizeof(double));
-    totals_density_noise(density, density->gradient_seen);
+    totals_density_noise(density, density->released, density->gradient_seen);
     s->records.pull(s->records.self, density->gradient_seen, s->gradient_map);
     const double volume = totals_pull(&density->totals, q, density->gradient_c, gradient);
     pull_map(s, gradient);
@@ -239,19 +266,29 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
 }
 
 static void begin_trial(struct surrogate *s) {
-    *s->exact = *s->tried = *s->seen = *s->measured = 0;
+    *s->exact = *s->tried = *s->seen = *s->trained = 0;
     *s->share = 1;
     *s->followed = TARGET;
 }
 
-/* Hamiltonian Monte Carlo anew from `here`. Returns whether there is a density. */
-static int begin_search(struct surrogate *s, struct rng *rng) {
+/* NUTS anew from `here`, which moves on; where the noise's exponent is to rise, until its energy
+ * is what that of a draw is. Returns whether there is a density. */
+static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng) {
+    const struct totals_density *density = &s->density;
     totals_density_units(&s->density, s->here, s->there, s->work);
-    memset(s->work, 0, hmc_workspace(s->density.size, metric(s)) * sizeof(double));
+    memset(s->work, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
     hmc_start(&s->hmc, s->here, s->there);
-    const int possible = hmc_refresh(&s->hmc);
-    if (possible) hmc_find_step(&s->hmc, rng);
-    return possible;
+    if (!hmc_refresh(&s->hmc)) return 0;
+    hmc_find_step(&s->hmc, rng);
+    const double most = density->components / density->temper;
+    for (int k = 0; k < iterations && (!cooling || density->energy > most); ++k) {
+        hmc_nuts(&s->hmc, rng, &s->told);
+        hmc_learn(&s->hmc, k, iterations, &s->told, rng);
+        if (cooling) (void)hmc_refresh(&s->hmc); /* where it looked last may be elsewhere */
+    }
+    *s->length = fmin(fmax(hmc_length(&s->hmc), QUARTER), LONGEST);
+    copy(s, s->here, s->hmc.q);
+    return 1;
 }
 
 int surrogate_search(struct surrogate *s, int iterations, double temper, struct rng *rng) {
@@ -259,23 +296,25 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
     memcpy(s->offset, s->released, (size_t)density->components * sizeof(double));
     begin_trial(s);
     *s->referred = 0;
-    *s->length = QUARTER;
-    density->temper = temper;
+    if (has_tilt(s)) {
+        tilt_start(&s->tilt);
+        use_slopes(s);
+    }
     /* Without the bounds: far outside them they leave no slope to follow. */
     struct clamped *const clamped = density->clamped;
     double *const seen = density->seen;
     density->clamped = NULL;
     density->seen = density->c;
-    /* units are those of where they are measured: far from the release, too wide */
-    int possible = begin_search(s, rng);
-    for (int round = 0; round < 2 && iterations > 0 && possible; ++round) {
-        for (int k = 0; k < iterations / 2; ++k) {
-            hmc_nuts(&s->hmc, rng, &s->told);
-            hmc_learn(&s->hmc, k, iterations / 2, &s->told, rng);
-        }
-        *s->length = fmin(fmax(hmc_length(&s->hmc), QUARTER), LONGEST);
-        copy(s, s->here, s->hmc.q);
-        possible = begin_search(s, rng);
+    density->temper = temper;
+    int possible = run(s, 0, 0, rng);
+    if (iterations > 0 && possible) {
+        /* At a draw of the prior the noise's energy may be a hundred thousand, all slopes and
+         * kinks: its exponent doubles from where the chain is at home. */
+        density->temper = density->components / density->energy;
+        for (; density->temper < temper && possible; density->temper *= 2)
+            possible = run(s, STAGE, 1, rng);
+        density->temper = temper;
+        possible = possible && run(s, iterations, 0, rng);
     }
     density->clamped = clamped;
     density->seen = seen;
@@ -304,6 +343,24 @@ void surrogate_correct(struct surrogate *s, const double *total) {
     }
 }
 
+/* error += sign * what the totals at q are expected to be */
+static void add_expected(struct surrogate *s, const double *q, double sign) {
+    struct totals_density *density = &s->density;
+    totals_expand(&density->totals, q, density->c);
+    totals_density_expect(density);
+    for (int k = 0; k < density->components; ++k)
+        s->error[k] += sign * component_value(density->component + k, density->seen);
+}
+
+void surrogate_compare(struct surrogate *s, const double *gain) {
+    if (!has_tilt(s)) return;
+    memcpy(s->error, gain, (size_t)s->density.components * sizeof(double));
+    add_expected(s, s->here, 1);
+    add_expected(s, s->there, -1); /* where `c` stays */
+    for (int j = 0; j < s->density.size; ++j) s->home[j] = s->there[j] - s->here[j];
+    tilt_add(&s->tilt, s->home, s->error);
+}
+
 double surrogate_density(struct surrogate *s, int exact, double *q, double *gradient) {
     if (isnan(q[0])) copy(s, q, s->here);
     memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
@@ -312,12 +369,21 @@ double surrogate_density(struct surrogate *s, int exact, double *q, double *grad
     return log_density(s, q, gradient);
 }
 
-/* Is the length to be learned, in warmup? Where each step takes passes that is too dear. */
-static int measures(const struct surrogate *s) {
-    return *s->tried >= TRIAL && !surrogate_is_exact(s) && *s->share == 1;
+void surrogate_train(struct surrogate *s, struct rng *rng) {
+    const int size = s->density.size;
+    if (*s->tried > 0)
+        for (int j = 0; j < size; ++j) {
+            const double jump = (s->here[j] - s->left[j]) / hmc_deviation(&s->hmc, j);
+            s->swept[j] += (jump * jump - s->swept[j]) / *s->tried;
+        }
+    if (*s->trained != 0) return;
+    *s->trained = 1;
+    copy(s, s->home, s->here);
+    (void)run(s, TRAINING, 0, rng);
+    copy(s, s->here, s->home);
 }
 
-int surrogate_propose(struct surrogate *s, int warmup, struct rng *rng, double *gain) {
+int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain) {
     if (surrogate_is_exact(s))
         memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
     copy(s, s->hmc.q, s->here);
@@ -325,10 +391,7 @@ int surrogate_propose(struct surrogate *s, int warmup, struct rng *rng, double *
     s->told = (struct hmc_step){0};
     if (!hmc_refresh(&s->hmc)) return 0;
     const double before = s->density.energy;
-    if (warmup && measures(s))
-        hmc_nuts(&s->hmc, rng, &s->told);
-    else
-        hmc_fixed(&s->hmc, *s->share * *s->length, MOST_STEPS, rng, &s->told);
+    hmc_fixed(&s->hmc, *s->share * *s->length, MOST_STEPS, rng, &s->told);
     copy(s, s->there, s->hmc.q);
     if (memcmp(s->here, s->there, (size_t)s->density.size * sizeof(double)) == 0) return 0;
     (void)hmc_refresh(&s->hmc); /* where it stands now may not be where it looked last */
@@ -345,31 +408,34 @@ void surrogate_take(const struct surrogate *s, double *c, double *theta) {
     memcpy(theta, s->density.theta, (size_t)model->tied * sizeof(double));
 }
 
-/* Accepted squared distance per work: three passes a surrogate's trajectory, and what its
- * leapfrog steps cost; the records' work for each step of the exact density's. */
+/* By the square of what the slowest coordinate moves per work, sweeps included, in deviations of
+ * the metric: 2 are a draw that forgot where it came from. A surrogate's trajectory takes three
+ * passes and its leapfrog steps; each step of the exact density the records' work. */
 static void choose_density(struct surrogate *s) {
     if (!s->records.sum) return;
     const double steps = *s->length / *s->hmc.step_size, share = *s->share;
-    const double surrogate_work = 3 * s->records.pass_work + share * steps + 1;
-    const double exact_work =
-        (1 + s->records.work) * (EXACT_SHARE * steps + 1) + s->records.pass_work;
-    const double worth = SURROGATE_WORTH * share * *s->followed * share * share;
-    *s->exact = worth / surrogate_work < EXACT_WORTH / exact_work;
+    double swept = INFINITY;
+    for (int j = 0; j < s->density.size; ++j) swept = fmin(swept, s->swept[j]);
+    const double surrogate_work =
+        s->records.sweep_work + 3 * s->records.pass_work + share * steps + 1;
+    const double exact_work = s->records.sweep_work + s->records.pass_work +
+                              (1 + s->records.work) * (EXACT_SHARE * steps + 1);
+    const double worth = WORTH * pow(share * *s->followed, 3);
+    *s->exact = (swept + worth) / surrogate_work < (swept + WORTH) / exact_work;
     if (surrogate_is_exact(s)) *s->share = EXACT_SHARE;
+}
+
+/* An eighth of warmup, a quarter and a half. */
+static int ends_window(int iteration, int warmup) {
+    for (int part = 8; part > 1; part /= 2)
+        if (iteration + 1 == warmup / part) return 1;
+    return 0;
 }
 
 void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, double probability,
                      const double *c, const double *theta, struct rng *rng) {
     if (!surrogate_begin(s, c, theta)) return;
-    copy(s, s->hmc.q, s->here);
-    if (!hmc_refresh(&s->hmc)) return;
-    if (measures(s)) {
-        *s->measured += 1;
-        const double told = s->told.leapfrogs * *s->hmc.step_size;
-        const double length = fmin(fmax(told, QUARTER), LONGEST);
-        *s->length += (length - *s->length) / (KNOWN + *s->measured);
-    }
-    hmc_learn(&s->hmc, iteration, warmup, &s->told, rng);
+    copy(s, s->left, s->here);
     *s->tried += 1;
     if (moved && !surrogate_is_exact(s)) {
         const double pace = 2 / (5 + sqrt(*s->tried));
@@ -378,12 +444,18 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
         *s->followed += fmax(FORGET, 1 / *s->tried) * (probability - *s->followed);
     }
     if (*s->tried == TRIAL || (*s->tried < TRIAL && iteration + 1 == warmup)) choose_density(s);
-    const enum hmc_window window = hmc_window(iteration, warmup);
-    if (window == HMC_OUTSIDE) return;
     *s->seen += 1;
     for (int j = 0; j < s->density.size; ++j)
-        s->mean_seen[j] += (s->hmc.q[j] - s->mean_seen[j]) / *s->seen;
-    if (window != HMC_LAST) return;
+        s->mean_seen[j] += (s->here[j] - s->mean_seen[j]) / *s->seen;
+    if (!ends_window(iteration, warmup)) return;
     copy(s, s->reference, s->mean_seen);
+    if (has_tilt(s)) {
+        /* where whole trajectories are followed, slopes would be work for nothing */
+        if (*s->share < 1 || *s->tilt.learned != 0)
+            tilt_solve(&s->tilt);
+        else
+            tilt_forget(&s->tilt);
+        use_slopes(s);
+    }
     begin_trial(s);
 }

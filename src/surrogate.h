@@ -15,8 +15,8 @@ struct surrogate_records {
     void (*sum)(void *self, double *seen);
     /* The gradient in the map, of its shape, of a function with that gradient in `seen`. */
     void (*pull)(void *self, const double *gradient_seen, double *gradient_map);
-    double work; /* of both, in units of a leapfrog step's other work; and of a pass alone */
-    double pass_work;
+    /* in units of a leapfrog step's other work: of both, of a pass alone, and of a sweep */
+    double work, pass_work, sweep_work;
 };
 
 struct surrogate {
@@ -33,9 +33,12 @@ struct surrogate {
     double *followed;         /* running mean of the probability that the records follow */
     double *exact;            /* are trajectories those of the exact density? */
     double *tried;            /* iterations since the reference is what it is, */
-    double *measured;         /* and the lengths that NUTS told in them */
+    double *trained;          /* and whether NUTS has run there */
     double *reference;        /* coordinates; they stay once warmup is over */
     double *seen, *mean_seen; /* of the coordinates in the current window: iterations, mean */
+    double *left, *swept;     /* where the last move left the records, and the mean square of what
+                               * the sweep then did, in units of the metric's deviations */
+    struct tilt tilt;         /* of what is expected, in the coordinates */
 
     /* An affine map of the records, a row of `columns` + 1 for each free column: a shift,
      * then the coefficient of each column. */
@@ -43,9 +46,10 @@ struct surrogate {
 
     /* workspace */
     struct hmc hmc;
-    struct hmc_step told; /* of the last trajectory */
-    double *here, *there; /* coordinates of the records, and of the trajectory's end */
-    double *offset, *mean, *coefficient, *inverse, *shift, *work, *gradient_map;
+    struct hmc_step told;        /* of the last trajectory */
+    double *here, *there, *home; /* coordinates of the records, and of the trajectory's end */
+    double *delta;               /* what the bounds do to the totals at the reference */
+    double *offset, *error, *mean, *coefficient, *inverse, *shift, *work, *tilt_work, *gradient_map;
 };
 
 /* The caller fills in the release (density's components to weight, `released`), the
@@ -65,14 +69,14 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta);
 static inline int surrogate_is_ready(const struct surrogate *s) { return *s->hmc.step_size > 0; }
 
 /* After surrogate_begin(), for a start: runs `iterations` of NUTS on the density that
- * knows no bounds, the noise with the exponent `temper`, and sets the map to where they
- * ended. Returns 0 where there is no density. */
+ * knows no bounds, the noise with the exponent `temper` after lower ones, and sets the map to
+ * where they ended. Returns 0 where there is no density. */
 int surrogate_search(struct surrogate *s, int iterations, double temper, struct rng *rng);
 
 /* Sets the map to the reference and returns 1; 0 if there is none yet: it then is here. */
 int surrogate_refer(struct surrogate *s);
 
-/* Whether the next trajectory needs no reference. */
+/* Whether the next trajectory's density needs no reference. */
 static inline int surrogate_is_exact(const struct surrogate *s) { return *s->exact != 0; }
 
 /* What the bounds do at the reference: `total`, of the records there, are the released
@@ -83,9 +87,16 @@ void surrogate_correct(struct surrogate *s, const double *total);
  * q[0] is NaN, at the records' own coordinates, which are written to q. */
 double surrogate_density(struct surrogate *s, int exact, double *q, double *gradient);
 
-/* A trajectory, in warmup or after it. Returns 0 if it ends where it began, else sets the map to
+/* In warmup, after that: learns what sweeps do, and how to move at a new reference. */
+void surrogate_train(struct surrogate *s, struct rng *rng);
+
+/* A trajectory. Returns 0 if it ends where it began, else sets the map to
  * its end; *gain is by how much the noise energy of its density fell. */
-int surrogate_propose(struct surrogate *s, int warmup, struct rng *rng, double *gain);
+int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain);
+
+/* In warmup, where a trajectory ended: by how much it changed the records' totals teaches what the
+ * surrogate should have expected. */
+void surrogate_compare(struct surrogate *s, const double *gain);
 
 /* The complete-data statistic, and the kept parameters, where the trajectory ended. */
 void surrogate_take(const struct surrogate *s, double *c, double *theta);

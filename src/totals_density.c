@@ -178,14 +178,14 @@ void totals_density_left(const struct totals_density *s, double *left) {
     }
 }
 
-void totals_density_noise(struct totals_density *s, double *gradient_seen) {
+void totals_density_noise(struct totals_density *s, const double *released, double *gradient_seen) {
     s->energy = 0;
     for (int k = 0; k < s->components; ++k) {
         const struct component *one = s->component + k;
-        const double r = (s->released[k] - component_value(one, s->seen)) * s->weight[k];
+        const double r = (released[k] - component_value(one, s->seen)) * s->weight[k];
         const int bent = k < s->absolute && !s->smooth;
-        const double force = !bent ? r : fabs(r) < s->rounded ? r / s->rounded : copysign(1, r);
-        const double slope = s->temper * s->weight[k] * force;
+        const double pull = !bent ? r : fabs(r) < s->rounded ? r / s->rounded : copysign(1, r);
+        const double slope = s->temper * s->weight[k] * pull;
         s->energy += bent ? fabs(r) : 0.5 * r * r;
         if (s->slope) s->slope[k] = slope;
         for (int e = 0; e < 3; ++e) gradient_seen[one->at[e]] += slope * one->coef[e];
@@ -198,15 +198,22 @@ double totals_log_density(void *self, const double *q, double *gradient) {
     const double marginal = totals_density_expand(s, q, gradient);
     if (!(marginal > -INFINITY)) return -INFINITY;
     totals_density_expect(s);
+    const double *released = s->released;
+    if (s->tilt) {
+        tilt_correct(s->tilt, q, s->tilt_at, released, s->tilted);
+        released = s->tilted;
+    }
     if (s->clamped) {
         memset(s->gradient_seen, 0, (size_t)complete * sizeof(double));
-        totals_density_noise(s, s->gradient_seen);
+        totals_density_noise(s, released, s->gradient_seen);
         clamped_pull(s->clamped, s->c, s->gradient_seen);
         for (int i = 0; i < complete; ++i) s->gradient_c[i] += s->gradient_seen[i];
     } else {
-        totals_density_noise(s, s->gradient_c);
+        totals_density_noise(s, released, s->gradient_c);
     }
-    return marginal - s->temper * s->energy + totals_pull(&s->totals, q, s->gradient_c, gradient);
+    const double volume = totals_pull(&s->totals, q, s->gradient_c, gradient);
+    if (s->tilt) tilt_pull(s->tilt, s->slope, gradient);
+    return marginal - s->temper * s->energy + volume;
 }
 
 int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,

@@ -4,6 +4,7 @@
 #include "clamped.h"
 #include "hmc.h"
 #include "plugin.h"
+#include "tilt.h"
 #include "totals.h"
 
 /* The density of a model's totals given a release; see totals_density.c. */
@@ -29,6 +30,11 @@ struct totals_density {
     const double *released, *weight;
     struct clamped *clamped; /* NULL: no record is taken to lie outside the bounds */
     double *slope; /* NULL, or where the slope of the log density in each component goes */
+    /* What is added to the components, a linear function of q less `tilt_at`; needs `slope`.
+     * NULL: nothing. */
+    const struct tilt *tilt;
+    const double *tilt_at;
+    double *tilted;
     double temper; /* exponent of the noise density */
     int smooth;    /* all kernels squared: while scales are looked for */
     /* Within so much of 0 the gradient is that of a kernel that is rounded off there
@@ -82,8 +88,10 @@ double totals_density_expand(struct totals_density *density, const double *q, do
 /* For each component, what is left of its variance in n records after totals_density_expect(): 0
  * where nothing is clamped. */
 void totals_density_left(const struct totals_density *density, double *left);
-/* The noise: sets `energy`, and adds the gradient in `seen` of its tempered log density. */
-void totals_density_noise(struct totals_density *density, double *gradient_seen);
+/* The noise of `released`: sets `energy`, and adds the gradient in `seen` of its tempered log
+ * density. */
+void totals_density_noise(struct totals_density *density, const double *released,
+                          double *gradient_seen);
 
 /* Coordinates of c, which totals_design() has seen, and of the kept ones of theta. */
 int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,

@@ -69,7 +69,7 @@ lm_problem <- function(p = 1, ...) {
 # With a warmup, moves are learned from a first release and then frozen; after that `kinds` of them are made in an
 # iteration (in the order of enum pass_kind), half of the iterations keep half of the innovations, and a sweep is spread over two of them,
 # whatever warmup found of their worth. `prepare` may change what else warmup learned.
-geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL, prepare = identity) {
+geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 0L, kinds = NULL, prepare = function(state, problem) state) {
   bound <- internal("bind_model")(model, statistic)
   rel <- simulate_release(model, statistic, mechanism, n = n)
   words <- internal("seed_words")()
@@ -78,7 +78,7 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   if (warmup > 0L) {
     .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), list(warmup = warmup, thin = 1))
     if (!is.null(kinds)) state$adapt[1:7] <- c(kinds, 1, 0.5, 2)
-    state <- prepare(state)
+    state <- prepare(state, problem)
   }
   inside <- problem$where
   d <- length(inside)

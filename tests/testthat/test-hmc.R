@@ -324,3 +324,14 @@ test_that("a chain cut in two is the same chain", {
     }
   }
 })
+
+test_that("a gradient that overflows does no harm to the steps after it", {
+  # flat about 0, so that the step size grows until a step leaves the finite numbers
+  cliff <- function(q) if (max(abs(q)) < 10) c(0, 0, 0) else c(-Inf, Inf, -Inf)
+  for (dense in c(FALSE, TRUE)) {
+    state <- hmc_start(cliff, c(0, 0), dense = dense)
+    run <- hmc_run(cliff, 2, state, 200L, 150L, dense = dense)
+    expect_true(all(is.finite(run$state$store)))
+    expect_gt(stats::sd(run$draws[, 1]), 0.1)
+  }
+})

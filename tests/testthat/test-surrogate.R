@@ -22,6 +22,23 @@ surrogate_chain <- function(kind, mechanism = mech_laplace(epsilon = 3), n = 60)
   list(problem = problem, state = internal("start_chain")(problem, bound, words, 1, NULL), case = case, release = release)
 }
 
+# Where slopes are in the part of a state that is the surrogate's, the last of its store (tilt.h).
+tilt_at <- function(state, values, size) {
+  end <- length(state$surrogate)
+  stored <- 2 * values * size + size^2 + 2
+  list(slope = end - stored + seq_len(values * size), learned = end - 1L)
+}
+
+# A state whose surrogate has slopes from nowhere: any are as exact as those that are learned.
+with_slopes <- function(state, problem, sd = 0.3) {
+  size <- (length(.Call(internal("ffi_augment_density"), problem, state, FALSE, numeric())) - 1) / 2
+  values <- problem$dense
+  tilt <- tilt_at(state, values, size)
+  state$surrogate[tilt$slope] <- stats::rnorm(values * size, 0, sd)
+  state$surrogate[tilt$learned] <- 1
+  state
+}
+
 test_that("gradients of both densities are those of finite differences", {
   set.seed(4)
   for (kind in c("numbers", "factor", "kept", "normal", "logistic")) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
@@ -73,15 +90,46 @@ test_that("the exact density differs between points as the records' totals say",
   expect_equal(at(moved, q)[1] - at(problem, q)[1], energy(problem) - energy(moved), tolerance = 1e-8)
 })
 
+test_that("slopes have their gradient", {
+  set.seed(8)
+  for (kind in c("numbers", "factor", "logistic")) {
+    chain <- surrogate_chain(kind, mech_gaussian(mu = 3))
+    own <- .Call(internal("ffi_augment_density"), chain$problem, chain$state, FALSE, numeric())
+    state <- with_slopes(chain$state, chain$problem)
+    at <- function(q) .Call(internal("ffi_augment_density"), chain$problem, state, FALSE, q)
+    size <- (length(own) - 1) / 2
+    q <- own[1 + size + seq_len(size)] + stats::rnorm(size, 0, 0.01)
+    step <- 1e-6 * (1 + abs(q))
+    slope <- vapply(seq_len(size), function(j) {
+      e <- replace(numeric(size), j, step[j])
+      (at(q + e)[1] - at(q - e)[1]) / (2 * step[j])
+    }, 0)
+    expect_equal(at(q)[1 + seq_len(size)], slope, tolerance = 1e-4)
+    expect_gt(abs(at(q)[1] - .Call(internal("ffi_augment_density"), chain$problem, chain$state, FALSE, q)[1]), 1e-3)
+  }
+})
+
+test_that("a chain that begins far from a release of little noise gets there", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(10)
+  truth <- model_lm(prior = fixed(c(-500, 70, 11)), sigma = fixed(390), covariates = fixed(list(mean = c(13, 17), cov = matrix(c(9, -13, -13, 210), 2))))
+  statistic <- stat_crossprod(y ~ x1 + x2, list(y = c(0, 3000), x1 = c(0, 20), x2 = c(-5, 65)))
+  release <- simulate_release(truth, statistic, mech_laplace(epsilon = 20), n = 20000)
+  for (seed in 1:2) {
+    fit <- suppressWarnings(sample_posterior(release, model_lm(), method = "augment", chains = 1, iter = 60, warmup = 50, seed = seed))
+    expect_lt(max(abs(fit$chains[[1]]$state$residual)), 20) # in units of the noise
+  }
+})
+
 test_that("the joint distribution is right, for both densities and every kind of model", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   for (kind in c("numbers", "factor", "kept", "cut", "logistic")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
     draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 15000, passes = NULL, warmup = 300L,
-                    prepare = function(state) {
+                    prepare = function(state, problem) {
                       state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
-                      state
+                      with_slopes(state, problem)
                     })
     prior <- prior_draws(case$model, case$statistic)
     some <- intersect(c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]"), colnames(prior))
