@@ -448,6 +448,8 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     for (int j = 0; j < s->density.size; ++j)
         s->mean_seen[j] += (s->here[j] - s->mean_seen[j]) / *s->seen;
     if (!ends_window(iteration, warmup)) return;
+    /* after the first window NUTS runs again only where something is wrong */
+    const int well = *s->share == 1 && !surrogate_is_exact(s) && iteration + 1 > warmup / 8;
     copy(s, s->reference, s->mean_seen);
     if (has_tilt(s)) {
         /* where whole trajectories are followed, slopes would be work for nothing */
@@ -458,4 +460,5 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
         use_slopes(s);
     }
     begin_trial(s);
+    *s->trained = well;
 }
