@@ -120,7 +120,7 @@ foreign_statistic <- function(f, sdp, first, variables, records_as) {
   }
   columns <- data.frame(name = variables, lower = -Inf, upper = Inf, variable = variables, level = NA_character_)
   new_statistic("custom", "totals", columns = columns, levels = list(), components = foreign_components(sdp, first), fun = keep_functions(list(fun))[[1L]],
-                sensitivity = c(L1 = NA_real_, L2 = NA_real_), class = "stat_custom")
+                sensitivity = list(replace = c(L1 = NA_real_, L2 = NA_real_)), class = "stat_custom")
 }
 
 foreign_components <- function(sdp, first) {

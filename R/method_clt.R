@@ -142,7 +142,7 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
   words <- with_seed(run$seed, seed_words())
-  problem <- if (clt_moves_totals(bound, control, records)) clt_totals_problem(release, bound, words, run$chains, call) else
+  problem <- if (clt_moves_totals(release, bound, control, records)) clt_totals_problem(release, bound, words, run$chains, call) else
     clt_problem(release, bound, control, words, run$chains, records, call)
   sample_chains(problem, release, bound, run, init, words)
 }
@@ -150,14 +150,15 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
 # Records that are normal given the parameters: their totals before bounds clamp them move as
 # those of "collapse" do (src/totals_normal.c), and the normal distribution is that of what the
 # bounds do.
-clt_moves_totals <- function(bound, control, records) {
+clt_moves_totals <- function(release, bound, control, records) {
   # what only another sampler has a use for asks for one
   default <- if (is.null(control$passes) && is.null(control$conjugate)) "totals" else "another"
-  clt_takes_totals(bound) && is.null(records) && identical(control$sampler %||% default, "totals")
+  clt_takes_totals(bound) && is.null(records) && identical(control$sampler %||% default, "totals") &&
+    (!has_queries(release) || collapse_serves(release, bound))
 }
 
 clt_totals_problem <- function(release, bound, words, chains, call) {
-  clt_distribution(bound, release, call)
+  released_distribution(bound, release, call) # or a refusal
   problem <- collapse_problem(release, bound, call = call)
   problem[c("method", "engine", "sampler", "exact")] <- list("clt", "collapse", "totals", FALSE)
   problem$fields[c("clamp_weight", "spread")] <- list(problem$weight, double())

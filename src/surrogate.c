@@ -47,8 +47,9 @@
  * a length that is worth two passes; the share that is enough where each step takes passes. */
 static const double QUARTER = 1.5, LONGEST = 15, LEAST_SHARE = 0.02, EXACT_SHARE = 0.5;
 
-/* Acceptance probability that the share aims at. */
-static const double TARGET = 0.75;
+/* Acceptance probability that the share aims at; with a smaller share than the second number,
+ * slopes are worth their work, and another run of NUTS after the first window. */
+static const double TARGET = 0.75, POOR = 0.5;
 
 /* What a trajectory of full length is worth, see choose_density(). How fast running means
  * forget. */
@@ -448,17 +449,15 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     for (int j = 0; j < s->density.size; ++j)
         s->mean_seen[j] += (s->here[j] - s->mean_seen[j]) / *s->seen;
     if (!ends_window(iteration, warmup)) return;
-    /* after the first window NUTS runs again only where something is wrong */
-    const int well = *s->share == 1 && !surrogate_is_exact(s) && iteration + 1 > warmup / 8;
+    const int poor = *s->share < POOR || surrogate_is_exact(s);
     copy(s, s->reference, s->mean_seen);
     if (has_tilt(s)) {
-        /* where whole trajectories are followed, slopes would be work for nothing */
-        if (*s->share < 1 || *s->tilt.learned != 0)
+        if (poor || *s->tilt.learned != 0)
             tilt_solve(&s->tilt);
         else
             tilt_forget(&s->tilt);
         use_slopes(s);
     }
     begin_trial(s);
-    *s->trained = well;
+    *s->trained = !poor && iteration + 1 > warmup / 8;
 }

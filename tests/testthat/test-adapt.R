@@ -47,7 +47,7 @@ test_that("where noise dominates a sweep is spread over iterations, and visits e
       length <- 4 * ceiling(n / a$parts[k] / 4)
       (seq_len(n) - 1) %/% length == at %% ceiling(n / length)
     }, logical(n)))
-    expect_equal(fit$chains[[k]]$state$accepted, visits)
+    expect_equal(fit$chains[[k]]$state$accepted[seq_len(n)], visits)
   }
   expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
   expect_output(print(acceptance(fit)), "all are visited in")

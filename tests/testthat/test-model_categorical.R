@@ -589,7 +589,7 @@ test_that("priors and arguments that cannot be are refused", {
 
 test_that("models that do not fit the release are refused", {
   two <- one(c("no", "yes"))
-  number <- stat_crossprod(y ~ 1, list(y = c(0, 1)))
+  number <- stat_crossprod(y ~ 1, list(y = c(0, 2)))
   mixed <- stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b")))
   none <- stat_counts(~ y, list(y = c("a", "b")))
   variables <- list(list(model_bernoulli(), one(letters[1:3])), list(model_bernoulli("x"), two), list(model_bernoulli(), pair),
