@@ -91,6 +91,7 @@ static struct clamped_column expect_group(const struct clamped_column *x, double
 struct clamped *clamped_new(const struct totals *totals, const double *lower, const double *upper) {
     struct clamped *clamped = plugin_memory(1, sizeof *clamped);
     clamped->totals = totals;
+    clamped->most = CLAMPED_TERMS;
     clamped->lower = lower;
     clamped->upper = upper;
     const size_t d = (size_t)totals->d;
@@ -108,10 +109,11 @@ static double correlation(const struct totals *t, const struct clamped_column *x
 }
 
 /* Terms of the series of two columns that are not negligible. */
-static int count_terms(const struct clamped_column *x, const struct clamped_column *y, double r) {
+static int count_terms(int most, const struct clamped_column *x, const struct clamped_column *y,
+                       double r) {
     double size = 0.19 * x->bend * y->bend * fabs(r);
     int k = 1;
-    while (k < CLAMPED_TERMS && (size *= fabs(r)) > NEGLIGIBLE * k * (k + 1)) ++k;
+    while (k < most && (size *= fabs(r)) > NEGLIGIBLE * k * (k + 1)) ++k;
     return k;
 }
 
@@ -139,7 +141,7 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out) {
             struct clamped_column *y = clamped->column + j;
             const double r = clamped->correlation[i * d + j] =
                 correlation(t, x, y, c[t->product[i * d + j]]);
-            const int terms = clamped->terms[i * d + j] = count_terms(x, y, r);
+            const int terms = clamped->terms[i * d + j] = count_terms(clamped->most, x, y, r);
             if (terms > x->terms) x->terms = terms;
             if (terms > y->terms) y->terms = terms;
         }

@@ -11,6 +11,7 @@ enum { CLAMPED_TERMS = 40 };
 struct clamped {
     const struct totals *totals;
     const double *lower, *upper; /* of each free column, less its centre; may be infinite */
+    int most;                    /* terms of a series: CLAMPED_TERMS, or fewer for speed */
     double *correlation; /* of columns i > j, at i * d + j; and terms of their series that count */
     int *terms;
     /* of each free column */

@@ -58,11 +58,15 @@ static const double WORTH = 1.6, FORGET = 0.05;
 /* Iterations that a surrogate with a new reference is tried for. */
 enum { TRIAL = 25 };
 
-/* Transitions of NUTS that learn step size, metric and length for a reference. */
-enum { TRAINING = 150 };
+/* Transitions of NUTS that learn step size, metric and length for a reference: fewer leave the
+ * metric too few draws in its last window (hmc.c). */
+enum { TRAINING = 250 };
 
 /* Iterations of a search for a start at each exponent of the noise but the last. */
 enum { STAGE = 50 };
+
+/* Terms of the series in clamped.c: what they leave out the acceptance step corrects. */
+enum { TERMS = 3 };
 
 /* So many coordinates have a dense metric: with more, training is too short to learn one. */
 enum { FEW = 20 };
@@ -107,7 +111,10 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
         density->slope = doubles((size_t)density->components);
     }
     /* what is expected of clamped products with riders is not known */
-    if (riders == 0) totals_density_clamp(density, s->lower, s->upper);
+    if (riders == 0) {
+        totals_density_clamp(density, s->lower, s->upper);
+        density->clamped->most = TERMS;
+    }
     return 1;
 }
 
