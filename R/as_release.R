@@ -50,8 +50,8 @@
 #'
 #' # rows with their labels and their noise, as tables are published
 #' rows <- data.frame(smoke = c("no", "yes"), estimate = c(115.2, 73.9), sd = c(2, 3))
-#' as_release(rows, stat_counts(~ smoke, levels = list(smoke = c("no", "yes"))), mech_gaussian, n = 189,
-#'   number = "estimate")
+#' smoking <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' as_release(rows, smoking, mech_gaussian, n = 189, number = "estimate")
 #'
 #' # two statistics, each with noise of its own
 #' as_release(list(totals = c(age = 1243.2), answers = c(`smoke=no` = 28.9, `smoke=yes` = 21.4)),

@@ -55,7 +55,7 @@
 #'
 #' **Clamping** is accounted for in counts, in powers of one variable, and in a regression by "totals". There the expected totals of clamped
 #' records follow from their bivariate normal distributions (Mehler's series). What the clamped totals vary by beside what the totals before clamping tell of
-#' them is estimated once before the chains run, from simulated records near a short run's mean: its variances are exact there, its correlations
+#' them is estimated once before the chains run, from simulated records near the mean of a short run: its variances are exact there, its correlations
 #' those of the simulation. Directions in which it is below 2 per cent of the noise's variance only widen the noise. With three covariates,
 #' Laplace noise of epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations, between 93.0 and 97.0 per cent of the 95 per cent intervals
 #' covered the truth in 500 replicates, and the ranks of no parameter, nor of the noise's log density, were other than uniform

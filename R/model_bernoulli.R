@@ -19,7 +19,8 @@
 #' sample_posterior(rel, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #'
 #' # the same variable as a number, of which the total is published
-#' total <- as_release(69.1, stat_sums(~ smoke, bounds = list(smoke = c(0, 1))), mech_laplace(epsilon = 0.5), n = 189)
+#' smokers <- stat_sums(~ smoke, bounds = list(smoke = c(0, 1)))
+#' total <- as_release(69.1, smokers, mech_laplace(epsilon = 0.5), n = 189)
 #' sample_posterior(total, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_bernoulli <- function(variable = NULL, prior = prior_beta(1, 1)) {

@@ -22,7 +22,8 @@
 #' st <- list(size = stat_size(), smoke = stat_counts(~ smoke, levels = list(smoke = c("0", "1"))))
 #' noise <- mech_discrete_laplace(epsilon = 0.5)
 #' rel <- release(MASS::birthwt, st, list(size = noise, smoke = noise), neighbours = "add_remove")
-#' fit <- sample_posterior(rel, model_bernoulli(), records = prior_poisson(200), chains = 2, iter = 1000, seed = 1)
+#' fit <- sample_posterior(rel, model_bernoulli(), records = prior_poisson(200),
+#'   chains = 2, iter = 1000, seed = 1)
 #' summary(fit)
 #' @name prior_records
 NULL

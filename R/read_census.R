@@ -35,13 +35,16 @@
 #' Cumings-Menon, R. (2024). Full-information estimation for hierarchical data. \doi{10.48550/arXiv.2404.13164}
 #' @examples
 #' # a file made by hand in the layout of the noisy measurements
-#' measured <- data.frame(geocode = "01001", query_name = "votingage * hispanic_dpq", value = "[310, 25, 1040, 61]",
-#'   variance = 12.4, votingage = "votingage", hispanic = "hispanic", hhgq = "*", cenrace = "*")
+#' measured <- data.frame(geocode = "01001", query_name = "votingage * hispanic_dpq",
+#'   value = "[310, 25, 1040, 61]", variance = 12.4,
+#'   votingage = "votingage", hispanic = "hispanic", hhgq = "*", cenrace = "*")
 #' read_census_nmf(measured, query = "votingage * hispanic_dpq", n = 1440)
 #'
 #' # and in that of the estimates
-#' estimated <- data.frame(geocode = "01001020100", query = c("P0010001", "P0010003"), estimate = c(1773.9, 1385.2), std_dev = c(1.64, 2.34))
-#' read_census_gls(estimated, stat_counts(~ race, levels = list(race = c("white", "other"))), c("race=white" = "P0010003"), n = 1775)
+#' estimated <- data.frame(geocode = "01001020100", query = c("P0010001", "P0010003"),
+#'   estimate = c(1773.9, 1385.2), std_dev = c(1.64, 2.34))
+#' races <- stat_counts(~ race, levels = list(race = c("white", "other")))
+#' read_census_gls(estimated, races, c("race=white" = "P0010003"), n = 1775)
 #' @name read_census
 NULL
 

@@ -26,11 +26,15 @@
 #' # a file made by hand in the layout of the library
 #' path <- tempfile(fileext = ".json")
 #' writeLines('{"__function__": "make_chain_mt", "__module__": "combinators", "__kwargs__": {
-#'   "measurement1": {"__function__": "make_laplace", "__module__": "measurements", "__kwargs__": {"scale": 5.0}},
+#'   "measurement1": {"__function__": "make_laplace", "__module__": "measurements",
+#'     "__kwargs__": {"scale": 5.0}},
 #'   "transformation0": {"__function__": "make_chain_tt", "__module__": "combinators", "__kwargs__": {
-#'     "transformation1": {"__function__": "make_sum", "__module__": "transformations", "__kwargs__": {}},
-#'     "transformation0": {"__function__": "make_clamp", "__module__": "transformations", "__kwargs__": {
-#'       "input_metric": {"__function__": "symmetric_distance", "__module__": "metrics", "__kwargs__": {}},
+#'     "transformation1": {"__function__": "make_sum", "__module__": "transformations",
+#'       "__kwargs__": {}},
+#'     "transformation0": {"__function__": "make_clamp", "__module__": "transformations",
+#'       "__kwargs__": {
+#'       "input_metric": {"__function__": "symmetric_distance", "__module__": "metrics",
+#'         "__kwargs__": {}},
 #'       "bounds": {"__tuple__": [0.0, 10.0]}}}}}}}', path)
 #' read_opendp(path, value = 421.7, variable = "visits", n = 90)
 #' @export

@@ -39,7 +39,8 @@
 #' @examples
 #' ages <- stat_counts(~ age, levels = list(age = c("0-19", "20-39", "40-59", "60+")))
 #' stat_subset(ages, "age=60+")
-#' stat_linear(ages, list(young = c("age=0-19", "age=20-39"), gap = c("age=20-39" = 1, "age=40-59" = -1)))
+#' stat_linear(ages, list(young = c("age=0-19", "age=20-39"),
+#'   gap = c("age=20-39" = 1, "age=40-59" = -1)))
 #' stat_cumulative(ages)
 #'
 #' # one count is all that was published: of 500 records about 412 say yes
