@@ -282,18 +282,22 @@ static void begin_trial(struct surrogate *s) {
 /* NUTS anew from `here`, which moves on; where the noise's exponent is to rise, until its energy
  * is what that of a draw is. Returns whether there is a density. */
 static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng) {
-    const struct totals_density *density = &s->density;
-    totals_density_units(&s->density, s->here, s->there, s->work);
+    struct totals_density *density = &s->density;
+    density->rounded = 0; /* that of the last trajectory is no part of the state */
+    totals_density_units(density, s->here, s->there, s->work);
     memset(s->work, 0, hmc_workspace(density->size, metric(s)) * sizeof(double));
     hmc_start(&s->hmc, s->here, s->there);
     if (!hmc_refresh(&s->hmc)) return 0;
     hmc_find_step(&s->hmc, rng);
     const double most = density->components / density->temper;
-    for (int k = 0; k < iterations && (!cooling || density->energy > most); ++k) {
+    for (int k = 0; k < iterations; ++k) {
+        density->rounded = *s->hmc.step_size;
+        (void)hmc_refresh(&s->hmc); /* where it looked last may be elsewhere */
+        if (cooling && density->energy <= most) break;
         hmc_nuts(&s->hmc, rng, &s->told);
         hmc_learn(&s->hmc, k, iterations, &s->told, rng);
-        if (cooling) (void)hmc_refresh(&s->hmc); /* where it looked last may be elsewhere */
     }
+    (void)hmc_refresh(&s->hmc);
     *s->length = fmin(fmax(hmc_length(&s->hmc), QUARTER), LONGEST);
     copy(s, s->here, s->hmc.q);
     return 1;

@@ -198,3 +198,20 @@ test_that("a chain cut in two is the same chain", {
     expect_identical(posterior::as_draws_matrix(part), posterior::as_draws_matrix(whole))
   }
 })
+
+test_that("draws do not depend on the blocks that iterations come in, in warmup neither", {
+  set.seed(11)
+  for (kind in c("factor", "numbers", "kept", "logistic")) {
+    chain <- surrogate_chain(kind, n = 80)
+    run <- function(lengths) {
+      state <- .Call(internal("ffi_duplicate"), chain$state) # C writes to it
+      for (length in c(lengths, 5L)) {
+        block <- .Call(internal("ffi_block"), chain$problem, length, if (length == 5L) 5L else 0L)
+        .Call(internal("ffi_run"), chain$problem, state, block, list(warmup = 160, thin = 1))
+      }
+      block$draws
+    }
+    # windows end after 20, 40 and 80 iterations
+    expect_identical(run(c(20L, 20L, 40L, 80L)), run(160L))
+  }
+})
