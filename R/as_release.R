@@ -263,8 +263,10 @@ table_cells <- function(statistic, table, call, name) {
 table_margin <- function(margins, table, variables, call, name) {
   shown <- vapply(margins, paste, "", collapse = ":")
   if (is.null(variables) || is.null(dimnames(table)) || !all(nzchar(variables))) {
-    stop_classed("value", c("The dimensions of {.arg {name}} must be named by variables and their entries by levels, as {.fn table} and {.fn xtabs} name them.",
-                            i = "Margins of the statistic: {.code {shown}}."), call = call)
+    without <- if (is.null(dimnames(table))) "It has no {.code dimnames()}." else if (is.null(variables) || !any(nzchar(variables)))
+      "Its dimensions have no names: {.code names(dimnames())} would be their variables." else "Not all of its dimensions have a name."
+    stop_classed("value", c("The dimensions of {.arg {name}} must be named by variables and their entries by levels, as {.fn xtabs} names them.",
+                            x = without, i = "Margins of the statistic: {.code {shown}}."), call = call)
   }
   margin <- Find(function(m) setequal(m, variables) && length(m) == length(variables), margins)
   if (is.null(margin)) {

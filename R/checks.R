@@ -20,7 +20,7 @@ without_arguments <- function(call) {
 }
 
 # The call of the frame, or of the nearest one around it, whose function users can call:
-# exported, or a method of a generic that they can call.
+# exported, or a method of a generic that they can call. It is shown as they wrote it, by the generic's name.
 public_call <- function(frame) {
   namespace <- topenv()
   methods <- getNamespaceInfo(namespace, "S3methods")
@@ -31,7 +31,11 @@ public_call <- function(frame) {
     if (!identical(environment(sys.function(k)), namespace)) next
     name <- sys.call(k)[[1L]]
     if (rlang::is_call(name, "::")) name <- name[[3L]]
-    if (is.function(name) || (is.name(name) && as.character(name) %in% public)) return(sys.call(k)) # without a name by do.call()
+    if (is.function(name)) return(sys.call(k)) # without a name by do.call()
+    if (!is.name(name) || !as.character(name) %in% public) next
+    generic <- methods[match(as.character(name), methods[, 3L]), 1L]
+    if (is.na(generic)) return(sys.call(k))
+    return(as.call(list(as.name(sub("^.*::", "", generic)))))
   }
   rlang::frame_call(frame)
 }

@@ -43,9 +43,10 @@ control_help <- function() {
 # Before the method is known: a list of entries that some method has. After: those of the
 # method, with values that it takes.
 check_control <- function(control, method, call = caller_env()) {
-  if (!is.list(control) || (length(control) && is.null(names(control)))) {
-    stop_argument("control", "a named list", describe(control), call = call)
-  }
+  named <- is.list(control) && (length(control) == 0L || (!is.null(names(control)) && all(nzchar(names(control)))))
+  if (!named) stop_argument("control", "a named list", describe(control), call = call)
+  twice <- unique(names(control)[duplicated(names(control))])
+  if (length(twice)) stop_classed("argument", "{.arg control} must have each entry only once, but has {.field {twice}} more often.", call = call)
   if (length(control) == 0L) return(control)
   known <- if (method == "auto") Reduce(function(a, b) utils::modifyList(b, a), control_table) else control_table[[method]]
   strange <- setdiff(names(control), names(known))

@@ -200,7 +200,13 @@ acceptance_lines <- function(fit, a) {
             paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
   parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", paste(unique(range(a$parts)), collapse = " to "))
   c(sprintf("updates  accepted %s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts),
-    paste0("moves    non-centred: ", move_line(fit, a)))
+    paste0("moves    non-centred: ", move_line(fit, a)),
+    if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
+                                      format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)))
+}
+
+coefficients_line <- function(a) {
+  if (all(is.na(a$responded))) "" else sprintf("; of a logistic regression's coefficients: accepted %s", format_number(mean(a$responded), 2))
 }
 
 # Counted work is about the nanoseconds of one machine; it knows nothing of R
@@ -234,8 +240,8 @@ print_summary <- function(table) {
 #' What a sampler did: sweeps, moves, and how often they were accepted
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
-#' @return A data frame with a row for each chain; its print starts with a summary in words. For
-#'   `"augment"`: `mean`, the share of accepted
+#' @return A data frame with a row for each chain; its print starts with a summary in words, and leaves out
+#'   columns of moves that were never made. For `"augment"`: `mean`, the share of accepted
 #'   record updates after warmup; `lowest`, the same for the record accepted least often;
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
@@ -277,11 +283,11 @@ acceptance <- function(fit) {
 }
 
 #' @export
-print.noiseaware_acceptance <- function(x, ...) {
+print.noiseaware_acceptance <- function(x, digits = 3, ...) {
   if (!is.null(attr(x, "lines"))) cat(attr(x, "lines"), "", sep = "\n")
   attr(x, "lines") <- NULL
-  class(x) <- "data.frame"
-  print(x, ..., row.names = FALSE)
+  shown <- as.data.frame(unclass(x))
+  print(shown[vapply(shown, function(column) !all(is.na(column)), TRUE)], digits = digits, ..., row.names = FALSE)
   invisible(x)
 }
 

@@ -20,13 +20,10 @@ augment_problem <- function(release, bound, passes, words, chains, records = NUL
 augment_size <- function(release, records) {
   if (is.null(records)) return(list(n = release$n, records = NULL, size_prior = NULL))
   size <- typical_size(release, records)
-  room <- min(size$n + 6 * size$sd, size_range(records)[2L]) + 8 * most_born
+  room <- min(size$n + 6 * size$sd, size_range(records)[2L]) + 8 * .Call(ffi_registry)$most_born
   check_room(room)
   list(n = size$n, records = records, size_prior = size_prior_spec(records), size_spread = size$sd, room = ceiling(room / 64) * 64)
 }
-
-# MOST_BORN in C
-most_born <- 2048
 
 # A component that was not published has noise without limit: weight 0. So the loops over records know nothing of it.
 fill_part <- function(part) {

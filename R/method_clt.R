@@ -249,7 +249,7 @@ clt_problem <- function(release, bound, control, words, chains, records, call) {
   check_sampler_serves(sampler, distribution, call)
   problem <- list(method = "clt", records = records, model = bound$spec, moments = distribution$spec,
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
-                  sampler = sampler, conjugate = as.double(!is_logistic(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
+                  sampler = sampler, conjugate = as.double(has_update(distribution) && (sampler == "gibbs" || !isFALSE(control$conjugate))),
                   passes = as.double(control$passes %||% clt_passes(distribution, sampler, moving)), move_sd = prior_sd(bound, words, chains),
                   search = clt_search(distribution, sampler), where = seq_along(index), summed = match(names(release$value)[index], all))
   problem <- c(problem, size)
@@ -283,7 +283,7 @@ most_moving <- 1000L
 
 # "nuts" where many parameters move (bench/clt_regression.R)
 clt_sampler <- function(distribution, moving, known = TRUE) {
-  if (is_logistic(distribution)) return("nuts")
+  if (!has_update(distribution)) return("nuts")
   if (moving > most_moving) return("gibbs")
   if (!isTRUE(distribution$innovations)) return("marginal")
   if (moving > most_walked && known) "nuts" else "noncentred"
@@ -298,10 +298,10 @@ check_size_sampler <- function(sampler, known, call) {
 
 most_walked <- 40L
 
-is_logistic <- function(distribution) identical(distribution$spec$name, "logistic")
+# Do the totals determine what the model's update needs?
+has_update <- function(distribution) !isFALSE(distribution$update)
 
-# Which totals are made of innovations, with gradients; and which determine what the model's
-# update needs.
+# Which totals are made of innovations, with gradients.
 check_sampler_serves <- function(sampler, distribution, call) {
   if (sampler == "totals") {
     stop_classed("argument", c("{.arg control$sampler} can be {.val totals} only in a linear regression with normal covariates.",
@@ -310,7 +310,7 @@ check_sampler_serves <- function(sampler, distribution, call) {
   if (sampler %in% c("noncentred", "nuts") && !isTRUE(distribution$innovations)) {
     stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)
   }
-  if (sampler == "gibbs" && is_logistic(distribution)) {
+  if (sampler == "gibbs" && !has_update(distribution)) {
     stop_classed("argument", "{.arg control$sampler} cannot be {.val gibbs} in a logistic regression: its totals do not determine the update of the coefficients.",
                  call = call)
   }

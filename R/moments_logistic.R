@@ -9,7 +9,7 @@ clt_distribution.bound_logistic <- function(bound, release, call) {
                              x = "{.var {factors}} {?is a factor/are factors}.", i = "Method {.val augment} takes factors."), call = call)
   }
   list(spec = list(name = "logistic", fields = crossprod_fields(bound, part$statistic), model = bound$spec), index = part$index,
-       innovations = TRUE)
+       innovations = TRUE, update = FALSE)
 }
 
 #' @export

@@ -162,7 +162,10 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   points <- check_count(points, "points", lower = 2)
   if (points > 1e4) stop_argument("points", "at most 10,000", describe(points))
-  if (is.null(response_of(fit$bound))) stop_classed("argument", "{.arg fit} must be a fit of a regression: there is no response to predict.")
+  if (is.null(response_of(fit$bound))) {
+    stop_classed("argument", c("Only a regression has a response to predict, and this model has none: {describe_model(fit$bound)}.",
+                               i = "{.fn bayesplot::pp_check} compares any fit with its release."))
+  }
   columns <- fit$bound$columns[-1L, ]
   all <- unique(columns$variable)
   if (length(all) == 0L) stop_classed("argument", "There is no covariate to plot against.")

@@ -10,7 +10,7 @@ coarsest_grid <- 2^10
 laplace_grid <- c(2^23, 2^44)
 gaussian_grid <- c(2^23, 2^23)
 
-# "laplace" and "gaussian" have exact samplers; their order is enum exact_family in C
+# the exact sampler of each mechanism
 exact_families <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian = "gaussian", discrete_gaussian = "gaussian")
 is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
 
@@ -106,7 +106,7 @@ exact_part <- function(part, data, call) {
   if (mechanism$kernel == "match") return(exact_response(part, data, call))
   unit <- release_unit(mechanism, statistic, if (replaces(part$neighbours)) nrow(x) else most_records, part$neighbours, call)
   scale <- exact_scale(mechanism, statistic, unit, part$neighbours, call)
-  family <- match(exact_families[[mechanism$name]], unique(exact_families)) - 1L
+  family <- exact_families[[mechanism$name]]
   value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, family, scale$numerator, scale$denominator)
   if (is.null(value)) stop_entropy(call)
   each <- length(value) / length(unit)

@@ -73,16 +73,10 @@ limit_components <- function(release) {
 }
 
 # components that are the total of a variable that is a number
-single_components <- function(statistic) {
-  if (inherits(statistic, "stat_linear")) {
-    return(if (statistic$subset) which(statistic$queries$column %in% single_components(statistic$statistic)) else integer())
-  }
-  columns <- statistic$columns
-  one <- if (inherits(statistic, "stat_crossprod")) seq_len(nrow(columns)) else
-    if (inherits(statistic, "stat_sums")) which(rowSums(statistic$powers) == 1) else integer()
-  variable <- if (inherits(statistic, "stat_sums")) max.col(statistic$powers[one, , drop = FALSE]) else one
-  one[!columns$variable[variable] %in% names(statistic$levels)]
-}
+single_components <- function(statistic) UseMethod("single_components")
+
+#' @export
+single_components.default <- function(statistic) integer()
 
 # What is odd about published totals: troubles, see diagnostics.R
 release_troubles <- function(release) {

@@ -22,7 +22,7 @@
 #' @param thin Keep every `thin`-th iteration after warmup.
 #' @param seed A whole number that fixes the draws, or `NULL` to use R's
 #'   generator as it is (so that [set.seed()] fixes them).
-#' @param init `NULL` starts every chain at a draw from the prior; else a list
+#' @param init `NULL` leaves it to the method where chains start, at draws from the prior if it knows nothing better; else a list
 #'   with a named vector of parameter values for each chain. Methods that draw
 #'   independently do not use it, and say so in a message of class
 #'   `noiseaware_message_init`: `"naive"`, and `"collapse"` for counts of few

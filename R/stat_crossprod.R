@@ -134,6 +134,9 @@ describe_statistic.stat_crossprod <- function(statistic) {
 }
 
 #' @export
+single_components.stat_crossprod <- function(statistic) which(!statistic$columns$variable %in% names(statistic$levels))
+
+#' @export
 component_degrees.stat_crossprod <- function(statistic) rep(1:2, c(nrow(statistic$columns), nrow(statistic$pairs)))
 
 #' @export

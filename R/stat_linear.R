@@ -245,6 +245,11 @@ component_degrees.stat_linear <- function(statistic) {
   if (statistic$subset) component_degrees(statistic$statistic)[statistic$queries$column]
 }
 
+#' @export
+single_components.stat_linear <- function(statistic) {
+  if (statistic$subset) which(statistic$queries$column %in% single_components(statistic$statistic)) else integer()
+}
+
 # A record is in one cell of each margin; else components vary independently of each other, at most.
 #' @export
 component_limits.stat_linear <- function(statistic) {

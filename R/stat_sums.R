@@ -198,6 +198,12 @@ sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2"), neighbours = 
 }
 
 #' @export
+single_components.stat_sums <- function(statistic) {
+  one <- which(rowSums(statistic$powers) == 1)
+  one[!statistic$columns$variable[max.col(statistic$powers[one, , drop = FALSE])] %in% names(statistic$levels)]
+}
+
+#' @export
 component_degrees.stat_sums <- function(statistic) rowSums(statistic$powers)
 
 #' @export

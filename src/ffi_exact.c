@@ -29,16 +29,16 @@ static int from_tape(void *self, unsigned char *out, size_t bytes) {
     return 1;
 }
 
-enum exact_family { EXACT_LAPLACE = 0, EXACT_GAUSSIAN = 1 };
+/* A discrete distribution of scale a / b. */
+typedef int64_t exact_sampler(struct bit_source *source, uint64_t a, uint64_t b);
 
-static int64_t draw(struct bit_source *source, enum exact_family family, double numerator,
-                    double denominator) {
-    const uint64_t a = (uint64_t)numerator, b = (uint64_t)denominator;
-    return family == EXACT_LAPLACE ? exact_laplace(source, a, b) : exact_gaussian(source, a, b);
+/* by its name, "laplace" or "gaussian" */
+static exact_sampler *sampler_named(SEXP name) {
+    return strcmp(CHAR(STRING_ELT(name, 0)), "laplace") == 0 ? exact_laplace : exact_gaussian;
 }
 
 /* Noise of scale numerator / denominator; NULL if the random bits ran out. */
-SEXP ffi_exact_noise(SEXP family, SEXP count, SEXP numerator, SEXP denominator, SEXP bytes) {
+SEXP ffi_exact_noise(SEXP distribution, SEXP count, SEXP numerator, SEXP denominator, SEXP bytes) {
     const int n = Rf_asInteger(count);
     struct tape tape;
     struct bit_source source;
@@ -49,9 +49,9 @@ SEXP ffi_exact_noise(SEXP family, SEXP count, SEXP numerator, SEXP denominator, 
         bits_start(&source, from_tape, &tape);
     }
     SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
-    for (int i = 0; i < n; ++i) REAL(out)
-    [i] = (double)draw(&source, (enum exact_family)Rf_asInteger(family), Rf_asReal(numerator),
-                       Rf_asReal(denominator));
+    exact_sampler *draw = sampler_named(distribution);
+    const uint64_t a = (uint64_t)Rf_asReal(numerator), b = (uint64_t)Rf_asReal(denominator);
+    for (int i = 0; i < n; ++i) REAL(out)[i] = (double)draw(&source, a, b);
     bits_end(&source);
     UNPROTECT(1);
     return source.failed ? R_NilValue : out;
@@ -78,12 +78,12 @@ static int64_t to_grid(double value, double unit, double most) {
 
 struct grid {
     const double *unit, *numerator, *denominator;
-    enum exact_family family;
+    exact_sampler *draw;
 };
 
 static double release_total(struct bit_source *source, const struct grid *grid, int j,
                             int64_t total) {
-    total += draw(source, grid->family, grid->numerator[j], grid->denominator[j]);
+    total += grid->draw(source, (uint64_t)grid->numerator[j], (uint64_t)grid->denominator[j]);
     return (double)total * grid->unit[j];
 }
 
@@ -129,13 +129,13 @@ static void release_values(struct bit_source *source, const struct grid *grid,
 /* What is released of the records x (n x columns): totals, or with kind
  * "records" every value; with noise of scale numerator[j] / denominator[j]
  * units[j] in component j. NULL without entropy. */
-SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP family, SEXP numerator,
+SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP distribution, SEXP numerator,
                        SEXP denominator) {
     const char *what = CHAR(STRING_ELT(kind, 0));
     const int summed = strcmp(what, "records") != 0;
     const struct stat stat = read_stat(spec);
     const struct grid grid = {REAL(unit), REAL(numerator), REAL(denominator),
-                              (enum exact_family)Rf_asInteger(family)};
+                              sampler_named(distribution)};
     struct bit_source source;
     bits_start(&source, from_system, NULL);
     SEXP out =

@@ -13,13 +13,10 @@ users_functions <- local({
   c(getNamespaceExports(namespace), setdiff(generics, ls(namespace)))
 })
 
-# The name of the function that an error says it is from; a method has that of its generic.
+# The name of the function that an error says it is from
 called <- function(condition) {
   call <- conditionCall(condition)
-  if (is.null(call)) return("nothing")
-  parts <- strsplit(paste(deparse(call[[1L]]), collapse = " "), ".", fixed = TRUE)[[1L]]
-  names <- vapply(rev(seq_along(parts)), function(k) paste(parts[seq_len(k)], collapse = "."), "")
-  c(intersect(names, users_functions), names[1L])[1L]
+  if (is.null(call)) "nothing" else paste(deparse(call[[1L]]), collapse = " ")
 }
 
 error_header <- function(condition) {

@@ -11,6 +11,8 @@ test_that("every method takes its own entries and refuses those of others", {
   # the method that "auto" takes
   refused(run("auto", sampler = "gibbs"), "only passes for method \"augment\"")
   refused(run("auto", pases = 1), "but has pases")
+  refused(run("auto", passes = 1, 3), "must be a named list")
+  refused(run("augment", passes = 1, passes = 2), "each entry only once, but has passes")
   expect_s3_class(run("augment", passes = 0), "noiseaware_fit")
   expect_s3_class(run("auto", passes = 0), "noiseaware_fit")
   expect_s3_class(run("clt", sampler = "gibbs", passes = 1), "noiseaware_fit")

@@ -5,7 +5,7 @@ st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(0, 3)))
 data <- data.frame(y = c(-1, 2.5, 11, 0.1), x = c(0.2, 1, 2, 5))
 
 exact_noise <- function(distribution, count, numerator, denominator, bytes = NULL) {
-  .Call(internal("ffi_exact_noise"), match(distribution, c("laplace", "gaussian")) - 1L, as.integer(count), numerator, denominator, bytes)
+  .Call(internal("ffi_exact_noise"), distribution, as.integer(count), numerator, denominator, bytes)
 }
 
 # ---- reference: the same coins from the same words, in whole doubles ------------

@@ -41,4 +41,9 @@ test_that("the number of records and their updates have names of their own", {
   # the estimates come first, and what sweeps and moves did is acceptance()'s
   expect_lt(grep("variable +mean +sd", lines), grep("^  method ", lines))
   expect_no_match(lines, "^  (updates|moves) ")
+  # whose print leaves out what was never done: here moves of all records at once
+  done <- acceptance(sample_posterior(rel, model_lm(), chains = 1, iter = 20, seed = 1, control = list(passes = 0)))
+  expect_true(all(is.na(done[c("moved", "walk")])))
+  header <- utils::capture.output(print(done))[4]
+  expect_match(header, " mean lowest .* passes kept share")
 })

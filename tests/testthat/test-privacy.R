@@ -47,7 +47,7 @@ grid_distribution <- function(call) {
   records <- call$kind == "records"
   scale <- call$numerator / call$denominator
   list(total = if (records) as.vector(t) else colSums(t), scale = if (records) rep(scale, each = nrow(t)) else scale,
-       distribution = c("laplace", "gaussian")[call$distribution + 1L], unit = call$unit)
+       distribution = call$distribution, unit = call$unit)
 }
 
 # The largest log ratio of two products of discrete Laplace distributions: far out on the

@@ -186,6 +186,7 @@ test_that("few records, an empty level and two pairs of bounds are no obstacle",
   release <- simulate_release(model_lm(), list(one = one, two = two), list(one = mech_laplace(epsilon = 1), two = mech_gaussian(mu = 1)), n = 40)
   fit <- sample_posterior(release, model_lm(y ~ x1 + x2 + x3), method = "augment", chains = 1, iter = 200, seed = 1)
   expect_gt(acceptance(fit)$moved, 0)
+  expect_output(print(acceptance(fit)), "of all records at once: accepted .* leapfrog steps each")
 })
 
 test_that("a chain cut in two is the same chain", {
