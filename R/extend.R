@@ -46,6 +46,7 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
   }, iter * length(fit$chains))
   extended <- fit_from_chains(chains, fit$release, fit$bound, run, fit$problem, fit$words)
   extended$asked <- c(fit$asked[setdiff(names(fit$asked), c("iter", "warmup"))], run[c("iter", "warmup")])
+  extended$why <- fit$why
   with_troubles(extended)
 }
 

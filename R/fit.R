@@ -7,6 +7,7 @@
 #             share of records outside the bounds; NULL for baselines
 #   info      what a method has to report
 #   troubles  what was warned of when it was sampled: see diagnostics.R
+#   why       lines: why "auto" chose the method; NULL where it did not
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -176,6 +177,7 @@ fit_lines <- function(fit) {
   size <- dim(fit$draws)
   chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
   c(paste0("  method     ", method_line[[fit$method]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
+    if (length(fit$why)) paste0(c("  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records))),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),

@@ -1,93 +1,121 @@
-# Method "auto": which one to run.
+# Method "auto": which one to run, by what each is expected to cost (R/cost.R).
 
-# Record updates, n x iterations x chains, beyond which "augment" does not run as
-# many iterations as were asked for: about ten minutes.
-most_record_updates <- 1e10
+# Seconds: up to `soon` to 1,000 effective draws an exact method runs without more ado; up to
+# `affordable` it is preferred to an approximate one; and `longest` is the time of a whole run
+# beyond which an exact method makes fewer iterations than were asked for, where another would be
+# wrong.
+auto_limits <- list(soon = 2, affordable = 300, longest = 600)
 
-# A run shortened to that many updates keeps at least so many iterations.
+# A run shortened to that time keeps at least so many iterations.
 least_iterations <- 200
 
-# A list: `method`; `run`, shorter than asked for if need be, and then `init`, where
-# its chains start: at draws of the short run, since such a run has no time to find
+# Below so many seconds methods cost the same: the first of them then, which is free of n.
+no_time <- 0.1
+
+# A list: `method`; `why`, lines for the print; `run`, shorter than asked for if need be, and then
+# `init`, where its chains start: at draws of the short run, since such a run has no time to find
 # its way from the prior.
 #
-# Counts: "collapse" is exact and free of n; a user who sets the number of passes
-# wants the records. Else "augment", exact whatever the bounds, as long as its time
-# is bearable. Beyond that, what is free of n, if it leaves out nothing that
-# matters: "collapse" where a short run of it finds no record outside the bounds;
-# "clt" where it accounts for what bounds do to records, or none is outside. Else
-# "augment" with fewer iterations: rough but right, rather than sharp but wrong.
-auto_method <- function(release, bound, run, control, most = most_record_updates) {
-  if (!is.null(bound$moments)) {
-    warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for covariates known only by their moments.")
-    return(chosen("clt", run))
+# The exact method that is expected to take least for 1,000 effective draws, as long as that is
+# bearable; but "collapse" where it takes less and a short run of it finds no record outside
+# the bounds. Beyond that "clt", if it leaves out nothing that matters: where it accounts for what
+# bounds do to records, or none is outside. Else the exact method with fewer iterations: rough but
+# right, rather than sharp but wrong.
+auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits) {
+  able <- able_methods(release, bound, control)
+  exact <- able[vapply(able, always_exact, TRUE, bound = bound)]
+  if (length(exact) == 0L) {
+    served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
+    warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for {served}.")
+    return(chosen("clt", run, paste("approximate; the only method for", served)))
   }
-  if (collapse_is_exact(bound) && is.null(control$passes) && collapse_serves(release, bound)) return(chosen("collapse", run))
-  if (record_updates(release, run) <= most) return(chosen("augment", run))
-  large_method(release, bound, run, most)
-}
+  costs <- lapply(stats::setNames(nm = able), function(method) predict_cost(cost_features(method, release, bound, control, records)))
+  thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
+  best <- exact[which.min(thousand[exact])]
+  about <- vapply(thousand, about_time, "")
+  # what R functions of the model cost is not known
+  is_exact <- if (isTRUE(bound$callbacks)) "exact" else sprintf("exact, %s for 1,000 effective draws", about[[best]])
+  if (thousand[[best]] <= limits$soon) return(chosen(best, run, is_exact))
 
-chosen <- function(method, run, init = NULL) list(method = method, run = run, init = init)
-
-# where "augment" would take too long
-large_method <- function(release, bound, run, most) {
-  time <- augment_time(release, run)
-  others <- c(if (collapse_serves(release, bound)) "collapse", if (clt_serves(release, bound)) "clt")
-  outside <- NULL
-  if ("collapse" %in% others) {
-    trial <- try_method(release, bound, "collapse")
+  others <- setdiff(able[thousand < thousand[[best]]], exact)
+  trial <- NULL
+  left_out <- character()
+  if ("collapse" %in% others && thousand[["collapse"]] + trial_iterations * costs$collapse$iteration < thousand[[best]]) {
+    trial <- try_method(release, bound, "collapse", records)
     outside <- outside_bounds(trial)
-    if (outside[["any"]] <= likely_outside) {
-      cli::cli_inform(c("Method {.val collapse} was chosen: a short run finds that no record is likely to lie outside the bounds.",
-                        i = "Method {.val augment} would take about {time}."), class = "noiseaware_message_method")
-      return(chosen("collapse", run))
-    }
+    if (outside[["any"]] <= likely_outside) return(chosen("collapse", run, why_collapse(about, best)))
+    left_out <- sprintf("\"collapse\" (%s) ignores clamping, expected to touch %s of the records", about[["collapse"]], format_share(outside))
   }
+  if (thousand[[best]] <= limits$affordable) return(chosen(best, run, c(is_exact, left_out)))
   if ("clt" %in% others) {
     clamped <- clt_leaves_out_bounds(bound) || clt_takes_totals(bound)
-    if (clamped) {
-      trial <- try_method(release, bound, "clt")
-      outside <- outside_bounds(trial)
-    }
+    if (clamped) trial <- try_method(release, bound, "clt", records)
     if (!clamped || clt_is_valid(trial)) {
       warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the statistic.",
-                    i = "Method {.val augment} is exact, but would take about {time}."))
-      return(chosen("clt", run))
+                    i = "Method {.val {best}} is exact, but would take {about[[best]]} for 1,000 effective draws."))
+      return(chosen("clt", run, why_clt(about, best)))
     }
+    left_out <- c(left_out, sprintf("\"clt\" (%s) does not account for clamping, or not for so much: %s of the records", about[["clt"]],
+                                    format_share(outside_bounds(trial))))
   }
-  if (is.null(outside)) {
-    cli::cli_inform(c("Method {.val augment} takes about {time} for {format_size(release$n)} records.", i = "No other method is available for this model and release."),
-                    class = "noiseaware_message_method")
-    return(chosen("augment", run))
-  }
-  shorter <- shorten_run(run, release$n, most)
-  tell_augment(release, run, shorter, outside[["share"]], others)
-  chosen("augment", shorter, if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
+  shorter <- if (is.null(trial)) run else shorten_run(run, costs[[best]]$iteration, limits$longest)
+  tell_long(best, release, run, shorter, costs[[best]]$iteration, left_out, others)
+  chosen(best, shorter, c(is_exact, left_out), if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
 }
+
+why_collapse <- function(about, exact) {
+  c(sprintf("exact if no record is outside the bounds, and likely none is; %s for 1,000 effective draws", about[["collapse"]]),
+    sprintf("\"%s\", exact in any case, would take %s", exact, about[[exact]]))
+}
+
+why_clt <- function(about, exact) {
+  c(sprintf("approximate, %s for 1,000 effective draws", about[["clt"]]), sprintf("\"%s\", which is exact, would take %s", exact, about[[exact]]))
+}
+
+format_share <- function(outside) paste0(format_number(100 * outside[["share"]], 2), "%")
+
+about_time <- function(seconds) if (seconds > no_time) paste("about", rough_time(seconds)) else "under 0.1 seconds"
+
+chosen <- function(method, run, why, init = NULL) list(method = method, run = run, why = why, init = init)
+
+# Those that serve, what is free of n first. A user who sets the number of passes wants the records.
+able_methods <- function(release, bound, control) {
+  if (is.null(release$n)) {
+    able <- size_methods(release, bound)
+  } else {
+    able <- c(if (collapse_serves(release, bound)) "collapse", if (without_refusal(check_records_distribution(bound))) "augment",
+              if (clt_serves(release, bound)) "clt")
+  }
+  if (!is.null(control$passes) && "augment" %in% able) "augment" else able
+}
+
+# whatever the bounds
+always_exact <- function(method, bound) switch(method, augment = TRUE, collapse = collapse_is_exact(bound), FALSE)
 
 # starting points for chains: draws of a fit, evenly spread
 start_at_draws <- function(fit, chains) lapply(values_of_draws(fit, chains), function(values) bound_theta(fit$bound, values))
 
-# The same shares of warmup and kept draws, with as many iterations as the limit
-# of record updates leaves.
-shorten_run <- function(run, n, most) {
-  iter <- min(run$iter, max(least_iterations, floor(most / (n * run$chains))))
+# The same shares of warmup and kept draws, with as many iterations as the time leaves.
+shorten_run <- function(run, iteration, longest) {
+  iter <- min(run$iter, max(least_iterations, floor(longest / (iteration * run$chains))))
   part <- iter / run$iter
   warmup <- floor(run$warmup * part)
   utils::modifyList(run, list(iter = iter, warmup = warmup, thin = min(max(1, floor(run$thin * part)), iter - warmup)))
 }
 
-tell_augment <- function(release, asked, run, share, others) {
-  why <- c(i = "Faster methods ignore that records outside the bounds are clamped, and about {format_number(100 * share, 2)}% are expected to be outside.")
+# a run of an exact method that takes long, or that was shortened because others are wrong
+tell_long <- function(method, release, asked, run, iteration, left_out, others) {
+  time <- function(run) format_time(iteration * run$iter * run$chains)
+  size <- if (is.null(release$n)) "the" else format_size(release$n)
+  why <- if (length(left_out)) stats::setNames(paste0(left_out, "."), rep("i", length(left_out))) else c(i = "No faster method is available for this model and release.")
   if (run$iter == asked$iter) {
-    cli::cli_inform(c("Method {.val augment} takes about {augment_time(release, run)} for {format_size(release$n)} records.", why),
-                    class = "noiseaware_message_method")
+    cli::cli_inform(c("Method {.val {method}} takes about {time(run)} for {size} records.", why), class = "noiseaware_message_method")
     return(invisible())
   }
-  warn_method(c(paste("Method {.val augment} runs {run$iter} iterations a chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}:",
-                      "{format_size(release$n)} records take about {augment_time(release, run)}."),
+  warn_method(c(paste("Method {.val {method}} runs {run$iter} iterations a chain ({run$warmup} of them warmup, thin {run$thin}) instead of {asked$iter}:",
+                      "{size} records take about {time(run)}."),
                 why,
-                i = paste("For all {asked$iter} iterations set {.arg method} to {.val augment} (about {augment_time(release, asked)});",
+                i = paste("For all {asked$iter} iterations set {.arg method} to {.val {method}} (about {time(asked)});",
                           "for a fast answer that is not exact, to {.or {.val {others}}}.")))
 }
 
@@ -95,23 +123,28 @@ warn_method <- function(message, .envir = parent.frame()) {
   cli::cli_warn(message, class = "noiseaware_warning_method", .envir = .envir)
 }
 
-record_updates <- function(release, run) as.double(release$n) * run$iter * run$chains
-
-# about 50 ns an update
-augment_time <- function(release, run) format_time(5e-8 * record_updates(release, run))
-
 # a short run of a method whose time is free of n
-try_method <- function(release, bound, method) {
-  run <- list(chains = 2, iter = 600, warmup = 300, thin = 1, seed = 1L)
+try_method <- function(release, bound, method, records) {
+  run <- list(chains = 2, iter = trial_iterations / 2, warmup = trial_iterations / 4, thin = 1, seed = 1L)
   sample <- switch(method, collapse = sample_collapse, clt = sample_clt)
-  progressr::without_progress(sample(release, bound, run, NULL, list()))
+  progressr::without_progress(sample(release, bound, run, NULL, list(), records))
 }
+
+trial_iterations <- 1200
 
 # seconds as text
 format_time <- function(seconds) {
   unit <- if (seconds < 1) c(1e-3, "milliseconds") else if (seconds < 90) c(1, "seconds") else
     if (seconds < 5400) c(60, "minutes") else if (seconds < 172800) c(3600, "hours") else c(86400, "days")
   paste(format_number(seconds / as.numeric(unit[1L]), 2), unit[2L])
+}
+
+# to one digit: what a prediction is good for
+rough_time <- function(seconds) {
+  if (seconds < 0.95) return(paste(signif(seconds, 1), "seconds"))
+  unit <- if (seconds < 95) c(1, "second") else if (seconds < 5700) c(60, "minute") else if (seconds < 1.3e5) c(3600, "hour") else c(86400, "day")
+  count <- signif(seconds / as.numeric(unit[1L]), 1)
+  paste0(format_number(count), " ", unit[2L], if (count != 1) "s")
 }
 
 format_size <- function(n) format(n, big.mark = ",", scientific = FALSE)

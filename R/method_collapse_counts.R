@@ -28,10 +28,16 @@ counts_distribution <- function(bound, parts, n, call) {
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
   if (is.data.frame(target)) return(list(family = "counts", fields = table, entries = target))
-  if (!is.null(n) && all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work) {
+  if (counts_at_once(bound, target, n)) {
     return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
   list(family = "counts", fields = table, component = list(target = target))
+}
+
+# Are all counts drawn at once?
+counts_at_once <- function(bound, target, n) {
+  fields <- bound$spec$fields
+  !is.data.frame(target) && !is.null(n) && all(target < length(fields$alpha)) && recursion_work(fields$levels, n) <= most_recursion_work
 }
 
 # Beyond it (about a tenth of a second) moves are made instead of independent draws.

@@ -12,8 +12,8 @@
 #'   is known (always exact for counts; otherwise exact if no record lies outside the bounds; cost
 #'   independent of n; see below); `"clt"` uses a normal distribution for the statistic
 #'   (approximate, improves with more records; cost independent of n); `"naive"` treats the noisy
-#'   totals as the true ones (not a posterior: a baseline to compare with); `"auto"` chooses the
-#'   cheapest exact method: see below.
+#'   totals as the true ones (not a posterior: a baseline to compare with); `"auto"` chooses by
+#'   the predicted cost, and prefers what is exact: see below.
 #' @param chains Number of chains. They run through the future package: set
 #'   `future::plan()` to run them side by side. The draws do not depend on it.
 #' @param iter Iterations of each chain, warmup included.
@@ -69,22 +69,25 @@
 #' distributions, summed) and the probability that there is one; apart from clamping the draws are
 #' exact.
 #'
-#' **Method `"auto"`** chooses `"collapse"` for counts, and otherwise `"augment"`, which is
-#' exact with clamping, up to 10^10 record updates (n times iterations
-#' times chains, about ten minutes). Beyond that a short run looks for records
-#' outside the bounds:
-#' * if the probability that there is one is at most 0.01, `"collapse"` runs, with a message;
-#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions with factors and logistic ones), with a
-#'   warning, because it is approximate;
-#' * otherwise `"augment"` with fewer iterations: as many as 10^10 record updates
+#' **Method `"auto"`** predicts for each method that serves how many seconds 1,000 effective draws
+#' take, from the dimension, the number of records, the noise and the levels of factors. The constants of that prediction
+#' were measured on one machine (`bench/cost.R`): it says "about". Then
+#' * the fastest exact method runs, if that takes at most about 2 seconds. `"augment"` is exact for every model, `"collapse"` for
+#'   counts;
+#' * otherwise `"collapse"` runs, if that is faster and a short run of it finds a probability of at most 0.01 that any record is
+#'   outside the bounds;
+#' * otherwise the exact method, if that takes at most five minutes;
+#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions with factors and logistic ones) or a short run
+#'   finds nothing clamped, with a warning, because it is approximate;
+#' * otherwise the exact method with fewer iterations: as many as ten minutes
 #'   allow, but at least 200, with the same shares of warmup and kept draws. Without
 #'   `init` its chains start at draws of the short run. A warning says how many iterations
 #'   are run, and how to ask for more.
 #'
-#' Where only `"augment"` is available, it runs for as long as was asked, and a
-#' message tells how long that takes. The warnings have the class `noiseaware_warning_method`.
+#' Where only one method is available, it runs for as long as was asked, and if 1,000 effective draws take more than five minutes a
+#' message tells how long that is. The warnings have the class `noiseaware_warning_method`.
 #' `control = list(passes = )` asks for `"augment"` where there is a choice. The
-#' fit's print says which ran and whether it is exact.
+#' fit's print says what was chosen and why. `vignette("algorithms")` has a table of what is chosen for a linear regression.
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
@@ -133,9 +136,10 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
   init <- check_init(init, bound, run$chains)
-  if (is.null(release$n)) method <- check_unknown_size(method, release, bound)
+  if (is.null(release$n)) check_unknown_size(method, release, bound)
+  chosen <- NULL
   if (method == "auto") {
-    chosen <- auto_method(release, bound, run, control)
+    chosen <- auto_method(release, bound, run, control, records)
     method <- chosen$method
     run <- chosen$run
     init <- init %||% chosen$init
@@ -150,14 +154,14 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     clt = sample_clt(release, bound, run, init, control, records),
     augment = sample_augment(release, bound, run, init, control, records))
   fit$asked <- asked
+  fit$why <- chosen$why
   with_troubles(fit)
 }
 
-# A method that can do without the number of records: the one that was asked for, or with "auto" the first.
+# Can the method do without the number of records, or with "auto" some method?
 check_unknown_size <- function(method, release, bound, call = caller_env()) {
   able <- size_methods(release, bound)
-  if (method == "auto" && length(able)) return(able[1L])
-  if (method %in% able) return(method)
+  if (method %in% able || (method == "auto" && length(able))) return(invisible())
   clash <- "n" %in% bound$parameters
   stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
                              "Method {.val {method}} must know the number of records here, and the release does not say it.",

@@ -4,19 +4,25 @@
 # (bench/dimension.R).
 few_parameters <- 6L
 
-# What the C code needs, an empty list where there are none: for models of continuous
+# Their columns, see surrogate_design(); NULL where there are none: for models of continuous
 # columns that are normal given the factors' dummies, or that enter the distribution of the other
-# columns through a linear predictor, and releases of totals of
-# columns and of their products. `layout` places the components (see layout_parts()).
-surrogate_fields <- function(bound, parts, n, layout) {
-  if (length(bound$moves) <= few_parameters) return(list())
+# columns through a linear predictor, and releases of totals of columns and of their products.
+surrogate_columns <- function(bound, parts) {
+  if (length(bound$moves) <= few_parameters) return(NULL)
   design <- surrogate_design(bound)
   serves <- function(part) {
     statistic <- part$statistic
     if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
     statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
   }
-  if (is.null(design) || !all(vapply(parts, serves, TRUE))) return(list())
+  if (!is.null(design) && all(vapply(parts, serves, TRUE))) design
+}
+
+# What the C code needs, an empty list where there are no such transitions. `layout` places the
+# components (see layout_parts()).
+surrogate_fields <- function(bound, parts, n, layout) {
+  design <- surrogate_columns(bound, parts)
+  if (is.null(design)) return(list())
   terms <- matrix(0, layout$dense, 6L) # components that only pad are 0
   for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {
     at <- layout$where[match(part$index, layout$summed)]

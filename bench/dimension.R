@@ -14,17 +14,6 @@ if (!exists("bench_result")) source("bench/helpers.R")
 
 most_seconds <- 900
 
-# n records of y = 0.5 + x1 + N(0, 1) on independent standard normal covariates, bounds at
-# `half` standard deviations (y: 1.25 times as wide, as it is in bench/collapse.R)
-normal_release <- function(n, p, epsilon, half = 4) {
-  set.seed(1)
-  variables <- c("y", paste0("x", seq_len(p)))
-  x <- matrix(stats::rnorm(n * p), n)
-  data <- stats::setNames(data.frame(0.5 + x[, 1L] + stats::rnorm(n), x), variables)
-  bounds <- stats::setNames(rep(list(c(-1.25, 1.25) * half, c(-1, 1) * half), c(1, p)), variables)
-  simulate_release(data, stat_crossprod(stats::reformulate(variables[-1L], "y"), bounds), mech_laplace(epsilon = epsilon))
-}
-
 # section 5 of Ju et al. (2022), see bench/regression.R
 ju_release <- function(epsilon) {
   set.seed(2022)

@@ -32,13 +32,24 @@ seconds <- function(code) {
   used
 }
 
+# n records of y = 0.5 + x1 + N(0, 1) on independent standard normal covariates, bounds at
+# `half` standard deviations (y: 1.25 times as wide, as it is in bench/collapse.R)
+normal_release <- function(n, p, epsilon, half = 4) {
+  set.seed(1)
+  variables <- c("y", paste0("x", seq_len(p)))
+  x <- matrix(stats::rnorm(n * p), n)
+  data <- stats::setNames(data.frame(0.5 + x[, 1L] + stats::rnorm(n), x), variables)
+  bounds <- stats::setNames(rep(list(c(-1.25, 1.25) * half, c(-1, 1) * half), c(1, p)), variables)
+  simulate_release(data, stat_crossprod(stats::reformulate(variables[-1L], "y"), bounds), mech_laplace(epsilon = epsilon))
+}
+
 # a logistic regression of y on the first of p independent covariates
-logistic_release <- function(n, p) {
+logistic_release <- function(n, p, epsilon = 1) {
   set.seed(2013)
   x <- matrix(stats::rnorm(n * p), n, dimnames = list(NULL, paste0("x", seq_len(p))))
   data <- data.frame(y = stats::rbinom(n, 1L, stats::plogis(0.3 + x[, 1L])), x)
   bounds <- c(list(y = c(0, 1)), stats::setNames(rep(list(c(-4, 4)), p), colnames(x)))
-  simulate_release(data, stat_crossprod(stats::reformulate(colnames(x), "y"), bounds), mech_laplace(epsilon = 1))
+  simulate_release(data, stat_crossprod(stats::reformulate(colnames(x), "y"), bounds), mech_laplace(epsilon = epsilon))
 }
 
 # Seconds for `more` iterations of a fit's chain, set-up not counted: median of

@@ -23,6 +23,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             calibrate = "Calibration",
             calibrate_engines = "Calibration of the engines for regressions",
             dimension = "Regressions of real size",
+            cost = "What each engine costs, for method auto",
             defaults = "Default calls on data that nobody prepared",
             unknown_n = "Unknown number of records")
 

@@ -1,0 +1,65 @@
+# What a method is expected to cost: seconds for an iteration and for 1,000 effective draws,
+# from what is public. The constants stand in R/cost_constants.R, which bench/cost.R measures
+# and writes.
+#
+# With d the engine's size, q and l how far the noise is below and above the sampling
+# variation (both on the log scale, one of them 0), and k the dummies of factors:
+#   seconds for an iteration            exp(fixed) d^fixed_size + n exp(record) d^record_size
+#   effective draws of an iteration     exp(draws + draws_size log d + quiet q + loud l + levels log(1 + k)), at most 1
+# Iterations of warmup count. Bounds that bind are left out: they make little difference to
+# the engines that account for them (bench/results.md).
+
+# `method` with this release: the engine that runs, and what its cost depends on.
+cost_features <- function(method, release, bound, control = list(), records = NULL) {
+  sized <- if (is.null(release$n)) without_size(release, typical_size(release, records)$n) else release
+  engine <- switch(method, augment = augment_engine(release, bound, control, records), collapse = collapse_engine(release, bound),
+                   clt = clt_engine(sized, bound, records))
+  by_component <- engine %in% c("counts", "recursion", "marginal")
+  list(engine = engine, size = if (by_component) length(sized$value) else bound$sizes$columns, n = sized$n,
+       noise = noise_ratio(sized), levels = sum(lengths(bound$levels) - 1))
+}
+
+augment_engine <- function(release, bound, control, records) {
+  if (bound$by_records) return("responses")
+  if (is.null(control$passes) && is.null(records) && !is.null(surrogate_columns(bound, component_parts(release)))) "shape" else "sweeps"
+}
+
+collapse_engine <- function(release, bound) {
+  family <- collapse_family(bound)
+  at_once <- family == "counts" && counts_at_once(bound, collapse_distribution(release, bound, check = TRUE), release$n)
+  if (at_once) "recursion" else family
+}
+
+# of the sampler that runs by default
+clt_engine <- function(release, bound, records) {
+  if (clt_moves_totals(release, bound, list(), records)) return("clamped totals")
+  distribution <- released_distribution(bound, release, caller_env())
+  sampler <- clt_sampler(distribution, length(bound$unknown), is.null(records))
+  if (sampler == "nuts" && bound$by_records) "nuts of responses" else sampler
+}
+
+# The noise of a total over the sampling variation that it has if the standard deviation of a
+# record's contribution is a quarter of its range: the median of the components.
+noise_ratio <- function(release) {
+  ratios <- unlist(lapply(release_parts(release), function(part) {
+    limits <- component_limits(part$statistic)
+    if (is.null(limits) || part$statistic$kind == "records") return(NULL)
+    4 * rep_len(mechanism_sd(part$mechanism, part$scale), nrow(limits)) / ((limits[, 2L] - limits[, 1L]) * sqrt(release$n))
+  }))
+  ratios <- ratios[is.finite(ratios) & ratios > 0]
+  if (length(ratios)) stats::median(ratios) else 1
+}
+
+# Noise further from the sampling variation than that was not measured.
+farthest_noise <- log(100)
+
+# seconds for an `iteration`, and for `thousand` effective draws; no end of them for an engine that
+# was not measured, the Gibbs sampler of "clt" for more than 1,000 unknown parameters
+predict_cost <- function(features, constants = cost_constants) {
+  if (!features$engine %in% constants$engine) return(list(iteration = Inf, thousand = Inf))
+  k <- as.list(constants[constants$engine == features$engine, ])
+  distance <- max(-farthest_noise, min(farthest_noise, log(features$noise)))
+  iteration <- exp(k$fixed) * features$size^k$fixed_size + features$n * exp(k$record) * features$size^k$record_size
+  draws <- k$draws + k$draws_size * log(features$size) + k$quiet * max(0, -distance) + k$loud * max(0, distance) + k$levels * log1p(features$levels)
+  list(iteration = iteration, thousand = 1000 * iteration / exp(min(draws, 0)))
+}

@@ -1,0 +1,170 @@
+# What each engine costs, measured over its dimension, the number of records, the noise, bounds
+# that bind and levels of factors; the constants of the cost model in R/cost.R are fitted to it
+# and written to R/cost_constants.R.
+#
+#   Rscript bench/cost.R [engines] [quick]   measures these engines (default: all) into
+#                                            bench/cost.csv, then fits and writes the constants
+#   Rscript bench/cost.R fit                 fits and writes alone
+#
+# Each case is a default call of two chains. The longest takes about half a minute, all of them
+# a quarter of an hour.
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+# y on p numbers and on factors with so many levels, independent and uniform
+factor_release <- function(n, p, levels, epsilon) {
+  set.seed(1)
+  x <- stats::setNames(as.data.frame(matrix(stats::rnorm(n * p), n)), paste0("x", seq_len(p)))
+  g <- stats::setNames(as.data.frame(lapply(levels, function(k) factor(sample(letters[seq_len(k)], n, TRUE), letters[seq_len(k)]))),
+                       paste0("g", seq_along(levels)))
+  data <- cbind(y = 0.5 + x[[1L]] + (g[[1L]] == "a") + stats::rnorm(n), x, g)
+  bounds <- c(list(y = c(-5, 5)), stats::setNames(rep(list(c(-4, 4)), p), names(x)), lapply(g, levels))
+  simulate_release(data, stat_crossprod(stats::reformulate(names(data)[-1L], "y"), bounds), mech_laplace(epsilon = epsilon))
+}
+
+# totals of one variable, bounds at 4 standard deviations or what 1 record in 10,000 exceeds
+one_release <- function(n, epsilon, draw = stats::rnorm, bounds = c(-4, 4), formula = ~ x + I(x^2)) {
+  set.seed(1)
+  simulate_release(data.frame(x = draw(n)), stat_sums(formula, list(x = bounds)), mech_laplace(epsilon = epsilon))
+}
+
+poisson_release <- function(n, epsilon) one_release(n, epsilon, function(n) stats::rpois(n, 3), c(0, 12), ~ x)
+
+# a class and so many features of two levels
+counts_release <- function(n, features, epsilon) {
+  set.seed(1)
+  data <- as.data.frame(lapply(stats::setNames(nm = c("y", paste0("x", seq_len(features)))), function(v) sample(c("a", "b"), n, TRUE)))
+  simulate_release(data, stat_counts(stats::reformulate(paste0("y:", names(data)[-1L])), lapply(data, function(v) c("a", "b"))), mech_laplace(epsilon = epsilon))
+}
+
+case <- function(engine, method, release, model, arguments) list(engine = engine, method = method, release = release, model = model, arguments = arguments)
+
+# a case for each row of numbers
+grid <- function(engine, method, release, model, ...) {
+  rows <- rbind(...)
+  lapply(seq_len(nrow(rows)), function(k) case(engine, method, release, model, as.list(unname(rows[k, ]))))
+}
+
+cases <- function() {
+  lm <- function() model_lm()
+  c(
+    # n, p, epsilon, half width of the bounds in standard deviations
+    grid("shape", "augment", normal_release, lm, c(300, 2, 1, 4), c(3000, 2, 1, 4), c(30000, 2, 1, 4), c(3000, 2, 0.1, 4), c(3000, 2, 10, 4), c(3000, 2, 10, 2.5),
+         c(300, 5, 1, 4), c(3000, 5, 1, 4), c(10000, 5, 1, 2.5), c(3000, 5, 0.1, 4), c(3000, 5, 10, 4), c(3000, 5, 10, 2.5), c(3000, 5, 100, 4),
+         c(1000, 10, 1, 4), c(5000, 10, 10, 4), c(1000, 10, 0.1, 4), c(1000, 10, 10, 2.5), c(500, 20, 1, 4)),
+    # the levels of one factor
+    grid("shape", "augment", factor_release, lm, c(1000, 2, 3, 1), c(1000, 2, 8, 10), c(10000, 2, 3, 10), c(3000, 2, 8, 1), c(1000, 2, 16, 1)),
+    # n, epsilon
+    grid("sweeps", "augment", one_release, function() model_normal(), c(100, 1), c(1000, 0.1), c(1000, 1), c(1000, 10), c(1000, 100), c(10000, 1), c(10000, 100), c(100000, 1)),
+    grid("sweeps", "augment", poisson_release, function() model_poisson(), c(100, 1), c(1000, 1), c(1000, 10), c(10000, 1)),
+    grid("sweeps", "augment", normal_release, lm, c(100, 1, 1, 4), c(1000, 1, 1, 4), c(1000, 1, 10, 4), c(1000, 1, 100, 4), c(10000, 1, 1, 4)),
+    # n, p, epsilon
+    grid("responses", "augment", logistic_release, function() model_logistic(), c(300, 2, 1), c(3000, 2, 1), c(20000, 2, 1), c(3000, 2, 10), c(3000, 2, 0.1),
+         c(1000, 5, 1), c(3000, 5, 10), c(1000, 8, 1), c(5000, 8, 10)),
+    grid("normal", "collapse", normal_release, lm, c(1000, 1, 1, 4), c(1000, 1, 0.1, 4), c(1000, 1, 10, 4), c(1e5, 1, 1, 4), c(1000, 2, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 1, 4),
+         c(1000, 5, 10, 4), c(1e5, 5, 1, 4), c(1000, 5, 100, 4), c(1000, 10, 1, 4), c(1e5, 10, 10, 4), c(1000, 10, 0.1, 4), c(1000, 20, 1, 4), c(1e5, 20, 1, 4)),
+    # n, features, epsilon
+    grid("recursion", "collapse", counts_release, function() model_naive_bayes("y"), c(50, 1, 1), c(50, 1, 10), c(200, 2, 1), c(500, 2, 1), c(200, 8, 1)),
+    grid("counts", "collapse", counts_release, function() model_naive_bayes("y"), c(5000, 1, 1), c(5000, 1, 0.1), c(5000, 1, 10), c(5000, 8, 1), c(5000, 8, 10), c(1e6, 8, 1), c(1e5, 30, 1)),
+    grid("total", "collapse", poisson_release, function() model_poisson(), c(1000, 1), c(1000, 0.1), c(1000, 10), c(1e5, 1)),
+    # n, p, epsilon, half width
+    grid("clamped totals", "clt", normal_release, lm, c(1000, 1, 1, 4), c(1e5, 1, 1, 4), c(1000, 1, 10, 2.5), c(1000, 5, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 10, 4), c(1e5, 5, 1, 2.5),
+         c(1e5, 5, 10, 2.5), c(1000, 10, 1, 4), c(1e5, 10, 1, 2.5), c(1e5, 10, 0.1, 4), c(1e5, 20, 1, 4)),
+    grid("marginal", "clt", one_release, function() model_normal(), c(100, 1), c(1000, 0.1), c(1000, 1), c(1e5, 1), c(1e5, 10)),
+    grid("marginal", "clt", counts_release, function() model_naive_bayes("y"), c(1000, 1, 1), c(1000, 4, 1), c(1e5, 4, 1), c(1e5, 4, 10), c(1000, 10, 1)),
+    # n, p, levels, epsilon
+    grid("noncentred", "clt", factor_release, lm, c(1000, 2, 2, 1), c(1e4, 2, 2, 1), c(1e4, 2, 2, 10), c(1e4, 2, 2, 0.1), c(1e4, 3, 2, 1), c(1e4, 2, 4, 1)),
+    grid("nuts", "clt", factor_release, lm, c(1e4, 7, 2, 1), c(1000, 7, 2, 1), c(1e4, 7, 4, 10), c(1e4, 7, 4, 0.1), c(1e4, 11, 4, 1)),
+    grid("nuts of responses", "clt", logistic_release, function() model_logistic(), c(1000, 2, 1), c(1e5, 2, 1), c(1e5, 2, 10), c(1000, 2, 0.1), c(1e4, 5, 1), c(1e5, 5, 10), c(1e4, 10, 1)))
+}
+
+measure <- function(one, quick) {
+  release <- do.call(one$release, one$arguments)
+  bound <- noiseaware:::bind_model(noiseaware:::complete_model(one$model(), release), release$statistic)
+  features <- noiseaware:::cost_features(one$method, release, bound)
+  if (features$engine != one$engine) stop("the engine is \"", features$engine, "\" and not \"", one$engine, "\"", call. = FALSE)
+  iterations <- if (quick) 200 else 2000
+  call <- function() suppressWarnings(suppressMessages(sample_posterior(release, one$model(), method = one$method, chains = 2, iter = iterations, seed = 1)))
+  time <- seconds(fit <- call())
+  if (time < 0.1) time <- seconds(for (k in 1:10) call()) / 10 # the clock has ticks of a hundredth
+  out <- data.frame(as.data.frame(features), arguments = paste(vapply(unlist(one$arguments), format, ""), collapse = " "), seconds = time,
+                    iterations = 2 * iterations, ess = min_ess(posterior::as_draws_array(fit)), rhat = max(noiseaware:::mixing_diagnostics(fit)$rhat))
+  say("%s %s: %.2f s, ESS %.0f, R-hat %.3f", one$engine, out$arguments, out$seconds, out$ess, out$rhat)
+  out
+}
+
+# ---- the fit -------------------------------------------------------------------------
+
+# Least squares on the log scale; exponents and effects are drawn to 0 where little tells of them.
+# Chains that have not met do not say what draws cost.
+fit_engine <- function(measured) {
+  measured <- measured[measured$rhat < 1.2, ]
+  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses")
+  log_iteration <- log(measured$seconds / measured$iterations)
+  iteration <- function(k) exp(k[1L]) * measured$size^k[2L] + if (by_record) measured$n * exp(k[3L]) * measured$size^k[4L] else 0
+  loss <- function(k) sum((log_iteration - log(iteration(k)))^2) + 0.05 * sum(k[c(2L, 4L)]^2)
+  starts <- expand.grid(fixed = mean(log_iteration) - c(0, 2), record = log(c(1e-8, 1e-7)))
+  fits <- lapply(seq_len(nrow(starts)), function(i) stats::optim(c(starts$fixed[i], 1, starts$record[i], 0.5), loss, method = "BFGS", control = list(maxit = 1000)))
+  best <- fits[[which.min(vapply(fits, `[[`, 0, "value"))]]$par
+  if (!by_record) best[3:4] <- c(-Inf, 0)
+  # what remains of the seconds to 1,000 effective draws
+  distance <- pmax(-noiseaware:::farthest_noise, pmin(noiseaware:::farthest_noise, log(measured$noise)))
+  x <- cbind(1, log(measured$size), pmax(0, -distance), pmax(0, distance), log1p(measured$levels))
+  y <- log(iteration(best)) - log(measured$seconds / measured$ess)
+  effects <- solve(crossprod(x) + diag(c(0, 0.3, 0.3, 0.3, 0.3)), crossprod(x, y))
+  data.frame(engine = measured$engine[1L], fixed = best[1L], fixed_size = best[2L], record = best[3L], record_size = best[4L],
+             draws = effects[1L], draws_size = effects[2L], quiet = effects[3L], loud = effects[4L], levels = effects[5L])
+}
+
+constants_file <- "R/cost_constants.R"
+
+write_constants <- function(constants) {
+  column <- function(name) {
+    values <- constants[[name]]
+    sprintf("  %s = c(%s)", name, paste(if (is.character(values)) paste0("\"", values, "\"") else as.character(signif(values, 3)), collapse = ", "))
+  }
+  writeLines(c("# Written by bench/cost.R, which measures them: the constants of the cost model in R/cost.R.", "",
+               "cost_constants <- data.frame(", paste(vapply(names(constants), column, ""), collapse = ",\n"), ")"), constants_file)
+}
+
+stored_file <- "bench/cost.csv"
+
+stored <- function() if (file.exists(stored_file)) utils::read.csv(stored_file)
+
+cost_table <- function(all, constants) {
+  predicted <- vapply(seq_len(nrow(all)), function(i) noiseaware:::predict_cost(as.list(all[i, ]), constants)$thousand, 0)
+  all$`seconds to 1,000` <- 1000 * all$seconds / all$ess
+  all$predicted <- predicted
+  off <- exp(abs(log(predicted / all$`seconds to 1,000`)))
+  met <- all$rhat < 1.2
+  figures <- lapply(unique(all$engine), function(name) figure("the prediction is off by a factor of (median)", name, stats::median(off[all$engine == name & met])))
+  bench_result(figures, list("Every case: two chains of 2,000 iterations" =
+                               all[c("engine", "arguments", "noise", "seconds", "ess", "rhat", "seconds to 1,000", "predicted")]),
+               c("The arguments are those of the functions in bench/cost.R, mostly n, dimension, epsilon and the half width of the bounds in standard deviations.",
+                 "noise: that of a total over its sampling variation, as R/cost.R takes it.",
+                 "Chains with R-hat above 1.2 are left out of the fit: their seconds say nothing of what draws cost."))
+}
+
+bench_cost <- function(quick = FALSE, engines = character(), again = TRUE) {
+  if (again) {
+    chosen <- Filter(function(one) length(engines) == 0L || one$engine %in% engines, cases())
+    if (quick) chosen <- chosen[!duplicated(vapply(chosen, `[[`, "", "engine"))]
+    measured <- do.call(rbind, lapply(chosen, measure, quick = quick))
+    if (quick) return(bench_result(list(figure("cases that ran", "", nrow(measured)))))
+    old <- stored()
+    utils::write.csv(rbind(old[!old$engine %in% measured$engine, ], measured), stored_file, row.names = FALSE)
+  }
+  all <- stored()
+  all <- all[order(match(all$engine, unique(vapply(cases(), `[[`, "", "engine")))), ]
+  constants <- do.call(rbind, lapply(split(all, factor(all$engine, unique(all$engine))), fit_engine))
+  constants[-1L] <- lapply(constants[-1L], signif, 3)
+  write_constants(constants)
+  cost_table(all, constants)
+}
+
+main <- function(arguments) {
+  names <- setdiff(arguments, "quick")
+  cat(result_lines(bench_cost("quick" %in% arguments, setdiff(names, "fit"), !"fit" %in% names)), sep = "\n")
+}
+
+if (sys.nframe() == 0L) main(commandArgs(TRUE))
