@@ -124,11 +124,13 @@ name_releases <- function(releases, names, call) {
 with_plain_noise <- function(release) {
   for (part in release_parts(release)) {
     mechanism <- part$mechanism
-    if (!mechanism$kernel %in% c("absolute", "squared")) next
+    if (!mechanism$name %in% published_families) next
     each <- length(part$scale) / length(part$statistic$components)
     scale <- stats::setNames(part$scale[seq(1L, length(part$scale), by = each)], part$statistic$components)
     make <- switch(mechanism$name, laplace = mech_laplace, discrete_laplace = mech_discrete_laplace, gaussian = mech_gaussian, mech_discrete_gaussian)
-    release$mechanism[[part$name]] <- do.call(make, stats::setNames(list(scale), if (mechanism$kernel == "absolute") "scale" else "sd"))
+    plain <- do.call(make, stats::setNames(list(scale), if (endsWith(mechanism$name, "laplace")) "scale" else "sd"))
+    after <- mechanism$after
+    release$mechanism[[part$name]] <- if (is.null(after)) plain else do.call(published, c(list(plain), after))
   }
   release$granularity[] <- 0
   release

@@ -90,9 +90,9 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
     rep(mechanism_scale(p$mechanism, p$statistic, call, neighbours = neighbours), each = value_size(p$statistic, n) / length(p$statistic$components))
   })
   value <- if (listed) join_values(value, parts, n, call) else if (is_several(statistic)) {
-    check_value(value, unlist(components), call)
+    check_value(value, unlist(components), call, hidden = unlist(Map(function(p, c) rep(hides(p$mechanism), length(c)), parts, components)))
   } else {
-    check_value(named_value(statistic, value, n, call), components[[1L]], call)
+    check_value(named_value(statistic, value, n, call), components[[1L]], call, hidden = hides(mechanism))
   }
   result <- new_release(value, statistic, mechanism, n, unlist(scales), 0, "published", neighbours)
   for (p in release_parts(result)) check_noisy(p$mechanism, p$statistic, p$value, call)
@@ -160,19 +160,16 @@ join_values <- function(value, parts, n, call = caller_env()) {
   }
   unlist(lapply(parts, function(p) {
     name <- paste0("value$", p$name)
-    checked <- check_value(named_value(p$statistic, value[[p$name]], n, call, name), part_components(p$statistic, n), call, name)
+    checked <- check_value(named_value(p$statistic, value[[p$name]], n, call, name), part_components(p$statistic, n), call, name, hides(p$mechanism))
     stats::setNames(checked, part_components(p$statistic, n, p$name))
   }))
 }
 
-check_value <- function(value, components, call = caller_env(), name = "value") {
+# `hidden`: may numbers be NA, all or each of the components?
+check_value <- function(value, components, call = caller_env(), name = "value", hidden = FALSE) {
+  if (is.logical(value) && all(is.na(value)) && any(hidden)) value[] <- NA_real_
   if (!is.numeric(value) || is.object(value) || !is.null(dim(value))) stop_argument(name, "a vector of numbers", describe(value), "value", call)
-  bad <- which(!is.finite(value))
-  if (length(bad)) {
-    names <- names(value) %||% if (length(value) == length(components)) components
-    bad <- if (is.null(names)) as.character(bad) else names[bad]
-    stop_classed("value", "{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.", call = call)
-  }
+  check_finite(value, components, call, name, hidden)
   if (length(value) != length(components) && (is.null(names(value)) || length(value) > length(components))) {
     stop_classed("value", c("{.arg {name}} must have {length(components)} number{?s}, one for each component of the statistic, but has {length(value)}.",
                             i = "Components: {.val {components}}.", i = if (length(value) < length(components)) "With names it may have fewer."), call = call)
@@ -183,6 +180,21 @@ check_value <- function(value, components, call = caller_env(), name = "value") 
     value <- value[components]
   }
   stats::setNames(as.double(value), components)
+}
+
+check_finite <- function(value, components, call, name, hidden) {
+  if (length(hidden) > 1L) {
+    at <- if (is.null(names(value))) seq_along(value) else match(reorder_products(names(value), components), components)
+    hidden <- hidden[at] %in% TRUE
+  }
+  missing <- is.na(value) & !is.nan(value)
+  bad <- which(!is.finite(value) & !(missing & hidden))
+  if (length(bad) == 0L) return(invisible())
+  asks <- any(missing[bad])
+  names <- names(value) %||% if (length(value) == length(components)) components
+  bad <- if (is.null(names)) as.character(bad) else names[bad]
+  stop_classed("value", c("{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.",
+                          i = if (asks) "Numbers that were hidden because they were small are NA: {.code published(mechanism, threshold = )} says so."), call = call)
 }
 
 check_component_names <- function(names, components, name, call) {

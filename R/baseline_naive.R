@@ -3,6 +3,7 @@
 
 # noisy totals in place of the true ones
 sample_naive <- function(release, bound, run, call = caller_env()) {
+  for (p in release_parts(release)) if (anyNA(p$value)) check_as_noise_left(p, "naive", call)
   naive <- naive_complete(bound, determined_release(release_for(bound, release), call), call)
   draws <- conjugate_draws(bound, naive$complete, release$n, run)
   new_fit(draws, release, bound, run, method = "naive", exact = FALSE, info = list(projected = naive$projected))

@@ -31,6 +31,7 @@ fill_part <- function(part) {
   if (part$statistic$kind == "records" || length(part$at) == size) return(part)
   part$value <- replace(numeric(size), part$at, part$value)
   part$scale <- replace(rep(Inf, size), part$at, part$scale)
+  if (part$mechanism$kernel == "published") part$interval <- fill_interval(part$interval, part$at, size)
   part
 }
 

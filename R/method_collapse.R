@@ -19,8 +19,9 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
   distribution <- collapse_distribution(release, bound, call = call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
-  absolute <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel == "absolute", length(p$index))))
-  order <- order(!absolute) # components with the absolute kernel first
+  kernel <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index))))
+  order <- order(kernel != "absolute", kernel == "published") # components with the absolute kernel first, then the squared one
+  published <- do.call(rbind, lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval))
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
@@ -29,7 +30,8 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
                   model = bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
-                  weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(absolute), where = order(order),
+                  weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
+                  separable = sum(kernel != "published"), published = list(fields = lapply(published, as.double)), where = order(order),
                   summed = seq_along(release$value), times = released_times(parts), fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
@@ -49,7 +51,7 @@ collapse_distribution <- function(release, bound, check = FALSE, call = caller_e
   distribution_of <- switch(family, normal = normal_distribution,
                             counts = if (check) counts_components else counts_distribution, total = total_distribution)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
-  for (p in parts) check_collapse_part(p, call)
+  for (p in parts) check_collapse_part(p, family, call)
   distribution_of(bound, parts, release$n, call)
 }
 
@@ -66,8 +68,9 @@ collapse_family.default <- function(bound, call = caller_env()) {
                            x = fault, i = "Method {.val augment} does not need it."), call = call)
 }
 
-check_collapse_part <- function(part, call) {
-  if (!part$mechanism$kernel %in% c("absolute", "squared", "match")) {
+check_collapse_part <- function(part, family, call) {
+  if (family == "normal") check_as_noise_left(part, "collapse", call)
+  if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published")) {
     stop_classed("method", "Method {.val collapse} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
   }
   if (part$statistic$kind != "records") return(invisible())

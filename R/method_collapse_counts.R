@@ -58,9 +58,8 @@ recursion_fields <- function(table, target, parts, n) {
   }, numeric(n + 1))
   for (p in parts) {
     for (k in seq_along(p$index)) {
-      r <- (p$value[k] - m) / p$scale[k]
       cell <- target[p$index[k]] + 1
-      log_weight[, cell] <- log_weight[, cell] - if (p$mechanism$kernel == "absolute") abs(r) else r^2 / 2
+      log_weight[, cell] <- log_weight[, cell] + log_noise_of_totals(p, k, m)
     }
   }
   row_of <- rep(seq_along(rows), rows)
@@ -70,6 +69,13 @@ recursion_fields <- function(table, target, parts, n) {
     lgamma(m + 1) - if (row_known[row]) 0 else lgamma(sums[row] + m)
   }, numeric(n + 1))
   list(levels = levels, log_weight = as.double(log_weight), log_psi = as.double(log_psi))
+}
+
+# log density of published number k of a part, up to a constant, for exact totals
+log_noise_of_totals <- function(part, k, total) {
+  if (part$mechanism$kernel == "published") return(published_density(part$interval[k, ], matrix(total)))
+  r <- (part$value[k] - total) / part$scale[k]
+  if (part$mechanism$kernel == "absolute") -abs(r) else -r^2 / 2
 }
 
 # Where each component stands, from 0: among the cells, which are the classes and

@@ -48,6 +48,10 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   data <- stats::simulate(fit, draws, check_seed(seed))
   again <- with_seed(seed, vapply(data, function(d) simulate_release(d, release$statistic, release$mechanism, neighbours = release$neighbours)$value, release$value))
   again <- matrix(again, ncol = draws)
+  # a hidden number stands at its threshold, and no higher than any that is shown
+  threshold <- unlist(lapply(release_parts(release), function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))
+  release$value <- ifelse(is.na(release$value), threshold, release$value)
+  again <- ifelse(is.na(again), threshold, again)
   tails <- draws_interval(t(again), level)
   above <- rowMeans(again > release$value) + rowMeans(again == release$value) / 2
   data <- data.frame(component = names(release$value), value = unname(release$value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),

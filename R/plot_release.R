@@ -5,7 +5,8 @@
 #' @param ... Must be empty.
 #' @return `as.data.frame()` gives a row for each published number: `component`, `value`,
 #'   `noise_sd` (`NA` where no noise is added to a number), and `lower` and `upper`, the
-#'   least and the largest number that n records can give (`NA` where that is not known).
+#'   least and the largest number that n records can give (`NA` where that is not known); where numbers are hidden
+#'   ([published()]), `hidden_below` has the threshold of those.
 #'   `plot()` gives a ggplot of it, each number with two standard deviations of the noise
 #'   each way.
 #' @seealso [noise_sd()]; `pp_check()` of a fit compares a release with a model.
@@ -22,7 +23,9 @@ plot.noiseaware_release <- function(x, ...) {
   left_out <- nrow(data) - most
   data <- utils::head(data, most)
   data$component <- factor(data$component, rev(data$component))
-  sd <- ifelse(is.na(data$noise_sd), 0, data$noise_sd)
+  hidden <- is.na(data$value)
+  data$value[hidden] <- data$hidden_below[hidden]
+  sd <- ifelse(is.na(data$noise_sd) | hidden, 0, data$noise_sd)
   data$from <- data$value - 2 * sd
   data$to <- data$value + 2 * sd
   limited <- all(is.finite(data$lower) & is.finite(data$upper))
@@ -33,9 +36,11 @@ plot.noiseaware_release <- function(x, ...) {
   ggplot2::ggplot(data, ggplot2::aes(y = .data$component)) +
     (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data), colour = "grey85")) +
     ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$component), linewidth = 0.7) +
-    ggplot2::geom_point(ggplot2::aes(x = .data$value), size = 2) +
+    ggplot2::geom_point(ggplot2::aes(x = .data$value), data[!hidden, ], size = 2) +
+    (if (any(hidden)) ggplot2::geom_text(ggplot2::aes(x = .data$value), data[hidden, ], label = "<", fontface = "bold")) +
     ggplot2::labs(x = if (share) "published number: 0 is the least, 1 the largest that n records can give" else "published number", y = NULL,
-                  subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (limited) "grey: what n records can give"), collapse = "; "),
+                  subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (any(hidden)) "<: hidden below here",
+                                     if (limited) "grey: what n records can give"), collapse = "; "),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ","), "more numbers are not shown")) +
     theme_noiseaware() +
     theme_many_rows(data)
@@ -48,5 +53,7 @@ as.data.frame.noiseaware_release <- function(x, row.names = NULL, optional = FAL
   limits <- do.call(rbind, lapply(release_parts(x), function(part) {
     unname(part_limits(part, x$n)) %||% matrix(NA_real_, length(part$value), 2L)
   }))
-  data.frame(component = names(x$value), value = unname(x$value), noise_sd = unname(noise_sd(x)), lower = limits[, 1L], upper = limits[, 2L])
+  data <- data.frame(component = names(x$value), value = unname(x$value), noise_sd = unname(noise_sd(x)), lower = limits[, 1L], upper = limits[, 2L])
+  data$hidden_below <- hidden_below(x)
+  data
 }

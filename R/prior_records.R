@@ -93,10 +93,14 @@ typical_size <- function(release, prior) {
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     margin <- size_groups(part$statistic)
     if (is.null(margin) || anyNA(sd)) return(NULL)
-    rbind(tapply(part$value, margin, sum), sqrt(tapply(sd^2, margin, sum)))
+    ends <- noisy_ends(part)
+    # what was hidden or clipped is from 0 to about where that began
+    lower <- pmax(ends$lower, pmin(0, ends$upper))
+    upper <- ifelse(is.finite(ends$upper), ends$upper, lower)
+    rbind(tapply((lower + upper) / 2, margin, sum), sqrt(tapply(sd^2 + (upper - lower)^2 / 12, margin, sum)))
   }))
   told <- cbind(told, size_moments(prior))
-  if (is.null(told)) told <- cbind(rep(max(10, 2 * sum(abs(release$value))), 2L)) # wild
+  if (is.null(told)) told <- cbind(rep(max(10, 2 * sum(abs(release$value), na.rm = TRUE)), 2L)) # wild
   weight <- 1 / told[2L, ]^2
   within <- function(n) min(max(round(n), size_range(prior)[1L], 1), size_range(prior)[2L])
   list(n = within(sum(weight * told[1L, ]) / sum(weight)), sd = 1 / sqrt(sum(weight)))

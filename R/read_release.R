@@ -77,7 +77,7 @@ release_from_fields <- function(content, refuse) {
     refuse(paste0("noise must be one of ", paste(dQuote(names(noise_source), FALSE), collapse = ", "), "."))
   }
   if (!is_number(content$n) && (!is.null(content$n) || content$version == 1)) refuse("n must be a number.")
-  value <- json_numbers(content$value, "value", "object", refuse)
+  value <- json_numbers(content$value, "value", "object", refuse, hidden = content$version >= 3)
   statistic <- part_from_json(content$statistic, statistic_from_json, refuse, claim = value_claims(length(value), refuse))
   mechanism <- part_from_json(content$mechanism, mechanism_from_json, refuse)
   check_design(statistic, mechanism, neighbours)
@@ -128,9 +128,11 @@ require_fields <- function(x, fields, where, refuse) {
 }
 
 # the numbers of a JSON number, array or object, whichever of them may stand there
-json_numbers <- function(x, where, shapes, refuse) {
+# (`hidden`: or null)
+json_numbers <- function(x, where, shapes, refuse, hidden = FALSE) {
+  if (hidden && is.list(x)) x[vapply(x, is.null, TRUE)] <- NA_real_
   shape <- if (!is.list(x)) "number" else if (is.null(names(x))) "array" else "object"
-  numbers <- length(x) > 0L && all(vapply(x, is_number, TRUE))
+  numbers <- length(x) > 0L && all(vapply(x, function(v) is_number(v) || (hidden && identical(v, NA_real_)), TRUE))
   if (!numbers || !shape %in% shapes) {
     named <- c(number = "a finite number", array = "an array of finite numbers", object = "an object of finite numbers with their names")
     refuse(paste0(where, " must be ", paste(named[shapes], collapse = ", or "), "."))
@@ -218,12 +220,21 @@ mechanism_from_json <- function(x, refuse) {
     refuse(paste0("The mechanism must be one that this package knows: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
   }
   constructor <- constructors[[name]]
-  given <- setdiff(names(x), "name")
-  require_fields(x, c("name", intersect(given, names(formals(constructor)))), "mechanism", refuse)
+  given <- setdiff(names(x), c("name", "published"))
+  require_fields(x, c("name", intersect(given, names(formals(constructor))), if ("published" %in% names(x)) "published"), "mechanism", refuse)
   parameters <- lapply(stats::setNames(nm = given), function(p) {
     # only a noise scale may differ between components
     shapes <- if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
     json_numbers(x[[p]], paste("The mechanism's", p), shapes, refuse)
   })
-  do.call(constructor, parameters)
+  mechanism <- do.call(constructor, parameters)
+  if (is.null(x[["published"]])) mechanism else published_from_json(mechanism, x[["published"]], refuse)
+}
+
+published_from_json <- function(mechanism, x, refuse) {
+  steps <- c("threshold", "round", "lower", "upper")
+  require_fields(x, c(intersect(steps, names(x)), "listed"), "published", refuse)
+  if (!checkmate::test_flag(x$listed)) refuse("listed must be true or false.")
+  numbers <- lapply(x[intersect(steps, names(x))], json_numbers, "A step of published", "number", refuse)
+  do.call(published, c(list(mechanism), numbers, list(listed = x$listed)))
 }

@@ -15,6 +15,10 @@ exact_families <- c(laplace = "laplace", discrete_laplace = "laplace", gaussian 
 is_discrete <- function(mechanism) startsWith(mechanism$name, "discrete_")
 
 check_exact <- function(parts, call = caller_env()) {
+  for (p in parts) if (isFALSE(p$mechanism$after$listed)) {
+    stop_classed("mechanism", "{.fn release} lists what it hides, as the statistic names it; {.code published(listed = FALSE)} describes what others have published.",
+                 call = call)
+  }
   for (p in parts) if (p$mechanism$kernel == "objective") {
     stop_classed("mechanism", "{.fn release} adds noise to totals; coefficients with objective perturbation are released by {.fn release_objective}.",
                  call = call)
@@ -110,6 +114,7 @@ exact_part <- function(part, data, call) {
   value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, family, scale$numerator, scale$denominator)
   if (is.null(value)) stop_entropy(call)
   each <- length(value) / length(unit)
+  if (mechanism$kernel == "published") value <- publish(mechanism$after, value)
   list(value = value, scale = rep(scale$scale, each = each), unit = rep(unit, each = each))
 }
 
@@ -131,6 +136,8 @@ set_granularity <- function(release, unit) {
     each <- length(p$value) / length(p$statistic$components)
     unit <- p$granularity[seq(1, length(p$value), by = each)]
     steps <- p$value / p$granularity
+    # rounded and clipped numbers need not be multiples
+    steps <- steps[!is.na(steps) & !any(c("round", "lower", "upper") %in% names(p$mechanism$after))]
     if (any(p$granularity != rep(unit, each = each)) || any(steps != round(steps))) return("value must have multiples of the granularity.")
     release$scale[p$index] <- rep(exact_scale(p$mechanism, p$statistic, unit, p$neighbours)$scale, each = each)
   }

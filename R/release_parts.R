@@ -22,7 +22,10 @@ component_parts <- function(release, repeated = FALSE) {
     statistic <- part$statistic
     part$at <- seq_along(part$index)
     part$times <- rep(1, length(part$index))
-    if (!inherits(statistic, "stat_linear") || !one_each(statistic, repeated) || part$mechanism$kernel == "density") return(part)
+    kernel <- part$mechanism$kernel
+    if (kernel == "published") part$interval <- published_interval(part)
+    if (!inherits(statistic, "stat_linear") || !one_each(statistic, repeated) || kernel == "density") return(part)
+    if (kernel == "published" && any(statistic$queries$weight != 1)) return(part)
     part$statistic <- statistic$statistic
     part$at <- statistic$queries$column
     part$times <- statistic$queries$weight

@@ -12,6 +12,7 @@ summary.noiseaware_release <- function(object, ...) {
   sd <- noise_sd(object)
   table <- data.frame(component = names(object$value), value = unname(object$value), noise_sd = unname(sd),
                       signal_to_noise = unname(abs(object$value) / sd))
+  table$hidden_below <- hidden_below(object)
   structure(list(release = object, table = table), class = "summary_noiseaware_release")
 }
 
@@ -53,12 +54,18 @@ describe_granularity <- function(unit) {
 }
 
 print_table <- function(table) {
-  shown <- data.frame(component = table$component, value = format(table$value, digits = 5))
+  value <- format(table$value, digits = 5)
+  if (!is.null(table$hidden_below)) {
+    hidden <- is.na(table$value)
+    value[hidden] <- paste("<", format_number(table$hidden_below[hidden]))
+    value <- formatC(value, width = max(nchar(value)))
+  }
+  shown <- data.frame(component = table$component, value = value)
   # perturbed objectives and answers have no noise that is added
   if (!all(is.na(table$noise_sd))) {
     shown$`noise sd` <- format(table$noise_sd, digits = 4)
-    shown$`signal/noise` <- ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
-                                   formatC(table$signal_to_noise, digits = 2, format = "e"))
+    shown$`signal/noise` <- ifelse(is.na(table$signal_to_noise), "", ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
+                                   formatC(table$signal_to_noise, digits = 2, format = "e")))
   }
   print(shown, row.names = FALSE)
 }

@@ -44,16 +44,17 @@ impossible_components <- function(release) {
     if (is.null(limits)) return(NULL)
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     rounding <- 1e-9 * max(abs(limits))
-    beyond <- pmax(part$value - limits[, 2L], limits[, 1L] - part$value) > far_out * sd + rounding
-    names(release$value)[part$index][c(which(beyond), odd_margins(part, sd, release$n))]
+    ends <- noisy_ends(part)
+    beyond <- pmax(ends$lower - limits[, 2L], limits[, 1L] - ends$upper) > far_out * sd + rounding
+    names(release$value)[part$index][c(which(beyond), odd_margins(part, ends, sd, release$n))]
   }))
 }
 
 # every record is in one cell of a margin
-odd_margins <- function(part, sd, n) {
+odd_margins <- function(part, ends, sd, n) {
   if (!is_table(part$statistic)) return(NULL)
   margin <- cell_margins(part$statistic)
-  off <- abs(tapply(part$value, margin, sum) - n) > far_out * sqrt(tapply(sd^2, margin, sum))
+  off <- pmax(tapply(ends$lower, margin, sum) - n, n - tapply(ends$upper, margin, sum)) > far_out * sqrt(tapply(sd^2, margin, sum))
   which(margin %in% which(off))
 }
 
@@ -68,7 +69,7 @@ limit_components <- function(release) {
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))[single]
     clear <- 3 * sd <= 0.01 * (limits[, 2L] - limits[, 1L])
     near <- function(inside) inside <= 3 * sd & inside >= -far_out * sd
-    names(release$value)[part$index][single][clear & (near(value - limits[, 1L]) | near(limits[, 2L] - value))]
+    names(release$value)[part$index][single][which(clear & (near(value - limits[, 1L]) | near(limits[, 2L] - value)))]
   }))
 }
 

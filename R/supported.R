@@ -42,6 +42,8 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 #'
 #'   Discrete noise needs a statistic of whole numbers: counts, or the codes of a
 #'   factor. Randomised response needs one category per record.
+#'   Numbers that were hidden, rounded or clipped ([published()]) work with `"augment"`, and with `"collapse"` for counts and
+#'   totals of Poisson and exponential records.
 #'   Objective perturbation and the statistic of that name go together. A density of
 #'   your own ([mech_custom()]) works only with `"augment"` and `"naive"`.
 #' @examples

@@ -7,7 +7,8 @@
 #' its place and then renamed: it is whole or absent. It carries a checksum of what
 #' it says, so that a number that was changed on the way is noticed; the layout
 #' is free. Files of earlier versions of the layout can be read: those of version 1, which said nothing else,
-#' are of a public number of records and one replaced record.
+#' are of a public number of records and one replaced record; those of versions 1 and 2 are of numbers as the noise left them. A
+#' hidden number ([published()]) is `null`.
 #'
 #' @param release A release.
 #' @param path The file's name. An existing file is replaced.
@@ -58,12 +59,13 @@ check_path <- function(path, call = caller_env()) {
 }
 
 schema_format <- "noiseaware release"
-schema_version <- 2L # 1 knew one kind of neighbours, and n
+schema_version <- 3L # 1 knew one kind of neighbours, and n; 2 knew nothing of what was hidden or rounded
 
 # 17 significant digits identify a double; a JSON reader takes -0 for the integer
 exact_text <- function(x) {
   text <- sprintf("%.17g", x)
-  text[x == 0 & 1 / x < 0] <- "-0.0"
+  text[which(x == 0 & 1 / x < 0)] <- "-0.0"
+  text[is.na(x)] <- "null" # hidden
   unname(text)
 }
 
@@ -133,7 +135,9 @@ mechanism_json <- function(mechanism) {
     stop_classed("file", "A release with a custom noise density cannot be written as JSON; publish its value and the function's text.",
                  call = caller_env())
   }
-  parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel"))]
+  parameters <- unclass(mechanism)[setdiff(names(mechanism), c("name", "kernel", "after"))]
   parameters <- parameters[!vapply(parameters, is.null, TRUE)]
-  c(list(name = mechanism$name), lapply(parameters, exact_numbers))
+  after <- mechanism$after
+  steps <- c(lapply(after[names(after) != "listed"], exact_numbers), after["listed"])
+  c(list(name = mechanism$name), lapply(parameters, exact_numbers), if (!is.null(after)) list(published = steps))
 }

@@ -7,7 +7,7 @@
 #ifndef NOISEAWARE_METHOD_COLLAPSE_H
 #define NOISEAWARE_METHOD_COLLAPSE_H
 
-#include "plugin.h"
+#include "published.h"
 #include "size_prior.h"
 
 struct collapse_class;
@@ -22,8 +22,11 @@ struct collapse {
     struct model model;
     double n;                            /* where it is unknown, about what the release says */
     const struct size_prior *size_prior; /* NULL: n is known */
-    int size, absolute; /* released components, first those with the absolute kernel */
+    /* released components: first those with the absolute kernel, up to `separable` those with the
+     * squared one, then those that were hidden, rounded or clipped */
+    int size, absolute, separable;
     const double *released, *weight;
+    struct published published;
     int stored; /* length of store */
     int given;  /* theta is the user's: start from there */
 
@@ -88,6 +91,13 @@ struct collapse_class {
 static inline double collapse_kernel(const struct collapse *c, int component, double residual) {
     const double r = residual * c->weight[component];
     return component < c->absolute ? fabs(r) : 0.5 * r * r;
+}
+
+/* Minus the log probability of what was published of a component with that total. */
+static inline double collapse_energy(const struct collapse *c, int component, double total) {
+    if (component >= c->separable)
+        return -published_log(&c->published, component - c->separable, total);
+    return collapse_kernel(c, component, c->released[component] - total);
 }
 
 static inline void collapse_count(struct collapse *c, int kind, int accepted) {

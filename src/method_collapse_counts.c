@@ -390,7 +390,7 @@ static double records(const struct collapse *c) {
 static double energy(const struct collapse *c) {
     const struct counts *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_kernel(c, k, c->released[k] - s->total[k]);
+    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, s->total[k]);
     return sum;
 }
 

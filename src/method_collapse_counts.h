@@ -103,9 +103,8 @@ static inline double counts_gain_energy(const struct collapse *c, const struct c
     double change = 0;
     for (int k = s->first[target]; k < s->first[target + 1]; ++k) {
         const int j = s->component[k];
-        const double residual = c->released[j] - s->total[j];
         const double gained = s->coefficient ? s->coefficient[k] * by : by;
-        change += collapse_kernel(c, j, residual - gained) - collapse_kernel(c, j, residual);
+        change += collapse_energy(c, j, s->total[j] + gained) - collapse_energy(c, j, s->total[j]);
     }
     return change;
 }

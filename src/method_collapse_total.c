@@ -84,7 +84,7 @@ static void start(struct collapse *c) {
 
 static double energy_at(const struct collapse *c, double value) {
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_kernel(c, k, c->released[k] - value);
+    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, value);
     return sum;
 }
 

@@ -36,6 +36,7 @@
 
 #define DENSITIES(X) \
     X(mech_objective) \
+    X(mech_published) \
     X(mech_custom)
 
 #define MOMENTS(X) \

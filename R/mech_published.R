@@ -1,0 +1,234 @@
+# What was done with noisy numbers before they were published. The mechanism stays what it was, with its
+# class, its name and its budget; its kernel is "published", and `after` says what was done: threshold,
+# round, lower, upper (NULL: not done) and listed.
+#
+# Whatever was published says that the noisy number lay in an interval, published_interval(); the
+# likelihood is its probability: see src/published.c.
+
+#' What was done with noisy numbers before they were published
+#'
+#' Small numbers are hidden, numbers are rounded, or set to 0 where noise made them negative. None of this takes privacy
+#' budget, as it looks at noisy numbers alone; but a posterior that takes such numbers for what the noise left is wrong. It is accounted for exactly.
+#'
+#' @param mechanism How noise was added: [mech_laplace()], [mech_gaussian()], [mech_discrete_laplace()] or
+#'   [mech_discrete_gaussian()].
+#' @param ... Must be empty: the other arguments must be named.
+#' @param threshold `NULL`, or a number: noisy numbers below it are hidden. In the release they are `NA`.
+#' @param round `NULL`, or a positive number: noisy numbers are rounded to multiples of it, halves to the even multiple as [round()] does.
+#' @param lower,upper `NULL`, or numbers: what is below `lower` is set to it, what is above `upper` to that.
+#' @param listed With a threshold: `TRUE` if hidden numbers are known to be hidden, because the list of cells is public. `FALSE` if only the
+#'   numbers that were shown are listed, and nobody knows which others there might have been.
+#'
+#' @details
+#' The steps come in the order of the arguments: first the threshold, then rounding, then the limits.
+#'
+#' **The likelihood.** Let s be the exact total and r = s + noise. A hidden number says that r was below the threshold, a rounded one that it was between two
+#' halves, one at a limit that it was there or beyond: each has the probability of that under the noise, in closed form or by sums of the tails of
+#' discrete noise. With `listed = FALSE` a number is only known since it was shown; it has its density divided by the probability of being
+#' shown, and what was not listed says nothing.
+#'
+#' **A component that is `NA`** was hidden; one that is missing from `value` in [as_release()] was not published at all, and says nothing.
+#'
+#' **Where it works.** By method `"augment"` everywhere, and by `"collapse"` for counts and for totals of Poisson and exponential
+#' records; both are exact. Other methods refuse: they need the noisy numbers. It is for totals and counts, not for [stat_records()].
+#'
+#' @return A mechanism that says what was done: an object of the mechanism's class and of class `mech_published`.
+#' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_value` from [as_release()] with numbers that cannot have been published so.
+#' @examples
+#' mech_laplace(epsilon = 1) |> published(threshold = 10)
+#'
+#' # counts below 10 are not shown
+#' counted <- stat_counts(~ x, levels = list(x = c("a", "b", "c", "d")))
+#' hidden <- mech_discrete_laplace(epsilon = 1) |> published(threshold = 10)
+#' rel <- as_release(c(a = 55, b = 28, c = 13, d = NA), counted, hidden, n = 100)
+#' rel
+#' denoise(sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1))
+#' @export
+published <- function(mechanism, ..., threshold = NULL, round = NULL, lower = NULL, upper = NULL, listed = TRUE) {
+  check_given()
+  check_all_named(...)
+  check_mechanism(mechanism)
+  if (!mechanism$kernel %in% c("absolute", "squared")) {
+    shown <- if (inherits(mechanism, "mech_published")) "published() already" else format(mechanism)
+    stop_argument("mechanism", "Laplace or Gaussian noise, continuous or discrete", shown, "mechanism")
+  }
+  after <- list(threshold = threshold, round = round, lower = lower, upper = upper)
+  after <- after[!vapply(after, is.null, TRUE)]
+  if (length(after) == 0L) {
+    stop_classed("mechanism", "At least one of {.arg threshold}, {.arg round}, {.arg lower} and {.arg upper} must be given.")
+  }
+  for (name in names(after)) after[[name]] <- check_step(after[[name]], name)
+  check_flag(listed, "listed")
+  if (!listed && is.null(threshold)) stop_classed("mechanism", "{.arg listed} must be given with {.arg threshold}: without one nothing is hidden.")
+  least <- max(after$lower, -Inf)
+  if (!is.null(upper) && after$upper <= least) {
+    stop_argument("upper", paste0("larger than `lower` (", format_number(least), ")"), describe(upper), "mechanism")
+  }
+  mechanism$after <- c(after, list(listed = listed))
+  mechanism$kernel <- "published"
+  structure(mechanism, class = c("mech_published", class(mechanism)))
+}
+
+check_step <- function(x, name, call = caller_env()) {
+  if (name == "round") check_positive(x, name, "mechanism", call) else check_number(x, name, "NULL or a finite number", kind = "mechanism", call = call)
+}
+
+# what is known of noisy numbers that went through it
+publish <- function(after, value) {
+  hidden <- value < (after$threshold %||% -Inf)
+  if (!is.null(after$round)) value <- round(value / after$round) * after$round
+  value <- pmin(pmax(value, after$lower %||% -Inf), after$upper %||% Inf)
+  replace(value, hidden, NA_real_)
+}
+
+# may numbers be NA, as they were hidden?
+hides <- function(mechanism) !is.null(mechanism$after$threshold)
+
+# Of each number of a part: the noise's family and scale, the interval in which the noisy number was, and the least that was listed.
+published_interval <- function(part) {
+  mechanism <- part$mechanism
+  after <- mechanism$after
+  value <- part$value
+  discrete <- is_discrete(mechanism)
+  ends <- rounded_from(value, after, discrete)
+  threshold <- after$threshold %||% -Inf
+  if (discrete) threshold <- ceiling(threshold)
+  hidden <- is.na(value)
+  data.frame(family = match(mechanism$name, published_families) - 1, scale = part$scale,
+             lower = ifelse(hidden, -Inf, pmax(ends$lower, threshold)), upper = ifelse(hidden, threshold - discrete, ends$upper),
+             least = if (after$listed) -Inf else threshold)
+}
+
+# enum published_family in C
+published_families <- c("laplace", "gaussian", "discrete_laplace", "discrete_gaussian")
+
+# From where to where a noisy number was that is shown as `value`: rounded, clipped, or itself.
+rounded_from <- function(value, after, discrete) {
+  lower <- upper <- value
+  unit <- after$round
+  at_lower <- !is.null(after$lower) & value == (after$lower %||% 0)
+  at_upper <- !is.null(after$upper) & value == (after$upper %||% 0)
+  if (!is.null(unit)) {
+    # a limit need not be a multiple: it holds what is rounded to the next one inside, and all beyond
+    first <- ifelse(at_upper, ceiling(value / unit - 1e-9), round(value / unit))
+    last <- ifelse(at_lower, floor(value / unit + 1e-9), round(value / unit))
+    lower <- (first - 0.5) * unit
+    upper <- (last + 0.5) * unit
+  }
+  if (discrete) {
+    # halves are rounded to even multiples
+    odd <- function(multiple) if (is.null(unit)) FALSE else multiple %% 2 == 1
+    whole <- function(x) abs(x - round(x)) < 1e-9
+    lower <- ifelse(whole(lower), round(lower) + odd(if (!is.null(unit)) first), ceiling(lower))
+    upper <- ifelse(whole(upper), round(upper) - odd(if (!is.null(unit)) last), floor(upper))
+  }
+  list(lower = ifelse(at_lower, -Inf, lower), upper = ifelse(at_upper, Inf, upper))
+}
+
+# of a whole statistic of which the components `at` were published: nothing is known of the others
+fill_interval <- function(interval, at, size) {
+  known <- match(seq_len(size), at)
+  whole <- interval[known, ]
+  unknown <- is.na(known)
+  whole[unknown, ] <- list(0, 1, -Inf, Inf, -Inf)
+  whole
+}
+
+# log probability of what was published, for exact totals, a row each
+published_density <- function(interval, total) .Call(ffi_density, published_spec(interval), matrix(-as.double(total), nrow(total)))
+
+published_spec <- function(interval) list(name = "published", fields = lapply(interval, as.double))
+
+# ---- what the owner and simulations do ---------------------------------------------------
+
+#' @export
+add_noise.mech_published <- function(mechanism, statistic, total, uniform, scale) {
+  after <- mechanism$after
+  if (after$listed) return(publish(after, NextMethod()))
+  # Noise given that the number is shown. It is symmetric: minus the noise is at most total - threshold.
+  reach <- total - if (is_discrete(mechanism)) ceiling(after$threshold) else after$threshold
+  below <- noise_cumulative(mechanism, reach, scale)
+  noise <- -mechanism_noise(mechanism, pmax(uniform * below, 1e-300), scale)
+  publish(after, pmax(total + noise, after$threshold))
+}
+
+# the distribution function of the noise
+noise_cumulative <- function(mechanism, x, scale) {
+  switch(mechanism$name,
+    laplace = ifelse(x < 0, exp(x / scale) / 2, 1 - exp(-x / scale) / 2),
+    gaussian = stats::pnorm(x, 0, scale),
+    discrete_laplace = pdiscrete_laplace(x, 0, scale),
+    discrete_gaussian = pdiscrete_gaussian(x, 0, scale))
+}
+
+#' @export
+check_pair.mech_published <- function(statistic, mechanism, call) {
+  if (statistic$kind == "records") {
+    stop_classed("mechanism", c("{.fn published} is for totals, of which each is one number.", x = "The statistic is {describe_statistic(statistic)}."), call = call)
+  }
+  NextMethod()
+}
+
+#' @export
+check_noisy.mech_published <- function(mechanism, statistic, value, call = caller_env()) {
+  after <- mechanism$after
+  interval <- published_interval(list(mechanism = mechanism, value = value, scale = rep(1, length(value))))
+  hidden <- is.na(value)
+  if (any(hidden) && !after$listed) {
+    stop_argument("value", "numbers that were shown, as those that were hidden are not listed", "NA", "value", call)
+  }
+  off_grid <- !is.null(after$round) & abs(value - round(value / (after$round %||% 1)) * (after$round %||% 1)) > 1e-9 * pmax(1, abs(value))
+  off_grid <- off_grid & !value %in% c(after$lower, after$upper)
+  outside <- value < (after$lower %||% -Inf) | value > (after$upper %||% Inf)
+  bad <- !hidden & (off_grid | outside | interval$lower > interval$upper)
+  if (any(bad)) stop_argument("value", paste("numbers that were", describe_published(mechanism)), describe_bad(value, bad), "value", call)
+}
+
+# in words
+describe_published <- function(mechanism) {
+  after <- mechanism$after
+  shown <- lapply(after[names(after) != "listed"], format_number, digits = 15)
+  parts <- c(if (!is.null(after$threshold)) paste0("hidden below ", shown$threshold, if (!after$listed) " (only what was shown is listed)"),
+             if (!is.null(after$round)) paste("rounded to multiples of", shown$round),
+             if (!is.null(after$lower)) paste("raised to", shown$lower, "where below"),
+             if (!is.null(after$upper)) paste("lowered to", shown$upper, "where above"))
+  paste(parts, collapse = ", ")
+}
+
+#' @export
+format.mech_published <- function(x, ...) paste0(NextMethod(), "; ", describe_published(x))
+
+# ---- what methods ask ---------------------------------------------------------------------
+
+#' @export
+augment_part.mech_published <- function(part, bound, n) {
+  statistic <- part$statistic
+  spec <- statistic_spec(statistic)
+  size <- length(statistic$components)
+  c(spec, list(kind = "totals", kernel = "density", density = published_spec(part$interval), column = match(statistic$columns$name, bound$columns$name) - 1L,
+               index = part$index, at = part$at, released = numeric(size), weight = rep(1, size)))
+}
+
+#' @export
+log_noise.mech_published <- function(part, data) {
+  published_density(published_interval(part), t(statistic_total(part$statistic, data, empty = TRUE)))
+}
+
+# of each number of a release, NA where it is shown; NULL if none is hidden
+hidden_below <- function(release) {
+  below <- unlist(lapply(release_parts(release), function(p) ifelse(is.na(p$value), p$mechanism$after$threshold %||% NA_real_, NA_real_)))
+  if (!all(is.na(below))) below
+}
+
+# for methods that need the noisy numbers
+check_as_noise_left <- function(part, method, call) {
+  if (part$mechanism$kernel != "published") return(invisible())
+  stop_classed("method", c("Method {.val {method}} needs numbers as the noise left them.",
+                           x = "They are {describe_published(part$mechanism)}.", i = "Method {.val augment} can use them."), call = call)
+}
+
+# The least and the largest that the noisy numbers of a part can have been.
+noisy_ends <- function(part) {
+  if (part$mechanism$kernel != "published") return(list(lower = part$value, upper = part$value))
+  published_interval(part)[c("lower", "upper")]
+}
