@@ -9,9 +9,17 @@
  * prior of n, psi(n) of the classes' probabilities, and the noise of a released n. A move changes
  * cell after cell, and is undone where it is refused.
  *
+ * What was not published may have a tail like 1 / n^2, which steps of one length hardly leave. So
+ * in each turn the number in one class, or in all, k, is also multiplied: y = k + u, u uniform
+ * in (0, 1), goes to y exp(z), z normal, and k to the whole part of that. The log ratio gains
+ * z, the Jacobian.
+ *
  * Cost: O(features), O(cells of a class), O(cells).
  */
 #include "method_collapse_counts.h"
+
+/* The sd of z: a tail like 1 / k^2 is an exponential one of mean 1 in log k. */
+static const double STRETCH = 1.5;
 
 /* The log ratio for `by` more records in a cell; they are there then, and in the journal. -INFINITY
  * if there are too few to leave. `level`: the target of the feature's level, or -1. */
@@ -73,19 +81,16 @@ static void undo(struct counts *s) {
 
 enum size_move { ONE_CELL, ONE_CLASS, ALL_CLASSES };
 
-/* `class` is of no account with ALL_CLASSES */
-static void move_size(struct collapse *c, struct counts *s, int class, enum size_move kind,
-                      int fine, int learning) {
-    const int learner = kind == ALL_CLASSES ? 2 * s->classes : kind * s->classes + class;
-    const double d = counts_draw_units(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
-    const int sign = rng_bits(c->rng) >> 63 ? 1 : -1;
+/* d units more (sign 1) or less (-1); log_ratio is that of the proposals. Returns whether it was
+ * accepted. `class` is of no account with ALL_CLASSES. */
+static int try_size(struct collapse *c, struct counts *s, int class, enum size_move kind, double d,
+                    int sign, double log_ratio) {
     const double n = s->n + sign * d;
     const double log_prior = size_prior_log(c->size_prior, n);
-    double log_ratio = -INFINITY;
     s->changes = 0;
     if (log_prior > -INFINITY) {
-        log_ratio = log_prior - size_prior_log(c->size_prior, s->n) + counts_log_root(s, n) -
-                    counts_log_root(s, s->n) - counts_gain_energy(c, s, s->size_target, sign * d);
+        log_ratio += log_prior - size_prior_log(c->size_prior, s->n) + counts_log_root(s, n) -
+                     counts_log_root(s, s->n) - counts_gain_energy(c, s, s->size_target, sign * d);
         if (kind == ALL_CLASSES) {
             counts_split_units(s->classes, s->class_share, d, s->class_part);
             for (int i = 0; i < s->classes && log_ratio > -INFINITY; ++i)
@@ -93,17 +98,37 @@ static void move_size(struct collapse *c, struct counts *s, int class, enum size
         } else {
             log_ratio += change_class(c, s, class, kind == ONE_CELL, d, sign);
         }
+    } else {
+        log_ratio = -INFINITY;
     }
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
-    collapse_count(c, SIZE, accept);
-    if (learning && !fine)
-        counts_learn_scale(s->size_scale + learner, s->size_tries + learner, accept, s->most);
     if (!accept) {
         undo(s);
-        return;
+        return 0;
     }
     s->n = n;
     counts_gain(s, s->size_target, sign * d);
+    return 1;
+}
+
+static void move_size(struct collapse *c, struct counts *s, int class, enum size_move kind,
+                      int fine, int learning) {
+    const int learner = kind == ALL_CLASSES ? 2 * s->classes : kind * s->classes + class;
+    const double d = counts_draw_units(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
+    const int accepted = try_size(c, s, class, kind, d, rng_bits(c->rng) >> 63 ? 1 : -1, 0);
+    collapse_count(c, SIZE, accepted);
+    if (learning && !fine)
+        counts_learn_scale(s->size_scale + learner, s->size_tries + learner, accepted, s->most);
+}
+
+/* `class` may be s->classes: all of them */
+static void multiply_size(struct collapse *c, struct counts *s, int class) {
+    const int all = class == s->classes;
+    const double from = all ? s->n : s->count[class], z = STRETCH * rng_normal(c->rng);
+    const double to = floor((from + rng_uniform(c->rng)) * exp(z));
+    const enum size_move kind = all ? ALL_CLASSES : ONE_CLASS;
+    const int sign = to > from ? 1 : -1;
+    if (to != from) try_size(c, s, class, kind, fabs(to - from), sign, z);
 }
 
 void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning) {
@@ -111,4 +136,5 @@ void counts_move_size(struct collapse *c, struct counts *s, int turn, int learni
     const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
     for (int i = 0; i < s->classes; ++i) move_size(c, s, i, kind, fine, learning);
     move_size(c, s, 0, ALL_CLASSES, fine, learning);
+    multiply_size(c, s, turn % (s->classes + 1));
 }

@@ -11,8 +11,9 @@
  * The public header noiseaware.h offers users the part of it that a model of their own
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
- * description, and report() and invert() stand in for one; innovations_serve, add_latent, marginal,
- * rtheta_uncut, distribution, groups and costs are not offered; and it has a version.
+ * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
+ * add_latent, marginal, tied_prior, rtheta_uncut, distribution, groups and costs are not offered;
+ * and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H

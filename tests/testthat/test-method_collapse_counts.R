@@ -369,6 +369,23 @@ test_that("unknown n: what no release tells of is the prior", {
   }
 })
 
+test_that("unknown n: one cell alone leaves a tail like 1 / n^2, and default chains reach into it", {
+  rel <- as_release(c("g=b" = 34.2), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(scale = 2), n = NULL, neighbours = "add_remove")
+  fit <- sample_posterior(rel, model_bernoulli(), seed = 1)
+  n <- posterior::extract_variable_matrix(fit$draws, "n")
+  # p(n) is proportional to 1 / n, and the cell uniform on 0, ..., n given n
+  size <- 1:2e6
+  inside <- cumsum(exp(-abs(0:200 - 34.2) / 2))[pmin(size, 200) + 1]
+  mass <- inside / (size * (size + 1))
+  beyond <- inside[2e6] / 2e6
+  for (p in c(0.5, 0.9, 0.975)) {
+    at <- size[which(cumsum(mass) >= p * (sum(mass) + beyond))[1]]
+    tail <- 1 - sum(mass[size <= at]) / (sum(mass) + beyond)
+    above <- (n > at) + 0
+    expect_lt(abs(mean(above) - tail) / posterior::mcse_mean(above), 5)
+  }
+})
+
 test_that("unknown n: with hardly any noise on it the draws are those of n known", {
   counted <- stat_counts(~ y:x1, levels2[1:2])
   z <- c(21, 4, 40, 9)
