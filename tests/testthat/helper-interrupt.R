@@ -33,3 +33,21 @@ expect_interruptible <- function(problem, bound, words, run, iterations) {
     expect_identical(more$diagnostics, all$diagnostics)
   }
 }
+
+# A run that is extended has the draws, and the state, of one run of the same length, wherever it
+# was cut and whether it was saved in between; the shorter fit stays what it was. `run` takes the
+# iterations, of which 500 are warmup.
+expect_extends <- function(run) {
+  whole <- run(2000)
+  half <- run(1000)
+  draws <- half$draws
+  longer <- extend(half, 1000)
+  expect_identical(longer$draws, whole$draws)
+  expect_identical(longer$chains, whole$chains)
+  expect_identical(denoise(longer), denoise(whole))
+  expect_identical(half$draws, draws)
+  expect_identical(extend(run(501), 1499)$draws, whole$draws)
+  saved <- withr::local_tempfile()
+  saveRDS(half, saved)
+  expect_identical(extend(readRDS(saved), 1000)$draws, whole$draws)
+}

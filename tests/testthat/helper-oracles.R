@@ -28,6 +28,13 @@ expect_same_mean <- function(draws, exact, errors = 5) {
   expect_lt(abs(mean(draws) - exact) / posterior::mcse_mean(draws), errors)
 }
 
+# two samplers of one distribution: their means, and standard deviations, up to Monte Carlo error
+expect_agreement <- function(a, b, spread = TRUE, errors = 5, label = NULL) {
+  agree <- function(of, mcse) expect_lt(abs(of(a) - of(b)) / sqrt(mcse(a)^2 + mcse(b)^2), errors, label = label)
+  agree(base::mean, posterior::mcse_mean)
+  if (spread) agree(stats::sd, posterior::mcse_sd)
+}
+
 parameter_draws <- function(fit, name) {
   matrix(posterior::as_draws_array(fit)[, , name], ncol = posterior::nchains(fit$draws))
 }

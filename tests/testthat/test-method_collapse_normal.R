@@ -39,8 +39,7 @@ thinned <- function(draws) {
 expect_same_distribution <- function(a, b, label) {
   # it warns of values that stand twice, where a proposal was refused
   expect_gt(suppressWarnings(stats::ks.test(thinned(a), thinned(b)))$p.value, 1e-6, label = label)
-  error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
-  expect_lt(abs(mean(a) - mean(b)) / error, 5, label = label)
+  expect_agreement(a, b, spread = FALSE, label = label)
 }
 
 scaled_draws <- function(fit, name) {
@@ -425,19 +424,7 @@ test_that("1000 iterations and 1000 more are the same bits as 2000", {
   skip_on_cran() # takes long; `make test` runs it
   for (mechanism in list(mech_gaussian(mu = 1), mech_laplace(epsilon = 1))) {
     rel <- collapse_release(mechanism = mechanism)
-    whole <- collapse_fit(rel, model_lm(), chains = 2, iter = 2000, warmup = 500, seed = 7)
-    half <- collapse_fit(rel, model_lm(), chains = 2, iter = 1000, warmup = 500, seed = 7)
-    draws_before <- half$draws
-    longer <- extend(half, 1000)
-    expect_identical(longer$draws, whole$draws)
-    expect_identical(denoise(longer), denoise(whole))
-    expect_identical(longer$chains, whole$chains)
-    expect_identical(half$draws, draws_before)
-    early <- collapse_fit(rel, model_lm(), chains = 2, iter = 501, warmup = 500, seed = 7)
-    expect_identical(extend(early, 1499)$draws, whole$draws)
-    saved <- tempfile()
-    saveRDS(half, saved)
-    expect_identical(extend(readRDS(saved), 1000)$draws, whole$draws)
+    expect_extends(function(iter) collapse_fit(rel, model_lm(), chains = 2, iter = iter, warmup = 500, seed = 7))
   }
 })
 
@@ -498,7 +485,6 @@ test_that("the share of records outside the bounds is that of the draws' margina
 })
 
 test_that("what it cannot do it refuses, and says what is missing", {
-  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ g, bounds = list(y = c(0, 1), g = c("a", "b")))
   rel <- as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), 10)
   expect_error(collapse_fit(rel, model_lm()), "factor .g. makes", class = "noiseaware_error_method")

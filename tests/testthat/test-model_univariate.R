@@ -625,7 +625,7 @@ test_that("the statistics of the regression serve a model of one number too", {
   for (pair in list(c("mean", "(Intercept)"), c("sd", "sigma"))) {
     a <- parameter_draws(fit, pair[1])
     b <- parameter_draws(as_lm, pair[2])
-    expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+    expect_agreement(a, b, spread = FALSE)
     expect_equal(sd(a), sd(b), tolerance = 0.15)
   }
 })
