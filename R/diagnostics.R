@@ -20,7 +20,7 @@ session$quiet <- FALSE
 
 with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
-  fit$troubles <- c(convergence_trouble(fit), bounds_trouble(fit), release_troubles(fit$release))
+  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), release_troubles(fit$release))
   tell_troubles(fit, call)
   fit
 }
@@ -100,7 +100,7 @@ mixing_advice <- function(fit, rhat, ess) {
   if (is.null(fit$chains)) return("Draw more.")
   more <- further_iterations(fit, rhat, ess)
   c(longer_advice(fit, more), learning_advice(fit), start_advice(fit, rhat),
-    if (is.na(more) || more > 4 * fit$run$thin * nrow(fit$draws)) other_methods(fit))
+    if (is.na(more) || more > 4 * fit$run$thin * nrow(fit$draws)) c(other_samplers(fit), other_methods(fit)))
 }
 
 # Iterations that would bring 500 effective draws, were the chains to go on as they
@@ -137,16 +137,69 @@ start_advice <- function(fit, rhat) {
   sprintf("Chains start at draws from the prior, which is over 100 times as wide as the range of a chain (%s): give starting values (`init`).", worst)
 }
 
-# Methods whose time does not depend on n, and what they cost in exactness.
+# Methods that serve too, what they are expected to cost, and what they cost in exactness.
 other_methods <- function(fit) {
-  collapse <- fit$method == "augment" && collapse_serves(fit$release, fit$bound)
-  exact <- collapse && collapse_is_exact(fit$bound)
-  clt <- fit$method != "clt" && !exact && clt_serves(fit$release, fit$bound)
+  able <- setdiff(able_methods(fit$release, fit$bound, list()), fit$method)
+  exact <- "collapse" %in% able && collapse_is_exact(fit$bound)
+  if (exact) able <- setdiff(able, "clt")
   inside <- clt_leaves_out_bounds(fit$bound) && !clt_takes_totals(fit$bound)
-  c(if (collapse) paste0("method = \"collapse\" moves the totals, at a cost that does not grow with n: ",
-                         if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
-    if (clt) paste0("method = \"clt\" has a cost that does not grow with n, but is approximate: it uses a normal distribution for the totals",
-                    if (inside) " of records inside the bounds", "."))
+  told <- c(
+    augment = "imputes the records: exact, at a cost that grows with n.",
+    collapse = paste("moves the totals, at a cost that does not grow with n:",
+                     if (exact) "exact here." else "exact only if no record lies outside the bounds, and its print says how likely that is."),
+    clt = paste0("has a cost that does not grow with n, but is approximate: it uses a normal distribution for the totals",
+                 if (inside) " of records inside the bounds", "."))
+  lines <- sprintf("method = \"%s\" %s", able, told[able])
+  if (isTRUE(fit$bound$callbacks)) return(if (length(able)) lines)
+  records <- fit$problem$records
+  costs <- vapply(able, function(method) predict_cost(cost_features(method, fit$release, fit$bound, records = records))$thousand, 0)
+  if (length(able)) paste0(lines, ifelse(is.finite(costs), sprintf(" 1,000 effective draws take %s.", vapply(costs, about_time, "")), ""))
+}
+
+# Of method "clt": what else could move its parameters. Moves of totals alone account for clamping, so
+# nothing else is named for them.
+other_samplers <- function(fit) {
+  sampler <- fit$problem$sampler
+  if (fit$method != "clt" || sampler == "totals") return(NULL)
+  release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
+  distribution <- released_distribution(fit$bound, release, NULL)
+  known <- is.null(fit$problem$records)
+  usual <- clt_sampler(distribution, length(fit$bound$unknown), known)
+  if (sampler != usual) return(sprintf("Without control$sampler \"%s\" moves the parameters.", usual))
+  serves <- function(other) {
+    tryCatch({
+      check_sampler_serves(other, distribution, NULL)
+      check_size_sampler(other, known, NULL)
+      TRUE
+    }, noiseaware_error = function(e) FALSE)
+  }
+  others <- Filter(serves, setdiff(c("nuts", "noncentred", "marginal"), sampler))
+  if (length(others)) sprintf("control = list(sampler = \"%s\") moves the parameters in another way.", others[1L])
+}
+
+# ---- trajectories --------------------------------------------------------------------
+
+# As Stan does: any after warmup is told. A trajectory that diverged was refused, so no draw is wrong,
+# but where steps are too long for the density chains do not get to.
+trajectory_troubles <- function(fit) {
+  counts <- trajectory_counts(fit)
+  trouble <- function(kind, count, what) {
+    if (count == 0) return(NULL)
+    some <- paste(format_number(count), if (count == 1) "trajectory" else "trajectories")
+    text <- sprintf("%s of Hamiltonian Monte Carlo %s, in %s iterations after warmup.", some, what[1L], format_size(counts$iterations))
+    longer <- max(2 * fit$run$warmup, 500)
+    advice <- c(sprintf("A longer warmup may help: update(fit, iter = %s, warmup = %s).", fit$run$iter - fit$run$warmup + longer, longer),
+                other_samplers(fit), other_methods(fit))
+    list(list(kind = kind, text = c(text, x = what[2L], stats::setNames(advice, rep("i", length(advice))))))
+  }
+  c(trouble("divergences", counts$divergent, c("diverged", "Chains may miss part of the posterior, where its density changes within less than a step.")),
+    trouble("depth", counts$deepest, c("reached the greatest length", "Draws are right, but take longer and are more correlated than they could be.")))
+}
+
+trajectory_counts <- function(fit) {
+  all <- function(name) sum(vapply(fit$chains, function(c) c$diagnostics[name], 0), na.rm = TRUE)
+  list(divergent = all("divergent"), deepest = all("deepest"),
+       iterations = sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0)))
 }
 
 # ---- bounds, release -------------------------------------------------------------------

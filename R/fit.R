@@ -63,6 +63,9 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_convergence`: R-hat above 1.05, fewer than 100 (bulk)
 #'     effective draws, or either unknown. The print is stricter, 1.01 and 400
 #'     (Vehtari et al. 2021), and says what to do.
+#'   * `noiseaware_warning_divergences`, `noiseaware_warning_depth`: after warmup a trajectory of Hamiltonian
+#'     Monte Carlo diverged (its energy was off by more than 1,000), or reached its greatest length (1,024
+#'     steps). [acceptance()] has the numbers, chain by chain.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a logistic one,
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
@@ -254,7 +257,8 @@ print_summary <- function(table) {
 #'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
 #'   all records at once that were accepted, `NaN` where there are none, `steps`, the
 #'   leapfrog steps of one, and `responded`, the share of the moves of a logistic regression's
-#'   coefficients that were accepted; `kept`, the share of a
+#'   coefficients that were accepted; `divergent`, how many trajectories of these two diverged, and
+#'   `deepest`, how many of the former reached the greatest length; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
 #'   sweeps do (0: all proposals are independent of the records); `parts`, over how many
 #'   iterations a sweep over the records is spread.
@@ -267,8 +271,9 @@ print_summary <- function(table) {
 #'   `between` classes; for one total `fresh`, that of proposals from the prior.
 #'   `NA` where no such move was made.
 #'
-#'   For `"clt"`: `mean`, the share of accepted moves of the parameters, and `passes`, their
-#'   number in an iteration.
+#'   For `"clt"`: `mean`, the share of accepted moves of the parameters, `passes`, their
+#'   number in an iteration, and of NUTS `divergent` and `deepest` transitions (else `NA`); for a linear regression with
+#'   normal covariates the columns of `"collapse"`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)

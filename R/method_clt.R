@@ -407,7 +407,9 @@ clt_acceptance <- function(fit) {
   do.call(rbind, lapply(seq_along(fit$chains), function(k) {
     told <- fit$chains[[k]]$diagnostics
     data.frame(chain = k, mean = if (told[["made"]] > 0) told[["accepted"]] / told[["made"]] else NA_real_,
-               passes = if (fit$problem$sampler == "gibbs") 0 else fit$problem$passes)
+               passes = if (fit$problem$sampler == "gibbs") 0 else fit$problem$passes,
+               divergent = if (fit$problem$sampler == "nuts") told[["divergent"]] else NA_real_,
+               deepest = if (fit$problem$sampler == "nuts") told[["deepest"]] else NA_real_)
   }))
 }
 

@@ -205,5 +205,6 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
     else {
         a->responses_made += 1;
         a->responses_accepted += accept;
+        a->divergent += r->told.divergent;
     }
 }

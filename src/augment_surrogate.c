@@ -208,6 +208,8 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
         a->maps_made += 1;
         a->maps_accepted += accept;
         a->leapfrogs += s->told.leapfrogs;
+        a->divergent += s->told.divergent;
+        a->deepest += s->told.leapfrogs >= 1 << HMC_MOST_DEPTH;
     }
 }
 

@@ -126,6 +126,8 @@ enum {
     LEAPFROGS,
     RESPONSES_MADE,
     RESPONSES_ACCEPTED,
+    DIVERGENT,
+    DEEPEST,
     COUNTERS
 };
 
@@ -206,6 +208,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->leapfrogs = counter[LEAPFROGS];
     a->responses_made = counter[RESPONSES_MADE];
     a->responses_accepted = counter[RESPONSES_ACCEPTED];
+    a->divergent = counter[DIVERGENT];
+    a->deepest = counter[DEEPEST];
 }
 
 static void detach(void *self, SEXP state) {
@@ -228,6 +232,8 @@ static void detach(void *self, SEXP state) {
     counter[LEAPFROGS] = a->leapfrogs;
     counter[RESPONSES_MADE] = a->responses_made;
     counter[RESPONSES_ACCEPTED] = a->responses_accepted;
+    counter[DIVERGENT] = a->divergent;
+    counter[DEEPEST] = a->deepest;
 }
 
 /* records drawn from theta */

@@ -404,6 +404,9 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "moved", a->maps_accepted / a->maps_made);
     diagnostics_tell(told, "steps", a->leapfrogs / a->maps_made);
     diagnostics_tell(told, "responded", a->responses_accepted / a->responses_made);
+    const int moved = a->maps_made + a->responses_made > 0;
+    diagnostics_tell(told, "divergent", moved ? a->divergent : NAN);
+    diagnostics_tell(told, "deepest", moved ? a->deepest : NAN);
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
@@ -512,6 +515,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         a->work = 0;
         a->maps_made = a->maps_accepted = a->leapfrogs = 0;
         a->responses_made = a->responses_accepted = 0;
+        a->divergent = a->deepest = 0;
         memset(a->accepted, 0, (size_t)a->stride * sizeof(int));
         a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
         a->births.tilt_made = a->births.tilt_accepted = 0;

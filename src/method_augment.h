@@ -74,7 +74,8 @@ struct augment {
     double passes_made[PASS_KINDS], passes_accepted[PASS_KINDS];
     double maps_made, maps_accepted, leapfrogs; /* of surrogate transitions */
     double responses_made, responses_accepted;
-    double work; /* see count_work() */
+    double divergent, deepest; /* trajectories of either that diverged; of the surrogate's cut */
+    double work;               /* see count_work() */
 
     /* Workspace, see augment_prepare */
     int block, move_block;

@@ -101,7 +101,9 @@ test_that("the hint names methods whose time is free of n, and what they cost", 
   text <- trouble(normal(10), model, method = "collapse")
   expect_no_match(text, "\"collapse\"")
   expect_match(text, "\"clt\"", all = FALSE)
-  expect_no_match(trouble(normal(10), model, method = "clt"), "method =")
+  text <- trouble(normal(10), model, method = "clt")
+  expect_no_match(text, "\"clt\"")
+  expect_match(text, "\"augment\" .* exact, at a cost that grows with n. 1,000 effective draws take under 0.1 seconds.", all = FALSE)
   counts <- as_release(c(30, 20), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(epsilon = 1), 50)
   fit <- sample_posterior(counts, model_bernoulli(), method = "augment", chains = 2, iter = 30, seed = 1)
   expect_match(internal("other_methods")(fit), "\"collapse\" .* exact here")
@@ -118,6 +120,59 @@ test_that("no prior is blamed: start values are advised where chains hardly left
   expect_no_match(trouble(normal(50), model), "starting values")
   expect_no_match(c(far, trouble(normal(50), model)), "narrow")
   expect_no_match(trouble(normal(1), wide), "start values")
+})
+
+test_that("trajectories that diverged or were cut are told, with what to do about it", {
+  fit <- suppressWarnings(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 400, seed = 1))
+  expect_null(internal("trajectory_troubles")(fit))
+  marked <- function(...) {
+    counts <- list(...)
+    for (name in names(counts)) for (k in 1:2) fit$chains[[k]]$diagnostics[[name]] <- counts[[name]][k]
+    internal("trajectory_troubles")(fit)
+  }
+  one <- marked(divergent = c(0, 1))
+  expect_identical(kinds(list(troubles = one)), "divergences")
+  expect_match(one[[1]]$text[1], "^1 trajectory of Hamiltonian Monte Carlo diverged, in 400 iterations after warmup.$")
+  expect_match(one[[1]]$text, "update\\(fit, iter = 700, warmup = 500\\)", all = FALSE)
+  expect_match(one[[1]]$text, "method = \"augment\" .* exact", all = FALSE)
+  cut <- marked(deepest = c(2, 1))
+  expect_identical(kinds(list(troubles = cut)), "depth")
+  expect_match(cut[[1]]$text[1], "^3 trajectories of Hamiltonian Monte Carlo reached the greatest length, in 400 iterations")
+  expect_identical(kinds(list(troubles = marked(divergent = c(1, 1), deepest = c(1, 1)))), c("divergences", "depth"))
+  # methods without trajectories
+  sweeps <- suppressWarnings(sample_posterior(rel, wide, method = "augment", chains = 1, iter = 50, seed = 1))
+  expect_identical(acceptance(sweeps)$divergent, NaN)
+  expect_null(internal("trajectory_troubles")(sweeps))
+})
+
+test_that("chains of an untrained step diverge, and say so once they are past warmup", {
+  diverged <- "noiseaware_warning_divergences"
+  two <- stat_crossprod(y ~ x1 + x2, list(y = c(0, 1), x1 = c(-4, 4), x2 = c(-4, 4)))
+  logistic <- as_release(c(-10, 5, 3, 50, 8, 2, 4, 0, 3), two, mech_laplace(epsilon = 1), 50)
+  for (case in list(list(rel, model, "collapse", 1), list(logistic, model_logistic(), "clt", 1), list(logistic, model_logistic(), "augment", 0))) {
+    run <- function(iter, warmup) sample_posterior(case[[1]], case[[2]], method = case[[3]], chains = 2, iter = iter, warmup = warmup, seed = 1)
+    expect_true(diverged %in% warned(fit <- run(100, case[[4]])), label = case[[3]])
+    counts <- internal("trajectory_counts")(fit)
+    expect_gt(counts$divergent, 20)
+    expect_identical(counts$divergent, sum(acceptance(fit)$divergent))
+    expect_identical(counts$iterations, 200 - 2 * case[[4]])
+    # counters go on where the chains do
+    expect_gte(internal("trajectory_counts")(suppressWarnings(extend(fit, 20)))$divergent, counts$divergent)
+    expect_false(diverged %in% warned(fit <- run(450, 400)), label = case[[3]])
+    expect_identical(acceptance(fit)$divergent, c(0, 0))
+  }
+})
+
+test_that("a sampler of \"clt\" is named where another one could move the parameters", {
+  other <- internal("other_samplers")
+  quick <- function(release, model, ...) suppressWarnings(sample_posterior(release, model, method = "clt", chains = 1, iter = 20, seed = 1, ...))
+  factors <- stat_crossprod(y ~ x + g, list(y = c(-9, 9), x = c(-9, 9), g = c("a", "b")))
+  of_factors <- as_release(rep(0, length(factors$components)), factors, mech_laplace(epsilon = 1), 50)
+  expect_match(other(quick(of_factors, model_lm())), "sampler = \"nuts\"")
+  expect_match(other(quick(of_factors, model_lm(), control = list(sampler = "nuts"))), "Without control\\$sampler \"noncentred\" moves the parameters")
+  expect_null(other(quick(rel, model)))
+  counts <- as_release(c(30, 20), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(epsilon = 1), 50)
+  expect_null(other(quick(counts, model_bernoulli())))
 })
 
 test_that("records outside the bounds are warned of where a method leaves them out", {
