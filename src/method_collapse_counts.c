@@ -125,6 +125,33 @@ static void read_kinks(const struct collapse *c, struct counts *s) {
     for (int k = 1; k <= MOST_KINKS; ++k) s->geometric[k] = -1 / expm1(-k * s->weight);
 }
 
+static int is_loose(const struct collapse *c, const struct counts *s, int cell) {
+    int hidden = 0;
+    for (int k = s->first[cell]; k < s->first[cell + 1]; ++k) {
+        const int j = s->component[k] - c->separable;
+        if (j < 0) return 0;
+        if (isfinite(c->published.lower[j])) return 0;
+        ++hidden;
+    }
+    return hidden;
+}
+
+static void read_loose(const struct collapse *c, struct counts *s) {
+    int count = 0;
+    s->loose = plugin_memory((size_t)s->cells, sizeof *s->loose);
+    s->loose_first = plugin_memory((size_t)s->rows + 2, sizeof *s->loose_first);
+    for (int v = 0, row = 0; v < s->variables; ++v) {
+        const struct counts_variable *variable = s->variable + v;
+        for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
+            for (int l = 0; l < variable->levels; ++l)
+                if (is_loose(c, s, variable->at_cell + r * variable->levels + l))
+                    s->loose[count++] = l;
+            s->loose_first[++row] = count;
+        }
+    }
+    if (count == 0) s->loose = NULL;
+}
+
 /* of births and deaths: of a cell and of all a class has, and of all classes */
 static int size_scales(const struct counts *s) { return 2 * s->classes + 1; }
 
@@ -180,6 +207,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->size_target = s->cells + s->levels;
     if (read_targets(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     read_kinks(c, s);
+    if (c->separable < c->size) read_loose(c, s);
     const size_t cells = (size_t)s->cells, levels = (size_t)s->levels + 1;
     s->log_phi = plugin_memory(cells, sizeof(double));
     s->log_psi = plugin_memory((size_t)s->rows, sizeof(double));

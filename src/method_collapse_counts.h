@@ -45,6 +45,9 @@ struct counts {
     /* components that a cell, then those that a feature's level is part of */
     int *first, *component;
     const double *coefficient; /* of each entry of `component`, in linear queries; NULL: all 1 */
+    /* Levels whose cells were hidden, and nothing else was published of: of the classes, then of
+     * each row; NULL: there are none. */
+    int *loose, *loose_first;
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
     int size_target;                 /* the components that are n, after the levels */
     struct counts_distribution root; /* unknown n: of the classes, as of a row */
@@ -140,9 +143,18 @@ static inline void counts_split_units(int levels, const double *share, double d,
     part[levels - 1] = d - before;
 }
 
-static inline void counts_all_units(struct rng *rng, int levels, double d, double *part) {
+/* All of d to one level of a feature in a class; half the time to one that was hidden, if there is
+ * any. Which one does not depend on the state. */
+static inline void counts_all_units(struct rng *rng, const struct counts *s, int v, int class,
+                                    double d, double *part) {
+    const int levels = s->variable[v].levels, row = 1 + s->variable[v].at_row + class;
+    const int first = s->loose ? s->loose_first[row] : 0;
+    const int hidden = s->loose ? s->loose_first[row + 1] - first : 0;
     memset(part, 0, (size_t)levels * sizeof(double));
-    part[counts_choose(rng, levels)] = d;
+    if (hidden > 0 && rng_bits(rng) >> 63)
+        part[s->loose[first + counts_choose(rng, hidden)]] = d;
+    else
+        part[counts_choose(rng, levels)] = d;
 }
 
 /* Robbins & Monro: towards an acceptance rate of 0.4 */

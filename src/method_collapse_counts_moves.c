@@ -207,6 +207,16 @@ static double psi_of(const struct counts *s, int v, int row, double n, double be
     return counts_log_psi(s, row, n);
 }
 
+/* Another class; of one that was hidden half the time another that was. */
+static int choose_partner(const struct collapse *c, const struct counts *s, int one) {
+    const int hidden = s->loose ? s->loose_first[1] : 0;
+    int at = 0;
+    while (at < hidden && s->loose[at] != one) ++at;
+    if (at == hidden || hidden == 1 || rng_bits(c->rng) >> 63)
+        return counts_choose_other(c->rng, s->classes, one);
+    return s->loose[counts_choose_other(c->rng, hidden, at)];
+}
+
 /* of the classes alone; a query may have both of them */
 static double carry_energy(const struct collapse *c, struct counts *s, int from, int to, double d) {
     double change = counts_gain_energy(c, s, from, -d);
@@ -221,11 +231,11 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
                          int learning) {
     const int split = kind == SPLIT;
     double *scale = split ? s->split_scale : s->scale;
-    const int other = counts_choose_other(c->rng, s->classes, one);
+    const int other = choose_partner(c, s, one);
     const int learner = smaller(scale, one, other);
-    /* transfers inside a query go as far as the prior lets them, others as its noise does: half are
-     * of a size of any magnitude */
-    const int any = s->coefficient && rng_bits(c->rng) >> 63;
+    /* transfers inside a query, or between cells that were hidden, go as far as the prior lets
+     * them, others as the noise does: half are of a size of any magnitude */
+    const int any = (s->coefficient || (s->loose && s->variables > 1)) && rng_bits(c->rng) >> 63;
     const double d = any ? floor(pow(s->n + 1, rng_uniform(c->rng)))
                          : counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
     const int forth = (int)(rng_bits(c->rng) >> 63);
@@ -238,8 +248,8 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
             counts_split_units(levels, share + from * levels, d, s->part_from + at);
             counts_split_units(levels, share + to * levels, d, s->part_to + at);
         } else {
-            counts_all_units(c->rng, levels, d, s->part_from + at);
-            counts_all_units(c->rng, levels, d, s->part_to + at);
+            counts_all_units(c->rng, s, v, from, d, s->part_from + at);
+            counts_all_units(c->rng, s, v, to, d, s->part_to + at);
         }
     }
     const double left = s->count[from] - d, entered = s->count[to] + d;

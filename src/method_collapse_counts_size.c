@@ -52,7 +52,7 @@ static double change_class(const struct collapse *c, struct counts *s, int class
         const int levels = variable->levels, first = variable->at_cell + class * levels;
         const int row = variable->at_row + class;
         if (whole)
-            counts_all_units(c->rng, levels, units, s->part_from);
+            counts_all_units(c->rng, s, v, class, units, s->part_from);
         else
             counts_split_units(levels, s->share + first, units, s->part_from);
         for (int l = 0; l < levels && log_ratio > -INFINITY; ++l)

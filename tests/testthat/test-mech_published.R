@@ -124,18 +124,24 @@ test_that("tails and narrow intervals keep their digits", {
   expect_identical(density(1, 2, -Inf, Inf), 0)
 })
 
+# moves in place of independent draws, whatever the size
+by_moves <- function(code) {
+  set_work <- function(value) {
+    namespace <- asNamespace("noiseaware")
+    unlockBinding("most_recursion_work", namespace)
+    assign("most_recursion_work", value, namespace)
+    lockBinding("most_recursion_work", namespace)
+  }
+  old <- internal("most_recursion_work")
+  set_work(-1)
+  on.exit(set_work(old))
+  code
+}
+
 test_that("methods agree with enumeration of all tables", {
   skip_on_cran()
   counts <- tables_of_three(6)
   model <- model_categorical() # every table is equally likely
-  set_work <- function(value) {
-    namespace <- asNamespace("noiseaware")
-    old <- get("most_recursion_work", namespace)
-    unlockBinding("most_recursion_work", namespace)
-    assign("most_recursion_work", value, namespace)
-    lockBinding("most_recursion_work", namespace)
-    old
-  }
   families <- rep(names(masses), length.out = length(designs))
   for (k in seq_along(designs)) {
     rel <- release_of_design(families[k], designs[[k]], 1.5)
@@ -144,9 +150,7 @@ test_that("methods agree with enumeration of all tables", {
     expect_identical(c(fit$method, fit$problem$family), c("collapse", "recursion"))
     expect_true(fit$exact)
     expect_enumerated(fit, counts, log_p)
-    old <- set_work(-1)
-    fit <- sample_posterior(rel, model, method = "collapse", chains = 2, iter = 4000, seed = k)
-    set_work(old)
+    fit <- by_moves(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 4000, seed = k))
     expect_identical(fit$problem$family, "counts")
     expect_enumerated(fit, counts, log_p)
     fit <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 4000, seed = k)
@@ -181,6 +185,23 @@ test_that("subsets, queries and an unknown number of records go along", {
     fit <- sample_posterior(rel, model_categorical(), method = method, records = prior_uniform(0, 12), chains = 2, iter = 6000, seed = 3)
     expect_enumerated(fit, all, log_p)
   }
+})
+
+test_that("cells of several variables that were hidden agree with enumeration", {
+  skip_on_cran()
+  levels <- list(y = c("no", "yes"), x = c("a", "b", "c"))
+  cells <- stat_counts(~ y:x, levels = levels)
+  value <- stats::setNames(c(NA, 4, NA, 3, NA, NA), cells$components)
+  rel <- as_release(value, cells, published(mech_discrete_laplace(scale = 1), threshold = 3), 8)
+  all <- as.matrix(expand.grid(rep(list(0:8), 6)))
+  all <- all[rowSums(all) == 8, ]
+  no <- rowSums(all[, 1:3])
+  # classes equally likely, then the tables of each class
+  log_p <- -log((no + 1) * (no + 2)) - log((9 - no) * (10 - no))
+  for (k in 1:6) log_p <- log_p + shown_log("discrete_laplace", value[[k]], all[, k], 1, list(threshold = 3))
+  fit <- by_moves(sample_posterior(rel, model_naive_bayes("y"), method = "collapse", chains = 2, iter = 8000, seed = 1))
+  expect_identical(fit$problem$family, "counts")
+  expect_enumerated(fit, all, log_p)
 })
 
 test_that("steps that change nothing leave the posterior alone", {
