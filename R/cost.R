@@ -34,7 +34,7 @@ collapse_engine <- function(release, bound) {
 clt_engine <- function(release, bound, records) {
   if (clt_moves_totals(release, bound, list(), records)) return("clamped totals")
   distribution <- released_distribution(bound, release, caller_env())
-  sampler <- clt_sampler(distribution, length(bound$unknown), is.null(records))
+  sampler <- clt_sampler(distribution, length(bound$unknown))
   if (sampler == "nuts" && bound$by_records) "nuts of responses" else sampler
 }
 

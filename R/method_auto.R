@@ -152,12 +152,10 @@ format_size <- function(n) format(n, big.mark = ",", scientific = FALSE)
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
 
 clt_serves <- function(release, bound) {
-  known <- !is.null(release$n)
-  if (!known) release <- without_size(release, 2)
+  if (is.null(release$n)) release <- without_size(release, 2)
   release$n >= 2 && without_refusal({
-    distribution <- released_distribution(bound, release, NULL)
+    released_distribution(bound, release, NULL)
     clt_noise(release_parts(release), NULL)
-    check_size_sampler(clt_sampler(distribution, length(bound$unknown), known), known, NULL)
   })
 }
 

@@ -244,8 +244,7 @@ clt_problem <- function(release, bound, control, words, chains, records, call) {
   flat <- clt_noise(release_parts(release), call)
   index <- distribution$index
   moving <- length(bound$unknown)
-  sampler <- control$sampler %||% clt_sampler(distribution, moving, is.null(records))
-  check_size_sampler(sampler, is.null(records), call)
+  sampler <- control$sampler %||% clt_sampler(distribution, moving)
   check_sampler_serves(sampler, distribution, call)
   problem <- list(method = "clt", records = records, model = bound$spec, moments = distribution$spec,
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
@@ -282,18 +281,11 @@ without_size <- function(release, n) {
 most_moving <- 1000L
 
 # "nuts" where many parameters move (bench/clt_regression.R)
-clt_sampler <- function(distribution, moving, known = TRUE) {
+clt_sampler <- function(distribution, moving) {
   if (!has_update(distribution)) return("nuts")
   if (moving > most_moving) return("gibbs")
   if (!isTRUE(distribution$innovations)) return("marginal")
-  if (moving > most_walked && known) "nuts" else "noncentred"
-}
-
-check_size_sampler <- function(sampler, known, call) {
-  if (sampler == "nuts" && !known) {
-    stop_classed("method", c("Method {.val clt} must know the number of records where NUTS is its sampler, as in a logistic regression.",
-                             i = "Method {.val augment} need not."), call = call)
-  }
+  if (moving > most_walked) "nuts" else "noncentred"
 }
 
 most_walked <- 40L

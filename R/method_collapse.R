@@ -17,7 +17,9 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
-  distribution <- collapse_distribution(release, bound, call = call)
+  size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
+  distribution <- collapse_distribution(release, bound, size$n, call = call)
+  if (!is.null(records)) check_size_least(records, bound, distribution$family, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   kernel <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index))))
   order <- order(kernel != "absolute", kernel == "published") # components with the absolute kernel first, then the squared one
@@ -25,7 +27,6 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
-  size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
   fields$size_spread <- size$sd
   problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
                   model = bound$spec, family = distribution$family, n = size$n, records = records,
@@ -41,18 +42,26 @@ entry_fields <- function(entries, place) {
   list(target = as.double(entries$target), component = as.double(place[entries$component] - 1), coefficient = as.double(entries$coefficient))
 }
 
-# `check`: only whether there is one
-collapse_distribution <- function(release, bound, check = FALSE, call = caller_env()) {
+# `n`: where it is unknown, about what it is. `check`: only whether there is one
+collapse_distribution <- function(release, bound, n = release$n %||% 1, check = FALSE, call = caller_env()) {
   family <- collapse_family(bound, call)
-  if (is.null(release$n) && family != "counts") {
-    stop_classed("method", c("Method {.val collapse} must know the number of records, unless the release has counts alone.",
+  if (is.null(release$n) && family == "total") {
+    stop_classed("method", c("Method {.val collapse} must know the number of records for the total of one Poisson or exponential variable.",
                              i = "Method {.val augment} need not."), call = call)
   }
   distribution_of <- switch(family, normal = normal_distribution,
                             counts = if (check) counts_components else counts_distribution, total = total_distribution)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   for (p in parts) check_collapse_part(p, family, call)
-  distribution_of(bound, parts, release$n, call)
+  distribution_of(bound, parts, n, is.null(release$n), call)
+}
+
+# The scatter of normal records needs more of them than there are columns.
+check_size_least <- function(records, bound, family, call) {
+  least <- nrow(bound$columns) + 1
+  if (family != "normal" || size_range(records)[2L] >= least) return(invisible())
+  stop_classed("method", c("Method {.val collapse} takes it that there are at least {least} records, one more than variables, where their number is unknown.",
+                           x = "{.arg records} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
 }
 
 collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_family")
@@ -126,11 +135,12 @@ hamiltonian_lines <- function(a) {
 # acceptance() in words
 collapse_moves <- function(fit, a) {
   share <- function(x) if (all(is.na(x))) "none" else paste("accepted", format_number(mean(x, na.rm = TRUE), 2))
+  of_n <- if (!is.null(fit$problem$records)) sprintf("; of n: %s", share(a$records))
   switch(fit$problem$family,
-         normal = sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+                         of_n),
          recursion = "counts   independent draws, all counts at once",
-         counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)),
-                         if (!is.null(fit$problem$records)) sprintf("; of n: %s", share(a$records))),
+         counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
          total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))
 }
 
@@ -140,19 +150,27 @@ collapse_acceptance <- function(fit) {
     told <- as.list(fit$chains[[k]]$diagnostics)
     share <- function(accepted, made) if (made > 0) accepted / made else NA_real_
     switch(fit$problem$family,
-           normal = data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
-                               divergent = told$divergent, deepest = told$deepest, within = told$within / told$transitions),
+           normal = {
+             row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
+                               divergent = told$divergent, deepest = told$deepest, within = told$within / told$transitions)
+             with_records(row, fit, told)
+           },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
            counts = {
              accepted <- told$between_accepted + told$split_accepted
              made <- told$between_made + told$split_made
              row <- data.frame(chain = k, mean = (told$within_accepted + accepted) / (told$within_made + made),
                               within = share(told$within_accepted, told$within_made), between = accepted / made)
-            if (is.null(fit$problem$records)) row else cbind(row, records = told$size_accepted / told$size_made)
+             with_records(row, fit, told)
            },
            total = data.frame(chain = k, mean = share(told$walk_accepted, told$walk_made), fresh = share(told$fresh_accepted, told$fresh_made)))
   })
   do.call(rbind, rows)
+}
+
+# beside it the share of accepted steps of an unknown n
+with_records <- function(row, fit, told) {
+  if (is.null(fit$problem$records)) row else cbind(row, records = told$size_accepted / told$size_made)
 }
 
 # ---- which pairs it serves ----------------------------------------------------------

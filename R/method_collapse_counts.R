@@ -3,7 +3,7 @@
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"
 
-counts_components <- function(bound, parts, n, call) {
+counts_components <- function(bound, parts, n, unknown, call) {
   if (any(vapply(parts, function(p) inherits(p$statistic, "stat_linear"), TRUE))) return(counts_queries(bound, parts, call))
   unlist(lapply(parts, counts_targets, levels = bound$levels, call = call))
 }
@@ -22,13 +22,13 @@ counts_queries <- function(bound, parts, call) {
   }))
 }
 
-counts_distribution <- function(bound, parts, n, call) {
+counts_distribution <- function(bound, parts, n, unknown, call) {
   fields <- bound$spec$fields
-  target <- counts_components(bound, parts, n, call)
+  target <- counts_components(bound, parts, n, unknown, call)
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
   if (is.data.frame(target)) return(list(family = "counts", fields = table, entries = target))
-  if (counts_at_once(bound, target, n)) {
+  if (counts_at_once(bound, target, if (!unknown) n)) {
     return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
   list(family = "counts", fields = table, component = list(target = target))

@@ -3,7 +3,7 @@
 # where the model measures the columns from; NULL if its records are not normal
 collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)
 
-normal_distribution <- function(bound, parts, n, call) {
+normal_distribution <- function(bound, parts, n, unknown, call) {
   origin <- collapse_origin(bound)
   terms <- do.call(rbind, lapply(parts, normal_terms, names = bound$columns$name, origin = origin, n = n, call = call))
   list(family = "normal", fields = tightest_bounds(bound$columns$name, parts), component = list(terms = terms))
@@ -11,7 +11,7 @@ normal_distribution <- function(bound, parts, n, call) {
 
 # of each column over the statistics that have it
 tightest_bounds <- function(names, parts) {
-  columns <- do.call(rbind, lapply(parts, function(p) p$statistic$columns))
+  columns <- do.call(rbind, lapply(parts, function(p) p$statistic$columns[c("name", "lower", "upper")]))
   each <- function(values, choose) vapply(names, function(name) choose(values[columns$name == name]), 0, USE.NAMES = FALSE)
   list(lower = each(columns$lower, max), upper = each(columns$upper, min))
 }
@@ -21,6 +21,7 @@ tightest_bounds <- function(names, parts) {
 # product P_ij.
 normal_terms <- function(part, names, origin, n, call) {
   statistic <- part$statistic
+  if (inherits(statistic, "stat_size")) return(cbind(0, 0, n, 0, 0, 0)[part$at, , drop = FALSE])
   column <- match(statistic$columns$name, names)
   degree <- monomial_degrees(statistic)
   if (is.null(degree)) {

@@ -6,7 +6,7 @@ collapse_family.bound_poisson <- function(bound, call = caller_env()) "total"
 #' @export
 collapse_family.bound_exponential <- function(bound, call = caller_env()) "total"
 
-total_distribution <- function(bound, parts, n, call) {
+total_distribution <- function(bound, parts, n, unknown, call) {
   for (p in parts) {
     plain <- inherits(p$statistic, "stat_sums") && ncol(p$statistic$powers) == 1L && all(p$statistic$powers[p$at, ] == 1)
     if (!plain) stop_collapse_part(p, "the total of its variable alone, as from {.code stat_sums(~ x)}", call)

@@ -91,7 +91,8 @@
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
-#' `"clt"`, where NUTS is not its sampler, takes two records or more for granted. Otherwise n must be known: describe the
+#' `"collapse"` for totals of normal records moves it too, and takes it that there are more records than variables; method
+#' `"clt"` takes two records or more for granted. Otherwise n must be known: describe the
 #' release by [as_release()] with an `n` that you take for true.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that
@@ -182,7 +183,8 @@ size_methods <- function(release, bound) {
   if ("n" %in% bound$parameters) return(character())
   c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse",
     if (!whole_at_once(release, bound)) "augment",
-    if (clt_serves(release, bound)) "clt")
+    if (clt_serves(release, bound)) "clt",
+    if (!collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse")
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {

@@ -184,7 +184,7 @@ static void move_tilted(struct augment *a, int learning) {
 }
 
 void augment_saw_size(struct augment *a, int closes) {
-    size_slope_saw(&a->slope, (double)a->n, a->theta);
+    size_slope_saw(&a->slope, log((double)a->n), a->theta);
     if (!closes) return;
     size_slope_close(&a->slope);
     a->births.tries = 0;

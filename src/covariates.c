@@ -674,3 +674,13 @@ double covariates_marginal(struct covariates *cov, const double *c, double n, do
     const double factors = factor_marginal(cov, c, n, gradient);
     return factors + (cov->normal > 0 ? normal_marginal(cov, c, n, gradient) : 0);
 }
+
+double covariates_marginal_size(const struct covariates *cov, double n) {
+    const int p = cov->normal;
+    double log_part = cov->mean ? 0 : -0.5 * p * log(cov->prior.kappa + n);
+    if (!cov->cov_chol)
+        return log_part - 0.5 * n * p * log(M_PI) +
+               dist_log_multigamma(p, 0.5 * (cov->prior.df + n));
+    for (int i = 0; i < p; ++i) log_part -= n * log(cov->cov_chol[(size_t)i * p + i]);
+    return log_part - 0.5 * n * p * log(2 * M_PI);
+}

@@ -113,5 +113,7 @@ int covariates_is_cut(const struct covariates *cov);
 /* Log of the integral over their part of theta, as the model's hook; adds to the
  * gradient. */
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient);
+/* What that leaves out and depends on n alone, of the continuous ones. */
+double covariates_marginal_size(const struct covariates *cov, double n);
 
 #endif

@@ -119,6 +119,12 @@ double dist_log_rising(const struct dist_rising *rising, double k) {
     return (rising->a - 1) * log(w) - (rising->third + rising->fifth * inverse) * inverse;
 }
 
+double dist_log_multigamma(int p, double x) {
+    double sum = 0.25 * p * (p - 1) * log(M_PI);
+    for (int i = 0; i < p; ++i) sum += lgamma(x - 0.5 * i);
+    return sum;
+}
+
 static double binomial_density(double k, double n, double p) {
     if (k < 1) return exp(n * log1p(-p));
     if (k > n - 1) return exp(n * log(p));

@@ -58,6 +58,9 @@ struct dist_rising {
 void dist_rising_set(struct dist_rising *rising, double a);
 double dist_log_rising(const struct dist_rising *rising, double k);
 
+/* log of the multivariate gamma function of dimension p, x > (p - 1) / 2. */
+double dist_log_multigamma(int p, double x);
+
 /* One draw, mean >= 0. */
 double dist_poisson(struct rng *rng, double mean);
 

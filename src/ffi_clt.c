@@ -81,6 +81,7 @@ static void *read(SEXP problem) {
         a->size_released = REAL(released);
         a->size_scale = REAL(list_element(problem, "size_scale"));
         a->size_absolute = REAL(list_element(problem, "size_absolute"));
+        a->size_about = a->n;
         a->size_spread = list_number(problem, "size_spread");
     }
     a->released = REAL(list_element(problem, "released"));

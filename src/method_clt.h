@@ -26,7 +26,7 @@ struct clt {
     struct record_moments moments;
     double n;                            /* a part of the state where it is unknown */
     const struct size_prior *size_prior; /* NULL: n is known */
-    double size_spread;                  /* sd of its start about the n that is given */
+    double size_about, size_spread;      /* its starts: about n as it is given, with that sd */
     int sizes;                           /* released numbers that are n with noise, as below */
     const double *size_released, *size_scale, *size_absolute;
     int size, wide;         /* released; released + aside */

@@ -13,6 +13,9 @@
  * the mode that squared kernels have, in the Gauss-Newton approximation. Where noise dominates, the
  * release tells next to nothing of u, and each coordinate is only scaled.
  *
+ * Where the number of records n is not known, theta's coordinates go with it by the slopes of
+ * size_slope.c, and steps of n hold all else; they are accepted by the ratio of the true densities.
+ *
  * Cost, free of n: two or three times that of a total for each leapfrog step, and size^2 for the
  * map where it rotates.
  */
@@ -180,10 +183,12 @@ VECTOR_CLONES static double dot(int n, const double *restrict a, const double *r
     return (part[0] + part[1]) + (part[2] + part[3]) + rest;
 }
 
-/* a->nuts.point = reference + M'q with the map's rows M */
+/* a->nuts.point = reference + M'q with the map's rows M, and what n moves it by */
 static void put_point(struct clt *a, const double *q) {
     const int size = coordinates(a);
     memcpy(a->nuts.point, a->nuts.reference, (size_t)size * sizeof(double));
+    for (int j = 0; a->size_prior && j < a->model.moving; ++j)
+        a->nuts.point[j] += a->slope.slope[j] * log(a->n / a->size_about);
     if (*a->nuts.rotated == 0) {
         for (int i = 0; i < size; ++i) a->nuts.point[i] += a->nuts.map[i] * q[i];
         return;
@@ -370,6 +375,54 @@ void clt_nuts_start(struct clt *a, int search, const double *move_sd) {
     take_state(a);
 }
 
+/* ---- the number of records ---------------------------------------------------------- */
+
+enum { SIZE_STEPS = 2 };
+
+/* A step of n with NUTS's coordinates fixed; the total is not the state's after it. */
+static void move_size(struct clt *a, int fresh, int learning) {
+    struct hmc *hmc = &a->nuts.hmc;
+    const double old = a->n, before = clt_log_size(a, old) + log_unrounded(a, a->total);
+    double log_ratio, log_density = -INFINITY;
+    const double n = fresh ? size_slope_fresh(&a->slope, old, a->rng, &log_ratio)
+                           : size_slope_walk(&a->slope, old, a->rng, &log_ratio);
+    const double log_size = clt_log_size(a, n);
+    if (log_size > -INFINITY) {
+        a->n = n;
+        log_density = mapped_density(a, hmc->q, a->nuts.scout);
+    }
+    log_ratio = log_density > -INFINITY ? log_ratio + log_size + log_unrounded(a, a->total_new) -
+                                              before + log_density - hmc->log_density
+                                        : -INFINITY;
+    if (-log_ratio < rng_exponential(a->rng)) {
+        hmc->log_density = log_density;
+        memcpy(hmc->gradient, a->nuts.scout, (size_t)coordinates(a) * sizeof(double));
+        memcpy(a->total, a->total_new, (size_t)a->size * sizeof(double));
+    } else {
+        a->n = old;
+    }
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->size_prior->upper);
+}
+
+/* At the end of a window the slopes are new; the reference sees to it that the point stays. */
+static void learn_size(struct clt *a, int closes) {
+    const int moving = a->model.moving;
+    for (int j = 0; j < moving; ++j) a->step[a->model.moves[j]] = a->nuts.point[j];
+    size_slope_saw(&a->slope, log(a->n), a->step);
+    if (!closes) return;
+    const double off = log(a->n / a->size_about);
+    for (int j = 0; j < moving; ++j) a->nuts.reference[j] += a->slope.slope[j] * off;
+    size_slope_close(&a->slope);
+    for (int j = 0; j < moving; ++j) a->nuts.reference[j] -= a->slope.slope[j] * off;
+}
+
+static void move_sizes(struct clt *a, int iteration, int warmup) {
+    const int learning = iteration < warmup, knows = size_slope_knows(&a->slope);
+    for (int k = 0; k < SIZE_STEPS; ++k) move_size(a, knows && k > 0, learning);
+    take_state(a);
+    if (learning) learn_size(a, hmc_window(iteration, warmup) == HMC_LAST);
+}
+
 void clt_nuts_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     struct hmc_step told;
     double *old = a->nuts.scout;
@@ -386,6 +439,7 @@ void clt_nuts_iterate(struct clt *a, int iteration, int warmup, double *accepted
         take_state(a);
     }
     hmc_learn(&a->nuts.hmc, iteration, warmup, &told, a->rng);
+    if (a->size_prior) move_sizes(a, iteration, warmup);
     *accepted = told.accept;
     if (iteration < warmup) return;
     a->moves_made += 1;

@@ -565,6 +565,13 @@ static double marginal(void *self, const double *c, double n, const double *thet
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
+static double marginal_size(const void *self, double n) {
+    const struct lm *lm = self;
+    const int known = lm->sigma || lm->keeps_sigma;
+    return covariates_marginal_size(&lm->cov, n) - 0.5 * n * log(2 * M_PI) +
+           (known ? 0 : lgamma(lm->sigma_prior.a + 0.5 * n));
+}
+
 const struct model_class model_lm = {
     .name = "lm",
     .create = create,
@@ -581,5 +588,6 @@ const struct model_class model_lm = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
+    .marginal_size = marginal_size,
     .distribution = distribution,
 };

@@ -95,6 +95,11 @@ static double marginal(void *self, const double *c, double n, const double *thet
     return covariates_marginal(&s->cov, c, n, gradient_c);
 }
 
+static double marginal_size(const void *self, double n) {
+    const struct mvnormal *s = self;
+    return covariates_marginal_size(&s->cov, n);
+}
+
 static void distribution(void *self, const double *theta, double *mean, double *chol) {
     const struct mvnormal *s = self;
     covariates_distribution(&s->cov, theta, s->cov.q, mean, chol);
@@ -116,5 +121,6 @@ const struct model_class model_mvnormal = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
+    .marginal_size = marginal_size,
     .distribution = distribution,
 };

@@ -303,6 +303,12 @@ static double marginal(void *self, const double *c, double n, const double *thet
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
+static double marginal_size(const void *self, double n) {
+    const struct normal *p = self;
+    const int kept = p->mean_prior == MEAN_NORMAL;
+    return -0.5 * n * log(2 * M_PI) + (p->sd || kept ? 0 : lgamma(*p->shape + 0.5 * n));
+}
+
 static void distribution(void *self, const double *theta, double *mean, double *chol) {
     const struct normal *p = self;
     *mean = theta[MEAN] - *p->centre;
@@ -324,5 +330,6 @@ const struct model_class model_normal = {
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = marginal,
+    .marginal_size = marginal_size,
     .distribution = distribution,
 };

@@ -12,8 +12,8 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, marginal, tied_prior, rtheta_uncut, distribution, groups and costs are not offered;
- * and it has a version.
+ * add_latent, marginal, marginal_size, tied_prior, rtheta_uncut, distribution, groups and costs are
+ * not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -269,6 +269,11 @@ struct model_class {
      * normal totals; default: theta and the totals move in turns. */
     double (*marginal)(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_kept);
+
+    /* Goal: what marginal() leaves out of that log and depends on n alone, for continuous
+     * columns, the density of a record with its power of 2 pi. For "collapse" of normal totals
+     * where n is unknown; default: n must be known there. */
+    double (*marginal_size)(const void *self, double n);
 
     /* Goal: the log prior density of the tied coefficients, read from theta, up to a constant, and
      * its gradient in them. Needs a response that is 1 with the probability that the logistic

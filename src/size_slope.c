@@ -1,8 +1,14 @@
 /* Steps of an unknown number of records n that take theta along: where a total is known
- * better than n, the two trade off. The coordinates of theta move by slope * log(n' / n), the
- * slope of their regression on log n that a window of warmup saw. A step back takes them back, so
- * that such a step is symmetric. */
+ * better than n, the two trade off. The coordinates of theta move by slope * (r(n') - r(n)), the
+ * slope of their regression on r(n), log n say, that a window of warmup saw. A step back takes them
+ * back, so that such a step is symmetric.
+ *
+ * A step proposes n next to where it is, or, once a window of warmup has told where n is, from
+ * there: log m of a continuous m, of which n is the whole part, has a Student distribution. The
+ * fraction of m is uniform given n. */
 #include "size_slope.h"
+
+#include "dist.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +16,10 @@
 /* acceptance rate that the scale aims at */
 static const double TARGET = 0.4;
 
-enum { NUMBERS = 5 };
+/* degrees of freedom of proposals; a width of fewer than so many records is no width */
+static const double DF = 4, LEAST_WIDTH = 0.5;
+
+enum { NUMBERS = 7 };
 
 size_t size_slope_stored(int moving) { return 3 * (size_t)moving + NUMBERS; }
 
@@ -21,18 +30,41 @@ void size_slope_attach(struct size_slope *s, int moving, const int *moves, doubl
     s->mean = s->slope + moving;
     s->cross = s->mean + moving;
     s->count = s->cross + moving;
-    s->log_mean = s->count + 1;
-    s->log_square = s->count + 2;
+    s->at_mean = s->count + 1;
+    s->at_square = s->count + 2;
     s->scale = s->count + 3;
     s->tries = s->count + 4;
+    s->centre = s->count + 5;
+    s->width = s->count + 6;
 }
 
 void size_slope_start(struct size_slope *s) { *s->scale = 1; }
 
-void size_slope_follow(const struct size_slope *s, double log_step, const double *theta,
+void size_slope_follow(const struct size_slope *s, double step, const double *theta,
                        size_t parameters, double *theta_new) {
     memcpy(theta_new, theta, parameters * sizeof(double));
-    for (int j = 0; j < s->moving; ++j) theta_new[s->moves[j]] += log_step * s->slope[j];
+    for (int j = 0; j < s->moving; ++j) theta_new[s->moves[j]] += step * s->slope[j];
+}
+
+double size_slope_walk(const struct size_slope *s, double n, struct rng *rng, double *log_back) {
+    const double by = 1 + floor(*s->scale * rng_exponential(rng));
+    *log_back = 0;
+    return n + (rng_bits(rng) >> 63 ? by : -by);
+}
+
+int size_slope_knows(const struct size_slope *s) { return *s->width > 0; }
+
+/* of m, up to a constant */
+static double log_fresh(const struct size_slope *s, double m) {
+    const double away = (log(m) - *s->centre) / *s->width;
+    return -0.5 * (DF + 1) * log1p(away * away / DF) - log(m);
+}
+
+double size_slope_fresh(const struct size_slope *s, double n, struct rng *rng, double *log_back) {
+    const double student = rng_normal(rng) / sqrt(2 * dist_gamma(rng, 0.5 * DF) / DF);
+    const double m = exp(*s->centre + *s->width * student);
+    *log_back = log_fresh(s, n + rng_uniform(rng)) - log_fresh(s, m);
+    return floor(m);
 }
 
 void size_slope_tried(struct size_slope *s, double log_ratio, double most) {
@@ -42,11 +74,11 @@ void size_slope_tried(struct size_slope *s, double log_ratio, double most) {
     *s->scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
 }
 
-void size_slope_saw(struct size_slope *s, double n, const double *theta) {
-    const double off = log(n) - *s->log_mean;
+void size_slope_saw(struct size_slope *s, double at, const double *theta) {
+    const double off = at - *s->at_mean;
     *s->count += 1;
-    *s->log_mean += off / *s->count;
-    *s->log_square += off * (log(n) - *s->log_mean);
+    *s->at_mean += off / *s->count;
+    *s->at_square += off * (at - *s->at_mean);
     for (int j = 0; j < s->moving; ++j) {
         const double value = theta[s->moves[j]];
         s->mean[j] += (value - s->mean[j]) / *s->count;
@@ -55,9 +87,11 @@ void size_slope_saw(struct size_slope *s, double n, const double *theta) {
 }
 
 void size_slope_close(struct size_slope *s) {
-    for (int j = 0; j<s->moving && * s->log_square> 0; ++j)
-        s->slope[j] = s->cross[j] / *s->log_square;
+    const double square = *s->at_square;
+    *s->centre = *s->at_mean;
+    *s->width = fmax(sqrt(square / *s->count), LEAST_WIDTH * exp(-*s->at_mean));
+    for (int j = 0; j < s->moving && square > 0; ++j) s->slope[j] = s->cross[j] / square;
     memset(s->mean, 0, (size_t)s->moving * sizeof(double));
     memset(s->cross, 0, (size_t)s->moving * sizeof(double));
-    *s->count = *s->log_mean = *s->log_square = *s->tries = 0;
+    *s->count = *s->at_mean = *s->at_square = *s->tries = 0;
 }

@@ -25,6 +25,14 @@
  * standard normal coordinates more. Directions in which the noise drowns the covariance are left
  * out of Gamma; the noise that moves c is wider by them.
  *
+ * The number of records n may be unknown. Then it is moved beside the totals, which its steps take
+ * along (totals_size.c): the target has the factor
+ *
+ *   p(n) pi^((n - 1) d / 2) n^(-d / 2) / Gamma_d((n - 1) / 2) times what marginal() leaves out
+ *
+ * in addition, which is the rest of the Wishart density of the scatter and of that of the totals. n
+ * is larger than d, so that the scatter keeps its rank.
+ *
  * Starts: the release with fresh noise added, so that chains start apart, corrected
  * towards what the prior thinks likely and made possible. Scales for the metric's start
  * are second differences there.
@@ -38,6 +46,7 @@
 #include "linalg.h"
 #include "method_collapse.h"
 #include "totals_density.h"
+#include "totals_size.h"
 
 #include <Rmath.h>
 
@@ -47,6 +56,9 @@ struct normal {
     struct hmc hmc;
     const double *lower, *upper; /* bounds of the columns, natural units */
     double n;
+    struct totals_size size;     /* size.prior NULL: n is known */
+    struct component *component; /* unknown n: those of the density, their constants those of n */
+    double *rate, *pace, *trial; /* these constants for each record; a column; a gradient */
     const double *released, *weight;
     struct rng *rng;
     double *theta;
@@ -67,12 +79,15 @@ struct normal {
     double *variance; /* of entries of c, while starting */
 };
 
-enum { START_DRAWS = 25, MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10 };
+enum { START_DRAWS = 25, MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10, SIZE_STEPS = 2 };
 
 static const double SHARE = 0.7;
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
 static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
+
+/* how far apart a normal distribution's quartiles are, in standard deviations */
+static const double QUARTILES = 1.349;
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
@@ -101,6 +116,13 @@ static void shift_release(struct normal *s, const double *u) {
     }
 }
 
+/* Of totals and of what is kept of theta, in the density's own coordinates. */
+static const double *place(struct normal *s, const double *q) {
+    if (!s->size.prior) return q;
+    totals_size_place(&s->size, q);
+    return s->size.place;
+}
+
 /* For hmc.h: of totals, of what is kept of theta and of u. */
 static double log_density(void *self, const double *q, double *gradient) {
     struct normal *s = self;
@@ -108,7 +130,8 @@ static double log_density(void *self, const double *q, double *gradient) {
     const double *u = q + s->density.size;
     double *of_u = gradient + s->density.size, square = 0;
     shift_release(s, u);
-    const double log_density = totals_log_density(&s->density, q, gradient);
+    const double log_density = totals_log_density(&s->density, place(s, q), gradient);
+    for (int j = 0; s->size.prior && j < s->model.columns; ++j) gradient[j] *= s->size.stretch[j];
     for (int j = 0; j < s->directions; ++j) {
         const double *restrict column = s->spread + (size_t)j * (size_t)count;
         double sum = 0;
@@ -121,7 +144,7 @@ static double log_density(void *self, const double *q, double *gradient) {
 
 /* c, the released components and their misfit, of the state */
 static void measure(struct normal *s) {
-    totals_expand(&s->density.totals, s->hmc.q, s->density.c);
+    totals_expand(&s->density.totals, place(s, s->hmc.q), s->density.c);
     totals_density_expect(&s->density);
     shift_release(s, s->hmc.q + s->density.size);
     s->energy = 0;
@@ -131,6 +154,80 @@ static void measure(struct normal *s) {
         const double r = (s->released[k] - s->statistic[k]) * s->weight[k];
         s->energy += k < s->density.absolute ? fabs(r) : 0.5 * r * r;
     }
+}
+
+/* ---- the number of records ---------------------------------------------------------- */
+
+static void set_size(struct normal *s, double n) {
+    struct totals *totals = &s->density.totals;
+    totals_size_set(&s->size, n);
+    s->n = totals->n = n;
+    totals->power = n - 1;
+    totals->design[0] = sqrt(n);
+    for (int k = 0; k < s->density.components; ++k) s->component[k].constant = n * s->rate[k];
+}
+
+/* what a factor of the target depends on n alone */
+static double log_size(const struct normal *s, double n) {
+    const double log_prior = totals_size_log_prior(&s->size, n);
+    if (!(log_prior > -INFINITY)) return -INFINITY;
+    const int d = s->model.columns;
+    return log_prior + 0.5 * (n - 1) * d * log(M_PI) - 0.5 * d * log(n) -
+           dist_log_multigamma(d, 0.5 * (n - 1)) + s->model.class->marginal_size(s->model.self, n);
+}
+
+static int is_within(struct normal *s);
+
+/* What a step of n holds: the coordinates, n being next to where it is or from where warmup saw it;
+ * or c. With a mean that is far from 0 in units of the standard deviation the scatter of a known c
+ * shrinks fast as n falls, and coordinates bend. */
+enum size_step { WALK, FRESH, HELD };
+
+/* Of T and other coordinates, whose density log_size() is part of, the log volume over that of what
+ * is held; c is expanded. */
+static double log_volume(const struct normal *s, enum size_step kind) {
+    const struct totals *t = &s->density.totals;
+    double sum = 0;
+    if (kind != HELD) return s->size.log_volume;
+    for (int i = 0; i < t->d; ++i) sum += log(t->factor[(size_t)i * (size_t)t->width + (size_t)i]);
+    return -(t->d + 1) * sum;
+}
+
+/* The coordinates of c with n as it is now; 0 if no n records have it. */
+static int hold(struct normal *s) {
+    const int at = s->density.totals.size;
+    if (totals_coordinates(&s->density.totals, s->density.c, s->size.place) != PLUGIN_OK) return 0;
+    totals_size_free(&s->size, s->size.place, s->hmc.q);
+    copy(s->hmc.q + at, s->old + at, s->model.keeps);
+    return 1;
+}
+
+/* A step of n; c and the density are not those of the state after it. */
+static int move_size(struct normal *s, enum size_step kind, int learning) {
+    struct size_slope *learner = kind == HELD ? &s->size.linear : &s->size.logarithmic;
+    double log_ratio, log_density = -INFINITY;
+    const double old = s->n, n = kind == FRESH ? size_slope_fresh(learner, s->n, s->rng, &log_ratio)
+                                               : size_slope_walk(learner, s->n, s->rng, &log_ratio);
+    const double log_new = log_size(s, n);
+    copy(s->old, s->hmc.q, coordinates(s));
+    if (log_new > -INFINITY) {
+        if (kind == HELD) totals_expand(&s->density.totals, place(s, s->hmc.q), s->density.c);
+        log_ratio += log_new - log_size(s, old) - log_volume(s, kind);
+        set_size(s, n);
+        if (kind != HELD || hold(s)) log_density = s->hmc.target.log_density(s, s->hmc.q, s->trial);
+        log_ratio += log_density - s->hmc.log_density + log_volume(s, kind);
+    }
+    if (!(log_density > -INFINITY)) log_ratio = -INFINITY;
+    const int accept = -log_ratio < rng_exponential(s->rng) && is_within(s);
+    if (accept) {
+        s->hmc.log_density = log_density;
+        copy(s->hmc.gradient, s->trial, coordinates(s));
+    } else {
+        set_size(s, old);
+        copy(s->hmc.q, s->old, coordinates(s));
+    }
+    if (learning && kind != FRESH) size_slope_tried(learner, log_ratio, s->size.prior->upper);
+    return accept;
 }
 
 /* ---- set-up --------------------------------------------------------------------------- */
@@ -155,6 +252,34 @@ static int clamp(const struct fields *fields, struct normal *s) {
     return PLUGIN_OK;
 }
 
+/* Of an unknown n: the components' constants for each record, and what a column's total gains with
+ * a record if a component that it alone is part of stays. */
+static int prepare_size(const struct fields *fields, const struct collapse *of, struct normal *s) {
+    const int d = s->model.columns, count = s->density.components;
+    const double *spread = fields_vector(fields, "size_spread", 1);
+    if (!spread || !s->model.class->marginal_size) return PLUGIN_BAD_FIELDS;
+    totals_size_create(&s->size, of->size_prior, of->n, *spread, d, s->density.size);
+    s->component = plugin_memory((size_t)count, sizeof *s->component);
+    s->rate = doubles((size_t)count);
+    s->pace = doubles((size_t)d);
+    s->trial = doubles((size_t)coordinates(s));
+    for (int k = 0; k < count; ++k) {
+        const struct component *one = s->component + k;
+        s->component[k] = s->density.component[k];
+        s->rate[k] = one->constant / of->n;
+        for (int i = 0; i < d; ++i) {
+            if (one->at[0] != s->model.order[i] || one->coef[0] == 0 || one->coef[1] != 0 ||
+                one->coef[2] != 0)
+                continue;
+            const double told = s->weight[k] * one->coef[0];
+            s->pace[i] = -s->rate[k] / one->coef[0];
+            s->size.told[i] += told * told / (k < s->density.absolute ? 2 : 1);
+        }
+    }
+    s->density.component = s->component;
+    return PLUGIN_OK;
+}
+
 static int create(const struct fields *fields, struct collapse *of) {
     if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
     struct normal *s = plugin_memory(1, sizeof *s);
@@ -174,6 +299,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (totals_design(&s->density.totals, NULL) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
+    if (of->size_prior && prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     const size_t size = (size_t)coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = doubles((size_t)s->model.complete);
@@ -186,6 +312,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->work = doubles(hmc_workspace(coordinates(s), metric(s)));
     of->self = s;
     of->stored = (int)hmc_stored(coordinates(s), metric(s));
+    if (of->size_prior) of->stored += (int)totals_size_stored(&s->size);
     return PLUGIN_OK;
 }
 
@@ -193,6 +320,7 @@ static void attach(const struct collapse *of) {
     struct normal *s = of->self;
     const struct hmc_target target = {coordinates(s), s, log_density};
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
+    if (s->size.prior) totals_size_attach(&s->size, of->store + hmc_stored(target.size, metric(s)));
     s->rng = of->rng;
     s->theta = of->theta;
     copy(s->density.theta, of->theta, s->model.parameters);
@@ -235,6 +363,7 @@ static void draw_totals(struct normal *s, const double *theta) {
     }
 }
 
+/* sorts x */
 static double median(int count, double *x) {
     for (int i = 1; i < count; ++i)
         for (int j = i; j > 0 && x[j] < x[j - 1]; --j) {
@@ -278,6 +407,20 @@ static void expect_totals(struct normal *s) {
             s->density.c[moments_at(d, order[i], order[j])] = s->n * sum;
         }
     }
+}
+
+/* What the prior expects columns to vary by; expect_totals() has left its draws of each mean. */
+static void start_size(struct normal *s) {
+    expect_totals(s);
+    const double *draws = s->guess;
+    for (int i = 0; i < s->model.columns; ++i, draws += (i + 1) * START_DRAWS) {
+        const double *row = s->chol + (size_t)i * (size_t)s->model.columns;
+        const double range = draws[3 * START_DRAWS / 4] - draws[START_DRAWS / 4];
+        s->size.between[i] = range * range / (QUARTILES * QUARTILES);
+        s->size.within[i] = linalg_dot(i + 1, row, row);
+    }
+    totals_size_start(&s->size, s->pace, s->rng);
+    set_size(s, *s->size.n);
 }
 
 /* Corrects c by the release with fresh noise, component by component, as if entries of
@@ -346,6 +489,7 @@ static void start_near_release(struct normal *s) {
 static void start(struct collapse *of) {
     struct normal *s = of->self;
     attach(of);
+    if (s->size.prior) start_size(s);
     if (of->given)
         draw_totals(s, of->theta);
     else
@@ -364,6 +508,11 @@ static void start(struct collapse *of) {
     }
     shift_release(s, q + s->density.size);
     totals_density_units(&s->density, q, unit, s->guess);
+    if (s->size.prior) {
+        copy(s->size.place, q, s->density.size);
+        totals_size_free(&s->size, s->size.place, q);
+        for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->size.stretch[j];
+    }
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);
@@ -378,6 +527,7 @@ static int refresh(struct normal *s) {
 static void load(struct collapse *of) {
     struct normal *s = of->self;
     attach(of);
+    if (s->size.prior) set_size(s, *s->size.n);
     (void)refresh(s);
     measure(s);
 }
@@ -387,21 +537,34 @@ static void save(struct collapse *of) { (void)of; /* all of it stands in the sto
 /* ---- an iteration ---------------------------------------------------------------------- */
 
 /* what a family counts, beside the iterations */
-enum { ITERATIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST, WITHIN };
+enum { ITERATIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST, WITHIN, SIZE_MADE, SIZE_ACCEPTED };
 
 /* Is a theta from the uncut distribution given the new totals within? Then it is the state's. */
 static int is_within(struct normal *s) {
     const struct model_class *class = s->model.class;
     if (!s->model.cut) return 1;
     copy(s->density.theta, s->theta, s->model.parameters);
-    for (int j = 0; j < s->model.keeps; ++j)
-        s->density.theta[s->model.kept[j]] = s->hmc.q[s->density.totals.size + j];
+    const double *kept = place(s, s->hmc.q) + s->density.totals.size;
+    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = kept[j];
     if (class->rtheta_uncut(s->model.self, s->density.c, s->n, s->rng, s->density.theta) !=
             PLUGIN_OK ||
         !isfinite(class->dprior(s->model.self, s->density.theta)))
         return 0;
     copy(s->theta, s->density.theta, s->model.parameters);
     return 1;
+}
+
+/* Steps of an unknown n; the last thing of an iteration that moves the totals. */
+static void move_sizes(struct collapse *of, int iteration, int warmup) {
+    struct normal *s = of->self;
+    const int learning = iteration < warmup, knows = size_slope_knows(&s->size.logarithmic);
+    for (int k = 0; k < SIZE_STEPS; ++k) {
+        of->counter[SIZE_MADE] += 1;
+        const enum size_step kind = k > 0 && knows ? FRESH : (iteration + k) % 2 ? HELD : WALK;
+        of->counter[SIZE_ACCEPTED] += move_size(s, kind, learning);
+    }
+    measure(s);
+    if (learning) totals_size_learn(&s->size, hmc_window(iteration, warmup) == HMC_LAST, s->hmc.q);
 }
 
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
@@ -423,6 +586,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
         measure(s);
     }
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
+    if (s->size.prior) move_sizes(of, iteration, warmup);
 
     double *counter = of->counter;
     counter[ITERATIONS] += 1;
@@ -435,11 +599,14 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     *accepted = told.accept;
 
     /* theta given the totals; what is kept moves a little more */
-    double *kept = s->hmc.q + s->density.totals.size;
+    const double *kept = place(s, s->hmc.q) + s->density.totals.size;
     for (int j = 0; j < s->model.keeps; ++j) s->theta[s->model.kept[j]] = kept[j];
     const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
     if (s->model.keeps == 0 || status != PLUGIN_OK) return status;
-    for (int j = 0; j < s->model.keeps; ++j) kept[j] = s->theta[s->model.kept[j]];
+    for (int j = 0; j < s->model.keeps; ++j) {
+        const int at = s->density.totals.size + j;
+        s->hmc.q[at] = s->theta[s->model.kept[j]] - (s->size.prior ? s->size.shift[at] : 0);
+    }
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
@@ -466,6 +633,11 @@ static double density_at(const struct collapse *of, const double *q, double *gra
     struct normal *s = of->self;
     s->density.rounded = 0;
     return log_density(s, q, gradient);
+}
+
+static double records(const struct collapse *of) {
+    const struct normal *s = of->self;
+    return s->n;
 }
 
 static double energy(const struct collapse *of) {
@@ -507,6 +679,8 @@ const struct collapse_class collapse_normal = {
             [DIVERGENT] = "divergent",
             [DEEPEST] = "deepest",
             [WITHIN] = "within",
+            [SIZE_MADE] = "size_made",
+            [SIZE_ACCEPTED] = "size_accepted",
         },
     .create = create,
     .start = start,
@@ -514,6 +688,7 @@ const struct collapse_class collapse_normal = {
     .save = save,
     .iterate = iterate,
     .statistic = statistic,
+    .records = records,
     .energy = energy,
     .outside = outside,
     .work = work,

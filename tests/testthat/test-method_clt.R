@@ -357,7 +357,7 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   z <- simulate_release(model_lm(), crossed, mech_laplace(scale = 8), n = 400)
   rel <- as_release(list(t = z$value, size = 400), list(t = crossed, size = stat_size()), list(t = mech_laplace(scale = 8), size = mech_gaussian(sd = 0.01)),
                     n = NULL, neighbours = "add_remove")
-  for (sampler in c("noncentred", "marginal")) {
+  for (sampler in c("noncentred", "marginal", "nuts")) {
     ask <- function(rel, iter, ...) sample_posterior(rel, model_lm(), method = "clt", chains = 2, iter = iter, warmup = 2000, control = list(sampler = sampler), ...)
     unknown <- ask(rel, 9000, records = prior_poisson(380), seed = 1)
     known <- ask(z, 9000, seed = 2)
@@ -369,6 +369,17 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   wide <- as_release(list(t = z$value, size = 400), rel$statistic, list(t = mech_laplace(scale = 8), size = mech_gaussian(sd = 30)), n = NULL,
                      neighbours = "add_remove")
   expect_identical(extend(ask(wide, 2200, seed = 1), 100)$draws, ask(wide, 2300, seed = 1)$draws)
+  # two samplers of one distribution
+  fits <- lapply(c("marginal", "nuts"), function(sampler) {
+    sample_posterior(wide, model_lm(), method = "clt", chains = 2, iter = 10000, warmup = 2000, seed = 1, control = list(sampler = sampler, conjugate = FALSE))
+  })
+  for (name in posterior::variables(fits[[1]]$draws)) {
+    draws <- lapply(fits, parameter_draws, name)
+    error <- sqrt(sum(vapply(draws, posterior::mcse_mean, 0)^2))
+    expect_lt(abs(mean(draws[[1]]) - mean(draws[[2]])) / error, 5)
+    expect_lt(abs(sd(draws[[1]]) - sd(draws[[2]])) / sqrt(sum(vapply(draws, posterior::mcse_sd, 0)^2)), 5)
+  }
+  expect_gt(sd(parameter_draws(fits[[2]], "n")), 5)
 })
 
 test_that("unknown n: method clt agrees with method augment where records are many", {
@@ -377,7 +388,8 @@ test_that("unknown n: method clt agrees with method augment where records are ma
   x <- rnorm(2000, 0.5)
   cases <- list(
     list(model_lm(), stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-5, 5))), mech_laplace(scale = 10), data.frame(x = x, y = 0.3 + 0.5 * x + rnorm(2000))),
-    list(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(scale = 20), data.frame(y = sample(c("a", "b"), 2000, TRUE, c(0.3, 0.7))))
+    list(model_bernoulli(), stat_counts(~ y, list(y = c("a", "b"))), mech_laplace(scale = 20), data.frame(y = sample(c("a", "b"), 2000, TRUE, c(0.3, 0.7)))),
+    list(model_logistic(), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-5, 5))), mech_laplace(scale = 5), data.frame(x = x, y = rbinom(2000, 1, plogis(x - 0.5))))
   )
   for (case in cases) {
     z <- simulate_release(case[[4]], case[[2]], case[[3]], neighbours = "add_remove")

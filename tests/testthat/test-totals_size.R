@@ -1,0 +1,170 @@
+# An unknown number of records beside totals of normal records: src/totals_size.c, src/totals_normal.c.
+
+size_release <- function(statistic, z, noise, n, of_n) {
+  as_release(list(t = z, size = n), list(t = statistic, size = stat_size()), list(t = noise, size = of_n), n = NULL, neighbours = "add_remove")
+}
+
+# E[n], E[n^2], E[mean], E[n mean] of normal records with known sd, their total and n with Gaussian noise
+total_known <- function(z, sd, n, of_n, log_prior, sigma = 3, at = 2, tau = 1.5) {
+  k <- 2:4000
+  log_mass <- log_prior(k) + dnorm(z, k * at, sqrt(k^2 * tau^2 + k * sigma^2 + sd^2), log = TRUE) + dnorm(n, k, of_n, log = TRUE)
+  p <- exp(log_mass - max(log_mass))
+  p <- p / sum(p)
+  precision <- k^2 / (k * sigma^2 + sd^2)
+  mean <- (at / tau^2 + precision * z / k) / (1 / tau^2 + precision)
+  c(sum(p * k), sum(p * k^2), sum(p * mean), sum(p * k * mean))
+}
+
+expect_size_moments <- function(fit, exact) {
+  n <- parameter_draws(fit, "n")
+  mean <- parameter_draws(fit, "mean")
+  Map(expect_same_mean, list(n, n^2, mean, n * mean), exact)
+  expect_identical(as.vector(posterior::extract_variable_matrix(denoise(fit), "size: n")), as.vector(n))
+}
+
+test_that("unknown n: the total of normal records of known sd, against the sum over all n", {
+  total <- stat_sums(~ x, list(x = c(-1000, 1010))) # measured from 5
+  model <- model_normal(prior = list(mean = prior_normal(2, 1.5), sd = fixed(3)))
+  cases <- list(list(70, 5, 33, 4, prior_poisson(30), function(n) dpois(n, 30, log = TRUE)),
+                list(70, 0.5, 4, 2, prior_log_uniform(4000), function(n) -log(n)),
+                list(700, 0.5, 333, 40, prior_negative_binomial(200, 2), function(n) dnbinom(n, 2, mu = 200, log = TRUE)),
+                list(10, 5000, 333, 100, prior_uniform(2, 4000), function(n) 0 * n))
+  for (case in cases) {
+    rel <- size_release(total, case[[1]], mech_gaussian(sd = case[[2]]), case[[3]], mech_gaussian(sd = case[[4]]))
+    fit <- sample_posterior(rel, model, method = "collapse", records = case[[5]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    expect_size_moments(fit, total_known(case[[1]], case[[2]], case[[3]], case[[4]], case[[6]]))
+  }
+})
+
+test_that("unknown n: the total of normal records of unknown sd, against a sum over all n and sd", {
+  total <- stat_sums(~ x, list(x = c(-1000, 1000)))
+  rel <- size_release(total, 60, mech_gaussian(sd = 10), 30, mech_laplace(scale = 6))
+  fit <- sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8)), method = "collapse", records = prior_negative_binomial(25, 4), chains = 2,
+                          iter = 21000, warmup = 1000, seed = 1)
+  grid <- expand.grid(n = 2:200, log_sd = seq(-2, 3.5, length.out = 1200))
+  n <- grid$n
+  variance <- exp(2 * grid$log_sd)
+  log_mass <- dnbinom(n, 4, mu = 25, log = TRUE) - abs(30 - n) / 6 + dgamma(1 / variance, 3, 8, log = TRUE) - 2 * grid$log_sd +
+    dnorm(60, n, sqrt(n^2 * variance / 0.4 + n * variance + 100), log = TRUE)
+  p <- exp(log_mass - max(log_mass))
+  p <- p / sum(p)
+  precision <- n^2 / (n * variance + 100)
+  mean <- (0.4 / variance + precision * 60 / n) / (0.4 / variance + precision)
+  expect_size_moments(fit, c(sum(p * n), sum(p * n^2), sum(p * mean), sum(p * n * mean)))
+  expect_same_mean(parameter_draws(fit, "sd"), sum(p * sqrt(variance)))
+})
+
+test_that("unknown n: both totals of normal records, against totals simulated from the prior", {
+  rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60))), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
+  model <- model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9)))
+  fit <- sample_posterior(rel, model, method = "collapse", records = prior_uniform(0, 60), chains = 2, iter = 31000, warmup = 1000, seed = 1)
+  set.seed(1)
+  count <- 4e6
+  n <- sample(2:60, count, TRUE)
+  mean <- rnorm(count, 0, 2)
+  variance <- 1 / rgamma(count, 4, 9)
+  total <- rnorm(count, n * mean, sqrt(n * variance))
+  square <- variance * rchisq(count, n - 1) + total^2 / n
+  weight <- exp(-(abs(25 - total) + abs(160 - square)) / 12 - abs(33 - n) / 5)
+  # the simulation's own error in each
+  expect_near <- function(draws, value) {
+    exact <- sum(weight * value) / sum(weight)
+    error <- sqrt(sum(weight^2 * (value - exact)^2)) / sum(weight)
+    expect_lt(abs(mean(draws) - exact), 5 * sqrt(posterior::mcse_mean(draws)^2 + error^2))
+  }
+  of_n <- parameter_draws(fit, "n")
+  of_mean <- parameter_draws(fit, "mean")
+  Map(expect_near, list(of_n, of_n^2, of_mean, of_n * of_mean, of_mean^2, parameter_draws(fit, "sd")),
+      list(n, n^2, mean, n * mean, mean^2, sqrt(variance)))
+})
+
+size_crossed <- stat_crossprod(y ~ x, list(x = c(-60, 60), y = c(-50, 50)), rescale = FALSE)
+
+size_data <- function(n) {
+  set.seed(2)
+  x <- rnorm(n, 1, 2)
+  simulate_release(data.frame(x = x, y = 1 + 0.7 * x + rnorm(n)), size_crossed, mech_laplace(scale = 15), neighbours = "add_remove")$value
+}
+
+test_that("unknown n: collapse agrees with augment where nothing is clamped", {
+  skip_on_cran() # takes long; `make test` runs it
+  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 10))
+  niw <- prior_niw(0, 0.2, 9, 6)
+  cases <- list(list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = niw), prior_poisson(50)),
+                list(model_lm(prior = prior_normal(0, 2), sigma = fixed(1), covariates = fixed(list(mean = 1, cov = 4))), prior_log_uniform(200)),
+                list(model_lm(prior = prior_normal(0, 2), covariates = niw), prior_log_uniform(200)),
+                list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = fixed(list(mean = 1, cov = 4))), prior_uniform(20, 200)),
+                list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_poisson(45)))
+  for (case in cases) {
+    fits <- lapply(c("augment", "collapse"), function(method) {
+      sample_posterior(rel, case[[1]], method = method, records = case[[2]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    })
+    for (name in posterior::variables(fits[[1]]$draws)) {
+      a <- parameter_draws(fits[[1]], name)
+      b <- parameter_draws(fits[[2]], name)
+      expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+      expect_lt(abs(sd(a) - sd(b)) / sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2), 5)
+    }
+  }
+})
+
+test_that("unknown n: a prior that is cut off", {
+  rel <- size_release(stat_sums(~ x, list(x = c(-1000, 1000))), 60, mech_gaussian(sd = 10), 30, mech_gaussian(sd = 5))
+  ask <- function(method) sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8, within = list(x = c(-3, 2.5)))), method = method,
+                                           records = prior_poisson(30), chains = 2, iter = 16000, warmup = 1000, seed = 1)
+  a <- ask("augment")
+  b <- ask("collapse")
+  for (name in c("mean", "sd", "n")) {
+    error <- sqrt(posterior::mcse_mean(parameter_draws(a, name))^2 + posterior::mcse_mean(parameter_draws(b, name))^2)
+    expect_lt(abs(mean(parameter_draws(a, name)) - mean(parameter_draws(b, name))), 5 * error)
+  }
+})
+
+test_that("unknown n: with hardly any noise on it the draws of totals are those of n known", {
+  z <- size_data(400)
+  rel <- size_release(size_crossed, z, mech_laplace(scale = 15), 400, mech_gaussian(sd = 0.01))
+  ask <- function(rel, ...) sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 8000, warmup = 1000, ...)
+  unknown <- ask(rel, records = prior_poisson(380), seed = 1)
+  known <- ask(as_release(z, size_crossed, mech_laplace(scale = 15), 400), seed = 2)
+  expect_true(all(parameter_draws(unknown, "n") == 400))
+  for (name in known$bound$parameters) {
+    a <- parameter_draws(unknown, name)
+    b <- parameter_draws(known, name)
+    expect_lt(abs(mean(a) - mean(b)) / sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2), 5)
+    expect_lt(abs(sd(a) - sd(b)) / sqrt(posterior::mcse_sd(a)^2 + posterior::mcse_sd(b)^2), 5)
+  }
+})
+
+test_that("unknown n: totals calibrated with n drawn", {
+  skip_on_cran() # takes long; `make test` runs it
+  noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
+  st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60))), size = stat_size())
+  for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
+    cal <- calibrate(model, st, noise, n = prior_negative_binomial(30, 5), replicates = 200, method = "collapse", chains = 1, iter = 3000, warmup = 600,
+                     seed = 3, neighbours = "add_remove")
+    expect_false(any(cal$runs$failed))
+    expect_true("n" %in% cal$results$variable)
+    expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  }
+})
+
+test_that("unknown n: totals go on bit for bit, print and predict", {
+  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 10))
+  ask <- function(iter) sample_posterior(rel, model_lm(), method = "collapse", records = prior_poisson(50), chains = 2, iter = iter, warmup = 300, seed = 1)
+  short <- ask(500)
+  expect_identical(extend(short, 300)$draws, ask(800)$draws)
+  expect_identical(posterior::variables(short$draws), c(short$bound$parameters, "n"))
+  shown <- paste(capture.output(print(short)), collapse = "\n")
+  expect_match(shown, "not known \\(n\\); prior poisson\\(mean = 50\\)")
+  expect_match(paste(capture.output(print(acceptance(short))), collapse = "\n"), "of n: accepted")
+  expect_true("records" %in% names(acceptance(short)))
+  expect_true(length(unique(vapply(simulate(short, 20, seed = 1), nrow, 0L))) > 5)
+  expect_length(predict(short, data.frame(x = 1)), 1L)
+})
+
+test_that("unknown n: collapse needs one record more than variables, and says so", {
+  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 2, mech_gaussian(sd = 10))
+  expect_error(sample_posterior(rel, model_lm(), method = "collapse", records = prior_uniform(0, 2)), "at least 3", class = "noiseaware_error_method")
+  few <- sample_posterior(rel, model_lm(), method = "collapse", records = prior_uniform(0, 3), chains = 1, iter = 300, seed = 1)
+  expect_true(all(parameter_draws(few, "n") == 3))
+})
