@@ -88,13 +88,13 @@ size_data <- function(n) {
 
 test_that("unknown n: collapse agrees with augment where nothing is clamped", {
   skip_on_cran() # takes long; `make test` runs it
-  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 10))
+  rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 25))
   niw <- prior_niw(0, 0.2, 9, 6)
-  cases <- list(list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = niw), prior_poisson(50)),
+  cases <- list(list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = niw), prior_negative_binomial(50, 3)),
                 list(model_lm(prior = prior_normal(0, 2), sigma = fixed(1), covariates = fixed(list(mean = 1, cov = 4))), prior_log_uniform(200)),
                 list(model_lm(prior = prior_normal(0, 2), covariates = niw), prior_log_uniform(200)),
                 list(model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = fixed(list(mean = 1, cov = 4))), prior_uniform(20, 200)),
-                list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_poisson(45)))
+                list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_uniform(5, 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
       sample_posterior(rel, case[[1]], method = method, records = case[[2]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
