@@ -163,13 +163,11 @@ other_samplers <- function(fit) {
   if (fit$method != "clt" || sampler == "totals") return(NULL)
   release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
   distribution <- released_distribution(fit$bound, release, NULL)
-  known <- is.null(fit$problem$records)
-  usual <- clt_sampler(distribution, length(fit$bound$unknown), known)
+  usual <- clt_sampler(distribution, length(fit$bound$unknown))
   if (sampler != usual) return(sprintf("Without control$sampler \"%s\" moves the parameters.", usual))
   serves <- function(other) {
     tryCatch({
       check_sampler_serves(other, distribution, NULL)
-      check_size_sampler(other, known, NULL)
       TRUE
     }, noiseaware_error = function(e) FALSE)
   }
