@@ -24,6 +24,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             calibrate_engines = "Calibration of the engines for regressions",
             dimension = "Regressions of real size",
             cost = "What each engine costs, for method auto",
+            auto = "What method auto takes for a linear regression",
             defaults = "Default calls on data that nobody prepared",
             unknown_n = "Unknown number of records")
 
