@@ -61,7 +61,7 @@
 #' @seealso [read_census_nmf()], [read_opendp()] and [read_wikimedia()] for files of other projects; [published()] for numbers that were hidden or rounded.
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
-  check_given()
+  check_given(hints = c(n = "{.code n = NULL} says that the number of records is not known."))
   UseMethod("as_release")
 }
 

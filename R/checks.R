@@ -85,11 +85,14 @@ stop_argument <- function(name, must, was, kind = "argument", call = caller_env(
 # names of a function's arguments that have no default
 needed_arguments <- function(f) setdiff(names(Filter(function(default) rlang::is_missing(default), formals(f))), "...")
 
-# every argument of the caller that has no default
-check_given <- function(kind = "argument", call = caller_env()) {
+# every argument of the caller that has no default; `hints` are lines about some of them
+check_given <- function(kind = "argument", hints = character(), call = caller_env()) {
   needed <- needed_arguments(sys.function(sys.parent()))
   absent <- needed[vapply(needed, function(name) eval(call("missing", as.name(name)), call), TRUE)]
-  if (length(absent)) stop_classed(kind, "{.arg {absent}} must be given; {?it has/they have} no default.", call = call)
+  if (length(absent)) {
+    hints <- hints[intersect(names(hints), absent)]
+    stop_classed(kind, c("{.arg {absent}} must be given; {?it has/they have} no default.", stats::setNames(hints, rep("i", length(hints)))), call = call)
+  }
 }
 
 check_number <- function(x, name, must = "a finite number", lower = -Inf, upper = Inf,

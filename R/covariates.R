@@ -52,7 +52,12 @@ centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*
 
 # Response first, then the covariates: all variables of the release.
 regression_variables <- function(formula, columns, call) {
-  variables <- formula_variables(if (!is.null(formula)) text_formula(formula), call)
+  said <- if (!is.null(formula)) text_formula(formula)
+  if (length(said) < 3L) {
+    has <- if (is.null(said)) "no formula" else paste("the formula", formula)
+    stop_classed("formula", c("A regression needs a response: give the model a {.arg formula}, such as y ~ x.", x = "The release has {has}."), call = call)
+  }
+  variables <- formula_variables(said, call)
   check_all_described(variables, columns, c(i = "Add {cli::qty(left)}{?it/them} to the covariates."), call)
   variables
 }

@@ -90,8 +90,11 @@ plot_areas <- function(draws, level, ...) {
     theme_of_rows()
 }
 
-# can these intervals be seen on one scale?
-comparable <- function(lower, upper) diff(range(lower, upper)) <= 30 * min(upper - lower)
+# can these intervals be seen on one scale, none too short and not most of it empty?
+comparable <- function(lower, upper) {
+  width <- upper - lower
+  diff(range(lower, upper)) <= min(30 * min(width), 4 * sum(width))
+}
 
 # A row for each variable: on one scale, or else each on its own.
 rows_of_variables <- function(row, variable, lower, upper) {

@@ -19,6 +19,12 @@ test_that("a missing argument is an error of the function that was called", {
   expect_match(conditionMessage(two), "`release` and `model` must be given; they have no default.", fixed = TRUE)
 })
 
+test_that("a missing number of records is told how to be unknown", {
+  st <- stat_counts(~ g, list(g = c("a", "b")))
+  expect_error(as_release(1:2, st, mech_laplace(epsilon = 1)), "`n = NULL` says", class = "noiseaware_error_argument")
+  expect_error(as_release(1:2, st, n = 3), "must be given; it has no default.$", class = "noiseaware_error_argument")
+})
+
 test_that("arguments of mechanisms are named", {
   for (name in grep("^mech_", getNamespaceExports("noiseaware"), value = TRUE)) {
     e <- error_of(call(name, 2))

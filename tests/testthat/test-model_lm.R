@@ -368,3 +368,13 @@ test_that("bounds may be of any size that can be squared", {
     if (method == "augment") expect_equal(as.numeric(large[, "sigma"]) / 2^330, as.numeric(small[, "sigma"]), tolerance = 1e-6)
   }
 })
+
+test_that("a release whose statistic has no response is told so, whoever wrote the formula", {
+  counts <- as_release(c(3, 7), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(epsilon = 1), 10)
+  size <- as_release(10, stat_size(), mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
+  for (model in list(model_lm(), model_logistic())) {
+    expect_error(sample_posterior(counts, model), "needs a response.*the formula ~g", class = "noiseaware_error_formula")
+    expect_error(sample_posterior(size, model), "no formula", class = "noiseaware_error_formula")
+  }
+  expect_error(sample_posterior(size, model_normal()), "release has none", class = "noiseaware_error_variables")
+})

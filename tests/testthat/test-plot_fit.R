@@ -93,6 +93,15 @@ test_that("pairs of many variables are those of the first 8, with a message", {
   expect_identical(nrow(built(plot(many, "intervals"))$layout$layout), 1L)
 })
 
+test_that("intervals have one scale unless some would be too short, or most of it empty", {
+  comparable <- internal("comparable")
+  expect_true(comparable(3, 4))
+  expect_true(comparable(1:8, 2:9))
+  expect_true(comparable(c(0, 0), c(1, 29)))
+  expect_false(comparable(c(0, 0), c(1, 31)))
+  expect_false(comparable(c(0, 9), c(1, 10)))
+})
+
 test_that("the predictive of a factor is that of predict() at each level", {
   data <- predictive_data(fit, "g", level = level)
   expect_identical(data$x, factor(c("a", "b")))
