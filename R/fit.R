@@ -256,9 +256,10 @@ print_summary <- function(table) {
 #'   `leap`, an independence proposal from what warmup saw of the posterior; `group_walk` and
 #'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
 #'   all records at once that were accepted, `NaN` where there are none, `steps`, the
-#'   leapfrog steps of one, and `responded`, the share of the moves of a logistic regression's
+#'   leapfrog steps of one, `responded`, the share of the moves of a logistic regression's
 #'   coefficients that were accepted; `divergent`, how many trajectories of these two diverged, and
-#'   `deepest`, how many of the former reached the greatest length; `kept`, the share of a
+#'   `deepest`, how many of the former reached the greatest length; `regrouped`, the share of the
+#'   transfers of records between two levels of a factor that were accepted; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
 #'   sweeps do (0: all proposals are independent of the records); `parts`, over how many
 #'   iterations a sweep over the records is spread.

@@ -4,7 +4,8 @@
  *   augment_noise.c   the energy, minus the log of the noise density;
  *   augment_move.c    the non-centred moves between two sweeps;
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
- *   augment_size.c    births and deaths of records, where their number is not known.
+ *   augment_size.c    births and deaths of records, where their number is not known;
+ *   augment_levels.c  transfers of records between levels of a factor.
  */
 #ifndef NOISEAWARE_AUGMENT_H
 #define NOISEAWARE_AUGMENT_H
@@ -36,6 +37,27 @@ static inline const double *const *augment_view(struct augment *a, const struct 
                                                 const double *const *x, int start) {
     for (int v = 0; v < part->stat.columns; ++v) a->view[v] = x[part->column[v]] + start;
     return a->view;
+}
+
+/* ---- several records at once -------------------------------------------------------- */
+
+/* one of 0..count-1, count below 2^32 */
+static inline ptrdiff_t augment_choose(struct rng *rng, ptrdiff_t count) {
+    return (ptrdiff_t)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
+}
+
+/* How many: geometric-like, 1 to `most`. */
+static inline int augment_draw_count(struct rng *rng, double scale, int most) {
+    const double units = 1 + floor(scale * rng_exponential(rng));
+    return units < most ? (int)units : most;
+}
+
+/* What warmup learns of the scale from a move, so that the share `target` is accepted. */
+static inline void augment_learn_count(double *scale, double *tries, int accepted, double target,
+                                       int most) {
+    *tries += 1;
+    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (accepted - target));
+    *scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
 }
 
 /* ---- method_augment.c ----------------------------------------------------------- */
@@ -118,6 +140,12 @@ void augment_move_size(struct augment *a, int learning);
 
 /* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. */
 void augment_saw_size(struct augment *a, int closes);
+
+/* ---- augment_levels.c ------------------------------------------------------------ */
+
+/* Leaves the records' distribution with the probabilities of levels integrated out invariant:
+ * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
+void augment_move_levels(struct augment *a, int learning);
 
 /* ---- augment_surrogate.c --------------------------------------------------------- */
 

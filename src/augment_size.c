@@ -29,11 +29,6 @@ int augment_is_full(const struct augment *a) {
     return a->stride - a->n < (ptrdiff_t)(SIZE_MOVES + TILTED) * MOST_BORN;
 }
 
-/* one of 0..count-1, count below 2^32 */
-static ptrdiff_t choose(struct rng *rng, ptrdiff_t count) {
-    return (ptrdiff_t)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
-}
-
 static void swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
     for (int v = 0; v < a->model.columns; ++v) {
         double *column = a->x + v * a->stride;
@@ -45,7 +40,7 @@ static void swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
 
 static void choose_last(struct augment *a, int m) {
     for (ptrdiff_t last = a->n - 1; last >= a->n - m; --last)
-        swap_records(a, choose(a->rng, last + 1), last);
+        swap_records(a, augment_choose(a->rng, last + 1), last);
 }
 
 static void draw_born(struct augment *a, const double *theta, int m) {
@@ -96,20 +91,9 @@ static void keep(struct augment *a, int m, int birth) {
         a->n -= m;
 }
 
-static void learn(struct births *b, int accept) {
-    b->tries += 1;
-    const double learned = b->scale * exp(2 / (1 + sqrt(b->tries)) * (accept - TARGET));
-    b->scale = learned < 0.1 ? 0.1 : learned > MOST_BORN ? MOST_BORN : learned;
-}
-
-static int draw_count(struct rng *rng, double scale) {
-    const double units = 1 + floor(scale * rng_exponential(rng));
-    return units < MOST_BORN ? (int)units : MOST_BORN;
-}
-
 static void move_size(struct augment *a, int learning) {
     struct births *b = &a->births;
-    const int m = draw_count(a->rng, b->scale);
+    const int m = augment_draw_count(a->rng, b->scale, MOST_BORN);
     const int birth = (int)(rng_bits(a->rng) >> 63), sign = birth ? 1 : -1;
     const double n = (double)a->n + sign * m;
     const double log_prior = n < 0 ? -INFINITY : size_prior_log(a->size_prior, n);
@@ -125,7 +109,7 @@ static void move_size(struct augment *a, int learning) {
     }
     b->made += 1;
     b->accepted += accept;
-    if (learning) learn(b, accept);
+    if (learning) augment_learn_count(&b->scale, &b->tries, accept, TARGET, MOST_BORN);
 }
 
 /* The energy with the old records moved to it and m born or, last now, dead */
@@ -152,7 +136,7 @@ static double tilted_energy(struct augment *a, int m, int birth, struct rng *inn
 static void move_tilted(struct augment *a, int learning) {
     struct births *b = &a->births;
     const struct model *model = &a->model;
-    const int m = draw_count(a->rng, *a->slope.scale);
+    const int m = augment_draw_count(a->rng, *a->slope.scale, MOST_BORN);
     const int birth = (int)(rng_bits(a->rng) >> 63);
     const double n = (double)a->n + (birth ? m : -m);
     const double log_prior = n < 1 || a->n < 1 ? -INFINITY : size_prior_log(a->size_prior, n);

@@ -104,28 +104,11 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
     a->work += 2 * a->map_work;
 }
 
-/* The surrogate moves all of theta but the probabilities of levels: the non-centred moves are
- * left to these, each factor's a group. */
-static void move_probabilities(struct model *model) {
-    const struct coordinates *coordinates = &model->coordinates;
-    model->moves = plugin_memory((size_t)model->parameters, sizeof *model->moves);
-    model->group = plugin_memory((size_t)model->parameters, sizeof *model->group);
-    model->moving = model->groups = 0;
-    for (int k = 0; k < coordinates->count; ++k) {
-        const struct theta_block *block = coordinates->block + k;
-        if (block->transform != TRANSFORM_STICKS || block->known) continue;
-        for (int j = 0; j < block->length; ++j, ++model->moving) {
-            model->moves[model->moving] = block->offset + j;
-            model->group[model->moving] = model->groups;
-        }
-        ++model->groups;
-    }
-}
-
 void augment_prepare_surrogate(struct augment *a, int same_bounds) {
     struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
-    move_probabilities(&a->model);
+    /* surrogate and transfers between levels move all of theta */
+    a->model.moving = a->model.groups = 0;
     if (!same_bounds) return;
     s->records.self = a;
     s->records.sum = sum_clamped;
@@ -227,6 +210,16 @@ static int is_of_levels(const struct surrogate *s, int component) {
     return 1;
 }
 
+/* What is known of the levels stays as it is, all else goes back. */
+static void keep_all_but_sticks(const struct model *model, const double *old, double *theta) {
+    for (int k = 0; k < model->coordinates.count; ++k) {
+        const struct theta_block *block = model->coordinates.block + k;
+        if (block->transform != TRANSFORM_STICKS)
+            memcpy(theta + block->offset, old + block->offset,
+                   (size_t)block->length * sizeof(double));
+    }
+}
+
 /* Sweeps that see what the release says of the levels alone, the distribution of all else
  * staying as it is: once the free columns follow the levels, many records cannot change theirs
  * together. */
@@ -245,9 +238,7 @@ static void settle_levels(struct augment *a) {
         if (a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
             PLUGIN_OK)
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
-        for (int j = 0; j < a->model.moving; ++j)
-            a->theta_new[a->model.moves[j]] = a->theta[a->model.moves[j]];
-        memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+        keep_all_but_sticks(&a->model, a->theta_new, a->theta);
     }
     a->weight = weight;
     augment_sum_up(a);
@@ -255,7 +246,7 @@ static void settle_levels(struct augment *a) {
 
 void augment_search(struct augment *a, int search) {
     struct surrogate *s = a->surrogate;
-    if (search && a->model.moving > 0) settle_levels(a);
+    if (search && a->model.factors > 0) settle_levels(a);
     augment_take_complete(a, 0, a->complete);
     if (!surrogate_begin(s, a->complete, a->theta) ||
         !surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng) || !search)

@@ -168,6 +168,13 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
 
     describe(blocks, own, model, cov);
     set_groups(cov, model);
+    struct model_factor *described = plugin_memory((size_t)cov->factors, sizeof *described);
+    for (int f = 0; f < cov->factors; ++f) {
+        described[f].levels = cov->factor[f].levels;
+        described[f].alpha = cov->alpha + cov->factor[f].at;
+    }
+    model->factors = cov->factors;
+    model->factor = described;
 
     cov->mean_now = plugin_memory((size_t)p, sizeof(double));
     cov->chol = plugin_memory(square, sizeof(double));
@@ -388,6 +395,27 @@ static void write_levels(const struct factor *factor, int m, const double *level
         memcpy(x[factor->column], level, (size_t)PAD_LANES(m) * sizeof(double));
     else
         for (int l = 1; l < factor->levels; ++l) is_level(m, l, level, x[factor->column + l - 1]);
+}
+
+void covariates_read_levels(const struct covariates *cov, int factor, int m,
+                            const double *const *x, double *level) {
+    read_levels(cov->factor + factor, m, x, level);
+}
+
+void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
+                        double *const *x_new) {
+    for (int i = 0; i < cov->normal; ++i)
+        memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
+    for (int f = 0; f < cov->factors; ++f) {
+        if (f != factor) read_levels(cov->factor + f, m, x, cov->level);
+        for (int i = 0; f == factor && i < m; ++i) cov->level[i] = to;
+        write_levels(cov->factor + f, m, cov->level, x_new);
+    }
+}
+
+double covariates_effect(const struct covariates *cov, int factor, int level,
+                         const double *coefficient) {
+    return level > 0 ? coefficient[cov->factor[factor].first + level - 1] : 0;
 }
 
 static void refresh_levels(struct covariates *cov, double rho, struct rng *rng, int m,

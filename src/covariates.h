@@ -96,6 +96,15 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
  * with rho = 0 the old records are not looked at. */
 void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
                      const double *const *x, double *const *x_new);
+/* As the model's hooks read_levels() and relevel(), covariates' columns only. */
+void covariates_read_levels(const struct covariates *cov, int factor, int m,
+                            const double *const *x, double *level);
+void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
+                        double *const *x_new);
+
+/* The coefficient of a level among those of the moments' columns; 0 for the first. */
+double covariates_effect(const struct covariates *cov, int factor, int level,
+                         const double *coefficient);
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                          int *changed);
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,

@@ -112,6 +112,7 @@ static void *read(SEXP problem) {
     if (a->surrogate)
         augment_prepare_surrogate(
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
+    if (augment_has_levels(a)) augment_prepare_levels(a);
     return a;
 }
 
@@ -128,6 +129,8 @@ enum {
     RESPONSES_ACCEPTED,
     DIVERGENT,
     DEEPEST,
+    REGROUPED_MADE,
+    REGROUPED_ACCEPTED,
     COUNTERS
 };
 
@@ -164,6 +167,9 @@ static struct state_shape shape(const void *self) {
     if (a->surrogate)
         shape.part[shape.parts++] =
             (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
+    if (augment_has_levels(a))
+        shape.part[shape.parts++] =
+            (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)a->model.factors};
     if (a->response)
         shape.part[shape.parts++] =
             (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
@@ -196,6 +202,10 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (!a->model.class->rtheta)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
+    if (augment_has_levels(a)) {
+        a->regroup.scale = REAL(list_element(state, "levels"));
+        a->regroup.tries = a->regroup.scale + a->model.factors;
+    }
     if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
     if (a->size_prior) attach_size(a, state);
     const double *counter = REAL(list_element(state, "counters"));
@@ -210,6 +220,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->responses_accepted = counter[RESPONSES_ACCEPTED];
     a->divergent = counter[DIVERGENT];
     a->deepest = counter[DEEPEST];
+    a->regroup.made = counter[REGROUPED_MADE];
+    a->regroup.accepted = counter[REGROUPED_ACCEPTED];
 }
 
 static void detach(void *self, SEXP state) {
@@ -234,6 +246,8 @@ static void detach(void *self, SEXP state) {
     counter[RESPONSES_ACCEPTED] = a->responses_accepted;
     counter[DIVERGENT] = a->divergent;
     counter[DEEPEST] = a->deepest;
+    counter[REGROUPED_MADE] = a->regroup.made;
+    counter[REGROUPED_ACCEPTED] = a->regroup.accepted;
 }
 
 /* records drawn from theta */
@@ -241,6 +255,8 @@ static void start(void *self, SEXP problem) {
     struct augment *a = self;
     a->most_energy_step = R_NegInf;
     a->n = (ptrdiff_t)list_number(problem, "n");
+    if (augment_has_levels(a))
+        for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));
     if (!a->model.class->rtheta)
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));

@@ -14,7 +14,7 @@ struct state_part {
     R_xlen_t length;
 };
 
-enum { MOST_STATE_PARTS = 6 };
+enum { MOST_STATE_PARTS = 8 };
 
 struct state_shape {
     int counters;

@@ -407,6 +407,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     const int moved = a->maps_made + a->responses_made > 0;
     diagnostics_tell(told, "divergent", moved ? a->divergent : NAN);
     diagnostics_tell(told, "deepest", moved ? a->deepest : NAN);
+    diagnostics_tell(told, "regrouped", a->regroup.accepted / a->regroup.made);
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
@@ -486,6 +487,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     double *before = a->step, *after = a->place;
     if (learning) augment_gather(a, before);
     const double followed = a->work;
+    if (augment_has_levels(a)) augment_move_levels(a, learning);
     if (a->surrogate) augment_follow(a, iteration, warmup);
     for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     if (a->surrogate && class->add_latent) augment_take_latent(a);
@@ -516,6 +518,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         a->maps_made = a->maps_accepted = a->leapfrogs = 0;
         a->responses_made = a->responses_accepted = 0;
         a->divergent = a->deepest = 0;
+        a->regroup.made = a->regroup.accepted = 0;
         memset(a->accepted, 0, (size_t)a->stride * sizeof(int));
         a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
         a->births.tilt_made = a->births.tilt_accepted = 0;

@@ -39,6 +39,18 @@ struct births {
     double tilt_made, tilt_accepted; /* of those that take theta along */
 };
 
+/* Transfers between levels take so many records at once, at most. */
+enum { MOST_REGROUPED = 1024 };
+
+struct regroup {
+    double *scale, *tries; /* of each factor: of how many records, and how often it was learned */
+    double made, accepted; /* after warmup */
+    int *code, *sorted;    /* of each record: its level's place; records, place after place */
+    double *level;
+    int *order, *place, *first; /* of levels; where the records of each place begin */
+    double **before, **after;   /* the records that a transfer takes */
+};
+
 struct augment {
     struct model model;
     int parts;
@@ -64,6 +76,7 @@ struct augment {
     struct theta_update update; /* of a model without rtheta() */
     struct births births;
     struct size_slope slope;
+    struct regroup regroup; /* only beside a surrogate */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -123,6 +136,12 @@ void augment_prepare(struct augment *a);
 
 /* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
 void augment_prepare_surrogate(struct augment *a, int same_bounds);
+
+/* Are records transferred between levels? */
+static inline int augment_has_levels(const struct augment *a) {
+    return a->surrogate && a->model.factors > 0;
+}
+void augment_prepare_levels(struct augment *a);
 
 /* Records drawn given theta; with `search`, moved to where the release has density, and
  * theta drawn given them. */

@@ -338,6 +338,22 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     terms_sum(&lm->terms, lm->move_y_shift, m, x_new[0]);
 }
 
+static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
+    const struct lm *lm = self;
+    covariates_read_levels(&lm->cov, factor, m, x, level);
+}
+
+/* y keeps its residual */
+static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
+                    const double *const *x, double *const *x_new) {
+    struct lm *lm = self;
+    const double by = covariates_effect(&lm->cov, factor, to, lm->theta) -
+                      covariates_effect(&lm->cov, factor, from, lm->theta);
+    (void)rng;
+    covariates_relevel(&lm->cov, factor, to, m, x, x_new);
+    FOR_RECORDS(i, m) x_new[0][i] = x[0][i] + by;
+}
+
 /* ---- joint distribution without factors: x = mean + C u, y = alpha + beta' x + sigma e,
  *      so the last row of the factor is (beta' C, sigma) ---------------------- */
 
@@ -584,6 +600,8 @@ const struct model_class model_lm = {
     .refresh = refresh,
     .set_move = set_move,
     .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,

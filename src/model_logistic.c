@@ -223,6 +223,23 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     respond(m, 1, s->u, s->eta, x[0], s->eta_new, x_new[0]);
 }
 
+static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
+    const struct logistic *s = self;
+    covariates_read_levels(&s->cov, factor, m, x, level);
+}
+
+static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
+                    const double *const *x, double *const *x_new) {
+    struct logistic *s = self;
+    const double by = covariates_effect(&s->cov, factor, to, s->theta) -
+                      covariates_effect(&s->cov, factor, from, s->theta);
+    covariates_relevel(&s->cov, factor, to, m, x, x_new);
+    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;
+    rng_fill_uniform(rng, m, s->u);
+    respond(m, 1, s->u, s->eta, x[0], s->eta_new, x_new[0]);
+}
+
 /* ---- complete-data statistic and its update ----------------------------- */
 
 static void add(void *self, int m, const double *const *x, double *c) {
@@ -293,6 +310,8 @@ const struct model_class model_logistic = {
     .refresh = refresh,
     .set_move = set_move,
     .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
     .add = add,
     .add_latent = add_latent,
     .rtheta = rtheta,

@@ -12,8 +12,8 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, marginal, marginal_size, tied_prior, rtheta_uncut, distribution, groups and costs are
- * not offered; and it has a version.
+ * add_latent, marginal, marginal_size, tied_prior, rtheta_uncut, distribution, read_levels, relevel,
+ * groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -71,6 +71,11 @@ struct model_costs {
     double density; /* log_density; 0: one for each column */
 };
 
+struct model_factor {
+    int levels;
+    const double *alpha;
+};
+
 /* A model bound to its prior. theta is a vector of `parameters` unconstrained
  * coordinates, known ones included; `moving` of them, listed in `moves`, are
  * unknown and may be proposed by a non-centred move. */
@@ -100,6 +105,11 @@ struct model {
      * that of each column of the complete-data statistic from 1 on. marginal() does not integrate
      * them out either, and its gradient_kept is in them. 0: there is none. */
     int tied;
+
+    /* Factors whose levels depend on their probabilities alone, with Dirichlet weights `alpha`
+     * each: what read_levels() and relevel() know. 0: there is none. */
+    int factors;
+    const struct model_factor *factor;
 
     /* NULL unless records are normal given theta. Then: where distribution() measures
      * each column from, and the columns in the order of distribution(). */
@@ -138,6 +148,7 @@ struct model {
  *     |  |
  *     |  set -> rrecords | from_innovations | refresh -> add   sweep, block by block
  *     |  |                                                 \-> add_latent
+ *     |  read_levels -> relevel -> add                     transfers between levels
  *     |  |
  *     |  rtheta                                            update
  *     |  | or: dprior -> set -> log_density, block by block, for each step
@@ -230,6 +241,16 @@ struct model_class {
      * records (costs.move > 0 keeps them instead); an innovation on the boundary of two
      * values of a record that rounding puts on the wrong side. */
     void (*move)(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new);
+
+    /* Goal: the levels 0, 1, ... of a factor. Where model->factors is not 0. */
+    void (*read_levels)(void *self, int factor, int m, const double *const *x, double *level);
+
+    /* Goal: the records with the level `to` for their level `from` of a factor, and the same
+     * innovations of all else under the current theta: the other columns follow as move() has it.
+     * Must be reversible but for the probabilities of the levels. Where model->factors is not 0;
+     * writes all columns. */
+    void (*relevel)(void *self, struct rng *rng, int factor, int from, int to, int m,
+                    const double *const *x, double *const *x_new);
 
     /* Goal: c += the sum over the block of c(x_i), the complete-data statistic.
      * Required with rtheta.
