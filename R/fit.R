@@ -262,7 +262,9 @@ print_summary <- function(table) {
 #'   transfers of records between two levels of a factor that were accepted; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
 #'   sweeps do (0: all proposals are independent of the records); `parts`, over how many
-#'   iterations a sweep over the records is spread.
+#'   iterations a sweep over the records is spread; `rounds`, how many rounds of sweep, moves and update
+#'   make an iteration: beside moves of all records at once warmup chooses more than one where draws
+#'   would be too dependent, and an iteration is cheap enough.
 #'
 #'   For `"collapse"` the columns after `chain` are `mean`, the share of accepted
 #'   moves of the totals, and: for normal totals, which Hamiltonian Monte Carlo moves,

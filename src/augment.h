@@ -5,7 +5,8 @@
  *   augment_move.c    the non-centred moves between two sweeps;
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
  *   augment_size.c    births and deaths of records, where their number is not known;
- *   augment_levels.c  transfers of records between levels of a factor.
+ *   augment_levels.c  transfers of records between levels of a factor;
+ *   augment_rounds.c  how many rounds of all that make an iteration.
  */
 #ifndef NOISEAWARE_AUGMENT_H
 #define NOISEAWARE_AUGMENT_H
@@ -146,6 +147,11 @@ void augment_saw_size(struct augment *a, int closes);
 /* Leaves the records' distribution with the probabilities of levels integrated out invariant:
  * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
 void augment_move_levels(struct augment *a, int learning);
+
+/* ---- augment_rounds.c ------------------------------------------------------------ */
+
+/* What an iteration of warmup that took so much work tells. */
+void augment_saw_round(struct augment *a, int iteration, int warmup, double work);
 
 /* ---- augment_surrogate.c --------------------------------------------------------- */
 

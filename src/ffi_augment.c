@@ -167,6 +167,9 @@ static struct state_shape shape(const void *self) {
     if (a->surrogate)
         shape.part[shape.parts++] =
             (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
+    if (a->surrogate)
+        shape.part[shape.parts++] =
+            (struct state_part){"rounds", REALSXP, (R_xlen_t)augment_rounds_stored(a)};
     if (augment_has_levels(a))
         shape.part[shape.parts++] =
             (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)a->model.factors};
@@ -202,6 +205,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (!a->model.class->rtheta)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
+    if (a->surrogate) augment_rounds_attach(a, REAL(list_element(state, "rounds")));
     if (augment_has_levels(a)) {
         a->regroup.scale = REAL(list_element(state, "levels"));
         a->regroup.tries = a->regroup.scale + a->model.factors;
@@ -255,6 +259,7 @@ static void start(void *self, SEXP problem) {
     struct augment *a = self;
     a->most_energy_step = R_NegInf;
     a->n = (ptrdiff_t)list_number(problem, "n");
+    if (a->surrogate) augment_rounds_start(a);
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));

@@ -391,7 +391,7 @@ static void tell_updates(const struct augment *a, double after, struct chain_dia
 
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
     double passes = 0, made = 0, accepted = 0;
-    tell_updates(a, after, told);
+    tell_updates(a, a->surrogate ? after * *a->rounds.count : after, told);
     for (int k = 0; k < PASS_KINDS; ++k) {
         passes += a->adapt.passes[k];
         made += a->passes_made[k];
@@ -411,6 +411,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
+    diagnostics_tell(told, "rounds", a->surrogate ? *a->rounds.count : 1);
     if (a->size_prior) {
         diagnostics_tell(told, "records", a->births.accepted / a->births.made);
         diagnostics_tell(told, "tilted", a->births.tilt_accepted / a->births.tilt_made);
@@ -448,10 +449,11 @@ void augment_start(struct augment *a, int search) {
     if (a->surrogate) augment_search(a, search);
 }
 
-int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {
+static int make_round(struct augment *a, int iteration, int warmup, double *accepted) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup && !a->plain;
+    const double work_before = a->work;
     const int looking = learning && adapt_looks(adapt, iteration);
     const int can_refresh = !a->plain && class->refresh && a->model.complete > 0;
     if (iteration == 0) {
@@ -510,6 +512,7 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
     const enum window window =
         learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
     if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
+    if (a->surrogate && learning) augment_saw_round(a, iteration, warmup, a->work - work_before);
     if (iteration + 1 == warmup) {
         if (learning) adapt_close_window(adapt, WARMUP_ENDS);
         /* counters speak of what follows */
@@ -525,4 +528,16 @@ int augment_iterate(struct augment *a, int iteration, int warmup, double *accept
         a->most_energy_step = -INFINITY;
     }
     return PLUGIN_OK;
+}
+
+int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {
+    const int rounds = a->surrogate && iteration >= warmup ? (int)*a->rounds.count : 1;
+    double sum = 0;
+    int status = PLUGIN_OK;
+    for (int k = 0; k < rounds && status == PLUGIN_OK; ++k) {
+        status = make_round(a, iteration, warmup, accepted);
+        sum += *accepted;
+    }
+    *accepted = sum / rounds;
+    return status;
 }

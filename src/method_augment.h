@@ -51,6 +51,13 @@ struct regroup {
     double **before, **after;   /* the records that a transfer takes */
 };
 
+/* Views into the state: of an iteration after warmup, how many rounds; in the second half of
+ * warmup, iterations seen and their mean work; of each coordinate of theta its mean and scatter, the
+ * sum of squared changes over some iterations, and what it was in the last of these. */
+struct rounds {
+    double *count, *seen, *work, *mean, *scatter, *change, *before;
+};
+
 struct augment {
     struct model model;
     int parts;
@@ -76,7 +83,8 @@ struct augment {
     struct theta_update update; /* of a model without rtheta() */
     struct births births;
     struct size_slope slope;
-    struct regroup regroup; /* only beside a surrogate */
+    struct regroup regroup; /* only beside a surrogate, */
+    struct rounds rounds;   /* as well */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -142,6 +150,11 @@ static inline int augment_has_levels(const struct augment *a) {
     return a->surrogate && a->model.factors > 0;
 }
 void augment_prepare_levels(struct augment *a);
+
+/* With a surrogate. */
+size_t augment_rounds_stored(const struct augment *a);
+void augment_rounds_attach(struct augment *a, double *store);
+void augment_rounds_start(struct augment *a);
 
 /* Records drawn given theta; with `search`, moved to where the release has density, and
  * theta drawn given them. */

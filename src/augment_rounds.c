@@ -1,0 +1,77 @@
+/* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a surrogate,
+ * so that draws of a default call serve.
+ *
+ * In the second half of warmup each coordinate of theta is looked at: with v its variance and g half
+ * its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were it to
+ * fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. After warmup an
+ * iteration makes so many rounds that the slowest coordinate needs no more than ENOUGH of them, as
+ * far as they do not cost more than an iteration may. That is known from counted work, so that a
+ * seed fixes it. Rounds end with an iteration: a chain that is cut in two is the same chain.
+ *
+ * Cost: O(parameters) an iteration. No allocation.
+ */
+#include "augment.h"
+
+/* the most rounds; iterations for an effective draw that are few enough */
+enum { MOST_ROUNDS = 8 };
+static const double ENOUGH = 5;
+
+/* Counted work of an iteration, about nanoseconds, up to which it may have more rounds: 4,000 of
+ * them take 40 seconds. */
+static const double AFFORDABLE = 1e7;
+
+enum { LAG = 5, LEAST_SEEN = 50 };
+
+size_t augment_rounds_stored(const struct augment *a) {
+    return 3 + (3 + LAG) * (size_t)a->model.parameters;
+}
+
+void augment_rounds_attach(struct augment *a, double *store) {
+    struct rounds *r = &a->rounds;
+    const size_t parameters = (size_t)a->model.parameters;
+    r->count = store;
+    r->seen = store + 1;
+    r->work = store + 2;
+    r->mean = store + 3;
+    r->scatter = r->mean + parameters;
+    r->change = r->scatter + parameters;
+    r->before = r->change + parameters;
+}
+
+void augment_rounds_start(struct augment *a) {
+    memset(a->rounds.count, 0, augment_rounds_stored(a) * sizeof(double));
+    *a->rounds.count = 1;
+}
+
+/* iterations for an effective draw of the slowest coordinate */
+static double slowest(const struct augment *a) {
+    const struct rounds *r = &a->rounds;
+    double most = 1;
+    for (int j = 0; j < a->model.parameters; ++j) {
+        const double variance = r->scatter[j] / (*r->seen - 1);
+        const double half = 0.5 * r->change[j] / (*r->seen - LAG);
+        if (!(variance > 0) || !(half < variance)) continue;
+        const double needed = 2 * LAG / -log1p(-half / variance);
+        if (needed > most) most = needed;
+    }
+    return most;
+}
+
+void augment_saw_round(struct augment *a, int iteration, int warmup, double work) {
+    struct rounds *r = &a->rounds;
+    if (iteration < warmup / 2) return;
+    const int parameters = a->model.parameters, seen = (int)*r->seen;
+    double *before = r->before + (size_t)(seen % LAG) * (size_t)parameters;
+    *r->seen += 1;
+    *r->work += (work - *r->work) / *r->seen;
+    for (int j = 0; j < parameters; ++j) {
+        const double away = a->theta[j] - r->mean[j], change = a->theta[j] - before[j];
+        r->mean[j] += away / *r->seen;
+        r->scatter[j] += away * (a->theta[j] - r->mean[j]);
+        if (seen >= LAG) r->change[j] += change * change;
+        before[j] = a->theta[j];
+    }
+    if (iteration + 1 < warmup || *r->seen < LEAST_SEEN) return;
+    const double needed = ceil(slowest(a) / ENOUGH), affordable = floor(AFFORDABLE / *r->work);
+    *r->count = fmax(1, fmin(fmin(needed, affordable), MOST_ROUNDS));
+}

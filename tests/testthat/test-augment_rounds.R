@@ -1,0 +1,57 @@
+# Rounds of sweep, moves and update that make an iteration: src/augment_rounds.c.
+
+rounds_chain <- function() {
+  bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), g = c("a", "b", "c"))
+  statistic <- stat_crossprod(y ~ x1 + x2 + g, bounds)
+  release <- simulate_release(model_lm(), statistic, mech_laplace(epsilon = 3), n = 60)
+  bound <- internal("bind_model")(model_lm(), statistic)
+  words <- internal("seed_words")()
+  problem <- internal("augment_problem")(release, bound, NULL, words, 1)
+  list(problem = problem, state = internal("start_chain")(problem, bound, words, 1, NULL))
+}
+
+# iterations of a chain of 200 in warmup, `keep` draws of them
+iterate <- function(chain, state, iterations, keep, thin = 1) {
+  block <- .Call(internal("ffi_block"), chain$problem, iterations, keep)
+  .Call(internal("ffi_run"), chain$problem, state, block, list(warmup = 200, thin = thin))
+  block
+}
+
+test_that("three rounds are three iterations", {
+  set.seed(15)
+  chain <- rounds_chain()
+  iterate(chain, chain$state, 200L, 0L)
+  after <- function(rounds) {
+    state <- .Call(internal("ffi_duplicate"), chain$state)
+    state$rounds[1] <- rounds
+    state
+  }
+  once <- iterate(chain, after(1), 30L, 10L, thin = 3)
+  thrice <- iterate(chain, after(3), 10L, 10L)
+  expect_identical(thrice$draws, once$draws)
+  expect_equal(thrice$acceptance, colMeans(matrix(once$acceptance, 3)))
+})
+
+test_that("warmup gives slow chains more rounds than quick ones", {
+  skip_on_cran() # takes long; `make test` runs it
+  mtcars <- datasets::mtcars
+  mtcars$am <- factor(mtcars$am)
+  bounds <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 350), qsec = c(10, 25), disp = c(60, 500), am = c("0", "1"))
+  rounds <- function(formula, epsilon) {
+    set.seed(3)
+    release <- simulate_release(mtcars, stat_crossprod(formula, bounds[all.vars(formula)]), mech_laplace(epsilon = epsilon))
+    acceptance(suppressWarnings(sample_posterior(release, model_lm(), method = "augment", iter = 1200, warmup = 1000, seed = 1)))$rounds
+  }
+  expect_lte(mean(rounds(mpg ~ wt + hp + am, 5)), 1.5)
+  expect_gte(mean(rounds(mpg ~ wt + hp + qsec + disp + am, 0.5)), 2)
+})
+
+test_that("the state holds what was learned of rounds, and a chain goes on with it", {
+  set.seed(16)
+  chain <- rounds_chain()
+  iterate(chain, chain$state, 200L, 0L)
+  expect_identical(chain$state$rounds[2], 100) # iterations looked at
+  expect_true(chain$state$rounds[1] %in% 1:8)
+  sizes <- length(chain$state$rounds)
+  expect_identical(sizes, 3L + 8L * length(chain$state$theta))
+})
