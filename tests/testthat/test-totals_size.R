@@ -86,6 +86,23 @@ size_data <- function(n) {
   simulate_release(data.frame(x = x, y = 1 + 0.7 * x + rnorm(n)), size_crossed, mech_laplace(scale = 15), neighbours = "add_remove")$value
 }
 
+test_that("unknown n: one total of two columns, against the sum over all n", {
+  x <- stat_subset(size_crossed, "x")
+  rel <- size_release(x, 50, mech_gaussian(sd = 20), 40, mech_gaussian(sd = 25))
+  k <- 3:400
+  # x ~ N(1, 4), known or with the mean's prior N(1, 4 / 0.2)
+  cases <- list(list(fixed(list(mean = 1, cov = 4)), 0), list(prior_niw(1, 0.2, 4 * 30000, 30002), 4 / 0.2))
+  for (case in cases) {
+    model <- model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = case[[1]])
+    fit <- sample_posterior(rel, model, method = "collapse", records = prior_negative_binomial(40, 3), chains = 2, iter = 21000, warmup = 1000, seed = 1)
+    log_mass <- dnbinom(k, 3, mu = 40, log = TRUE) + dnorm(40, k, 25, log = TRUE) + dnorm(50, k, sqrt(k^2 * case[[2]] + 4 * k + 400), log = TRUE)
+    p <- exp(log_mass - max(log_mass))
+    n <- parameter_draws(fit, "n")
+    expect_same_mean(n, sum(p * k) / sum(p))
+    expect_same_mean(n^2, sum(p * k^2) / sum(p))
+  }
+})
+
 test_that("unknown n: collapse agrees with augment where nothing is clamped", {
   skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(size_crossed, size_data(50), mech_laplace(scale = 15), 60, mech_gaussian(sd = 25))
