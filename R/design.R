@@ -11,7 +11,8 @@
 #'   argument `epsilon`, if it has one, else its first; the result and the plot
 #'   name it so.
 #' @param epsilon Budgets: what `mechanism` is called with.
-#' @param n Numbers of records, taken for known.
+#' @param n Numbers of records, taken for known. A prior of an unknown number is refused, as a cell of the grid is about one number
+#'   that the owner has in mind: [calibrate()] takes such a prior.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates,method,parameters,level,seed,... As in [calibrate()], for each cell of
 #'   the grid. Every cell has the same seed. `parameters` may name some of the parameters,
@@ -49,6 +50,11 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   if (!ok) stop_argument("statistic", "a statistic, or a list of statistics with different names", describe(statistic))
   if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism))
   if (!is.numeric(epsilon) || length(epsilon) == 0L) stop_argument("epsilon", "positive numbers", describe(epsilon))
+  if (inherits(n, "prior_records")) {
+    stop_classed("argument", c("{.arg n} must be positive whole numbers: a design is about numbers of records that the owner has in mind.",
+                               x = "It is a prior of an unknown number, {format(n)}.",
+                               i = "{.fn calibrate} takes it: its {.code $results} have the posterior sd and interval of each replicate."))
+  }
   if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n))
   for (value in n) check_count(value, "n")
   check_sampler_arguments(list(...), check_sampler(method))

@@ -1,6 +1,6 @@
 # What it costs not to know the number of records: seconds per effective draw with n released
-# with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known. For counts (method
-# "collapse") and for sums of Poisson and of normal records (method "augment"). And the coverage of
+# with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known. For counts and for
+# sums of normal records (method "collapse"), and for sums of Poisson and of normal records (method "augment"). And the coverage of
 # intervals in a problem of Awan & Wang: 100 answers, theta = 0.2, Laplace noise on the successes and
 # on the failures, epsilon = 1 for one record added or removed, n not known.
 #
@@ -13,6 +13,8 @@ unknown_cases <- list(
                 draw = function(n) data.frame(y = sample(c("a", "b", "c"), n, TRUE, c(0.5, 0.3, 0.2)))),
   poisson = list(statistic = stat_sums(~ x, list(x = c(0, 30))), model = model_poisson(), method = "augment",
                  draw = function(n) data.frame(x = stats::rpois(n, 4))),
+  totals = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "collapse",
+                draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1))),
   normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "augment",
                 draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1)))
 )
@@ -56,7 +58,7 @@ bench_unknown_n <- function(quick = FALSE) {
     do.call(rbind, lapply(if (quick) 1e3 else c(1e3, 1e5), function(n) {
       do.call(rbind, lapply(c(1, 20, 500), function(sd) {
         say("unknown n: %s, n = %g, sd %g", name, n, sd)
-        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, if (name == "counts") 20000 else if (n > 1e4) 1500 else 6000))
+        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, if (unknown_cases[[name]]$method == "collapse") 20000 else if (n > 1e4) 1500 else 6000))
       }))
     }))
   }))

@@ -160,6 +160,8 @@ static int prepare_size(const struct fields *fields, struct counts *s) {
     if (!spread) return PLUGIN_BAD_FIELDS;
     s->size_spread = *spread;
     s->class_part = plugin_memory((size_t)s->classes, sizeof(double));
+    s->class_at = plugin_memory((size_t)s->classes, sizeof *s->class_at);
+    for (int i = 0; i < s->classes; ++i) s->class_at[i] = i;
     s->changed_cell = plugin_memory((size_t)s->cells, sizeof *s->changed_cell);
     s->changed_level = plugin_memory((size_t)s->cells, sizeof *s->changed_level);
     s->changed_by = plugin_memory((size_t)s->cells, sizeof *s->changed_by);
@@ -219,7 +221,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     if (c->size_prior && prepare_size(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     c->self = s;
     c->stored =
-        6 * s->cells + 2 * s->classes + 2 + (c->size_prior ? 2 * size_scales(s) + s->classes : 0);
+        6 * s->cells + 2 * s->classes + 2 +
+        (c->size_prior ? 2 * size_scales(s) + s->classes + (int)size_slope_stored(s->classes) : 0);
     return PLUGIN_OK;
 }
 
@@ -241,7 +244,8 @@ static void attach(const struct collapse *c) {
     if (!c->size_prior) return;
     s->size_scale = at, at += size_scales(s);
     s->size_tries = at, at += size_scales(s);
-    s->class_share = at;
+    s->class_share = at, at += s->classes;
+    size_slope_attach(&s->slope, s->classes, s->class_at, at);
 }
 
 static double class_sum(const struct counts *s, const double *of) {
@@ -353,9 +357,15 @@ static double largest_share(const struct counts *s) {
     return largest;
 }
 
+/* Shares of the classes in what n grows by: as their counts go with n, where that tells. */
 static void learn_size(struct counts *s) {
     const double all = class_sum(s, s->mean);
     for (int i = 0; i < s->classes && all > 0; ++i) s->class_share[i] = s->mean[i] / all;
+    size_slope_close(&s->slope);
+    double sum = 0;
+    for (int i = 0; i < s->classes; ++i) sum += fmax(s->slope.slope[i], 0);
+    for (int i = 0; i < s->classes && sum > 0; ++i)
+        s->class_share[i] = fmax(s->slope.slope[i], 0) / sum;
     memset(s->size_tries, 0, (size_t)size_scales(s) * sizeof(double));
 }
 
@@ -367,8 +377,9 @@ static void learn(struct collapse *c, int iteration, int warmup) {
         s->mean[k] += off / *s->seen;
         s->square[k] += off * (s->count[k] - s->mean[k]);
     }
+    if (c->size_prior) size_slope_saw(&s->slope, log(s->n + 0.5), s->count);
     if (!adapt_window(iteration, warmup)) return;
-    *s->sweeps = c->size_prior || largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
+    *s->sweeps = largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
     if (c->size_prior) learn_size(s);
     for (int v = 1; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;

@@ -3,6 +3,7 @@
 
 #include "dist.h"
 #include "method_collapse.h"
+#include "size_slope.h"
 
 /* What the files of family "counts" share:
  *   method_collapse_counts.c        the target, the state, learning, an iteration;
@@ -62,6 +63,8 @@ struct counts {
     double *seen, *sweeps;
     /* unknown n: of a cell a class, of a class, of all; and the classes' shares */
     double *size_scale, *size_tries, *class_share;
+    struct size_slope slope; /* of the classes' counts in log n */
+    int *class_at;           /* 0, 1, ... */
 
     /* follows from the state */
     double *log_phi, *log_psi, *total;

@@ -9,6 +9,8 @@
  * prior of n, psi(n) of the classes' probabilities, and the noise of a released n. A move changes
  * cell after cell, and is undone where it is refused.
  *
+ * Once warmup has seen where n is, it is also proposed from there (size_slope.c), as 3.
+ *
  * What was not published may have a tail like 1 / n^2, which steps of one length hardly leave. So
  * in each turn the number in one class, or in all, k, is also multiplied: y = k + u, u uniform
  * in (0, 1), goes to y exp(z), z normal, and k to the whole part of that. The log ratio gains
@@ -20,6 +22,11 @@
 
 /* The sd of z: a tail like 1 / k^2 is an exponential one of mean 1 in log k. */
 static const double STRETCH = 1.5;
+
+/* the sd of log n below which n has no such tail */
+static const double NARROW = 0.1;
+
+enum { RENEWALS = 2 };
 
 /* The log ratio for `by` more records in a cell; they are there then, and in the journal. -INFINITY
  * if there are too few to leave. `level`: the target of the feature's level, or -1. */
@@ -131,9 +138,29 @@ static void multiply_size(struct collapse *c, struct counts *s, int class) {
     if (to != from) try_size(c, s, class, kind, fabs(to - from), sign, z);
 }
 
+/* n from where warmup saw it, split over the classes as their counts go with it */
+static void renew_size(struct collapse *c, struct counts *s) {
+    double log_back;
+    const double to = size_slope_fresh(&s->slope, s->n, c->rng, &log_back);
+    int accepted = 1;
+    if (to != s->n)
+        accepted = try_size(c, s, 0, ALL_CLASSES, fabs(to - s->n), to > s->n ? 1 : -1, log_back);
+    collapse_count(c, SIZE, accepted);
+}
+
+/* Where warmup has seen that n is known well, one of the other moves goes with that. */
 void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning) {
-    const int fine = turn / CYCLE % FINER == FINER - 1;
+    const int fine = turn / CYCLE % FINER == FINER - 1, knows = size_slope_knows(&s->slope);
     const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
+    for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
+    if (knows && *s->slope.width < NARROW) {
+        const int which = counts_choose(c->rng, s->classes + 1);
+        if (which < s->classes)
+            move_size(c, s, which, kind, fine, learning);
+        else
+            move_size(c, s, 0, ALL_CLASSES, fine, learning);
+        return;
+    }
     for (int i = 0; i < s->classes; ++i) move_size(c, s, i, kind, fine, learning);
     move_size(c, s, 0, ALL_CLASSES, fine, learning);
     multiply_size(c, s, turn % (s->classes + 1));
