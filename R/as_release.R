@@ -58,7 +58,8 @@
 #'   list(totals = stat_sums(~ age, bounds = list(age = c(0, 100))),
 #'        answers = stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))),
 #'   list(totals = mech_gaussian(mu = 1), answers = mech_laplace(epsilon = 1)), n = 50)
-#' @seealso `vignette("cookbook")` for how numbers are published; [read_census_nmf()], [read_opendp()] and [read_wikimedia()] for files of other projects; [published()] for numbers that were hidden or rounded.
+#' @seealso `vignette("cookbook")` for how numbers are published; [published()] for numbers that were hidden or rounded; [read_census_nmf()],
+#'   [read_opendp()] and [read_wikimedia()] for files of other projects.
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
   check_given(hints = c(n = "{.code n = NULL} says that the number of records is not known."))

@@ -34,6 +34,10 @@ enum { MOST_TABLES = 64, SWEEPS = 3 };
  * here one sweep will do. */
 static const double SMALL_SHARE = 0.2;
 
+double counts_interval_gain(const struct collapse *c, int component, double total, double gained) {
+    return collapse_energy(c, component, total + gained) - collapse_energy(c, component, total);
+}
+
 /* ---- set-up ------------------------------------------------------------------- */
 
 static void set_distribution(struct counts_distribution *distribution, int known, double value,
