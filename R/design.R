@@ -83,13 +83,21 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
 
 # of the prior's central intervals, by parameter
 prior_widths <- function(bound, level) {
-  draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(c(1, 2)), 10000L)$theta)
-  ends <- apply(draws, 2L, stats::quantile, (1 + c(-1, 1) * level) / 2, names = FALSE)
+  ends <- prior_quantiles(bound, (1 + c(-1, 1) * level) / 2, 10000L)
   ends[2L, ] - ends[1L, ]
 }
 
+# a column each parameter
+prior_quantiles <- function(bound, probabilities, count) {
+  draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(c(1, 2)), count)$theta)
+  apply(draws, 2L, stats::quantile, probabilities, names = FALSE)
+}
+
+# Intervals of more than this share of the prior's width are the prior's.
+wide_as_prior <- 0.9
+
 warn_prior_decides <- function(plan, call = caller_env()) {
-  rows <- which(plan$of_prior > 0.9)
+  rows <- which(plan$of_prior > wide_as_prior)
   if (length(rows) == 0L) return(invisible())
   budget <- design_budget(plan)
   shown <- plan[rows, ]

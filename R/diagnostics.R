@@ -22,6 +22,8 @@ with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
   fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), release_troubles(fit$release))
   tell_troubles(fit, call)
+  fit$decided <- prior_decides(fit)
+  tell_decided(fit)
   fit
 }
 
@@ -198,6 +200,32 @@ trajectory_counts <- function(fit) {
   all <- function(name) sum(vapply(fit$chains, function(c) c$diagnostics[name], 0), na.rm = TRUE)
   list(divergent = all("divergent"), deepest = all("deepest"),
        iterations = sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0)))
+}
+
+# ---- the prior ------------------------------------------------------------------------
+
+# Parameters whose posterior is their prior: as wide between the quartiles, and in the same place.
+# Nothing of chains that have not met, and of a prior that R functions draw from.
+prior_decides <- function(fit) {
+  if (is.null(fit$chains) || isTRUE(fit$bound$callbacks) || "convergence" %in% vapply(fit$troubles, `[[`, "", "kind")) return(character())
+  prior <- prior_quantiles(fit$bound, 1:3 / 4, 2000L)
+  posterior <- apply(parameter_matrix(fit)[, colnames(prior), drop = FALSE], 2L, stats::quantile, 1:3 / 4, names = FALSE)
+  width <- prior[3L, ] - prior[1L, ]
+  same <- posterior[3L, ] - posterior[1L, ] > wide_as_prior * width & abs(posterior[2L, ] - prior[2L, ]) < width / 4
+  colnames(prior)[width > 0 & same]
+}
+
+# Also where the numbers are fewer than the parameters, whatever became of the chains.
+tell_decided <- function(fit) {
+  names <- fit$decided
+  numbers <- length(fit$release$value)
+  unknown <- length(fit$bound$unknown)
+  few <- !is.null(fit$chains) && numbers < unknown
+  if (length(names) == 0L && !few) return(invisible())
+  decides <- if (length(names)) "The prior decides what is known about {.field {names}}: the release neither narrows nor moves it."
+  count <- if (few) "The release has {numbers} number{?s}, and the model {unknown} unknown parameters: the prior decides what the numbers cannot tell."
+  cli::cli_inform(c(decides, stats::setNames(count, if (length(names) && few) "i"),
+                    i = "{.fn prior_summary} shows the prior, and {.fn design} what a release could tell."), class = "noiseaware_message_prior")
 }
 
 # ---- bounds, release -------------------------------------------------------------------

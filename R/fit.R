@@ -8,6 +8,7 @@
 #   info      what a method has to report
 #   troubles  what was warned of when it was sampled: see diagnostics.R
 #   why       lines: why "auto" chose the method; NULL where it did not
+#   decided   names of parameters whose posterior is their prior
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -66,6 +67,9 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_divergences`, `noiseaware_warning_depth`: after warmup a trajectory of Hamiltonian
 #'     Monte Carlo diverged (its energy was off by more than 1,000), or reached its greatest length (1,024
 #'     steps). [acceptance()] has the numbers, chain by chain.
+#'   * `noiseaware_message_prior`, a message: a parameter's posterior is its prior, since the release tells nothing of it. More unknown parameters than
+#'     published numbers, or much noise, lead to that. Its interval between the quartiles is more than 90 per cent as wide as the
+#'     prior's, and its median is within a quarter of that of the prior's.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a logistic one,
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
@@ -185,6 +189,7 @@ fit_lines <- function(fit) {
       paste0("not known (n); prior ", format(fit$problem$records))),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
+    if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
     switch(fit$method,
       augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
       collapse = collapse_lines(fit),

@@ -136,6 +136,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)
+  check_prior_draws(bound)
   init <- check_init(init, bound, run$chains)
   if (is.null(release$n)) check_unknown_size(method, release, bound)
   chosen <- NULL

@@ -175,6 +175,32 @@ test_that("a sampler of \"clt\" is named where another one could move the parame
   expect_null(other(quick(counts, model_bernoulli())))
 })
 
+test_that("what the prior decides is said, when sampled and in the print", {
+  said <- "noiseaware_message_prior"
+  few <- function(epsilon, value = c(x = 3), ...) {
+    told(sample_posterior(as_release(value, stat_sums(~ x, list(x = c(-5, 5))), mech_laplace(epsilon = epsilon), 50), model_normal(...), chains = 2,
+                          iter = 2000, seed = 1))
+  }
+  known <- list(mean = prior_normal(0, 1), sd = fixed(1))
+  expect_no_message(fit <- few(1, prior = known), class = said)
+  expect_identical(fit$decided, character())
+  expect_no_match(utils::capture.output(print(fit)), "^  prior ")
+  # noise of 100,000 standard errors; a total that cannot tell the sd from the mean
+  expect_message(fit <- few(1e-6, prior = known), "decides what is known about mean: the release neither narrows nor moves it", class = said)
+  expect_identical(fit$decided, "mean")
+  expect_output(print(fit), "\n  prior      decides mean: the release neither narrows nor moves it\n")
+  expect_message(few(1), "has 1 number, and the model 2 unknown parameters: the prior decides", class = said)
+  # as wide as the prior, and elsewhere: the release has moved it
+  fit$draws <- fit$draws + 0.5
+  expect_identical(internal("prior_decides")(fit), character())
+  fit$draws <- fit$draws - 0.4
+  expect_identical(internal("prior_decides")(fit), "mean")
+  fit$draws <- 0.8 * fit$draws
+  expect_identical(internal("prior_decides")(fit), character())
+  # not of the replicates of a calibration
+  expect_null(told(internal("without_troubles")(update(fit)))$decided)
+})
+
 test_that("records outside the bounds are warned of where a method leaves them out", {
   set.seed(1)
   data <- data.frame(y = rnorm(400), x = rnorm(400))

@@ -160,3 +160,14 @@ test_that("the default prior predicts responses between the bounds, however many
     expect_lt(stats::mad(eta), 2.5)
   }
 })
+
+test_that("a prior that is proper on paper alone is refused by name", {
+  rel <- as_release(c(3, 2, 20, 10, 30), stat_crossprod(y ~ x, list(y = c(-5, 5), x = c(-5, 5))), mech_laplace(epsilon = 1), 50)
+  quick <- function(...) sample_posterior(rel, model_lm(...), chains = 1, iter = 20, seed = 1)
+  refused <- function(text, ...) expect_error(suppressWarnings(quick(...)), text, class = "noiseaware_error_prior")
+  refused("prior of sigma cannot be drawn from: [0-9]+% of 200 draws", prior = prior_normal(0, 1), sigma = prior_inverse_gamma(1e-3, 1e-3))
+  refused("prior of \\(Intercept\\), x, and sigma cannot", prior = prior_nig(0, 1e-6, 1e-3, 1e-3))
+  refused("prior of \\(Intercept\\) and x cannot", prior = prior_student_t(0.001))
+  # wide ones are the analyst's business
+  expect_s3_class(suppressWarnings(quick(prior = prior_student_t(1), sigma = prior_inverse_gamma(0.1, 0.1))), "noiseaware_fit")
+})
