@@ -16,6 +16,9 @@ bind_columns <- function(model, columns, levels, formula, call) UseMethod("bind_
 # `statistic`: one or a named list
 bind_model <- function(model, statistic, call = caller_env()) {
   public <- release_columns(statistic)
+  if (nrow(public$columns) == 0L) {
+    stop_classed("variables", "The release tells only the number of records: there is no variable for a model to describe.", call = call)
+  }
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))

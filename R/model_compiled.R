@@ -90,7 +90,7 @@ compiled_address <- function(source, call = caller_env()) {
                                i = "Is it declared static, or spelled differently?"), call = call)
 }
 
-# dyn.load() of a library that is loaded would load it anew, at other addresses
+# dyn.load() of a library that is loaded would load it again, at other addresses
 load_library <- function(path, call) {
   loaded <- unclass(getLoadedDLLs())
   place <- match(path, vapply(loaded, function(d) d[["path"]], ""))

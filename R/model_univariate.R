@@ -8,7 +8,6 @@ check_variable <- function(x, name, null = FALSE, call = caller_env()) {
 # The release's column that a model of one variable describes.
 bind_only_column <- function(variable, columns, call) {
   variable <- variable %||% (if (nrow(columns) == 1L) columns$name)
-  if (nrow(columns) == 0L) stop_classed("variables", "The model describes one variable, but the release has none.", call = call)
   if (is.null(variable)) {
     stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
                                 i = "A model must describe every variable of the release."), call = call)

@@ -97,7 +97,7 @@ void adapt_saw_sweep(struct adapt *adapt, const double *before, const double *af
 void adapt_saw_refresh(struct adapt *adapt, int refresh, const double *before, const double *after);
 
 /* What becomes of the window at the end of iteration `at` (from 0) of a warmup; with
- * windows that start anew after annealing. */
+ * windows that start again after annealing. */
 enum window { WINDOW_GOES_ON, WINDOW_ENDS, LAST_WINDOW_ENDS, WARMUP_ENDS };
 enum window adapt_window(int at, int warmup);
 enum window adapt_window_after(const struct adapt *adapt, int at, int warmup);

@@ -83,7 +83,7 @@ void adapt_settle_refresh(struct adapt *adapt, double left) {
     *adapt->refresh = *adapt->share = 0;
     if (adapt->tries[0] == 0) return;
     if (left == 0) return; /* however long, even infinite */
-    const double dearer = adapt->costs.refresh / adapt_sweep_cost(adapt);
+    const double relative = adapt->costs.refresh / adapt_sweep_cost(adapt);
     double least = (1 + 2 * left * refresh_time(adapt, 0, 0)) / REFRESH_MARGIN;
     if (least < 1) return;
     if (!isfinite(least)) { /* no record moved: the smallest steps, unless others did better */
@@ -95,7 +95,7 @@ void adapt_settle_refresh(struct adapt *adapt, double left) {
         for (int quarter = 1; quarter <= 3; ++quarter) {
             const double share = 0.25 * quarter;
             const double time =
-                (1 + 2 * left * refresh_time(adapt, i, share)) * (1 + share * dearer);
+                (1 + 2 * left * refresh_time(adapt, i, share)) * (1 + share * relative);
             if (time < least) {
                 least = time;
                 *adapt->refresh = i;

@@ -67,7 +67,7 @@ static inline void augment_learn_count(double *scale, double *tries, int accepte
  * records that the model needs and this draws. */
 void augment_take_complete(struct augment *a, int latent, double *c);
 
-/* The records' totals and residuals, anew. */
+/* The records' totals and residuals, from the records themselves. */
 void augment_sum_up(struct augment *a);
 
 /* A sweep of all records, with the exponent `temper` of the noise density; a->complete is

@@ -1,4 +1,4 @@
-/* A compiled model as R sees it. Its library is looked up anew in every call
+/* A compiled model as R sees it. Its library is looked up again in every call
  * from R (R/model_compiled.R): addresses do not survive the way to another
  * process, where a chain may run. */
 #include "ffi_custom.h"

@@ -10,7 +10,7 @@
  *   residual  (z - s) in units of the noise, s the released (clamped)
  *             statistic: drives acceptance, updated record by record;
  *   complete  the complete-data statistic of the unclamped records: drives
- *             theta, accumulated anew by each sweep, so it cannot drift.
+ *             theta, accumulated again by each sweep, so it cannot drift.
  *
  * Interweaving: between sweeps, theta also moves with the records' innovations
  * held fixed (the non-centred view): x' = T(u, theta'), accepted with

@@ -110,7 +110,7 @@ static void read_distributions(struct counts *s, const double *alpha, const doub
     }
 }
 
-/* Can two cells be drawn anew by the noise alone? Not if it is of several scales. */
+/* Can two cells be drawn again by the noise alone? Not if it is of several scales. */
 static void read_kinks(const struct collapse *c, struct counts *s) {
     const int used = s->first[s->size_target]; /* n is the same for both */
     for (int k = 0; k < used; ++k) {

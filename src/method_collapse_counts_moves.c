@@ -124,7 +124,7 @@ static double draw_between_kinks(const struct counts *s, struct rng *rng, double
     return rises[k] ? peak[k] - by : peak[k] + by;
 }
 
-/* Two cells of one row drawn anew given their sum, by the noise alone; accepted by
+/* Two cells of one row drawn again given their sum, by the noise alone; accepted by
  * the rest. */
 static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int level) {
     const struct counts_variable *variable = s->variable + v;

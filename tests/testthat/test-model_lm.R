@@ -371,10 +371,9 @@ test_that("bounds may be of any size that can be squared", {
 
 test_that("a release whose statistic has no response is told so, whoever wrote the formula", {
   counts <- as_release(c(3, 7), stat_counts(~ g, list(g = c("a", "b"))), mech_laplace(epsilon = 1), 10)
-  size <- as_release(10, stat_size(), mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
+  own <- as_release(3, stat_custom(function(r) cbind(t = r[, 1]), "t", 1, list(x = c(0, 1))), mech_laplace(epsilon = 1), 10)
   for (model in list(model_lm(), model_logistic())) {
     expect_error(sample_posterior(counts, model), "needs a response.*the formula ~g", class = "noiseaware_error_formula")
-    expect_error(sample_posterior(size, model), "no formula", class = "noiseaware_error_formula")
+    expect_error(sample_posterior(own, model), "no formula", class = "noiseaware_error_formula")
   }
-  expect_error(sample_posterior(size, model_normal()), "release has none", class = "noiseaware_error_variables")
 })

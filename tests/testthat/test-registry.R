@@ -31,6 +31,11 @@ possible_records <- function(statistic, n) {
   x
 }
 
+test_that("no model describes a release of the number of records alone", {
+  size <- as_release(10, stat_size(), mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
+  for (model in registry_models) expect_error(sample_posterior(size, model), "only the number of records", class = "noiseaware_error_variables")
+})
+
 test_that("every plug-in has its entry here", {
   registry <- .Call(internal("ffi_registry"))
   expect_true(all(registry$models %in% c(names(registry_models), "compiled")))
