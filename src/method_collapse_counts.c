@@ -134,7 +134,7 @@ static int is_loose(const struct collapse *c, const struct counts *s, int cell) 
     for (int k = s->first[cell]; k < s->first[cell + 1]; ++k) {
         const int j = s->component[k] - c->separable;
         if (j < 0) return 0;
-        if (isfinite(c->published.lower[j])) return 0;
+        if (isfinite(c->published.lower[j]) || !isfinite(c->published.upper[j])) return 0;
         ++hidden;
     }
     return hidden;
@@ -154,6 +154,9 @@ static void read_loose(const struct collapse *c, struct counts *s) {
         }
     }
     if (count == 0) s->loose = NULL;
+    for (int j = 0; j < c->size - c->separable; ++j)
+        if (isfinite(c->published.upper[j]) && !isfinite(c->published.lower[j]))
+            s->loose_most = fmax(s->loose_most, c->published.upper[j] + c->published.scale[j]);
 }
 
 /* of births and deaths: of a cell and of all a class has, and of all classes */

@@ -49,6 +49,7 @@ struct counts {
     /* Levels whose cells were hidden, and nothing else was published of: of the classes, then of
      * each row; NULL: there are none. */
     int *loose, *loose_first;
+    double loose_most; /* the most that a hidden number was, or thereabouts */
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
     int size_target;                 /* the components that are n, after the levels */
     struct counts_distribution root; /* unknown n: of the classes, as of a row */

@@ -8,6 +8,8 @@
  * 4. two cells of a row drawn given their sum, by the noise alone: Laplace noise
  *    of one scale makes that a distribution of geometric pieces. Accepted by the ratio of
  *    phi, which hardly changes over the width of the noise where records are many.
+ * Cells that were hidden have wide intervals, often a known total apart. Where there are any, half
+ * of the transfers of kind 2 choose among them, and there are more of these, one a hidden cell.
  * d is geometric-like, its scale learned in warmup; the sweeps of every eighth CYCLE are on a finer
  * scale, for cells near 0.
  *
@@ -236,8 +238,9 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     /* transfers inside a query, or between cells that were hidden, go as far as the prior lets
      * them, others as the noise does: half are of a size of any magnitude */
     const int any = (s->coefficient || (s->loose && s->variables > 1)) && rng_bits(c->rng) >> 63;
-    const double d = any ? floor(pow(s->n + 1, rng_uniform(c->rng)))
-                         : counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
+    const double d =
+        any ? floor(pow((s->coefficient ? s->n : s->loose_most) + 1, rng_uniform(c->rng)))
+            : counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
     const int forth = (int)(rng_bits(c->rng) >> 63);
     const int from = forth ? one : other, to = forth ? other : one;
     for (int v = 1; v < s->variables; ++v) {
@@ -302,4 +305,13 @@ void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning) 
         }
     }
     for (int i = 0; i < s->classes; ++i) move_between(c, s, i, kind, fine, learning);
+    /* what is hidden is wide, and class after class hardly meets it */
+    for (int i = 0; s->loose && s->variables > 1 && i < s->classes; ++i) {
+        int hidden = 0;
+        for (int v = 1; v < s->variables; ++v) {
+            const int *first = s->loose_first + 1 + s->variable[v].at_row + i;
+            hidden += first[1] - first[0];
+        }
+        for (int k = 0; k < hidden; ++k) move_between(c, s, i, BETWEEN, fine, learning);
+    }
 }
