@@ -18,6 +18,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
   size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
+  if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
   distribution <- collapse_distribution(release, bound, size$n, call = call)
   if (!is.null(records)) check_size_least(records, bound, distribution$family, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
@@ -57,8 +58,10 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, check = 
 }
 
 # The scatter of normal records needs more of them than there are columns.
+least_size <- function(bound) nrow(bound$columns) + 1
+
 check_size_least <- function(records, bound, family, call) {
-  least <- nrow(bound$columns) + 1
+  least <- least_size(bound)
   if (family != "normal" || size_range(records)[2L] >= least) return(invisible())
   stop_classed("method", c("Method {.val collapse} takes it that there are at least {least} records, one more than variables, where their number is unknown.",
                            x = "{.arg records} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)

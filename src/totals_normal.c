@@ -179,8 +179,9 @@ static double log_size(const struct normal *s, double n) {
 static int is_within(struct normal *s);
 
 /* What a step of n holds: the coordinates, n being next to where it is or from where warmup saw it;
- * or c. With a mean that is far from 0 in units of the standard deviation the scatter of a known c
- * shrinks fast as n falls, and coordinates bend. */
+ * or c, measured from where the release measures columns. With a mean that is far from there in
+ * units of the standard deviation the scatter of a known c shrinks fast as n falls, and coordinates
+ * bend. */
 enum size_step { WALK, FRESH, HELD };
 
 /* Of T and other coordinates, whose density log_size() is part of, the log volume over that of what
@@ -193,9 +194,18 @@ static double log_volume(const struct normal *s, enum size_step kind) {
     return -(t->d + 1) * sum;
 }
 
-/* The coordinates of c with n as it is now; 0 if no n records have it. */
-static int hold(struct normal *s) {
-    const int at = s->density.totals.size;
+/* The coordinates of c, which `gained` records change as those do that are where the release
+ * measures columns from, with n as it is now; 0 if no n records have it. */
+static int hold(struct normal *s, double gained) {
+    const int at = s->density.totals.size, d = s->model.columns, *order = s->model.order;
+    double *c = s->density.c;
+    for (int i = 0; i < d; ++i) {
+        const double pace = s->pace[i] * totals_size_told(&s->size, i);
+        c[order[i]] += gained * pace;
+        for (int j = 0; j <= i; ++j)
+            c[moments_at(d, order[i], order[j])] +=
+                gained * pace * s->pace[j] * totals_size_told(&s->size, j);
+    }
     if (totals_coordinates(&s->density.totals, s->density.c, s->size.place) != PLUGIN_OK) return 0;
     totals_size_free(&s->size, s->size.place, s->hmc.q);
     copy(s->hmc.q + at, s->old + at, s->model.keeps);
@@ -214,7 +224,8 @@ static int move_size(struct normal *s, enum size_step kind, int learning) {
         if (kind == HELD) totals_expand(&s->density.totals, place(s, s->hmc.q), s->density.c);
         log_ratio += log_new - log_size(s, old) - log_volume(s, kind);
         set_size(s, n);
-        if (kind != HELD || hold(s)) log_density = s->hmc.target.log_density(s, s->hmc.q, s->trial);
+        if (kind != HELD || hold(s, n - old))
+            log_density = s->hmc.target.log_density(s, s->hmc.q, s->trial);
         log_ratio += log_density - s->hmc.log_density + log_volume(s, kind);
     }
     if (!(log_density > -INFINITY)) log_ratio = -INFINITY;
@@ -419,7 +430,9 @@ static void start_size(struct normal *s) {
         s->size.between[i] = range * range / (QUARTILES * QUARTILES);
         s->size.within[i] = linalg_dot(i + 1, row, row);
     }
-    totals_size_start(&s->size, s->pace, s->rng);
+    for (int i = 0; i < s->model.columns; ++i)
+        s->normal_draw[i] = s->pace[i] * totals_size_told(&s->size, i);
+    totals_size_start(&s->size, s->normal_draw, s->rng);
     set_size(s, *s->size.n);
 }
 

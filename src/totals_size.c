@@ -4,7 +4,7 @@
  * does not the mean falls. A step of n that holds coordinates f fixed is best where f and n are
  * uncorrelated. So of the coordinates of totals.c, the total of column j over sqrt(n) and others,
  *
- *   T_j / sqrt(n_0) = w_j f_j + slope_j (n / n_0 - w_j),
+ *   T_j / sqrt(n_0) = w_j (f_j + slope_j (n / n_0 - 1)),
  *   other q_j = f_j + slope_j log(n / n_0),
  *
  * with slopes that warmup learns by regression. w_j, 1 at n_0, is about proportional to the width
@@ -61,6 +61,11 @@ static double width_square(const struct totals_size *t, int j, double n) {
     return expected / (1 + expected * t->told[j]);
 }
 
+double totals_size_told(const struct totals_size *t, int j) {
+    const double expected = t->about * (t->about * t->between[j] + t->within[j]) * t->told[j];
+    return expected / (1 + expected);
+}
+
 void totals_size_set(struct totals_size *t, double n) {
     const double share = n / t->about, log_share = log(share);
     *t->n = n;
@@ -69,7 +74,7 @@ void totals_size_set(struct totals_size *t, double n) {
         const double square = width_square(t, j, n) / width_square(t, j, t->about);
         const double width = sqrt(square);
         t->stretch[j] = width / sqrt(share);
-        t->shift[j] = t->linear.slope[j] * (share / width - 1);
+        t->shift[j] = t->linear.slope[j] * (share - 1);
         t->log_volume += log(width);
     }
     for (int j = t->columns; j < t->size; ++j)
@@ -93,7 +98,7 @@ double totals_size_log_prior(const struct totals_size *t, double n) {
 void totals_size_learn(struct totals_size *t, int closes, double *free) {
     const double n = *t->n, share = n / t->about, log_n = log(n);
     totals_size_place(t, free);
-    for (int j = 0; j < t->columns; ++j) t->place[j] *= sqrt(share);
+    for (int j = 0; j < t->columns; ++j) t->place[j] /= t->stretch[j];
     size_slope_saw(&t->linear, share, t->place);
     size_slope_saw(&t->logarithmic, log_n, t->place);
     if (!closes) return;

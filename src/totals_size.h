@@ -33,6 +33,9 @@ void totals_size_attach(struct totals_size *t, double *store);
  * first. t->told, t->between and t->within are there. */
 void totals_size_start(struct totals_size *t, const double *pace, struct rng *rng);
 
+/* How much of what is known of column j's total comes from its own release: from 0 to 1. */
+double totals_size_told(const struct totals_size *t, int j);
+
 /* What follows from n. */
 void totals_size_set(struct totals_size *t, double n);
 

@@ -28,7 +28,8 @@ test_that("unknown n: the total of normal records of known sd, against the sum o
   cases <- list(list(70, 5, 33, 4, prior_poisson(30), function(n) dpois(n, 30, log = TRUE)),
                 list(70, 0.5, 4, 2, prior_log_uniform(4000), function(n) -log(n)),
                 list(700, 0.5, 333, 40, prior_negative_binomial(200, 2), function(n) dnbinom(n, 2, mu = 200, log = TRUE)),
-                list(10, 5000, 333, 100, prior_uniform(2, 4000), function(n) 0 * n))
+                list(10, 5000, 333, 100, prior_uniform(2, 4000), function(n) 0 * n),
+                list(70, 5, -186, 50, prior_log_uniform(4000), function(n) -log(n)))
   for (case in cases) {
     rel <- size_release(total, case[[1]], mech_gaussian(sd = case[[2]]), case[[3]], mech_gaussian(sd = case[[4]]))
     fit <- sample_posterior(rel, model, method = "collapse", records = case[[5]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
