@@ -12,8 +12,8 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, marginal, marginal_size, tied_prior, rtheta_uncut, distribution, read_levels, relevel,
- * groups and costs are not offered; and it has a version.
+ * add_latent, marginal, marginal_size, tied_prior, rtheta_uncut, distribution, read_levels,
+ * relevel, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
