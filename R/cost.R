@@ -21,7 +21,7 @@ cost_features <- function(method, release, bound, control = list(), records = NU
 
 augment_engine <- function(release, bound, control, records) {
   if (bound$by_records) return("responses")
-  if (is.null(control$passes) && is.null(records) && !is.null(surrogate_columns(bound, component_parts(release)))) "shape" else "sweeps"
+  if (is.null(control$passes) && is.null(records) && !is.null(surrogate_columns(bound, component_parts(release), release$n))) "shape" else "sweeps"
 }
 
 collapse_engine <- function(release, bound) {
@@ -40,11 +40,13 @@ clt_engine <- function(release, bound, records) {
 
 # The noise of a total over the sampling variation that it has if the standard deviation of a
 # record's contribution is a quarter of its range: the median of the components.
-noise_ratio <- function(release) {
-  ratios <- unlist(lapply(release_parts(release), function(part) {
+noise_ratio <- function(release) parts_noise_ratio(release_parts(release), release$n)
+
+parts_noise_ratio <- function(parts, n) {
+  ratios <- unlist(lapply(parts, function(part) {
     limits <- component_limits(part$statistic)
     if (is.null(limits) || part$statistic$kind == "records") return(NULL)
-    4 * rep_len(mechanism_sd(part$mechanism, part$scale), nrow(limits)) / ((limits[, 2L] - limits[, 1L]) * sqrt(release$n))
+    4 * rep_len(mechanism_sd(part$mechanism, part$scale), nrow(limits)) / ((limits[, 2L] - limits[, 1L]) * sqrt(n))
   }))
   ratios <- ratios[is.finite(ratios) & ratios > 0]
   if (length(ratios)) stats::median(ratios) else 1

@@ -41,7 +41,8 @@
 #' [extend()] continues it.
 #'
 #' **Method `"augment"`** moves all records at once in a linear regression or a multivariate normal
-#' model with more than six unknown parameters: it holds the records' shape, what is left of them
+#' model with more than four unknown parameters, and with fewer where those of several columns are
+#' partly known and the noise is small: it holds the records' shape, what is left of them
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
 #' their totals with the parameters integrated out. Where few records lie outside the bounds, the effect
 #' of clamping on the totals is approximated along the way, and an acceptance step corrects for it
@@ -49,7 +50,9 @@
 #' regression on numbers, factors released as dummy variables besides, the coefficients go along so
 #' that no record's probability of the response changes. The coefficients then move with the
 #' responses' own randomness held fixed, along an approximation of the totals that such a move leads
-#' to, and again an acceptance step corrects for that. Chains
+#' to, and again an acceptance step corrects for that. Records are transferred between the levels of
+#' factors, whose probabilities are integrated out. Where draws would be too dependent and time allows, an iteration
+#' makes several rounds of all that ([acceptance()] tells how many). Chains
 #' without `init` then start near the release, further apart than the posterior is wide.
 #'
 #' **Method `"collapse"`** imputes no records: it knows the distribution of the totals given the

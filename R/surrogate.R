@@ -1,27 +1,30 @@
 # Surrogate transitions of method "augment": see src/surrogate.c.
 
-# With so few unknown parameters non-centred moves cost less for an effective draw
-# (bench/dimension.R).
-few_parameters <- 6L
+# With so few unknown parameters non-centred moves cost less for an effective draw, unless
+# much about several columns is known and the noise is small beside their sampling variation
+# (bench/dimension.R: Ju et al. at epsilon 10 and 100).
+few_parameters <- 4L
+small_noise <- 0.1
 
 # Their columns, see surrogate_design(); NULL where there are none: for models of continuous
 # columns that are normal given the factors' dummies, or that enter the distribution of the other
 # columns through a linear predictor, and releases of totals of columns and of their products.
-surrogate_columns <- function(bound, parts) {
-  if (length(bound$moves) <= few_parameters) return(NULL)
+surrogate_columns <- function(bound, parts, n) {
   design <- surrogate_design(bound)
+  if (is.null(design)) return(NULL)
+  if (length(bound$moves) <= few_parameters && (nrow(design) == 1L || parts_noise_ratio(parts, n) > small_noise)) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
     if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
     statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
   }
-  if (!is.null(design) && all(vapply(parts, serves, TRUE))) design
+  if (all(vapply(parts, serves, TRUE))) design
 }
 
 # What the C code needs, an empty list where there are no such transitions. `layout` places the
 # components (see layout_parts()).
 surrogate_fields <- function(bound, parts, n, layout) {
-  design <- surrogate_columns(bound, parts)
+  design <- surrogate_columns(bound, parts, n)
   if (is.null(design)) return(list())
   terms <- matrix(0, layout$dense, 6L) # components that only pad are 0
   for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {
