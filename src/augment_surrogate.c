@@ -74,6 +74,13 @@ static void sum_clamped(void *self, double *seen) {
     a->work += a->map_work;
 }
 
+/* Slopes in the values w of a column count where these are inside the bounds; returns their sum. */
+VECTOR_CLONES static double keep_inside(int m, double lower, double upper, const double *restrict w,
+                                        double *restrict slope) {
+    FOR_RECORDS(r, m) slope[r] = w[r] > lower && w[r] < upper ? slope[r] : 0;
+    return block_sum(m, slope);
+}
+
 /* The slope in a mapped value, where it is inside the bounds: that in its total, and in its
  * product with every column times that one. */
 static void pull_clamped(void *self, const double *gradient_seen, double *gradient_map) {
@@ -93,12 +100,10 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
                 terms_add(&a->map, (v == own ? 2 : 1) * gradient_seen[moments_at(columns, own, v)],
                           a->clamped.centred + (size_t)v * MAX_BLOCK);
             terms_sum(&a->map, gradient_seen[own], m, slope);
-            const double lower = s->lower[i], upper = s->upper[i];
-            const double *w = a->clamped.centred + (size_t)own * MAX_BLOCK;
-            for (int r = 0; r < m; ++r) slope[r] = w[r] > lower && w[r] < upper ? slope[r] : 0;
             double *row = gradient_map + (size_t)i * (size_t)stride;
-            row[0] += block_sum(m, slope);
-            for (int v = 0; v < columns; ++v) row[1 + v] += block_dot(m, slope, a->x_at[v]);
+            row[0] += keep_inside(m, s->lower[i], s->upper[i],
+                                  a->clamped.centred + (size_t)own * MAX_BLOCK, slope);
+            block_add_dots(m, slope, columns, a->x_at[0], a->stride, row + 1);
         }
     }
     a->work += 2 * a->map_work;

@@ -1,6 +1,6 @@
 /* What models share that work on columns of a block: linear combinations, and
- * sums of products. Cost: one pass for up to four terms, one for each further
- * term; q (q + 1) / 2 dot products. */
+ * sums of products. Cost: one pass for every four terms, one for each that is left; q (q + 1) / 2
+ * dot products. */
 #include "block.h"
 
 #include "lanes.h"
@@ -44,7 +44,14 @@ VECTOR_CLONES static void combine(int m, double shift, int terms, const double *
     default:
         FOR_RECORDS(i, m) out[i] = shift + ca * a[i] + cb * b[i] + cc * c[i] + cd * d[i];
     }
-    for (int k = 4; k < terms; ++k) {
+    int k = 4;
+    for (; k + 4 <= terms; k += 4) { /* in the same order as one by one */
+        const double *restrict e = column[k], *restrict f = column[k + 1];
+        const double *restrict g = column[k + 2], *restrict h = column[k + 3];
+        const double ce = coef[k], cf = coef[k + 1], cg = coef[k + 2], ch = coef[k + 3];
+        FOR_RECORDS(i, m) out[i] = out[i] + ce * e[i] + cf * f[i] + cg * g[i] + ch * h[i];
+    }
+    for (; k < terms; ++k) {
         const double *restrict e = column[k];
         const double ce = coef[k];
         FOR_RECORDS(i, m) out[i] += ce * e[i];
@@ -53,6 +60,32 @@ VECTOR_CLONES static void combine(int m, double shift, int terms, const double *
 
 void terms_sum(const struct terms *terms, double shift, int m, double *out) {
     combine(m, shift, terms->count, terms->coef, terms->column, out);
+}
+
+/* Four at a time: one alone waits for its own additions. */
+static INLINE void add_dots(int m, const double *a, int count, const double *x, ptrdiff_t stride,
+                            double *out) {
+    int j = 0;
+#if HAS_LANES
+    const int whole = m & ~(LANES - 1);
+    for (; j + 4 <= count; j += 4, x += 4 * stride) {
+        lanes part[4] = {{0}};
+        for (int i = 0; i < whole; i += LANES) {
+            const lanes value = LANES_LOAD(a + i);
+            UNROLL for (int v = 0; v < 4; ++v) part[v] += value * LANES_LOAD(x + v * stride + i);
+        }
+        UNROLL for (int v = 0; v < 4; ++v) {
+            for (int i = whole; i < m; ++i) part[v][i - whole] += a[i] * x[v * stride + i];
+            out[j + v] += lanes_sum(part + v);
+        }
+    }
+#endif
+    for (; j < count; ++j, x += stride) out[j] += block_dot(m, a, x);
+}
+
+VECTOR_CLONES void block_add_dots(int m, const double *a, int count, const double *x,
+                                  ptrdiff_t stride, double *out) {
+    add_dots(m, a, count, x, stride, out);
 }
 
 struct moments moments_new(int q, const double *centre) {
@@ -83,7 +116,7 @@ void moments_centre(const struct moments *moments, int m, const double *const *x
     centre_clones(moments, m, x);
 }
 
-static inline void add_all(const struct moments *moments, int m, const double *const *x,
+static INLINE void add_all(const struct moments *moments, int m, const double *const *x,
                            double *c) {
     const int q = moments->q;
     moments_centre(moments, m, x);
@@ -91,8 +124,8 @@ static inline void add_all(const struct moments *moments, int m, const double *c
     for (int i = 0; i < q; ++i) {
         const double *one = moments->centred + (size_t)i * MAX_BLOCK;
         c[i] += block_sum(m, one);
-        for (int j = i; j < q; ++j)
-            *product++ += block_dot(m, one, moments->centred + (size_t)j * MAX_BLOCK);
+        add_dots(m, one, q - i, one, MAX_BLOCK, product);
+        product += q - i;
     }
 }
 

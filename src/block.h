@@ -19,6 +19,10 @@ void terms_add(struct terms *terms, double coef, const double *column);
 /* out = shift + sum of the terms; `out` is none of their columns. */
 void terms_sum(const struct terms *terms, double shift, int m, double *out);
 
+/* out[j] += block_dot() of a and column j of `count`, `stride` apart */
+void block_add_dots(int m, const double *a, int count, const double *x, ptrdiff_t stride,
+                    double *out);
+
 /* out = scale x + shift, clamped to [lower, upper]: in the loops of kernels that are
  * compiled for several machines, so it lives here. */
 static INLINE void block_clamp(double scale, double shift, double lower, double upper, int m,
