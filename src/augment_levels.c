@@ -1,19 +1,19 @@
 /* Method "augment": transfers of records between two levels of a factor.
  *
- * The probabilities of a factor's levels and how many records have each hold one another fast: given
- * the probabilities a count varies by sqrt(n p), however wide the noise about it is. So the
- * probabilities are integrated out. With Dirichlet weights alpha and counts N, m records go from
- * level a to level b, chosen uniformly, the innovations of all else held fixed (relevel() in
- * plugin.h); with the density of the levels' sequence, and the choice of the records there and back,
+ * Given the probabilities of a factor's levels, how many records have one varies by sqrt(n p),
+ * however wide the noise about that count is: the two hold one another fast. So the probabilities
+ * are integrated out. With Dirichlet weights alpha and counts N, m records go from level a to level
+ * b, chosen uniformly, the innovations of all else held fixed (relevel() in plugin.h); with the
+ * density of the levels' sequence, and the choice of the records there and back,
  *
  *   accept with [Gamma(alpha_a + N_a - m) / (N_a - m)!] [Gamma(alpha_b + N_b + m) / (N_b + m)!]
  *               eta(z | s') / the same before,
  *
  * whose first part is 1 under a uniform prior. theta's probabilities must be drawn after it.
  *
- * The records are sorted by level, the levels in an order that is drawn anew each time; transfers go
- * between neighbours, where a boundary moves. m is geometric-like, its scale learned in warmup, one
- * for each factor.
+ * The records are sorted by level, the levels in an order that is drawn anew each time; transfers
+ * go between neighbours, where a boundary moves. m is geometric-like, its scale learned in warmup,
+ * one for each factor.
  *
  * Cost: O(n) to sort for each factor; O(m components) a transfer. No allocation but in
  * augment_prepare_levels().

@@ -1,11 +1,11 @@
-/* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a surrogate,
- * so that draws of a default call serve.
+/* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a
+ * surrogate, so that draws of a default call serve.
  *
- * In the second half of warmup each coordinate of theta is looked at: with v its variance and g half
- * its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were it to
- * fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. After warmup an
- * iteration makes so many rounds that the slowest coordinate needs no more than ENOUGH of them, as
- * far as they do not cost more than an iteration may. That is known from counted work, so that a
+ * In the second half of warmup each coordinate of theta is looked at: with v its variance and g
+ * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
+ * it to fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. After warmup
+ * an iteration makes so many rounds that the slowest coordinate needs no more than ENOUGH of them,
+ * as far as they do not cost more than an iteration may. That is known from counted work, so that a
  * seed fixes it. Rounds end with an iteration: a chain that is cut in two is the same chain.
  *
  * Cost: O(parameters) an iteration. No allocation.

@@ -397,8 +397,8 @@ static void write_levels(const struct factor *factor, int m, const double *level
         for (int l = 1; l < factor->levels; ++l) is_level(m, l, level, x[factor->column + l - 1]);
 }
 
-void covariates_read_levels(const struct covariates *cov, int factor, int m,
-                            const double *const *x, double *level) {
+void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
+                            double *level) {
     read_levels(cov->factor + factor, m, x, level);
 }
 

@@ -97,8 +97,8 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
 void covariates_form(struct covariates *cov, double rho, int m, const double *const *z,
                      const double *const *x, double *const *x_new);
 /* As the model's hooks read_levels() and relevel(), covariates' columns only. */
-void covariates_read_levels(const struct covariates *cov, int factor, int m,
-                            const double *const *x, double *level);
+void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
+                            double *level);
 void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
                         double *const *x_new);
 

@@ -52,8 +52,8 @@ struct regroup {
 };
 
 /* Views into the state: of an iteration after warmup, how many rounds; in the second half of
- * warmup, iterations seen and their mean work; of each coordinate of theta its mean and scatter, the
- * sum of squared changes over some iterations, and what it was in the last of these. */
+ * warmup, iterations seen and their mean work; of each coordinate of theta its mean and scatter,
+ * the sum of squared changes over some iterations, and what it was in the last of these. */
 struct rounds {
     double *count, *seen, *work, *mean, *scatter, *change, *before;
 };
