@@ -301,7 +301,7 @@ test_that("what it cannot do is refused", {
   bad(passes = 0)
   quick <- function(...) sample_posterior(as_release(c(3, 4), yes_no, mech_laplace(epsilon = 1), 8), model_bernoulli(), chains = 2, iter = 100, seed = 1, ...)
   made <- acceptance(quick(method = "clt", control = list(passes = 2)))
-  expect_named(made, c("chain", "mean", "passes"))
+  expect_named(made, c("chain", "mean", "passes", "divergent", "deepest"))
   expect_true(all(made$passes == 2 & made$mean > 0 & made$mean < 1))
   expect_output(print(made), "2 an iteration with the statistic integrated out, accepted 0")
   expect_output(print(acceptance(quick(method = "clt", control = list(sampler = "gibbs")))), "none: the Gibbs sampler")
