@@ -20,8 +20,6 @@
  */
 #include "augment.h"
 
-#include <Rmath.h>
-
 /* transfers between two neighbours in an iteration; the acceptance rate that m aims at */
 enum { TRANSFERS = 8 };
 static const double TARGET = 0.4;
@@ -86,7 +84,7 @@ static void choose_records(struct rng *rng, int *list, int count, int m, int to_
 
 /* log Gamma(alpha + count) / count! */
 static double log_weight(double alpha, double count) {
-    return Rf_lgammafn(alpha + count) - Rf_lgammafn(1 + count);
+    return lgamma(alpha + count) - lgamma(1 + count);
 }
 
 static void gather(const struct augment *a, const int *list, int m, double *const *out) {
