@@ -41,8 +41,8 @@
 #' [extend()] continues it.
 #'
 #' **Method `"augment"`** moves all records at once in a linear regression or a multivariate normal
-#' model with more than four unknown parameters, and with fewer where those of several columns are
-#' partly known and the noise is small: it holds the records' shape, what is left of them
+#' model with more than six unknown parameters, and with fewer where the covariates' distribution is
+#' known and the noise is small: it holds the records' shape, what is left of them
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
 #' their totals with the parameters integrated out. Where few records lie outside the bounds, the effect
 #' of clamping on the totals is approximated along the way, and an acceptance step corrects for it

@@ -1,9 +1,9 @@
 # Surrogate transitions of method "augment": see src/surrogate.c.
 
-# With so few unknown parameters non-centred moves cost less for an effective draw, unless
-# much about several columns is known and the noise is small beside their sampling variation
-# (bench/dimension.R: Ju et al. at epsilon 10 and 100).
-few_parameters <- 4L
+# With so few unknown parameters non-centred moves cost less for an effective draw, unless they are
+# fewer than the coordinates of the totals, the rest being known, and the noise is small beside the
+# sampling variation (bench/dimension.R: Ju et al. at epsilon 10 and 100).
+few_parameters <- 6L
 small_noise <- 0.1
 
 # Their columns, see surrogate_design(); NULL where there are none: for models of continuous
@@ -12,7 +12,9 @@ small_noise <- 0.1
 surrogate_columns <- function(bound, parts, n) {
   design <- surrogate_design(bound)
   if (is.null(design)) return(NULL)
-  if (length(bound$moves) <= few_parameters && (nrow(design) == 1L || parts_noise_ratio(parts, n) > small_noise)) return(NULL)
+  free <- sum(design$role == "free")
+  moving <- length(bound$moves)
+  if (moving <= few_parameters && (moving >= free * (free + 3) / 2 || parts_noise_ratio(parts, n) > small_noise)) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
     if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
