@@ -209,10 +209,12 @@ acceptance_lines <- function(fit, a) {
     sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
             paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
   parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", paste(unique(range(a$parts)), collapse = " to "))
-  c(sprintf("updates  accepted %s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts),
+  rounds <- if (all(a$rounds == 1)) "" else sprintf("; an iteration has %s rounds", paste(unique(range(a$rounds)), collapse = " to "))
+  c(sprintf("updates  accepted %s%s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts, rounds),
     paste0("moves    non-centred: ", move_line(fit, a)),
     if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
-                                      format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)))
+                                      format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)),
+    if (!all(is.na(a$regrouped))) sprintf("         between levels of factors: accepted %s", format_number(mean(a$regrouped), 2)))
 }
 
 coefficients_line <- function(a) {
