@@ -413,9 +413,10 @@ void covariates_relevel(struct covariates *cov, int factor, int to, int m, const
     }
 }
 
-double covariates_effect(const struct covariates *cov, int factor, int level,
+double covariates_effect(const struct covariates *cov, int factor, int from, int to,
                          const double *coefficient) {
-    return level > 0 ? coefficient[cov->factor[factor].first + level - 1] : 0;
+    const double *dummy = coefficient + cov->factor[factor].first; /* of the second level */
+    return (to > 0 ? dummy[to - 1] : 0) - (from > 0 ? dummy[from - 1] : 0);
 }
 
 static void refresh_levels(struct covariates *cov, double rho, struct rng *rng, int m,

@@ -102,8 +102,8 @@ void covariates_read_levels(const struct covariates *cov, int factor, int m, con
 void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
                         double *const *x_new);
 
-/* The coefficient of a level among those of the moments' columns; 0 for the first. */
-double covariates_effect(const struct covariates *cov, int factor, int level,
+/* By how much a linear predictor with these coefficients of the moments' columns changes. */
+double covariates_effect(const struct covariates *cov, int factor, int from, int to,
                          const double *coefficient);
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                          int *changed);

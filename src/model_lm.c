@@ -347,8 +347,7 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct lm *lm = self;
-    const double by = covariates_effect(&lm->cov, factor, to, lm->theta) -
-                      covariates_effect(&lm->cov, factor, from, lm->theta);
+    const double by = covariates_effect(&lm->cov, factor, from, to, lm->theta);
     (void)rng;
     covariates_relevel(&lm->cov, factor, to, m, x, x_new);
     FOR_RECORDS(i, m) x_new[0][i] = x[0][i] + by;

@@ -231,8 +231,7 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct logistic *s = self;
-    const double by = covariates_effect(&s->cov, factor, to, s->theta) -
-                      covariates_effect(&s->cov, factor, from, s->theta);
+    const double by = covariates_effect(&s->cov, factor, from, to, s->theta);
     covariates_relevel(&s->cov, factor, to, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;

@@ -48,7 +48,6 @@ struct surrogate {
     struct hmc hmc;
     struct hmc_step told;        /* of the last trajectory */
     double *here, *there, *home; /* coordinates of the records, and of the trajectory's end */
-    double *delta;               /* what the bounds do to the totals at the reference */
     double *offset, *error, *mean, *coefficient, *inverse, *shift, *work, *tilt_work, *gradient_map;
 };
 

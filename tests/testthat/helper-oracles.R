@@ -35,6 +35,18 @@ expect_agreement <- function(a, b, spread = TRUE, errors = 5, label = NULL) {
   if (spread) agree(stats::sd, posterior::mcse_sd)
 }
 
+# The same for quantiles of all variables of two samplers' draws.
+expect_same_quantiles <- function(a, b, probabilities = c(0.1, 0.5, 0.9), errors = 5) {
+  told <- function(draws) {
+    as.matrix(posterior::summarise_draws(draws, ~ posterior::quantile2(.x, probabilities, names = FALSE),
+                                         ~ posterior::mcse_quantile(.x, probabilities, names = FALSE))[-1])
+  }
+  a <- told(a)
+  b <- told(b)
+  k <- seq_along(probabilities)
+  expect_lt(max(abs(a[, k] - b[, k]) / sqrt(a[, -k]^2 + b[, -k]^2)), errors)
+}
+
 parameter_draws <- function(fit, name) {
   matrix(posterior::as_draws_array(fit)[, , name], ncol = posterior::nchains(fit$draws))
 }
