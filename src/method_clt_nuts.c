@@ -10,8 +10,9 @@
  *
  * Its coordinates are a linear map of (theta, u), with rows of Cholesky factors divided by their
  * diagonal, under which the posterior is about standard normal. The map comes from the curvature at
- * the mode that squared kernels have, in the Gauss-Newton approximation. Where noise dominates, the
- * release tells next to nothing of u, and each coordinate is only scaled.
+ * the mode that squared kernels have, in the Gauss-Newton approximation; noise that is wide at
+ * first and narrows on the way leads there. Where noise dominates, the release tells next to
+ * nothing of u, and each coordinate is only scaled.
  *
  * Where the number of records n is not known, theta's coordinates go with it by the slopes of
  * size_slope.c, and steps of n hold all else; they are accepted by the ratio of the true densities.
@@ -53,8 +54,9 @@ void clt_nuts_prepare(struct clt *a) {
 static double fit_noise(const struct clt *a, const double *total, double *slope) {
     double energy = 0;
     for (int j = 0; j < a->size; ++j) {
-        const double weight = 1 / a->nuts.noise_scale[j], r = (a->released[j] - total[j]) * weight;
-        if (a->absolute[j] == 0 || a->nuts.smooth) {
+        const double weight = 1 / (a->nuts.widen * a->nuts.noise_scale[j]);
+        const double r = (a->released[j] - total[j]) * weight;
+        if (a->absolute[j] == 0 || a->nuts.climbs) {
             energy += 0.5 * r * r;
             slope[j] = weight * r;
         } else if (fabs(r) < a->nuts.round) {
@@ -223,6 +225,7 @@ static void take_state(struct clt *a) {
 void clt_nuts_resume(struct clt *a) {
     const struct hmc_target target = {coordinates(a), a, mapped_density};
     const size_t size = (size_t)target.size;
+    a->nuts.widen = 1;
     a->nuts.rotated = a->nuts.store;
     a->nuts.reference = a->nuts.store + 1;
     a->nuts.map = a->nuts.reference + size;
@@ -246,7 +249,7 @@ static int factor_curvature(struct clt *a, const double *q, const double *precis
     memset(a->nuts.misfit, 0, (size_t)a->size * sizeof(double));
     for (int j = 0; j < a->size; ++j) {
         double *row = a->nuts.point_slope;
-        a->nuts.misfit[j] = 1 / a->nuts.noise_scale[j];
+        a->nuts.misfit[j] = 1 / (a->nuts.widen * a->nuts.noise_scale[j]);
         memset(a->step, 0, (size_t)a->model.parameters * sizeof(double));
         memset(row, 0, (size_t)size * sizeof(double));
         m->class->gradient(m->self, a->n, u, a->nuts.misfit, a->step);
@@ -291,30 +294,60 @@ static void search_expected(struct clt *a, int search) {
     }
 }
 
-/* Climbs from the reference to about a mode, all kernels squared: steps of Gauss and Newton, halved
- * until the density rises. Leaves the factored curvature there. Returns 0 if it has none. */
-static int climb(struct clt *a, const double *precision, int most) {
+/* How far the last total that was made is from z, in units of the noise. */
+static double distance(const struct clt *a) {
+    double square = 0;
+    for (int j = 0; j < a->size; ++j) {
+        const double r = (a->released[j] - a->total_new[j]) / a->nuts.noise_scale[j];
+        square += r * r;
+    }
+    return sqrt(square / a->size);
+}
+
+/* A step of Gauss and Newton from the reference, halved until the density rises; by how much it
+ * does, or 0. The curvature is factored. */
+static double ascend(struct clt *a) {
     enum { HALVINGS = 12 };
     const int size = coordinates(a);
     double *step = a->nuts.scout, *trial = step + size, *slope = trial + size;
-    int possible = 0;
-    a->nuts.smooth = 1;
-    for (int k = 0; k <= most; ++k) {
-        possible = factor_curvature(a, a->nuts.reference, precision) == 0;
-        if (!possible || k == most) break;
-        const double now = joint_density(a, a->nuts.reference, step);
-        double next = -INFINITY, share = 1;
-        linalg_forward(size, a->nuts.curvature, step);
-        linalg_backward(size, a->nuts.curvature, step);
-        for (int h = 0; h < HALVINGS && !(next > now); ++h, share *= 0.5) {
-            for (int j = 0; j < size; ++j) trial[j] = a->nuts.reference[j] + share * step[j];
-            next = joint_density(a, trial, slope);
-        }
-        if (!(next > now)) break;
+    const double now = joint_density(a, a->nuts.reference, step);
+    linalg_forward(size, a->nuts.curvature, step);
+    linalg_backward(size, a->nuts.curvature, step);
+    double share = 1;
+    for (int h = 0; h < HALVINGS; ++h, share *= 0.5) {
+        for (int j = 0; j < size; ++j) trial[j] = a->nuts.reference[j] + share * step[j];
+        const double next = joint_density(a, trial, slope);
+        if (!(next > now)) continue;
         memcpy(a->nuts.reference, trial, (size_t)size * sizeof(double));
-        if (next - now < 0.01 * size) most = k + 1;
+        return next - now;
     }
-    a->nuts.smooth = 0;
+    return 0;
+}
+
+/* Climbs from the reference to about a mode, all kernels squared. Where noise is small beside what
+ * is to be explained the density is a narrow and bent ridge, which no straight step follows: the
+ * noise is as wide as the totals are away from z at first, and narrows as they come nearer. Leaves
+ * the factored curvature at the mode. Returns 0 if it has none. */
+static int climb(struct clt *a, const double *precision, int most) {
+    const double NARROWER = 0.5;
+    int possible = 0, arrived = most == 0;
+    a->nuts.climbs = 1;
+    if (most > 0) {
+        (void)joint_density(a, a->nuts.reference, a->nuts.scout);
+        const double away = distance(a);
+        if (away > 1 && isfinite(away)) a->nuts.widen = away;
+    }
+    for (int k = 0; k <= most; ++k) {
+        if (k == most) arrived = 1;
+        if (arrived) a->nuts.widen = 1;
+        possible = factor_curvature(a, a->nuts.reference, precision) == 0;
+        if (!possible || arrived) break;
+        const double gain = ascend(a);
+        arrived = a->nuts.widen == 1 && gain < 0.01 * coordinates(a);
+        const double away = gain > 0 ? distance(a) : INFINITY;
+        a->nuts.widen = fmax(1, fmin(NARROWER * a->nuts.widen, away));
+    }
+    a->nuts.climbs = 0;
     return possible;
 }
 

@@ -25,7 +25,9 @@ struct clt_nuts {
     double *scout, *curvature;   /* while starting */
     double *noise_scale;         /* that NUTS sees, no smaller than the ridge's */
     double round;                /* where absolute kernels are rounded, in their scales */
-    int smooth;                  /* all kernels squared: while the mode is looked for */
+    /* while the mode is looked for: all kernels squared, and the noise wider by this factor */
+    int climbs;
+    double widen;
 };
 
 /* Doubles in the store. */

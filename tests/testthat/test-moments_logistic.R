@@ -184,6 +184,20 @@ test_that("the regression's samplers have the same posterior under NUTS", {
   }
 })
 
+test_that("chains of default calls find the mode, however many records and however little noise", {
+  skip_on_cran()
+  for (case in list(c(1e5, 10), c(1e5, 1), c(1e6, 20))) {
+    fit <- suppressWarnings(sample_posterior(logistic_release(case[1], case[2]), model_logistic(), method = "clt", chains = 4, iter = 600, seed = 1))
+    draws <- posterior::as_draws_array(fit)
+    names <- posterior::variables(draws)
+    expect_lt(max(vapply(names, function(v) posterior::rhat(posterior::extract_variable_matrix(draws, v)), 0)), 1.03)
+    # the prior is nothing beside so many records, and neither is the noise beside their own variation
+    coefficients <- posterior::subset_draws(draws, variable = c("(Intercept)", "a", "b"))
+    expect_lt(max(abs(apply(coefficients, 3, mean) - c(-0.5, 0.8, -0.6)) / apply(coefficients, 3, sd)), 5)
+    expect_lt(max(apply(coefficients, 3, sd)) * sqrt(case[1]), 6)
+  }
+})
+
 test_that("a run goes on bit for bit, and a seed fixes it", {
   release <- logistic_release(200, 1)
   run <- function(iter) suppressWarnings(sample_posterior(release, model_logistic(), method = "clt", chains = 1, iter = iter, warmup = 50, seed = 5))
