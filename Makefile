@@ -10,13 +10,19 @@ LIBRARY := $(CURDIR)/.library
 export R_LIBS := $(LIBRARY)
 SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
-.PHONY: demo test check deepcheck bench lint docs site install clean
+.PHONY: demo test peers check deepcheck bench lint docs site install clean
 
 demo: install
 	$(RSCRIPT) tools/demo.R demo
 
 test: install
 	$(RSCRIPT) tools/test.R
+
+# the tests of methods for other packages, with those that Debian does not have, in a library of
+# its own: they bring newer versions of shared packages
+peers: install
+	R_LIBS=$(LIBRARY)-peers:$(LIBRARY) tools/install-packages peers
+	R_LIBS=$(LIBRARY)-peers:$(LIBRARY) $(RSCRIPT) tools/test.R works_with
 
 check: $(TARBALL)
 	tools/install-packages check manual
@@ -62,4 +68,4 @@ $(TARBALL): $(SOURCES) $(wildcard man/*.Rd tests/testthat/*.R vignettes/*)
 	$(R) CMD build .
 
 clean:
-	rm -rf $(LIBRARY) *.tar.gz *.Rcheck demo site src/*.o src/*.so
+	rm -rf $(LIBRARY) $(LIBRARY)-peers *.tar.gz *.Rcheck demo site src/*.o src/*.so

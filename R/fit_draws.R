@@ -27,3 +27,69 @@ as_draws_matrix.noiseaware_fit <- function(x, ...) posterior::as_draws_matrix(x$
 #' @importFrom posterior as_draws_rvars
 #' @export
 as_draws_rvars.noiseaware_fit <- function(x, ...) posterior::as_draws_rvars(x$draws, ...)
+
+#' @rdname fit_methods
+#' @export
+as.array.noiseaware_fit <- function(x, ...) {
+  chains <- paste0("chain:", seq_len(dim(x$draws)[2L]))
+  array(as.double(x$draws), dim(x$draws), list(iterations = NULL, chains = chains, parameters = posterior::variables(x$draws)))
+}
+
+#' @rdname fit_methods
+#' @export
+as.matrix.noiseaware_fit <- function(x, ...) parameter_matrix(x)
+
+#' @rdname fit_methods
+#' @export
+as.data.frame.noiseaware_fit <- function(x, ...) as.data.frame(parameter_matrix(x), optional = TRUE)
+
+#' @rdname fit_methods
+#' @importFrom posterior variables
+#' @export
+variables.noiseaware_fit <- function(x, ...) posterior::variables(x$draws)
+
+#' @rdname fit_methods
+#' @importFrom posterior nvariables
+#' @export
+nvariables.noiseaware_fit <- function(x, ...) posterior::nvariables(x$draws)
+
+#' @rdname fit_methods
+#' @importFrom posterior ndraws
+#' @export
+ndraws.noiseaware_fit <- function(x) posterior::ndraws(x$draws)
+
+#' @rdname fit_methods
+#' @importFrom posterior nchains
+#' @export
+nchains.noiseaware_fit <- function(x) posterior::nchains(x$draws)
+
+#' @rdname fit_methods
+#' @importFrom posterior niterations
+#' @export
+niterations.noiseaware_fit <- function(x) posterior::niterations(x$draws)
+
+#' @rdname fit_methods
+#' @rawNamespace S3method(bayesplot::rhat,noiseaware_fit)
+#' @importFrom posterior rhat
+#' @export
+rhat.noiseaware_fit <- function(x, ...) each_variable(x, posterior::rhat)
+
+#' @rdname fit_methods
+#' @importFrom posterior ess_bulk
+#' @export
+ess_bulk.noiseaware_fit <- function(x, ...) each_variable(x, posterior::ess_bulk)
+
+#' @rdname fit_methods
+#' @importFrom posterior ess_tail
+#' @export
+ess_tail.noiseaware_fit <- function(x, ...) each_variable(x, posterior::ess_tail)
+
+#' @rdname fit_methods
+#' @importFrom bayesplot neff_ratio
+#' @export
+neff_ratio.noiseaware_fit <- function(object, ...) each_variable(object, posterior::ess_bulk) / posterior::ndraws(object$draws)
+
+# of the draws of each, iterations x chains; named
+each_variable <- function(fit, diagnostic) {
+  vapply(posterior::variables(fit$draws), function(v) as.double(diagnostic(posterior::extract_variable_matrix(fit$draws, v))), 0)
+}

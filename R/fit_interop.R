@@ -7,8 +7,10 @@
 #' @param object,x A fit from [sample_posterior()]; for `prior_summary()` also a model.
 #' @param statistic The statistic that a model is to meet.
 #' @param newdata A data frame with the covariates, as in [predict()][predict.noiseaware_fit].
-#' @param draws Number of draws; all by default.
+#' @param draws,ndraws Number of draws, evenly spread over those of the fit; all by default. Packages differ in the name.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
+#' @param re_formula `NULL` or `NA`, as brms has it: no model has effects of groups.
+#' @param transform Whether to give the expected response in place of the linear predictor.
 #' @param prob,level Probability inside the interval.
 #' @param variables Names of variables; all by default.
 #' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
@@ -17,8 +19,9 @@
 #'   hand on to every model.
 #'
 #' @return
-#' * rstantools: `posterior_predict()` and `posterior_epred()`, draws x rows matrices
-#'   of a new record's response and of its expectation; `posterior_interval()`, a
+#' * rstantools: `posterior_predict()`, `posterior_epred()` and `posterior_linpred()`, draws x rows matrices
+#'   of a new record's response, of its expectation and of the linear predictor; `add_predicted_draws()`,
+#'   `add_epred_draws()` and `add_linpred_draws()` of tidybayes use them. `posterior_interval()`, a
 #'   matrix with a row for each parameter; `prior_summary()`, the prior that was
 #'   used, those scaled by the bounds too, in the units of the data: a data frame with the columns `variable`,
 #'   `prior` (in words: the second argument of a normal or Student-t distribution is its standard
@@ -45,23 +48,45 @@ NULL
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_predict
-posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed = NULL, ...) {
+posterior_predict.noiseaware_fit <- function(object, newdata, draws = NULL, seed = NULL, ..., ndraws = draws, re_formula = NULL) {
   check_no_dots(...)
-  thin_rows(stats::predict(object, newdata, type = "draws", seed = seed), draws)
+  check_no_groups(re_formula)
+  thin_rows(stats::predict(object, newdata, type = "draws", seed = seed), ndraws)
 }
 
 #' @rdname interop
 #' @exportS3Method rstantools::posterior_epred
-posterior_epred.noiseaware_fit <- function(object, newdata, draws = NULL, ...) {
+posterior_epred.noiseaware_fit <- function(object, newdata, draws = NULL, ..., ndraws = draws, seed = NULL, re_formula = NULL) {
   check_no_dots(...)
-  thin_rows(stats::predict(object, newdata, type = "expected"), draws)
+  check_no_groups(re_formula)
+  thin_rows(stats::predict(object, newdata, type = "expected", seed = seed), ndraws)
+}
+
+#' @rdname interop
+#' @exportS3Method rstantools::posterior_linpred
+posterior_linpred.noiseaware_fit <- function(object, newdata, transform = FALSE, draws = NULL, ..., ndraws = draws, seed = NULL, re_formula = NULL) {
+  check_no_dots(...)
+  check_flag(transform, "transform")
+  check_no_groups(re_formula)
+  if (transform) return(rstantools::posterior_epred(object, newdata, ndraws = ndraws, seed = seed))
+  check_newdata(if (!missing(newdata)) newdata)
+  check_seed(seed)
+  remind_troubles(object)
+  thin_rows(linear_predictor(object, newdata), ndraws)
+}
+
+# brms's way to leave out effects of groups; there are none
+check_no_groups <- function(re_formula, call = caller_env()) {
+  if (!is.null(re_formula) && !identical(re_formula, NA)) {
+    stop_argument("re_formula", "NULL or NA, since no model has effects of groups", describe(re_formula), call = call)
+  }
 }
 
 # that many rows, evenly spread
 thin_rows <- function(x, draws, call = caller_env()) {
   if (is.null(draws)) return(x)
-  draws <- check_count(draws, "draws", call = call)
-  if (draws > nrow(x)) stop_argument("draws", paste("at most", nrow(x)), describe(draws), call = call)
+  draws <- check_count(draws, "ndraws", call = call)
+  if (draws > nrow(x)) stop_argument("ndraws", paste("at most", nrow(x)), describe(draws), call = call)
   x[round(seq(1, nrow(x), length.out = draws)), , drop = FALSE]
 }
 

@@ -29,7 +29,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   type <- if (missing(type)) "mean" else check_choice(type, "type", c("mean", "draws", "expected"))
   interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
+  check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
   expected <- expected_response(object, newdata)
   remind_troubles(object)
@@ -42,6 +42,10 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   cbind(fit = fit, lower = tails[1L, ], upper = tails[2L, ])
 }
 
+check_newdata <- function(newdata, call = caller_env()) {
+  if (is.null(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data", call)
+}
+
 # equal-tailed interval of every column: 2 x columns
 draws_interval <- function(draws, level) {
   apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
@@ -49,18 +53,29 @@ draws_interval <- function(draws, level) {
 
 # draws x rows of beta' x, of a logistic regression as probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {
-  response <- response_of(fit$bound)
-  if (is.null(response)) {
-    stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_logistic}, can predict a response.", call = call)
-  }
-  design <- fit$bound$design
-  x <- record_matrix(newdata, design[-1L, ], fit$bound$levels, call, "newdata")
+  regression_of(fit, call)$mean(linear_predictor(fit, newdata, call))
+}
+
+# draws x rows of beta' x
+linear_predictor <- function(fit, newdata, call = caller_env()) {
+  regression_of(fit, call)
   fields <- fit$bound$spec$fields
   beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
-    centring <- centring(design$centre)
+    centring <- centring(fit$bound$design$centre)
     matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
   }
-  response$mean(unname(beta %*% t(cbind(1, x))))
+  unname(beta %*% t(design_matrix(fit, newdata, call)))
+}
+
+regression_of <- function(fit, call = caller_env()) {
+  response_of(fit$bound) %||%
+    stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_logistic}, can predict a response.", call = call)
+}
+
+# a row for each of `newdata`, a column for each coefficient
+design_matrix <- function(fit, newdata, call = caller_env()) {
+  x <- record_matrix(newdata, fit$bound$design[-1L, ], fit$bound$levels, call, "newdata")
+  cbind("(Intercept)" = rep(1, nrow(x)), x)
 }
 
 add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expected)

@@ -74,7 +74,7 @@ refuse_values <- function(block, reason, name, values, call) {
 }
 
 # Of a model of a response given covariates, whose bound has a `design` of them: a list of
-# `mean`, of the response, from the linear predictor; `draw(fit, expected)`, new responses
+# `family`, as in stats::family(); `mean`, of the response, from the linear predictor; `draw(fit, expected)`, new responses
 # about such means, one row a draw; and whether it is `binary`. NULL: there is no response.
 response_of <- function(bound) UseMethod("response_of")
 

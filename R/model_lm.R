@@ -123,7 +123,7 @@ lm_coefficient_fields <- function(bound, call) {
 # expected: the linear predictor; a new response has normal noise about it
 #' @export
 response_of.bound_lm <- function(bound) {
-  list(binary = FALSE, mean = identity, draw = function(fit, expected) {
+  list(binary = FALSE, family = stats::gaussian(), mean = identity, draw = function(fit, expected) {
     sigma <- bound$spec$fields[["sigma"]] %||% parameter_matrix(fit)[, "sigma"]
     expected + sigma * stats::rnorm(length(expected))
   })

@@ -116,7 +116,7 @@ describe_model.bound_logistic <- function(bound) paste("logistic regression", bo
 # expected: the probability of a 1
 #' @export
 response_of.bound_logistic <- function(bound) {
-  list(binary = TRUE, mean = stats::plogis, draw = function(fit, expected) {
+  list(binary = TRUE, family = stats::binomial(), mean = stats::plogis, draw = function(fit, expected) {
     expected[] <- stats::rbinom(length(expected), 1L, expected)
     expected
   })

@@ -1,0 +1,96 @@
+# What stats' functions say of a fitted regression, and a grid of covariates in place of data.
+
+#' The parts of a fitted regression
+#'
+#' @param x,object A fit from [sample_posterior()].
+#' @param newdata A data frame with the covariates; by default `covariate_grid(object)`.
+#' @param level Probability inside the interval.
+#' @param fit A fit of a regression.
+#' @param ... Must be empty.
+#' @return
+#' * `formula()`: the model's formula. `family()`: [stats::gaussian()] or [stats::binomial()].
+#' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
+#' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
+#'   and `lower` and `upper`, its interval. There are no records to fit, so it is of a grid.
+#' * `covariate_grid()`: a data frame that stands for data which a release does not have. At each combination of the levels of
+#'   factors it has a row with every number at the middle of its bounds, and two for each number, at its lower and its upper bound,
+#'   the others at their middles. The mean of a number is the middle of its bounds, and its range their distance.
+#' @section Errors: `noiseaware_error_method` for a model that is not a regression; `noiseaware_error_argument` where the grid would
+#'   have more than 100,000 rows; and those of [predict()][predict.noiseaware_fit].
+#' @name fit_regression
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' formula(fit)
+#' fitted(fit)
+NULL
+
+#' @rdname fit_regression
+#' @importFrom stats formula
+#' @export
+formula.noiseaware_fit <- function(x, ...) {
+  check_no_dots(...)
+  regression_of(x)
+  text_formula(x$bound$formula)
+}
+
+#' @rdname fit_regression
+#' @importFrom stats family
+#' @export
+family.noiseaware_fit <- function(object, ...) {
+  check_no_dots(...)
+  regression_of(object)$family
+}
+
+#' @rdname fit_regression
+#' @importFrom stats sigma
+#' @export
+sigma.noiseaware_fit <- function(object, ...) {
+  check_no_dots(...)
+  if (regression_of(object)$family$family != "gaussian") {
+    stop_classed("method", "Only a linear regression has a residual standard deviation.")
+  }
+  object$bound$spec$fields[["sigma"]] %||% mean(parameter_matrix(object)[, "sigma"])
+}
+
+#' @rdname fit_regression
+#' @importFrom stats fitted
+#' @export
+fitted.noiseaware_fit <- function(object, newdata = covariate_grid(object), level = 0.95, ...) {
+  check_no_dots(...)
+  found <- stats::predict(object, newdata, interval = "credible", level = level)
+  cbind(newdata, fitted = found[, "fit"], lower = found[, "lower"], upper = found[, "upper"])
+}
+
+most_grid_rows <- 1e5
+
+#' @rdname fit_regression
+#' @export
+covariate_grid <- function(fit) {
+  check_given()
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  regression_of(fit)
+  columns <- fit$bound$columns[-1L, ]
+  variables <- unique(columns$variable)
+  if (length(variables) == 0L) return(data.frame(row.names = 1L))
+  levels <- fit$bound$levels
+  numbers <- columns[!columns$variable %in% names(levels), ]
+  k <- nrow(numbers)
+  middle <- (numbers$lower + numbers$upper) / 2
+  points <- matrix(middle, 1L + 2L * k, k, byrow = TRUE, dimnames = list(NULL, numbers$variable))
+  points[cbind(2L * seq_len(k), seq_len(k))] <- numbers$lower
+  points[cbind(2L * seq_len(k) + 1L, seq_len(k))] <- numbers$upper
+  factors <- levels[setdiff(variables, numbers$variable)]
+  rows <- prod(lengths(factors), nrow(points))
+  if (rows > most_grid_rows) {
+    stop_classed("argument", c("{.arg fit} must have at most 100,000 combinations of levels and bounds, but has {format(rows)}.",
+                               i = "Give {.arg newdata} with the rows of interest."))
+  }
+  at <- expand.grid(c(list(seq_len(nrow(points))), lapply(factors, seq_along)))
+  grid <- lapply(stats::setNames(nm = variables), function(v) {
+    if (v %in% names(factors)) factor(factors[[v]][at[[v]]], factors[[v]]) else points[at[[1L]], v]
+  })
+  as.data.frame(grid, optional = TRUE)
+}

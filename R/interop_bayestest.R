@@ -1,0 +1,68 @@
+# insight and bayestestR: which parameters there are, their priors, and the draws to describe.
+
+#' @exportS3Method insight::get_parameters
+get_parameters.noiseaware_fit <- function(x, component = c("conditional", "all"), parameters = NULL, summary = FALSE, ...) {
+  component <- if (missing(component)) "conditional" else check_choice(component, "component", c("conditional", "all"))
+  draws <- if (component == "all") parameter_matrix(x) else coefficient_draws(x)
+  if (!is.null(parameters)) draws <- draws[, grepl(paste(parameters, collapse = "|"), colnames(draws)), drop = FALSE]
+  if (summary) return(data.frame(Parameter = colnames(draws), Estimate = unname(colMeans(draws))))
+  as.data.frame(draws, optional = TRUE)
+}
+
+#' @exportS3Method insight::find_parameters
+find_parameters.noiseaware_fit <- function(x, flatten = FALSE, ...) {
+  conditional <- colnames(coefficient_draws(x))
+  other <- setdiff(posterior::variables(x$draws), conditional)
+  found <- c(list(conditional = conditional), if (length(other)) list(covariates = setdiff(other, "sigma"), sigma = intersect(other, "sigma")))
+  found <- found[lengths(found) > 0L]
+  if (flatten) unlist(found, use.names = FALSE) else found
+}
+
+#' @exportS3Method insight::get_priors
+get_priors.noiseaware_fit <- function(x, ...) {
+  table <- summarise_prior(x$bound, 1L)
+  data.frame(Parameter = table$variable, Distribution = table$prior, Location = table$median, Scale = table$mad)
+}
+
+# there are no records: a grid of the covariates, without the response
+#' @exportS3Method insight::get_data
+get_data.noiseaware_fit <- function(x, ...) covariate_grid(x)
+
+#' @exportS3Method insight::model_info
+model_info.noiseaware_fit <- function(x, ...) {
+  family <- stats::family(x)
+  # of the same family and formula, since insight reads the rest off the class
+  info <- insight::model_info(stats::glm(y ~ 1, family, data.frame(y = c(0, 1, 0, 1))), ...)
+  info$is_bayesian <- TRUE
+  info
+}
+
+# Functions of bayestestR see the draws that get_parameters() gives.
+described <- function(name) {
+  function(x, component = "conditional", parameters = NULL, ...) {
+    getExportedValue("bayestestR", name)(get_parameters.noiseaware_fit(x, component, parameters), ...)
+  }
+}
+
+#' @exportS3Method bayestestR::describe_posterior
+describe_posterior.noiseaware_fit <- function(posterior, component = "conditional", parameters = NULL, ...) {
+  bayestestR::describe_posterior(get_parameters.noiseaware_fit(posterior, component, parameters), ...)
+}
+
+#' @exportS3Method bayestestR::hdi
+hdi.noiseaware_fit <- described("hdi")
+
+#' @exportS3Method bayestestR::eti
+eti.noiseaware_fit <- described("eti")
+
+#' @exportS3Method bayestestR::ci
+ci.noiseaware_fit <- described("ci")
+
+#' @exportS3Method bayestestR::point_estimate
+point_estimate.noiseaware_fit <- described("point_estimate")
+
+#' @exportS3Method bayestestR::p_direction
+p_direction.noiseaware_fit <- described("p_direction")
+
+#' @exportS3Method bayestestR::rope
+rope.noiseaware_fit <- described("rope")

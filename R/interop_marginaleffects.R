@@ -1,0 +1,22 @@
+# marginaleffects: draws of predictions; it takes classes that an option names.
+
+#' @exportS3Method marginaleffects::get_predict
+get_predict.noiseaware_fit <- function(model, newdata = covariate_grid(model), type = "response", ...) {
+  draws <- switch(check_choice(type, "type", c("response", "link", "prediction")),
+    response = expected_response(model, newdata),
+    link = linear_predictor(model, newdata),
+    prediction = add_residual(model, expected_response(model, newdata)))
+  out <- data.frame(rowid = newdata[["rowid"]] %||% seq_len(ncol(draws)), group = "main_marginaleffect", estimate = colMeans(draws))
+  structure(out, posterior_draws = t(draws))
+}
+
+# draws have the uncertainty: nothing is to be derived by the delta method
+#' @exportS3Method marginaleffects::get_vcov
+get_vcov.noiseaware_fit <- function(model, ...) NULL
+
+#' @exportS3Method marginaleffects::get_coef
+get_coef.noiseaware_fit <- function(model, ...) stats::coef(model)
+
+.onLoad <- function(libname, pkgname) {
+  options(marginaleffects_model_classes = unique(c(getOption("marginaleffects_model_classes"), "noiseaware_fit")))
+}

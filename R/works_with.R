@@ -1,0 +1,106 @@
+# What works on a fit, in one table: works_with() shows it, README.md repeats it, the tests
+# evaluate each row, and what is refused says the row's note.
+
+no_records <- "It needs the confidential records one by one; a release has only noisy numbers. `pp_check()` compares the fit with its release."
+no_likelihood <- "The probability of the published numbers given the parameters is an integral over all databases, which has no closed form."
+
+#' Which functions of other packages work on a fit
+#'
+#' @return A data frame with a row for each function and the columns `package`; `call`, an example in which `fit` is a fit of a regression
+#'   from [sample_posterior()] and `newdata` a data frame of its covariates; `works`; and `note`: what is special about it, or, if it
+#'   does not work, why it cannot. Those that cannot raise an error of class `noiseaware_error_meaningless`.
+#' @details The methods are registered when the package that owns the function is loaded; none of them is needed by this package.
+#' @examples
+#' subset(works_with(), package == "emmeans")
+#' subset(works_with(), !works, c(package, call))
+#' @export
+works_with <- function() {
+  row <- function(package, call, note, works = TRUE) data.frame(package = package, call = call, works = works, note = note)
+  rbind(
+    row("stats", "formula(fit)", "the model's formula"),
+    row("stats", "family(fit)", "with its link"),
+    row("stats", "sigma(fit)", "of a linear regression"),
+    row("stats", "fitted(fit)", "at the rows of `covariate_grid(fit)`, which stands for data, with intervals"),
+    row("stats", "predict(fit, newdata)", "means, intervals, draws"),
+    row("stats", "residuals(fit)", no_records, FALSE),
+    row("stats", "model.frame(fit)", no_records, FALSE),
+    row("stats", "logLik(fit)", no_likelihood, FALSE),
+    row("posterior", "as_draws_rvars(fit)", "and the other formats of draws"),
+    row("posterior", "ndraws(fit)", "`nchains()`, `niterations()`, `variables()`, `nvariables()`"),
+    row("posterior", "rhat(fit)", "`ess_bulk()`, `ess_tail()`: by name of the parameter"),
+    row("posterior", "summarise_draws(fit)", "any summary"),
+    row("bayesplot", "mcmc_areas(fit, regex_pars = \"smoke\")", "and the other `mcmc_` functions"),
+    row("bayesplot", "mcmc_rhat(rhat(fit))", "`neff_ratio()`"),
+    row("bayesplot", "pp_check(fit)", "the published numbers against replicates of the release"),
+    row("coda", "as.mcmc.list(fit)", "`as.mcmc()` of all chains end to end"),
+    row("rstantools", "posterior_predict(fit, newdata)", "`posterior_epred()`, `posterior_linpred()`, with `ndraws`, `seed`, `re_formula`"),
+    row("rstantools", "posterior_interval(fit)", "equal-tailed"),
+    row("rstantools", "prior_summary(fit)", "in the units of the data"),
+    row("rstantools", "log_lik(fit)", no_records, FALSE),
+    row("generics", "tidy(fit, conf.int = TRUE)", "arguments and columns as in broom.mixed"),
+    row("generics", "glance(fit)", "one row"),
+    row("generics", "augment(fit)", no_records, FALSE),
+    row("broom", "tidy(fit)", "the generic is that of generics, as in broom.mixed"),
+    row("emmeans", "emmeans(fit, ~ smoke)", "numbers at the middle of their bounds, all declared levels; intervals from the draws"),
+    row("emmeans", "emtrends(fit, ~ smoke, var = \"age\")", "slopes"),
+    row("marginaleffects", "predictions(fit, newdata = newdata)", "without `newdata` over `covariate_grid(fit)`"),
+    row("marginaleffects", "comparisons(fit, variables = \"smoke\", newdata = newdata)", "`avg_comparisons()` likewise"),
+    row("marginaleffects", "slopes(fit, variables = \"age\", newdata = newdata)", "`avg_slopes()` likewise"),
+    row("tidybayes", "add_epred_draws(newdata, fit, ndraws = 10)", "`ndraws`, `seed` and `re_formula` are honoured"),
+    row("tidybayes", "add_linpred_draws(newdata, fit, ndraws = 10)", ""),
+    row("tidybayes", "add_predicted_draws(newdata, fit, seed = 1)", ""),
+    row("tidybayes", "gather_draws(fit, age, sigma)", "`spread_draws()` likewise"),
+    row("ggdist", "mean_qi(posterior::as_draws_df(fit), age)", "`stat_halfeye()` and others take the draws"),
+    row("bayestestR", "describe_posterior(fit)", "of the coefficients; `component = \"all\"` for all parameters"),
+    row("bayestestR", "hdi(fit)", "`eti()`, `ci()`, `point_estimate()`"),
+    row("bayestestR", "p_direction(fit)", ""),
+    row("bayestestR", "rope(fit, range = c(-100, 100))", ""),
+    row("insight", "get_parameters(fit)", "`find_parameters()`, `model_info()`"),
+    row("insight", "get_priors(fit)", "location and scale are the median and mad"),
+    row("insight", "get_data(fit)", "`covariate_grid(fit)`: there are no records"),
+    row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
+    row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the noise's at the imputed totals"),
+    row("bridgesampling", "bridge_sampler(fit)", no_likelihood, FALSE),
+    row("loo", "loo(fit)", no_records, FALSE),
+    row("loo", "waic(fit)", no_records, FALSE))
+}
+
+# README's rows
+works_with_lines <- function(table = works_with()) {
+  says <- ifelse(table$works, ifelse(table$note == "", "works", paste0("works: ", table$note)), paste("refused:", table$note))
+  sprintf("| %s | `%s` | %s |", table$package, table$call, says)
+}
+
+# the error of a method for a function that cannot work
+refuse_meaningless <- function(name, call = caller_env()) {
+  table <- works_with()
+  note <- table$note[!table$works & startsWith(table$call, paste0(name, "("))][1L]
+  stop_classed("meaningless", c("{.fn {name}} has no meaning for a fit to a release.", x = "{note}"), call = call)
+}
+
+#' @importFrom stats residuals
+#' @export
+residuals.noiseaware_fit <- function(object, ...) refuse_meaningless("residuals")
+
+#' @importFrom stats model.frame
+#' @export
+model.frame.noiseaware_fit <- function(formula, ...) refuse_meaningless("model.frame")
+
+#' @importFrom stats logLik
+#' @export
+logLik.noiseaware_fit <- function(object, ...) refuse_meaningless("logLik")
+
+#' @exportS3Method rstantools::log_lik
+log_lik.noiseaware_fit <- function(object, ...) refuse_meaningless("log_lik")
+
+#' @exportS3Method generics::augment
+augment.noiseaware_fit <- function(x, ...) refuse_meaningless("augment")
+
+#' @exportS3Method loo::loo
+loo.noiseaware_fit <- function(x, ...) refuse_meaningless("loo")
+
+#' @exportS3Method loo::waic
+waic.noiseaware_fit <- function(x, ...) refuse_meaningless("waic")
+
+#' @exportS3Method bridgesampling::bridge_sampler
+bridge_sampler.noiseaware_fit <- function(samples, ...) refuse_meaningless("bridge_sampler")

@@ -1,0 +1,176 @@
+# What other packages make of a regression with a number and a factor; two rows to predict for.
+bounds <- list(bwt = c(500, 5500), age = c(14, 50), smoke = c("0", "1"))
+st <- stat_crossprod(bwt ~ age + smoke, bounds)
+set.seed(1)
+rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 5))
+fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+newdata <- data.frame(age = c(20, 30), smoke = factor(c("0", "1")))
+beta <- as.matrix(fit)[, c("(Intercept)", "age", "smoke1")]
+expected <- cbind(beta %*% c(1, 20, 0), beta %*% c(1, 30, 1))
+medians <- function(draws) unname(apply(as.matrix(draws), 2, median))
+# draws of the linear predictor of a regression on age alone
+coefficients_at <- function(fit, age) as.matrix(fit)[, 1:2] %*% rbind(1, age)
+
+# marginaleffects 1.0.0 calls an operator of R 4.4's without importing it
+needs_operator <- function(frame = parent.frame()) {
+  if (getRversion() >= "4.4") return(invisible())
+  attach(list("%||%" = rlang::`%||%`), name = "operator of R 4.4", warn.conflicts = FALSE)
+  withr::defer(detach("operator of R 4.4"), frame)
+}
+
+test_that("each row of the table does what it says", {
+  skip_on_cran()
+  table <- works_with()
+  expect_identical(anyDuplicated(paste(table$package, table$call)), 0L)
+  pdf(NULL)
+  withr::defer(dev.off())
+  needs_operator()
+  absent <- character()
+  for (i in seq_len(nrow(table))) {
+    row <- table[i, ]
+    label <- paste0(row$package, ": ", row$call)
+    if (!requireNamespace(row$package, quietly = TRUE)) {
+      absent <- union(absent, row$package)
+      next
+    }
+    inside <- list2env(mget(getNamespaceExports(row$package), asNamespace(row$package), inherits = TRUE))
+    list2env(list(fit = fit, newdata = newdata), inside)
+    got <- tryCatch(suppressMessages(suppressWarnings(eval(str2lang(row$call), inside))), error = identity)
+    if (row$works) {
+      expect_false(inherits(got, "condition"), label = paste(label, if (inherits(got, "condition")) conditionMessage(got)))
+      expect_gt(length(got), 0L, label = label)
+    } else {
+      expect_s3_class(got, "noiseaware_error_meaningless")
+      expect_match(cli::ansi_strip(got$message), sub("[(].*", "()", row$call), fixed = TRUE)
+      expect_match(cli::ansi_strip(paste(got$body, collapse = " ")), substr(row$note, 1, 40), fixed = TRUE)
+    }
+  }
+  if (length(absent)) skip(paste("not installed:", paste(absent, collapse = ", ")))
+})
+
+test_that("README has the table", {
+  readme <- test_path("..", "..", "README.md")
+  skip_if_not(file.exists(readme), "not in the repository")
+  expect_true(all(internal("works_with_lines")() %in% readLines(readme)))
+})
+
+test_that("stats and posterior", {
+  expect_equal(formula(fit), bwt ~ age + smoke, ignore_attr = TRUE)
+  expect_identical(family(fit)$link, "identity")
+  expect_identical(sigma(fit), mean(as.matrix(fit)[, "sigma"]))
+  expect_identical(sigma(update(fit, model = model_lm(sigma = fixed(700)), iter = 20)), 700)
+  expect_identical(c(posterior::ndraws(fit), posterior::nchains(fit), posterior::niterations(fit)), c(400L, 2L, 200L))
+  expect_identical(posterior::variables(fit), colnames(as.matrix(fit)))
+  expect_identical(posterior::nvariables(fit), length(posterior::variables(fit)))
+  expect_identical(names(as.data.frame(fit)), posterior::variables(fit))
+  expect_identical(unname(as.array(fit)[, 2, "age"]), as.vector(fit$draws[, 2, "age"]))
+  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
+  expect_equal(unname(posterior::rhat(fit)), as.double(table$rhat))
+  expect_identical(bayesplot::rhat(fit), posterior::rhat(fit))
+  expect_equal(posterior::ess_bulk(fit)[["age"]], as.double(table$ess_bulk[2]))
+  expect_equal(unname(posterior::ess_tail(fit)), as.double(table$ess_tail))
+  expect_equal(bayesplot::neff_ratio(fit)[["sigma"]], as.double(table$ess_bulk[4]) / 400)
+})
+
+test_that("a grid stands for data", {
+  grid <- covariate_grid(fit)
+  expect_identical(grid, data.frame(age = rep(c(32, 14, 50), 2), smoke = factor(rep(c("0", "1"), each = 3))))
+  three <- stat_crossprod(y ~ a + b + g, list(y = c(0, 1), a = c(0, 2), b = c(-1, 5), g = c("u", "v", "w")))
+  own <- covariate_grid(sample_posterior(as_release(rep(0, 17), three, mech_laplace(epsilon = 1), n = 10), model_lm(), iter = 10, seed = 1))
+  expect_identical(dim(own), c(15L, 3L))
+  expect_identical(c(colMeans(own[1:2]), range(own$a), range(own$b)), c(a = 1, b = 2, 0, 2, -1, 5))
+  expect_identical(anyDuplicated(own), 0L)
+  shown <- fitted(fit, newdata, level = 0.8)
+  expect_equal(unname(as.matrix(shown[3:5])), unname(cbind(colMeans(expected), t(apply(expected, 2, quantile, c(0.1, 0.9))))))
+  expect_identical(fitted(fit)[names(grid)], grid)
+  alone <- sample_posterior(as_release(3, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(epsilon = 1), n = 10), model_normal(), iter = 10, seed = 1)
+  for (f in list(covariate_grid, formula, family, sigma, fitted)) expect_error(f(alone), class = "noiseaware_error_method")
+  many <- stat_crossprod(stats::reformulate(letters[2:18], "a"), stats::setNames(c(list(c(0, 1)), rep(list(c("u", "v")), 17)), letters[1:18]))
+  many <- as_release(rep(0, length(many$components)), many, mech_laplace(epsilon = 1), n = 10)
+  many <- sample_posterior(many, model_lm(), method = "naive", iter = 10, seed = 1)
+  expect_error(covariate_grid(many), class = "noiseaware_error_argument")
+})
+
+test_that("rstantools: predictors, expectations, numbers of draws", {
+  expect_equal(rstantools::posterior_linpred(fit, newdata), unname(expected))
+  expect_identical(rstantools::posterior_epred(fit, newdata, ndraws = 10, re_formula = NA), rstantools::posterior_epred(fit, newdata, 10))
+  expect_identical(rstantools::posterior_predict(fit, newdata, ndraws = 10, seed = 2), rstantools::posterior_predict(fit, newdata, 10, 2))
+  expect_error(rstantools::posterior_epred(fit, newdata, re_formula = ~ 1), class = "noiseaware_error_argument")
+  expect_error(rstantools::posterior_linpred(fit), class = "noiseaware_error_data")
+  counted <- stat_crossprod(low ~ age, list(low = c("0", "1"), age = c(14, 50)))
+  set.seed(2)
+  logistic <- simulate_release(MASS::birthwt, counted, mech_laplace(epsilon = 5))
+  logistic <- sample_posterior(logistic, model_logistic(), chains = 1, iter = 60, seed = 1)
+  expect_equal(rstantools::posterior_linpred(logistic, newdata), unname(coefficients_at(logistic, c(20, 30))))
+  expect_equal(rstantools::posterior_linpred(logistic, newdata, transform = TRUE), plogis(unname(coefficients_at(logistic, c(20, 30)))))
+  expect_identical(family(logistic)$link, "logit")
+  expect_error(sigma(logistic), class = "noiseaware_error_method")
+  skip_if_not_installed("emmeans")
+  means <- as.data.frame(emmeans::emmeans(logistic, ~ age, at = list(age = c(20, 30)), type = "response"))
+  expect_equal(means$prob, medians(plogis(coefficients_at(logistic, c(20, 30)))))
+})
+
+test_that("emmeans", {
+  skip_if_not_installed("emmeans")
+  means <- as.data.frame(emmeans::emmeans(fit, ~ smoke))
+  expect_equal(means$emmean, medians(cbind(beta %*% c(1, 32, 0), beta %*% c(1, 32, 1))))
+  expect_equal(as.data.frame(pairs(emmeans::emmeans(fit, ~ smoke)))$estimate, median(-beta[, "smoke1"]))
+  expect_equal(as.data.frame(emmeans::emtrends(fit, ~ smoke, var = "age"))$age.trend, rep(median(beta[, "age"]), 2))
+  at <- as.data.frame(emmeans::emmeans(fit, ~ age, at = list(age = 20), data = newdata))
+  expect_equal(at$emmean, medians(beta %*% c(1, 20, 0.5)))
+  expect_identical(attr(emmeans::ref_grid(fit)@post.beta, "n.chains"), 2L)
+})
+
+test_that("marginaleffects", {
+  skip_if_not_installed("marginaleffects")
+  needs_operator()
+  predicted <- marginaleffects::predictions(fit, newdata = newdata)
+  expect_equal(predicted$estimate, medians(expected))
+  expect_equal(cbind(predicted$conf.low, predicted$conf.high), unname(t(apply(expected, 2, quantile, c(0.025, 0.975)))), tolerance = 1e-6)
+  expect_identical(nrow(marginaleffects::predictions(fit)), nrow(covariate_grid(fit)))
+  compared <- marginaleffects::comparisons(fit, variables = "smoke", newdata = newdata)
+  expect_equal(compared$estimate, rep(median(beta[, "smoke1"]), 2))
+  expect_equal(marginaleffects::slopes(fit, variables = "age", newdata = newdata)$estimate, rep(median(beta[, "age"]), 2), tolerance = 1e-5)
+  expect_error(marginaleffects::get_predict(fit, newdata, type = "probs"), class = "noiseaware_error_argument")
+})
+
+test_that("tidybayes", {
+  skip_if_not_installed("tidybayes")
+  drawn <- tidybayes::add_epred_draws(newdata, fit, ndraws = 10)
+  expect_equal(matrix(drawn$.epred, 10), unname(rstantools::posterior_epred(fit, newdata, ndraws = 10)))
+  linear <- tidybayes::add_linpred_draws(newdata, fit, ndraws = 5, re_formula = NA)
+  expect_equal(matrix(linear$.linpred, 5), unname(rstantools::posterior_linpred(fit, newdata, ndraws = 5)))
+  expect_identical(tidybayes::add_predicted_draws(newdata, fit, ndraws = 5, seed = 1), tidybayes::add_predicted_draws(newdata, fit, ndraws = 5, seed = 1))
+  expect_equal(tidybayes::spread_draws(fit, age)$age, unname(beta[, "age"]))
+})
+
+test_that("bayestestR and insight", {
+  skip_if_not_installed("bayestestR")
+  described <- bayestestR::describe_posterior(fit)
+  expect_identical(described$Parameter, colnames(beta))
+  expect_equal(described$Median, medians(beta))
+  expect_identical(bayestestR::describe_posterior(fit, component = "all")$Parameter, posterior::variables(fit))
+  expect_equal(as.numeric(bayestestR::p_direction(fit, parameters = "age")$pd), max(mean(beta[, "age"] > 0), mean(beta[, "age"] < 0)))
+  expect_equal(bayestestR::eti(fit)$CI_low, unname(apply(beta, 2, quantile, 0.025)))
+  expect_identical(insight::get_parameters(fit), as.data.frame(fit)[1:3])
+  expect_identical(insight::get_parameters(fit, summary = TRUE)$Estimate, unname(coef(fit)))
+  expect_identical(insight::find_parameters(fit)$sigma, "sigma")
+  expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit)[c(1:3, 5:8, 4)])
+  expect_identical(insight::get_priors(fit)$Distribution, rstantools::prior_summary(fit)$prior)
+  expect_true(insight::model_info(fit)$is_bayesian)
+  expect_identical(insight::get_data(fit), covariate_grid(fit))
+})
+
+test_that("priorsense", {
+  # in natural values: Beta(2, 5) of the probability
+  y <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  counts <- sample_posterior(as_release(c(4.2, 6.1), y, mech_laplace(epsilon = 1), n = 10), model_bernoulli(prior = prior_beta(2, 5)), chains = 2, iter = 50, seed = 1)
+  density <- internal("prior_log_density")(counts)
+  expect_equal(density - density[1], dbeta(as.matrix(counts)[, 1], 2, 5, log = TRUE) - dbeta(as.matrix(counts)[1, 1], 2, 5, log = TRUE))
+  skip_if_not_installed("priorsense")
+  data <- priorsense::create_priorsense_data(fit)
+  expect_identical(as.vector(data$log_lik), as.vector(internal("log_noise_draws")(fit)))
+  expect_identical(priorsense::powerscale_sensitivity(fit)$variable, posterior::variables(fit))
+  naive <- sample_posterior(rel, model_lm(), method = "naive", iter = 20, seed = 1)
+  expect_error(priorsense::log_lik_draws(naive), class = "noiseaware_error_argument")
+})
