@@ -90,6 +90,7 @@ join_releases <- function(first, second, names, call = caller_env()) {
   parts <- design_parts(statistic, mechanism)
   names(result$value) <- unlist(lapply(parts, function(p) part_components(p$statistic, result$n, p$name)))
   names(result$scale) <- names(result$granularity) <- names(result$value)
+  check_invariants(release_parts(result), result$n, call)
   result
 }
 

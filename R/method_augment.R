@@ -1,14 +1,15 @@
 # Method "augment": see src/method_augment.c and src/augment_*.c. Here a problem is set up for chains.R.
 
-sample_augment <- function(release, bound, run, init, control, records = NULL) {
+sample_augment <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
-  problem <- augment_problem(release, bound, control$passes, words, run$chains, records)
+  problem <- augment_problem(release, bound, control$passes, words, run$chains, records, call)
   sample_chains(problem, release, bound, run, init, words)
 }
 
 # What the C code needs to know; see struct augment.
-augment_problem <- function(release, bound, passes, words, chains, records = NULL) {
+augment_problem <- function(release, bound, passes, words, chains, records = NULL, call = caller_env()) {
   parts <- component_parts(release)
+  check_no_exact(parts, "augment", call)
   layout <- layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
   c(augment_size(release, records), list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains),
          theta_sd = if (!bound$updates) prior_sd(bound, words, chains),

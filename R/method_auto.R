@@ -23,6 +23,10 @@ no_time <- 0.1
 # right, rather than sharp but wrong.
 auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits) {
   able <- able_methods(release, bound, control)
+  if (has_exact(release)) {
+    collapse_distribution(release, bound, check = TRUE) # says why not
+    return(chosen("collapse", run, "keeps exact numbers"))
+  }
   exact <- able[vapply(able, always_exact, TRUE, bound = bound)]
   if (length(exact) == 0L) {
     served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
@@ -83,7 +87,7 @@ able_methods <- function(release, bound, control) {
   if (is.null(release$n)) {
     able <- size_methods(release, bound)
   } else {
-    able <- c(if (collapse_serves(release, bound)) "collapse", if (without_refusal(check_records_distribution(bound))) "augment",
+    able <- c(if (collapse_serves(release, bound)) "collapse", if (without_refusal(check_records_distribution(bound)) && !has_exact(release)) "augment",
               if (clt_serves(release, bound)) "clt")
   }
   if (!is.null(control$passes) && "augment" %in% able) "augment" else able

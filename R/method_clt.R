@@ -332,6 +332,7 @@ clt_noise <- function(parts, call = caller_env()) {
   if (any(vapply(parts, function(p) p$mechanism$kernel == "density", TRUE))) {
     stop_classed("method", "Method {.val clt} needs noise of a built-in mechanism, not {.fn mech_custom}.", call = call)
   }
+  check_no_exact(parts, "clt", call)
   for (p in parts) check_as_noise_left(p, "clt", call)
   list(scale = unlist(lapply(parts, function(p) as.double(p$scale))),
        absolute = unlist(lapply(parts, function(p) rep(as.double(p$mechanism$kernel == "absolute"), length(p$index)))))

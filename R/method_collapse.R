@@ -21,9 +21,11 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
   distribution <- collapse_distribution(release, bound, size$n, call = call)
   if (!is.null(records)) check_size_least(records, bound, distribution$family, call)
+  check_size_exact(records, distribution$fields$group_total, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   kernel <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index))))
-  order <- order(kernel != "absolute", kernel == "published") # components with the absolute kernel first, then the squared one
+  # components with the absolute kernel first, then the squared one, those of published(), the exact ones
+  order <- order(kernel == "exact", kernel != "absolute", kernel == "published")
   published <- do.call(rbind, lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval))
   fields <- c(distribution$fields, lapply(distribution$component, function(x) as.double(if (is.matrix(x)) t(x[order, ]) else x[order])))
   # of queries: an entry each, with the place of its component
@@ -33,7 +35,8 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
                   model = bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
-                  separable = sum(kernel != "published"), published = list(fields = lapply(published, as.double)), where = order(order),
+                  separable = sum(!kernel %in% c("published", "exact")), noisy = sum(kernel != "exact"),
+                  published = list(fields = lapply(published, as.double)), where = order(order),
                   summed = seq_along(release$value), times = released_times(parts), fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
@@ -51,7 +54,7 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, check = 
                              i = "Method {.val augment} need not."), call = call)
   }
   distribution_of <- switch(family, normal = normal_distribution,
-                            counts = if (check) counts_components else counts_distribution, total = total_distribution)
+                            counts = if (check) counts_served else counts_distribution, total = total_distribution)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   for (p in parts) check_collapse_part(p, family, call)
   distribution_of(bound, parts, n, is.null(release$n), call)
@@ -65,6 +68,13 @@ check_size_least <- function(records, bound, family, call) {
   if (family != "normal" || size_range(records)[2L] >= least) return(invisible())
   stop_classed("method", c("Method {.val collapse} takes it that there are at least {least} records, one more than variables, where their number is unknown.",
                            x = "{.arg records} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
+}
+
+# An unknown number of records holds those of exact numbers.
+check_size_exact <- function(records, settled, call) {
+  least <- sum(settled[settled > 0])
+  if (is.null(records) || size_range(records)[2L] >= least) return(invisible())
+  stop_classed("argument", "{.arg records} must allow {format_size(least)} records, which exact numbers have, but is {format(records)}.", call = call)
 }
 
 collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_family")
@@ -82,7 +92,8 @@ collapse_family.default <- function(bound, call = caller_env()) {
 
 check_collapse_part <- function(part, family, call) {
   if (family == "normal") check_as_noise_left(part, "collapse", call)
-  if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published")) {
+  if (family != "counts") check_no_exact(list(part), "collapse", call)
+  if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published", "exact")) {
     stop_classed("method", "Method {.val collapse} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
   }
   if (part$statistic$kind != "records") return(invisible())

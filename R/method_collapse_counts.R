@@ -22,16 +22,66 @@ counts_queries <- function(bound, parts, call) {
   }))
 }
 
+counts_served <- function(bound, parts, n, unknown, call) {
+  target <- counts_components(bound, parts, n, unknown, call)
+  if (!counts_at_once(bound, target, if (!unknown) n)) exact_groups(bound, parts, target, n, unknown, call)
+}
+
 counts_distribution <- function(bound, parts, n, unknown, call) {
   fields <- bound$spec$fields
   target <- counts_components(bound, parts, n, unknown, call)
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
-  if (is.data.frame(target)) return(list(family = "counts", fields = table, entries = target))
   if (counts_at_once(bound, target, if (!unknown) n)) {
     return(list(family = "recursion", fields = recursion_fields(table, target, parts, n), component = list(target = target)))
   }
+  table <- c(table, exact_groups(bound, parts, target, n, unknown, call))
+  if (is.data.frame(target)) {
+    exact <- unlist(lapply(parts, function(p) if (is_exact(p$mechanism)) p$index))
+    return(list(family = "counts", fields = table, entries = target[!target$component %in% exact, ]))
+  }
   list(family = "counts", fields = table, component = list(target = target))
+}
+
+# Classes that are in the same exact numbers are a group, whose total these settle: that no transfer inside a group changes
+# anything exact, and that such transfers reach every table, is what the moves need. Of each class its group, from 0, and of each
+# group its total; -1 where n is not known for those that are in none. NULL: there are no exact numbers.
+exact_groups <- function(bound, parts, target, n, unknown, call) {
+  exact <- Filter(function(p) is_exact(p$mechanism), parts)
+  if (length(exact) == 0L) return(NULL)
+  entries <- if (is.data.frame(target)) target else data.frame(component = seq_along(target), target = target, coefficient = 1)
+  index <- unlist(lapply(exact, `[[`, "index"))
+  entries <- entries[entries$component %in% index, ]
+  size <- length(bound$spec$fields$alpha) + sum(lengths(bound$levels)[-1L])
+  entries <- entries[entries$target != size, ] # n, which is known then
+  classes <- length(bound$levels[[1L]])
+  if (any(entries$target >= classes)) {
+    of_features <- Filter(function(p) any(entries$target[entries$component %in% p$index] >= classes), exact)
+    stop_collapse_part(of_features[[1L]], "exact numbers of the class alone, unless records are few", call)
+  }
+  rows <- matrix(0, length(index), classes)
+  rows[cbind(match(entries$component, index), entries$target + 1)] <- entries$coefficient
+  value <- unlist(lapply(exact, `[[`, "value"))
+  rows <- rows[tabulate(match(entries$component, index), length(index)) > 0, , drop = FALSE]
+  value <- value[tabulate(match(entries$component, index), length(index)) > 0]
+  group <- match(apply(rows, 2L, paste, collapse = " "), unique(apply(rows, 2L, paste, collapse = " ")))
+  each <- rows[, !duplicated(group), drop = FALSE]
+  open <- unknown & colSums(abs(each)) == 0
+  if (!unknown) {
+    each <- rbind(each, 1)
+    value <- c(value, n)
+  }
+  settled <- qr(each[, !open, drop = FALSE])
+  if (settled$rank < sum(!open)) {
+    stop_classed("method", c("Method {.val collapse} needs exact numbers that settle how many records are in each group of cells that are in the same ones.",
+                             x = "There are {sum(!open)} such groups, but {settled$rank} independent exact numbers."), call = call)
+  }
+  total <- rep(-1, length(open))
+  total[!open] <- round(qr.coef(settled, value))
+  if (any(total[!open] < 0) || max(abs(each[, !open, drop = FALSE] %*% total[!open] - value)) > 1e-6 * max(1, abs(value))) {
+    stop_classed("value", "No table of counts has all of the exact numbers.", call = call)
+  }
+  list(group = group - 1, group_total = total)
 }
 
 # Are all counts drawn at once?
@@ -74,6 +124,7 @@ recursion_fields <- function(table, target, parts, n) {
 # log density of published number k of a part, up to a constant, for exact totals
 log_noise_of_totals <- function(part, k, total) {
   if (part$mechanism$kernel == "published") return(published_density(part$interval[k, ], matrix(total)))
+  if (is_exact(part$mechanism)) return(ifelse(abs(total - part$value[k]) < 0.5, 0, -Inf))
   r <- (part$value[k] - total) / part$scale[k]
   if (part$mechanism$kernel == "absolute") -abs(r) else -r^2 / 2
 }

@@ -92,7 +92,7 @@ typical_size <- function(release, prior) {
   told <- do.call(cbind, lapply(release_parts(release), function(part) {
     sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
     margin <- size_groups(part$statistic)
-    if (is.null(margin) || anyNA(sd)) return(NULL)
+    if (is.null(margin) || anyNA(sd) || is_exact(part$mechanism)) return(NULL)
     ends <- noisy_ends(part)
     # what was hidden or clipped is from 0 to about where that began
     lower <- pmax(ends$lower, pmin(0, ends$upper))

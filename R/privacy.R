@@ -33,6 +33,7 @@ privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu
 
 format_privacy <- function(guarantee) {
   if (all(is.na(guarantee))) return("not known")
+  if (identical(guarantee$epsilon, Inf)) return("none: there is no noise")
   parts <- c(
     if (!is.na(guarantee$epsilon) && identical(guarantee$delta, 0)) paste0("epsilon = ", format_number(guarantee$epsilon)),
     if (!is.na(guarantee$epsilon) && !identical(guarantee$delta, 0))
@@ -48,6 +49,9 @@ format_privacy <- function(guarantee) {
 privacy.noiseaware_release <- function(x, ...) design_privacy(release_parts(x))
 
 design_privacy <- function(parts) {
+  # exact numbers are outside of the guarantee
+  noisy <- Filter(function(p) !is_exact(p$mechanism), parts)
+  if (length(noisy)) parts <- noisy
   rows <- lapply(parts, function(p) privacy(p$mechanism, statistic = p$statistic, unit = p$granularity %||% 0, neighbours = p$neighbours))
   if (length(rows) == 1L) return(rows[[1L]])
   # all parts see the same records: basic composition, and for mu Dong, Roth & Su

@@ -214,7 +214,7 @@ json_formula <- function(text, refuse) {
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
                        discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
-                       objective = mech_objective)
+                       objective = mech_objective, exact = mech_exact)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {
     refuse(paste0("The mechanism must be one that this package knows: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))

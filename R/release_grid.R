@@ -23,7 +23,10 @@ check_exact <- function(parts, call = caller_env()) {
     stop_classed("mechanism", "{.fn release} adds noise to totals; coefficients with objective perturbation are released by {.fn release_objective}.",
                  call = call)
   }
-  for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response")) {
+  if (all(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) {
+    stop_classed("mechanism", "{.fn release} is for noisy numbers, but here every number would be exact: nothing would protect the records.", call = call)
+  }
+  for (p in parts) if (!p$mechanism$name %in% c(names(exact_families), "randomized_response", "exact")) {
     stop_classed("mechanism", c("{.fn release} draws noise exactly from the operating system's entropy; it cannot draw {format(p$mechanism)}.",
                                 i = "{.fn as_release} describes a value that was published, {.fn simulate_release} draws one for a study."), call = call)
   }
@@ -108,6 +111,7 @@ exact_part <- function(part, data, call) {
   mechanism <- part$mechanism
   x <- part_records(part, data, call)
   if (mechanism$kernel == "match") return(exact_response(part, data, call))
+  if (is_exact(mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
   unit <- release_unit(mechanism, statistic, if (replaces(part$neighbours)) nrow(x) else most_records, part$neighbours, call)
   scale <- exact_scale(mechanism, statistic, unit, part$neighbours, call)
   family <- exact_families[[mechanism$name]]
@@ -129,7 +133,7 @@ stop_entropy <- function(call) {
 set_granularity <- function(release, unit) {
   release$granularity[] <- unit
   for (p in release_parts(release)) {
-    drawn <- p$mechanism$kernel != "match"
+    drawn <- !p$mechanism$kernel %in% c("match", "exact")
     power <- log2(pmax(p$granularity, 2^-1000))
     if (!all(if (drawn) power > -1000 & power == floor(power) else p$granularity == 0)) return("granularity must be a power of two for added noise, 0 otherwise.")
     if (!drawn) next

@@ -11,7 +11,7 @@ noise_source <- c(
 summary.noiseaware_release <- function(object, ...) {
   sd <- noise_sd(object)
   table <- data.frame(component = names(object$value), value = unname(object$value), noise_sd = unname(sd),
-                      signal_to_noise = unname(abs(object$value) / sd))
+                      signal_to_noise = unname(ifelse(sd > 0, abs(object$value) / sd, Inf)))
   table$hidden_below <- hidden_below(object)
   structure(list(release = object, table = table), class = "summary_noiseaware_release")
 }
@@ -45,7 +45,15 @@ release_header <- function(release) {
     vapply(parts, function(p) paste0("  statistic  ", label(p), describe_statistic(p$statistic)), ""),
     vapply(parts, function(p) paste0("  mechanism  ", label(p), format(p$mechanism)), ""),
     paste0("  guarantee  ", format_privacy(privacy(release)), "; ", neighbours_text[[release$neighbours]]),
+    exact_line(parts),
     paste0("  noise      ", noise_source[[release$noise]], describe_granularity(release$granularity)))
+}
+
+exact_line <- function(parts) {
+  exact <- vapply(parts, function(p) is_exact(p$mechanism), TRUE)
+  if (!any(exact) || all(exact)) return(NULL)
+  names <- shorten_list(vapply(parts[exact], `[[`, "", "name"), 5L)
+  sprintf("             of the noisy numbers alone: the exact ones (%s) are outside of it", names)
 }
 
 describe_granularity <- function(unit) {
@@ -64,7 +72,7 @@ print_table <- function(table) {
   # perturbed objectives and answers have no noise that is added
   if (!all(is.na(table$noise_sd))) {
     shown$`noise sd` <- format(table$noise_sd, digits = 4)
-    shown$`signal/noise` <- ifelse(is.na(table$signal_to_noise), "", ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
+    shown$`signal/noise` <- ifelse(!is.finite(table$signal_to_noise), "", ifelse(table$signal_to_noise < 1e6, formatC(table$signal_to_noise, digits = 2, format = "f"),
                                    formatC(table$signal_to_noise, digits = 2, format = "e")))
   }
   print(shown, row.names = FALSE)

@@ -186,7 +186,7 @@ whole_at_once <- function(release, bound) {
 size_methods <- function(release, bound) {
   if ("n" %in% bound$parameters) return(character())
   c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse",
-    if (!whole_at_once(release, bound)) "augment",
+    if (!whole_at_once(release, bound) && !has_exact(release)) "augment",
     if (clt_serves(release, bound)) "clt",
     if (!collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse")
 }

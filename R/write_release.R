@@ -7,7 +7,8 @@
 #' its place and then renamed: it is whole or absent. It carries a checksum of what
 #' it says, so that a number that was changed on the way is noticed; the layout
 #' is free. Files of earlier versions of the layout can be read: those of version 1, which said nothing else,
-#' are of a public number of records and one replaced record; those of versions 1 and 2 are of numbers as the noise left them. A
+#' are of a public number of records and one replaced record; those of versions 1 and 2 are of numbers as the noise left them, those before version 4
+#' of numbers with noise. A
 #' hidden number ([published()]) is `null`.
 #'
 #' @param release A release.
@@ -59,7 +60,8 @@ check_path <- function(path, call = caller_env()) {
 }
 
 schema_format <- "noiseaware release"
-schema_version <- 3L # 1 knew one kind of neighbours, and n; 2 knew nothing of what was hidden or rounded
+# 1 knew one kind of neighbours, and n; 2 knew nothing of what was hidden or rounded; 3 of exact numbers
+schema_version <- 4L
 
 # 17 significant digits identify a double; a JSON reader takes -0 for the integer
 exact_text <- function(x) {

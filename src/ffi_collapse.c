@@ -15,12 +15,13 @@ static void *read(SEXP problem) {
     c->size = (int)Rf_xlength(list_element(problem, "released"));
     c->absolute = Rf_asInteger(list_element(problem, "absolute"));
     c->separable = Rf_asInteger(list_element(problem, "separable"));
+    c->noisy = Rf_asInteger(list_element(problem, "noisy"));
     c->released = REAL(list_element(problem, "released"));
     c->weight = REAL(list_element(problem, "weight"));
     c->class = find_class(&families, list_element(problem, "family"));
     const struct fields fields = read_fields(problem);
     const struct fields published = read_fields(list_element(problem, "published"));
-    const int intervals = c->size - c->separable;
+    const int intervals = c->noisy - c->separable;
     if ((intervals > 0 && published_read(&published, intervals, &c->published) != PLUGIN_OK) ||
         c->class->create(&fields, c) != PLUGIN_OK)
         Rf_error("internal error: family '%s' refuses its fields", c->class->name);

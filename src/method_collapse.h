@@ -23,8 +23,8 @@ struct collapse {
     double n;                            /* where it is unknown, about what the release says */
     const struct size_prior *size_prior; /* NULL: n is known */
     /* released components: first those with the absolute kernel, up to `separable` those with the
-     * squared one, then those that were hidden, rounded or clipped */
-    int size, absolute, separable;
+     * squared one, up to `noisy` those that were hidden, rounded or clipped, then exact ones */
+    int size, absolute, separable, noisy;
     const double *released, *weight;
     struct published published;
     int stored; /* length of store */
@@ -93,7 +93,8 @@ static inline double collapse_kernel(const struct collapse *c, int component, do
     return component < c->absolute ? fabs(r) : 0.5 * r * r;
 }
 
-/* Minus the log probability of what was published of a component with that total. */
+/* Minus the log probability of what was published of a component with that total; not of an exact
+ * one, which families keep. */
 static inline double collapse_energy(const struct collapse *c, int component, double total) {
     if (component >= c->separable)
         return -published_log(&c->published, component - c->separable, total);

@@ -18,6 +18,10 @@
  *
  * Linear queries of the classes' counts may take the place of margins, where there are no features.
  *
+ * Exact numbers: R finds groups of classes whose totals they settle; classes exchange records
+ * inside their group alone, and births and deaths are those of the group that is in no exact
+ * number. So no move changes what is exact, and it has no energy.
+ *
  * Invariant: `total` is what the table implies, in whole numbers: nothing drifts. Of queries with
  * fractions it is that at the start of each iteration.
  * Cost: a sweep is O(cells), whatever n.
@@ -154,7 +158,7 @@ static void read_loose(const struct collapse *c, struct counts *s) {
         }
     }
     if (count == 0) s->loose = NULL;
-    for (int j = 0; j < c->size - c->separable; ++j)
+    for (int j = 0; j < c->noisy - c->separable; ++j)
         if (isfinite(c->published.upper[j]) && !isfinite(c->published.lower[j]))
             s->loose_most = fmax(s->loose_most, c->published.upper[j] + c->published.scale[j]);
 }
@@ -175,13 +179,42 @@ static int prepare_size(const struct fields *fields, struct counts *s) {
     return PLUGIN_OK;
 }
 
-/* The components of each target, and of queries their coefficients. */
+/* Groups of classes, a list of each. */
+static int read_groups(const struct fields *fields, struct counts *s) {
+    s->groups = fields_length(fields, "group_total");
+    if (s->groups <= 0) {
+        s->groups = 0;
+        return PLUGIN_OK;
+    }
+    const double *group = fields_vector(fields, "group", s->classes);
+    s->group_total = fields_vector(fields, "group_total", s->groups);
+    if (!group) return PLUGIN_BAD_FIELDS;
+    s->group = plugin_memory((size_t)s->classes, sizeof *s->group);
+    s->group_at = plugin_memory((size_t)s->classes, sizeof *s->group_at);
+    s->group_first = plugin_memory((size_t)s->groups + 1, sizeof *s->group_first);
+    s->group_class = plugin_memory((size_t)s->classes, sizeof *s->group_class);
+    int count = 0;
+    for (int g = 0; g < s->groups; ++g) {
+        for (int i = 0; i < s->classes; ++i)
+            if ((int)group[i] == g) {
+                s->group[i] = g;
+                s->group_at[i] = count - s->group_first[g];
+                s->group_class[count++] = i;
+            }
+        s->group_first[g + 1] = count;
+    }
+    return count == s->classes ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
+}
+
+/* The components of each target but the exact ones, which no move changes, and of queries their
+ * coefficients. */
 static int read_targets(const struct fields *fields, const struct collapse *c, struct counts *s) {
-    const int entries = fields_length(fields, "target"), targets = s->size_target + 1;
-    const double *target = fields_vector(fields, "target", entries);
-    const double *component = fields_vector(fields, "component", entries);
-    const double *coefficient = fields_vector(fields, "coefficient", entries);
-    if (!target || (component && !coefficient) || (!component && entries != c->size))
+    const int given = fields_length(fields, "target"), targets = s->size_target + 1;
+    const double *target = fields_vector(fields, "target", given);
+    const double *component = fields_vector(fields, "component", given);
+    const double *coefficient = fields_vector(fields, "coefficient", given);
+    const int entries = component ? given : c->noisy;
+    if (!target || (component && !coefficient) || (!component && given != c->size))
         return PLUGIN_BAD_FIELDS;
     s->first = plugin_memory((size_t)targets + 1, sizeof *s->first);
     s->component = plugin_memory((size_t)entries, sizeof *s->component);
@@ -202,6 +235,7 @@ static int read_targets(const struct fields *fields, const struct collapse *c, s
 /* Fields: levels and known, one a variable; alpha and probability, one a cell;
  * target, of every component the cell, cells + the feature's level, or after all levels n, or,
  * with linear queries of the classes, of every entry, and then its component and its coefficient;
+ * with exact numbers group, of every class, and group_total, below 0 for what is not settled;
  * where n is unknown size_spread, the sd of its start about the n that is given. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct counts *s = plugin_memory(1, sizeof *s);
@@ -216,7 +250,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->size_target = s->cells + s->levels;
     if (read_targets(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     read_kinks(c, s);
-    if (c->separable < c->size) read_loose(c, s);
+    if (c->separable < c->noisy) read_loose(c, s);
+    if (read_groups(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     const size_t cells = (size_t)s->cells, levels = (size_t)s->levels + 1;
     s->log_phi = plugin_memory(cells, sizeof(double));
     s->log_psi = plugin_memory((size_t)s->rows, sizeof(double));
@@ -263,7 +298,8 @@ static double class_sum(const struct counts *s, const double *of) {
 
 static void sum_up(const struct collapse *c) {
     struct counts *s = c->self;
-    memset(s->total, 0, (size_t)c->size * sizeof(double));
+    memset(s->total, 0, (size_t)c->noisy * sizeof(double));
+    for (int k = c->noisy; k < c->size; ++k) s->total[k] = c->released[k];
     counts_gain(s, s->size_target, s->n);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
@@ -318,11 +354,45 @@ static void equal_shares(struct counts *s) {
     }
 }
 
+/* records in classes whose number does not change */
+static double settled_records(const struct counts *s) {
+    double sum = 0;
+    for (int g = 0; g < s->groups; ++g) sum += fmax(s->group_total[g], 0);
+    return sum;
+}
+
+/* Class counts of the groups, with the probabilities that the sticks have inside each. */
+static void start_groups(struct rng *rng, struct counts *s, const double *stick) {
+    double left = 1;
+    for (int i = 0; i < s->classes; ++i) {
+        const double share = i < s->classes - 1 ? stick_share(stick[i]) : 1;
+        s->count[i] = left * share;
+        left *= 1 - share;
+    }
+    for (int g = 0; g < s->groups; ++g) {
+        const int first = s->group_first[g], end = s->group_first[g + 1];
+        const int *member = s->group_class;
+        double records = s->group_total[g], sum = 0;
+        if (records < 0) records = s->n - settled_records(s);
+        for (int k = first; k < end; ++k) sum += s->count[member[k]];
+        for (int k = first; k < end; ++k) {
+            const double own = s->count[member[k]];
+            const double share = k == end - 1 ? 1 : sum > 0 ? fmin(own / sum, 1) : 0.5;
+            dist_binomial_fill(rng, share, 1, &records, s->count + member[k]);
+            records -= s->count[member[k]];
+            sum -= own;
+        }
+    }
+}
+
 static void start_size(const struct collapse *c, struct counts *s) {
     const double n = rint(c->n + s->size_spread * rng_normal(c->rng));
-    s->n = fmin(fmax(n, c->size_prior->lower), c->size_prior->upper);
+    const double least = fmax(c->size_prior->lower, settled_records(s));
+    int open = 0;
+    s->n = fmin(fmax(n, least), c->size_prior->upper);
     for (int k = 0; k < size_scales(s); ++k) s->size_scale[k] = 1;
-    for (int i = 0; i < s->classes; ++i) s->class_share[i] = 1.0 / s->classes;
+    for (int i = 0; i < s->classes; ++i) open += counts_is_open(s, i);
+    for (int i = 0; i < s->classes; ++i) s->class_share[i] = counts_is_open(s, i) ? 1.0 / open : 0;
 }
 
 static void start(struct collapse *c) {
@@ -330,11 +400,13 @@ static void start(struct collapse *c) {
     attach(c);
     const double *stick = c->theta;
     if (c->size_prior) start_size(c, s);
+    if (s->groups > 0) start_groups(c->rng, s, stick);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
-            draw_row(c->rng, variable->levels, stick, v == 0 ? s->n : s->count[r],
-                     s->count + variable->at_cell + r * variable->levels);
+            if (v > 0 || s->groups == 0)
+                draw_row(c->rng, variable->levels, stick, v == 0 ? s->n : s->count[r],
+                         s->count + variable->at_cell + r * variable->levels);
             stick += variable->levels - 1;
         }
     }
@@ -366,13 +438,15 @@ static double largest_share(const struct counts *s) {
 
 /* Shares of the classes in what n grows by: as their counts go with n, where that tells. */
 static void learn_size(struct counts *s) {
-    const double all = class_sum(s, s->mean);
-    for (int i = 0; i < s->classes && all > 0; ++i) s->class_share[i] = s->mean[i] / all;
+    double all = 0, sum = 0;
+    for (int i = 0; i < s->classes; ++i) all += counts_is_open(s, i) ? s->mean[i] : 0;
+    for (int i = 0; i < s->classes && all > 0; ++i)
+        s->class_share[i] = counts_is_open(s, i) ? s->mean[i] / all : 0;
     size_slope_close(&s->slope);
-    double sum = 0;
-    for (int i = 0; i < s->classes; ++i) sum += fmax(s->slope.slope[i], 0);
+    for (int i = 0; i < s->classes; ++i)
+        sum += counts_is_open(s, i) ? fmax(s->slope.slope[i], 0) : 0;
     for (int i = 0; i < s->classes && sum > 0; ++i)
-        s->class_share[i] = fmax(s->slope.slope[i], 0) / sum;
+        s->class_share[i] = counts_is_open(s, i) ? fmax(s->slope.slope[i], 0) / sum : 0;
     memset(s->size_tries, 0, (size_t)size_scales(s) * sizeof(double));
 }
 
@@ -418,7 +492,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
         made += c->counter[k + MADE] - before[k + MADE];
         kept += c->counter[k + ACCEPTED] - before[k + ACCEPTED];
     }
-    *accepted = kept / made;
+    *accepted = made > 0 ? kept / made : 1;
     if (learning) learn(c, iteration, warmup);
     return c->model.class->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
 }
@@ -436,7 +510,7 @@ static double records(const struct collapse *c) {
 static double energy(const struct collapse *c) {
     const struct counts *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, s->total[k]);
+    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, s->total[k]);
     return sum;
 }
 

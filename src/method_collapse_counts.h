@@ -50,6 +50,10 @@ struct counts {
      * each row; NULL: there are none. */
     int *loose, *loose_first;
     double loose_most; /* the most that a hidden number was, or thereabouts */
+    /* Groups of classes, between which no records move: that of a class, the
+     * class's place in it, and the classes of each group. 0 groups: there are no exact numbers. */
+    int groups, *group, *group_at, *group_first, *group_class;
+    const double *group_total; /* below 0: not settled */
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
     int size_target;                 /* the components that are n, after the levels */
     struct counts_distribution root; /* unknown n: of the classes, as of a row */
@@ -127,6 +131,11 @@ static inline double counts_gain_energy(const struct collapse *c, const struct c
 static inline void counts_gain(struct counts *s, int target, double by) {
     for (int k = s->first[target]; k < s->first[target + 1]; ++k)
         s->total[s->component[k]] += s->coefficient ? s->coefficient[k] * by : by;
+}
+
+/* May a class have records more or less, where n is unknown? */
+static inline int counts_is_open(const struct counts *s, int class) {
+    return s->groups == 0 || s->group_total[s->group[class]] < 0;
 }
 
 /* one of 0..count-1 */

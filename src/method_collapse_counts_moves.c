@@ -209,14 +209,24 @@ static double psi_of(const struct counts *s, int v, int row, double n, double be
     return counts_log_psi(s, row, n);
 }
 
-/* Another class; of one that was hidden half the time another that was. */
+/* another class of the group; -1: there is none */
+static int choose_fellow(const struct collapse *c, const struct counts *s, int one) {
+    const int *first = s->group_first + s->group[one], count = first[1] - first[0];
+    if (count == 1) return -1;
+    return s->group_class[first[0] + counts_choose_other(c->rng, count, s->group_at[one])];
+}
+
+/* Another class with which records may be exchanged; of one that was hidden half the time another
+ * that was. -1: none. It does not depend on the state. */
 static int choose_partner(const struct collapse *c, const struct counts *s, int one) {
     const int hidden = s->loose ? s->loose_first[1] : 0;
     int at = 0;
     while (at < hidden && s->loose[at] != one) ++at;
     if (at == hidden || hidden == 1 || rng_bits(c->rng) >> 63)
-        return counts_choose_other(c->rng, s->classes, one);
-    return s->loose[counts_choose_other(c->rng, hidden, at)];
+        return s->groups > 0 ? choose_fellow(c, s, one)
+                             : counts_choose_other(c->rng, s->classes, one);
+    const int other = s->loose[counts_choose_other(c->rng, hidden, at)];
+    return s->groups > 0 && s->group[other] != s->group[one] ? -1 : other;
 }
 
 /* of the classes alone; a query may have both of them */
@@ -234,6 +244,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     const int split = kind == SPLIT;
     double *scale = split ? s->split_scale : s->scale;
     const int other = choose_partner(c, s, one);
+    if (other < 0) return;
     const int learner = smaller(scale, one, other);
     /* transfers inside a query, or between cells that were hidden, go as far as the prior lets
      * them, others as the noise does: half are of a size of any magnitude */

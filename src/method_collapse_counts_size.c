@@ -5,6 +5,8 @@
  * 2. in one class, split over a row's cells in proportions that warmup learned;
  * 3. in all classes, split in such proportions too.
  *
+ * Classes whose number of records exact numbers settle are left out.
+ *
  * All are symmetric, up as often as down, and accepted by the ratio of the target, which holds the
  * prior of n, psi(n) of the classes' probabilities, and the noise of a released n. A move changes
  * cell after cell, and is undone where it is refused.
@@ -155,13 +157,15 @@ void counts_move_size(struct collapse *c, struct counts *s, int turn, int learni
     for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
     if (knows && *s->slope.width < NARROW) {
         const int which = counts_choose(c->rng, s->classes + 1);
-        if (which < s->classes)
-            move_size(c, s, which, kind, fine, learning);
-        else
+        if (which == s->classes)
             move_size(c, s, 0, ALL_CLASSES, fine, learning);
+        else if (counts_is_open(s, which))
+            move_size(c, s, which, kind, fine, learning);
         return;
     }
-    for (int i = 0; i < s->classes; ++i) move_size(c, s, i, kind, fine, learning);
+    for (int i = 0; i < s->classes; ++i)
+        if (counts_is_open(s, i)) move_size(c, s, i, kind, fine, learning);
     move_size(c, s, 0, ALL_CLASSES, fine, learning);
-    multiply_size(c, s, turn % (s->classes + 1));
+    const int which = turn % (s->classes + 1);
+    if (which == s->classes || counts_is_open(s, which)) multiply_size(c, s, which);
 }

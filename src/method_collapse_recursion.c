@@ -199,7 +199,7 @@ static void statistic(const struct collapse *c, double *out) {
 static double energy(const struct collapse *c) {
     const struct recursion *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, s->count[s->target[k]]);
+    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, s->count[s->target[k]]);
     return sum;
 }
 

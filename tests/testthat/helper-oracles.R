@@ -2,6 +2,16 @@
 
 internal <- function(name) getFromNamespace(name, "noiseaware")
 
+# another value for a constant of the package; the old one
+set_constant <- function(name, value) {
+  namespace <- asNamespace("noiseaware")
+  old <- get(name, namespace)
+  unlockBinding(name, namespace)
+  assign(name, value, namespace)
+  lockBinding(name, namespace)
+  old
+}
+
 # code that may warn of doubtful fits: see setup.R
 told <- function(code) {
   session <- internal("session")

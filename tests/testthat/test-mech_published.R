@@ -350,7 +350,7 @@ test_that("what cannot be is refused", {
   path <- withr::local_tempfile(fileext = ".json")
   write_release(value(20, round = 5), path)
   text <- readLines(path)
-  writeLines(sub('"version": 3', '"version": 2', text), path)
+  writeLines(sub('"version": 4', '"version": 2', text), path)
   expect_refused(read_release(path), "noiseaware_error_file")
   writeLines(sub('"listed": true', '"listed": 1', text), path)
   expect_refused(read_release(path), "noiseaware_error_file")

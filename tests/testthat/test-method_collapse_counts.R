@@ -1,15 +1,6 @@
 # Method "collapse" for counts: against enumeration of all databases, against
 # method "augment", at sizes that no record-level method reaches.
 
-set_constant <- function(name, value) {
-  namespace <- asNamespace("noiseaware")
-  old <- get(name, namespace)
-  unlockBinding(name, namespace)
-  assign(name, value, namespace)
-  lockBinding(name, namespace)
-  old
-}
-
 # independent draws (recursion) or moves, whatever the size
 counts_fit <- function(release, model, moves, ...) {
   if (moves) {

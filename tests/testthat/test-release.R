@@ -337,7 +337,7 @@ test_that("files of version 1 are of one replaced record", {
   # it is written in today's layout
   copy <- tempfile()
   write_release(rel, copy)
-  expect_match(paste(readLines(copy), collapse = ""), '"version": 3,.*"neighbours": "replace"')
+  expect_match(paste(readLines(copy), collapse = ""), '"version": 4,.*"neighbours": "replace"')
   expect_identical(read_release(copy), rel)
   # version 2 knew nothing of what is done after the noise
   writeLines(internal("release_json")(rel, 2L), copy)

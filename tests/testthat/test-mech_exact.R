@@ -1,0 +1,191 @@
+# Exact numbers: against enumeration of all tables that have them, and refused where nothing keeps them.
+
+# all tables of n records in `cells` cells
+tables_of <- function(n, cells) {
+  all <- as.matrix(expand.grid(rep(list(0:n), cells)))
+  unname(all[rowSums(all) == n, , drop = FALSE])
+}
+
+# log probability of each table with the probabilities integrated out
+log_dirichlet <- function(tables, alpha) {
+  tables <- matrix(tables, ncol = length(alpha))
+  n <- rowSums(tables)
+  lgamma(sum(alpha)) - lgamma(sum(alpha) + n) + lgamma(n + 1) +
+    rowSums(sweep(lgamma(sweep(tables, 2, alpha, "+")), 2, lgamma(alpha)) - lgamma(tables + 1))
+}
+
+four <- stat_counts(~ g, levels = list(g = c("a", "b", "c", "d")))
+upper <- stat_linear(four, list(ab = c("g=a", "g=b")))
+alpha4 <- c(0.7, 2, 1, 1.3)
+z4 <- c(0.4, 2.9, 2.2, -0.6)
+
+expect_counts <- function(fit, tables, weight, names) {
+  p <- exp(weight - max(weight))
+  p <- p / sum(p)
+  draws <- denoise(fit)
+  for (k in seq_along(names)) {
+    of <- posterior::extract_variable_matrix(draws, names[k])
+    if (length(unique(tables[, k])) == 1L) {
+      expect_true(all(of == tables[1, k]))
+      next
+    }
+    expect_same_mean(of, sum(p * tables[, k]))
+    expect_same_mean(of^2, sum(p * tables[, k]^2))
+  }
+  p
+}
+
+# by moves, whatever the size
+by_moves <- function(code) {
+  old <- set_constant("most_recursion_work", -1)
+  on.exit(set_constant("most_recursion_work", old))
+  code
+}
+
+test_that("one variable: every table that has the exact numbers, and no other", {
+  all <- tables_of(6, 4)
+  components <- paste0("counts: ", four$components)
+  cases <- list(
+    list(exact = upper, value = 4, keep = rowSums(all[, 1:2]) == 4, moves = FALSE),
+    list(exact = stat_subset(four, "g=b"), value = 2, keep = all[, 2] == 2, moves = FALSE),
+    list(exact = stat_subset(four, "g=b"), value = 2, keep = all[, 2] == 2, moves = TRUE),
+    list(exact = stat_subset(four, c("g=a", "g=c")), value = c(0, 3), keep = all[, 1] == 0 & all[, 3] == 3, moves = TRUE),
+    # the same told twice
+    list(exact = stat_linear(four, list(ab = c("g=a", "g=b"), cd = c("g=c", "g=d"))), value = c(1, 5), keep = rowSums(all[, 1:2]) == 1, moves = FALSE)
+  )
+  for (case in cases) {
+    rel <- as_release(list(law = stats::setNames(case$value, case$exact$components), counts = z4), list(law = case$exact, counts = four),
+                      list(law = mech_exact(), counts = mech_laplace(scale = 1.4)), n = 6)
+    draw <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), chains = 2, iter = 12000, warmup = 1000, seed = 1)
+    fit <- if (case$moves) by_moves(draw()) else draw()
+    expect_true(fit$exact)
+    expect_identical(fit$method, "collapse")
+    tables <- all[case$keep, ]
+    weight <- log_dirichlet(tables, alpha4) - rowSums(abs(sweep(tables, 2, z4))) / 1.4
+    p <- expect_counts(fit, tables, weight, components)
+    expect_same_mean(parameter_draws(fit, "prob[b]"), sum(p * (2 + tables[, 2]) / 11))
+    law <- posterior::as_draws_matrix(denoise(fit))[, paste0("law: ", case$exact$components)]
+    expect_true(all(t(law) == case$value))
+  }
+})
+
+test_that("a class with a feature: exact classes by moves, exact cells where all counts are drawn at once", {
+  levels <- list(y = c("a", "b", "c"), x = c("u", "v"))
+  counts <- stat_counts(~ y:x, levels)
+  all <- tables_of(5, 6) # y=a:x=u, y=a:x=v, y=b:x=u, ...
+  classes <- cbind(rowSums(all[, 1:2]), rowSums(all[, 3:4]), rowSums(all[, 5:6]))
+  prior <- log_dirichlet(classes, c(1, 2, 0.5)) + log_dirichlet(all[, 1:2], c(1, 1)) + log_dirichlet(all[, 3:4], c(1, 1)) + log_dirichlet(all[, 5:6], c(1, 1))
+  z <- c(1.2, 0.1, 2.5, 0.7, -1, 1.5)
+  of_class <- stat_subset(stat_counts(~ y, levels["y"]), "y=b")
+  of_cell <- stat_subset(counts, "y=b:x=u")
+  model <- model_naive_bayes("y", prior = prior_dirichlet(c(1, 2, 0.5)), conditional = list(x = prior_dirichlet(1)))
+  released <- function(exact, value) {
+    as_release(list(law = stats::setNames(value, exact$components), counts = z), list(law = exact, counts = counts),
+               list(law = mech_exact(), counts = mech_gaussian(sd = 1.1)), n = 5)
+  }
+  ask <- function(rel) sample_posterior(rel, model, chains = 2, iter = 12000, warmup = 1000, seed = 1)
+  for (moves in c(FALSE, TRUE)) {
+    fit <- if (moves) by_moves(ask(released(of_class, 3))) else ask(released(of_class, 3))
+    keep <- classes[, 2] == 3
+    expect_counts(fit, all[keep, ], (prior - rowSums(sweep(all, 2, z)^2) / 2 / 1.1^2)[keep], paste0("counts: ", counts$components))
+  }
+  keep <- all[, 3] == 2
+  fit <- ask(released(of_cell, 2))
+  expect_counts(fit, all[keep, ], (prior - rowSums(sweep(all, 2, z)^2) / 2 / 1.1^2)[keep], paste0("counts: ", counts$components))
+  expect_error(by_moves(ask(released(of_cell, 2))), "exact numbers of the class alone", class = "noiseaware_error_method")
+})
+
+test_that("an unknown number of records: births and deaths leave the exact numbers alone", {
+  st <- list(law = upper, counts = four, size = stat_size())
+  noise <- list(law = mech_exact(), counts = mech_laplace(scale = 1.4), size = mech_gaussian(sd = 2))
+  rel <- as_release(list(law = c(ab = 3), counts = z4, size = 5), st, noise, n = NULL, neighbours = "add_remove")
+  prior <- prior_poisson(5)
+  fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha4)), records = prior, chains = 2, iter = 30000, warmup = 1000, seed = 1)
+  all <- do.call(rbind, lapply(3:22, function(n) {
+    split <- expand.grid(a = 0:3, c = 0:(n - 3))
+    cbind(split$a, 3 - split$a, split$c, n - 3 - split$c)
+  }))
+  n <- rowSums(all)
+  weight <- log_dirichlet(all, alpha4) + dpois(n, 5, log = TRUE) - rowSums(abs(sweep(all, 2, z4))) / 1.4 - (n - 5)^2 / 8
+  p <- expect_counts(fit, all, weight, paste0("counts: ", four$components))
+  expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
+  expect_true(all(posterior::extract_variable_matrix(denoise(fit), "law: ab") == 3))
+  short <- sample_posterior(rel, model_categorical(), records = prior, chains = 1, iter = 300, warmup = 100, seed = 1)
+  long <- sample_posterior(rel, model_categorical(), records = prior, chains = 1, iter = 400, warmup = 100, seed = 1)
+  expect_identical(extend(short, 100)$draws, long$draws)
+  expect_error(sample_posterior(rel, model_categorical(), records = prior_uniform(0, 2)), class = "noiseaware_error_argument")
+})
+
+test_that("posteriors given exact numbers are calibrated", {
+  st <- list(law = upper, counts = four)
+  noise <- list(law = mech_exact(), counts = mech_discrete_laplace(scale = 4))
+  cal <- calibrate(model_categorical(), st, noise, n = 30, replicates = 150, chains = 1, iter = 2500, warmup = 500, seed = 2)
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
+test_that("releases are made, written, read and printed with what is outside of the guarantee", {
+  data <- data.frame(g = factor(rep(c("a", "b", "c", "d"), c(3, 8, 5, 9)), c("a", "b", "c", "d")))
+  st <- list(law = upper, counts = four)
+  noise <- list(law = mech_exact(), counts = mech_laplace(epsilon = 1))
+  account <- budget(epsilon = 1.5)
+  rel <- release(data, st, noise, budget = account)
+  expect_identical(unname(rel$value[1]), 11)
+  expect_equal(privacy(rel)$epsilon, privacy(release(data, four, noise$counts))$epsilon)
+  expect_equal(summary(account)$epsilon, privacy(rel)$epsilon)
+  expect_identical(unname(noise_sd(rel)[1]), 0)
+  shown <- paste(capture.output(print(rel)), collapse = "\n")
+  expect_match(shown, "mechanism  law: exact numbers, without noise")
+  expect_match(shown, "of the noisy numbers alone: the exact ones \\(law\\) are outside of it")
+  expect_s3_class(plot(rel), "ggplot")
+  path <- write_release(rel, withr::local_tempfile())
+  expect_identical(read_release(path), rel)
+  expect_error(release(data, four, mech_exact()), class = "noiseaware_error_mechanism")
+  # all of them exact is what the records say
+  alone <- as_release(c(3, 8, 5, 9), four, mech_exact(), n = 25)
+  expect_match(paste(capture.output(print(alone)), collapse = "\n"), "guarantee  none: there is no noise")
+  fit <- sample_posterior(alone, model_categorical(prior = prior_dirichlet(alpha4)), chains = 2, iter = 4000, seed = 1)
+  expect_same_mean(parameter_draws(fit, "prob[b]"), 10 / 30)
+  set.seed(1)
+  expect_identical(unname(simulate_release(data, st, noise)$value[1]), 11)
+  expect_identical(nrow(release_check_data(sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1), draws = 5)), 5L)
+  # a second release of the same records
+  joined <- add_release(as_release(c(3, 8, 5, 9) + 0.5, four, mech_laplace(scale = 2), 25), as_release(c(ab = 11), upper, mech_exact(), 25))
+  expect_true(all(posterior::extract_variable_matrix(denoise(sample_posterior(joined, model_categorical(), chains = 1, iter = 200, seed = 1)), "second: ab") == 11))
+  expect_error(add_release(joined, as_release(c(ab = 12), upper, mech_exact(), 25)), "second: ab = 11 and third: ab = 12", class = "noiseaware_error_value")
+})
+
+test_that("contradictions are told", {
+  both <- function(first, second, n, one = upper, two = four) {
+    as_release(list(a = first, b = second), list(a = one, b = two), list(a = mech_exact(), b = mech_exact()), n = n)
+  }
+  expect_error(both(c(ab = 60), c(10, 10, 20, 60), 100), "a: ab = 60, b: g=a = 10, and b: g=b = 10", class = "noiseaware_error_value")
+  expect_error(both(c(ab = 20), c(10, 10, 20, 61), 100), "number of records = 100", class = "noiseaware_error_value")
+  expect_error(both(c(ab = 5), c(`g=a` = 6), 100), "a: ab = 5 and b: g=a = 6", class = "noiseaware_error_value")
+  expect_error(both(c(ab = 20), c(10, 10.5, 20, 60), NULL), "10.5: it must be a whole number", class = "noiseaware_error_value")
+  expect_error(both(c(ab = 20), c(10, 10, 20, 60), NULL), "exact numbers tell it: 100", class = "noiseaware_error_argument")
+  expect_error(as_release(c(ab = -1), upper, mech_exact(), n = NULL), "any records give from 0", class = "noiseaware_error_value")
+  expect_error(as_release(c(ab = 101), upper, mech_exact(), n = 100), "100 records give from 0 to 100", class = "noiseaware_error_value")
+  expect_error(both(c(n = 50), c(10, 10, 20, 60), 100, stat_size(), four), class = "noiseaware_error")
+  # margins of two variables
+  levels <- list(g = c("a", "b"), h = c("u", "v"))
+  expect_error(both(c(`g=a` = 7), c(`g=a:h=u` = 5, `g=a:h=v` = 3), 20, stat_subset(stat_counts(~ g, levels["g"]), "g=a"), stat_counts(~ g:h, levels)),
+               "a: g=a = 7, b: g=a:h=u = 5, and b: g=a:h=v = 3", class = "noiseaware_error_value")
+  expect_error(as_release(140, stat_sums(~ x, list(x = c(0, 10))), mech_exact(), n = 12), "from 0 to 120", class = "noiseaware_error_value")
+})
+
+test_that("methods that cannot keep exact numbers say so", {
+  rel <- as_release(list(law = c(ab = 4), counts = z4), list(law = upper, counts = four), list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 6)
+  for (method in c("augment", "clt")) {
+    expect_error(sample_posterior(rel, model_categorical(), method = method), "cannot keep numbers exact", class = "noiseaware_error_method")
+  }
+  total <- as_release(14, stat_sums(~ x, list(x = c(0, 10))), mech_exact(), n = 12)
+  expect_error(sample_posterior(total, model_poisson()), "cannot keep numbers exact", class = "noiseaware_error_method")
+  # groups that the numbers leave open
+  chain <- stat_linear(four, list(ab = c("g=a", "g=b"), bc = c("g=b", "g=c")))
+  open <- as_release(list(law = c(ab = 4, bc = 3), counts = z4), list(law = chain, counts = four), list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 6)
+  expect_error(sample_posterior(open, model_categorical()), "4 such groups, but 3 independent", class = "noiseaware_error_method")
+  expect_error(as_release(1, stat_records(~ x, list(x = c(0, 1))), mech_exact(), n = 1), class = "noiseaware_error_mechanism")
+  expect_error(published(mech_exact(), round = 5), class = "noiseaware_error_mechanism")
+  expect_error(mech_exact(3), class = "noiseaware_error_argument")
+})
