@@ -19,7 +19,8 @@
 #'
 #' **Where it works.** Method `"collapse"` keeps exact counts of one variable, or of the class of a naive Bayes model, by moving
 #' records between cells that are in the same exact numbers; with few records it draws all counts at once, and then
-#' also keeps single cells of features. Other methods and models refuse.
+#' also keeps single cells of features. Of normal records it keeps exact totals of variables and of their squares, so exact means and
+#' variances, and moves the others alone. Other methods and models refuse.
 #'
 #' **Contradictions.** [as_release()] refuses exact numbers that no records have, and tells which of them contradict each other. An
 #' exact number of records is `n`.
@@ -82,7 +83,7 @@ check_no_exact <- function(parts, method, call) {
   for (p in parts) if (is_exact(p$mechanism)) {
     name <- if (p$name == "") "" else paste0(" ", p$name, ",")
     stop_classed("method", c("Method {.val {method}} cannot keep numbers exact.", x = "The release has{name} {describe_statistic(p$statistic)}, without noise.",
-                             i = "Method {.val collapse} keeps exact counts: see {.help mech_exact}."), call = call)
+                             i = "Method {.val collapse} keeps exact counts, and exact totals of normal records: see {.help mech_exact}."), call = call)
   }
 }
 

@@ -6,7 +6,38 @@ collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)
 normal_distribution <- function(bound, parts, n, unknown, call) {
   origin <- collapse_origin(bound)
   terms <- do.call(rbind, lapply(parts, normal_terms, names = bound$columns$name, origin = origin, n = n, call = call))
+  check_normal_exact(parts, terms, n, unknown, nrow(bound$columns), call)
   list(family = "normal", fields = tightest_bounds(bound$columns$name, parts), component = list(terms = terms))
+}
+
+# Exact are totals of columns and of their squares: each is one of the sampler's coordinates then.
+check_normal_exact <- function(parts, terms, n, unknown, columns, call) {
+  exact <- Filter(function(p) is_exact(p$mechanism) && !inherits(p$statistic, "stat_size"), parts)
+  if (length(exact) == 0L) return(invisible())
+  if (unknown) stop_classed("method", "Method {.val collapse} keeps exact totals of normal records if their number is known.", call = call)
+  for (p in exact) {
+    own <- terms[p$index, , drop = FALSE]
+    if (any(own[, 6L] != 0 & own[, 1L] != own[, 2L])) {
+      stop_collapse_part(p, "exact totals of variables and of their squares, not of products of two", call)
+    }
+  }
+  told <- data.frame(value = unlist(lapply(exact, `[[`, "value")), terms[unlist(lapply(exact, `[[`, "index")), , drop = FALSE])
+  names(told)[-1L] <- c("column", "second", "constant", "first", "other", "product")
+  total <- told[told$product == 0, ]
+  mean <- (total$value - total$constant) / total$first
+  square <- told[told$product != 0, ]
+  linear <- square$first + square$other
+  # the largest scatter that the squares leave, or that of the exact total
+  at <- mean[match(square$column, total$column)]
+  at <- ifelse(is.na(at), -n * linear / square$product / 2, at)
+  scatter <- (square$value - square$constant - linear * at) / square$product - at^2 / n
+  if (nrow(square) && n <= columns) {
+    stop_classed("method", "Method {.val collapse} keeps exact totals of squares if there are more than {columns} records, as many as variables.", call = call)
+  }
+  same <- function(key, value) all(abs(value - value[match(key, key)]) <= 1e-9 * pmax(1, abs(value)))
+  if (!same(total$column, mean) || !same(square$column, scatter) || any(scatter <= 0)) {
+    stop_classed("value", "No {format_size(n)} records that differ have all of the exact totals.", call = call)
+  }
 }
 
 # of each column over the statistics that have it

@@ -68,6 +68,7 @@ void normal_shift_release(struct normal *s, const double *u) {
 }
 
 const double *normal_place(struct normal *s, const double *q) {
+    if (s->exact) return normal_exact_place(s, q);
     if (!s->size.prior) return q;
     totals_size_place(&s->size, q);
     return s->size.place;
@@ -80,7 +81,10 @@ static double log_density(void *self, const double *q, double *gradient) {
     const double *u = q + s->density.size;
     double *of_u = gradient + s->density.size, square = 0;
     normal_shift_release(s, u);
-    const double log_density = totals_log_density(&s->density, normal_place(s, q), gradient);
+    const double *at = normal_place(s, q);
+    if (s->exact && !normal_exact_possible(s)) return -INFINITY;
+    double log_density = totals_log_density(&s->density, at, gradient);
+    if (s->exact && log_density > -INFINITY) log_density += normal_exact_pull(s, q, gradient);
     for (int j = 0; s->size.prior && j < s->model.columns; ++j) gradient[j] *= s->size.stretch[j];
     for (int j = 0; j < s->directions; ++j) {
         const double *restrict column = s->spread + (size_t)j * (size_t)count;
@@ -137,7 +141,8 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->lower = fields_vector(fields, "lower", d);
     s->upper = fields_vector(fields, "upper", d);
     if (!terms || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
-    s->density.components = of->size;
+    s->density.components = of->noisy;
+    s->components = of->size;
     s->density.absolute = of->absolute;
     s->density.released = s->released = of->released;
     s->density.weight = s->weight = of->weight;
@@ -146,11 +151,13 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (totals_design(&s->density.totals, NULL) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
+    if (normal_prepare_exact(of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (of->size_prior && normal_prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = normal_doubles((size_t)s->model.complete);
-    s->statistic = normal_doubles((size_t)s->density.components);
+    s->statistic = normal_doubles((size_t)of->size);
+    normal_copy(s->statistic, of->released, of->size); /* exact ones stay */
     s->old = normal_doubles(size);
     s->mean = normal_doubles((size_t)d);
     s->chol = normal_doubles(square);
@@ -250,7 +257,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
 
 static void statistic(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
-    normal_copy(out, s->statistic, s->density.components);
+    normal_copy(out, s->statistic, s->components);
 }
 
 static void complete(const struct collapse *of, double *out) {

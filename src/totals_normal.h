@@ -8,6 +8,13 @@
 
 /* What the files totals_normal*.c share; see totals_normal.c. */
 
+/* What is exact of a column: the total's coordinate, and the total of its squares. */
+struct normal_exact {
+    int total, square;
+    double mean;            /* T / sqrt(n) */
+    double constant, slope; /* of the squares, in the mean */
+};
+
 struct normal {
     struct model model;
     struct totals_density density; /* its c is that of the state, where measure() was last */
@@ -18,6 +25,7 @@ struct normal {
     struct component *component; /* unknown n: those of the density, their constants those of n */
     double *rate, *pace, *trial; /* these constants for each record; a column; a gradient */
     const double *released, *weight;
+    int components; /* of the release: those of the density, then exact ones */
     struct rng *rng;
     double *theta;
     int leapfrogs; /* of the last iteration */
@@ -26,6 +34,9 @@ struct normal {
     const double *spread;
     int directions;
     double *shifted;
+
+    const struct normal_exact *exact; /* of each column; NULL: nothing is exact */
+    double *exact_place;
 
     double *statistic, energy; /* of the state */
 
@@ -67,6 +78,23 @@ int normal_is_within(struct normal *s);
 /* ---- starts: totals_normal_start.c ---- */
 
 void normal_start(struct collapse *of);
+
+/* ---- exact totals: totals_normal_exact.c ---- */
+
+int normal_prepare_exact(const struct collapse *of, struct normal *s);
+
+/* the density's coordinates for those of the sampler */
+const double *normal_exact_place(struct normal *s, const double *q);
+
+/* Has the scatter where normal_exact_place() was last? */
+int normal_exact_possible(const struct normal *s);
+
+/* What the density gains, and the gradient in the sampler's coordinates from that in the density's.
+ */
+double normal_exact_pull(const struct normal *s, const double *q, double *gradient);
+
+/* Makes a start of the sampler of one of the density, with scales. */
+void normal_exact_start(const struct normal *s, double *q, double *unit);
 
 /* ---- an unknown number of records: totals_normal_size.c ---- */
 

@@ -124,7 +124,8 @@ static void correct_totals(struct normal *s) {
             s->variance[moments_at(d, i, j)] =
                 s->density.c[moments_at(d, i, i)] * s->density.c[moments_at(d, j, j)];
     for (int i = 0; i < d; ++i) s->variance[i] = s->n * s->density.c[moments_at(d, i, i)];
-    for (int k = 0; k < s->density.components; ++k) {
+    /* the weight of exact ones has no limit */
+    for (int k = 0; k < s->components; ++k) {
         const struct component *one = s->density.component + k;
         const double draw = k < s->density.absolute
                                 ? rng_exponential(s->rng) - rng_exponential(s->rng)
@@ -138,7 +139,7 @@ static void correct_totals(struct normal *s) {
             spread += gain[e] * one->coef[e];
         }
         for (int e = 0; e < 3; ++e) {
-            if (one->coef[e] == 0) continue;
+            if (one->coef[e] == 0 || !(spread > 0)) continue;
             s->density.c[one->at[e]] += gain[e] * away / spread;
             s->variance[one->at[e]] *= 1 - gain[e] * one->coef[e] / spread;
         }
@@ -205,6 +206,7 @@ void normal_start(struct collapse *of) {
         totals_size_free(&s->size, s->size.place, q);
         for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->size.stretch[j];
     }
+    if (s->exact) normal_exact_start(s, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);

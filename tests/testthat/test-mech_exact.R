@@ -155,6 +155,111 @@ test_that("releases are made, written, read and printed with what is outside of 
   expect_error(add_release(joined, as_release(c(ab = 12), upper, mech_exact(), 25)), "second: ab = 11 and third: ab = 12", class = "noiseaware_error_value")
 })
 
+# ---- totals of normal records ------------------------------------------------------------------
+
+squares <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
+nig <- model_normal(prior = prior_nig(0, 1, 3, 4))
+
+# log density of a total and of the squares about the mean, of 12 records, the parameters integrated out
+log_totals <- function(total, scatter, n = 12) {
+  rate <- 4 + scatter / 2 + n * (total / n)^2 / (2 * (1 + n))
+  ifelse(scatter > 0, (n - 3) / 2 * log(pmax(scatter, 1e-300)) - (3 + n / 2) * log(rate), -Inf)
+}
+
+squares_release <- function(exact, value, noise) {
+  st <- list(law = stat_subset(squares, exact), noisy = stat_subset(squares, setdiff(squares$components, exact)))
+  as_release(list(law = stats::setNames(value[1], exact), noisy = stats::setNames(value[2], setdiff(squares$components, exact))), st,
+             list(law = mech_exact(), noisy = noise), n = 12)
+}
+
+test_that("an exact total or an exact sum of squares of normal records: quadrature", {
+  cases <- list(
+    # total 20, squares about 90
+    list(exact = "x", value = c(20, 90), noise = mech_gaussian(sd = 30), grid = seq(20^2 / 12, 500, length.out = 20001),
+         weight = function(g) log_totals(20, g - 20^2 / 12) - (g - 90)^2 / 2 / 30^2),
+    list(exact = "x", value = c(20, 90), noise = mech_laplace(scale = 25), grid = seq(20^2 / 12, 700, length.out = 20001),
+         weight = function(g) log_totals(20, g - 20^2 / 12) - abs(g - 90) / 25),
+    # squares 90, total about 25
+    list(exact = "x^2", value = c(90, 25), noise = mech_gaussian(sd = 9), grid = seq(-32.8, 32.8, length.out = 20001),
+         weight = function(g) log_totals(g, 90 - g^2 / 12) - (g - 25)^2 / 2 / 9^2)
+  )
+  for (case in cases) {
+    fit <- sample_posterior(squares_release(case$exact, case$value, case$noise), nig, chains = 2, iter = 6000, warmup = 1000, seed = 1)
+    expect_identical(fit$method, "collapse")
+    weight <- case$weight(case$grid)
+    density <- exp(weight - max(weight))
+    noisy <- setdiff(squares$components, case$exact)
+    draws <- posterior::extract_variable_matrix(denoise(fit), paste0("noisy: ", noisy))
+    expect_distribution(draws, grid_quantile(case$grid, density))
+    expect_true(all(posterior::extract_variable_matrix(denoise(fit), paste0("law: ", case$exact)) == case$value[1]))
+    total <- if (case$exact == "x") 20 else case$grid
+    expect_same_mean(parameter_draws(fit, "mean"), sum(density * total / 13) / sum(density))
+  }
+})
+
+test_that("all totals exact: the posterior given the records", {
+  rel <- as_release(c(20, 90), squares, mech_exact(), n = 12)
+  fit <- sample_posterior(rel, nig, chains = 2, iter = 6000, warmup = 1000, seed = 1)
+  rate <- 4 + (90 - 20^2 / 12) / 2 + 12 * (20 / 12)^2 / 26
+  expect_distribution(parameter_draws(fit, "mean"), function(p) 20 / 13 + qt(p, 18) * sqrt(rate / 9 / 13))
+  expect_distribution(parameter_draws(fit, "sd"), function(p) sqrt(rate / qgamma(1 - p, 9)))
+})
+
+test_that("a regression with exact totals: the limit of small noise, and the density's gradient", {
+  bounds <- list(y = c(-50, 50), x1 = c(-50, 50), x2 = c(-50, 50))
+  st <- stat_crossprod(y ~ x1 + x2, bounds)
+  set.seed(3)
+  data <- data.frame(x1 = rnorm(60, 1), x2 = rnorm(60, -1, 2))
+  data$y <- 2 + data$x1 - data$x2 + rnorm(60)
+  value <- simulate_release(data, st, mech_gaussian(sd = 1e-9))$value
+  law <- c("x2", "x2^2", "x1^2", "y")
+  rest <- setdiff(st$components, law)
+  model <- model_lm(prior = prior_nig(), covariates = prior_niw())
+  ask <- function(mechanism) {
+    st2 <- list(law = stat_subset(st, law), noisy = stat_subset(st, rest))
+    rel <- as_release(list(law = value[law], noisy = value[rest]), st2, list(law = mechanism, noisy = mech_gaussian(sd = 0.05)), n = 60)
+    sample_posterior(rel, model, method = "collapse", chains = 2, iter = 5000, warmup = 1500, seed = 1)
+  }
+  exact <- ask(mech_exact())
+  expect_same_quantiles(exact$draws, ask(mech_gaussian(sd = 1e-4))$draws)
+  expect_true(all(posterior::extract_variable_matrix(denoise(exact), "law: x1^2") == value["x1^2"]))
+  problem <- exact$problem
+  state <- internal("start_chain")(problem, exact$bound, c(1, 2), 1, NULL)
+  internal("run_blocks")(problem, state, 50, list(warmup = 50, thin = 1), function(...) NULL)
+  size <- 3 + 6
+  q <- rep(c(0.3, -0.2, 0.1), 3)
+  q[1:3] <- sqrt(60) * c(0.05, 0.02, -0.02)
+  at <- function(q) .Call(internal("ffi_collapse_density"), problem, state, q)
+  told <- at(q)
+  expect_true(is.finite(told[1]))
+  numeric <- vapply(seq_len(size), function(j) {
+    h <- replace(numeric(size), j, 1e-5)
+    (at(q + h)[1] - at(q - h)[1]) / 2e-5
+  }, 0)
+  expect_equal(told[-1], numeric, tolerance = 1e-4)
+  # the complete-data statistic has what is exact
+  c <- .Call(internal("ffi_collapse_complete"), problem, state)
+  expect_true(all(is.finite(c)))
+})
+
+test_that("posteriors given exact totals of normal records are calibrated", {
+  st <- list(law = stat_subset(squares, "x^2"), noisy = stat_subset(squares, "x"))
+  cal <- calibrate(nig, st, list(law = mech_exact(), noisy = mech_laplace(scale = 10)), n = 20, replicates = 150, method = "collapse",
+                   chains = 1, iter = 1500, warmup = 500, seed = 2)
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
+test_that("exact totals that no normal records have, or that cannot be kept, are refused", {
+  ask <- function(st, value, n = 12, ...) sample_posterior(as_release(value, st, mech_exact(), n = n), nig, ...)
+  expect_error(ask(squares, c(60, 90)), "No 12 records that differ", class = "noiseaware_error_value")
+  expect_error(ask(stat_subset(squares, "x^2"), c(`x^2` = 90), n = 1), "more than 1 records", class = "noiseaware_error_method")
+  expect_error(ask(stat_subset(squares, "x^2"), c(`x^2` = 90), n = NULL), "number is known", class = "noiseaware_error_method")
+  two <- stat_crossprod(y ~ x, list(y = c(-5, 5), x = c(-5, 5)))
+  product <- as_release(c(`y:x` = 3), two, mech_exact(), n = 20)
+  expect_error(sample_posterior(product, model_lm()), "not of products of two", class = "noiseaware_error_method")
+})
+
 test_that("contradictions are told", {
   both <- function(first, second, n, one = upper, two = four) {
     as_release(list(a = first, b = second), list(a = one, b = two), list(a = mech_exact(), b = mech_exact()), n = n)
