@@ -131,7 +131,7 @@ learning_advice <- function(fit) {
 # not to blame, it is what the analyst believes; where to start is a free choice.
 start_advice <- function(fit, rhat) {
   worst <- names(rhat)[which.max(rhat)]
-  if (length(worst) == 0L || rhat[[worst]] <= 1.5) return(NULL)
+  if (length(worst) == 0L || rhat[[worst]] <= 1.5 || fit$method == "pool") return(NULL)
   prior <- with_seed(1L, prior_draws(fit, 200L))
   if (!worst %in% fit$bound$parameters) return(NULL)
   within <- mean(apply(posterior::extract_variable_matrix(fit$draws, worst), 2L, stats::sd))
@@ -141,6 +141,7 @@ start_advice <- function(fit, rhat) {
 
 # Methods that serve too, what they are expected to cost, and what they cost in exactness.
 other_methods <- function(fit) {
+  if (fit$method == "pool") return(NULL)
   able <- setdiff(able_methods(fit$release, fit$bound, list()), fit$method)
   exact <- "collapse" %in% able && collapse_is_exact(fit$bound)
   if (exact) able <- setdiff(able, "clt")
@@ -233,14 +234,15 @@ tell_decided <- function(fit) {
 # "collapse", and "clt" of some regressions, leave out what bounds do to records; else "clt"
 # accounts for bounds that cut off not too much
 bounds_trouble <- function(fit) {
-  if (!isTRUE(fit$method %in% c("collapse", "clt")) || is.null(fit$chains[[1L]][["outside"]])) return(NULL)
+  if (!isTRUE(fit$method %in% c("collapse", "clt", "pool")) || is.null(fit$chains[[1L]][["outside"]])) return(NULL)
   outside <- outside_bounds(fit)
   if (if (fit$method == "clt") clt_is_valid(fit) else outside[["any"]] <= likely_outside) return(NULL)
   shown <- format_number(outside, 2)
   fault <- if (identical(fit$problem$sampler, "totals")) "accounts for a minority of records outside the bounds, and most are." else
     "ignores that records outside the bounds are clamped, and such records are likely."
+  pooled <- fit$method == "pool"
   list(list(kind = "bounds", text = c(
-    sprintf("Method \"%s\" %s", fit$method, fault),
+    paste(if (pooled) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
-    i = "Method \"augment\" takes the clamping into account.")))
+    i = if (pooled) "With pool = \"none\" method \"augment\" takes the clamping into account." else "Method \"augment\" takes the clamping into account.")))
 }

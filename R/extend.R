@@ -33,21 +33,31 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
   if (is.null(fit$chains)) {
     stop_classed("argument", "{.arg fit} must have chains to continue; method {.val {fit$method}} has none.")
   }
-  iter <- check_count(iter, "iter")
+  run <- extended_run(fit, iter)
+  extended <- fit_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
+  extended$asked <- extended_asked(fit, run)
+  extended$why <- fit$why
+  with_troubles(extended)
+}
+
+extended_run <- function(fit, iter, call = caller_env()) {
   run <- fit$run
-  run$iter <- max(vapply(fit$chains, function(c) length(c$acceptance), 0L)) + iter
-  chains <- run_chains(length(fit$chains), function(k, report) {
+  run$iter <- max(vapply(fit$chains, function(c) length(c$acceptance), 0L)) + check_count(iter, "iter", call = call)
+  run
+}
+
+extended_asked <- function(fit, run) c(fit$asked[setdiff(names(fit$asked), c("iter", "warmup"))], run[c("iter", "warmup")])
+
+# `run`: with the iterations that there are to be in all, `iter` of them new
+continue_chains <- function(fit, run, iter, call = caller_env()) {
+  run_chains(length(fit$chains), function(k, report) {
     old <- fit$chains[[k]]
     # chains of an interrupted run catch up with the longest one
     more <- with_callback_seed(fit$bound, old$state$r_seed, {
       run_blocks(fit$problem, .Call(ffi_duplicate, old$state), run$iter - length(old$acceptance), run, report)
     })
     join_chains(old, more)
-  }, iter * length(fit$chains))
-  extended <- fit_from_chains(chains, fit$release, fit$bound, run, fit$problem, fit$words)
-  extended$asked <- c(fit$asked[setdiff(names(fit$asked), c("iter", "warmup"))], run[c("iter", "warmup")])
-  extended$why <- fit$why
-  with_troubles(extended)
+  }, iter * length(fit$chains), call)
 }
 
 join_chains <- function(old, more) {

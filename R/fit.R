@@ -294,8 +294,10 @@ acceptance <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} draws independently: there is no acceptance to report.")
-  rows <- switch(fit$method, augment = augment_acceptance(fit), collapse = collapse_acceptance(fit), clt = clt_acceptance(fit))
-  lines <- switch(fit$method, augment = acceptance_lines(fit, rows), collapse = collapse_moves(fit, rows), clt = clt_moves(fit, rows))
+  rows <- switch(fit$method, augment = augment_acceptance(fit), collapse = collapse_acceptance(fit), clt = clt_acceptance(fit),
+                 pool = pool_acceptance(fit))
+  lines <- switch(fit$method, augment = acceptance_lines(fit, rows), collapse = collapse_moves(fit, rows), clt = clt_moves(fit, rows),
+                  pool = pool_moves(rows))
   structure(rows, lines = lines, class = c("noiseaware_acceptance", "data.frame"))
 }
 
@@ -326,9 +328,11 @@ augment_acceptance <- function(fit) {
 #' `"augment"` imputes them along with the records, `"collapse"` without the records, and `"clt"` from
 #' their normal distribution.
 #'
-#' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`.
+#' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or of several sites.
+#' @param site Of a fit of several sites ([pooling]), the names of those wanted; `NULL` stands for all.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
-#'   of the release; of several statistics, those that were summed.
+#'   of the release; of several statistics, those that were summed. Of several sites, a component of one is called
+#'   `component[site]`.
 #' @section Errors: `noiseaware_error_argument`, also for a release
 #'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
 #'   records are not kept.
@@ -338,9 +342,11 @@ augment_acceptance <- function(fit) {
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 1000, seed = 1)))
 #' @export
-denoise <- function(fit) {
+denoise <- function(fit, site = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (inherits(fit, "noiseaware_pool")) return(denoise_sites(fit, site))
+  if (!is.null(site)) stop_classed("argument", "{.arg site} is for a fit of several sites, and this is a fit of one release.")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")
   if (length(fit$problem$summed) == 0L) {
     stop_classed("argument", c("The release has no totals of the records, so there is no confidential statistic to draw.",

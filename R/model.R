@@ -15,7 +15,11 @@ bind_columns <- function(model, columns, levels, formula, call) UseMethod("bind_
 
 # `statistic`: one or a named list
 bind_model <- function(model, statistic, call = caller_env()) {
-  public <- release_columns(statistic)
+  bind_public(model, release_columns(statistic), call)
+}
+
+# `public`: what release_columns() tells
+bind_public <- function(model, public, call) {
   if (nrow(public$columns) == 0L) {
     stop_classed("variables", "The release tells only the number of records: there is no variable for a model to describe.", call = call)
   }

@@ -31,6 +31,8 @@
 #' @param records Where the release does not tell the number of records: a prior of it, see
 #'   [prior_records]. `NULL` stands for [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
 #'   same probability. The number is then among the draws, as `n`.
+#' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"` or
+#'   `"none"`, see [pooling].
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details
@@ -126,12 +128,17 @@
 #' @export
 sample_posterior <- function(release, model, method = "auto", chains = 4, iter = 2000,
                              warmup = floor(iter / 2), thin = 1, seed = NULL, init = NULL,
-                             control = list(), ..., records = NULL) {
+                             control = list(), ..., records = NULL, pool = NULL) {
   check_given()
   check_no_dots(...)
   asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control,
                 records = records)
   if (!missing(warmup)) asked$warmup <- warmup
+  if (is_sites(release)) {
+    if (!is.null(records)) stop_classed("argument", "{.arg records} must be NULL for a list of releases: the number of records of every site must be known.")
+    return(sample_sites(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, c(asked, list(pool = pool))))
+  }
+  if (!is.null(pool)) stop_classed("pool", "{.arg pool} is for a list of releases, one a site; a single release has nothing to pool.")
   check_release(release)
   check_model(model)
   records <- check_size_prior(records, release)

@@ -2,7 +2,8 @@
  * comes back (what changes), and blocks of iterations. */
 #include "ffi_run.h"
 
-static const void *const method_list[] = {&method_augment, &method_clt, &method_collapse};
+static const void *const method_list[] = {&method_augment, &method_clt, &method_collapse,
+                                          &method_pool};
 static const struct registry methods = {"method", COUNT(method_list), method_list};
 
 /* A problem's "engine" is the method whose code runs, where that is another's. */

@@ -46,6 +46,6 @@ struct method {
 /* What is believed of the number of records; NULL where it is known. */
 const struct size_prior *read_size_prior(SEXP problem);
 
-extern const struct method method_augment, method_clt, method_collapse;
+extern const struct method method_augment, method_clt, method_collapse, method_pool;
 
 #endif

@@ -1,0 +1,312 @@
+# Releases of different records, one a site: see src/method_pool.c.
+
+#' Several owners: pool releases of different people
+#'
+#' Hospitals, states and months publish separately. A named list of their releases in place of one, with `pool`, gives
+#' a posterior for all of them:
+#' `sample_posterior(list(north = first, south = second), model, pool = "complete")`.
+#'
+#' @section How sites are pooled:
+#' * `"complete"`: all sites have the same parameters. Each site keeps its own noise, so a precise release counts for more than a
+#'   vague one. (Adding up noisy totals loses that.)
+#' * `"none"`: separate fits, side by side, by any method.
+#'
+#' Sites may differ in the number of records, in the bounds, in the mechanism, in the statistic, and in which of its components they
+#' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
+#'
+#' @section What can be pooled:
+#' With `"complete"`: [model_bernoulli()] and [model_poisson()], given what method `"collapse"` takes (counts, totals), where the
+#' posterior is exact; and [model_normal()], [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of
+#' two, where it is exact if no record lies outside its site's bounds: the print tells how likely that is. The parameters and the
+#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
+#'
+#' @section Same people, or different ones:
+#' Nothing in a release says whose it is. Of the **same** people, [add_release()] makes one release of several, and a list is wrong. Of
+#' **different** people a list is right, and `pool` must be given. Two sites with the same release, number by number, are refused: where noise is
+#' continuous, or ten numbers or more agree, that is no coincidence.
+#'
+#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, an unknown number of records, two sites with the same release,
+#'   a model that does not bind to each of them, or sites with different variables. `noiseaware_error_method`: a model that cannot be pooled.
+#' @name pooling
+#' @seealso [pool_methods] for what to do with the fit.
+#' @examples
+#' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
+#' south <- as_release(c("smoke=yes" = 31.7), asked, mech_gaussian(sd = 4), n = 90)
+#' sites <- list(north = north, south = south)
+#' sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 2, iter = 400, seed = 1)
+NULL
+
+is_sites <- function(release) is.list(release) && !is.object(release)
+
+# What can be done with several releases at once
+poolings <- c("complete", "none")
+
+sample_sites <- function(releases, model, pool, method, run, init, control, asked, call = caller_env()) {
+  check_sites(releases, pool, call)
+  check_model(model, call)
+  check_choice(pool, "pool", poolings, "pool", call)
+  fit <- if (pool == "none") separate_fits(releases, model, asked, call) else {
+    check_choice(method, "method", c("auto", "collapse"), "method", call)
+    if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
+    bound <- bind_sites(model, releases, call)
+    check_prior_draws(bound, call)
+    tell_binary(bound)
+    words <- with_seed(run$seed, seed_words())
+    problem <- pool_problem(releases, bound, call)
+    sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
+  }
+  fit$asked <- asked
+  fit
+}
+
+# ---- the sites -----------------------------------------------------------------------------
+
+check_sites <- function(releases, pool, call) {
+  if (length(releases) == 0L) stop_argument("release", "a release, or a list of releases", "an empty list", call = call)
+  good <- vapply(releases, inherits, TRUE, "noiseaware_release")
+  if (!all(good)) {
+    stop_classed("argument", "{.arg release} must be a release, or a list of releases, but its entry {which(!good)[1L]} is {describe(releases[[which(!good)[1L]]])}.",
+                 call = call)
+  }
+  if (is.null(pool)) {
+    stop_classed("pool", c("A list of releases needs {.arg pool}, which says how their posteriors belong together.",
+                           i = "Of different people, one release a site: {.code pool = \"complete\"} or {.code pool = \"none\"}.",
+                           i = "Of the same people: {.fn add_release} makes one release of several."), call = call)
+  }
+  if (!checkmate::test_names(names(releases), "unique") || any(!nzchar(trimws(names(releases))))) {
+    stop_classed("pool", c("Every site in the list {.arg release} must have a name of its own.", i = "For example {.code list(north = first, south = second)}."),
+                 call = call)
+  }
+  unknown <- names(releases)[vapply(releases, function(r) is.null(r$n), TRUE)]
+  if (length(unknown)) {
+    stop_classed("pool", c("The number of records of every site must be known, but {.val {shorten_list(unknown)}} {?does/do} not tell it.",
+                           i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
+  }
+  check_different(releases, call)
+}
+
+# Numbers with continuous noise, or many whole ones, are the same only if the release is.
+enough_to_tell <- 10L
+
+check_different <- function(releases, call) {
+  telling <- vapply(releases, function(r) any(r$value != round(r$value), na.rm = TRUE) || length(r$value) >= enough_to_tell, TRUE)
+  print <- vapply(releases[telling], function(r) rlang::hash(list(unname(r$value), unname(r$scale), r$n)), "")
+  twin <- which(duplicated(print))
+  if (length(twin) == 0L) return(invisible())
+  pair <- names(print)[c(match(print[twin[1L]], print), twin[1L])]
+  stop_classed("pool", c("The sites {.val {pair}} have the same release, number by number: it cannot be of different people.",
+                         i = "What was published twice of the same people is one release. {.fn add_release} joins different releases of them."), call = call)
+}
+
+# The model bound to what all sites have: their variables, with bounds around those of every site.
+bind_sites <- function(model, releases, call) {
+  public <- list()
+  seen <- character()
+  for (site in names(releases)) {
+    key <- rlang::hash(releases[[site]]$statistic)
+    if (key %in% seen) next
+    seen <- c(seen, key)
+    binding <- tryCatch(bind_model(complete_model(model, releases[[site]], call), releases[[site]]$statistic, call), noiseaware_error = identity)
+    if (inherits(binding, "condition")) {
+      said <- c(binding$message, unname(binding$body))
+      lines <- sprintf("{said[%d]}", seq_along(said))
+      stop_classed("pool", c("The model does not bind to the release of site {.val {site}}.", stats::setNames(lines, rep("x", length(said)))), call = call)
+    }
+    public[[site]] <- release_columns(releases[[site]]$statistic)
+  }
+  bind_public(complete_model(model, releases[[1L]], call), join_columns(public, call), call)
+}
+
+join_columns <- function(public, call) {
+  first <- public[[1L]]
+  for (site in names(public)[-1L]) {
+    other <- public[[site]]
+    at <- match(first$columns$name, other$columns$name)
+    if (anyNA(at) || nrow(other$columns) != nrow(first$columns) || !identical(other$levels[names(first$levels)], first$levels)) {
+      stop_classed("pool", c("All sites must have the same variables, with the same levels in the same order, but {.val {names(public)[1L]}} and {.val {site}} have not.",
+                             x = "{.val {names(public)[1L]}}: {shown_columns(first)}.", x = "{.val {site}}: {shown_columns(other)}."), call = call)
+    }
+    first$columns$lower <- pmin(first$columns$lower, other$columns$lower[at])
+    first$columns$upper <- pmax(first$columns$upper, other$columns$upper[at])
+  }
+  first
+}
+
+shown_columns <- function(public) {
+  levels <- vapply(public$levels[public$columns$variable], function(l) if (length(l)) paste0(" (", shorten_list(l, 5L), ")") else "", "")
+  shorten_list(paste0(public$columns$name, levels))
+}
+
+# ---- what C needs to know ------------------------------------------------------------------
+
+pool_problem <- function(releases, bound, call) {
+  family <- pool_family(bound, call)
+  sites <- lapply(releases, function(release) if (family == "rates") rate_site(release, bound, call) else totals_site(release, bound, call))
+  width <- vapply(sites, `[[`, 0L, "components")
+  first <- cumsum(width) - width
+  list(method = "pool", exact = if (family == "rates") TRUE else NA, model = bound$spec, family = family, n = sum(vapply(releases, `[[`, 0, "n")), size_prior = NULL,
+       released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
+       where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),
+       first = first, names = bound$parameters)
+}
+
+# "rates": a total whose distribution is that of one rate; "totals": of normal records
+pool_family <- function(bound, call) {
+  family <- tryCatch(collapse_family(bound, call), noiseaware_error_method = function(e) "none")
+  rate <- family == "total" && bound$spec$name == "poisson" || family == "counts" && length(bound$levels) == 1L && length(bound$levels[[1L]]) == 2L &&
+    length(bound$unknown) == 1L
+  if (rate) return("rates")
+  if (family == "normal" && !bound_is_cut(bound)) return("totals")
+  stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_normal}, {.fn model_mvnormal} and",
+                                 "{.fn model_lm} without factors."),
+                           x = "The model is: {describe_model(bound)}{if (family == 'normal') ', with a prior that is cut off'}.",
+                           i = "{.code pool = \"none\"} takes every model."), call = call)
+}
+
+# Does the prior have bounds, `within`?
+bound_is_cut <- function(bound) any(startsWith(names(bound$spec$fields), "within"))
+
+totals_site <- function(release, bound, call) {
+  problem <- collapse_problem(release, bound, call = call)
+  if (any(problem$separable < length(problem$released))) {
+    stop_classed("method", "Numbers that were hidden or rounded cannot be pooled under a model of normal records.", call = call)
+  }
+  list(components = length(problem$released), absolute = problem$absolute, released = problem$released, weight = problem$weight,
+       where = problem$where, times = problem$times, alone = problem, fields = c(problem$fields[c("terms", "lower", "upper")], list(n = problem$n)))
+}
+
+# ---- rates ---------------------------------------------------------------------------------
+
+# Noise of less than exp(-furthest) of its greatest density is left out.
+furthest <- 60
+
+# How the total s gives each component: constant + slope s.
+rate_components <- function(release, bound, parts, call) {
+  n <- release$n
+  for (p in parts) check_collapse_part(p, collapse_family(bound, call), call)
+  count <- length(release$value)
+  if (bound$spec$name == "poisson") {
+    total_distribution(bound, parts, n, FALSE, call)
+    return(list(constant = numeric(count), slope = rep(1, count)))
+  }
+  entries <- counts_components(bound, parts, n, FALSE, call)
+  if (!is.data.frame(entries)) entries <- data.frame(component = seq_len(count), target = entries, coefficient = 1)
+  sum_of <- function(values) as.vector(rowsum(c(entries$coefficient * values[entries$target + 1], numeric(count)), c(entries$component, seq_len(count))))
+  list(constant = sum_of(c(n, 0, n)), slope = sum_of(c(-1, 1, 0)))
+}
+
+rate_site <- function(release, bound, call) {
+  n <- as.double(release$n)
+  parts <- component_parts(release_for(bound, release), repeated = TRUE)
+  map <- rate_components(release, bound, parts, call)
+  poisson <- bound$spec$name == "poisson"
+  range <- if (poisson) noise_range(parts, map) else c(0, n)
+  s <- range[1L]:range[2L]
+  noise <- numeric(length(s))
+  for (p in parts) for (k in seq_along(p$index)) {
+    at <- p$index[k]
+    if (map$slope[at] != 0) noise <- noise + log_noise_at(p, k, map$constant[at] + map$slope[at] * s)
+  }
+  if (!any(noise > -Inf)) stop_classed("pool", "No {n} records can have the exact numbers of a release.", call = call)
+  kept <- range(which(noise > max(noise) - furthest))
+  kept <- kept[1L]:kept[2L]
+  base <- if (poisson) s * log(n) - lgamma(s + 1) else lchoose(n, s)
+  times <- unlist(lapply(parts, `[[`, "times")) %||% rep(1, length(release$value))
+  list(components = 1L, released = NA_real_, where = 1L, likely = s[which.max(noise)], constant = times * map$constant, slope = times * map$slope,
+       fields = list(kind = as.double(poisson), n = n, first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])))
+}
+
+log_noise_at <- function(part, k, total) {
+  if (part$mechanism$kernel == "exact") return(ifelse(abs(total - part$value[k]) < 1e-9, 0, -Inf))
+  log_noise_of_totals(part, k, total)
+}
+
+# totals of which the noise is not out of the question
+noise_range <- function(parts, map) {
+  ends <- do.call(rbind, lapply(parts, function(p) {
+    value <- if (p$mechanism$kernel == "published") as.matrix(p$interval[c("lower", "upper")]) else cbind(p$value, p$value)
+    slope <- map$slope[p$index]
+    reach <- furthest * p$scale # a squared kernel is there at 11
+    cbind(value[, 1L] - reach, value[, 2L] + reach) / slope
+  }))
+  ends[ends == -Inf] <- 0
+  c(max(0, floor(min(ends))), max(1, ceiling(max(ends[is.finite(ends)]))))
+}
+
+# ---- chains --------------------------------------------------------------------------------
+
+sample_pool <- function(problem, releases, bound, run, init, words, call) {
+  chains <- run_chains(run$chains, function(k, report) {
+    run_blocks(problem, start_pool(problem, bound, words, k, init[[k]]), run$iter, run, report)
+  }, run$iter * run$chains, call)
+  with_pool_troubles(pool_from_chains(chains, releases, bound, run, problem, words), call)
+}
+
+pool_from_chains <- function(chains, releases, bound, run, problem, words) {
+  draws <- chains_array(lapply(chains, function(c) {
+    colnames(c$draws) <- problem$names
+    c$draws
+  }))
+  fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
+  fit$pool <- "complete"
+  structure(fit, class = c("noiseaware_pool", class(fit)))
+}
+
+# Normal totals begin where the site's own chain would; a rate near what the releases suggest.
+start_pool <- function(problem, bound, words, k, theta) {
+  stream <- new_stream(words, k - 1L)
+  given <- !is.null(theta)
+  if (!given) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    theta <- prior$theta
+    stream <- prior$state
+  }
+  if (problem$family == "rates") {
+    if (!given) theta <- near_rate(problem, theta)
+  } else {
+    problem$complete <- unlist(lapply(problem$sites, function(site) {
+      own <- c(site$alone[names(site$alone) != "given"], list(given = given))
+      state <- .Call(ffi_start, own, as.double(theta), stream)
+      stream <<- state$rng
+      if (!given) theta <<- state$theta
+      .Call(ffi_collapse_complete, own, state)
+    }), use.names = FALSE)
+  }
+  .Call(ffi_start, problem, as.double(theta), stream)
+}
+
+# Within 1 of the rate that the likely totals have together, towards a draw from the prior.
+near_rate <- function(problem, theta) {
+  total <- sum(vapply(problem$sites, `[[`, 0, "likely"))
+  poisson <- problem$sites[[1L]]$fields$kind == 1
+  about <- if (poisson) log((total + 0.5) / problem$n) else log((problem$n - total + 0.5) / (total + 0.5))
+  about + pmin(pmax(theta - about, -1), 1)
+}
+
+# ---- separate fits --------------------------------------------------------------------------
+
+separate_fits <- function(releases, model, asked, call) {
+  arguments <- asked[setdiff(names(asked), c("model", "pool", "init"))]
+  if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
+  seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
+  fits <- Map(function(release, seed) {
+    arguments$seed <- seed
+    do.call("sample_posterior", c(list(release, model), arguments), quote = TRUE)
+  }, releases, seeds)
+  fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
+  fit$pool <- "none"
+  fit$fits <- fits
+  structure(fit, class = c("noiseaware_pool", class(fit)))
+}
+
+# a named list of draws, one entry a site
+bind_sites_draws <- function(draws) {
+  named <- lapply(names(draws), function(site) {
+    posterior::variables(draws[[site]]) <- site_variables(posterior::variables(draws[[site]]), site)
+    draws[[site]]
+  })
+  if (length(named) == 1L) named[[1L]] else do.call(posterior::bind_draws, c(named, along = "variable"))
+}
+
+site_variables <- function(variables, site) paste0(variables, "[", site, "]")

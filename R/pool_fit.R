@@ -1,0 +1,182 @@
+# A fit of several sites (R/pool.R), beside what a fit has (R/fit.R):
+#   release   a named list of releases
+#   pool      how they were pooled
+#   fits      with pool = "none" the fit of each site
+
+#' Work with a fit of several sites
+#'
+#' @param object,x,fit A fit of a list of releases, see [pooling].
+#' @param site Names of sites. `NULL` stands for all.
+#' @param parm,level,... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
+#' @param newdata A data frame with the covariates.
+#' @return
+#' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
+#'   one site is called `variable[site]`.
+#' * `coef()`: posterior means; with parameters for each site a matrix, a row for each. `vcov()`: their covariance.
+#' * `nobs()`: the number of records of all sites.
+#' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`.
+#' @seealso [denoise()] for the sites' totals, [extend()].
+#' @examples
+#' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+#' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
+#' south <- as_release(c("smoke=yes" = 31.7), asked, mech_gaussian(sd = 4), n = 90)
+#' sites <- list(north = north, south = south)
+#' fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 2, iter = 400, seed = 1)
+#' nobs(fit)
+#' denoise(fit, site = "south")
+#' @name pool_methods
+NULL
+
+check_site <- function(fit, site, call = caller_env()) check_names_of(site, "site", "sites of the fit", names(fit$release), call)
+
+one_site <- function(fit, site, call = caller_env()) {
+  site <- check_site(fit, site, call)
+  if (length(site) > 1L) {
+    stop_classed("argument", c("{.arg site} must be the name of one site: they have parameters of their own.", i = "Sites: {.val {shorten_list(names(fit$release))}}."),
+                 call = call)
+  }
+  site
+}
+
+# The parameters of one site as a fit of one release has them.
+site_fit <- function(fit, site, call = caller_env()) {
+  if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
+  if (!is.null(site)) check_site(fit, site, call)
+  structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
+}
+
+with_pool_troubles <- function(fit, call = caller_env()) {
+  if (session$quiet) return(fit)
+  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), unlist(lapply(fit$release, release_troubles), recursive = FALSE))
+  tell_troubles(fit, call)
+  fit
+}
+
+#' @rdname pool_methods
+#' @export
+nobs.noiseaware_pool <- function(object, ...) sum(vapply(object$release, `[[`, 0, "n"))
+
+#' @rdname pool_methods
+#' @export
+coef.noiseaware_pool <- function(object, ...) {
+  if (object$pool == "none") return(do.call(rbind, lapply(object$fits, stats::coef)))
+  NextMethod()
+}
+
+#' @rdname pool_methods
+#' @export
+vcov.noiseaware_pool <- function(object, ...) {
+  if (object$pool == "none") return(stats::cov(parameter_matrix(object)))
+  NextMethod()
+}
+
+#' @rdname pool_methods
+#' @export
+predict.noiseaware_pool <- function(object, newdata, ..., site = NULL) {
+  if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
+  stats::predict(site_fit(object, site), newdata, ...)
+}
+
+#' @rdname pool_methods
+#' @export
+plot.noiseaware_pool <- function(x, ...) {
+  given <- list(...)
+  if (x$pool == "none" && identical(given$type, "predictive")) {
+    stop_classed("pool", "Sites have parameters of their own; plot one of them, as by {.code plot(fit$fits$north, \"predictive\")}.")
+  }
+  NextMethod()
+}
+
+#' @export
+simulate.noiseaware_pool <- function(object, nsim = 1, seed = NULL, ...) {
+  stop_classed("pool", "Databases cannot be simulated from a fit of several sites.")
+}
+
+#' @export
+pp_check.noiseaware_pool <- function(object, ...) {
+  stop_classed("pool", "A fit of several sites has no single release to compare with; fit a site alone to check it.")
+}
+
+#' @rdname extend
+#' @export
+extend.noiseaware_pool <- function(fit, iter, ...) {
+  check_given()
+  check_no_dots(...)
+  if (fit$pool == "none") stop_classed("pool", "Fits of separate sites are extended one by one: {.code extend(fit$fits$north, {describe(iter)})}.")
+  run <- extended_run(fit, iter)
+  extended <- pool_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
+  extended$asked <- extended_asked(fit, run)
+  with_pool_troubles(extended)
+}
+
+# ---- the sites' totals ----------------------------------------------------------------------
+
+denoise_sites <- function(fit, site, call = caller_env()) {
+  sites <- check_site(fit, site, call)
+  if (fit$pool == "none") return(bind_sites_draws(lapply(fit$fits[sites], denoise)))
+  chains_array(lapply(fit$chains, function(c) {
+    do.call(cbind, lapply(sites, function(name) {
+      values <- site_totals(fit$problem, name, c$statistic)
+      colnames(values) <- site_variables(names(fit$release[[name]]$value), name)
+      values
+    }))
+  }))
+}
+
+# draws x components of the site's release
+site_totals <- function(problem, name, statistic) {
+  site <- problem$sites[[name]]
+  first <- problem$first[[name]]
+  if (problem$family == "totals") {
+    values <- statistic[, first + seq_len(site$components), drop = FALSE]
+    return(if (is.null(site$times)) values else values * rep(site$times, each = nrow(values)))
+  }
+  outer(statistic[, first + 1L], site$slope) + rep(site$constant, each = nrow(statistic))
+}
+
+# ---- what it shows ---------------------------------------------------------------------------
+
+pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
+                none = "none: separate fits, nothing is shared")
+
+#' @rdname pool_methods
+#' @export
+print.noiseaware_pool <- function(x, ...) {
+  cat("<posterior> ", describe_model(x$bound), ", ", format(length(x$release), big.mark = ","), if (length(x$release) == 1L) " site" else " sites", "\n\n", sep = "")
+  table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)), "rhat", "ess_bulk", "ess_tail")
+  print_first(table)
+  size <- dim(x$draws)
+  exact <- if (isTRUE(x$exact)) " (exact)"
+  cat("", paste0("  pooling    ", pool_lines[[x$pool]], exact), paste0("  sites      ", site_line(x$release)),
+      paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
+      if (x$pool != "none" && x$problem$family == "totals") outside_lines(x),
+      if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
+  if (x$pool != "none") mixing_marks(x, table)
+  invisible(x)
+}
+
+# as many rows as can be read
+print_first <- function(table, most = 40L) {
+  print_summary(utils::head(table, most))
+  if (nrow(table) > most) cat("... ", nrow(table) - most, " more variables, which summary() shows\n", sep = "")
+}
+
+site_line <- function(releases) {
+  n <- vapply(releases, `[[`, 0, "n")
+  paste0(shorten_list(names(releases), 6L), "; ", format_size(sum(n)), " records",
+         if (length(n) > 1L) paste0(", ", format_size(min(n)), " to ", format_size(max(n)), " a site"))
+}
+
+pool_acceptance <- function(fit) {
+  rows <- lapply(seq_along(fit$chains), function(k) {
+    told <- as.list(fit$chains[[k]]$diagnostics)
+    data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
+               divergent = told$divergent, deepest = told$deepest)
+  })
+  do.call(rbind, rows)
+}
+
+pool_moves <- function(a) {
+  sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2))
+}

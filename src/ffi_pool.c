@@ -1,0 +1,132 @@
+/* Method "pool" as R sees it. */
+#include "ffi_run.h"
+#include "method_pool.h"
+#include "model.h"
+
+static const char *const family_names[] = {"rates", "totals"};
+
+static void *read(SEXP problem) {
+    struct pool *s = plugin_memory(1, sizeof *s);
+    SEXP sites = list_element(problem, "sites");
+    s->model = read_model(list_element(problem, "model"));
+    s->family = (enum pool_family)find_name(list_element(problem, "family"), COUNT(family_names),
+                                            family_names);
+    s->n = list_number(problem, "n");
+    s->released = REAL(list_element(problem, "released"));
+    s->sites = (int)Rf_xlength(sites);
+    s->site = plugin_memory((size_t)s->sites, sizeof *s->site);
+    for (int j = 0; j < s->sites; ++j) {
+        SEXP spec = VECTOR_ELT(sites, j);
+        struct pool_site *site = s->site + j;
+        const struct fields fields = read_fields(spec);
+        site->first = s->columns;
+        site->components = Rf_asInteger(list_element(spec, "components"));
+        s->columns += site->components;
+        const int status =
+            s->family == POOL_RATES
+                ? pool_read_rate(&fields, site)
+                : pool_read_totals(&fields, &s->model, Rf_asInteger(list_element(spec, "absolute")),
+                                   s->released + site->first, REAL(list_element(spec, "weight")),
+                                   site);
+        if (status != PLUGIN_OK) Rf_error("internal error: a site refuses its fields");
+    }
+    if (pool_create(s) != PLUGIN_OK) Rf_error("internal error: nothing to sample");
+    return s;
+}
+
+static struct state_shape shape(const void *self) {
+    const struct state_shape shape = {
+        .counters = POOL_COUNTERS,
+        .parts = 1,
+        .part = {{"store", REALSXP, pool_stored(self)}},
+    };
+    return shape;
+}
+
+static void attach(void *self, SEXP state, struct rng *rng) {
+    struct pool *s = self;
+    s->theta = REAL(list_element(state, "theta"));
+    s->store = REAL(list_element(state, "store"));
+    s->counter = REAL(list_element(state, "counters"));
+    s->rng = rng;
+    pool_attach(s);
+}
+
+static void resume(void *self) { pool_load(self); }
+
+static void detach(void *self, SEXP state) {
+    (void)self; /* all of it stands in the store */
+    (void)state;
+}
+
+static void start(void *self, SEXP problem) {
+    SEXP complete = optional_element(problem, "complete");
+    pool_start(self, complete ? REAL(complete) : NULL);
+}
+
+/* Log density of the state's problem at such coordinates, and its gradient; for tests. */
+SEXP ffi_pool_density(SEXP problem, SEXP state, SEXP coordinates) {
+    struct pool *s = read(problem);
+    struct rng rng;
+    attach(s, state, &rng);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + s->size));
+    memset(REAL(out), 0, (size_t)(1 + s->size) * sizeof(double));
+    REAL(out)[0] = pool_log_density(s, REAL(coordinates), REAL(out) + 1);
+    UNPROTECT(1);
+    return out;
+}
+
+static int iterate(void *self, int iteration, int warmup, struct step *step) {
+    struct pool *s = self;
+    const int status = pool_iterate(s, iteration, warmup, &step->acceptance);
+    step->work = (1.0 + s->leapfrogs) * s->sites * 500;
+    /* counters speak of what follows */
+    if (iteration + 1 == warmup) memset(s->counter, 0, POOL_COUNTERS * sizeof(double));
+    return status;
+}
+
+static void report(void *self, double *draw) {
+    struct pool *s = self;
+    model_report(&s->model, s->theta, draw);
+}
+
+static void statistic(void *self, double *out) {
+    const struct pool *s = self;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct pool_site *site = s->site + j;
+        memcpy(out + site->first, site->statistic, (size_t)site->components * sizeof(double));
+    }
+}
+
+static double log_noise(void *self) {
+    const struct pool *s = self;
+    double sum = 0;
+    for (int j = 0; j < s->sites; ++j) sum -= s->site[j].energy;
+    return sum;
+}
+
+static double outside(void *self) { return pool_outside(self); }
+
+static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    static const char *const names[POOL_COUNTERS] = {"transitions", "acceptance", "leapfrogs",
+                                                     "divergent", "deepest"};
+    const struct pool *s = self;
+    (void)after;
+    for (int k = 0; k < POOL_COUNTERS; ++k) diagnostics_tell(told, names[k], s->counter[k]);
+}
+
+const struct method method_pool = {
+    .name = "pool",
+    .sampler = {.iterate = iterate,
+                .report = report,
+                .statistic = statistic,
+                .log_noise = log_noise,
+                .outside = outside},
+    .read = read,
+    .shape = shape,
+    .attach = attach,
+    .resume = resume,
+    .detach = detach,
+    .diagnostics = diagnostics,
+    .start = start,
+};

@@ -1,0 +1,87 @@
+/* Method "pool": releases of different records, one a site, under one model (MATH part 15). */
+#ifndef NOISEAWARE_METHOD_POOL_H
+#define NOISEAWARE_METHOD_POOL_H
+
+#include "hmc.h"
+#include "pool_rate.h"
+#include "scale_prior.h"
+#include "totals_density.h"
+
+/* What is counted after warmup. */
+enum {
+    POOL_ITERATIONS,
+    POOL_ACCEPTANCE,
+    POOL_LEAPFROGS,
+    POOL_DIVERGENT,
+    POOL_DEEPEST,
+    POOL_COUNTERS
+};
+
+enum pool_family { POOL_RATES, POOL_TOTALS };
+
+/* The release of one site. Its own coordinates are `size` from `at` on: where sites have parameters
+ * of their own these come first, then those of the totals. */
+struct pool_site {
+    double n;
+    int components, first; /* its components among those of all sites */
+    int at, size;
+    struct pool_rate rate;
+    struct totals_density density;
+    const double *lower, *upper; /* bounds of the columns, natural units */
+    double *statistic, energy;   /* of the state */
+};
+
+struct pool {
+    struct model model; /* with the prior, which is that of the shared parameters */
+    enum pool_family family;
+    double n;    /* records of all sites */
+    int shared;  /* coordinates before those of the sites */
+    int size;    /* coordinates */
+    int *place;  /* in theta, of each shared one */
+    int columns; /* of the release: all components */
+    const double *released;
+
+    int sites;
+    struct pool_site *site;
+
+    struct hmc hmc;
+    double *work;
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *theta, *store, *counter;
+    struct rng *rng;
+
+    /* workspace */
+    double *trial;              /* theta at a position */
+    double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
+    double *slope_theta;        /* gradient of the prior */
+    double *mean, *chol;        /* of a record's distribution */
+    int leapfrogs;              /* of the last iteration */
+};
+
+/* With model, family, n, columns and the sites' releases: the coordinates, and room for all else.
+ * Returns PLUGIN_*. */
+int pool_create(struct pool *pool);
+int pool_stored(const struct pool *pool);
+
+/* A site's release, of rates and of normal totals. `absolute`, `released` and `weight` as in
+ * method_collapse.h. Return PLUGIN_*. */
+int pool_read_rate(const struct fields *fields, struct pool_site *site);
+int pool_read_totals(const struct fields *fields, const struct model *model, int absolute,
+                     const double *released, const double *weight, struct pool_site *site);
+
+/* Points into the state. */
+void pool_attach(struct pool *pool);
+
+/* A new state: theta as given; `complete` are complete-data statistics of the sites that it begins
+ * at, one after the other, NULL for rates. */
+void pool_start(struct pool *pool, const double *complete);
+void pool_load(struct pool *pool);
+
+int pool_iterate(struct pool *pool, int iteration, int warmup, double *accepted);
+double pool_outside(struct pool *pool);
+
+/* For hmc.h; `self` is the struct pool. */
+double pool_log_density(void *self, const double *q, double *gradient);
+
+#endif
