@@ -34,6 +34,7 @@ wide_statistics <- list(
   histogram = stat_histogram(~ y + y:g, breaks = c(-2, 0, 1, 5), levels = wide["g"]),
   histogram = stat_histogram(~ x:y, breaks = list(x = c(-Inf, 10.5, 11), y = c(-2, 1, 2, 5)), right = TRUE),
   linear = stat_subset(stat_crossprod(y ~ x + g, wide), c("y", "x^2", "y:gv")),
+  linear = stat_covariance(~ x, wide["x"], centre = 10.8, divisor = 7),
   linear = stat_linear(stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
                        list(uv = c("g=u", "g=v"), gap = c(`g=u:h=no` = 1, `g=w:h=yes` = -0.5))),
   custom = stat_custom(function(r) cbind(pmin(pmax(r[, "y"], -2), 5), r[, "x"] > 10.5), c("low", "high"),

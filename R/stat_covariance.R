@@ -1,0 +1,138 @@
+# Variances and covariances about a public centre: queries of cross-products of centred variables, for which the
+# C plug-in of stat_crossprod() serves with shifts.
+
+#' Variances and covariances about a public centre
+#'
+#' Sums of squares and products of deviations from a public point, over a public number: what projects publish as a
+#' variance or a covariance, where it is centred at a mean that they have published itself, noise and all.
+#'
+#' @param formula `~ x + y + ...`, main effects only.
+#' @param bounds A named list with `c(lower, upper)` for each variable. Values are clamped to them first.
+#' @param centre A number for each variable, named by it, about which squares and products were taken: the published noisy mean, or any
+#'   public value. The mean of the clamped values themselves is not public, see Details.
+#' @param divisor What the sums were divided by: the public number of records, or one less.
+#'
+#' @details
+#' **Components.** `var(x)` for each variable and `cov(x,y)` for each pair, the total of (x - centre) (y - centre) over
+#' `divisor`. [stat_subset()] has some of them.
+#'
+#' **About which mean?** A noisy mean that is published is public, and the variance about it is a total of contributions of
+#' single records: it has a sensitivity, and the posterior accounts for its noise exactly. The variance about the *exact* mean
+#' is not such a total: it is a difference of the mean square and the square of the mean. Noise that was added to that has
+#' no likelihood that this package computes, and `centre = NULL` is refused. If it was computed from two noisy numbers, describe these:
+#' a mean of squares and a mean, by [stat_means()].
+#'
+#' **Sensitivity.** The sum (root of the sum of squares) of the ranges of the components over the box: exact for one variable, and where a
+#' record may be added or removed; else an upper bound.
+#'
+#' **Methods.** Those of [stat_crossprod()], `"collapse"` among them.
+#'
+#' @return A statistic: an object of class `stat_linear`.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`, `noiseaware_error_argument`.
+#' @seealso [stat_means()], and `vignette("cookbook")`.
+#' @examples
+#' bounds <- list(x = c(100, 250))
+#' mean <- stat_means(stat_sums(~ x, bounds), n = 200)
+#' # a noisy mean of 171.3, and a noisy variance about it
+#' rel <- as_release(list(mean = c("mean(x)" = 171.3), variance = c("var(x)" = 58)),
+#'   list(mean = mean, variance = stat_covariance(~ x, bounds, centre = 171.3, divisor = 200)),
+#'   list(mean = mech_gaussian(sd = 1), variance = mech_gaussian(sd = 12)), n = 200)
+#' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
+#' @export
+stat_covariance <- function(formula, bounds, centre, divisor) {
+  check_given()
+  centred <- stat_centred(formula, bounds, centre)
+  divisor <- check_positive(divisor, "divisor", "argument")
+  variables <- centred$columns$name
+  pairs <- centred$pairs
+  names <- ifelse(pairs$first == pairs$second, sprintf("var(%s)", variables[pairs$first]),
+                  sprintf("cov(%s,%s)", variables[pairs$first], variables[pairs$second]))
+  at <- length(variables) + seq_along(names)
+  linear_of(centred, list(names = names, length = rep(1L, length(at)), column = at, weight = rep(1 / divisor, length(at))))
+}
+
+# totals of the variables less their centres, and of the products of these
+stat_centred <- function(formula, bounds, centre, call = caller_env()) {
+  variables <- moment_variables(formula, call)
+  bounds <- check_bounds(bounds, variables, call)
+  factors <- variables[vapply(bounds, is.character, TRUE)]
+  if (length(factors)) {
+    stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.", call = call)
+  }
+  centre <- check_centre(centre, variables, call)
+  columns <- expand_columns(variables, bounds)
+  pairs <- monomial_pairs(columns)
+  # names of the components stand for deviations
+  columns$name <- paste0("(", variables, ")")
+  components <- c(columns$name, monomial_pairs(columns)$name)
+  columns$name <- variables
+  pairs$name <- components[-seq_along(variables)]
+  statistic <- new_statistic("crossprod", "totals", columns = columns, levels = list(), components = components, formula = formula_text(formula),
+                             rescale = FALSE, centre = centre, pairs = pairs, class = c("stat_centred", "stat_crossprod"))
+  if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L2"))) {
+    stop_classed("bounds", c("{.arg bounds} must be of a size that can be multiplied, but the results overflow.", i = "Change the units of the data."),
+                 call = call)
+  }
+  statistic
+}
+
+check_centre <- function(centre, variables, call) {
+  if (is.null(centre)) {
+    stop_classed("argument", c("{.arg centre} must be a public number for each variable, such as the published mean.",
+                               x = "A variance about the exact mean is no total over records: it is the mean of squares less the square of the mean.",
+                               i = "If it was computed from a noisy mean and a noisy mean of squares, describe those, by {.fn stat_means}."), call = call)
+  }
+  must <- "a finite number for each variable, named by it"
+  if (is.null(names(centre)) && length(variables) == 1L) names(centre) <- rep_len(variables, length(centre))
+  ok <- is.numeric(centre) && length(centre) == length(variables) && setequal(names(centre), variables) && all(is.finite(centre))
+  if (!ok) stop_argument("centre", must, describe(centre), call = call)
+  stats::setNames(as.double(centre[variables]), variables)
+}
+
+# the same of variables that are centred already
+deviations <- function(statistic) {
+  statistic$columns$lower <- statistic$columns$lower - unname(statistic$centre)
+  statistic$columns$upper <- statistic$columns$upper - unname(statistic$centre)
+  structure(statistic, class = setdiff(class(statistic), "stat_centred"))
+}
+
+#' @export
+statistic_fields.stat_centred <- function(statistic) {
+  utils::modifyList(statistic_fields(deviations(statistic)), list(shift = -unname(statistic$centre)))
+}
+
+#' @export
+component_limits.stat_centred <- function(statistic) component_limits(deviations(statistic))
+
+#' @export
+sensitivity.stat_centred <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  sensitivity(deviations(statistic), norm, neighbours)
+}
+
+# A deviation is off by the last bits of its terms, which may be far larger than itself.
+#' @export
+product_error.stat_centred <- function(statistic) {
+  size <- pmax(abs(statistic$columns$lower), abs(statistic$columns$upper)) + abs(unname(statistic$centre))
+  degree <- component_degrees(statistic)
+  8 * degree * 2^-53 * c(size, size[statistic$pairs$first] * size[statistic$pairs$second])
+}
+
+#' @export
+single_components.stat_centred <- function(statistic) integer()
+
+#' @export
+describe_statistic.stat_centred <- function(statistic) {
+  paste0("cross-products of ", statistic$formula, " about ", shorten_list(paste(names(statistic$centre), "=", format_number(statistic$centre))))
+}
+
+#' @export
+statistic_json.stat_centred <- function(statistic) {
+  list(name = "centred", formula = statistic$formula, bounds = exact_bounds(statistic$columns), centre = exact_numbers(statistic$centre))
+}
+
+stat_centred_from_json <- function(x, refuse, claim) {
+  require_fields(x, c("name", "formula", "bounds", "centre"), "statistic", refuse)
+  bounds <- json_bounds(x$bounds, refuse)
+  claim(length(bounds) * (length(bounds) + 3) / 2)
+  stat_centred(json_formula(x$formula, refuse), bounds, json_numbers(x$centre, "The statistic's centre", "object", refuse))
+}
