@@ -63,7 +63,7 @@ run_blocks <- function(problem, state, iterations, run, report) {
     if (!is.null(before$seed)) assign(".Random.seed", before$seed, envir = globalenv())
   }
   diagnostics <- .Call(ffi_chain_diagnostics, problem, state, schedule)
-  c(join_blocks(blocks, problem$where, problem$times[problem$summed]), list(diagnostics = diagnostics, state = state, status = status))
+  c(join_blocks(blocks, problem$where, problem$times[problem$summed], problem$tracked), list(diagnostics = diagnostics, state = state, status = status))
 }
 
 # A state of method "augment" with room for twice as many records: `x` has a column for each variable.
@@ -86,11 +86,12 @@ check_room <- function(room, call = caller_env()) {
   }
 }
 
-# `where` the release's components stand among those of the blocks' statistic
-join_blocks <- function(blocks, where, times = NULL) {
+# `where` the release's components stand among those of the blocks' statistic; after them there are `tracked` counts of a table
+join_blocks <- function(blocks, where, times = NULL, tracked = NULL) {
   if (length(blocks) == 0L) return(NULL)
   names <- setdiff(names(blocks[[1L]]), "made")
   chain <- lapply(stats::setNames(nm = names), function(name) bind_blocks(blocks, name))
+  if (!is.null(tracked) && tracked > 0) chain$table <- chain$statistic[, length(where) + seq_len(tracked), drop = FALSE]
   if (!identical(where, seq_len(ncol(chain$statistic)))) chain$statistic <- chain$statistic[, where, drop = FALSE]
   if (!is.null(times)) chain$statistic <- chain$statistic * rep(times, each = nrow(chain$statistic))
   chain

@@ -329,22 +329,25 @@ augment_acceptance <- function(fit) {
 #' their normal distribution.
 #'
 #' @param fit A fit of method `"augment"`, `"collapse"` or `"clt"`, or of several sites.
+#' @param margin `NULL`, or margins of the table, as in `~ a:b + c`, for a fit of [model_table()] by method
+#'   `"collapse"` with at most 5,000 cells: whether they were released or not.
 #' @param site Of a fit of several sites ([pooling]), the names of those wanted; `NULL` stands for all.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
 #'   of the release; of several statistics, those that were summed. Of several sites, a component of one is called
-#'   `component[site]`.
+#'   `component[site]`. With `margin` the counts of its cells, which have the names that [stat_counts()] gives them.
 #' @section Errors: `noiseaware_error_argument`, also for a release
 #'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
-#'   records are not kept.
+#'   records are not kept. `noiseaware_error_formula`, `noiseaware_error_variables`: of `margin`.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
 #' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
 #' posterior::summarise_draws(denoise(sample_posterior(rel, model_lm(), iter = 1000, seed = 1)))
 #' @export
-denoise <- function(fit, site = NULL) {
+denoise <- function(fit, margin = NULL, site = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (!is.null(margin)) return(denoise_margin(fit, margin))
   if (inherits(fit, "noiseaware_pool")) return(denoise_sites(fit, site))
   if (!is.null(site)) stop_classed("argument", "{.arg site} is for a fit of several sites, and this is a fit of one release.")
   if (is.null(fit$chains)) stop_classed("argument", "Method {.val {fit$method}} imputes no statistic.")

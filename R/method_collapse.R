@@ -31,13 +31,14 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
-  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion")) TRUE else NA,
+  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "table")) TRUE else NA,
                   model = bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
                   separable = sum(!kernel %in% c("published", "exact")), noisy = sum(kernel != "exact"),
                   published = list(fields = lapply(published, as.double)), where = order(order),
-                  summed = seq_along(release$value), times = released_times(parts), fields = fields)
+                  summed = seq_along(release$value), times = released_times(parts), tracked = as.double(distribution$tracked %||% 0),
+                  fields = fields)
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
 }
@@ -54,7 +55,8 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, check = 
                              i = "Method {.val augment} need not."), call = call)
   }
   distribution_of <- switch(family, normal = normal_distribution,
-                            counts = if (check) counts_served else counts_distribution, total = total_distribution)
+                            counts = if (check) counts_served else counts_distribution,
+                            table = if (check) table_entries else table_distribution, total = total_distribution)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   for (p in parts) check_collapse_part(p, family, call)
   distribution_of(bound, parts, n, is.null(release$n), call)
@@ -92,7 +94,7 @@ collapse_family.default <- function(bound, call = caller_env()) {
 
 check_collapse_part <- function(part, family, call) {
   if (family == "normal") check_as_noise_left(part, "collapse", call)
-  if (family == "total") check_no_exact(list(part), "collapse", call)
+  if (family %in% c("total", "table")) check_no_exact(list(part), "collapse", call)
   if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published", "exact")) {
     stop_classed("method", "Method {.val collapse} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
   }
@@ -154,6 +156,7 @@ collapse_moves <- function(fit, a) {
          normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
                          of_n),
          recursion = "counts   independent draws, all counts at once",
+         table = sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
          total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))
 }
@@ -170,6 +173,9 @@ collapse_acceptance <- function(fit) {
              with_records(row, fit, told)
            },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
+           table = data.frame(chain = k, mean = (told$pair_accepted + told$swap_accepted + told$contrast_accepted) /
+                                (told$pair_made + told$swap_made + told$contrast_made), pair = share(told$pair_accepted, told$pair_made),
+                              swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made)),
            counts = {
              accepted <- told$between_accepted + told$split_accepted
              made <- told$between_made + told$split_made

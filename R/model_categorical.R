@@ -52,15 +52,27 @@ describe_model.bound_categorical <- function(bound) {
 # `known`, a rows x levels matrix each, the other NULL. `last_alone`: a draw reports the
 # second of two levels, not both.
 bind_categorical <- function(model, columns, levels, weights, known, parameters, class = NULL, last_alone = FALSE) {
+  parts <- lapply(seq_along(levels), function(v) list(children = v, parents = if (v > 1L) 1L))
+  bind_parts(model, columns, levels, parts, weights, known, parameters, c(class, "bound_categorical"), last_alone)
+}
+
+# The same for `parts`, a list with, for each, its `children` and its `parents` among the variables and, of several
+# children, the `codes` of its levels, from 0, a row each.
+bind_parts <- function(model, columns, levels, parts, weights, known, parameters, class, last_alone = FALSE) {
   row_by_row <- function(f) unlist(Map(function(w, k) as.vector(t(f(w, k))), weights, known), use.names = FALSE)
   alpha <- row_by_row(function(w, k) w %||% (0 * k + 1))
   probability <- row_by_row(function(w, k) k %||% (w * NA))
   rownames(columns) <- NULL
-  bound <- list(model = model, columns = columns, levels = levels, parameters = parameters,
+  bound <- list(model = model, columns = columns, levels = levels, parameters = parameters, parts = parts,
                 probability = probability)
   probability[is.na(probability)] <- 1
+  children <- lapply(parts, `[[`, "children")
+  parents <- lapply(parts, `[[`, "parents")
+  of_levels <- vapply(Map(function(w, k) ncol(w %||% k), weights, known), as.double, 0)
   bound$spec <- list(name = "categorical", fields = list(
-    levels = as.double(lengths(levels)), known = as.double(!vapply(known, is.null, TRUE)), alpha = alpha,
-    probability = probability, reports_last = as.double(last_alone)))
-  structure(bound, class = c(class, "bound_categorical", "noiseaware_bound"))
+    columns = as.double(lengths(levels)), levels = of_levels, known = as.double(!vapply(known, is.null, TRUE)),
+    children = as.double(lengths(children)), parents = as.double(lengths(parents)), child = as.double(unlist(children)) - 1,
+    parent = as.double(unlist(parents)) - 1, code = as.double(unlist(lapply(parts, function(p) if (!is.null(p$codes)) t(p$codes)))),
+    alpha = alpha, probability = probability, reports_last = as.double(last_alone)))
+  structure(bound, class = c(class, "noiseaware_bound"))
 }

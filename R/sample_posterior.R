@@ -63,6 +63,8 @@
 #'   [model_naive_bayes()], if the margins have one variable, or the class and one
 #'   feature. The probabilities are integrated out. Exact, whatever the noise. With
 #'   few records (up to a few hundred) the draws are independent.
+#' * any sums of counts, of margins that overlap, of some cells, linear queries, under [model_table()]. The table
+#'   itself moves, by transfers of records between cells. Exact, whatever the noise.
 #' * totals of variables and of products of two ([stat_crossprod()],
 #'   [stat_sums()]) under [model_normal()], [model_mvnormal()], and [model_lm()] without
 #'   factors.

@@ -37,6 +37,16 @@ counts_release <- function(n, features, epsilon) {
   simulate_release(data, stat_counts(stats::reformulate(paste0("y:", names(data)[-1L])), lapply(data, function(v) c("a", "b"))), mech_laplace(epsilon = epsilon))
 }
 
+# so many factors of so many levels, and all margins of two of them
+table_release <- function(n, factors, levels, epsilon) {
+  set.seed(1)
+  names <- letters[seq_len(factors)]
+  data <- as.data.frame(lapply(stats::setNames(nm = names), function(v) sample(LETTERS[seq_len(levels)], n, TRUE)))
+  margins <- if (factors == 1) names else utils::combn(names, 2L, paste, collapse = ":")
+  st <- stat_counts(stats::reformulate(margins), lapply(data, function(v) LETTERS[seq_len(levels)]))
+  simulate_release(data, st, mech_laplace(epsilon = epsilon))
+}
+
 case <- function(engine, method, release, model, arguments) list(engine = engine, method = method, release = release, model = model, arguments = arguments)
 
 # a case for each row of numbers
@@ -66,6 +76,9 @@ cases <- function() {
     # n, features, epsilon
     grid("recursion", "collapse", counts_release, function() model_naive_bayes("y"), c(50, 1, 1), c(50, 1, 10), c(200, 2, 1), c(500, 2, 1), c(200, 8, 1)),
     grid("counts", "collapse", counts_release, function() model_naive_bayes("y"), c(5000, 1, 1), c(5000, 1, 0.1), c(5000, 1, 10), c(5000, 8, 1), c(5000, 8, 10), c(1e6, 8, 1), c(1e5, 30, 1)),
+    # n, factors, levels, epsilon
+    grid("table", "collapse", table_release, function() model_table(), c(1000, 1, 5, 1), c(1000, 2, 3, 1), c(1000, 3, 2, 0.1), c(1000, 3, 2, 1), c(1000, 3, 2, 10),
+         c(1e5, 3, 4, 1), c(1e4, 4, 3, 1), c(1e4, 4, 3, 0.1), c(1e4, 4, 3, 10), c(1e5, 3, 8, 1), c(1e5, 9, 2, 1)),
     grid("total", "collapse", poisson_release, function() model_poisson(), c(1000, 1), c(1000, 0.1), c(1000, 10), c(1e5, 1)),
     # n, p, epsilon, half width
     grid("clamped totals", "clt", normal_release, lm, c(1000, 1, 1, 4), c(1e5, 1, 1, 4), c(1000, 1, 10, 2.5), c(1000, 5, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 10, 4), c(1e5, 5, 1, 2.5),

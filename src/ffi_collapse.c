@@ -4,7 +4,7 @@
 #include "model.h"
 
 static const void *const family_list[] = {&collapse_normal, &collapse_counts, &collapse_recursion,
-                                          &collapse_total};
+                                          &collapse_table, &collapse_total};
 static const struct registry families = {"family", COUNT(family_list), family_list};
 
 static void *read(SEXP problem) {
@@ -91,7 +91,7 @@ SEXP ffi_collapse_totals(SEXP problem, SEXP state) {
     struct rng rng;
     attach(c, state, &rng);
     resume(c);
-    SEXP out = PROTECT(Rf_allocVector(REALSXP, c->size));
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, statistic_width(problem)));
     c->class->statistic(c, REAL(out));
     UNPROTECT(1);
     return out;

@@ -65,12 +65,18 @@ SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     return state;
 }
 
+int statistic_width(SEXP problem) {
+    SEXP tracked = optional_element(problem, "tracked");
+    return (int)Rf_xlength(list_element(problem, "released")) +
+           (tracked ? Rf_asInteger(tracked) : 0);
+}
+
 /* Room for the results of `iterations` iterations, `kept` of them with a draw.
  * R holds it before a run fills it, so that an interrupt at any moment leaves
  * results and state that belong together. */
 SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     const struct model model = read_model(list_element(problem, "model"));
-    const int width = (int)Rf_xlength(list_element(problem, "released"));
+    const int width = statistic_width(problem);
     const int kept = Rf_asInteger(kept_);
     const char *const counts[] = {"iterations", "draws", "status"};
     const SEXP nothing[] = {PROTECT(Rf_ScalarInteger(0)), PROTECT(Rf_ScalarInteger(0)),

@@ -6,6 +6,10 @@
 #include "run.h"
 #include "size_prior.h"
 
+/* How many numbers a draw of the statistic has: the released components, and what a method
+ * keeps after them. */
+int statistic_width(SEXP problem);
+
 /* A vector of the state beside those that every method has: theta, rng, the number
  * of iterations made, and counters. */
 struct state_part {

@@ -56,7 +56,8 @@ struct collapse_class {
      * *accepted gets the share of accepted moves of the totals. */
     int (*iterate)(struct collapse *c, int iteration, int warmup, double *accepted);
 
-    /* The released components before noise. */
+    /* The released components before noise, and after them what else the family keeps of the
+     * state (of tables the cells). */
     void (*statistic)(const struct collapse *c, double *out);
 
     /* The number of records, where it is unknown; NULL where it must be known. */
@@ -107,6 +108,6 @@ static inline void collapse_count(struct collapse *c, int kind, int accepted) {
 }
 
 extern const struct collapse_class collapse_normal, collapse_counts, collapse_recursion,
-    collapse_total;
+    collapse_table, collapse_total;
 
 #endif

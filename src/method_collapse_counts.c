@@ -31,8 +31,8 @@
 #include "adapt.h"
 #include "sticks.h"
 
-/* tables of log phi, for the first distributions; the most sweeps of an iteration */
-enum { MOST_TABLES = 64, SWEEPS = 3 };
+/* the most sweeps of an iteration */
+enum { SWEEPS = 3 };
 
 /* Variance of a count over that of theta's draw given it, in the same units: up to
  * here one sweep will do. */
@@ -43,27 +43,6 @@ double counts_interval_gain(const struct collapse *c, int component, double tota
 }
 
 /* ---- set-up ------------------------------------------------------------------- */
-
-static void set_distribution(struct counts_distribution *distribution, int known, double value,
-                             double most) {
-    distribution->known = known;
-    distribution->value = value;
-    if (!known) dist_rising_set(&distribution->rising, value);
-    if (!(most >= 0)) return;
-    double *table = plugin_memory(TABLE, sizeof *table);
-    for (int k = 0; k < TABLE && k <= most; ++k) table[k] = counts_compute_log_phi(distribution, k);
-    distribution->table = table;
-}
-
-static int find_distribution(struct counts *s, int known, double value) {
-    for (int k = s->distributions - 1; k >= 0 && k >= s->distributions - MOST_TABLES; --k) {
-        const struct counts_distribution *distribution = s->distribution + k;
-        if (distribution->known == known && distribution->value == value) return k;
-    }
-    set_distribution(s->distribution + s->distributions, known, value,
-                     s->tables++ < MOST_TABLES ? s->most : -1);
-    return s->distributions++;
-}
 
 static int read_variables(const struct fields *fields, struct counts *s) {
     s->variables = fields_length(fields, "levels");
@@ -88,11 +67,11 @@ static int read_variables(const struct fields *fields, struct counts *s) {
 }
 
 /* The scale of a known row's Poisson counts cancels: a class's share of n. */
-static void read_distributions(struct counts *s, const double *alpha, const double *probability) {
+static void read_weights(struct counts *s, const double *alpha, const double *probability) {
     const double size = s->n / s->classes;
-    s->distribution = plugin_memory((size_t)(s->cells + s->rows), sizeof *s->distribution);
-    s->cell_distribution = plugin_memory((size_t)s->cells, sizeof *s->cell_distribution);
-    s->row_distribution = plugin_memory((size_t)s->rows, sizeof *s->row_distribution);
+    s->weights = cell_weights_new(s->cells + s->rows + 1, s->most);
+    s->cell_weight = plugin_memory((size_t)s->cells, sizeof *s->cell_weight);
+    s->row_weight = plugin_memory((size_t)s->rows, sizeof *s->row_weight);
     for (int v = 0; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
         const int known = variable->known;
@@ -101,15 +80,15 @@ static void read_distributions(struct counts *s, const double *alpha, const doub
             for (int l = 0; l < variable->levels; ++l) {
                 const int cell = variable->at_cell + r * variable->levels + l;
                 const double mean = size * (v == 0 ? s->classes : 1) * probability[cell];
-                s->cell_distribution[cell] =
-                    find_distribution(s, known, known ? fmax(mean, 1e-300) : alpha[cell]);
+                s->cell_weight[cell] =
+                    cell_weights_find(&s->weights, known, known ? fmax(mean, 1e-300) : alpha[cell]);
                 sum += alpha[cell];
             }
             if (v > 0)
-                s->row_distribution[variable->at_row + r] =
-                    find_distribution(s, known, known ? size : sum);
+                s->row_weight[variable->at_row + r] =
+                    cell_weights_find(&s->weights, known, known ? size : sum);
             else
-                set_distribution(&s->root, known, known ? s->n : sum, s->most);
+                s->root = cell_weights_find(&s->weights, known, known ? s->n : sum);
         }
     }
 }
@@ -246,7 +225,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     const double *probability = fields_vector(fields, "probability", s->cells);
     if (!alpha || !probability) return PLUGIN_BAD_FIELDS;
     if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
-    read_distributions(s, alpha, probability);
+    read_weights(s, alpha, probability);
     s->size_target = s->cells + s->levels;
     if (read_targets(fields, c, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     read_kinks(c, s);
@@ -334,18 +313,6 @@ static void load(struct collapse *c) {
 
 static void save(struct collapse *c) { (void)c; /* the table is the state's own */ }
 
-/* Multinomial counts of `total` in a row of theta's sticks (sticks.h): each level
- * against those after it. */
-static void draw_row(struct rng *rng, int levels, const double *stick, double total,
-                     double *count) {
-    double left = total;
-    for (int l = 0; l < levels - 1; ++l) {
-        dist_binomial_fill(rng, stick_share(stick[l]), 1, &left, count + l);
-        left -= count[l];
-    }
-    count[levels - 1] = left;
-}
-
 static void equal_shares(struct counts *s) {
     for (int v = 1; v < s->variables; ++v) {
         const struct counts_variable *variable = s->variable + v;
@@ -405,8 +372,8 @@ static void start(struct collapse *c) {
         const struct counts_variable *variable = s->variable + v;
         for (int r = 0; r < (v == 0 ? 1 : s->classes); ++r) {
             if (v > 0 || s->groups == 0)
-                draw_row(c->rng, variable->levels, stick, v == 0 ? s->n : s->count[r],
-                         s->count + variable->at_cell + r * variable->levels);
+                cells_draw(c->rng, variable->levels, stick, v == 0 ? s->n : s->count[r],
+                           s->count + variable->at_cell + r * variable->levels);
             stick += variable->levels - 1;
         }
     }

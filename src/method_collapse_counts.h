@@ -1,7 +1,7 @@
 #ifndef NOISEAWARE_METHOD_COLLAPSE_COUNTS_H
 #define NOISEAWARE_METHOD_COLLAPSE_COUNTS_H
 
-#include "dist.h"
+#include "cells.h"
 #include "method_collapse.h"
 #include "size_slope.h"
 
@@ -14,24 +14,12 @@
 /* kinds of moves that are counted */
 enum { WITHIN, BETWEEN, SPLIT, SIZE };
 
-/* counts below TABLE are looked up */
-enum { TABLE = 1024 };
-
 /* One sweep in CYCLE walks within rows, one has moves between classes of one cell each; one cycle
  * in FINER is on a finer scale. */
 enum { CYCLE = 4, FINER = 8 };
 
 /* two cells are drawn by the noise if they and their levels have no more components */
 enum { MOST_KINKS = 8 };
-
-/* log phi of a cell. Dirichlet weight alpha, or a known probability: then
- * relative to Poisson counts of mean `mean`, which keeps the numbers small. */
-struct counts_distribution {
-    double value; /* alpha or the mean */
-    struct dist_rising rising;
-    const double *table;
-    int known;
-};
 
 struct counts_variable {
     int levels, at_cell, at_level, at_row, known;
@@ -40,9 +28,8 @@ struct counts_variable {
 struct counts {
     int variables, classes, cells, levels, rows;
     struct counts_variable *variable;
-    struct counts_distribution *distribution; /* that cells and rows refer to */
-    int distributions, tables;
-    int *cell_distribution, *row_distribution; /* rows: of the features, class by class */
+    struct cell_weights weights;   /* that cells and rows refer to */
+    int *cell_weight, *row_weight; /* rows: of the features, class by class */
     /* components that a cell, then those that a feature's level is part of */
     int *first, *component;
     const double *coefficient; /* of each entry of `component`, in linear queries; NULL: all 1 */
@@ -55,8 +42,8 @@ struct counts {
     int groups, *group, *group_at, *group_first, *group_class;
     const double *group_total; /* below 0: not settled */
     double n, most; /* records, a part of the state where they are unknown; the most there can be */
-    int size_target;                 /* the components that are n, after the levels */
-    struct counts_distribution root; /* unknown n: of the classes, as of a row */
+    int size_target; /* the components that are n, after the levels */
+    int root;        /* unknown n: the weight of the classes, as of a row */
     double size_spread;
     double weight; /* of the noise of all components; 0: differs, or is not Laplace */
     double geometric[MOST_KINKS + 1]; /* 1 / (1 - exp(-k weight)) */
@@ -83,29 +70,18 @@ struct counts {
     double *changed_by;
 };
 
-static inline double counts_compute_log_phi(const struct counts_distribution *distribution,
-                                            double n) {
-    return distribution->known ? dist_log_poisson(n, distribution->value)
-                               : dist_log_rising(&distribution->rising, n);
-}
-
-static inline double counts_look_up(const struct counts_distribution *distribution, double n) {
-    return distribution->table && n < TABLE ? distribution->table[(int)n]
-                                            : counts_compute_log_phi(distribution, n);
-}
-
 /* log phi and log psi of n records in a cell, and in a row */
 static inline double counts_log_phi(const struct counts *s, int cell, double n) {
-    return counts_look_up(s->distribution + s->cell_distribution[cell], n);
+    return cell_log(s->weights.weight + s->cell_weight[cell], n);
 }
 
 static inline double counts_log_psi(const struct counts *s, int row, double n) {
-    return -counts_look_up(s->distribution + s->row_distribution[row], n);
+    return -cell_log(s->weights.weight + s->row_weight[row], n);
 }
 
 /* log psi of n records in all classes, where n is unknown */
 static inline double counts_log_root(const struct counts *s, double n) {
-    return -counts_look_up(&s->root, n);
+    return -cell_log(s->weights.weight + s->root, n);
 }
 
 /* The change of energy of a component that was hidden, rounded or clipped. Not inline: the

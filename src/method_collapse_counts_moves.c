@@ -203,9 +203,9 @@ static void keep_feature(struct counts *s, int v, int from, int to) {
 }
 
 /* log psi of n records in a row of feature v; `before` is that of the feature
- * before it, often of the same distribution */
+ * before it, often of the same weight */
 static double psi_of(const struct counts *s, int v, int row, double n, double before) {
-    if (v > 1 && s->row_distribution[row] == s->row_distribution[row - s->classes]) return before;
+    if (v > 1 && s->row_weight[row] == s->row_weight[row - s->classes]) return before;
     return counts_log_psi(s, row, n);
 }
 

@@ -1,20 +1,20 @@
-/* Model "categorical": a variable with two or more levels, called the class
- * here, and any number of further variables, the features, that are independent
- * of each other given it. With features it is the naive Bayes model (Ju et al.
- * 2022, section 4 and equations S3 to S6), without it the categorical one, with
- * two levels Bernoulli. Every vector of probabilities has a Dirichlet prior or
- * is known.
+/* Model "categorical": columns of codes 0, 1, ..., drawn part after part. A part has
+ * one column or several, its children, whose possible combinations are its levels,
+ * and given the columns that are its parents it is independent of all that came before.
  *
- * A record has one column of codes 0, 1, ... for each variable, class first. A
- * *row* is one vector of probabilities: the class has one, a feature one for
- * each class.
+ *   a class, then features given it   naive Bayes (Ju et al. 2022, section 4 and equations
+ *                                     S3 to S6); a class alone: categorical, Bernoulli
+ *   one part of all columns           a saturated table; combinations may be left out
+ *
+ * A *row* is one vector of probabilities: a part has one for each combination of its
+ * parents' codes. It has a Dirichlet prior or is known.
  *
  * theta holds a row of L levels as L - 1 sticks (sticks.h), row after row. Innovations:
- * record i has one uniform for each variable (levels.c).
+ * record i has one uniform for each part (levels.c).
  *
- * Complete-data statistic: the counts of the class, then those of every feature
- * by class. Updates are conjugate. Cost per record: one uniform and one search
- * for each variable; per update one gamma variate for each probability.
+ * Complete-data statistic: the counts of every part's levels, row by row. Updates are
+ * conjugate. Cost per record: one uniform and one search for each part; per update one
+ * gamma variate for each probability.
  */
 #include "dist.h"
 #include "lanes.h"
@@ -26,17 +26,24 @@
  * comparison */
 enum { MOST_GROUPED = 12, MOST_COMPARED = 32 };
 
-struct variable {
-    struct levels of; /* the variable's levels, by row */
+struct part {
+    struct levels of; /* the part's levels, by row */
     int levels, cuts, rows;
     int known;
     int at_stick; /* first of rows * cuts in theta */
     int at_level; /* first of rows * levels in alpha and in the statistic */
+    int children, parents;
+    int *child, *parent; /* columns */
+    /* with several children: their codes, one after the other, level by level; and the
+     * level of each combination of codes, the last child's the fastest */
+    const double *code;
+    int *level_of;
 };
 
 struct categorical {
-    int variables, sticks, probabilities;
-    struct variable *variable;
+    int columns, parts, sticks, probabilities;
+    int *size; /* codes of a column */
+    struct part *part;
     const double *alpha;
     double *first_weight, *all_weight; /* a_l, and a_l + ... + a_L */
     double *theta;
@@ -44,96 +51,118 @@ struct categorical {
     /* workspace */
     struct level_work work;
     double *weight, *gamma;
-    int *row, *row_to; /* MAX_BLOCK: classes of the records */
-    uint8_t *index;    /* MAX_BLOCK */
+    /* MAX_BLOCK */
+    int *row, *row_to;
+    double *level, *level_to, *parent, *parent_to;
+    const double **mixed; /* a column */
+    uint8_t *index;
 };
 
 /* ---- set-up ------------------------------------------------------------- */
 
-/* Rows that are known are a block of theta that stays where it is. A draw of a variable
- * of two levels may report the second one alone. */
+/* Rows that are known are a block of theta that stays where it is. A draw of a part of
+ * two levels may report the second one alone. */
 static void describe(const struct categorical *s, const double *probability, int reports_last,
                      struct model *model) {
-    struct theta_block *block = plugin_memory((size_t)s->variables, sizeof *block);
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
+    struct theta_block *block = plugin_memory((size_t)s->parts, sizeof *block);
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
         double *stick = NULL;
-        if (variable->known) {
-            stick = plugin_memory((size_t)(variable->rows * variable->cuts), sizeof(double));
-            for (int r = 0; r < variable->rows; ++r)
-                sticks_from_probabilities(variable->levels,
-                                          probability + variable->at_level + r * variable->levels,
-                                          stick + r * variable->cuts);
+        if (part->known) {
+            stick = plugin_memory((size_t)(part->rows * part->cuts), sizeof(double));
+            for (int r = 0; r < part->rows; ++r)
+                sticks_from_probabilities(part->levels,
+                                          probability + part->at_level + r * part->levels,
+                                          stick + r * part->cuts);
         }
-        block[v] = (struct theta_block){.name = v == 0 ? "class" : "feature",
+        block[k] = (struct theta_block){.name = k == 0 ? "class" : "feature",
                                         .transform = TRANSFORM_STICKS,
-                                        .size = variable->levels,
-                                        .rows = variable->rows,
+                                        .size = part->levels,
+                                        .rows = part->rows,
                                         .known = stick,
                                         .reports_last = reports_last};
     }
-    model_describe(model, s->variables, block);
+    model_describe(model, s->parts, block);
 }
 
-/* Fields: levels, one a variable; alpha, Dirichlet weights of all rows; known, 1
- * for a variable whose rows are; probability, of all rows, looked at where they are
- * known; reports_last, 1 if a draw reports the second of two levels alone. */
-static int create(const struct fields *fields, struct model *model) {
-    struct categorical *s = plugin_memory(1, sizeof *s);
-    s->variables = fields_length(fields, "levels");
-    const double *levels = fields_vector(fields, "levels", s->variables);
-    const double *known = fields_vector(fields, "known", s->variables);
-    const double *reports_last = fields_vector(fields, "reports_last", 1);
-    if (!levels || !known || !reports_last || s->variables < 1) return PLUGIN_BAD_FIELDS;
-    s->variable = plugin_memory((size_t)s->variables, sizeof *s->variable);
-    for (int v = 0; v < s->variables; ++v) {
-        struct variable *variable = s->variable + v;
-        variable->levels = (int)levels[v];
-        if (variable->levels < 2) return PLUGIN_BAD_FIELDS;
-        variable->cuts = variable->levels - 1;
-        variable->rows = v == 0 ? 1 : s->variable[0].levels;
-        variable->known = known[v] != 0;
-        variable->at_stick = s->sticks;
-        variable->at_level = s->probabilities;
-        variable->of = levels_new(variable->levels, variable->rows);
-        s->sticks += variable->rows * variable->cuts;
-        s->probabilities += variable->rows * variable->levels;
+/* Moves *at past `count` columns of a list of them. */
+static int *read_columns(const double **at, int count) {
+    int *column = plugin_memory((size_t)count, sizeof *column);
+    for (int k = 0; k < count; ++k) column[k] = (int)*(*at)++;
+    return column;
+}
+
+static int product(const struct categorical *s, int count, const int *column) {
+    int size = 1;
+    for (int k = 0; k < count; ++k) size *= s->size[column[k]];
+    return size;
+}
+
+static void read_codes(const struct categorical *s, struct part *part, const double **at) {
+    const int all = product(s, part->children, part->child);
+    part->code = *at;
+    part->level_of = plugin_memory((size_t)all, sizeof *part->level_of);
+    for (int l = 0; l < part->levels; ++l) {
+        int combination = 0;
+        for (int k = 0; k < part->children; ++k)
+            combination = combination * s->size[part->child[k]] + (int)*(*at)++;
+        part->level_of[combination] = l;
     }
-    s->alpha = fields_vector(fields, "alpha", s->probabilities);
-    const double *probability = fields_vector(fields, "probability", s->probabilities);
-    if (!s->alpha || !probability) return PLUGIN_BAD_FIELDS;
-    describe(s, probability, *reports_last != 0, model);
+}
 
-    s->first_weight = plugin_memory((size_t)s->sticks, sizeof(double));
-    s->all_weight = plugin_memory((size_t)s->sticks, sizeof(double));
-    s->theta = plugin_memory((size_t)s->sticks, sizeof(double));
-    s->changed = plugin_memory((size_t)s->variables, sizeof(int));
-    s->weight = plugin_memory((size_t)s->probabilities, sizeof(double));
-    s->gamma = plugin_memory((size_t)s->probabilities, sizeof(double));
-    s->work = level_work_new();
-    s->row = plugin_memory(MAX_BLOCK, sizeof(int));
-    s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
-    s->index = plugin_memory(MAX_BLOCK, 1);
+static int read_parts(const struct fields *fields, struct categorical *s) {
+    s->columns = fields_length(fields, "columns");
+    s->parts = fields_length(fields, "levels");
+    const double *columns = fields_vector(fields, "columns", s->columns);
+    const double *levels = fields_vector(fields, "levels", s->parts);
+    const double *known = fields_vector(fields, "known", s->parts);
+    const double *children = fields_vector(fields, "children", s->parts);
+    const double *parents = fields_vector(fields, "parents", s->parts);
+    const double *child = fields_vector(fields, "child", -1);
+    const double *parent = fields_vector(fields, "parent", -1);
+    const double *code = fields_vector(fields, "code", -1);
+    if (!columns || !levels || !known || !children || !parents || !child || !parent || !code ||
+        s->parts < 1)
+        return PLUGIN_BAD_FIELDS;
+    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
+    for (int c = 0; c < s->columns; ++c) s->size[c] = (int)columns[c];
+    s->part = plugin_memory((size_t)s->parts, sizeof *s->part);
+    for (int k = 0; k < s->parts; ++k) {
+        struct part *part = s->part + k;
+        part->levels = (int)levels[k];
+        if (part->levels < 2) return PLUGIN_BAD_FIELDS;
+        part->cuts = part->levels - 1;
+        part->known = known[k] != 0;
+        part->children = (int)children[k];
+        part->parents = (int)parents[k];
+        part->child = read_columns(&child, part->children);
+        part->parent = read_columns(&parent, part->parents);
+        part->rows = product(s, part->parents, part->parent);
+        if (part->children > 1) read_codes(s, part, &code);
+        part->at_stick = s->sticks;
+        part->at_level = s->probabilities;
+        part->of = levels_new(part->levels, part->rows);
+        s->sticks += part->rows * part->cuts;
+        s->probabilities += part->rows * part->levels;
+    }
+    return PLUGIN_OK;
+}
 
-    model->self = s;
-    model->columns = s->variables;
-    model->complete = s->probabilities;
-    model->costs.move = s->variables;
-    model->costs.refresh = 3 * s->variables;
+/* A part's sticks are moved together, up to a number. */
+static void group_sticks(struct categorical *s, struct model *model) {
     model->group = plugin_memory((size_t)s->sticks, sizeof(int));
     int in_group = 0, moving = 0;
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        for (int r = 0; r < variable->rows; ++r) {
-            const double *alpha = s->alpha + variable->at_level + r * variable->levels;
-            const int at = variable->at_stick + r * variable->cuts;
-            double all = alpha[variable->cuts];
-            for (int l = variable->cuts - 1; l >= 0; --l) {
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        for (int r = 0; r < part->rows; ++r) {
+            const double *alpha = s->alpha + part->at_level + r * part->levels;
+            const int at = part->at_stick + r * part->cuts;
+            double all = alpha[part->cuts];
+            for (int l = part->cuts - 1; l >= 0; --l) {
                 s->first_weight[at + l] = alpha[l];
                 s->all_weight[at + l] = all += alpha[l];
             }
-            for (int l = 0; l < variable->cuts && !variable->known; ++l) {
-                /* a variable's sticks are moved together, up to a number */
+            for (int l = 0; l < part->cuts && !part->known; ++l) {
                 const int first = r == 0 && l == 0;
                 if (first || ++in_group > MOST_GROUPED) {
                     in_group = 1;
@@ -143,6 +172,42 @@ static int create(const struct fields *fields, struct model *model) {
             }
         }
     }
+}
+
+/* Fields: columns, the codes of each; levels, children and parents, how many a part has;
+ * known, 1 for a part whose rows are; child and parent, the columns, part after part;
+ * code, of the levels of each part with several children, level by level; alpha, Dirichlet
+ * weights of all rows; probability, of all rows, looked at where they are known;
+ * reports_last, 1 if a draw reports the second of two levels alone. */
+static int create(const struct fields *fields, struct model *model) {
+    struct categorical *s = plugin_memory(1, sizeof *s);
+    if (read_parts(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    const double *reports_last = fields_vector(fields, "reports_last", 1);
+    s->alpha = fields_vector(fields, "alpha", s->probabilities);
+    const double *probability = fields_vector(fields, "probability", s->probabilities);
+    if (!reports_last || !s->alpha || !probability) return PLUGIN_BAD_FIELDS;
+    describe(s, probability, *reports_last != 0, model);
+
+    s->first_weight = plugin_memory((size_t)s->sticks, sizeof(double));
+    s->all_weight = plugin_memory((size_t)s->sticks, sizeof(double));
+    s->theta = plugin_memory((size_t)s->sticks, sizeof(double));
+    s->changed = plugin_memory((size_t)s->columns, sizeof(int));
+    s->weight = plugin_memory((size_t)s->probabilities, sizeof(double));
+    s->gamma = plugin_memory((size_t)s->probabilities, sizeof(double));
+    s->work = level_work_new();
+    s->row = plugin_memory(MAX_BLOCK, sizeof(int));
+    s->row_to = plugin_memory(MAX_BLOCK, sizeof(int));
+    double **const work[] = {&s->level, &s->level_to, &s->parent, &s->parent_to};
+    for (int k = 0; k < 4; ++k) *work[k] = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->mixed = plugin_memory((size_t)s->columns, sizeof *s->mixed);
+    s->index = plugin_memory(MAX_BLOCK, 1);
+
+    model->self = s;
+    model->columns = s->columns;
+    model->complete = s->probabilities;
+    model->costs.move = s->parts;
+    model->costs.refresh = 3 * s->parts;
+    group_sticks(s, model);
     return PLUGIN_OK;
 }
 
@@ -193,10 +258,10 @@ static void stack_logs(int levels, const double *log_gamma, double *stick) {
 /* theta given these counts, the prior if there are none; on the log scale where
  * a gamma variate could underflow or a sum overflow */
 static void draw_theta(struct categorical *s, const double *count, struct rng *rng, double *theta) {
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        if (variable->known) continue;
-        const int first = variable->at_level, total = variable->rows * variable->levels;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        if (part->known) continue;
+        const int first = part->at_level, total = part->rows * part->levels;
         double least = INFINITY, most = 0;
         for (int j = 0; j < total; ++j) {
             const double weight = s->alpha[first + j] + (count ? count[first + j] : 0);
@@ -210,13 +275,13 @@ static void draw_theta(struct categorical *s, const double *count, struct rng *r
         else
             for (int j = 0; j < total; ++j)
                 s->gamma[j] = fmax(dist_log_gamma(rng, s->weight[j]), -1e300);
-        double *stick = theta + variable->at_stick;
+        double *stick = theta + part->at_stick;
         const double *gamma = s->gamma;
-        for (int r = 0; r < variable->rows; ++r, gamma += variable->levels, stick += variable->cuts)
+        for (int r = 0; r < part->rows; ++r, gamma += part->levels, stick += part->cuts)
             if (plain)
-                stack(variable->levels, gamma, stick);
+                stack(part->levels, gamma, stick);
             else
-                stack_logs(variable->levels, gamma, stick);
+                stack_logs(part->levels, gamma, stick);
     }
 }
 
@@ -233,11 +298,11 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 static double dprior(void *self, const double *theta) {
     const struct categorical *s = self;
     double log_density = 0;
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        if (variable->known) continue;
-        const int end = variable->at_stick + variable->rows * variable->cuts;
-        for (int j = variable->at_stick; j < end; ++j)
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        if (part->known) continue;
+        const int end = part->at_stick + part->rows * part->cuts;
+        for (int j = part->at_stick; j < end; ++j)
             log_density += stick_log_density(s->first_weight[j], s->all_weight[j], theta[j]);
     }
     return log_density;
@@ -248,54 +313,111 @@ static double dprior(void *self, const double *theta) {
 static void set(void *self, const double *theta) {
     struct categorical *s = self;
     memcpy(s->theta, theta, (size_t)s->sticks * sizeof(double));
-    for (int v = 0; v < s->variables; ++v)
-        levels_set(&s->variable[v].of, theta + s->variable[v].at_stick);
+    for (int k = 0; k < s->parts; ++k) levels_set(&s->part[k].of, theta + s->part[k].at_stick);
+}
+
+/* Combinations of some columns' codes, the last column's the fastest. A single column stands
+ * for itself; else they are written to `out`. */
+static const double *combine(const struct categorical *s, int m, int count, const int *column,
+                             const double *const *x, double *out) {
+    if (count == 1) return x[column[0]];
+    memset(out, 0, (size_t)m * sizeof *out);
+    for (int k = 0; k < count; ++k) {
+        const double size = s->size[column[k]], *restrict code = x[column[k]];
+        for (int i = 0; i < m; ++i) out[i] = out[i] * size + code[i];
+    }
+    return out;
+}
+
+/* The row of each record, NULL if there is only one. */
+static const int *find_rows(const struct categorical *s, const struct part *part, int m,
+                            const double *const *x, int *row) {
+    if (part->parents == 0) return NULL;
+    levels_codes(m, combine(s, m, part->parents, part->parent, x, s->parent), row);
+    return row;
+}
+
+/* Levels from the children's codes, and back. An only child's code is the level. */
+static const double *read_level(const struct categorical *s, const struct part *part, int m,
+                                const double *const *x, double *out) {
+    const double *at = combine(s, m, part->children, part->child, x, out);
+    if (part->children > 1)
+        for (int i = 0; i < m; ++i) out[i] = part->level_of[(int)out[i]];
+    return at;
+}
+
+static double *level_column(const struct part *part, double *const *x, double *out) {
+    return part->children == 1 ? x[part->child[0]] : out;
+}
+
+static void write_level(const struct part *part, int m, const double *level, double *const *x) {
+    if (part->children == 1) return;
+    for (int k = 0; k < part->children; ++k) {
+        const double *code = part->code + k;
+        double *restrict column = x[part->child[k]];
+        for (int i = 0; i < m; ++i) column[i] = code[(int)level[i] * part->children];
+    }
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     struct categorical *s = self;
-    levels_draw(&s->variable[0].of, &s->work, rng, m, NULL, s->row, x[0]);
-    for (int v = 1; v < s->variables; ++v)
-        levels_draw(&s->variable[v].of, &s->work, rng, m, s->row, s->row_to, x[v]);
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        const int *row = find_rows(s, part, m, (const double *const *)x, s->row);
+        double *level = level_column(part, x, s->level);
+        levels_draw(&part->of, &s->work, rng, m, row, s->row_to, level);
+        write_level(part, m, level, x);
+    }
 }
 
-/* A feature's level is kept only if the class stays what it was. */
+/* A level is kept only if the parents stay what they were. */
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
     struct categorical *s = self;
-    levels_refresh(&s->variable[0].of, &s->work, rho, rng, m, NULL, NULL, NULL, x[0], x_new[0]);
-    levels_codes(m, x_new[0], s->row);
-    for (int v = 1; v < s->variables; ++v)
-        levels_refresh(&s->variable[v].of, &s->work, rho, rng, m, s->row, x[0], x_new[0], x[v],
-                       x_new[v]);
+    const double *const *fresh = (const double *const *)x_new;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        const int *row = find_rows(s, part, m, fresh, s->row);
+        const double *before = NULL, *after = NULL;
+        if (row) {
+            before = combine(s, m, part->parents, part->parent, x, s->parent);
+            after = combine(s, m, part->parents, part->parent, fresh, s->parent_to);
+        }
+        double *level = level_column(part, x_new, s->level_to);
+        levels_refresh(&part->of, &s->work, rho, rng, m, row, before, after,
+                       read_level(s, part, m, x, s->level), level);
+        write_level(part, m, level, x_new);
+    }
 }
 
 static void set_move(void *self, const double *theta_new, int *changed) {
     struct categorical *s = self;
-    int class_changed = 0;
-    for (int v = 0; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        const size_t length = (size_t)variable->rows * (size_t)variable->cuts * sizeof(double);
-        const int at = variable->at_stick;
-        levels_set_next(&variable->of, theta_new + at);
-        changed[v] = class_changed || memcmp(s->theta + at, theta_new + at, length) != 0;
-        s->changed[v] = changed[v];
-        if (v == 0) class_changed = changed[0];
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        const size_t length = (size_t)part->rows * (size_t)part->cuts * sizeof(double);
+        const int at = part->at_stick;
+        levels_set_next(&part->of, theta_new + at);
+        int differs = memcmp(s->theta + at, theta_new + at, length) != 0;
+        for (int p = 0; p < part->parents; ++p) differs |= s->changed[part->parent[p]];
+        for (int c = 0; c < part->children; ++c)
+            changed[part->child[c]] = s->changed[part->child[c]] = differs;
     }
 }
 
+/* Parents come before their children: what they are is in x_new if they changed. */
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct categorical *s = self;
-    const int *row_to = s->row;
-    levels_codes(m, x[0], s->row);
-    if (s->changed[0]) {
-        levels_move(&s->variable[0].of, &s->work, rng, m, NULL, NULL, x[0], x_new[0]);
-        levels_codes(m, x_new[0], s->row_to);
-        row_to = s->row_to;
+    for (int v = 0; v < s->columns; ++v) s->mixed[v] = s->changed[v] ? x_new[v] : x[v];
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        if (!s->changed[part->child[0]]) continue;
+        const int *row = find_rows(s, part, m, x, s->row);
+        const int *row_to = find_rows(s, part, m, s->mixed, s->row_to);
+        double *level = level_column(part, x_new, s->level_to);
+        levels_move(&part->of, &s->work, rng, m, row, row_to, read_level(s, part, m, x, s->level),
+                    level);
+        write_level(part, m, level, x_new);
     }
-    for (int v = 1; v < s->variables; ++v)
-        if (s->changed[v])
-            levels_move(&s->variable[v].of, &s->work, rng, m, s->row, row_to, x[v], x_new[v]);
 }
 
 /* ---- complete-data statistic ------------------------------------------------ */
@@ -325,17 +447,22 @@ static INLINE void tally(int m, int counts, int *restrict wide, uint8_t *restric
     for (int i = 0; i < m; ++i) count[wide[i]] += 1;
 }
 
-VECTOR_CLONES static void add(void *self, int m, const double *const *x, double *c) {
+VECTOR_CLONES static void index_of(int m, double levels, const double *restrict row,
+                                   const double *restrict level, int *restrict index) {
+    FOR_RECORDS(i, m) index[i] = (int)(row[i] * levels + level[i]);
+}
+
+static void add(void *self, int m, const double *const *x, double *c) {
     struct categorical *s = self;
-    int *restrict index = s->row;
-    const double *restrict class = x[0];
-    FOR_RECORDS(i, m) index[i] = (int)class[i];
-    tally(m, s->variable[0].levels, index, s->index, c);
-    for (int v = 1; v < s->variables; ++v) {
-        const struct variable *variable = s->variable + v;
-        const double levels = variable->levels, *restrict level = x[v];
-        FOR_RECORDS(i, m) index[i] = (int)(class[i] * levels + level[i]);
-        tally(m, variable->rows * variable->levels, index, s->index, c + variable->at_level);
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        const double *level = read_level(s, part, m, x, s->level);
+        if (part->parents == 0)
+            levels_codes(m, level, s->row);
+        else
+            index_of(m, part->levels, combine(s, m, part->parents, part->parent, x, s->parent),
+                     level, s->row);
+        tally(m, part->rows * part->levels, s->row, s->index, c + part->at_level);
     }
 }
 

@@ -1,0 +1,87 @@
+# Method "collapse", tables: see src/method_collapse_table.c.
+
+#' @export
+collapse_family.bound_table <- function(bound, call = caller_env()) "table"
+
+#' @export
+collapse_statistics.model_table <- function(model) "stat_counts"
+
+#' @export
+collapse_is_exact.bound_table <- function(bound) TRUE
+
+# Up to so many counts of a table are kept with each draw.
+most_tracked <- 5000
+
+table_distribution <- function(bound, parts, n, unknown, call) {
+  entries <- table_entries(bound, parts, n, unknown, call)
+  fields <- bound$spec$fields
+  cells <- length(fields$alpha)
+  tracked <- if (cells <= most_tracked) cells else 0
+  of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
+  host <- vapply(bound$parts, `[[`, 0, "host") - 1
+  list(family = "table", fields = c(of_parts, list(host = host, tracked = as.double(tracked > 0))), entries = entries, tracked = tracked)
+}
+
+# What each released component is a sum of: entries with a node of the table (`target`, from 0), the `component` and
+# its `coefficient`, in the order of the nodes.
+table_entries <- function(bound, parts, n, unknown, call) {
+  if (unknown) {
+    stop_classed("method", c("Method {.val collapse} must know the number of records of a table.", i = "Method {.val augment} need not."), call = call)
+  }
+  entries <- do.call(rbind, lapply(parts, part_entries, bound = bound, call = call))
+  key <- paste(entries$target, entries$component)
+  if (anyDuplicated(key)) {
+    sums <- rowsum(entries$coefficient, factor(key, unique(key)))[, 1L]
+    entries <- entries[!duplicated(key), ]
+    entries$coefficient <- unname(sums)
+  }
+  entries[order(entries$target), ]
+}
+
+part_entries <- function(part, bound, call) {
+  statistic <- part$statistic
+  linear <- inherits(statistic, "stat_linear")
+  counted <- if (linear) statistic$statistic else statistic
+  if (!inherits(counted, "stat_counts")) stop_collapse_part(part, "counts of its variables", call)
+  uses <- if (linear) data.frame(component = part$index[query_rows(statistic)], column = statistic$queries$column, weight = statistic$queries$weight) else
+    data.frame(component = part$index, column = part$at, weight = 1)
+  cells <- counted_cells(counted, bound)[uses$column]
+  each <- rep(seq_len(nrow(uses)), lengths(cells))
+  data.frame(target = unlist(cells), component = uses$component[each], coefficient = uses$weight[each])
+}
+
+# The nodes of the table that each component of a statistic of counts is the sum of, a list of them.
+counted_cells <- function(statistic, bound) {
+  codes <- bound$possible
+  unlist(lapply(statistic$margins, function(margin) {
+    size <- lengths(bound$levels)[margin]
+    at <- Reduce(function(at, v) at * size[[v]] + codes[, v], margin, 0)
+    unname(split(seq_along(at) - 1, factor(at, seq_len(prod(size)) - 1)))
+  }), recursive = FALSE)
+}
+
+# Draws of the counts of margins of the table, by the names that stat_counts() gives them.
+denoise_margin <- function(fit, margin, call = caller_env()) {
+  tables <- lapply(fit$chains, `[[`, "table")
+  if (!inherits(fit$bound, "bound_table") || is.null(tables[[1L]])) {
+    why <- if (!inherits(fit$bound, "bound_table")) "The model is not {.fn model_table}." else if (fit$method != "collapse")
+      "Method {.val {fit$method}} keeps no table; {.val collapse} does." else "The table has more than {format_size(most_tracked)} cells, which are too many to keep."
+    stop_classed("argument", c("{.arg margin} asks for the counts of a table, which the fit does not have.", x = why), call = call)
+  }
+  margins <- formula_margins(margin, call)
+  levels <- fit$bound$levels
+  strange <- setdiff(unlist(margins), names(levels))
+  if (length(strange)) {
+    stop_classed("variables", c("{.arg margin} must name variables of the table, but {.var {strange}} {?is/are} not.",
+                                i = "The table has {.var {names(levels)}}."), call = call)
+  }
+  cells <- counted_cells(list(margins = margins), fit$bound)
+  names <- unlist(lapply(margins, margin_cells, levels))
+  sums <- matrix(0, length(cells), ncol(tables[[1L]]))
+  sums[cbind(rep(seq_along(cells), lengths(cells)), unlist(cells) + 1)] <- 1
+  chains_array(lapply(tables, function(table) {
+    out <- table %*% t(sums)
+    colnames(out) <- names
+    out
+  }))
+}

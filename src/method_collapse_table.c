@@ -1,0 +1,446 @@
+/* Method "collapse", tables: counts of combinations of factors under a model of parts
+ * (model_categorical.c), one part of all columns for a saturated table, and a release of any
+ * sums of the counts with public weights.
+ *
+ * State: a table for each part, the counts of its levels by row, that agree with one another:
+ * a row of a part has as many records as its parents' combination has in the parts before.
+ * The probabilities are integrated out, so that the target is
+ *
+ *   prod_parts prod_rows [ psi(n_row) prod_levels phi(n) ] eta(z | s),
+ *
+ * phi(n) = Gamma(a + n) / n! and psi(n) = n! / Gamma(a_1 + ... + n) under a Dirichlet prior
+ * (cells.h): the number of sequences of records with such tables times the probability of
+ * one of them. Cells and rows are *nodes*, with a weight each and the released components that
+ * they are part of.
+ *
+ * An iteration makes transfers (method_collapse_table_moves.c), as many as warmup found
+ * it takes to forget the table, then draws theta given it.
+ *
+ * Invariant: `total` is what the table implies, in whole numbers: nothing drifts. Of queries
+ * with fractions it is that at the start of each iteration.
+ * Cost: that of the transfers, whatever n.
+ */
+#include "method_collapse_table.h"
+
+#include <stdlib.h>
+
+#include "adapt.h"
+
+/* transfers of an iteration: at first, for each cell; and at most, or for each cell if that is
+ * more */
+enum { FIRST_MOVES = 4, MOST_MOVES = 10000, MOST_PER_CELL = 20 };
+
+/* the most columns that all sets of them have together */
+enum { MOST_LISTED = 4000 };
+
+/* Correlation of what is watched from one iteration to the next that is aimed at; it is
+ * that of the component or cell that so large a share of them do not exceed. */
+static const double AIM = 0.3, QUANTILE = 0.9;
+
+/* the share of transfers whose kind does not depend on what they were good for */
+static const double ANY_KIND = 0.1;
+
+/* ---- set-up ------------------------------------------------------------------- */
+
+static int *read_columns(const double **at, int count) {
+    int *column = plugin_memory((size_t)count, sizeof *column);
+    for (int k = 0; k < count; ++k) column[k] = (int)*(*at)++;
+    return column;
+}
+
+static int product(const struct table *s, int count, const int *column) {
+    int size = 1;
+    for (int k = 0; k < count; ++k) size *= s->size[column[k]];
+    return size;
+}
+
+static void read_codes(const struct table *s, struct table_part *part, const double **at) {
+    const int all = product(s, part->children, part->child);
+    part->code = *at;
+    part->level_of = plugin_memory((size_t)all, sizeof *part->level_of);
+    for (int k = 0; k < all; ++k) part->level_of[k] = -1;
+    for (int l = 0; l < part->levels; ++l) {
+        int combination = 0;
+        for (int k = 0; k < part->children; ++k)
+            combination = combination * s->size[part->child[k]] + (int)*(*at)++;
+        part->level_of[combination] = l;
+    }
+}
+
+static int read_parts(const struct fields *fields, struct table *s) {
+    s->columns = fields_length(fields, "columns");
+    s->parts = fields_length(fields, "levels");
+    const double *columns = fields_vector(fields, "columns", s->columns);
+    const double *levels = fields_vector(fields, "levels", s->parts);
+    const double *children = fields_vector(fields, "children", s->parts);
+    const double *parents = fields_vector(fields, "parents", s->parts);
+    const double *child = fields_vector(fields, "child", -1);
+    const double *parent = fields_vector(fields, "parent", -1);
+    const double *code = fields_vector(fields, "code", -1);
+    const double *host = fields_vector(fields, "host", s->parts);
+    if (!columns || !levels || !children || !parents || !child || !parent || !code || !host)
+        return PLUGIN_BAD_FIELDS;
+    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
+    for (int c = 0; c < s->columns; ++c) s->size[c] = (int)columns[c];
+    s->part = plugin_memory((size_t)s->parts, sizeof *s->part);
+    for (int k = 0; k < s->parts; ++k) {
+        struct table_part *part = s->part + k;
+        part->levels = (int)levels[k];
+        part->children = (int)children[k];
+        part->parents = (int)parents[k];
+        part->child = read_columns(&child, part->children);
+        part->parent = read_columns(&parent, part->parents);
+        part->rows = product(s, part->parents, part->parent);
+        if (part->children > 1) read_codes(s, part, &code);
+        part->host = (int)host[k];
+        part->at_cell = s->cells;
+        s->cells += part->rows * part->levels;
+    }
+    s->nodes = s->cells;
+    for (int k = 0; k < s->parts; ++k) {
+        struct table_part *part = s->part + k;
+        part->at_row = part->parents > 0 ? s->nodes : -1;
+        if (part->parents > 0) s->nodes += part->rows;
+    }
+    return PLUGIN_OK;
+}
+
+static void read_weights(struct table *s, const double *alpha) {
+    s->weights = cell_weights_new(s->nodes, s->n);
+    s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
+    s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
+    for (int cell = 0; cell < s->cells; ++cell) {
+        s->weight[cell] = cell_weights_find(&s->weights, 0, alpha[cell]);
+        s->sign[cell] = 1;
+    }
+    for (int k = 0; k < s->parts; ++k) {
+        const struct table_part *part = s->part + k;
+        if (part->at_row < 0) continue;
+        for (int r = 0; r < part->rows; ++r) {
+            double sum = 0;
+            for (int l = 0; l < part->levels; ++l)
+                sum += alpha[part->at_cell + r * part->levels + l];
+            s->weight[part->at_row + r] = cell_weights_find(&s->weights, 0, sum);
+            s->sign[part->at_row + r] = -1;
+        }
+    }
+}
+
+/* The components of each node: entries come sorted by node. */
+static int read_components(const struct fields *fields, struct table *s) {
+    const int entries = fields_length(fields, "target");
+    const double *target = fields_vector(fields, "target", entries);
+    const double *component = fields_vector(fields, "component", entries);
+    s->coefficient = fields_vector(fields, "coefficient", entries);
+    if (!target || !component || !s->coefficient) return PLUGIN_BAD_FIELDS;
+    s->first = plugin_memory((size_t)s->nodes + 1, sizeof *s->first);
+    s->component = plugin_memory((size_t)entries, sizeof *s->component);
+    for (int e = 0; e < entries; ++e) {
+        ++s->first[(int)target[e] + 1];
+        s->component[e] = (int)component[e];
+        s->fractions |= s->coefficient[e] != floor(s->coefficient[e]);
+    }
+    for (int k = 0; k < s->nodes; ++k) s->first[k + 1] += s->first[k];
+    return PLUGIN_OK;
+}
+
+/* The next of the sets of so many numbers below `of`, in lexical order; 0: there is none. */
+static int next_set(int count, int of, int *set) {
+    int k = count - 1;
+    while (k >= 0 && set[k] == of - count + k) --k;
+    if (k < 0) return 0;
+    ++set[k];
+    for (int l = k + 1; l < count; ++l) set[l] = set[l - 1] + 1;
+    return 1;
+}
+
+/* Sets of up to `order` of the columns of each part. Without a place for them they are only
+ * counted. Returns how many columns they have. */
+static int list_sets(struct table *s, int order, int *kinds) {
+    int at = 0;
+    *kinds = 0;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct table_part *part = s->part + k;
+        const int columns = part->children + part->parents;
+        for (int count = 1; count <= order && count <= columns; ++count) {
+            int set[MOST_CONTRASTED];
+            for (int l = 0; l < count; ++l) set[l] = l;
+            do {
+                if (s->kind_first) s->kind_first[*kinds] = at;
+                for (int l = 0; l < count; ++l, ++at)
+                    if (s->kind_column)
+                        s->kind_column[at] = set[l] < part->children
+                                                 ? part->child[set[l]]
+                                                 : part->parent[set[l] - part->children];
+                ++*kinds;
+            } while (next_set(count, columns, set));
+        }
+    }
+    if (s->kind_first) s->kind_first[*kinds] = at;
+    return at;
+}
+
+static void choose_kinds(struct table *s) {
+    int order = MOST_CONTRASTED, kinds;
+    while (list_sets(s, order, &kinds) > MOST_LISTED && order > 1) --order;
+    const int listed = list_sets(s, order, &kinds);
+    s->kinds = kinds + 2;
+    s->kind_first = plugin_memory((size_t)kinds + 1, sizeof *s->kind_first);
+    s->kind_column = plugin_memory((size_t)listed, sizeof *s->kind_column);
+    list_sets(s, order, &kinds);
+}
+
+static void prepare_work(const struct collapse *c, struct table *s) {
+    struct direction *along = &s->along;
+    const size_t nodes = (size_t)s->nodes, size = (size_t)c->size, cells = (size_t)s->cells;
+    along->node = plugin_memory(nodes, sizeof *along->node);
+    along->by = plugin_memory(nodes, sizeof *along->by);
+    along->component = plugin_memory(size, sizeof *along->component);
+    along->change = plugin_memory(size, sizeof *along->change);
+    along->listed = plugin_memory(nodes + size, 1);
+    along->interval = plugin_memory(size, sizeof *along->interval);
+    double **const kink[] = {&along->kink_residual, &along->kink_change, &along->kink_weight};
+    for (int k = 0; k < 3; ++k) *kink[k] = plugin_memory(size, sizeof(double));
+    s->codes = plugin_memory((size_t)s->columns, sizeof *s->codes);
+    s->codes_to = plugin_memory((size_t)s->columns, sizeof *s->codes_to);
+    s->alias.share = plugin_memory(cells, sizeof(double));
+    s->kind_alias.share = plugin_memory((size_t)s->kinds, sizeof(double));
+    s->alias.other = plugin_memory(cells, sizeof(int));
+    s->kind_alias.other = plugin_memory((size_t)s->kinds, sizeof(int));
+    const size_t most = cells > (size_t)s->kinds ? cells : (size_t)s->kinds;
+    s->small = plugin_memory(most, sizeof *s->small);
+    s->large = plugin_memory(most, sizeof *s->large);
+    s->total = plugin_memory(size, sizeof(double));
+    s->correlation = plugin_memory(size + cells, sizeof(double));
+}
+
+static int watched(const struct collapse *c, const struct table *s) { return c->size + s->cells; }
+
+/* Fields: columns, levels, children, parents, child, parent, code and alpha as
+ * model_categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
+ * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
+ * statistic. */
+static int create(const struct fields *fields, struct collapse *c) {
+    struct table *s = plugin_memory(1, sizeof *s);
+    const double *tracked = fields_vector(fields, "tracked", 1);
+    s->n = c->n;
+    if (!tracked || read_parts(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    const double *alpha = fields_vector(fields, "alpha", s->cells);
+    if (!alpha || c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
+    s->tracked = *tracked != 0;
+    read_weights(s, alpha);
+    if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    choose_kinds(s);
+    prepare_work(c, s);
+    c->self = s;
+    c->stored = s->nodes + 5 * watched(c, s) + s->cells + 4 * s->kinds + 2;
+    return PLUGIN_OK;
+}
+
+/* ---- state ------------------------------------------------------------------------ */
+
+static void attach(const struct collapse *c) {
+    struct table *s = c->self;
+    const int watch = watched(c, s);
+    double *at = c->store;
+    s->count = at, at += s->nodes;
+    s->mean = at, at += watch;
+    s->square = at, at += watch;
+    s->step = at, at += watch;
+    s->last = at, at += watch;
+    s->inverse = at, at += watch;
+    s->visit = at, at += s->cells;
+    s->use = at, at += s->kinds;
+    s->tried = at, at += s->kinds;
+    s->gain_released = at, at += s->kinds;
+    s->gain_cells = at, at += s->kinds;
+    s->seen = at, at += 1;
+    s->moves = at, at += 1;
+}
+
+static void sum_up(const struct collapse *c) {
+    struct table *s = c->self;
+    memset(s->total, 0, (size_t)c->size * sizeof(double));
+    for (int k = 0; k < s->nodes; ++k) table_gain(s, k, s->count[k]);
+}
+
+static void load(struct collapse *c) {
+    attach(c);
+    sum_up(c);
+    table_set_choices(c->self);
+}
+
+static void save(struct collapse *c) { (void)c; /* the tables are the state's own */ }
+
+/* Codes of a cell of a part, of its parents and children. */
+static void set_codes(const struct table *s, const struct table_part *part, int row, int level,
+                      int *codes) {
+    for (int k = part->parents - 1; k >= 0; --k) {
+        const int size = s->size[part->parent[k]];
+        codes[part->parent[k]] = row % size;
+        row /= size;
+    }
+    table_set_level(part, level, codes);
+}
+
+/* The rows of a part as the tables before it have them. */
+static void count_rows(struct table *s, const struct table_part *part) {
+    const struct table_part *host = s->part + part->host;
+    memset(s->count + part->at_row, 0, (size_t)part->rows * sizeof(double));
+    for (int r = 0; r < host->rows; ++r)
+        for (int l = 0; l < host->levels; ++l) {
+            set_codes(s, host, r, l, s->codes);
+            const int row = table_combine(s, part->parents, part->parent, s->codes);
+            s->count[part->at_row + row] += s->count[host->at_cell + r * host->levels + l];
+        }
+}
+
+static void start(struct collapse *c) {
+    struct table *s = c->self;
+    attach(c);
+    const double *stick = c->theta;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct table_part *part = s->part + k;
+        if (part->at_row >= 0) count_rows(s, part);
+        for (int r = 0; r < part->rows; ++r, stick += part->levels - 1)
+            cells_draw(c->rng, part->levels, stick,
+                       part->at_row < 0 ? s->n : s->count[part->at_row + r],
+                       s->count + part->at_cell + r * part->levels);
+    }
+    for (int k = 0; k < s->cells; ++k) s->visit[k] = 1;
+    for (int k = 0; k < s->kinds; ++k) s->use[k] = 1;
+    *s->moves = FIRST_MOVES * s->cells;
+}
+
+/* ---- learning, an iteration -------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Correlation of successive iterations of the window, of what moves. */
+static double correlation(const struct collapse *c, struct table *s) {
+    int moving = 0;
+    for (int k = 0; k < watched(c, s); ++k) {
+        if (s->square[k] == 0) continue;
+        s->correlation[moving++] = 1 - 0.5 * s->step[k] / s->square[k];
+    }
+    if (moving == 0) return 0;
+    qsort(s->correlation, (size_t)moving, sizeof(double), compare);
+    return s->correlation[(int)(QUANTILE * (moving - 1))];
+}
+
+static void choose_moves(const struct collapse *c, struct table *s) {
+    const double found = fmin(fmax(correlation(c, s), 0.01), 0.99);
+    const double factor = fmin(fmax(log(AIM) / log(found), 0.5), 4);
+    const double most = fmax(MOST_MOVES, MOST_PER_CELL * s->cells);
+    *s->moves = fmin(fmax(rint(*s->moves * factor), fmax(10, s->cells)), most);
+}
+
+/* Kinds go by what they were good for, half of them by the released components, half by the cells.
+ */
+static void learn_kinds(struct table *s) {
+    double released = 0, cells = 0;
+    for (int k = 0; k < s->kinds; ++k) {
+        if (s->tried[k] == 0) continue;
+        released += s->gain_released[k] /= s->tried[k];
+        cells += s->gain_cells[k] /= s->tried[k];
+    }
+    for (int k = 0; k < s->kinds; ++k) {
+        s->use[k] = ANY_KIND / s->kinds;
+        if (released > 0) s->use[k] += 0.5 * (1 - ANY_KIND) * s->gain_released[k] / released;
+        if (cells > 0) s->use[k] += 0.5 * (1 - ANY_KIND) * s->gain_cells[k] / cells;
+    }
+    const size_t bytes = (size_t)s->kinds * sizeof(double);
+    memset(s->tried, 0, bytes);
+    memset(s->gain_released, 0, bytes);
+    memset(s->gain_cells, 0, bytes);
+}
+
+/* Cells with more records are visited more often. */
+static void learn_choices(const struct collapse *c, struct table *s) {
+    const double *mean = s->mean + c->size;
+    for (int k = 0; k < s->cells; ++k) s->visit[k] = sqrt(mean[k] + 0.5);
+    learn_kinds(s);
+    table_set_choices(s);
+}
+
+static void learn(struct collapse *c, int iteration, int warmup) {
+    struct table *s = c->self;
+    *s->seen += 1;
+    for (int k = 0; k < watched(c, s); ++k) {
+        const double x = k < c->size ? s->total[k] : s->count[k - c->size];
+        const double off = x - s->mean[k], step = *s->seen > 1 ? x - s->last[k] : 0;
+        s->mean[k] += off / *s->seen;
+        s->square[k] += off * (x - s->mean[k]);
+        s->step[k] += step * step;
+        s->last[k] = x;
+    }
+    if (adapt_window(iteration, warmup) == WINDOW_GOES_ON) return;
+    choose_moves(c, s);
+    learn_choices(c, s);
+    for (int k = 0; k < watched(c, s); ++k)
+        s->inverse[k] = s->square[k] > 0 ? *s->seen / s->square[k] : 0;
+    const size_t bytes = (size_t)watched(c, s) * sizeof(double);
+    memset(s->mean, 0, bytes);
+    memset(s->square, 0, bytes);
+    memset(s->step, 0, bytes);
+    *s->seen = 0;
+}
+
+static int iterate(struct collapse *c, int iteration, int warmup, double *accepted) {
+    struct table *s = c->self;
+    double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
+    memcpy(before, c->counter, sizeof before);
+    if (s->fractions) sum_up(c); /* sums of fractions drift */
+    const int moves = (int)*s->moves, wide = 2 * iteration < warmup;
+    const int learning = iteration < warmup;
+    for (int k = 0; k < moves; ++k) table_transfer(c, s, wide, learning);
+    for (int k = 0; k < COLLAPSE_COUNTERS; k += 2) {
+        made += c->counter[k + MADE] - before[k + MADE];
+        kept += c->counter[k + ACCEPTED] - before[k + ACCEPTED];
+    }
+    *accepted = kept / made;
+    if (learning) learn(c, iteration, warmup);
+    return c->model.class->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
+}
+
+static void statistic(const struct collapse *c, double *out) {
+    const struct table *s = c->self;
+    memcpy(out, s->total, (size_t)c->size * sizeof(double));
+    if (s->tracked) memcpy(out + c->size, s->count, (size_t)s->cells * sizeof(double));
+}
+
+static double energy(const struct collapse *c) {
+    const struct table *s = c->self;
+    double sum = 0;
+    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, s->total[k]);
+    return sum;
+}
+
+static double work(const struct collapse *c) {
+    const struct table *s = c->self;
+    return 100.0 * *s->moves;
+}
+
+const struct collapse_class collapse_table = {
+    .name = "table",
+    .counters =
+        {
+            [2 * PAIR + MADE] = "pair_made",
+            [2 * PAIR + ACCEPTED] = "pair_accepted",
+            [2 * SWAP + MADE] = "swap_made",
+            [2 * SWAP + ACCEPTED] = "swap_accepted",
+            [2 * CONTRAST + MADE] = "contrast_made",
+            [2 * CONTRAST + ACCEPTED] = "contrast_accepted",
+        },
+    .create = create,
+    .start = start,
+    .load = load,
+    .save = save,
+    .iterate = iterate,
+    .statistic = statistic,
+    .energy = energy,
+    .work = work,
+};

@@ -1,0 +1,241 @@
+# Method "collapse" for tables: against enumeration of all tables of a few records, against
+# method "augment", and where single transfers would not do.
+
+binary <- c("a", "b")
+cube <- list(x = binary, y = binary, z = binary)
+
+# All tables of n records in k cells, a row each, and log probabilities under Dirichlet weights: of each record
+# given those before it, times the number of their orders.
+all_tables <- function(n, k) {
+  if (k == 1L) return(matrix(n, 1L, 1L))
+  do.call(rbind, lapply(0:n, function(first) {
+    rest <- all_tables(n - first, k - 1L)
+    cbind(first, rest, deparse.level = 0)
+  }))
+}
+
+log_prior <- function(tables, alpha) {
+  alpha <- rep_len(alpha, ncol(tables))
+  apply(tables, 1L, function(n) {
+    weights <- unlist(Map(function(a, k) a + seq_len(k) - 1, alpha, n))
+    lfactorial(sum(n)) - sum(lfactorial(n)) + sum(log(weights)) - sum(log(sum(alpha) + seq_len(sum(n)) - 1))
+  })
+}
+
+# cells x components, of margins written out by hand
+cube_cells <- rev(expand.grid(z = binary, y = binary, x = binary)) # the last variable fastest
+indicators <- function(statistic, cells = cube_cells) {
+  vapply(statistic$components, function(name) {
+    needs <- strsplit(strsplit(name, ":")[[1]], "=")
+    as.numeric(Reduce(`&`, lapply(needs, function(need) cells[[need[1]]] == need[2])))
+  }, numeric(nrow(cells)))
+}
+
+table_fit <- function(release, model = model_table(), ..., iter = 9000, warmup = 1000) {
+  fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
+  expect_identical(fit$problem$family, "table")
+  expect_true(fit$exact)
+  fit
+}
+
+# cells, and released components, by their means, squares and products; and probabilities
+expect_tables <- function(fit, tables, log_p, released, alpha = 1) {
+  p <- exp(log_p - max(log_p))
+  p <- p / sum(p)
+  cells <- posterior::as_draws_array(denoise(fit, stats::reformulate(paste(names(fit$bound$levels), collapse = ":"))))
+  cells <- cells[, , fit$bound$parameters |> sub(pattern = "^prob\\[(.*)\\]$", replacement = "\\1")]
+  draw <- function(k) matrix(cells[, , k], ncol = 2L)
+  for (k in seq_len(ncol(tables))) {
+    expect_same_mean(draw(k), sum(p * tables[, k]))
+    for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * tables[, k] * tables[, l]))
+    alphas <- rep_len(alpha, ncol(tables))
+    expect_same_mean(parameter_draws(fit, fit$bound$parameters[k]), sum(p * (alphas[k] + tables[, k]) / sum(alphas + tables[1L, ])))
+    expect_same_mean(parameter_draws(fit, fit$bound$parameters[k])^2,
+                     sum(p * (alphas[k] + tables[, k]) * (alphas[k] + tables[, k] + 1)) / sum(alphas + tables[1L, ]) / (sum(alphas + tables[1L, ]) + 1))
+  }
+  at <- posterior::as_draws_array(denoise(fit))
+  for (k in which(apply(at, 3, stats::sd) > 0)) expect_same_mean(matrix(at[, , k], ncol = 2L), sum(p * released[, k]))
+  invisible(p)
+}
+
+cube_statistics <- list(
+  pairs = stat_counts(~ x:y + y:z + x:z, cube),
+  whole = stat_counts(~ x:y:z + y, cube),
+  ones = stat_counts(~ x + y + z, cube),
+  nested = stat_counts(~ z:x + z + y, cube),
+  some = stat_subset(stat_counts(~ x:y + z:y, cube), c("x=a:y=b", "z=b:y=a", "z=b:y=b")),
+  linear = stat_linear(stat_counts(~ x:y:z + x, cube), list(diagonal = c("x=a:y=a:z=a", "x=b:y=b:z=b"),
+    gap = c(`x=a` = 1, `x=b:y=a:z=a` = -0.5), mixed = c(`x=a` = 1, `x=a:y=a:z=b` = 2, `x=b` = 1)))
+)
+
+released_of <- function(statistic, tables, cells = cube_cells) {
+  if (!inherits(statistic, "stat_linear")) return(tables %*% indicators(statistic, cells))
+  tables %*% indicators(statistic$statistic, cells) %*% internal("query_matrix")(statistic)
+}
+
+test_that("2 x 2 x 2 tables are enumerated, every kind of margin set and noise", {
+  skip_on_cran()
+  tables <- all_tables(6, 8)
+  noise <- list(mech_laplace(scale = 1.5), mech_gaussian(sd = 1), mech_discrete_laplace(scale = 1), mech_discrete_gaussian(sd = 1.5),
+                mech_laplace(scale = 0.4), mech_gaussian(sd = 0.5))
+  for (k in seq_along(cube_statistics)) {
+    st <- cube_statistics[[k]]
+    released <- released_of(st, tables)
+    set.seed(k)
+    z <- round(colMeans(released) + stats::rnorm(ncol(released)))
+    alpha <- list(1, c(0.3, 1, 2, 0.5, 1, 1, 4, 0.7))[[1L + k %% 2L]]
+    rel <- as_release(unname(z), st, if (names(cube_statistics)[k] == "linear") noise[[6]] else noise[[k]], 6)
+    log_p <- log_prior(tables, alpha) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
+    expect_tables(table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha))), tables, log_p, released, alpha)
+  }
+})
+
+test_that("parts with a mechanism each, and numbers that were hidden or rounded", {
+  skip_on_cran()
+  tables <- all_tables(5, 8)
+  one <- stat_counts(~ x:y, cube[1:2])
+  two <- stat_counts(~ y:z, cube[2:3])
+  three <- stat_counts(~ z:x, cube[c(3, 1)])
+  noise <- list(a = mech_laplace(scale = 1), b = published(mech_gaussian(sd = 1), threshold = 2), c = published(mech_laplace(scale = 1.5), round = 2))
+  rel <- as_release(list(a = c(2.2, 0.4, -1, 1), b = c(2.5, NA, NA, 3.1), c = c(2, 0, 2, 0)), list(a = one, b = two, c = three), noise, 5)
+  released <- cbind(released_of(one, tables), released_of(two, tables), released_of(three, tables))
+  log_p <- log_prior(tables, 1) - rowSums(abs(sweep(released[, 1:4], 2, c(2.2, 0.4, -1, 1))))
+  log_p <- log_p + dnorm(2.5, released[, 5], log = TRUE) + dnorm(3.1, released[, 8], log = TRUE) +
+    pnorm(2, released[, 6], log.p = TRUE) + pnorm(2, released[, 7], log.p = TRUE)
+  cumulative <- function(q) ifelse(q < 0, exp(q / 1.5) / 2, 1 - exp(-q / 1.5) / 2)
+  for (k in 9:12) {
+    z <- c(2, 0, 2, 0)[k - 8]
+    log_p <- log_p + log(cumulative(z + 1 - released[, k]) - cumulative(z - 1 - released[, k]))
+  }
+  expect_tables(table_fit(rel), tables, log_p, released)
+})
+
+test_that("structural zeros", {
+  skip_on_cran()
+  left_out <- function(cells) cells$x == "b" & cells$y == "a"
+  possible <- cube_cells[!left_out(cube_cells), ]
+  tables <- all_tables(6, 6)
+  st <- cube_statistics$pairs
+  released <- released_of(st, tables, possible)
+  set.seed(1)
+  z <- round(colMeans(released) + stats::rnorm(12))
+  rel <- as_release(z, st, mech_gaussian(sd = 0.8), 6)
+  log_p <- log_prior(tables, 0.6) + log_noise("squared", 0.8, z, released)
+  told <- model_table(prior = prior_dirichlet(0.6), zeros = ~ x == "b" & y == "a")
+  listed <- model_table(prior = prior_dirichlet(0.6), zeros = data.frame(y = "a", x = "b"))
+  fit <- table_fit(rel, told)
+  expect_tables(fit, tables, log_p, released, 0.6)
+  expect_identical(table_fit(rel, listed)$draws, fit$draws)
+  impossible <- posterior::extract_variable_matrix(denoise(fit, ~ x:y), "x=b:y=a")
+  expect_true(all(impossible == 0))
+})
+
+# Only two tables agree with the margins but for noise that is nearly nothing: all eight cells change at once.
+test_that("tables far apart are reached", {
+  st <- cube_statistics$pairs
+  rel <- as_release(rep(1, 12), st, mech_laplace(scale = 0.02), 4)
+  fit <- table_fit(rel, iter = 4000)
+  first <- matrix(denoise(fit, ~ x:y:z)[, , 1], ncol = 2L)
+  expect_true(all(first %in% 0:1))
+  expect_same_mean(first, 0.5)
+  # a diagonal of three by three: margins of one record each, six tables
+  three <- list(r = letters[1:3], s = letters[1:3])
+  fit <- table_fit(as_release(rep(1, 6), stat_counts(~ r + s, three), mech_gaussian(sd = 0.02), 3), iter = 4000)
+  cells <- denoise(fit, ~ r:s)
+  expect_length(unique(apply(posterior::as_draws_matrix(cells), 1, paste, collapse = "")), 6L)
+  for (k in 1:9) expect_same_mean(matrix(cells[, , k], ncol = 2L), 1 / 3)
+})
+
+test_that("\"augment\" and \"collapse\" agree", {
+  skip_on_cran()
+  levels <- list(g = c("u", "v", "w"), h = binary)
+  st <- stat_counts(~ g:h + h, levels)
+  set.seed(3)
+  model <- model_table(prior = prior_dirichlet(c(2, 1, 0.5, 1, 3, 1)), zeros = NULL)
+  rel <- simulate_release(model, st, mech_laplace(epsilon = 1), n = 60)
+  fit <- table_fit(rel, model)
+  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 9000, warmup = 1000, seed = 2)
+  expect_same_quantiles(fit$draws, slow$draws)
+  # and with cells that cannot be
+  model <- model_table(zeros = ~ g == "w" & h == "a")
+  rel <- simulate_release(model, st, mech_gaussian(mu = 1), n = 60)
+  expect_same_quantiles(table_fit(rel, model)$draws, sample_posterior(rel, model, method = "augment", chains = 2, iter = 9000, warmup = 1000, seed = 2)$draws)
+})
+
+test_that("one variable is the categorical model", {
+  st <- stat_counts(~ g, list(g = letters[1:4]))
+  rel <- as_release(c(40, 3, 88, -2), st, mech_laplace(scale = 4), 130)
+  fit <- table_fit(rel)
+  same <- sample_posterior(rel, model_categorical(), chains = 2, iter = 9000, warmup = 1000, seed = 2)
+  posterior::variables(same$draws) <- posterior::variables(fit$draws)
+  expect_same_quantiles(fit$draws, same$draws)
+})
+
+test_that("large tables of many records: margins, ranges and sparse cells", {
+  skip_on_cran()
+  levels <- list(a = paste0("a", 1:6), b = paste0("b", 1:5), c = paste0("c", 1:7))
+  st <- list(ab = stat_counts(~ a:b, levels[1:2]), c = stat_cumulative(stat_counts(~ c, levels["c"])), bc = stat_counts(~ b:c, levels[2:3]))
+  noise <- list(ab = mech_gaussian(sd = 30), c = mech_laplace(scale = 20), bc = mech_discrete_gaussian(sd = 30))
+  set.seed(5)
+  rel <- simulate_release(model_table(prior = prior_dirichlet(0.2)), st, noise, n = 1e6)
+  fit <- table_fit(rel, model_table(prior = prior_dirichlet(0.2)), iter = 2000)
+  expect_lt(max(posterior::summarise_draws(denoise(fit), "rhat")$rhat), 1.03)
+  z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
+  expect_lt(max(abs(z)), 5)
+  d <- posterior::as_draws_matrix(denoise(fit, ~ a + c))
+  expect_true(all(rowSums(d[, 1:6]) == 1e6) && all(d == round(d)) && all(d >= 0))
+})
+
+test_that("calibration: margins that overlap, and zeros", {
+  skip_on_cran()
+  levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
+  st <- stat_counts(~ g:h + h:k + g:k, levels)
+  model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 500, chains = 1, iter = 1500, warmup = 500, seed = 1, method = "collapse")
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
+test_that("restarts, seeds, thin, init, prints", {
+  st <- cube_statistics$nested
+  set.seed(1)
+  rel <- simulate_release(model_table(), st, mech_laplace(epsilon = 1), n = 200)
+  run <- function(...) sample_posterior(rel, model_table(), method = "collapse", chains = 2, ...)
+  expect_extends(function(iter) run(iter = iter, warmup = 300, seed = 7))
+  half <- run(iter = 500, warmup = 300, seed = 7)
+  expect_false(identical(run(iter = 500, warmup = 300, seed = 8)$draws, half$draws))
+  thinned <- run(iter = 500, warmup = 300, seed = 7, thin = 2)
+  expect_equal(as.numeric(thinned$draws), as.numeric(half$draws[seq(2, 200, 2), , ]))
+  expect_identical(dim(denoise(thinned, ~ x:y)), c(100L, 2L, 4L))
+  expect_identical(dim(denoise(extend(half, 50), ~ x:y + z)), c(250L, 2L, 6L))
+  start <- stats::setNames(rep(1 / 8, 8), half$bound$parameters)
+  expect_false(identical(run(iter = 500, warmup = 300, seed = 7, init = start)$draws, half$draws))
+  expect_output(print(half), "table of z, x, y, saturated, 8 cells")
+  expect_output(print(half), "moves the totals, not the records \\(exact\\)")
+  expect_output(print(acceptance(half)), "transfers between two cells: accepted 0")
+  expect_named(acceptance(half), c("chain", "mean", "pair", "swap", "contrast"))
+})
+
+test_that("what cannot be is refused", {
+  st <- cube_statistics$pairs
+  rel <- as_release(rep(1, 12), st, mech_laplace(scale = 1), 4)
+  fit <- function(...) sample_posterior(rel, model_table(...), chains = 1, iter = 20)
+  made <- suppressWarnings(sample_posterior(rel, model_table(), chains = 1, iter = 20, seed = 1))
+  other <- sample_posterior(rel, model_naive_bayes("x"), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
+  slow <- sample_posterior(rel, model_table(), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
+  refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + log(y)), model_table(~ x:y + z), model_table(~.), denoise(made, x ~ y)))
+  refusals("prior", expression(model_table(prior = 1), model_table(prior = prior_beta()), fit(prior = prior_dirichlet(1:7))))
+  refusals("variables", expression(fit(~ x:y:w), fit(~ x:y), denoise(made, ~ x:w)))
+  refusals("zeros", expression(model_table(zeros = "x"), model_table(zeros = data.frame()), model_table(zeros = x ~ y), fit(zeros = ~ x == "a" | x == "b"),
+                               fit(zeros = ~ w == "a"), fit(zeros = ~ x), fit(zeros = data.frame(w = "a")), fit(zeros = data.frame(x = c("a", "c")))))
+  refusals("argument", expression(denoise(other, ~ x), denoise(slow, ~ x), denoise(made, ~ x, 1)[1])[1:2])
+  many <- stat_counts(~ v, list(v = 1:1000))
+  wide <- as_release(rep(1, 2000), list(a = many, b = stat_counts(~ w, list(w = 1:1000))), list(a = mech_laplace(scale = 1), b = mech_laplace(scale = 1)), 50)
+  refusals("size", expression(sample_posterior(wide, model_table(), chains = 1)))
+  refusals("method", expression(
+    sample_posterior(as_release(rep(1, 12), st, mech_laplace(scale = 1), NULL), model_table(), method = "collapse"),
+    sample_posterior(as_release(list(a = rep(1, 4), b = rep(0:1, 2)), list(a = stat_counts(~ x:y, cube[1:2]), b = stat_records(~ z, levels = cube["z"])),
+                                list(a = mech_laplace(scale = 1), b = mech_randomized_response(epsilon = 1)), 4), model_table(), method = "collapse")))
+  expect_output(print(model_table(~ x * y, zeros = ~ x == "a")), "variables  x, y")
+  expect_output(print(model_table(zeros = data.frame(x = "a"))), "1 combination")
+})
