@@ -172,7 +172,7 @@ test_that("sites in another order of variables, and with fewer components, have 
   a <- simulate_release(data, full, mech_gaussian(sd = 1))
   b <- as_release(c(y = 3.2, x = 11.1), full, mech_gaussian(sd = 1), n = 12)
   fit <- sample_posterior(list(a = a, b = b), model_mvnormal(), pool = "complete", iter = 1000, seed = 1)
-  expect_identical(posterior::variables(denoise(fit, "b")), c("x[b]", "y[b]"))
+  expect_identical(posterior::variables(denoise(fit, site = "b")), c("x[b]", "y[b]"))
   expect_named(fit$release, c("a", "b"))
   expect_lt(max(posterior::summarise_draws(fit$draws)$rhat), 1.05)
 })
