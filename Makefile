@@ -16,6 +16,7 @@ demo: install
 	$(RSCRIPT) tools/demo.R demo
 
 test: install
+	tools/install-packages test
 	$(RSCRIPT) tools/test.R
 
 # the tests of methods for other packages, with those that Debian does not have, in a library of

@@ -31,6 +31,7 @@ file_budget <- function(file, limit, call = caller_env()) {
 lock_file <- function(file, patience = 60, call = caller_env()) {
   lock <- paste0(file, ".lock")
   until <- proc.time()[["elapsed"]] + patience
+  pause <- 0.002
   while (!dir.create(lock, showWarnings = FALSE)) {
     if (!dir.exists(lock) && file.access(dirname(file), 2L) != 0L) {
       stop_classed("file", "Cannot lock {.file {file}}: its directory is not writable.", call = call)
@@ -39,7 +40,8 @@ lock_file <- function(file, patience = 60, call = caller_env()) {
       stop_classed("budget", c("The budget {.file {file}} is in use by another process; nothing is released.",
                                i = "If that process was killed, remove the directory {.file {lock}}."), call = call)
     }
-    Sys.sleep(0.05)
+    Sys.sleep(pause)
+    pause <- min(2 * pause, 0.05)
   }
   lock
 }

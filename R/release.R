@@ -27,7 +27,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' the data.
 #'
 #' @param data A data frame, one record per row, with every variable of the
-#'   statistic and no missing values in them.
+#'   statistic and no missing values in them. Or records that are not in memory: [record_files()],
+#'   [record_chunks()], or a table of a database, as [dplyr::tbl()] gives it, see below.
 #' @param statistic What is summed, such as [stat_crossprod()]; or a named list
 #'   of statistics of the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
@@ -67,6 +68,14 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'   and for `epsilon` with `delta` it differs from continuous noise, rounded, by a
 #'   total variation below 1e-13 at that granularity, which adds to `delta`.
 #'
+#'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up
+#'   integers; only the sums leave it, and the noise is added here. The result is that of the data frame, bit for bit for the same
+#'   noise. Tested with SQLite and PostgreSQL, with DuckDB where that package is; the SQL for Spark has not been run.
+#'   A database that rounds in another way is refused before records are read. Missing
+#'   values and levels that are not declared are counted there, and refused. Names and levels are quoted; the query holds no value of a record. Messages
+#'   of the database are replaced by an error of class `noiseaware_error_database`, but drivers may print some, and servers
+#'   write logs. [stat_linear()] and [stat_custom()] need [record_chunks()].
+#'
 #'   **No protection** against someone who times a release (sampling takes a random time),
 #'   reads the machine's memory or disk (they are not wiped), or learns that a
 #'   release was refused, and why. Sensitivities that users declare
@@ -94,8 +103,9 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing` (says
 #'   how many values are missing, and in which rows), `noiseaware_error_levels`,
 #'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`, `noiseaware_error_budget`,
-#'   `noiseaware_error_entropy`.
-#' @seealso [as_release()] for numbers that someone else has published,
+#'   `noiseaware_error_entropy`, `noiseaware_error_database`; `noiseaware_error_partial` for statistics that
+#'   are not totals, of records that are not in memory.
+#' @seealso [partial_total()] for totals of several owners, [as_release()] for numbers that someone else has published,
 #'   [write_release()] to publish, [sample_posterior()] to analyse.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age + lwt,
@@ -108,15 +118,22 @@ release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("r
   check_given()
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
+  publish_with_budget(function() if (is.data.frame(data)) data else source_total(data, statistic, mechanism, neighbours),
+                      statistic, mechanism, neighbours, budget)
+}
+
+# The release of what data() gives, records or their partial total, paid from the budget; data() is not called where
+# that is not enough.
+publish_with_budget <- function(data, statistic, mechanism, neighbours, budget, call = caller_env()) {
   parts <- design_parts(statistic, mechanism, neighbours)
-  check_exact(parts)
-  lock <- hold_budget(budget, neighbours)
+  check_exact(parts, call)
+  lock <- hold_budget(budget, neighbours, call)
   on.exit(unlock_budget(lock))
-  check_affordable(budget, design_privacy(parts))
-  result <- make_release(data, statistic, mechanism, neighbours, exact_part, "entropy")
+  check_affordable(budget, design_privacy(parts), call)
+  result <- make_release(data(), statistic, mechanism, neighbours, exact_part, "entropy", call)
   cost <- privacy(result)
-  check_affordable(budget, cost) # rounding counted
-  spend(budget, cost, paste(vapply(parts, function(p) describe_statistic(p$statistic), ""), collapse = "; "))
+  check_affordable(budget, cost, call) # rounding counted
+  spend(budget, cost, paste(vapply(parts, function(p) describe_statistic(p$statistic), ""), collapse = "; "), call)
   result
 }
 
@@ -126,10 +143,10 @@ make_release <- function(data, statistic, mechanism, neighbours, noisy_part, noi
   for (p in parts) mechanism_scale(p$mechanism, p$statistic, call, neighbours = neighbours) # refuses before data are touched
   made <- lapply(parts, function(p) {
     part <- noisy_part(p, data, call)
-    part$value <- stats::setNames(part$value, part_components(p$statistic, nrow(data), p$name))
+    part$value <- stats::setNames(part$value, part_components(p$statistic, records_in(data), p$name))
     part
   })
   all_of <- function(field) unlist(lapply(made, `[[`, field))
-  n <- if (replaces(neighbours)) as.double(nrow(data))
+  n <- if (replaces(neighbours)) records_in(data)
   new_release(all_of("value"), statistic, mechanism, n, all_of("scale"), all_of("unit"), noise, neighbours)
 }

@@ -107,19 +107,30 @@ most_records <- 2^31
 
 # the released values of one part, with their scale and unit
 exact_part <- function(part, data, call) {
+  if (is_partial(data)) return(partial_part(part, data, call))
   statistic <- part$statistic
-  mechanism <- part$mechanism
   x <- part_records(part, data, call)
-  if (mechanism$kernel == "match") return(exact_response(part, data, call))
-  if (is_exact(mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
-  unit <- release_unit(mechanism, statistic, if (replaces(part$neighbours)) nrow(x) else most_records, part$neighbours, call)
-  scale <- exact_scale(mechanism, statistic, unit, part$neighbours, call)
-  family <- exact_families[[mechanism$name]]
-  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, unit, family, scale$numerator, scale$denominator)
+  if (part$mechanism$kernel == "match") return(exact_response(part, data, call))
+  if (is_exact(part$mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
+  grid <- part_grid(part, nrow(x), call)
+  value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, grid$unit, grid$family,
+                 grid$scale$numerator, grid$scale$denominator, grid$records)
+  exact_result(value, part, grid, call)
+}
+
+# How the numbers of a part are rounded, and the noise that is added. `records`: how many are summed, n where that is public.
+part_grid <- function(part, n, call) {
+  records <- if (replaces(part$neighbours)) n else most_records
+  unit <- release_unit(part$mechanism, part$statistic, records, part$neighbours, call)
+  list(unit = unit, records = as.double(records), scale = exact_scale(part$mechanism, part$statistic, unit, part$neighbours, call),
+       family = exact_families[[part$mechanism$name]])
+}
+
+exact_result <- function(value, part, grid, call) {
   if (is.null(value)) stop_entropy(call)
-  each <- length(value) / length(unit)
-  if (mechanism$kernel == "published") value <- publish(mechanism$after, value)
-  list(value = value, scale = rep(scale$scale, each = each), unit = rep(unit, each = each))
+  each <- length(value) / length(grid$unit)
+  if (part$mechanism$kernel == "published") value <- publish(part$mechanism$after, value)
+  list(value = value, scale = rep(grid$scale$scale, each = each), unit = rep(grid$unit, each = each))
 }
 
 entropy_uniform <- function(count, call = caller_env()) .Call(ffi_entropy, count) %||% stop_entropy(call)

@@ -71,7 +71,9 @@ int interrupt_pending(void);
     X(ffi_registry, 0) \
     X(ffi_entropy, 1) \
     X(ffi_exact_noise, 5) \
-    X(ffi_exact_release, 7) \
+    X(ffi_exact_release, 8) \
+    X(ffi_exact_totals, 5) \
+    X(ffi_exact_add_noise, 5) \
     X(ffi_exact_quantile, 6) \
     X(ffi_exact_response, 3) \
     X(ffi_rng_seed, 2) \
@@ -134,6 +136,7 @@ int interrupt_pending(void);
 #define SEXP_ARGUMENTS_5 SEXP, SEXP, SEXP, SEXP, SEXP
 #define SEXP_ARGUMENTS_6 SEXP, SEXP, SEXP, SEXP, SEXP, SEXP
 #define SEXP_ARGUMENTS_7 SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP
+#define SEXP_ARGUMENTS_8 SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP, SEXP
 
 #define DECLARE_ROUTINE(name, count) SEXP name(SEXP_ARGUMENTS_##count);
 FFI_ROUTINES(DECLARE_ROUTINE)

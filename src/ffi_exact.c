@@ -1,7 +1,7 @@
 /* Releases on an integer grid, as R sees them: the records' values are rounded
  * to multiples of `unit`, a power of two, and added as 64-bit integers, exact
- * noise is added, and only the result becomes a double. The true totals never
- * leave this file.
+ * noise is added, and only the result becomes a double. The true totals
+ * leave this file only where owners add up partial ones: ffi_exact_totals().
  *
  * A record's value is cut off so far out that no sum overflows; that depends on
  * the record alone, so it does not add to the sensitivity. */
@@ -88,8 +88,7 @@ static double release_total(struct bit_source *source, const struct grid *grid, 
 }
 
 /* integers already, and no finer unit loses one: few components are touched */
-static void release_counts(struct bit_source *source, const struct grid *grid,
-                           const struct stat *stat, SEXP x, double *out) {
+static void sum_counts(const struct stat *stat, SEXP x, const double *unit, int64_t *sum) {
     const R_xlen_t n = Rf_nrows(x);
     struct blocks b = blocks_new(stat->columns, stat->whole, n);
     double *total = plugin_memory((size_t)stat->size, sizeof *total);
@@ -97,42 +96,57 @@ static void release_counts(struct bit_source *source, const struct grid *grid,
         const int m = blocks_load(&b, x, start);
         stat->class->total(stat->self, m, read_only(&b), total);
     }
-    for (int j = 0; j < stat->size; ++j)
-        out[j] = release_total(source, grid, j, to_grid(total[j], grid->unit[j], 0x1p62));
+    for (int j = 0; j < stat->size; ++j) sum[j] = to_grid(total[j], unit[j], 0x1p62);
 }
 
-static void release_values(struct bit_source *source, const struct grid *grid,
-                           const struct stat *stat, SEXP x, int summed, double *out) {
+/* What becomes of every record's value: it is added to `sum`, or released by itself. */
+struct values {
+    int64_t *sum;
+    struct bit_source *source;
+    const struct grid *grid;
+    double *out;
+};
+
+static void each_value(const struct stat *stat, SEXP x, const double *unit, double most,
+                       const struct values *v) {
     const R_xlen_t n = Rf_nrows(x);
-    const double most = floor(0x1p62 / (summed ? (double)n : 1));
     struct blocks b = blocks_new(stat->columns, stat->whole, n);
     const int stride = PAD_LANES(b.size);
     double *t = plugin_memory((size_t)stat->size * stride, sizeof *t);
-    int64_t *total = plugin_memory((size_t)stat->size, sizeof *total);
     for (R_xlen_t start = 0; start < n; start += b.size) {
         const int m = blocks_load(&b, x, start);
         stat->class->eval(stat->self, m, read_only(&b), stride, t);
         for (int j = 0; j < stat->size; ++j) {
             for (int i = 0; i < m; ++i) {
-                const int64_t units = to_grid(t[(size_t)j * stride + i], grid->unit[j], most);
-                if (summed)
-                    total[j] += units;
+                const int64_t units = to_grid(t[(size_t)j * stride + i], unit[j], most);
+                if (v->sum)
+                    v->sum[j] += units;
                 else
-                    out[j * n + start + i] = release_total(source, grid, j, units);
+                    v->out[j * n + start + i] = release_total(v->source, v->grid, j, units);
             }
         }
     }
-    for (int j = 0; j < stat->size && summed; ++j)
-        out[j] = release_total(source, grid, j, total[j]);
+}
+
+/* Totals in units of the records x, which are some of `records` or all of them. */
+static int64_t *sum_units(const struct stat *stat, SEXP x, SEXP kind, const double *unit,
+                          SEXP records) {
+    int64_t *sum = plugin_memory((size_t)stat->size, sizeof *sum);
+    if (strcmp(CHAR(STRING_ELT(kind, 0)), "cells") == 0) {
+        sum_counts(stat, x, unit, sum);
+    } else {
+        const struct values v = {.sum = sum};
+        each_value(stat, x, unit, floor(0x1p62 / Rf_asReal(records)), &v);
+    }
+    return sum;
 }
 
 /* What is released of the records x (n x columns): totals, or with kind
  * "records" every value; with noise of scale numerator[j] / denominator[j]
  * units[j] in component j. NULL without entropy. */
 SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP distribution, SEXP numerator,
-                       SEXP denominator) {
-    const char *what = CHAR(STRING_ELT(kind, 0));
-    const int summed = strcmp(what, "records") != 0;
+                       SEXP denominator, SEXP records) {
+    const int summed = strcmp(CHAR(STRING_ELT(kind, 0)), "records") != 0;
     const struct stat stat = read_stat(spec);
     const struct grid grid = {REAL(unit), REAL(numerator), REAL(denominator),
                               sampler_named(distribution)};
@@ -140,10 +154,48 @@ SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP distributio
     bits_start(&source, from_system, NULL);
     SEXP out =
         PROTECT(Rf_allocVector(REALSXP, summed ? stat.size : (R_xlen_t)stat.size * Rf_nrows(x)));
-    if (strcmp(what, "cells") == 0)
-        release_counts(&source, &grid, &stat, x, REAL(out));
-    else
-        release_values(&source, &grid, &stat, x, summed, REAL(out));
+    if (summed) {
+        const int64_t *sum = sum_units(&stat, x, kind, grid.unit, records);
+        for (int j = 0; j < stat.size; ++j) REAL(out)[j] = release_total(&source, &grid, j, sum[j]);
+    } else {
+        const struct values v = {.source = &source, .grid = &grid, .out = REAL(out)};
+        each_value(&stat, x, grid.unit, 0x1p62, &v);
+    }
+    bits_end(&source);
+    UNPROTECT(1);
+    return source.failed ? R_NilValue : out;
+}
+
+/* R has no such integers: a total is high * WORD + low, both of its sign. */
+enum { WORD = 1000000000 };
+
+/* The same totals without noise, for owners who add them up before they publish:
+ * a matrix with a row a component and the columns high and low. */
+SEXP ffi_exact_totals(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP records) {
+    const struct stat stat = read_stat(spec);
+    const int64_t *sum = sum_units(&stat, x, kind, REAL(unit), records);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, stat.size, 2));
+    for (int j = 0; j < stat.size; ++j) {
+        REAL(out)[j] = (double)(sum[j] / WORD);
+        REAL(out)[stat.size + j] = (double)(sum[j] % WORD);
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+/* Totals, as above, released. */
+SEXP ffi_exact_add_noise(SEXP total, SEXP unit, SEXP distribution, SEXP numerator,
+                         SEXP denominator) {
+    const int size = Rf_nrows(total);
+    const struct grid grid = {REAL(unit), REAL(numerator), REAL(denominator),
+                              sampler_named(distribution)};
+    struct bit_source source;
+    bits_start(&source, from_system, NULL);
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, size));
+    for (int j = 0; j < size; ++j) {
+        const int64_t units = (int64_t)REAL(total)[j] * WORD + (int64_t)REAL(total)[size + j];
+        REAL(out)[j] = release_total(&source, &grid, j, units);
+    }
     bits_end(&source);
     UNPROTECT(1);
     return source.failed ? R_NilValue : out;

@@ -72,6 +72,34 @@ test_that("processes that share a file spend no more than it has", {
   expect_equal(sum(summary(account)$epsilon), 0.9)
 })
 
+test_that("100 releases raced by two processes: never overspent, and nothing lost", {
+  skip_on_os("windows")
+  skip_on_cran()
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 0.5, file = path)
+  answers <- parallel::mclapply(1:2, function(i) {
+    vapply(1:50, function(k) tryCatch(inherits(publish(account, 0.01), "noiseaware_release"), noiseaware_error_budget = function(e) FALSE), TRUE)
+  }, mc.cores = 2)
+  expect_identical(sum(unlist(answers)), 50L)
+  expect_identical(nrow(summary(account)), 50L)
+})
+
+test_that("what was spent stays spent when the process is killed before it publishes", {
+  skip_on_os("windows")
+  skip_on_cran()
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 1, file = path)
+  killed <- parallel::mcparallel({
+    publish(account, 0.7)
+    tools::pskill(Sys.getpid(), tools::SIGKILL)
+  })
+  suppressWarnings(parallel::mccollect(killed))
+  expect_equal(summary(account)$epsilon, 0.7)
+  expect_error(publish(account, 0.7), class = "noiseaware_error_budget")
+  # nothing but the budget was left behind
+  expect_false(dir.exists(paste0(path, ".lock")))
+})
+
 test_that("a file that is locked, damaged or another's is refused", {
   path <- withr::local_tempfile()
   account <- budget(epsilon = 1, file = path)

@@ -4,34 +4,6 @@
 # not be more; and where a pair of records attains the sensitivity, not much less
 # either, so that a factor of two is seen in both directions.
 
-# ---- listening -----------------------------------------------------------------
-
-# Calls a function of the package with every .Call() written down. The package's R
-# functions are copied into an environment of their own, in which .Call() is another;
-# `answers` are functions that stand in for a C function, by name.
-overheard <- function(name, ..., answers = list()) {
-  calls <- list()
-  package <- asNamespace("noiseaware")
-  copy <- new.env(parent = package)
-  symbols <- Filter(function(n) inherits(package[[n]], "NativeSymbolInfo"), ls(package))
-  for (n in ls(package, all.names = TRUE)) {
-    if (is.function(package[[n]]) && identical(environment(package[[n]]), package)) {
-      f <- package[[n]]
-      environment(f) <- copy
-      assign(n, f, copy)
-    }
-  }
-  copy$.Call <- function(.NAME, ...) {
-    for (s in symbols) if (identical(.NAME, package[[s]])) break
-    calls[[length(calls) + 1L]] <<- list(name = s, arguments = list(...))
-    if (!is.null(answers[[s]])) answers[[s]](...) else .Call(.NAME, ...)
-  }
-  value <- get(name, copy)(...)
-  list(value = value, calls = calls)
-}
-
-calls_of <- function(heard, name) lapply(Filter(function(c) c$name == name, heard$calls), `[[`, "arguments")
-
 # ---- distributions ------------------------------------------------------------------------
 
 # The components of every record, in units.
@@ -42,7 +14,7 @@ rounded_rows <- function(call) {
 
 # What is released of a part, in units, before the noise; and the scale of the noise.
 grid_distribution <- function(call) {
-  names(call) <- c("spec", "x", "kind", "unit", "distribution", "numerator", "denominator")
+  names(call) <- c("spec", "x", "kind", "unit", "distribution", "numerator", "denominator", "records")
   t <- rounded_rows(call)
   records <- call$kind == "records"
   scale <- call$numerator / call$denominator

@@ -1,0 +1,176 @@
+# Records that are not in memory: where they are read from, chunk by chunk, and their partial total.
+
+#' Records that are larger than memory
+#'
+#' [release()] and [partial_total()] take them in place of a data frame. A chunk is read, its integer totals
+#' are added up, and it is forgotten; the result does not depend on where chunks begin and end.
+#'
+#' @param files Names of text files with a header line and fields separated by `sep`, all with the same design; further columns are not kept.
+#'   Files whose names end in `.gz`, `.bz2` or `.xz` are decompressed as they are read.
+#' @param sep One character.
+#' @param rows How many records are read at once.
+#' @param next_chunk A function without arguments that returns a data frame with some records each time it is called, and `NULL` when
+#'   there are no more. Whatever reads batches can be behind it: a database cursor, an Arrow scanner.
+#' @details
+#' Files are read one after the other, or at the same time where [future::plan()] says so: each in a process of its own, from
+#' which confidential totals come back. A variable with bounds must have numbers, a factor's levels are compared with the text
+#' as it is in the file. Fields may be quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field among
+#' numbers. No value of a record gets into an error, nor into a file.
+#'
+#' With very little noise, or with [stat_custom()], the number of records has to be known before the first is added: files are then read
+#' twice, and chunks from a function are refused.
+#' @return An object of class `record_files` or `record_chunks`.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`; and, when records are read, those of [release()].
+#' @examples
+#' file <- tempfile(fileext = ".csv")
+#' write.csv(MASS::birthwt, file, row.names = FALSE)
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' release(record_files(file, rows = 100), st, mech_laplace(epsilon = 2))
+#' @export
+record_files <- function(files, sep = ",", rows = 1e6) {
+  check_given()
+  if (!is.character(files) || length(files) == 0L || anyNA(files)) stop_argument("files", "names of files", describe(files))
+  absent <- files[!file.exists(files) | dir.exists(files)]
+  if (length(absent)) stop_classed("file", "{.arg files} must be files, but {.file {absent}} {?is/are} not.")
+  if (!is.character(sep) || length(sep) != 1L || is.na(sep) || nchar(sep) != 1L) stop_argument("sep", "one character", describe(sep))
+  structure(list(files = normalizePath(files), sep = sep, rows = check_count(rows, "rows")), class = "record_files")
+}
+
+#' @rdname record_files
+#' @export
+record_chunks <- function(next_chunk) {
+  check_given()
+  if (!is.function(next_chunk) || length(needed_arguments(next_chunk)) > 0L) {
+    stop_argument("next_chunk", "a function without arguments", describe(next_chunk))
+  }
+  structure(list(next_chunk = next_chunk), class = "record_chunks")
+}
+
+#' @export
+print.record_files <- function(x, ...) {
+  cat("<records> in ", length(x$files), if (length(x$files) == 1L) " file" else " files", ", ", format(x$rows, big.mark = ","), " at a time\n", sep = "")
+  cat(paste0("  ", x$files, "\n"), sep = "")
+  invisible(x)
+}
+
+#' @export
+print.record_chunks <- function(x, ...) {
+  cat("<records> from a function, chunk by chunk\n")
+  invisible(x)
+}
+
+# a partial total of what `data` stands for
+source_total <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) UseMethod("source_total")
+
+#' @export
+source_total.default <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
+  stop_classed("data", "{.arg data} must be a data frame, but is {describe_shape(data)}.", call = call)
+}
+
+#' @export
+source_total.data.frame <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
+  frame_total(data, partial_parts(statistic, mechanism, neighbours, n, call), statistic, mechanism, neighbours, call)
+}
+
+#' @export
+source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
+  parts <- partial_parts(statistic, mechanism, neighbours, n, call)
+  next_chunk <- function() {
+    # what another's function says of confidential records is not passed on
+    tryCatch(suppressMessages(suppressWarnings(data$next_chunk())), error = function(e) {
+      stop_classed("data", c("{.arg next_chunk} failed; its message is not shown, because it may quote records.", i = "Try it on made-up records."), call = call)
+    })
+  }
+  add_chunks(next_chunk, parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call) %||%
+    stop_classed("data", "{.arg next_chunk} must return a data frame at least once.", call = call)
+}
+
+#' @export
+source_total.record_files <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
+  columns <- release_columns(statistic)
+  numbers <- !unique(columns$columns$variable) %in% names(columns$levels)
+  numbers <- stats::setNames(numbers, unique(columns$columns$variable))
+  parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error_partial = function(e) {
+    if (!is.null(n)) stop(e)
+    count <- sum(vapply(data$files, function(file) count_records(file, data, numbers, call), 0))
+    partial_parts(statistic, mechanism, neighbours, max(count, 1), call)
+  })
+  total_of <- function(file) file_total(file, data, numbers, parts, statistic, mechanism, neighbours, call)
+  totals <- if (length(data$files) == 1L || inherits(future::plan("next"), "sequential")) lapply(data$files, total_of) else {
+    sent <- lapply(data$files, function(file) {
+      future::future(total_of(file), globals = list(total_of = total_of, file = file), packages = "noiseaware", seed = NULL)
+    })
+    lapply(sent, future::value)
+  }
+  Reduce(function(a, b) add_partials(a, b, call), totals)
+}
+
+# of all data frames that next_chunk() gives, NULL if there is none; place(k) names the k-th in errors
+add_chunks <- function(next_chunk, parts, statistic, mechanism, neighbours, place, call) {
+  whole <- NULL
+  k <- 0
+  while (!is.null(data <- next_chunk())) {
+    k <- k + 1
+    part <- tryCatch(frame_total(data, parts, statistic, mechanism, neighbours, call), noiseaware_error = function(e) refuse_chunk(e, place(k), call))
+    whole <- if (is.null(whole)) part else add_partials(whole, part, call)
+  }
+  whole
+}
+
+# the same error, with the place that its rows are counted from
+refuse_chunk <- function(e, place, call) {
+  top <- e$message
+  lines <- e$body
+  stop_classed(sub("^noiseaware_error_", "", class(e)[1L]),
+               c("{top}", stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), names(lines)), i = "This is of {place}."), call = call)
+}
+
+file_total <- function(file, source, numbers, parts, statistic, mechanism, neighbours, call) {
+  reader <- open_records(file, source, numbers, call)
+  on.exit(close(reader$connection))
+  place <- function(k) paste0("rows ", format((k - 1) * source$rows + 1, big.mark = ",", scientific = FALSE), " and following of ", basename(file))
+  whole <- add_chunks(reader$next_chunk, parts, statistic, mechanism, neighbours, place, call)
+  whole %||% frame_total(reader$none, parts, statistic, mechanism, neighbours, call)
+}
+
+count_records <- function(file, source, numbers, call) {
+  reader <- open_records(file, source, numbers[0L], call)
+  on.exit(close(reader$connection))
+  count <- 0
+  while (!is.null(data <- reader$next_chunk())) count <- count + nrow(data)
+  count
+}
+
+# A connection past the header, and a function that reads the columns named by `numbers` of
+# the next rows: as numbers where it is TRUE, else as text. scan() quotes what it cannot read, so its message is left out.
+open_records <- function(file, source, numbers, call) {
+  connection <- base::file(file, "rt")
+  read <- function(what, lines) {
+    tryCatch(scan(connection, what, nlines = lines, sep = source$sep, quote = "\"", na.strings = "NA", multi.line = FALSE, quiet = TRUE,
+                  comment.char = "", flush = FALSE),
+             error = function(e) stop_classed("file", c("A line of {.file {basename(file)}} cannot be read; it is not shown, because it may quote records.",
+                                                        i = "Variables with bounds must be numbers, and each line must have as many fields as the header."), call = call),
+             warning = function(w) stop_classed("file", "{.file {basename(file)}} ends within a line.", call = call))
+  }
+  tryCatch({
+    header <- read("", 1L)
+    absent <- setdiff(names(numbers), header)
+    if (length(absent)) {
+      stop_classed("data", c("{.arg data} must have every variable of the statistic.", x = "Missing in {.file {basename(file)}}: {.var {absent}}."), call = call)
+    }
+    twice <- intersect(names(numbers), header[duplicated(header)])
+    if (length(twice)) {
+      stop_classed("data", "{.arg data} must have one column for each variable, but {.file {basename(file)}} has several named {.var {twice}}.", call = call)
+    }
+  }, error = function(e) {
+    close(connection)
+    stop(e)
+  })
+  what <- stats::setNames(lapply(header, function(name) if (name %in% names(numbers)) (if (numbers[[name]]) 0 else "")), header)
+  if (length(numbers) == 0L) what[[1L]] <- ""
+  kept <- !vapply(what, is.null, TRUE)
+  list(connection = connection, none = as.data.frame(lapply(what[kept], `[`, 0L), optional = TRUE), next_chunk = function() {
+    read_rows <- read(what, source$rows)[kept]
+    if (length(read_rows[[1L]]) > 0L) as.data.frame(read_rows, optional = TRUE)
+  })
+}

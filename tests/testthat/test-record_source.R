@@ -1,0 +1,105 @@
+# Records in files and from functions: the totals are those of the data frame.
+
+n <- 250
+set.seed(9)
+records <- data.frame(y = round(rnorm(n, 0, 5), 3), g = sample(c("a", "b \"quoted\", c", "\u00c4"), n, TRUE), x = runif(n), unused = "z", check.names = FALSE)
+st <- stat_crossprod(y ~ x + g, list(y = c(-10, 10), x = c(0, 1), g = unique(records$g)))
+laplace <- mech_laplace(epsilon = 1)
+total <- function(data, ...) partial_total(data, st, laplace, ...)
+written <- function(data, extension = ".csv", frame = parent.frame()) {
+  path <- withr::local_tempfile(fileext = extension, .local_envir = frame)
+  con <- if (extension == ".csv.gz") gzfile(path, "w") else file(path, "w", encoding = "UTF-8")
+  write.csv(data, con, row.names = FALSE)
+  close(con)
+  path
+}
+# what a file says of a number
+as_text <- transform(records, x = as.numeric(format(x, digits = 15)))
+
+test_that("a file has the total of its data frame, however it is cut", {
+  path <- written(as_text)
+  whole <- total(read.csv(path))
+  for (rows in c(1, 7, 50, 250, 1e6)) expect_identical(total(record_files(path, rows = rows)), whole)
+  expect_identical(total(record_files(written(as_text, ".csv.gz"))), whole)
+  halves <- c(written(as_text[1:90, ]), written(as_text[91:250, c(4, 3, 1, 2)]))
+  expect_identical(total(record_files(halves, rows = 60)), whole)
+  tabs <- withr::local_tempfile()
+  write.table(as_text, tabs, sep = "\t", row.names = FALSE, qmethod = "double")
+  expect_identical(total(record_files(tabs, sep = "\t", rows = 33)), whole)
+  released <- release(record_files(halves), st, laplace)
+  expect_identical(released[c("n", "scale", "granularity", "noise")], release(as_text, st, laplace)[c("n", "scale", "granularity", "noise")])
+  # a file that has a header only
+  expect_identical(total(record_files(c(path, written(as_text[0, ])))), whole)
+})
+
+test_that("files are read in processes of their own", {
+  skip_on_cran()
+  skip_on_os("windows")
+  future::plan(future::multicore, workers = 2)
+  withr::defer(future::plan(future::sequential))
+  halves <- c(written(as_text[1:90, ]), written(as_text[91:250, ]))
+  expect_identical(total(record_files(halves, rows = 60)), total(read.csv(written(as_text))))
+})
+
+test_that("a function gives chunks", {
+  at <- 0
+  chunks <- record_chunks(function() {
+    at <<- at + 1
+    if (at <= 5) records[(at - 1) * 50 + 1:50, ]
+  })
+  expect_identical(total(chunks), total(records))
+  expect_error(total(chunks), class = "noiseaware_error_data") # there are no more
+  expect_error(total(record_chunks(function() stop("secret 123.456"))), class = "noiseaware_error_data")
+  expect_no_match(paste(message_lines(tryCatch(total(record_chunks(function() stop("secret 123.456"))), error = identity)), collapse = ""), "secret|123")
+  expect_error(total(record_chunks(function() 3)), class = "noiseaware_error_data")
+  for (bad in list(3, NULL, function(a) a)) expect_error(record_chunks(bad), class = "noiseaware_error_argument")
+})
+
+test_that("little noise needs the number of records: files are read twice", {
+  fine <- mech_laplace(scale = 1e-6)
+  path <- written(as_text)
+  expect_identical(release(record_files(c(path, path), rows = 100), st, fine)$n, 500)
+  expect_error(release(record_chunks(function() NULL), st, fine), class = "noiseaware_error_partial")
+})
+
+test_that("bad files are refused without a word of a record", {
+  local_reproducible_output()
+  secret <- as_text
+  secret$y[77] <- NA
+  missing <- written(secret)
+  secret$y <- as.character(secret$y)
+  secret$y[78] <- "secret"
+  not_number <- written(secret)
+  undeclared <- written(transform(as_text, g = replace(g, 99, "secret")))
+  short <- withr::local_tempfile()
+  writeLines(c("y,g,x", "1,a,0.5", "secret,7"), short)
+  data <- function(path) record_files(path, rows = 40)
+  account <- budget(epsilon = 2)
+  release_from <- function(path) release(data(path), st, laplace, budget = account)
+  expect_error(release_from(missing), "row 37", class = "noiseaware_error_missing")
+  expect_error(release_from(not_number), class = "noiseaware_error_file")
+  expect_error(release_from(undeclared), class = "noiseaware_error_levels")
+  expect_error(release_from(short), class = "noiseaware_error_file")
+  expect_error(release_from(written(as_text[-1])), class = "noiseaware_error_data")
+  expect_error(release_from(written(cbind(as_text, y = 1))), class = "noiseaware_error_data")
+  for (path in c(not_number, undeclared, short)) {
+    said <- message_lines(tryCatch(release_from(path), error = identity))
+    expect_no_match(paste(said, collapse = " "), "secret")
+  }
+  expect_identical(nrow(summary(account)), 0L)
+  said <- message_lines(tryCatch(release_from(missing), error = identity))
+  expect_match(paste(said, collapse = " "), "This is of rows 41 and following of")
+  expect_error(record_files("absent.csv"), class = "noiseaware_error_file")
+  for (bad in list(3, character(), NA_character_)) expect_error(record_files(bad), class = "noiseaware_error_argument")
+  expect_error(record_files(missing, sep = ""), class = "noiseaware_error_argument")
+  expect_error(record_files(missing, rows = 0), class = "noiseaware_error_argument")
+  expect_output(print(data(missing)), "40 at a time")
+  expect_output(print(record_chunks(function() NULL)), "chunk by chunk")
+})
+
+test_that("no temporary file is written", {
+  path <- written(as_text)
+  before <- list.files(tempdir(), recursive = TRUE)
+  release(record_files(path, rows = 40), st, laplace)
+  expect_identical(list.files(tempdir(), recursive = TRUE), before)
+})
