@@ -50,10 +50,6 @@ entry_fields <- function(entries, place) {
 # `n`: where it is unknown, about what it is. `check`: only whether there is one
 collapse_distribution <- function(release, bound, n = release$n %||% 1, check = FALSE, call = caller_env()) {
   family <- collapse_family(bound, call)
-  if (is.null(release$n) && family == "total") {
-    stop_classed("method", c("Method {.val collapse} must know the number of records for the total of one Poisson or exponential variable.",
-                             i = "Method {.val augment} need not."), call = call)
-  }
   distribution_of <- switch(family, normal = normal_distribution,
                             counts = if (check) counts_served else counts_distribution,
                             table = if (check) table_entries else table_distribution, total = total_distribution)
@@ -67,6 +63,9 @@ least_size <- function(bound) nrow(bound$columns) + 1
 
 check_size_least <- function(records, bound, family, call) {
   least <- least_size(bound)
+  if (family == "total" && size_range(records)[2L] < 1) {
+    stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg records} is {format(records)}.", call = call)
+  }
   if (family != "normal" || size_range(records)[2L] >= least) return(invisible())
   stop_classed("method", c("Method {.val collapse} takes it that there are at least {least} records, one more than variables, where their number is unknown.",
                            x = "{.arg records} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
@@ -158,7 +157,7 @@ collapse_moves <- function(fit, a) {
          recursion = "counts   independent draws, all counts at once",
          table = sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
-         total = sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)))
+         total = paste0(sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)), of_n))
 }
 
 # acceptance() of a fit, from what the family counts (`counters` in its C file)
@@ -183,7 +182,10 @@ collapse_acceptance <- function(fit) {
                               within = share(told$within_accepted, told$within_made), between = accepted / made)
              with_records(row, fit, told)
            },
-           total = data.frame(chain = k, mean = share(told$walk_accepted, told$walk_made), fresh = share(told$fresh_accepted, told$fresh_made)))
+           total = {
+             row <- data.frame(chain = k, mean = share(told$walk_accepted, told$walk_made), fresh = share(told$fresh_accepted, told$fresh_made))
+             with_records(row, fit, told)
+           })
   })
   do.call(rbind, rows)
 }

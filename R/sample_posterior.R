@@ -98,7 +98,8 @@
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
-#' `"collapse"` for totals of normal records moves it too, and takes it that there are more records than variables; method
+#' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and takes it that there is an exponential record, and that there are
+#' more normal records than variables; method
 #' `"clt"` takes two records or more for granted. Otherwise n must be known: describe the
 #' release by [as_release()] with an `n` that you take for true.
 #'

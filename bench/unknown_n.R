@@ -1,6 +1,6 @@
 # What it costs not to know the number of records: seconds per effective draw with n released
 # with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known. For counts and for
-# sums of normal records (method "collapse"), and for sums of Poisson and of normal records (method "augment"). And the coverage of
+# sums of normal, Poisson and exponential records (method "collapse"), and for sums of Poisson and of normal records (method "augment"). And the coverage of
 # intervals in a problem of Awan & Wang: 100 answers, theta = 0.2, Laplace noise on the successes and
 # on the failures, epsilon = 1 for one record added or removed, n not known.
 #
@@ -13,6 +13,10 @@ unknown_cases <- list(
                 draw = function(n) data.frame(y = sample(c("a", "b", "c"), n, TRUE, c(0.5, 0.3, 0.2)))),
   poisson = list(statistic = stat_sums(~ x, list(x = c(0, 30))), model = model_poisson(), method = "augment",
                  draw = function(n) data.frame(x = stats::rpois(n, 4))),
+  `poisson total` = list(statistic = stat_sums(~ x, list(x = c(0, 30))), model = model_poisson(), method = "collapse",
+                         draw = function(n) data.frame(x = stats::rpois(n, 4))),
+  `exponential total` = list(statistic = stat_sums(~ x, list(x = c(0, 60))), model = model_exponential(), method = "collapse",
+                             draw = function(n) data.frame(x = stats::rexp(n, 0.25))),
   totals = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "collapse",
                 draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1))),
   normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "augment",

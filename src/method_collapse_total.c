@@ -10,15 +10,29 @@
  * An iteration makes WALKS steps of a random walk, its scale learned in warmup
  * (it suits noise that is narrow beside p), and INDEPENDENT proposals from p
  * itself (which suit wide noise). Then the rate is drawn given s.
+ *
+ * The number of records n may be unknown: then p(s) has the rest of what depends on n,
+ *
+ *   Poisson (b + n)^-a (1 + b / n)^-s,   exponential Gamma(a + n) / Gamma(n) s^(n - 1) / (b + s)^(a
+ * + n),
+ *
+ * and p(n) and the noise of a released n are factors. n takes steps next to where it is and, once
+ * warmup has seen where n is, from there (size_slope.c), with s as it is, which suits a total that
+ * the noise leaves known, or with s / n as it is, which suits a rate that the prior knows. A whole
+ * s has a fraction u for that, uniform in (0, 1): s + u is multiplied by n' / n, the Jacobian.
  */
 #include "adapt.h"
 #include "dist.h"
 #include "method_collapse.h"
+#include "size_slope.h"
 
 #include <Rmath.h>
 
 /* kinds of moves that are counted */
-enum { WALK, FRESH };
+enum { WALK, FRESH, SIZE };
+
+/* of an unknown n: s stays, or s / n */
+enum { STAYS, ALONG, SIZE_KINDS_OF_STEP, SIZE_ROUNDS = 2 };
 
 enum { WALKS = 8, INDEPENDENT = 2 };
 
@@ -28,13 +42,17 @@ struct total {
     int whole; /* Poisson: the total is a whole number */
     struct dist_rising rising;
     double n;
+    const double *is_size;         /* of each component: it is n, not the total */
     const double *shape, *rate;    /* of the prior */
     const double *lower, *upper;   /* of the variable */
     double *value, *scale, *tries; /* state: s, and the walk's */
+    /* unknown n: n, a part of the state, sd of its start, and steps of both kinds */
+    double *records, size_spread;
+    struct size_slope step[SIZE_KINDS_OF_STEP];
 };
 
-/* Fields: whole; shape and rate of the prior; lower and upper. Every component
- * is the total. */
+/* Fields: whole; shape and rate of the prior; lower and upper; is_size, one a component; where n
+ * is unknown size_spread, the sd of its start about the n that is given. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct total *s = plugin_memory(1, sizeof *s);
     const double *whole = fields_vector(fields, "whole", 1);
@@ -42,12 +60,19 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->rate = fields_vector(fields, "rate", 1);
     s->lower = fields_vector(fields, "lower", 1);
     s->upper = fields_vector(fields, "upper", 1);
-    if (!whole || !s->shape || !s->rate || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
+    s->is_size = fields_vector(fields, "is_size", c->size);
+    if (!whole || !s->shape || !s->rate || !s->lower || !s->upper || !s->is_size)
+        return PLUGIN_BAD_FIELDS;
     s->whole = *whole != 0;
     dist_rising_set(&s->rising, *s->shape);
     s->n = c->n;
     c->self = s;
     c->stored = 3;
+    if (!c->size_prior) return PLUGIN_OK;
+    const double *spread = fields_vector(fields, "size_spread", 1);
+    if (!spread) return PLUGIN_BAD_FIELDS;
+    s->size_spread = *spread;
+    c->stored += 1 + SIZE_KINDS_OF_STEP * (int)size_slope_stored(0);
     return PLUGIN_OK;
 }
 
@@ -56,6 +81,11 @@ static void load(struct collapse *c) {
     s->value = c->store;
     s->scale = c->store + 1;
     s->tries = c->store + 2;
+    if (!c->size_prior) return;
+    s->records = c->store + 3;
+    for (int k = 0; k < SIZE_KINDS_OF_STEP; ++k)
+        size_slope_attach(s->step + k, 0, NULL, c->store + 4 + (size_t)k * size_slope_stored(0));
+    s->n = *s->records;
 }
 
 static void save(struct collapse *c) { (void)c; /* the value is the state's own */ }
@@ -74,24 +104,44 @@ static int is_value(const struct total *s, double value) {
     return s->whole ? value >= 0 && value < MOST : value > 0 && value < 1e300;
 }
 
+/* exponential records have a total only if there are any */
+static double least_size(const struct total *s) { return s->whole ? 0 : 1; }
+
+static void start_size(struct collapse *c) {
+    struct total *s = c->self;
+    const double n = rint(c->n + s->size_spread * rng_normal(c->rng));
+    const double least = fmax(c->size_prior->lower, least_size(s));
+    s->n = *s->records = fmin(fmax(n, least), c->size_prior->upper);
+    for (int k = 0; k < SIZE_KINDS_OF_STEP; ++k) size_slope_start(s->step + k);
+}
+
 static void start(struct collapse *c) {
     struct total *s = c->self;
     load(c);
+    if (c->size_prior) start_size(c);
     *s->value = draw_value(s, c->rng, *c->theta);
-    *s->scale = 1 / c->weight[0]; /* that of the noise */
+    int first = 0;
+    while (first < c->size - 1 && s->is_size[first] != 0) ++first;
+    *s->scale = 1 / c->weight[first]; /* that of the noise */
     *s->tries = 0;
 }
 
-static double energy_at(const struct collapse *c, double value) {
+/* of the components that are the total, or of those that are n */
+static double energy_of(const struct collapse *c, int sizes, double value) {
+    const struct total *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, value);
+    for (int k = 0; k < c->size; ++k)
+        if ((s->is_size[k] != 0) == sizes) sum += collapse_energy(c, k, value);
     return sum;
 }
+
+static double energy_at(const struct collapse *c, double value) { return energy_of(c, 0, value); }
 
 /* log p(to) - log p(from) without a difference of large numbers where s moves
  * by a small share of itself */
 static double log_distribution_ratio(const struct total *s, double from, double to) {
     const double by = to - from, a = *s->shape, b = *s->rate;
+    if (s->whole && !(s->n > 0)) return to > 0 ? -INFINITY : 0;
     if (!s->whole)
         return (s->n - 1) * (log1p(by / from) - log1p(by / (b + from))) -
                (a + 1) * log1p(by / (b + from));
@@ -131,6 +181,65 @@ static int propose_fresh(struct collapse *c) {
     return accept;
 }
 
+/* ---- the number of records ------------------------------------------------------------------ */
+
+/* log p(n) p(s | n), up to a constant */
+static double log_size(const struct collapse *c, double n, double value) {
+    const struct total *s = c->self;
+    const double a = *s->shape, b = *s->rate;
+    if (n < least_size(s) || (s->whole && n == 0 && value > 0)) return -INFINITY;
+    const double log_prior = size_prior_log(c->size_prior, n);
+    if (!(log_prior > -INFINITY)) return -INFINITY;
+    if (s->whole)
+        return log_prior + dist_log_rising(&s->rising, value) - a * log(b + n) -
+               (value > 0 ? value * log1p(b / n) : 0);
+    return log_prior + Rf_lgammafn(a + n) - Rf_lgammafn(n) - (n - 1) * log1p(b / value) -
+           (a + 1) * log(b + value);
+}
+
+static int move_size(struct collapse *c, int kind, int fresh, int learning) {
+    struct total *s = c->self;
+    struct size_slope *step = s->step + kind;
+    double log_ratio, to = *s->value;
+    const double n = fresh ? size_slope_fresh(step, s->n, c->rng, &log_ratio)
+                           : size_slope_walk(step, s->n, c->rng, &log_ratio);
+    if (kind == ALONG) {
+        const double by = n / s->n;
+        to = by * (*s->value + (s->whole ? rng_uniform(c->rng) : 0));
+        if (s->whole) to = floor(to);
+        log_ratio += log(by); /* not finite where there were, or are, no records */
+    }
+    const double log_new = n >= 0 && is_value(s, to) ? log_size(c, n, to) : -INFINITY;
+    if (log_new > -INFINITY && isfinite(log_ratio))
+        log_ratio += log_new - log_size(c, s->n, *s->value) + energy_at(c, *s->value) -
+                     energy_at(c, to) + energy_of(c, 1, s->n) - energy_of(c, 1, n);
+    else
+        log_ratio = -INFINITY;
+    const int accept = -log_ratio < rng_exponential(c->rng);
+    if (accept) {
+        s->n = *s->records = n;
+        *s->value = to;
+    }
+    if (learning && !fresh) size_slope_tried(step, log_ratio, c->size_prior->upper);
+    collapse_count(c, SIZE, accept);
+    return accept;
+}
+
+static void move_sizes(struct collapse *c, int learning, int closes) {
+    struct total *s = c->self;
+    for (int k = 0; k < SIZE_ROUNDS * SIZE_KINDS_OF_STEP; ++k) {
+        const int kind = k % SIZE_KINDS_OF_STEP;
+        const int fresh = k >= SIZE_KINDS_OF_STEP && size_slope_knows(s->step + kind);
+        move_size(c, kind, fresh, learning);
+    }
+    for (int kind = 0; learning && kind < SIZE_KINDS_OF_STEP; ++kind) {
+        size_slope_saw(s->step + kind, log(s->n + 0.5), NULL);
+        if (closes) size_slope_close(s->step + kind);
+    }
+}
+
+/* ---- an iteration --------------------------------------------------------------------------- */
+
 static int iterate(struct collapse *c, int iteration, int warmup, double *accepted) {
     struct total *s = c->self;
     const int learning = iteration < warmup;
@@ -142,18 +251,25 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     }
     for (int k = 0; k < INDEPENDENT; ++k) collapse_count(c, FRESH, propose_fresh(c));
     *accepted = (double)kept / WALKS;
-    if (learning && adapt_window(iteration, warmup)) *s->tries = 0;
+    const int closes = learning && adapt_window(iteration, warmup);
+    if (c->size_prior) move_sizes(c, learning, closes);
+    if (closes) *s->tries = 0;
     return c->model.class->rtheta(c->model.self, s->value, s->n, c->rng, c->theta);
 }
 
 static void statistic(const struct collapse *c, double *out) {
     const struct total *s = c->self;
-    for (int k = 0; k < c->size; ++k) out[k] = *s->value;
+    for (int k = 0; k < c->size; ++k) out[k] = s->is_size[k] != 0 ? s->n : *s->value;
+}
+
+static double records(const struct collapse *c) {
+    const struct total *s = c->self;
+    return s->n;
 }
 
 static double energy(const struct collapse *c) {
     const struct total *s = c->self;
-    return energy_at(c, *s->value);
+    return energy_at(c, *s->value) + energy_of(c, 1, s->n);
 }
 
 /* a record is never below 0 */
@@ -179,6 +295,8 @@ const struct collapse_class collapse_total = {
             [2 * WALK + ACCEPTED] = "walk_accepted",
             [2 * FRESH + MADE] = "fresh_made",
             [2 * FRESH + ACCEPTED] = "fresh_accepted",
+            [2 * SIZE + MADE] = "size_made",
+            [2 * SIZE + ACCEPTED] = "size_accepted",
         },
     .create = create,
     .start = start,
@@ -186,6 +304,7 @@ const struct collapse_class collapse_total = {
     .save = save,
     .iterate = iterate,
     .statistic = statistic,
+    .records = records,
     .energy = energy,
     .outside = outside,
     .work = work,

@@ -424,8 +424,6 @@ test_that("unknown n: what must know it says so, and what can do without", {
   counted <- stat_counts(~ y, levels2["y"])
   rel <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = NULL)
   expect_error(sample_posterior(rel, model_bernoulli(), method = "naive"), "collapse", class = "noiseaware_error_method")
-  total <- as_release(40, stat_sums(~ x, list(x = c(0, 30))), mech_laplace(scale = 3), n = NULL)
-  expect_error(sample_posterior(total, model_poisson(), method = "collapse"), "augment", class = "noiseaware_error_method")
   own <- stat_custom(function(r) pmin(pmax(r[, "x"], 0), 1), "x", 1, list(x = c(0, 1)))
   expect_error(sample_posterior(as_release(4, own, mech_laplace(scale = 3), n = NULL), model_normal()), class = "noiseaware_error_method")
   known <- as_release(c(30, 50), counted, mech_laplace(scale = 3), n = 80)

@@ -112,3 +112,86 @@ test_that("joint-distribution test", {
     }
   }
 })
+
+# ---- the number of records is unknown --------------------------------------------------------
+
+# a release of a total, and of n if `size` is given
+sized_release <- function(total, noise, size = NULL, size_noise = NULL) {
+  st <- stat_sums(~ x, bounds = wide)
+  if (is.null(size)) return(as_release(total, st, noise, n = NULL, neighbours = "add_remove"))
+  as_release(list(t = total, size = size), list(t = st, size = stat_size()), list(t = noise, size = size_noise), n = NULL, neighbours = "add_remove")
+}
+
+check_sized <- function(fit, s, n, log_weight, shape, rate, total) {
+  p <- exp(log_weight - max(log_weight))
+  p <- p / sum(p)
+  drawn <- list(parameter_draws(fit, "n"), posterior::extract_variable_matrix(denoise(fit), total), parameter_draws(fit, "rate"))
+  expect_same_mean(drawn[[1]], sum(p * n))
+  expect_same_mean(drawn[[1]]^2, sum(p * n^2))
+  expect_same_mean(drawn[[2]], sum(p * s))
+  expect_same_mean(drawn[[2]]^2, sum(p * s^2))
+  expect_same_mean(drawn[[1]] * drawn[[2]], sum(p * n * s))
+  expect_same_mean(drawn[[3]], sum(p * shape / rate))
+}
+
+test_that("unknown n, Poisson: every total and number of records", {
+  skip_on_cran() # takes long; `make test` runs it
+  grid <- expand.grid(s = 0:150, n = 0:60)
+  one <- stats::dnbinom(grid$s, 1.7, 0.4 / (0.4 + grid$n), log = TRUE)
+  one[grid$n == 0] <- ifelse(grid$s[grid$n == 0] == 0, 0, -Inf)
+  cases <- list(
+    list(sized_release(12.3, mech_laplace(scale = 6), 5, mech_gaussian(sd = 3)), prior_poisson(7), dpois(grid$n, 7, log = TRUE),
+         -abs(grid$s - 12.3) / 6 - (grid$n - 5)^2 / 18, "t: x"),
+    list(sized_release(30.2, mech_gaussian(sd = 1), 20, mech_discrete_laplace(scale = 4)), prior_negative_binomial(15, 2),
+         dnbinom(grid$n, 2, mu = 15, log = TRUE), -(grid$s - 30.2)^2 / 2 - abs(grid$n - 20) / 4, "t: x"),
+    # nothing is released of n; the total may be 0
+    list(sized_release(-0.4, mech_laplace(scale = 1.5)), prior_uniform(0, 6), ifelse(grid$n <= 6, 0, -Inf), -abs(grid$s + 0.4) / 1.5, "x")
+  )
+  for (case in cases) {
+    fit <- sample_posterior(case[[1]], model_poisson(prior = prior_gamma(1.7, 0.4)), method = "collapse", records = case[[2]], chains = 2,
+                            iter = 25000, warmup = 1000, seed = 1)
+    expect_identical(fit$problem$family, "total")
+    check_sized(fit, grid$s, grid$n, one + case[[3]] + case[[4]], 1.7 + grid$s, 0.4 + grid$n, case[[5]])
+  }
+  expect_true("records" %in% names(acceptance(fit)))
+})
+
+test_that("unknown n, exponential: quadrature over the total, every number of records", {
+  skip_on_cran() # takes long; `make test` runs it
+  grid <- expand.grid(s = seq(0.01, 120, by = 0.04), n = 1:60)
+  one <- lgamma(30 + grid$n) - lgamma(grid$n) + (grid$n - 1) * log(grid$s) - (30 + grid$n) * log(20 + grid$s)
+  rel <- sized_release(11.1, mech_laplace(scale = 4), 25, mech_gaussian(sd = 8))
+  # the prior knows the rate, about 1.5, so that n and the total go together
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(30, 20)), method = "collapse", records = prior_poisson(20), chains = 2,
+                          iter = 25000, warmup = 1000, seed = 1)
+  weight <- one + dpois(grid$n, 20, log = TRUE) - abs(grid$s - 11.1) / 4 - (grid$n - 25)^2 / 128
+  check_sized(fit, grid$s, grid$n, weight, 30 + grid$n, 20 + grid$s, "t: x")
+})
+
+test_that("unknown n of a total: the limit of n known, restarts, refusals", {
+  rel <- sized_release(61.2, mech_laplace(scale = 6), 20, mech_gaussian(sd = 0.01))
+  ask <- function(iter, ...) sample_posterior(rel, model_poisson(), method = "collapse", chains = 2, iter = iter, warmup = 300, seed = 1, ...)
+  long <- ask(8000)
+  expect_true(all(parameter_draws(long, "n") == 20))
+  known <- sample_posterior(as_release(61.2, stat_sums(~ x, wide), mech_laplace(scale = 6), 20), model_poisson(), method = "collapse", chains = 2,
+                            iter = 8000, warmup = 300, seed = 2)
+  expect_agreement(parameter_draws(long, "rate"), parameter_draws(known, "rate"))
+  expect_identical(extend(ask(400), 100)$draws, ask(500)$draws)
+  expect_match(paste(capture.output(print(ask(400))), collapse = " "), "not known \\(n\\)")
+  expect_error(ask(400, records = prior_uniform(0, 0)), "may be a record", class = "noiseaware_error_method")
+  # one engine for n known with its noisy value beside it
+  both <- as_release(list(t = 61.2, size = 19), list(t = stat_sums(~ x, wide), size = stat_size()),
+                     list(t = mech_laplace(scale = 6), size = mech_laplace(scale = 3)), n = 20, neighbours = "add_remove")
+  fit <- sample_posterior(both, model_poisson(), method = "collapse", chains = 1, iter = 50, seed = 1)
+  expect_true(all(posterior::extract_variable_matrix(denoise(fit), "size: n") == 20))
+})
+
+test_that("unknown n of a total: calibrated, n drawn too", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- list(t = stat_sums(~ x, bounds = wide), size = stat_size())
+  for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
+    cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_poisson(15), replicates = 150,
+                     method = "collapse", chains = 1, iter = 3000, warmup = 500, seed = 4, neighbours = "add_remove")
+    expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  }
+})
