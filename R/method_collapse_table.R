@@ -18,7 +18,7 @@ table_distribution <- function(bound, parts, n, unknown, call) {
   cells <- length(fields$alpha)
   tracked <- if (cells <= most_tracked) cells else 0
   of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
-  host <- vapply(bound$parts, `[[`, 0, "host") - 1
+  host <- vapply(bound$parts, `[[`, 0, "host") - 1 # from 0
   list(family = "table", fields = c(of_parts, list(host = host, tracked = as.double(tracked > 0))), entries = entries, tracked = tracked)
 }
 
@@ -45,19 +45,26 @@ part_entries <- function(part, bound, call) {
   if (!inherits(counted, "stat_counts")) stop_collapse_part(part, "counts of its variables", call)
   uses <- if (linear) data.frame(component = part$index[query_rows(statistic)], column = statistic$queries$column, weight = statistic$queries$weight) else
     data.frame(component = part$index, column = part$at, weight = 1)
-  cells <- counted_cells(counted, bound)[uses$column]
+  nodes <- margin_nodes(counted$margins, bound)
+  if (is.null(nodes)) stop_collapse_part(part, "margins that are inside a clique each", call)
+  cells <- nodes[uses$column]
   each <- rep(seq_len(nrow(uses)), lengths(cells))
   data.frame(target = unlist(cells), component = uses$component[each], coefficient = uses$weight[each])
 }
 
-# The nodes of the table that each component of a statistic of counts is the sum of, a list of them.
-counted_cells <- function(statistic, bound) {
-  codes <- bound$possible
-  unlist(lapply(statistic$margins, function(margin) {
-    size <- lengths(bound$levels)[margin]
-    at <- Reduce(function(at, v) at * size[[v]] + codes[, v], margin, 0)
-    unname(split(seq_along(at) - 1, factor(at, seq_len(prod(size)) - 1)))
-  }), recursive = FALSE)
+# The nodes of the table that each cell of some margins is the sum of: a list of them, or NULL if no clique has all variables of one.
+margin_nodes <- function(margins, bound) {
+  size <- lengths(bound$levels)
+  codes <- lapply(bound$parts, part_codes, size)
+  first <- c(0, cumsum(vapply(codes, nrow, 0L)))
+  nodes <- lapply(margins, function(margin) {
+    inside <- vapply(codes, function(c) all(margin %in% colnames(c)), TRUE)
+    if (!any(inside)) return(NULL)
+    k <- which(inside)[1L]
+    at <- Reduce(function(at, v) at * size[[v]] + codes[[k]][, v], margin, 0)
+    unname(split(first[k] + seq_along(at) - 1, factor(at, seq_len(prod(size[margin])) - 1)))
+  })
+  if (!any(vapply(nodes, is.null, TRUE))) unlist(nodes, recursive = FALSE)
 }
 
 # Draws of the counts of margins of the table, by the names that stat_counts() gives them.
@@ -75,7 +82,10 @@ denoise_margin <- function(fit, margin, call = caller_env()) {
     stop_classed("variables", c("{.arg margin} must name variables of the table, but {.var {strange}} {?is/are} not.",
                                 i = "The table has {.var {names(levels)}}."), call = call)
   }
-  cells <- counted_cells(list(margins = margins), fit$bound)
+  cells <- margin_nodes(margins, fit$bound)
+  if (is.null(cells)) {
+    stop_classed("argument", c("{.arg margin} must be inside a clique of the model.", i = "Cliques: {.code {clique_names(fit$bound$model$cliques)}}."), call = call)
+  }
   names <- unlist(lapply(margins, margin_cells, levels))
   sums <- matrix(0, length(cells), ncol(tables[[1L]]))
   sums[cbind(rep(seq_along(cells), lengths(cells)), unlist(cells) + 1)] <- 1

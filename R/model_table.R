@@ -1,46 +1,80 @@
 #' A table of factors
 #'
-#' Combinations of the levels of several factors. The parameters are the probabilities of the cells.
+#' Combinations of the levels of several factors: any combination with a probability of its own, or a graphical model, in which
+#' factors are independent given others.
 #'
-#' @param formula The model: `~ a:b:c` or `~ a * b * c`, any combination of levels has a probability of its own (a
-#'   saturated table). `NULL` takes all variables of the release.
-#' @param prior Of the probabilities: [prior_dirichlet()], one weight, or one for each possible cell, named after
-#'   the parameters or in their order.
-#' @param zeros Combinations of levels that cannot be: a formula such as `~ sex == "male" & pregnant == "yes"`, true where
+#' @param formula The model. One term with all variables, `~ a:b:c` or `~ a * b * c`, is a saturated table: any combination
+#'   of levels has a probability of its own. Several terms, as in `~ a:b + b:c`, are the cliques of a decomposable
+#'   graph: here `a` and `c` are independent given `b`. `~ a + b` makes two factors independent. `NULL` takes all variables of the
+#'   release, saturated.
+#' @param prior Of the probabilities: [prior_dirichlet()]. Of a saturated table one weight, or one for each possible
+#'   cell, named after the cells or in their order. Of several cliques one weight: see below.
+#' @param zeros Combinations of levels that cannot be, of a saturated table: a formula such as `~ sex == "male" & pregnant == "yes"`, true where
 #'   they are; or a data frame with a column for each of some variables and a row for each impossible combination.
 #'
 #' @details
 #' The release may hold whatever sums of the table's cells: margins of any variables ([stat_counts()]), overlapping
 #' or not, some of their cells, linear queries ([stat_linear()], [stat_cumulative()]), or several of these with a
 #' mechanism each. Method `"collapse"` moves the table of counts itself, at a cost that does not depend on
-#' the number of records, with the probabilities integrated out. It is exact, whatever the noise.
+#' the number of records, with the probabilities integrated out. It is exact, whatever the noise. With several cliques it moves their
+#' tables, which agree with one another, so that many variables are no trouble; each released margin must then be inside a clique.
 #'
 #' The counts of the confidential table, in every draw, are what [denoise()] gives with a formula:
 #' `denoise(fit, ~ a:b)`.
 #'
+#' **Prior of several cliques.** The hyper-Dirichlet distribution (Dawid & Lauritzen 1993): the probabilities of each clique have a
+#' Dirichlet distribution, and any two cliques the same for what they share. The weights of all
+#' cells of a clique have the same sum in each, spread evenly; in the largest clique a cell has the weight that was given.
+#'
 #' @return A model: an object of class `model_table`. Its parameters are `prob[a=x:b=y]`, one for each cell that is possible,
-#'   the last variable fastest.
-#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_prior`, `noiseaware_error_argument`,
-#'   `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells).
+#'   the last variable fastest; of several cliques those of the first, then `prob[c=z|b=y]`, of each further clique what is new
+#'   in it given what it shares with those before.
+#' @section Errors: `noiseaware_error_formula` (also for a model that is not decomposable), `noiseaware_error_prior`, `noiseaware_error_argument`,
+#'   `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all cliques).
+#' @references
+#' Dawid, A. P. and Lauritzen, S. L. (1993). Hyper Markov laws in the statistical analysis of decomposable graphical models. *The
+#' Annals of Statistics* 21, 1272-1317. \doi{10.1214/aos/1176349260}
 #' @seealso [model_categorical()] for one variable, [model_naive_bayes()], [stat_counts()].
 #' @examples
 #' admitted <- as.data.frame(UCBAdmissions)
 #' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]
-#' st <- stat_counts(~ Admit:Dept + Gender:Dept + Admit:Gender, levels = lapply(admitted, levels))
+#' st <- stat_counts(~ Admit:Dept + Gender:Dept, levels = lapply(admitted, levels))
 #' set.seed(1)
 #' rel <- release(admitted, st, mech_gaussian(mu = 1))
-#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
-#' posterior::summarise_draws(denoise(fit, ~ Admit:Gender), "mean", "sd")
+#' # admission depends on the department alone
+#' fit <- sample_posterior(rel, model_table(~ Admit:Dept + Gender:Dept), chains = 2, iter = 400, seed = 1)
+#' posterior::summarise_draws(denoise(fit, ~ Admit:Dept), "mean", "sd")
 #' @export
 model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL) {
-  variables <- if (!is.null(formula)) table_variables(formula)
+  cliques <- if (!is.null(formula)) formula_cliques(formula)
   check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")
   if (!is.null(zeros)) check_zeros(zeros)
-  new_model("table", variables = variables, prior = prior, zeros = zeros, class = "model_table")
+  if (length(cliques) > 1L && length(prior$alpha) > 1L) {
+    stop_classed("prior", "{.arg prior} must have one weight for a table of several cliques, but has {length(prior$alpha)}.")
+  }
+  if (length(cliques) > 1L && !is.null(zeros)) {
+    stop_classed("zeros", "{.arg zeros} must be of a saturated table, but {.arg formula} has {length(cliques)} cliques.")
+  }
+  new_model("table", cliques = cliques, prior = prior, zeros = zeros, class = "model_table")
 }
 
-# The variables of the only term that is not part of another.
-table_variables <- function(formula, call = caller_env()) {
+#' @export
+format.model_table <- function(x, ...) {
+  several <- length(x$cliques) > 1L
+  c(paste("<model> table,", if (several) "decomposable" else "saturated"),
+    if (several) paste0("  cliques    ", shorten_list(clique_names(x$cliques))) else
+      paste0("  variables  ", if (is.null(x$cliques)) "the release's" else shorten_list(x$cliques[[1L]])),
+    paste0("  prob       ", if (several) sprintf("hyper-Dirichlet, weight %s of a cell of the largest clique", format_number(x$prior$alpha)) else format(x$prior)),
+    if (!is.null(x$zeros)) paste0("  zeros      ", if (is.data.frame(x$zeros)) paste(nrow(x$zeros), "combinations") else shorten_text(formula_text(x$zeros))))
+}
+
+clique_names <- function(cliques) vapply(cliques, paste, "", collapse = ":")
+
+# ---- the graph ---------------------------------------------------------------------------
+
+# The terms that are not part of others, as variables; cliques of a decomposable graph in an order in which each
+# shares with those before it what one of them has.
+formula_cliques <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula") || length(formula) != 2L) {
     stop_argument("formula", "NULL or a formula without a left-hand side, such as ~ a:b:c", describe(formula), "formula", call)
   }
@@ -50,19 +84,52 @@ table_variables <- function(formula, call = caller_env()) {
     for (name in names) if (!is.name(name) || identical(name, quote(.))) refuse_table_term(name, call)
     unique(vapply(names, as.character, ""))
   })
-  largest <- terms[[which.max(lengths(terms))]]
-  left <- setdiff(unlist(terms), largest)
-  if (length(left)) {
-    stop_classed("formula", c("{.arg formula} must have one term with all variables, such as {.code a:b:c}, but no term has {.var {left}} beside {.var {largest}}."),
-                 call = call)
+  generators <- largest_sets(terms)
+  cliques <- ordered_cliques(generators, call)
+  strange <- Filter(function(c) !any(vapply(generators, setequal, TRUE, c)), cliques)
+  if (length(strange)) {
+    stop_classed("formula", c("{.arg formula} must be the cliques of a graph, but has all pairs of {.var {strange[[1L]]}} without their common term.",
+                              i = "Add the term {.code {clique_names(strange[1L])}}."), call = call)
   }
-  largest
+  cliques
 }
 
 refuse_table_term <- function(side, call) {
   shown <- shorten_text(formula_text(side))
   stop_classed("formula", "{.arg formula} must be names of factors joined by {.code :}, {.code *} and {.code +}, but {.code {shown}} is not a name.",
                call = call)
+}
+
+# those that are not inside another
+largest_sets <- function(sets) {
+  sets <- sets[!duplicated(lapply(sets, sort))]
+  inside <- vapply(seq_along(sets), function(k) any(vapply(sets[-k], function(other) all(sets[[k]] %in% other), TRUE)), TRUE)
+  sets[!inside]
+}
+
+# Maximum cardinality search (Tarjan & Yannakakis 1984): the next vertex is one with the most neighbours among those before,
+# which must be neighbours of each other.
+ordered_cliques <- function(generators, call) {
+  variables <- unique(unlist(generators))
+  adjacent <- matrix(FALSE, length(variables), length(variables), dimnames = list(variables, variables))
+  for (g in generators) adjacent[g, g] <- TRUE
+  diag(adjacent) <- FALSE
+  before <- character()
+  sets <- list()
+  while (length(before) < length(variables)) {
+    left <- setdiff(variables, before)
+    vertex <- left[which.max(rowSums(adjacent[left, before, drop = FALSE]))]
+    joined <- before[adjacent[vertex, before]]
+    apart <- which(!adjacent[joined, joined, drop = FALSE] & upper.tri(diag(length(joined))), arr.ind = TRUE)
+    if (length(apart)) {
+      pair <- joined[apart[1L, ]]
+      stop_classed("formula", c("{.arg formula} must be a decomposable graph, but has a cycle of four or more variables without a chord, through {.var {vertex}}.",
+                                i = "A term {.code {pair[1]}:{pair[2]}:{vertex}} would close it."), call = call)
+    }
+    sets <- c(sets, list(c(joined, vertex)))
+    before <- c(before, vertex)
+  }
+  largest_sets(sets)
 }
 
 check_zeros <- function(zeros, call = caller_env()) {
@@ -74,14 +141,6 @@ check_zeros <- function(zeros, call = caller_env()) {
 }
 
 #' @export
-format.model_table <- function(x, ...) {
-  c("<model> table, saturated",
-    paste0("  variables  ", if (is.null(x$variables)) "the release's" else shorten_list(x$variables)),
-    paste0("  prob       ", format(x$prior)),
-    if (!is.null(x$zeros)) paste0("  zeros      ", if (is.data.frame(x$zeros)) paste(nrow(x$zeros), "combinations") else shorten_text(formula_text(x$zeros))))
-}
-
-#' @export
 variable_kinds.model_table <- function(x) "code"
 
 # more cells are refused before anything is made of them
@@ -89,24 +148,74 @@ most_table_cells <- 1e5
 
 #' @export
 bind_columns.model_table <- function(model, columns, levels, formula, call) {
-  variables <- model$variables %||% columns$variable
+  cliques <- model$cliques %||% list(columns$variable)
+  variables <- unique(unlist(cliques))
   check_all_described(variables, columns, NULL, call)
   columns <- columns[match(variables, columns$variable), ]
   levels <- coded_levels(columns, levels, call)
-  check_table_size(prod(lengths(levels)), call)
-  codes <- all_codes(lengths(levels))
-  if (!is.null(model$zeros)) codes <- codes[!impossible(model$zeros, codes, levels, call), , drop = FALSE]
-  cells <- cell_names(codes, levels)
-  weights <- list(matrix(expand_prior(model$prior$alpha, nrow(codes), "alpha", call, cells), 1L))
-  parts <- list(list(children = seq_along(levels), parents = NULL, codes = if (length(levels) > 1L) codes, host = 0))
-  bound <- bind_parts(model, columns, levels, parts, weights, list(NULL), parameters = paste0("prob[", cells, "]"), class = "bound_table")
-  bound$possible <- codes
-  bound
+  size <- lengths(levels)
+  check_table_size(cliques, size, call)
+  parts <- clique_parts(cliques, size)
+  if (!is.null(model$zeros)) {
+    codes <- parts[[1L]]$codes %||% all_codes(size)
+    parts[[1L]]$codes <- codes[!impossible(model$zeros, codes, levels, call), , drop = FALSE]
+  }
+  weights <- table_weights(model$prior, parts, levels, call)
+  names <- unlist(lapply(parts, part_names, levels))
+  bind_parts(model, columns, levels, parts, weights, vector("list", length(parts)), parameters = paste0("prob[", names, "]"), class = "bound_table")
 }
 
-check_table_size <- function(size, call) {
-  if (size <= most_table_cells) return(invisible())
-  stop_classed("size", "The table must have at most {format_size(most_table_cells)} cells, but has {format(size, big.mark = ',')}.", call = call)
+check_table_size <- function(cliques, size, call) {
+  cells <- vapply(cliques, function(clique) prod(size[clique]), 0)
+  if (sum(cells) <= most_table_cells) return(invisible())
+  wide <- cliques[[which.max(cells)]]
+  shown <- format(c(most_table_cells, sum(cells)), big.mark = ",", trim = TRUE, digits = 7)
+  stop_classed("size", c(if (length(cliques) == 1L) "The table must have at most {shown[1]} cells, but has {shown[2]}." else
+                           "The cliques must have at most {shown[1]} cells together, but have {shown[2]}.",
+                         x = if (length(cliques) > 1L) "The widest clique has {length(wide)} variables: {.code {clique_names(list(wide))}}.",
+                         i = if (length(cliques) == 1L) "A {.arg formula} of several terms, as in {.code ~ a:b + b:c}, has a table for each of them."), call = call)
+}
+
+# Of each clique its new variables, and those that one before it has, its `host`.
+clique_parts <- function(cliques, size) {
+  variables <- names(size)
+  seen <- character()
+  lapply(seq_along(cliques), function(k) {
+    clique <- variables[sort(match(cliques[[k]], variables))]
+    parents <- intersect(clique, seen)
+    children <- setdiff(clique, seen)
+    earlier <- cliques[seq_len(k - 1L)]
+    host <- if (length(parents)) which(vapply(earlier, function(c) all(parents %in% c), TRUE))[1L] else 0
+    seen <<- c(seen, children)
+    list(children = match(children, variables), parents = match(parents, variables), host = as.double(host),
+         codes = if (length(children) > 1L) all_codes(size[children]))
+  })
+}
+
+# rows x levels of the Dirichlet weights of each part
+table_weights <- function(prior, parts, levels, call) {
+  size <- lengths(levels)
+  shape <- lapply(parts, function(p) c(prod(size[p$parents]), if (is.null(p$codes)) size[[p$children]] else nrow(p$codes)))
+  if (length(parts) == 1L) {
+    alpha <- expand_prior(prior$alpha, shape[[1L]][2L], "alpha", call, part_names(parts[[1L]], levels))
+    return(list(matrix(alpha, 1L)))
+  }
+  all <- prior$alpha * max(vapply(shape, prod, 0))
+  lapply(shape, function(s) matrix(all / prod(s), s[1L], s[2L]))
+}
+
+part_names <- function(part, levels) {
+  codes <- part_codes(part, lengths(levels))
+  children <- cell_names(codes, levels[part$children])
+  if (length(part$parents) == 0L) children else paste0(children, "|", cell_names(codes, levels[part$parents]))
+}
+
+# Codes of a part's cells, row by row: those of its parents, the last the fastest, then of its children.
+part_codes <- function(part, size) {
+  children <- part$codes %||% all_codes(size[part$children])
+  if (length(part$parents) == 0L) return(children)
+  rows <- all_codes(size[part$parents])
+  cbind(rows[rep(seq_len(nrow(rows)), each = nrow(children)), , drop = FALSE], children[rep(seq_len(nrow(children)), nrow(rows)), , drop = FALSE])
 }
 
 # Codes of all combinations of so many levels, from 0: a row each, the last variable fastest.
@@ -166,7 +275,17 @@ told_zeros <- function(zeros, labels, call) {
 #' @export
 describe_model.bound_table <- function(bound) {
   size <- lengths(bound$levels)
-  left_out <- prod(size) - nrow(bound$possible)
-  sprintf("table of %s, saturated, %d cells%s", shorten_list(names(size), 6L), nrow(bound$possible),
-          if (left_out > 0) sprintf(" (%d impossible)", left_out) else "")
+  cells <- length(bound$parameters)
+  if (length(bound$parts) > 1L) {
+    return(sprintf("table of %d variables, %d cliques: %s", length(size), length(bound$parts), shorten_list(clique_names(bound$model$cliques), 6L)))
+  }
+  left_out <- prod(size) - cells
+  sprintf("table of %s, saturated, %d cells%s", shorten_list(names(size), 6L), cells, if (left_out > 0) sprintf(" (%d impossible)", left_out) else "")
+}
+
+#' @export
+describe_priors.bound_table <- function(bound) {
+  prior <- bound$model$prior
+  text <- if (length(bound$parts) > 1L) sprintf("hyper-Dirichlet(%s in the largest clique)", format_number(prior$alpha)) else format(prior)
+  stats::setNames(rep(text, length(bound$parameters)), bound$parameters)
 }

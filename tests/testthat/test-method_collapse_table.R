@@ -196,6 +196,108 @@ test_that("calibration: margins that overlap, and zeros", {
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
 
+# ---- decomposable graphs -------------------------------------------------------------------
+
+# Log probability of full tables: each record given those before it, clique by clique given what it shares (`parents`).
+log_decomposable <- function(tables, cells, cliques, parents) {
+  size <- vapply(cells, function(v) length(unique(v)), 0L)
+  all <- max(vapply(cliques, function(c) prod(size[c]), 0))
+  key <- function(v) if (length(v)) do.call(paste, unname(as.list(cells[v]))) else rep("", nrow(cells))
+  of_clique <- lapply(cliques, key)
+  of_parents <- lapply(parents, key)
+  apply(tables, 1L, function(n) {
+    records <- rep(seq_len(nrow(cells)), n)
+    total <- lfactorial(sum(n)) - sum(lfactorial(n))
+    for (i in seq_along(records)) {
+      x <- records[i]
+      past <- records[seq_len(i - 1L)]
+      for (k in seq_along(cliques)) {
+        total <- total + log(all / prod(size[cliques[[k]]]) + sum(of_clique[[k]][past] == of_clique[[k]][x])) -
+          log(all / prod(size[parents[[k]]]) + sum(of_parents[[k]][past] == of_parents[[k]][x]))
+      }
+    }
+    total
+  })
+}
+
+test_that("decomposable graphs are enumerated", {
+  skip_on_cran()
+  square <- c(cube, list(w = binary))
+  four <- rev(expand.grid(w = binary, z = binary, y = binary, x = binary))
+  cases <- list(
+    chain = list(~ x:y + y:z, list(c("x", "y"), c("y", "z")), list(character(), "y"), cube_cells, 5, stat_counts(~ x:y + z:y + y, cube), mech_laplace(scale = 1)),
+    apart = list(~ x + y:z, list("x", c("y", "z")), list(character(), character()), cube_cells, 5, stat_counts(~ x + z:y, cube), mech_gaussian(sd = 1)),
+    three = list(~ x:y:z + y:z:w, list(c("x", "y", "z"), c("y", "z", "w")), list(character(), c("y", "z")), four, 3, stat_counts(~ x:y + w:y:z + z, square),
+                 mech_discrete_laplace(scale = 0.8)),
+    new = list(~ x:y + y:z:w, list(c("x", "y"), c("y", "z", "w")), list(character(), "y"), four, 3, stat_counts(~ x:y + w:z, square), mech_laplace(scale = 0.5)))
+  for (case in cases) {
+    cells <- case[[4]]
+    tables <- all_tables(case[[5]], nrow(cells))
+    st <- case[[6]]
+    released <- released_of(st, tables, cells)
+    set.seed(2)
+    z <- round(colMeans(released) + stats::rnorm(ncol(released)))
+    rel <- as_release(z, st, case[[7]], case[[5]])
+    log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
+    p <- exp(log_p - max(log_p))
+    p <- p / sum(p)
+    fit <- table_fit(rel, model_table(case[[1]]), iter = 12000)
+    margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
+    counts <- released_of(margins, tables, cells)
+    draws <- denoise(fit, stats::as.formula(margins$formula))
+    draw <- function(k) matrix(draws[, , margins$components[k]], ncol = 2L)
+    for (k in seq_len(ncol(counts))) {
+      expect_same_mean(draw(k), sum(p * counts[, k]))
+      for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * counts[, k] * counts[, l]))
+    }
+    # the last part's probabilities given what it shares
+    last <- length(case[[2]])
+    size <- lengths(fit$bound$levels)
+    shared <- case[[3]][[last]]
+    all <- max(vapply(case[[2]], function(c) prod(size[c]), 0))
+    child <- setdiff(case[[2]][[last]], shared)
+    label <- function(v) paste0(v, "=a", collapse = ":")
+    name <- if (length(shared)) sprintf("prob[%s|%s]", label(child), label(shared)) else sprintf("prob[%s]", label(child))
+    is_a <- function(v) if (length(v)) rowSums(cells[v] == "a") == length(v) else rep(TRUE, nrow(cells))
+    own <- all / prod(size[case[[2]][[last]]]) + tables %*% is_a(case[[2]][[last]])
+    of <- all / prod(size[shared]) + tables %*% is_a(shared)
+    expect_same_mean(parameter_draws(fit, name), sum(p * own / of))
+  }
+})
+
+test_that("\"augment\" and \"collapse\" agree on decomposable graphs", {
+  skip_on_cran()
+  levels <- list(a = binary, b = letters[1:3], c = binary, d = letters[1:3])
+  model <- model_table(~ a:b:c + b:c:d)
+  set.seed(3)
+  rel <- simulate_release(model, stat_counts(~ a:b + c:d + b:d, levels), mech_laplace(epsilon = 1), n = 50)
+  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 2)
+  expect_same_quantiles(table_fit(rel, model)$draws, slow$draws)
+})
+
+test_that("thirty variables on a tree", {
+  skip_on_cran()
+  levels <- stats::setNames(rep(list(binary), 30), paste0("v", 1:30))
+  tree <- stats::reformulate(paste0("v", (2:30) %/% 2, ":v", 2:30))
+  set.seed(4)
+  rel <- simulate_release(model_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = 5000)
+  fit <- table_fit(rel, model_table(tree), iter = 2000)
+  expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.03)
+  # cliques agree on what they share
+  d <- posterior::as_draws_matrix(denoise(fit, ~ v1:v2 + v2:v4))
+  expect_equal(unname(unclass(d[, "v1=a:v2=b"] + d[, "v1=b:v2=b"])), unname(unclass(d[, "v2=b:v4=a"] + d[, "v2=b:v4=b"])), ignore_attr = TRUE)
+})
+
+test_that("calibration: a tree", {
+  skip_on_cran()
+  levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
+  tree <- ~ g:h + h:k + h:m
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 500, chains = 1, iter = 1500,
+                   warmup = 500, seed = 1, method = "collapse")
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
 test_that("restarts, seeds, thin, init, prints", {
   st <- cube_statistics$nested
   set.seed(1)
@@ -223,19 +325,23 @@ test_that("what cannot be is refused", {
   made <- suppressWarnings(sample_posterior(rel, model_table(), chains = 1, iter = 20, seed = 1))
   other <- sample_posterior(rel, model_naive_bayes("x"), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
   slow <- sample_posterior(rel, model_table(), method = "augment", chains = 1, iter = 20, seed = 1) |> suppressWarnings()
-  refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + log(y)), model_table(~ x:y + z), model_table(~.), denoise(made, x ~ y)))
-  refusals("prior", expression(model_table(prior = 1), model_table(prior = prior_beta()), fit(prior = prior_dirichlet(1:7))))
+  refusals("formula", expression(model_table(y ~ x), model_table("x"), model_table(~ x + log(y)), model_table(~ x:y + y:z + z:x), model_table(~ x:y + y:z + z:w + w:x), model_table(~.), denoise(made, x ~ y)))
+  refusals("prior", expression(model_table(prior = 1), model_table(prior = prior_beta()), fit(prior = prior_dirichlet(1:7)), model_table(~ x + y, prior_dirichlet(1:2))))
   refusals("variables", expression(fit(~ x:y:w), fit(~ x:y), denoise(made, ~ x:w)))
   refusals("zeros", expression(model_table(zeros = "x"), model_table(zeros = data.frame()), model_table(zeros = x ~ y), fit(zeros = ~ x == "a" | x == "b"),
-                               fit(zeros = ~ w == "a"), fit(zeros = ~ x), fit(zeros = data.frame(w = "a")), fit(zeros = data.frame(x = c("a", "c")))))
+                               fit(zeros = ~ w == "a"), fit(zeros = ~ x), fit(zeros = data.frame(w = "a")), fit(zeros = data.frame(x = c("a", "c"))), model_table(~ x:y + z, zeros = ~ x == y)))
   refusals("argument", expression(denoise(other, ~ x), denoise(slow, ~ x), denoise(made, ~ x, 1)[1])[1:2])
   many <- stat_counts(~ v, list(v = 1:1000))
   wide <- as_release(rep(1, 2000), list(a = many, b = stat_counts(~ w, list(w = 1:1000))), list(a = mech_laplace(scale = 1), b = mech_laplace(scale = 1)), 50)
   refusals("size", expression(sample_posterior(wide, model_table(), chains = 1)))
+  refusals("argument", expression(denoise(suppressWarnings(sample_posterior(as_release(c(2, 2, 2, 2), stat_counts(~ x + y, cube[1:2]), mech_laplace(scale = 1), 4),
+                                                                            model_table(~ x + y), chains = 1, iter = 20)), ~ x:y)))
   refusals("method", expression(
+    sample_posterior(rel, model_table(~ x:y + y:z), method = "collapse"),
     sample_posterior(as_release(rep(1, 12), st, mech_laplace(scale = 1), NULL), model_table(), method = "collapse"),
     sample_posterior(as_release(list(a = rep(1, 4), b = rep(0:1, 2)), list(a = stat_counts(~ x:y, cube[1:2]), b = stat_records(~ z, levels = cube["z"])),
                                 list(a = mech_laplace(scale = 1), b = mech_randomized_response(epsilon = 1)), 4), model_table(), method = "collapse")))
   expect_output(print(model_table(~ x * y, zeros = ~ x == "a")), "variables  x, y")
+  expect_output(print(model_table(~ x * y + y * z)), "cliques    x:y, y:z")
   expect_output(print(model_table(zeros = data.frame(x = "a"))), "1 combination")
 })
