@@ -43,7 +43,8 @@ unknown_run <- function(case, n, sd, iter) {
              ratio = max(b$theta, b$n) / a$theta, `R-hat` = formatC(b$rhat, digits = 3, format = "f"), check.names = FALSE)
 }
 
-# share of 90% intervals that hold theta, and n
+# Share of 90% intervals that hold theta, and n. n is a whole number: the interval from one quantile to the other, both of them
+# included, has more than 90% of the posterior. `rank`: that of the true n, ties broken at random, is within the middle 90%.
 unknown_coverage <- function(replicates) {
   set.seed(1)
   statistic <- stat_counts(~ y, list(y = c("failure", "success")))
@@ -52,9 +53,33 @@ unknown_coverage <- function(replicates) {
     release <- simulate_release(answers, statistic, mech_laplace(epsilon = 1), neighbours = "add_remove")
     fit <- suppressWarnings(sample_posterior(release, model_bernoulli(), chains = 1, iter = 1500, warmup = 300))
     ends <- apply(fit$draws, 3L, stats::quantile, c(0.05, 0.95), names = FALSE)
-    c(ends[1L, ] <= c(0.2, 100) & ends[2L, ] >= c(0.2, 100))
+    n <- posterior::extract_variable(fit$draws, "n")
+    rank <- mean(n < 100) + stats::runif(1L) * mean(n == 100)
+    c(ends[1L, ] <= c(0.2, 100) & ends[2L, ] >= c(0.2, 100), rank > 0.05 && rank < 0.95, mean(n >= ends[1L, 2L] & n <= ends[2L, 2L]))
   }))
-  list(theta = mean(held[1L, ]), n = mean(held[2L, ]), seconds = time)
+  list(theta = mean(held[1L, ]), n = mean(held[2L, ]), rank = mean(held[3L, ]), mass = mean(held[4L, ]), seconds = time)
+}
+
+# The same of the posterior of n by enumeration, without any sampling, for two priors of n.
+exact_coverage <- function(replicates) {
+  set.seed(2)
+  cells <- expand.grid(failures = 30:140, successes = 0:70)
+  n <- cells$failures + cells$successes
+  log_prior <- cbind(`log-uniform` = -log(n), flat = 0 * n) - log(n + 1) # a uniform theta: every split is equally likely
+  sizes <- sort(unique(n))
+  told <- replicate(replicates, {
+    successes <- stats::rbinom(1L, 100, 0.2)
+    noisy <- c(100 - successes, successes) + stats::rexp(2L) - stats::rexp(2L)
+    apply(log_prior - abs(cells$failures - noisy[1L]) - abs(cells$successes - noisy[2L]), 2L, function(log_p) {
+      p <- rowsum(exp(log_p - max(log_p)), n)[, 1L]
+      below <- cumsum(p) / sum(p)
+      ends <- c(which(below >= 0.05)[1L], which(below >= 0.95)[1L])
+      at <- match(100, sizes)
+      rank <- below[at] - stats::runif(1L) * p[at] / sum(p)
+      c(sizes[ends[1L]] <= 100 && sizes[ends[2L]] >= 100, rank > 0.05 && rank < 0.95, below[ends[2L]] - below[ends[1L]] + p[ends[1L]] / sum(p))
+    })
+  })
+  data.frame(prior = colnames(log_prior), t(matrix(apply(told, 1:2, mean), 3L, dimnames = list(c("interval", "rank", "mass"), NULL))))
 }
 
 bench_unknown_n <- function(quick = FALSE) {
@@ -72,8 +97,10 @@ bench_unknown_n <- function(quick = FALSE) {
     c(Map(function(case, ratio) figure("unknown n over known n, seconds per effective draw", case, ratio, 1.5, at_most = TRUE),
           sprintf("%s, n = %s, sd %g", rows$case, format_figure(rows$n), rows$`sd of n`), rows$ratio),
       list(figure("coverage of 90% intervals", "theta", covered$theta), figure("coverage of 90% intervals", "n", covered$n),
+           figure("posterior probability of these intervals", "n", covered$mass),
+           figure("rank of the truth in the middle 90%, ties at random", "n", covered$rank),
            figure("seconds for its replicates", sprintf("%d", replicates), covered$seconds, 20, at_most = TRUE))),
-    list("Seconds per effective draw" = rows),
+    list("Seconds per effective draw" = rows, "Intervals of n by enumeration" = exact_coverage(10 * replicates)),
     c("Noise of the statistic: Laplace, epsilon = 1 for one record added or removed; n with Gaussian noise beside it.",
       "The slowest of the parameters and n, over the slowest parameter with n known.",
       "Coverage at theta = 0.2, n = 100: flat prior of theta, log-uniform prior of n; one chain of 1,500 iterations for each replicate."))
