@@ -9,6 +9,7 @@ stems <- setdiff(arguments, options)
 if (length(stems) == 0L) {
   stems <- c("ju_2022_table1", "ju_2022_tableS1", "ju_2022_figure1", "ju_2022_figure2", "ju_2022_runtimes",
              "bernstein_sheldon_2018_figure1", "bernstein_sheldon_2018_figure1c", "bernstein_sheldon_2018_figure2",
+             "bernstein_sheldon_2018_total",
              "bernstein_sheldon_2019_figure3", "bernstein_sheldon_2019_figure3ef",
              if (length(cirrhosis)) "bernstein_sheldon_2019_figure4")
 }
