@@ -4,8 +4,8 @@
 #' adjusted to one another (the noisy measurement files), and least squares estimates of them with their
 #' standard deviations.
 #'
-#' @param file The name of a text file in the published layout, or a data frame with the columns of that layout, such as
-#'   a parquet file that another package has read.
+#' @param file The name of a text file in the published layout, or of a parquet file (which the package nanoparquet reads, if it is installed); or a
+#'   data frame with the columns of that layout.
 #' @param geocode The geography, by its code in the file; `NULL` if the file has one.
 #' @param query Names of queries as in the file, such as `"votingage * hispanic_dpq"`. Several make a release
 #'   of several statistics of the same records.

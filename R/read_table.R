@@ -104,11 +104,8 @@ mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env(
 read_rows <- function(path, separator, needs, call = caller_env()) {
   check_path(path, call)
   if (!file.exists(path) || dir.exists(path)) stop_classed("file", "There is no file {.file {path}}.", call = call)
-  if (grepl("[.]parquet$", path)) {
-    stop_classed("file", c("{.file {path}} must be a text file; this package does not read parquet.",
-                           i = "Read it with another package, as by {.code arrow::read_parquet()}, and give the data frame."), call = call)
-  }
   if (file.size(path) > largest_file) stop_classed("file", "{.file {path}} must have at most 64 MB; choose its rows first.", call = call)
+  if (grepl("[.]parquet$", path)) return(check_layout(read_parquet_rows(path, call), needs, path, call))
   table <- tryCatch(utils::read.table(path, header = TRUE, sep = separator, quote = "\"", comment.char = "", colClasses = "character",
                                       check.names = FALSE, na.strings = "", fileEncoding = "UTF-8-BOM"),
                     error = function(e) NULL, warning = function(w) NULL)
@@ -117,6 +114,19 @@ read_rows <- function(path, separator, needs, call = caller_env()) {
                  call = call)
   }
   check_layout(table, needs, path, call)
+}
+
+# by nanoparquet, if that is there
+read_parquet_rows <- function(path, call) {
+  if (!requireNamespace("nanoparquet", quietly = TRUE)) {
+    stop_classed("file", c("{.file {path}} is a parquet file, which the package {.pkg nanoparquet} reads: it is not installed.",
+                           i = "Or read it with another package, as by {.code arrow::read_parquet()}, and give the data frame."), call = call)
+  }
+  table <- tryCatch(as.data.frame(nanoparquet::read_parquet(path)), error = function(e) NULL)
+  if (is.null(table)) stop_classed("file", "{.file {path}} must be a parquet file, but cannot be read as one: cut short, or of another format?", call = call)
+  texts <- vapply(table, is.character, TRUE)
+  table[texts] <- lapply(table[texts], function(text) replace(text, text == "", NA)) # as in a file of text
+  table
 }
 
 check_layout <- function(table, needs, what, call = caller_env()) {

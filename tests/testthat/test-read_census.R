@@ -34,6 +34,21 @@ test_that("noisy measurements are read with their noise, alone and several", {
   expect_length(getFromNamespace("census_levels", "noiseaware")$cenrace$cenrace, 63L)
 })
 
+test_that("parquet files are read where nanoparquet is there, and told about where not", {
+  path <- withr::local_tempfile(fileext = ".parquet")
+  writeBin(as.raw(c(80, 65, 82, 49)), path)
+  expect_error(read_census_nmf(path, "01001", two_way), "parquet", class = "noiseaware_error_file")
+  skip_if_not_installed("nanoparquet")
+  text <- withr::local_tempfile(lines = measured)
+  frame <- read.csv(text, colClasses = "character", check.names = FALSE, na.strings = "")
+  frame$value <- lapply(strsplit(gsub("[][ ]", "", frame$value), ","), as.integer)
+  frame$variance <- as.double(frame$variance)
+  nanoparquet::write_parquet(frame, path)
+  expect_identical(read_census_nmf(path, "01001", two_way, n = 1440), read_census_nmf(text, "01001", two_way, n = 1440))
+  nanoparquet::write_parquet(frame[names(frame) != "variance"], path)
+  expect_error(read_census_nmf(path, "01001", two_way), "variance", class = "noiseaware_error_file")
+})
+
 test_that("least squares estimates are read with their sd", {
   path <- withr::local_tempfile(lines = estimated)
   race <- stat_counts(~ race, levels = list(race = c("white", "black", "other")))
@@ -52,7 +67,6 @@ test_that("another layout is told which column is missing, and no file is half u
   writeLines(gsub("310, ", "", measured), "short.csv")
   writeLines(c(measured, "01001,total"), "cut.csv")
   writeLines(measured[c(1:3, 3)], "twice.csv")
-  writeBin(as.raw(c(80, 65, 82, 49)), "file.parquet")
   show(refusals("file", alist(
     read_census_nmf("renamed.csv", "01001", two_way),
     read_census_nmf("estimates.csv", "01001", two_way),
@@ -60,7 +74,6 @@ test_that("another layout is told which column is missing, and no file is half u
     read_census_nmf("short.csv", "01001", two_way),
     read_census_nmf("cut.csv", "01001", two_way),
     read_census_nmf("twice.csv", "01001", two_way),
-    read_census_nmf("file.parquet", "01001", two_way),
     read_census_nmf("nowhere.csv", "01001", two_way),
     read_census_nmf("twice.csv", "01001", "total_dpq"),
     read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), c("x=1" = "P0010099"))

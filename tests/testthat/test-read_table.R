@@ -27,6 +27,18 @@ test_that("rows are matched by their labels, in any order, margins by what is mi
   expect_identical(as_release(data.frame(y = 1, value = 5), stat_subset(binary, "y=1"), laplace, 9)$value, c(`y=1` = 5))
 })
 
+# Made by hand in the layouts that the documentation of these projects shows; the numbers are invented.
+test_that("grouped counts of Tumult Analytics and partitions of PipelineDP are read as they come", {
+  age <- stat_counts(~ age, levels["age"])
+  tumult <- data.frame(age = c("0-19", "20-59", "60+"), count = c(24L, 43L, 61L))
+  expect_identical(as_release(tumult, age, mech_discrete_laplace(scale = 2), n = NULL, number = "count", neighbours = "add_remove")$value,
+                   c(`age=0-19` = 24, `age=20-59` = 43, `age=60+` = 61))
+  # a partition that was not selected is not there
+  pipeline <- data.frame(partition_key = c("60+", "0-19"), count = c(60.2, 23.9), sum = c(3912.4, 402.7))
+  rel <- as_release(pipeline, age, mech_laplace(scale = 2), n = NULL, number = "count", labels = c(age = "partition_key"), neighbours = "add_remove")
+  expect_identical(rel$value, c(`age=0-19` = 23.9, `age=60+` = 60.2))
+})
+
 test_that("noise may be told row by row", {
   cells$sd <- 1:6
   cells$scale <- 7:12
