@@ -15,7 +15,7 @@ cost_features <- function(method, release, bound, control = list(), records = NU
   engine <- switch(method, augment = augment_engine(release, bound, control, records), collapse = collapse_engine(release, bound),
                    clt = clt_engine(sized, bound, records))
   by_component <- engine %in% c("counts", "recursion", "marginal")
-  size <- if (engine == "table") bound$sizes$complete else if (by_component) length(sized$value) else bound$sizes$columns
+  size <- if (inherits(bound, "bound_table")) bound$sizes$complete else if (by_component) length(sized$value) else bound$sizes$columns
   list(engine = engine, size = size, n = sized$n,
        noise = noise_ratio(sized), levels = sum(lengths(bound$levels) - 1))
 }

@@ -248,3 +248,11 @@ test_that("a shortened run is what runs, and update() asks for the whole again",
   expect_identical(given$draws, sample_posterior(rel, model_mvnormal(), method = "augment", chains = 2, iter = 200, seed = 1, init = own)$draws)
   expect_identical(fit$asked$iter, 2000)
 })
+
+test_that("a table is moved itself where that is predicted to be faster", {
+  cells <- as.data.frame(HairEyeColor)
+  st <- stat_counts(~ Hair:Eye + Eye:Sex + Hair:Sex, lapply(cells[1:3], levels))
+  set.seed(1)
+  rel <- simulate_release(cells[rep(1:32, cells$Freq), 1:3], st, mech_gaussian(mu = 1))
+  expect_identical(sample_posterior(rel, model_table(), chains = 1, iter = 200, seed = 1)$method, "collapse")
+})

@@ -1,0 +1,153 @@
+#' Synthetic data sets, and what analyses of them tell together
+#'
+#' Data frames that can be shared and analysed by any software: draws from the posterior predictive distribution, so that what is
+#' uncertain, because of noise or of few records, differs between them. They are made from the release alone: the guarantee is
+#' that of the release, and no further budget is spent.
+#'
+#' @param fit A fit from [sample_posterior()].
+#' @param m Number of data sets.
+#' @param of `"population"`: new records, drawn from the model with the parameters of a draw; for any model whose records can be drawn. `"records"`:
+#'   the confidential records themselves, imputed; for [model_table()] by method `"collapse"`, whose draws hold the table.
+#' @param n Number of records of each set, of a population; `NULL` takes that of the release.
+#' @param seed Fixes the draws; see [sample_posterior()].
+#'
+#' @details
+#' **Combining rules.** With q_i the estimate from data set i, u_i its variance as if the data were real, and b the variance of the q_i, the
+#' estimate is their mean. Its variance is (1 + 1/m) b - mean(u) for sets from a population, whose own sampling is in b
+#' once too often (Raghunathan, Reiter & Rubin 2003), on (m - 1) (1 - mean(u) / ((1 + 1/m) b))^2 degrees of freedom; where that is not positive it
+#' is mean(u), times the records of a set over those of the release. For imputed records it is (1 + 1/m) b + mean(u) on
+#' (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of freedom (Rubin 1987). The rules need twenty sets or so, better a hundred.
+#'
+#' @return `synthesize()`: a list of `m` data frames, an object of class `noiseaware_synthetic`. `combine_synthetic()`: a data frame with
+#'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`.
+#' @references
+#' Raghunathan, T. E., Reiter, J. P. and Rubin, D. B. (2003). Multiple imputation for statistical disclosure limitation. *Journal of
+#' Official Statistics* 19, 1-16.
+#'
+#' Rubin, D. B. (1987). *Multiple Imputation for Nonresponse in Surveys*. Wiley.
+#' @examples
+#' admitted <- as.data.frame(UCBAdmissions)
+#' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]
+#' st <- stat_counts(~ Admit:Gender:Dept, levels = lapply(admitted, levels))
+#' set.seed(1)
+#' rel <- release(admitted, st, mech_gaussian(mu = 1))
+#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
+#' sets <- synthesize(fit, m = 20, seed = 1)
+#' sets
+#' combine_synthetic(sets, function(data) glm(Admit == "Admitted" ~ Gender + Dept, binomial, data))
+#' @export
+synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
+  check_given()
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (inherits(fit, "noiseaware_pool")) stop_classed("argument", "{.arg fit} must be of one release, but is of several sites.")
+  check_choice(of, "of", c("population", "records"))
+  draws <- parameter_matrix(fit)
+  m <- check_count(m, "m", lower = 2)
+  if (m > nrow(draws)) stop_classed("argument", "{.arg m} must be at most the number of draws, {nrow(draws)}, but is {m}.")
+  if (!is.null(n)) n <- check_count(n, "n")
+  if (of == "records") check_has_table(fit, n)
+  rows <- round(seq(1, nrow(draws), length.out = m)) # as far apart as they can be
+  sets <- with_seed(check_seed(seed), lapply(rows, function(row) {
+    if (of == "records") records_of_table(fit, row) else records_of_draw(fit, draws[row, ], n)
+  }))
+  structure(sets, class = "noiseaware_synthetic", of = of, released = fit$release$n, privacy = format_privacy(privacy(fit$release)))
+}
+
+# new records under the parameters of a draw
+records_of_draw <- function(fit, draw, n) {
+  bound <- fit$bound
+  check_records_distribution(bound, caller_env(2L))
+  theta <- bound_theta(bound, draw[bound$parameters])
+  size <- n %||% if ("n" %in% setdiff(names(draw), bound$parameters)) draw[["n"]] else nobs(fit)
+  record_frame(.Call(ffi_model_records, bound$spec, theta, size, new_stream())$records, bound$columns, data_levels(bound))
+}
+
+check_has_table <- function(fit, n, call = caller_env()) {
+  if (is.null(fit$chains[[1L]]$table)) {
+    stop_classed("method", c("{.code of = \"records\"} needs the counts of a table in each draw, which the fit does not have.",
+                             i = "Method {.val collapse} for {.fn model_table} keeps them, of up to {format_size(most_tracked)} cells."), call = call)
+  }
+  if (!is.null(n)) stop_classed("argument", "{.arg n} must be NULL with {.code of = \"records\"}: the release has {format_size(nobs(fit))} records.", call = call)
+}
+
+# Records that have the tables of a draw, in an order that tells nothing: part after part, the levels of a row are given
+# to its records at random.
+records_of_table <- function(fit, row) {
+  bound <- fit$bound
+  size <- lengths(bound$levels)
+  table <- do.call(rbind, lapply(fit$chains, `[[`, "table"))[row, ]
+  n <- nobs(fit)
+  codes <- matrix(0, n, length(size), dimnames = list(NULL, names(size)))
+  end <- 0L
+  for (part in bound$parts) {
+    levels <- part$codes %||% all_codes(size[part$children])
+    rows <- prod(size[part$parents])
+    counts <- matrix(table[end + seq_len(rows * nrow(levels))], nrow(levels))
+    end <- end + length(counts)
+    of_row <- Reduce(function(at, v) at * size[[v]] + codes[, v], part$parents, rep(0, n))
+    for (r in seq_len(rows)) {
+      at <- which(of_row == r - 1)
+      given <- rep(seq_len(nrow(levels)), counts[, r])
+      codes[at, part$children] <- levels[given[sample.int(length(given))], ]
+    }
+  }
+  record_frame(codes, bound$columns, data_levels(bound))
+}
+
+#' @export
+print.noiseaware_synthetic <- function(x, ...) {
+  first <- x[[1L]]
+  cat(sprintf("<synthetic> %d data sets of %s records and %d variables: %s\n", length(x), format_size(nrow(first)), ncol(first), shorten_list(names(first), 6L)))
+  cat(sprintf("  of         %s\n", if (attr(x, "of") == "records") "the confidential records, imputed" else "a population, by the posterior predictive distribution"))
+  cat(sprintf("  guarantee  that of the release: %s\n", paste(attr(x, "privacy"), collapse = "; ")))
+  invisible(x)
+}
+
+#' @rdname synthesize
+#' @param sets Data sets from `synthesize()`.
+#' @param analysis A function of a data frame that returns a fit with methods for [coef()] and [vcov()], such as [lm()] or
+#'   [glm()], or a list of `estimate` and `variance`, two vectors.
+#' @param level Probability of the confidence intervals.
+#' @export
+combine_synthetic <- function(sets, analysis, level = 0.95) {
+  check_given()
+  check_class(sets, "sets", "noiseaware_synthetic", "data sets made by synthesize()")
+  if (!is.function(analysis)) stop_argument("analysis", "a function of a data frame", describe(analysis))
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  told <- lapply(unclass(sets), function(data) read_analysis(analysis(data)))
+  lengths <- unique(lapply(told, function(t) names(t$estimate)))
+  if (length(lengths) > 1L) stop_classed("argument", "{.arg analysis} must return the same estimates for each data set, but their names differ.")
+  q <- do.call(rbind, lapply(told, `[[`, "estimate"))
+  u <- colMeans(do.call(rbind, lapply(told, `[[`, "variance")))
+  m <- nrow(q)
+  between <- (1 + 1 / m) * apply(q, 2L, stats::var)
+  if (attr(sets, "of") == "records") {
+    total <- between + u
+    df <- (m - 1) * (1 + u / between)^2
+  } else {
+    total <- between - u
+    df <- (m - 1) * (1 - u / between)^2
+    short <- total <= 0
+    total[short] <- u[short] * nrow(sets[[1L]]) / (attr(sets, "released") %||% nrow(sets[[1L]]))
+    df[short] <- m - 1
+  }
+  df[between == 0] <- Inf
+  half <- stats::qt((1 + level) / 2, df) * sqrt(total)
+  estimate <- colMeans(q)
+  data.frame(term = colnames(q) %||% paste0("estimate", seq_len(ncol(q))), estimate = unname(estimate), std.error = unname(sqrt(total)), df = unname(df),
+             conf.low = unname(estimate - half), conf.high = unname(estimate + half))
+}
+
+read_analysis <- function(result, call = caller_env(2L)) {
+  if (is.list(result) && !is.object(result)) {
+    told <- list(estimate = result$estimate, variance = result$variance)
+  } else {
+    told <- tryCatch(list(estimate = stats::coef(result), variance = diag(as.matrix(stats::vcov(result)))), error = function(e) list())
+  }
+  ok <- is.numeric(told$estimate) && is.numeric(told$variance) && length(told$estimate) > 0L && length(told$estimate) == length(told$variance) &&
+    all(is.finite(told$estimate), is.finite(told$variance), told$variance >= 0)
+  if (ok) return(told)
+  stop_classed("argument", c("{.arg analysis} must return a fit with coefficients and a covariance matrix, or a list of {.field estimate} and {.field variance}, finite.",
+                             x = "It returned {describe(result)}."), call = call)
+}

@@ -1,0 +1,97 @@
+# Synthetic data sets: from the model, from the table, and the combining rules.
+
+two <- list(x = c("a", "b"), y = c("u", "v", "w"))
+table_of <- function(...) {
+  rel <- as_release(c(30, 12, 9, 4, 22, 31), stat_counts(~ x:y, two), mech_gaussian(sd = 3), 110)
+  suppressWarnings(sample_posterior(rel, model_table(...), method = "collapse", chains = 2, iter = 2000, seed = 1))
+}
+
+test_that("imputed records have the table of a draw", {
+  counts_of <- function(d, v) as.vector(aperm(table(d[v]), rev(seq_along(v)))) # the last variable fastest
+  fit <- table_of()
+  rows <- round(seq(1, 2000, length.out = 50))
+  sets <- synthesize(fit, m = 50, of = "records", seed = 1)
+  tables <- posterior::as_draws_matrix(denoise(fit, ~ x:y))
+  for (k in c(1, 20, 50)) {
+    expect_identical(dim(sets[[k]]), c(110L, 2L))
+    expect_identical(lapply(sets[[k]], levels), two)
+    expect_equal(as.numeric(tables[rows[k], ]), counts_of(sets[[k]], c("x", "y")))
+  }
+  # cliques: both tables, and records matched at random given what they share
+  three <- c(two, list(z = c("c", "d")))
+  rel <- as_release(c(30, 12, 9, 4, 22, 31, 20, 12, 18, 15, 10, 33), stat_counts(~ x:y + y:z, three), mech_gaussian(sd = 3), 110)
+  fit <- suppressWarnings(sample_posterior(rel, model_table(~ x:y + y:z), chains = 2, iter = 2000, seed = 1))
+  sets <- synthesize(fit, m = 400, of = "records", seed = 2)
+  tables <- posterior::as_draws_matrix(denoise(fit, ~ x:y + z:y))
+  rows <- round(seq(1, 2000, length.out = 400))
+  for (k in c(3, 400)) expect_equal(as.numeric(tables[rows[k], ]), c(counts_of(sets[[k]], c("x", "y")), counts_of(sets[[k]], c("z", "y"))))
+  apart <- vapply(sets, function(d) {
+    d <- d[d$y == "u", ]
+    mean(d$x == "a" & d$z == "c") - mean(d$x == "a") * mean(d$z == "c")
+  }, 0)
+  expect_lt(abs(mean(apart)) / (stats::sd(apart) / 20), 5)
+  expect_gt(stats::sd(apart), 0.01)
+})
+
+test_that("seeds, sizes, other models, print", {
+  fit <- table_of()
+  sets <- synthesize(fit, m = 5, seed = 3)
+  expect_identical(sets, synthesize(fit, m = 5, seed = 3))
+  expect_false(identical(sets, synthesize(fit, m = 5, seed = 4)))
+  expect_identical(unique(vapply(synthesize(fit, 3, n = 40, seed = 1), nrow, 0L)), 40L)
+  expect_output(print(sets), "5 data sets of 110 records and 2 variables: x, y")
+  expect_output(print(sets), "that of the release")
+  st <- stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-3, 3)))
+  set.seed(1)
+  rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 2), n = 300)
+  lines <- synthesize(sample_posterior(rel, model_lm(), chains = 1, iter = 400, seed = 1) |> suppressWarnings(), m = 4, seed = 1)
+  expect_identical(names(lines[[1]]), c("y", "x"))
+  expect_identical(combine_synthetic(lines, function(d) lm(y ~ x, d))$term, c("(Intercept)", "x"))
+})
+
+test_that("combined estimates are the posterior's", {
+  skip_on_cran()
+  fit <- table_of()
+  share <- function(d) {
+    p <- mean(d$x == "a")
+    list(estimate = c(share = p), variance = p * (1 - p) / nrow(d))
+  }
+  draws <- posterior::as_draws_matrix(fit$draws)
+  exact <- rowSums(draws[, 1:3])
+  for (of in c("population", "records")) {
+    told <- combine_synthetic(synthesize(fit, m = 800, of = of, seed = 1), share)
+    expect_lt(abs(told$estimate - mean(exact)), 5 * stats::sd(exact) / sqrt(800) + 0.005)
+    # a variance from 800 sets, less what they add themselves
+    expect_lt(abs(told$std.error / stats::sd(exact) - 1), 0.2)
+  }
+})
+
+test_that("the rules, by hand", {
+  sets <- structure(lapply(1:4, function(k) data.frame(x = rep(k, 10))), class = "noiseaware_synthetic", of = "population", released = 20, privacy = "")
+  q <- c(1, 3, 2, 6)
+  analysis <- function(d) list(estimate = q[d$x[1]], variance = 0.5)
+  b <- 1.25 * stats::var(q)
+  told <- combine_synthetic(sets, analysis)
+  expect_equal(told$estimate, 3)
+  expect_equal(told$std.error, sqrt(b - 0.5))
+  expect_equal(told$df, 3 * (1 - 0.5 / b)^2)
+  expect_equal(told$conf.high, 3 + stats::qt(0.975, told$df) * told$std.error)
+  # a variance that would be negative
+  same <- combine_synthetic(sets, function(d) list(estimate = 1, variance = 0.5))
+  expect_equal(unlist(same[c("estimate", "std.error", "df")], use.names = FALSE), c(1, sqrt(0.5 * 10 / 20), Inf))
+  attr(sets, "of") <- "records"
+  told <- combine_synthetic(sets, analysis)
+  expect_equal(told$std.error, sqrt(b + 0.5))
+  expect_equal(told$df, 3 * (1 + 0.5 / b)^2)
+})
+
+test_that("what cannot be is refused", {
+  fit <- table_of()
+  sets <- synthesize(fit, m = 3, seed = 1)
+  bernoulli <- sample_posterior(as_release(c(8, 12), stat_counts(~ x, two["x"]), mech_laplace(scale = 2), 20), model_bernoulli(), chains = 1, iter = 200, seed = 1)
+  bernoulli <- suppressWarnings(bernoulli)
+  refusals("argument", expression(synthesize(1), synthesize(fit, m = 1), synthesize(fit, m = 1e6), synthesize(fit, of = "people"), synthesize(fit, n = 0),
+                                  synthesize(fit, of = "records", n = 5), combine_synthetic(1, mean), combine_synthetic(sets, 1), combine_synthetic(sets, nrow),
+                                  combine_synthetic(sets, function(d) 1, level = 2)))
+  refusals("method", expression(synthesize(bernoulli, of = "records")))
+})
