@@ -70,7 +70,7 @@ chains_array <- function(chains) {
 #'   * `noiseaware_message_prior`, a message: a parameter's posterior is its prior, since the release tells nothing of it. More unknown parameters than
 #'     published numbers, or much noise, lead to that. Its interval between the quartiles is more than 90 per cent as wide as the
 #'     prior's, and its median is within a quarter of that of the prior's.
-#'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a logistic one,
+#'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
 #'   * `noiseaware_warning_impossible`: no n records could have the published totals.
@@ -218,7 +218,7 @@ acceptance_lines <- function(fit, a) {
 }
 
 coefficients_line <- function(a) {
-  if (all(is.na(a$responded))) "" else sprintf("; of a logistic regression's coefficients: accepted %s", format_number(mean(a$responded), 2))
+  if (all(is.na(a$responded))) "" else sprintf("; of the coefficients with the responses: accepted %s", format_number(mean(a$responded), 2))
 }
 
 # Counted work is about the nanoseconds of one machine; it knows nothing of R
@@ -263,7 +263,7 @@ print_summary <- function(table) {
 #'   `leap`, an independence proposal from what warmup saw of the posterior; `group_walk` and
 #'   `group_leap`, the same in one group of parameters; `moved`, the share of the moves of
 #'   all records at once that were accepted, `NaN` where there are none, `steps`, the
-#'   leapfrog steps of one, `responded`, the share of the moves of a logistic regression's
+#'   leapfrog steps of one, `responded`, the share of the moves of a [model_glm()]'s
 #'   coefficients that were accepted; `divergent`, how many trajectories of these two diverged, and
 #'   `deepest`, how many of the former reached the greatest length; `regrouped`, the share of the
 #'   transfers of records between two levels of a factor that were accepted; `kept`, the share of a

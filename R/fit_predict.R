@@ -1,11 +1,11 @@
 #' Predict from a fit
 #'
-#' @param object A fit of [model_lm()] or [model_logistic()].
+#' @param object A fit of [model_lm()] or [model_glm()].
 #' @param newdata A data frame with the covariates.
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
-#'   of draws of the expected response (for a logistic regression, the
-#'   probability of 1).
+#'   of draws of the expected response (the probability of 1 of a
+#'   binary one, the rate of a count).
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
 #'   `"predictive"`: interval of a new record's response.
 #' @param level Probability inside the interval.
@@ -51,7 +51,7 @@ draws_interval <- function(draws, level) {
   apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
 }
 
-# draws x rows of beta' x, of a logistic regression as probabilities
+# draws x rows of the expected response
 expected_response <- function(fit, newdata, call = caller_env()) {
   regression_of(fit, call)$mean(linear_predictor(fit, newdata, call))
 }
@@ -69,7 +69,7 @@ linear_predictor <- function(fit, newdata, call = caller_env()) {
 
 regression_of <- function(fit, call = caller_env()) {
   response_of(fit$bound) %||%
-    stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_logistic}, can predict a response.", call = call)
+    stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_glm}, can predict a response.", call = call)
 }
 
 # a row for each of `newdata`, a column for each coefficient

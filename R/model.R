@@ -28,7 +28,8 @@ bind_public <- function(model, public, call) {
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
   bound$unknown <- shape$moves + 1L # coordinates
   bound$moves <- if (shape$can_move) bound$unknown
-  bound$updates <- shape$updates # else random walks by the log density move theta
+  bound$updates <- shape$updates # else random walks by the log density move theta, or
+  bound$walks <- shape$walks     # so many of its first unknown coordinates
   bound$by_records <- shape$by_records # the update needs the records, not their totals alone
   bound$coordinates <- as.data.frame(shape$coordinates)
   bound

@@ -1,6 +1,6 @@
 #' Logistic regression, covariates modelled too
 #'
-#' y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
+#' [model_glm()] with the family `binomial()`: y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 + sum beta_j x_j,
 #' otherwise 0. Continuous covariates are multivariate normal, factor covariates
 #' categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
@@ -51,73 +51,9 @@
 #' predict(fit, data.frame(age = c(20, 30)), interval = "credible")
 #' @export
 model_logistic <- function(formula = NULL, prior = NULL, covariates = prior_niw(), levels = prior_dirichlet()) {
-  if (!is.null(formula)) formula_variables(formula)
-  if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior")
-  covariates <- split_covariates(covariates)
-  check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior")
-  new_model("logistic", formula = if (!is.null(formula)) formula_text(formula), prior = prior, covariates = covariates,
-            levels = levels, class = "model_logistic")
+  new_glm("logit", formula, prior, covariates, levels)
 }
 
+# found by their name as other models are
 #' @export
-format.model_logistic <- function(x, ...) {
-  c("<model> logistic regression",
-    paste0("  formula       ", x$formula %||% "the statistic's"),
-    paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
-    paste0("  covariates    mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov)))
-}
-
-#' @export
-variable_kinds.model_logistic <- function(x) c("number", "code")
-
-#' @export
-bind_columns.model_logistic <- function(model, columns, levels, formula, call) {
-  variables <- regression_variables(model$formula %||% formula, columns, call)
-  columns <- columns[order(match(columns$variable, variables)), ]
-  rownames(columns) <- NULL
-  check_binary(columns[columns$variable == variables[1L], ], call)
-  forms <- tapply(is.na(columns$level), columns$variable, function(plain) any(plain) && length(plain) > 1L)
-  if (any(forms)) {
-    stop_classed("variables", "A factor must be released in one form, but {.var {names(forms)[forms]}} {?is/are} released as codes and as dummy variables.",
-                 call = call)
-  }
-  bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
-  factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]
-  bound$design <- design_columns(columns, factors)
-  bound$design$centre[1L] <- 0
-  covariates <- bound$design[-1L, ]
-  bound$spec <- list(name = "logistic", fields = c(
-    design_fields(bound$design), list(columns = as.double(nrow(columns))), logistic_coefficient_fields(bound, call),
-    covariate_fields(covariates, seq_len(nrow(covariates)), model, factors, call)))
-  bound$formula <- model$formula %||% formula
-  bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", covariates$name),
-                        covariate_parameters(covariates, model, factors))
-  structure(bound, class = c("bound_logistic", "bound_regression", "noiseaware_bound"))
-}
-
-check_binary <- function(response, call) {
-  if (nrow(response) == 1L && response$lower == 0 && response$upper == 1) return(invisible())
-  stop_classed("variables", c("The response of {.fn model_logistic} must be a number with the bounds 0 and 1, or a factor of two levels.",
-                              x = "{.var {response$variable[1]}} is neither."), call = call)
-}
-
-logistic_coefficient_fields <- function(bound, call) {
-  prior <- bound$model$prior %||% prior_normal()
-  design <- bound$design
-  if (inherits(prior, "fixed")) {
-    return(list(beta = centre_coefficients(centring(design$centre), check_fixed(prior$value, nrow(design), "prior", call))))
-  }
-  independent_coefficient_fields(prior, design, design$centre, 0.75 * default_scales(design), call)
-}
-
-#' @export
-describe_model.bound_logistic <- function(bound) paste("logistic regression", bound$formula)
-
-# expected: the probability of a 1
-#' @export
-response_of.bound_logistic <- function(bound) {
-  list(binary = TRUE, family = stats::binomial(), mean = stats::plogis, draw = function(fit, expected) {
-    expected[] <- stats::rbinom(length(expected), 1L, expected)
-    expected
-  })
-}
+variable_kinds.model_logistic <- variable_kinds.model_glm

@@ -71,7 +71,7 @@
 #' `c(lower, upper)`, or a named list of such pairs, one per variable. It is the
 #' joint distribution of mean and sd (or cov) that is cut off. For [model_normal()],
 #' [model_mvnormal()] and the covariates of [model_lm()] and
-#' [model_logistic()]; the prior must have at least some mass there.
+#' [model_glm()]; the prior must have at least some mass there.
 #'
 #' @references
 #' Kazan, Z. and Reiter, J. P. (2025). Bayesian inference under differential

@@ -1,5 +1,5 @@
 # Priors of a regression's coefficients and of its residual sd, as C reads them:
-# src/model_lm.c, src/model_logistic.c, src/scale_prior.c. Everything is stated for
+# src/model_lm.c, src/model_glm.c, src/scale_prior.c. Everything is stated for
 # covariates (and the response) measured from the middles of their bounds.
 
 # The default scales of the coefficients, the intercept's first, in units of the standard
@@ -31,19 +31,19 @@ expand_named <- function(x, default, name, coordinates, call) {
 
 # What a prior_normal() or prior_student_t() says. `scale`: the default one. `first` times the
 # centred coefficients is what the intercept's prior is of: the intercept, or the response at
-# the middles. `mean`: of the centred coefficients.
-independent_coefficients <- function(prior, columns, centre, scale, call) {
+# the middles. `mean`: of the centred coefficients. `middle`: the default mean of the centred intercept.
+independent_coefficients <- function(prior, columns, centre, scale, call, middle = 0) {
   names <- coefficient_names(columns)
   k <- length(names)
   given <- function(x) !is.null(x) && (is.null(names(x)) || "(Intercept)" %in% names(x))
   mean <- expand_named(prior$mean, numeric(k), "mean", names, call)
   first <- if (given(prior$sd)) centring(centre)$matrix[1L, ] else c(1, numeric(k - 1L))
-  mean[1L] <- if (given(prior$mean)) mean[1L] - centre[1L] - sum(first[-1L] * mean[-1L]) else 0
+  mean[1L] <- if (given(prior$mean)) mean[1L] - centre[1L] - sum(first[-1L] * mean[-1L]) else middle
   list(mean = mean, sd = expand_named(prior$sd, scale, "sd", names, call), first = first)
 }
 
-independent_coefficient_fields <- function(prior, columns, centre, scale, call) {
-  said <- independent_coefficients(prior, columns, centre, scale, call)
+independent_coefficient_fields <- function(prior, columns, centre, scale, call, middle = 0) {
+  said <- independent_coefficients(prior, columns, centre, scale, call, middle)
   if (inherits(prior, "prior_student_t")) {
     return(list(beta_mean = said$mean, beta_df = prior$df, beta_scale = said$sd, beta_first = said$first))
   }

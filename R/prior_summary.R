@@ -54,7 +54,7 @@ say <- function(name, ...) paste0(name, "(", paste(format_number(c(...)), collap
 describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields), describe_covariates(bound))
 
 #' @export
-describe_priors.bound_logistic <- function(bound) c(describe_coefficients(bound), describe_covariates(bound))
+describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), describe_covariates(bound))
 
 #' @export
 describe_priors.bound_mvnormal <- function(bound) describe_covariates(bound)
@@ -65,8 +65,9 @@ describe_coefficients <- function(bound) {
   names <- coefficient_names(columns)
   if (inherits(prior, "fixed")) return(character())
   said <- if (inherits(prior, "prior_nig")) describe_nig(prior, bound) else {
-    scale <- if (inherits(bound, "bound_lm")) default_sigma(columns) else 0.75
-    independent_coefficients(prior, columns, columns$centre, scale * default_scales(columns), caller_env())
+    of_family <- inherits(bound, "bound_glm")
+    scales <- if (of_family) family_scales(bound$model, columns) else default_sigma(columns) * default_scales(columns)
+    independent_coefficients(prior, columns, columns$centre, scales, caller_env(), if (of_family) family_middle(bound$model, columns[1L, ]) else 0)
   }
   mean <- replace(said$mean, 1L, columns$centre[1L] + sum(said$first * said$mean))
   sd <- paste0(format_number(said$sd), if (inherits(prior, "prior_nig")) " sigma")

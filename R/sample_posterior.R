@@ -48,9 +48,9 @@
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
 #' their totals with the parameters integrated out. Where few records lie outside the bounds, the effect
 #' of clamping on the totals is approximated along the way, and an acceptance step corrects for it
-#' (a surrogate transition, Christen & Fox 2005); otherwise the exact density is followed. In a logistic
-#' regression on numbers, factors released as dummy variables besides, the coefficients go along so
-#' that no record's probability of the response changes. The coefficients then move with the
+#' (a surrogate transition, Christen & Fox 2005); otherwise the exact density is followed. In a generalised linear
+#' model on numbers, factors released as dummy variables besides, the coefficients go along so
+#' that no record's expected response changes. The coefficients then move with the
 #' responses' own randomness held fixed, along an approximation of the totals that such a move leads
 #' to, and again an acceptance step corrects for that. Records are transferred between the levels of
 #' factors, whose probabilities are integrated out. Where draws would be too dependent and time allows, an iteration
@@ -84,7 +84,7 @@
 #' * otherwise `"collapse"` runs, if that is faster and a short run of it finds a probability of at most 0.01 that any record is
 #'   outside the bounds;
 #' * otherwise the exact method, if that takes at most five minutes;
-#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions with factors and logistic ones) or a short run
+#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions with factors and [model_glm()]) or a short run
 #'   finds nothing clamped, with a warning, because it is approximate;
 #' * otherwise the exact method with fewer iterations: as many as ten minutes
 #'   allow, but at least 200, with the same shares of warmup and kept draws. Without

@@ -10,7 +10,7 @@
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
 #'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
-#'   or a factor with two levels (for [model_logistic()]), of which the second counts as 1. Bounds and
+#'   or a factor with two levels (for binary responses in [model_glm()]), of which the second counts as 1. Bounds and
 #'   levels are public: choose them from subject knowledge, never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.

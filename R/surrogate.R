@@ -74,7 +74,7 @@ surrogate_design.bound_normal <- function(bound) {
 }
 
 #' @export
-surrogate_design.bound_logistic <- function(bound) {
+surrogate_design.bound_glm <- function(bound) {
   design <- surrogate_design.bound_lm(bound)
   if (is.null(design) || all(design$role[-1L] == "fixed")) return(NULL)
   design$role[c(1L, which(design$role == "fixed"))] <- "rider"

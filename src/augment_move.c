@@ -35,7 +35,7 @@ void augment_count_work(struct augment *a) {
     costs->complete = n * (RANDOM * model->costs.latent + COMPONENT * complete) + SWEEP +
                       SWEEP_PARAMETER * model->parameters;
     const double density = model->costs.density > 0 ? model->costs.density : model->columns;
-    if (!model->class->rtheta)
+    if (update_theta_steps(model) > 0)
         costs->complete += n * RANDOM * density * (update_theta_steps(model) + 1);
     a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
     a->pass_work =
@@ -156,7 +156,7 @@ void augment_interweave(struct augment *a, int learning, int looking) {
         for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, learning);
 }
 
-/* ---- a binary response ------------------------------------------------------------ */
+/* ---- a response ------------------------------------------------------------------- */
 
 double augment_response_density(struct augment *a, double *q, double *gradient) {
     augment_take_complete(a, 0, a->complete);

@@ -161,7 +161,7 @@ static struct state_shape shape(const void *self) {
     if (a->size_prior)
         shape.part[shape.parts++] = (struct state_part){
             "size", REALSXP, SIZE_STATE + (R_xlen_t)size_slope_stored(a->model.moving)};
-    if (!a->model.class->rtheta)
+    if (update_theta_steps(&a->model) > 0)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
     if (a->surrogate)
@@ -202,7 +202,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->accepted = INTEGER(list_element(state, "accepted"));
     const struct adapt_shape shape = learned_shape(&a->model);
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
-    if (!a->model.class->rtheta)
+    if (update_theta_steps(&a->model) > 0)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
     if (a->surrogate) augment_rounds_attach(a, REAL(list_element(state, "rounds")));
@@ -263,7 +263,7 @@ static void start(void *self, SEXP problem) {
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));
-    if (!a->model.class->rtheta)
+    if (update_theta_steps(&a->model) > 0)
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
     const double *sd = REAL(list_element(problem, "move_sd"));
     for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];

@@ -136,19 +136,20 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP can_move = PROTECT(Rf_ScalarLogical(model.class->move != NULL));
     SEXP can_refresh = PROTECT(Rf_ScalarLogical(model.class->refresh != NULL));
     SEXP updates = PROTECT(Rf_ScalarLogical(model.class->rtheta != NULL));
+    SEXP walks = PROTECT(Rf_ScalarInteger(update_theta_coordinates(&model)));
     SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
-    SEXP by_records = PROTECT(
-        Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent || model.complete == 0));
+    SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
+                                               model.walked > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    const char *const names[] = {"sizes",      "moves",      "can_move",    "can_refresh",
-                                 "updates",    "has_prior",  "has_density", "by_records",
-                                 "can_invert", "coordinates"};
-    const SEXP values[] = {sizes,     moves,       can_move,   can_refresh, updates,
+    const char *const names[] = {"sizes",      "moves",      "can_move",   "can_refresh",
+                                 "updates",    "walks",      "has_prior",  "has_density",
+                                 "by_records", "can_invert", "coordinates"};
+    const SEXP values[] = {sizes,     moves,       can_move,   can_refresh, updates,    walks,
                            has_prior, has_density, by_records, can_invert,  coordinates};
-    SEXP list = named_list(10, names, values);
-    UNPROTECT(10);
+    SEXP list = named_list(11, names, values);
+    UNPROTECT(11);
     return list;
 }
 
@@ -363,11 +364,12 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     double *current = plugin_memory((size_t)model.parameters, sizeof(double));
     memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
     const int own = model.class->rtheta != NULL, by_records = Rf_isMatrix(complete);
-    const int learning = !own && Rf_xlength(walk) == model.moving;
+    const int walks = update_theta_steps(&model) > 0;
+    const int learning = walks && Rf_xlength(walk) == update_theta_coordinates(&model);
     SEXP walked = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)update_theta_size(&model)));
     struct theta_update update;
     struct record_columns records = {0};
-    if (!own) {
+    if (walks) {
         records = columns_of(complete);
         update_theta_attach(&update, &model, REAL(walked));
         if (learning)
@@ -381,8 +383,9 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     for (int i = 0; i < draws; ++i) {
         for (int k = 0; k < steps; ++k) {
             if (own && by_records) complete_records(&model, &b, complete, &rng, current, c);
-            const int status = own ? model.class->rtheta(model.self, c, n, &rng, current)
-                                   : update_theta(&update, &records, &rng, learning, current);
+            int status = own ? model.class->rtheta(model.self, c, n, &rng, current) : PLUGIN_OK;
+            if (walks && status == PLUGIN_OK)
+                status = update_theta(&update, &records, &rng, learning, current);
             if (status != PLUGIN_OK) {
                 UNPROTECT(2);
                 return R_NilValue;

@@ -499,7 +499,7 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
         class->rprior(a->model.self, a->rng, a->theta);
     else if (class->rtheta)
         status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
-    else
+    if (!empty && status == PLUGIN_OK && update_theta_steps(&a->model) > 0)
         status = update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (a->size_prior && learning && !empty)

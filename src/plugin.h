@@ -12,8 +12,8 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, marginal, marginal_size, tied_prior, rtheta_uncut, distribution, read_levels,
- * relevel, groups and costs are not offered; and it has a version.
+ * add_latent, marginal, marginal_size, tied_prior, tied_means, rtheta_uncut, distribution,
+ * read_levels, relevel, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -106,6 +106,10 @@ struct model {
      * them out either, and its gradient_kept is in them. 0: there is none. */
     int tied;
 
+    /* The first coordinates of theta, so many of them, that rtheta leaves as they are: random walks
+     * by dprior and log_density move them after it. */
+    int walked;
+
     /* Factors whose levels depend on their probabilities alone, with Dirichlet weights `alpha`
      * each: what read_levels() and relevel() know. 0: there is none. */
     int factors;
@@ -151,7 +155,7 @@ struct model {
  *     |  read_levels -> relevel -> add                     transfers between levels
  *     |  |
  *     |  rtheta                                            update
- *     |  | or: dprior -> set -> log_density, block by block, for each step
+ *     |  | or, or then: dprior -> set -> log_density, block by block, for each step
  *     |  |
  *     +--+---> report                                      the draws that are kept
  *
@@ -266,7 +270,7 @@ struct model_class {
     /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with
      * add_latent, p(theta | records, latent variables). Known coordinates stay. Returns
      * PLUGIN_*: PLUGIN_NUMERICAL ends the chain with an error. Default: random walks by
-     * dprior and log_density (update_theta.c).
+     * dprior and log_density (update_theta.c), which also move what model->walked lists.
      * Common error: parts of theta updated from the old values of other parts, where
      * the conditional needs the new ones. */
     int (*rtheta)(void *self, const double *c, double n, struct rng *rng, double *theta);
@@ -277,7 +281,8 @@ struct model_class {
 
     /* Goal: the sum over the block of log f(x_i | theta) under the current theta, up to a
      * constant that is the same for every theta; may be -INFINITY, and is never NaN.
-     * Required where rtheta is NULL.
+     * Required where rtheta is NULL, and where model->walked is not 0: there of those columns that
+     * depend on these coordinates, given the others.
      * Common error: a normalising constant left out that depends on theta;
      * debug_model() sees it. */
     double (*log_density)(void *self, int m, const double *const *x);
@@ -297,11 +302,15 @@ struct model_class {
     double (*marginal_size)(const void *self, double n);
 
     /* Goal: the log prior density of the tied coefficients, read from theta, up to a constant, and
-     * its gradient in them. Needs a response that is 1 with the probability that the logistic
-     * function gives of the linear predictor, else 0, the first column of the complete-data
-     * statistic; move() holds its innovations fixed. Default: tied coefficients have no moves of
-     * their own. */
+     * its gradient in them. Needs a response that depends on the linear predictor alone, the first
+     * column of the complete-data statistic; move() holds its innovations fixed. Default: tied
+     * coefficients have no moves of their own. */
     double (*tied_prior)(void *self, const double *theta, double *gradient);
+
+    /* Goal: mean[k]: the mean of the derivative k of E(y | linear predictor), k < 4, and square[k]
+     * of E(y^2 | linear predictor), k < 3, over a normal linear predictor with that centre and
+     * standard deviation. `mean` has room for 6. Together with tied_prior. */
+    void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
 
     /* Goal: the joint distribution of a record's columns, for "collapse"; where
      * model->origin is not NULL. The mean less origin, and the lower Cholesky factor

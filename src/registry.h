@@ -8,7 +8,7 @@
 
 #define MODELS(X) \
     X(model_lm) \
-    X(model_logistic) \
+    X(model_glm) \
     X(model_mvnormal) \
     X(model_categorical) \
     X(model_normal) \
@@ -43,7 +43,7 @@
     X(moments_counts) \
     X(moments_sums) \
     X(moments_lm) \
-    X(moments_logistic) \
+    X(moments_binary) \
     X(moments_expfam)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;

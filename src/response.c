@@ -1,6 +1,6 @@
-/* Surrogate transitions of the coefficients of a binary response (MATH part 12; Liu 2001; Christen
- * & Fox 2005): y_i = 1[u_i < g(alpha + beta'w_i)], with the uniforms u_i and the covariates w_i
- * held fixed.
+/* Surrogate transitions of a response's coefficients (MATH part 12; Liu 2001; Christen
+ * & Fox 2005): y_i is the quantile at u_i of a distribution that alpha + beta'w_i determines, with
+ * the uniforms u_i and the covariates w_i held fixed; g is its mean, q that of y^2.
  *
  * With F F' about the covariance of the n records' w and wbar their mean, the coordinates are
  *
@@ -8,8 +8,8 @@
  *
  * The released totals s(a, b) of the records with the responses that (a, b) makes cost a pass over
  * the records. Were the linear predictor normal over the records, N(a, |b|^2), then the total of y
- * would be about n g_0 and that of y w about n (g_0 wbar + g_1 F b) (Stein), g_k the means of g and
- * of its derivatives over it: A c(a, b). The surrogate takes
+ * would be about n g_0, that of y^2 n q_0 and that of y w about n (g_0 wbar + g_1 F b) (Stein), g_k
+ * and q_k the means of g, q and of their derivatives over it: A c(a, b). The surrogate takes
  *
  *   A c(a, b) + delta(u),   delta(u) = s(a_0, b_0) - A c(a_0, b_0),
  *
@@ -29,7 +29,6 @@
 
 #include "block.h"
 #include "linalg.h"
-#include "logistic_means.h"
 
 static const double LONGEST = 1.5, SHORTEST = 0.05;
 
@@ -41,7 +40,7 @@ static const double TARGET = 0.3;
  * depends on the covariates alone gives coordinates. */
 static const double RIDGE = 1e-4;
 
-enum { MOST_STEPS = 100, SCALARS = 2 };
+enum { MOST_STEPS = 100, SCALARS = 2, MEANS = 6, SQUARES = 3 };
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
@@ -109,13 +108,15 @@ static void place(const struct response *r, const double *q, double *theta) {
     theta[0] = q[0] - dot(r->p, theta + 1, r->mean);
 }
 
-/* What of c the response has part in; means over the linear predictor go to g, F b to r->along. */
-static void expect(struct response *r, const double *q, double *g) {
+/* What of c the response has part in; means over the linear predictor go to g and square, F b to
+ * r->along. */
+static void expect(struct response *r, const double *q, double *g, double *square) {
     const int columns = r->p + 1;
     const double *b = q + 1;
     double *c = r->noise.c;
-    logistic_means(q[0], sqrt(dot(r->p, b, b)), g);
-    c[0] = c[moments_at(columns, 0, 0)] = r->n * g[0];
+    r->model->class->tied_means(r->model->self, q[0], sqrt(dot(r->p, b, b)), g, square);
+    c[0] = r->n * g[0];
+    c[moments_at(columns, 0, 0)] = r->n * square[0];
     for (int j = 0; j < r->p; ++j) {
         r->along[j] = dot(j + 1, r->factor + (size_t)j * (size_t)r->p, b);
         c[moments_at(columns, 0, j + 1)] = r->n * (g[0] * r->mean[j] + g[1] * r->along[j]);
@@ -126,14 +127,15 @@ static double log_density(void *self, const double *q, double *gradient) {
     struct response *r = self;
     const int p = r->p, columns = p + 1;
     const double *b = q + 1;
-    double g[LOGISTIC_MEANS], *slope = r->slope, *of_c = r->noise.gradient_c;
-    expect(r, q, g);
+    double g[MEANS], square[SQUARES], *slope = r->slope, *of_c = r->noise.gradient_c;
+    expect(r, q, g, square);
     place(r, q, r->noise.theta);
     const double log_prior = r->model->class->tied_prior(r->model->self, r->noise.theta, slope);
     memset(of_c, 0, (size_t)r->model->complete * sizeof(double));
     totals_density_noise(&r->noise, r->noise.released, of_c);
 
-    double level = of_c[0] + of_c[moments_at(columns, 0, 0)], tilt = 0;
+    const double of_square = of_c[moments_at(columns, 0, 0)];
+    double level = of_c[0], tilt = 0;
     memset(r->pull, 0, (size_t)p * sizeof(double));
     for (int j = 0; j < p; ++j) {
         const double weight = of_c[moments_at(columns, 0, j + 1)];
@@ -144,10 +146,10 @@ static double log_density(void *self, const double *q, double *gradient) {
         slope[1 + j] -= slope[0] * r->mean[j];
     }
     linalg_forward(p, r->factor, slope + 1);
-    gradient[0] = slope[0] + r->n * (level * g[1] + tilt * g[2]);
+    gradient[0] = slope[0] + r->n * (level * g[1] + of_square * square[1] + tilt * g[2]);
+    const double of_spread = level * g[2] + of_square * square[2] + tilt * g[3];
     for (int l = 0; l < p; ++l)
-        gradient[1 + l] =
-            slope[1 + l] + r->n * (g[1] * r->pull[l] + (level * g[2] + tilt * g[3]) * b[l]);
+        gradient[1 + l] = slope[1 + l] + r->n * (g[1] * r->pull[l] + of_spread * b[l]);
     return log_prior - r->noise.temper * r->noise.energy;
 }
 
@@ -192,8 +194,8 @@ int response_begin(struct response *r, const double *c, const double *theta, str
 void response_refer(struct response *r, double *theta) { place(r, r->reference, theta); }
 
 void response_correct(struct response *r, const double *total) {
-    double g[LOGISTIC_MEANS];
-    expect(r, r->reference, g);
+    double g[MEANS], square[SQUARES];
+    expect(r, r->reference, g, square);
     for (int k = 0; k < r->noise.components; ++k)
         r->offset[k] =
             r->released[k] - (total[k] - component_value(r->noise.component + k, r->noise.c));

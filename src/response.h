@@ -3,7 +3,7 @@
 
 #include "totals_density.h"
 
-/* Moves of a binary response's coefficients for method "augment", the innovations of the responses
+/* Moves of a response's coefficients for method "augment", the innovations of the responses
  * held fixed; see response.c. The response is the first column of the complete-data statistic. */
 struct response {
     const struct model *model;

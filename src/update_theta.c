@@ -1,8 +1,8 @@
 /* theta given the records by random walks, for models that know their density and no
- * update of their own. Target: p(theta) prod_i f(x_i | theta), in the coordinates of
- * theta; both factors are the model's hooks, dprior() and log_density().
+ * update of their own, or of some coordinates only. Target: p(theta) prod_i f(x_i | theta), in the
+ * coordinates of theta; both factors are the model's hooks, dprior() and log_density().
  *
- * A proposal is theta + exp(log_scale) F z, z standard normal over the moving
+ * A proposal is theta + exp(log_scale) F z, z standard normal over the walking
  * coordinates. In warmup F follows the covariance of theta (Haario, Saksman & Tamminen
  * 2001), taken over windows of doubling length, and log_scale goes up where too many
  * proposals are accepted, down where too few are (Andrieu & Thoms 2008). Afterwards
@@ -20,19 +20,27 @@ static const double ONE_DIMENSION = 0.44, MANY_DIMENSIONS = 0.25;
 /* A window's correlations are shrunk as if so many further draws had none. */
 static const double DIAGONAL = 5;
 
+int update_theta_coordinates(const struct model *model) {
+    return model->class->rtheta ? model->walked : model->moving;
+}
+
+static int coordinate(const struct model *model, int j) {
+    return model->class->rtheta ? j : model->moves[j];
+}
+
 int update_theta_steps(const struct model *model) {
-    if (model->class->rtheta) return 0;
-    const int steps = STEPS + model->moving;
+    const int d = update_theta_coordinates(model), steps = STEPS + d;
+    if (model->class->rtheta && d == 0) return 0;
     return steps < MOST_STEPS ? steps : MOST_STEPS;
 }
 
 size_t update_theta_size(const struct model *model) {
-    const size_t d = (size_t)model->moving;
-    return model->class->rtheta ? 0 : 5 + d + 2 * d * d;
+    const size_t d = (size_t)update_theta_coordinates(model);
+    return update_theta_steps(model) == 0 ? 0 : 5 + d + 2 * d * d;
 }
 
 void update_theta_attach(struct theta_update *u, const struct model *model, double *state) {
-    const size_t d = (size_t)model->moving;
+    const size_t d = (size_t)update_theta_coordinates(model);
     u->model = model;
     u->log_scale = state;
     u->seen = state + 1;
@@ -48,7 +56,7 @@ void update_theta_attach(struct theta_update *u, const struct model *model, doub
 }
 
 static void open_window(struct theta_update *u, double length) {
-    const size_t d = (size_t)u->model->moving;
+    const size_t d = (size_t)update_theta_coordinates(u->model);
     *u->seen = 0;
     *u->window = length;
     memset(u->mean, 0, d * sizeof(double));
@@ -58,7 +66,7 @@ static void open_window(struct theta_update *u, double length) {
 static double best_log_scale(int d) { return log(2.4 / sqrt(d > 0 ? d : 1)); }
 
 void update_theta_start(struct theta_update *u, const double *sd) {
-    const int d = u->model->moving;
+    const int d = update_theta_coordinates(u->model);
     *u->log_scale = best_log_scale(d);
     *u->made = *u->accepted = 0;
     memset(u->factor, 0, (size_t)d * (size_t)d * sizeof(double));
@@ -69,11 +77,11 @@ void update_theta_start(struct theta_update *u, const double *sd) {
 /* ---- learning -------------------------------------------------------------------- */
 
 static void see(struct theta_update *u, const double *theta) {
-    const int d = u->model->moving;
+    const int d = update_theta_coordinates(u->model);
     const double count = *u->seen += 1;
     double *away = u->z;
     for (int j = 0; j < d; ++j) {
-        away[j] = theta[u->model->moves[j]] - u->mean[j];
+        away[j] = theta[coordinate(u->model, j)] - u->mean[j];
         u->mean[j] += away[j] / count;
     }
     for (int i = 0; i < d; ++i)
@@ -103,7 +111,7 @@ static int factorise(int d, double *a) {
 
 /* The window's covariance, correlations shrunk a little, if it has one. */
 static void close_window(struct theta_update *u) {
-    const int d = u->model->moving;
+    const int d = update_theta_coordinates(u->model);
     const size_t square = (size_t)d * (size_t)d;
     const double count = *u->seen, variances = count - 1;
     for (int i = 0; i < d; ++i)
@@ -118,7 +126,7 @@ static void close_window(struct theta_update *u) {
 
 static void adjust(struct theta_update *u, double log_ratio) {
     const double probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
-    const double target = u->model->moving == 1 ? ONE_DIMENSION : MANY_DIMENSIONS;
+    const double target = update_theta_coordinates(u->model) == 1 ? ONE_DIMENSION : MANY_DIMENSIONS;
     *u->log_scale += (probability - target) / sqrt(1 + *u->seen);
 }
 
@@ -141,14 +149,14 @@ static double records_log_density(struct theta_update *u, const struct record_co
 
 static void propose(struct theta_update *u, struct rng *rng, const double *theta) {
     const struct model *model = u->model;
-    const int d = model->moving;
+    const int d = update_theta_coordinates(model);
     const double scale = exp(*u->log_scale);
     memcpy(u->theta_new, theta, (size_t)model->parameters * sizeof(double));
     for (int j = 0; j < d; ++j) u->z[j] = rng_normal(rng);
     for (int i = 0; i < d; ++i) {
         double step = 0;
         for (int j = 0; j <= i; ++j) step += u->factor[(size_t)i * d + j] * u->z[j];
-        u->theta_new[model->moves[i]] += scale * step;
+        u->theta_new[coordinate(model, i)] += scale * step;
     }
 }
 

@@ -1,5 +1,5 @@
-/* theta given the records, for a model that has no rtheta(): Metropolis steps with its
- * dprior() and log_density(). See update_theta.c. */
+/* theta given the records, for a model that has no rtheta(), or the coordinates that this leaves
+ * to it: Metropolis steps with its dprior() and log_density(). See update_theta.c. */
 #ifndef NOISEAWARE_UPDATE_THETA_H
 #define NOISEAWARE_UPDATE_THETA_H
 
@@ -25,14 +25,17 @@ struct theta_update {
     const double **column;
 };
 
-/* Steps of one update: 0 if the model has a rtheta(). */
+/* How many coordinates walk: all that are unknown, or the first of theta. */
+int update_theta_coordinates(const struct model *model);
+
+/* Steps of one update: 0 if the model's rtheta() does all. */
 int update_theta_steps(const struct model *model);
 size_t update_theta_size(const struct model *model);
 
 /* Points into a state of that size; allocates the workspace. */
 void update_theta_attach(struct theta_update *update, const struct model *model, double *state);
 
-/* A new state: steps as wide as `sd`, one for each moving coordinate. */
+/* A new state: steps as wide as `sd`, one for each of these coordinates. */
 void update_theta_start(struct theta_update *update, const double *sd);
 
 /* Moves theta by some steps; `learning`: and learns from them. Returns PLUGIN_*. */

@@ -49,7 +49,7 @@ registry_mechanisms <- list(
 
 # with conjugate updates written out, so that they are right
 registry_models <- list(
-  lm = model_lm(x ~ 1), logistic = model_logistic(x ~ 1), mvnormal = model_mvnormal(), bernoulli = model_bernoulli(),
+  lm = model_lm(x ~ 1), glm = model_glm(x ~ 1, binomial("probit")), logistic = model_logistic(x ~ 1), mvnormal = model_mvnormal(), bernoulli = model_bernoulli(),
   categorical = model_categorical(), table = model_table(), poisson = model_poisson(), exponential = model_exponential(), normal = model_normal(),
   expfam = model_expfam(function(x, theta) -(x - theta)^2 / 2, function(x) x, function() c(mu = rnorm(1)),
                         function(theta) dnorm(theta, log = TRUE), function(total, n) c(mu = rnorm(1, total / (1 + n), 1 / sqrt(1 + n))),

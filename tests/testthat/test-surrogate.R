@@ -10,6 +10,9 @@ surrogate_case <- function(kind, n = 60) {
                 statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4], rescale = FALSE)),
     cut = list(model = model_lm(covariates = prior_niw(within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
     logistic = list(model = model_logistic(y ~ x1 + x2 + g), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
+    poisson = list(model = model_glm(y ~ x1 + x2 + g, poisson()), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 9)), bounds[c(2:3, 5)]))),
+    cloglog = list(model = model_glm(y ~ x1 + x2 + g, binomial("cloglog")),
+                   statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
     normal = list(model = model_mvnormal(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
 }
 
@@ -41,10 +44,11 @@ with_slopes <- function(state, problem, sd = 0.3) {
 
 test_that("gradients of both densities are those of finite differences", {
   set.seed(4)
-  for (kind in c("numbers", "factor", "kept", "normal", "logistic")) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
+  responses <- c("logistic", "poisson", "cloglog")
+  for (kind in c("numbers", "factor", "kept", "normal", responses)) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
     chain <- surrogate_chain(kind, mechanism)
     at <- function(exact, q) .Call(internal("ffi_augment_density"), chain$problem, chain$state, exact, q)
-    for (exact in c(FALSE, TRUE, if (kind == "logistic") NA)) {
+    for (exact in c(FALSE, TRUE, if (kind %in% responses) NA)) {
       size <- (length(at(exact, numeric())) - 1) / 2
       q <- at(exact, numeric())[1 + size + seq_len(size)] + stats::rnorm(size, 0, 0.01)
       gradient <- at(exact, q)[1 + seq_len(size)]
@@ -189,7 +193,7 @@ test_that("a chain cut in two is the same chain", {
 
 test_that("draws do not depend on the blocks that iterations come in, in warmup neither", {
   set.seed(11)
-  for (kind in c("factor", "numbers", "kept", "logistic")) {
+  for (kind in c("factor", "numbers", "kept", "logistic", "poisson")) {
     chain <- surrogate_chain(kind, n = 80)
     run <- function(lengths) {
       state <- .Call(internal("ffi_duplicate"), chain$state) # C writes to it

@@ -1,5 +1,5 @@
-/* Model "logistic": y is 1 with probability 1 / (1 + exp(-eta)), eta = beta_0 +
- * beta' x, else 0; covariates as in covariates.c.
+/* Model "glm": the response y has a distribution of one of the families of family.c given the
+ * linear predictor eta = beta_0 + beta' x; covariates as in covariates.c.
  *
  * A record has the columns y, then its covariates. Internally the regression is
  * centred at a fixed public point, as in model_lm.c: eta = alpha + sum beta_j
@@ -8,29 +8,31 @@
  * theta: alpha, slopes (k of them) | the covariates' part. What is known stays
  * at its value.
  *
- * Innovations: y = 1[u < P(y = 1 | x)], u uniform.
+ * Innovations: y is a quantile at u, uniform.
  *
- * Update: no statistic of the records has a conjugate one. With omega ~ PG(1,
- * eta) for each record (Polson, Scott & Windle 2013, JASA 108),
- *   beta | omega ~ N(V (Z'(y - 1/2) + P b), V), V = (Z' Omega Z + P)^-1,
- * for the prior N(b, P^-1); so add_latent() draws omega and sums omega z z'.
+ * Update: no statistic of the records has a conjugate one. Where the family has latent variables
+ * that give each record a weight omega and a pseudo-response kappa,
+ *   beta | omega, kappa ~ N(V (Z' kappa + P b), V), V = (Z' Omega Z + P)^-1,
+ * for the prior N(b, P^-1); so add_latent() draws omega and kappa, and sums omega z z' and
+ * kappa z. Otherwise the coefficients walk (update_theta.c).
  *
  * Complete-data statistic: moments of y and the design (block.h), then the upper
- * triangle of Z' Omega Z, row by row. Cost O(k^2), an exponential and a
- * Polya-Gamma draw per record, O(k^3) per update.
+ * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2. Cost O(k^2), a
+ * draw of y and one of the latent variables per record, O(k^3) per update.
  */
 #include "covariates.h"
 #include "dist.h"
-#include "dist_polya_gamma.h"
+#include "family.h"
 #include "linalg.h"
 
-struct logistic {
+struct glm {
     int columns; /* of a record */
     int k;       /* coefficients, and columns of the moments */
-    int at_omega;
+    int at_omega, at_kappa;
     struct covariates cov;
     struct moments moments;
-    struct polya_gamma polya_gamma;
+    const struct family *family;
+    int latent;                                      /* does the family give the update? */
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
 
     /* current parameter and the one that a move goes to, intercepts natural */
@@ -38,27 +40,29 @@ struct logistic {
 
     /* workspace */
     double *gram, *solution;
-    double *eta, *eta_new, *u, *omega, *weighted; /* MAX_BLOCK */
+    double *eta, *eta_new, *u, *omega, *kappa, *weighted; /* MAX_BLOCK */
     struct terms terms;
     int *changed;
     const double **moved;
 };
 
-static double natural_intercept(const struct logistic *s, const double *theta) {
+static double natural_intercept(const struct glm *s, const double *theta) {
     return centred_intercept(s->k, s->cov.centre, theta);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
 
 static int create(const struct fields *fields, struct model *model) {
-    struct logistic *s = plugin_memory(1, sizeof *s);
+    struct glm *s = plugin_memory(1, sizeof *s);
     const int k = fields_length(fields, "centre");
     s->k = k;
     s->beta = fields_vector(fields, "beta", k);
     s->beta_mean = fields_vector(fields, "beta_mean", k);
     s->beta_precision = fields_vector(fields, "beta_precision", k * k);
     const double *columns = fields_vector(fields, "columns", 1);
-    if (!columns || !(s->beta || (s->beta_mean && s->beta_precision))) return PLUGIN_BAD_FIELDS;
+    s->family = family_create(fields);
+    if (!columns || !s->family || !(s->beta || (s->beta_mean && s->beta_precision)))
+        return PLUGIN_BAD_FIELDS;
     const struct theta_block coefficients = {
         .name = "coefficients",
         .transform = TRANSFORM_CENTRE,
@@ -69,14 +73,13 @@ static int create(const struct fields *fields, struct model *model) {
     const int status = covariates_create(fields, 1, &coefficients, model, &s->cov);
     if (status != PLUGIN_OK) return status;
 
-    polya_gamma_prepare(&s->polya_gamma);
     s->moments = moments_new(k, s->cov.centre);
     s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
     s->theta_new = plugin_memory((size_t)s->cov.end, sizeof(double));
     s->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
     s->solution = plugin_memory((size_t)k, sizeof(double));
-    double **const block[] = {&s->eta, &s->eta_new, &s->u, &s->omega, &s->weighted};
-    for (int j = 0; j < 5; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
+    double **const block[] = {&s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted};
+    for (int j = 0; j < 6; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
     s->terms = terms_new(k);
     s->at_omega = moments_size(k);
     s->columns = (int)*columns;
@@ -85,10 +88,18 @@ static int create(const struct fields *fields, struct model *model) {
 
     model->self = s;
     model->columns = s->columns;
-    model->complete = s->at_omega + (s->beta ? 0 : k * (k + 1) / 2);
-    /* a Polya-Gamma variate, and an exponential function, in units of a normal */
-    model->costs.latent = s->beta ? 0 : 13;
-    model->costs.move = model->columns + 4;
+    const struct family_class *family = s->family->class;
+    s->latent = !s->beta && family->latent;
+    s->at_kappa = s->at_omega + (s->latent ? k * (k + 1) / 2 : 0);
+    model->complete = s->at_kappa + (s->latent && family->pseudo ? k : 0);
+    /* in units of a normal, an exponential function among them */
+    model->costs.latent = s->latent ? family->cost_latent : 0;
+    model->costs.move = model->columns + 4 + 2 * family->cost;
+    if (family->cost > 0) model->costs.records = model->columns + family->cost;
+    if (!s->beta && !family->latent) {
+        model->walked = k;
+        model->costs.density = 1 + 0.2 * k;
+    }
     if (!s->beta && !covariates_is_cut(&s->cov)) model->tied = k;
     return PLUGIN_OK;
 }
@@ -96,7 +107,7 @@ static int create(const struct fields *fields, struct model *model) {
 /* ---- prior -------------------------------------------------------------- */
 
 static void rprior(void *self, struct rng *rng, double *theta) {
-    struct logistic *s = self;
+    struct glm *s = self;
     const int k = s->k;
     if (!s->beta) {
         memcpy(s->gram, s->beta_precision, (size_t)k * (size_t)k * sizeof(double));
@@ -107,7 +118,7 @@ static void rprior(void *self, struct rng *rng, double *theta) {
 }
 
 static double dprior(void *self, const double *theta) {
-    struct logistic *s = self;
+    struct glm *s = self;
     double log_density = covariates_dprior(&s->cov, theta);
     if (!s->beta)
         log_density -= 0.5 * linalg_quadratic(s->k, s->beta_precision, theta, s->beta_mean);
@@ -115,7 +126,7 @@ static double dprior(void *self, const double *theta) {
 }
 
 static void prior_gradient(void *self, const double *theta, double *gradient) {
-    struct logistic *s = self;
+    struct glm *s = self;
     const int k = s->k;
     covariates_prior_gradient(&s->cov, theta, gradient);
     for (int i = 0; !s->beta && i < k; ++i)
@@ -124,7 +135,7 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
 }
 
 static double tied_prior(void *self, const double *theta, double *gradient) {
-    struct logistic *s = self;
+    struct glm *s = self;
     const int k = s->k;
     double square = 0;
     for (int i = 0; i < k; ++i) {
@@ -137,9 +148,19 @@ static double tied_prior(void *self, const double *theta, double *gradient) {
     return -0.5 * square;
 }
 
+static void tied_means(void *self, double centre, double sd, double *mean, double *square) {
+    const struct glm *s = self;
+    const struct family_class *family = s->family->class;
+    family->means(s->family, centre, sd, mean);
+    if (family->squares)
+        family->squares(s->family, centre, sd, square);
+    else
+        memcpy(square, mean, 3 * sizeof(double));
+}
+
 static double marginal(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_tied) {
-    struct logistic *s = self;
+    struct glm *s = self;
     memset(gradient_c, 0, (size_t)s->at_omega * sizeof(double));
     return covariates_marginal(&s->cov, c, n, gradient_c) +
            (s->beta ? 0 : tied_prior(s, theta, gradient_tied));
@@ -148,62 +169,49 @@ static double marginal(void *self, const double *c, double n, const double *thet
 /* ---- records ------------------------------------------------------------ */
 
 static void set(void *self, const double *theta) {
-    struct logistic *s = self;
+    struct glm *s = self;
     memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
     s->intercept = natural_intercept(s, theta);
     covariates_set(&s->cov, theta);
 }
 
-static void linear_predictor(struct logistic *s, const double *theta, double intercept, int m,
+static void linear_predictor(struct glm *s, const double *theta, double intercept, int m,
                              const double *const *design, double *eta) {
     terms_clear(&s->terms);
     for (int j = 1; j < s->k; ++j) terms_add(&s->terms, theta[j], design[j]);
     terms_sum(&s->terms, intercept, m, eta);
 }
 
-static inline double probability(double eta) { return 1 / (1 + exp(-eta)); }
-
-/* y at eta_new. Where w is below `keep`, with the innovation of (eta, y), drawn
- * uniformly on its side, else with a fresh one; w serves for either. */
-static void respond(int m, double keep, const double *restrict w, const double *restrict eta,
-                    const double *restrict y, const double *restrict eta_new,
-                    double *restrict y_new) {
-    for (int i = 0; i < m; ++i) {
-        double u;
-        if (w[i] < keep) {
-            const double p = probability(eta[i]), share = w[i] / keep;
-            u = y[i] > 0 ? p * share : p + (1 - p) * share;
-        } else {
-            u = (w[i] - keep) / (1 - keep);
-        }
-        y_new[i] = u < probability(eta_new[i]) ? 1 : 0;
-    }
+/* y at eta_new, u its innovation where it is not held fixed, see family.h */
+static void respond(struct glm *s, struct rng *rng, double keep, int m, const double *y,
+                    double *y_new) {
+    rng_fill_uniform(rng, m, s->u);
+    s->family->class->respond(s->family, m, keep, s->u, s->eta, y, s->eta_new, y_new);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
-    struct logistic *s = self;
+    struct glm *s = self;
     covariates_refresh(&s->cov, 0, rng, m, NULL, x);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
     rng_fill_uniform(rng, m, s->u);
-    for (int i = 0; i < m; ++i) x[0][i] = s->u[i] < probability(s->eta_new[i]) ? 1 : 0;
+    s->family->class->draw(s->family, m, s->u, s->eta_new, x[0]);
 }
 
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
                     double *const *x_new) {
-    struct logistic *s = self;
+    struct glm *s = self;
     covariates_refresh(&s->cov, rho, rng, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
-    rng_fill_uniform(rng, m, s->u);
-    respond(m, rho, s->u, s->eta, x[0], s->eta_new, x_new[0]);
+    respond(s, rng, rho, m, x[0], x_new[0]);
 }
 
 /* ---- non-centred move --------------------------------------------------- */
 
 static void set_move(void *self, const double *theta_new, int *changed) {
-    struct logistic *s = self;
+    struct glm *s = self;
     memcpy(s->theta_new, theta_new, (size_t)s->cov.end * sizeof(double));
     s->intercept_new = natural_intercept(s, theta_new);
     covariates_set_move(&s->cov, s->theta, theta_new, changed);
@@ -213,36 +221,34 @@ static void set_move(void *self, const double *theta_new, int *changed) {
 
 /* the moved covariates lie partly in x, partly in x_new */
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
-    struct logistic *s = self;
+    struct glm *s = self;
     covariates_move(&s->cov, rng, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
     linear_predictor(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved),
                      s->eta_new);
-    rng_fill_uniform(rng, m, s->u);
-    respond(m, 1, s->u, s->eta, x[0], s->eta_new, x_new[0]);
+    respond(s, rng, 1, m, x[0], x_new[0]);
 }
 
 static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
-    const struct logistic *s = self;
+    const struct glm *s = self;
     covariates_read_levels(&s->cov, factor, m, x, level);
 }
 
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
-    struct logistic *s = self;
+    struct glm *s = self;
     const double by = covariates_effect(&s->cov, factor, from, to, s->theta);
     covariates_relevel(&s->cov, factor, to, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;
-    rng_fill_uniform(rng, m, s->u);
-    respond(m, 1, s->u, s->eta, x[0], s->eta_new, x_new[0]);
+    respond(s, rng, 1, m, x[0], x_new[0]);
 }
 
 /* ---- complete-data statistic and its update ----------------------------- */
 
 static void add(void *self, int m, const double *const *x, double *c) {
-    struct logistic *s = self;
+    struct glm *s = self;
     moments_add(&s->moments, m, covariates_design(&s->cov, m, x), c);
 }
 
@@ -251,7 +257,7 @@ static void weight_column(int m, const double *restrict omega, const double *res
     FOR_RECORDS(i, m) out[i] = omega[i] * z[i];
 }
 
-VECTOR_CLONES static void add_weighted(struct logistic *s, int m, double *c) {
+VECTOR_CLONES static void add_weighted(struct glm *s, int m, double *c) {
     const double *z = s->moments.centred;
     *c++ += block_sum(m, s->omega);
     for (int j = 1; j < s->k; ++j) *c++ += block_dot(m, s->omega, z + (size_t)j * MAX_BLOCK);
@@ -262,23 +268,37 @@ VECTOR_CLONES static void add_weighted(struct logistic *s, int m, double *c) {
 }
 
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
-    struct logistic *s = self;
-    if (s->beta) return;
+    struct glm *s = self;
+    if (!s->latent) return;
+    const struct family_class *family = s->family->class;
     const double *const *design = covariates_design(&s->cov, m, x);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta);
-    polya_gamma_fill(&s->polya_gamma, rng, m, s->eta, s->omega);
+    family->latent(s->family, rng, m, s->eta, x[0], s->omega, s->kappa);
     moments_centre(&s->moments, m, design);
     add_weighted(s, m, c + s->at_omega);
+    if (!family->pseudo) return;
+    c[s->at_kappa] += block_sum(m, s->kappa);
+    for (int j = 1; j < s->k; ++j)
+        c[s->at_kappa + j] += block_dot(m, s->kappa, s->moments.centred + (size_t)j * MAX_BLOCK);
 }
 
-static int update_coefficients(struct logistic *s, const double *c, double n, struct rng *rng,
+static double log_density(void *self, int m, const double *const *x) {
+    struct glm *s = self;
+    linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
+    return s->family->class->log_density(s->family, m, s->eta, x[0]);
+}
+
+static int update_coefficients(struct glm *s, const double *c, double n, struct rng *rng,
                                double *theta) {
     const int k = s->k;
     const double *weighted = c + s->at_omega;
     for (int i = 0; i < k; ++i) {
         /* Z'(y - 1/2); column 0 of the moments is y, of Z the constant */
-        s->solution[i] =
-            i == 0 ? c[0] - 0.5 * n : moments_product(&s->moments, c, 0, i) - 0.5 * c[i];
+        if (s->family->class->pseudo)
+            s->solution[i] = c[s->at_kappa + i];
+        else
+            s->solution[i] =
+                i == 0 ? c[0] - 0.5 * n : moments_product(&s->moments, c, 0, i) - 0.5 * c[i];
         for (int j = 0; j < k; ++j)
             s->solution[i] += s->beta_precision[(size_t)i * k + j] * s->beta_mean[j];
         for (int j = i; j < k; ++j)
@@ -292,14 +312,14 @@ static int update_coefficients(struct logistic *s, const double *c, double n, st
 }
 
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
-    struct logistic *s = self;
-    const int status = s->beta ? PLUGIN_OK : update_coefficients(s, c, n, rng, theta);
+    struct glm *s = self;
+    const int status = s->latent ? update_coefficients(s, c, n, rng, theta) : PLUGIN_OK;
     if (status != PLUGIN_OK) return status;
     return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
 }
 
-const struct model_class model_logistic = {
-    .name = "logistic",
+const struct model_class model_glm = {
+    .name = "glm",
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
@@ -314,6 +334,8 @@ const struct model_class model_logistic = {
     .add = add,
     .add_latent = add_latent,
     .rtheta = rtheta,
+    .log_density = log_density,
     .marginal = marginal,
     .tied_prior = tied_prior,
+    .tied_means = tied_means,
 };

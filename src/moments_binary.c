@@ -1,6 +1,6 @@
-/* Moments "logistic": the distribution of one record's cross-products (xx', xy, y^2), symmetric
- * entries once, in a logistic regression P(y = 1 | x) = g(e), e = b_0 + b'x, g(e) = 1 / (1 +
- * exp(-e)), x normal, for the pair of model "logistic" and statistic "crossprod", bounds
+/* Moments "binary": the distribution of one record's cross-products (xx', xy, y^2), symmetric
+ * entries once, in a regression of a binary response, P(y = 1 | x) = g(e), e = b_0 + b'x, x normal,
+ * for the pair of model "glm" with a family of binary responses and statistic "crossprod", bounds
  * of x that do not bind.
  *
  * With x = m + L v, v standard normal, a = L'b, rho = a'a, e ~ N(e_0, rho) and g_k =
@@ -26,15 +26,16 @@
  *
  * y is 0 or 1, so y^2 in released units is linear in y.
  *
- * Cost: 2 p^3 multiplications a total, as many its gradients, and 30 to 300 exponentials.
+ * Cost: 2 p^3 multiplications a total, as many its gradients, and the means of the family.
  */
+#include "family.h"
 #include "linalg.h"
-#include "logistic_means.h"
 #include "plugin.h"
 
 #include <Rmath.h>
 
-struct logistic_distribution {
+struct binary_distribution {
+    const struct family *family;
     int p;    /* covariates */
     int w;    /* distinct products of two of (1, x) but the constant */
     int *at;  /* component of the statistic; -1 if left out: x products row by row, xy, y^2 */
@@ -49,7 +50,7 @@ struct logistic_distribution {
     const double *slope; /* natural units, as the model has them */
     double *mean, *chol; /* of x in released units; chol p x p */
     double *a;           /* chol'b */
-    double rho, g[LOGISTIC_MEANS];
+    double rho, g[FAMILY_MEANS];
     double K, C, kappa, delta, psi, k, c;
 
     /* of the last total: h, H a, L h, V, and a'h, a'Ha, a'eta, Y */
@@ -66,7 +67,7 @@ static double *numbers(size_t count) { return plugin_memory(count, sizeof(double
 
 static int create(const struct fields *fields, const struct coordinates *coordinates,
                   struct record_moments *moments) {
-    struct logistic_distribution *m = plugin_memory(1, sizeof *m);
+    struct binary_distribution *m = plugin_memory(1, sizeof *m);
     const int p = m->p = fields_length(fields, "scale") - 1;
     m->w = p * (p + 3) / 2;
     const int components = m->w + p + 2;
@@ -79,8 +80,9 @@ static int create(const struct fields *fields, const struct coordinates *coordin
     m->coefficients = coordinates_find(coordinates, "coefficients");
     m->means = coordinates_find(coordinates, "mean");
     m->covs = coordinates_find(coordinates, "cov");
-    if (!m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at || !m->coefficients ||
-        !m->means || !m->covs || m->means->size != p)
+    m->family = family_create(fields);
+    if (!m->family || !m->scale || !m->shift || !m->centre || !m->lower || !m->upper || !at ||
+        !m->coefficients || !m->means || !m->covs || m->means->size != p)
         return PLUGIN_BAD_FIELDS;
     m->at = plugin_memory((size_t)components, sizeof *m->at);
     for (int j = 0; j < components; ++j) {
@@ -107,7 +109,7 @@ static int create(const struct fields *fields, const struct coordinates *coordin
 
 /* ---- parameters ------------------------------------------------------------------------ */
 
-static void set(struct logistic_distribution *m, const double *theta) {
+static void set(struct binary_distribution *m, const double *theta) {
     const int p = m->p;
     const double *mean = theta + m->means->offset, *coefficients = theta + m->coefficients->offset;
     m->slope = coefficients + 1;
@@ -125,7 +127,7 @@ static void set(struct logistic_distribution *m, const double *theta) {
         }
     }
     m->rho = linalg_dot(p, m->a, m->a);
-    logistic_means(centre, sqrt(m->rho), m->g);
+    m->family->class->means(m->family, centre, sqrt(m->rho), m->g);
     const double rho = m->rho, *g = m->g, bend = 2 * g[1] + rho * g[3];
     m->C = g[0] * (1 - g[0]) - rho * g[1] * g[1];
     m->K = m->C - 0.5 * rho * rho * g[2] * g[2];
@@ -148,7 +150,7 @@ static const double *read_symmetric(int p, const double *u, double *out) {
     return u;
 }
 
-static void make(struct logistic_distribution *m, double n, const double *u, double *total) {
+static void make(struct binary_distribution *m, double n, const double *u, double *total) {
     const int p = m->p, w = m->w;
     const double root_n = sqrt(n), *g = m->g, *a = m->a;
     m->h = u;
@@ -202,7 +204,7 @@ static void from_innovations(void *self, const double *theta, double n, const do
 /* What the components' weights r come to: of x, of xx' as a symmetric matrix (m->symmetric),
  * of y and xy unscaled; r'total = weight_x'x + tr(W xx') + weight_y y + weight_xy'xy + const.
  * The three weights of vectors lie in m->products: x, xy. Returns weight_y. */
-static double weigh(const struct logistic_distribution *m, const double *r) {
+static double weigh(const struct binary_distribution *m, const double *r) {
     const int p = m->p, w = m->w;
     const double scale = m->scale[0], shift = m->shift[0];
     double *x = m->products, *xy = x + p;
@@ -223,7 +225,7 @@ static double weigh(const struct logistic_distribution *m, const double *r) {
 }
 
 /* x + 2 W mean, to m->along */
-static void weigh_about_mean(struct logistic_distribution *m) {
+static void weigh_about_mean(struct binary_distribution *m) {
     for (int i = 0; i < m->p; ++i)
         m->along[i] =
             m->products[i] + 2 * linalg_dot(m->p, m->symmetric + (size_t)i * m->p, m->mean);
@@ -238,7 +240,7 @@ static void pull_lower(int p, const double *l, const double *x, double *out) {
 
 /* The transpose of what make() does, backwards. */
 static void pull(void *self, double weight, const double *r, double *u) {
-    struct logistic_distribution *m = self;
+    struct binary_distribution *m = self;
     const int p = m->p;
     const double *g = m->g, *a = m->a, y = weigh(m, r) + linalg_dot(p, m->products + p, m->mean);
     double *b = m->a_slope;
@@ -269,8 +271,8 @@ static void pull(void *self, double weight, const double *r, double *u) {
 }
 
 /* From slopes in k, kappa / k, c and psi to slopes in g_0..g_3, added; returns that in rho. */
-static double pull_residuals(const struct logistic_distribution *m, double k, double ratio,
-                             double c, double psi, double *slope) {
+static double pull_residuals(const struct binary_distribution *m, double k, double ratio, double c,
+                             double psi, double *slope) {
     const double rho = m->rho, *g = m->g, K = m->K, C = m->C;
     const double root = 1 + rho * m->psi,
                  share = psi / (2 * root); /* rho psi^2 + 2 psi = delta / C */
@@ -291,7 +293,7 @@ static double pull_residuals(const struct logistic_distribution *m, double k, do
 }
 
 static void gradient(void *self, double n, const double *u, const double *r, double *out) {
-    struct logistic_distribution *m = self;
+    struct binary_distribution *m = self;
     const int p = m->p;
     const double root_n = sqrt(n), *g = m->g, *a = m->a, *h = m->h, *eta = m->eta;
     const double eta_0 = u[m->w], y = weigh(m, r) + linalg_dot(p, m->products + p, m->mean);
@@ -359,7 +361,7 @@ static void gradient(void *self, double n, const double *u, const double *r, dou
 
 /* A A' with the A of from_innovations(), row by row */
 static int eval(void *self, const double *theta, double *mean, double *cov) {
-    struct logistic_distribution *m = self;
+    struct binary_distribution *m = self;
     const int size = m->size, innovations = m->w + 1 + m->p;
     double check = 0;
     set(m, theta);
@@ -383,7 +385,7 @@ static int eval(void *self, const double *theta, double *mean, double *cov) {
 
 /* the tails of the covariates' marginal distributions, summed */
 static double outside(void *self, const double *theta) {
-    struct logistic_distribution *m = self;
+    struct binary_distribution *m = self;
     double share = 0;
     set(m, theta);
     for (int i = 0; i < m->p; ++i) {
@@ -394,8 +396,8 @@ static double outside(void *self, const double *theta) {
     return share < 1 ? share : 1;
 }
 
-const struct record_moments_class moments_logistic = {
-    .name = "logistic",
+const struct record_moments_class moments_binary = {
+    .name = "binary",
     .create = create,
     .eval = eval,
     .from_innovations = from_innovations,

@@ -1,5 +1,8 @@
-# Method "clt" for logistic regression: moments against quadrature and records, gradients
+# Method "clt" for binary responses: moments against quadrature and records, gradients
 # against finite differences, posteriors against "augment".
+
+binary_links <- c("logit", "probit", "cloglog")
+binary_model <- function(link, ...) model_glm(family = binomial(link), ...)
 
 logistic_clt <- function(model, statistic) {
   release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 100)
@@ -12,11 +15,11 @@ clt_prior_theta <- function(bound) .Call(internal("ffi_model_prior"), bound$spec
 clt_moments <- function(distribution, theta = clt_prior_theta(distribution$bound)) .Call(internal("ffi_clt_moments"), distribution$spec, theta)[[1]]
 
 # mean and covariance of (y, x, y:x, x^2) by quadrature over x, two points for y
-quadrature_moments <- function(beta, mean, sd) {
+quadrature_moments <- function(beta, mean, sd, link = "logit") {
   components <- function(x, y) list(y, x, y * x, x^2)
   expect <- function(f) {
     integrate(function(x) {
-      p <- plogis(beta[1] + beta[2] * x)
+      p <- binomial(link)$linkinv(beta[1] + beta[2] * x)
       dnorm(x, mean, sd) * (p * f(x, 1) + (1 - p) * f(x, 0))
     }, mean - 12 * sd, mean + 12 * sd, rel.tol = 1e-11, subdivisions = 2000)$value
   }
@@ -30,10 +33,10 @@ quadrature_moments <- function(beta, mean, sd) {
 test_that("moments are those of quadrature, slopes flat or steep", {
   statistic <- stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(-9, 7)), rescale = FALSE)
   expect_equal(unname(gsub("TRUE", "", statistic$components)), c("y", "x", "y:x", "x^2"))
-  for (slope in c(0, 1e-4, -0.7, 3, 40)) {
+  for (link in binary_links) for (slope in c(0, 1e-4, -0.7, 3, 40)) {
     beta <- c(-0.4, slope)
-    distribution <- logistic_clt(model_logistic(prior = fixed(beta), covariates = fixed(list(mean = 0.3, cov = 1.7))), statistic)
-    expected <- quadrature_moments(beta, 0.3, sqrt(1.7))
+    distribution <- logistic_clt(binary_model(link, prior = fixed(beta), covariates = fixed(list(mean = 0.3, cov = 1.7))), statistic)
+    expected <- quadrature_moments(beta, 0.3, sqrt(1.7), link)
     got <- clt_moments(distribution)
     expect_equal(got$mean, expected$mean, tolerance = 1e-8)
     expect_equal(got$cov, expected$cov, tolerance = 1e-7)
@@ -42,15 +45,18 @@ test_that("moments are those of quadrature, slopes flat or steep", {
 
 test_that("slopes may be as steep as a step, and cost no more", {
   statistic <- stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(-9, 7)), rescale = FALSE)
-  moments <- function(slope) {
-    clt_moments(logistic_clt(model_logistic(prior = fixed(c(-0.4, slope)), covariates = fixed(list(mean = 0.3, cov = 1))), statistic))
+  moments <- function(slope, link = "logit") {
+    clt_moments(logistic_clt(binary_model(link, prior = fixed(c(-0.4, slope)), covariates = fixed(list(mean = 0.3, cov = 1))), statistic))
   }
-  # the quadrature changes at 200: from there a parabola foretells what follows
-  near <- lapply(c(199.8, 199.9, 200, 200.1), function(slope) unlist(moments(slope)))
-  expect_equal(near[[4]], near[[1]] - 3 * near[[2]] + 3 * near[[3]], tolerance = 1e-9)
+  # the quadrature changes there: a parabola foretells what follows
+  changes <- c(logit = 200, probit = 200, cloglog = 100)
+  for (link in binary_links) {
+    near <- lapply(changes[[link]] + c(-0.2, -0.1, 0, 0.1), function(slope) unlist(moments(slope, link)))
+    expect_equal(near[[4]], near[[1]] - 3 * near[[2]] + 3 * near[[3]], tolerance = 1e-9)
+  }
   # y is whether x is above a threshold, 0 but for 1 / slope
-  for (slope in c(1e3, 1e4, 1e5)) {
-    got <- moments(slope)
+  for (link in binary_links) for (slope in c(1e3, 1e4, 1e5)) {
+    got <- moments(slope, link)
     expected <- c(pnorm(0.3), 0.3, 0.3 * pnorm(0.3) + dnorm(0.3), 1.09)
     expect_equal(got$mean, expected, tolerance = 2 / slope + 1e-12)
     expect_equal(got$cov[1, 1], expected[1] * (1 - expected[1]), tolerance = 2 / slope + 1e-12)
@@ -110,7 +116,7 @@ test_that("gradients are those of finite differences", {
   set.seed(72)
   numbers <- list(a = c(0, 10), b = c(-3, 8), c = c(-5, 5))
   for (response in list(c(FALSE, TRUE), c(0, 1))) {
-    expect_gradients(model_logistic(), stat_crossprod(y ~ a + b + c, c(list(y = response), numbers)))
+    for (link in binary_links) expect_gradients(binary_model(link), stat_crossprod(y ~ a + b + c, c(list(y = response), numbers)))
   }
   expect_gradients(model_logistic(), stat_crossprod(y ~ 1, list(y = c(FALSE, TRUE))))
   expect_gradients(model_lm(), stat_crossprod(y ~ a + b + c, c(list(y = c(-9, 7)), numbers)))
@@ -132,15 +138,17 @@ logistic_release <- function(n, epsilon, mechanism = mech_laplace) {
 test_that("the posterior is that of 'augment', where n is not small", {
   skip_on_cran()
   release <- logistic_release(500, 20)
-  model <- model_logistic(prior = prior_normal(0, 2))
-  fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 4000, seed = 1))
-  exact <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 1, iter = 1000, seed = 2))
-  for (name in posterior::variables(fit$draws)) {
-    a <- posterior::extract_variable_matrix(fit$draws, name)
-    b <- posterior::extract_variable_matrix(exact$draws, name)
-    error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
-    expect_lt(abs(mean(a) - mean(b)), 5 * error + 0.1 * sd(b))
-    expect_lt(abs(log(sd(a) / sd(b))), 0.35)
+  for (link in rev(binary_links)) {
+    model <- binary_model(link, prior = prior_normal(0, 2))
+    fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 4000, seed = 1))
+    exact <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 1, iter = 1000, seed = 2))
+    for (name in posterior::variables(fit$draws)) {
+      a <- posterior::extract_variable_matrix(fit$draws, name)
+      b <- posterior::extract_variable_matrix(exact$draws, name)
+      error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
+      expect_lt(abs(mean(a) - mean(b)), 5 * error + 0.1 * sd(b))
+      expect_lt(abs(log(sd(a) / sd(b))), 0.35)
+    }
   }
   expect_output(print(fit), "gradients an iteration")
   expect_output(print(acceptance(fit)), "transition of NUTS")

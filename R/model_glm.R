@@ -1,0 +1,136 @@
+#' Generalised linear models, covariates modelled too
+#'
+#' A binary or a count response given covariates, through a linear predictor eta =
+#' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal, factor covariates
+#' categorical and independent of the rest. The coefficients, the covariates'
+#' mean and covariance may be unknown or [fixed()].
+#'
+#' @param formula `response ~ covariates`, with all variables of the release, each
+#'   once, as in [model_logistic()]. `NULL` takes the statistic's own formula.
+#' @param family One of R's family objects, or a function or name that gives one: `binomial()` with the
+#'   link `"logit"`, `"probit"` or `"cloglog"`, or `poisson()` with the link `"log"`.
+#' @param prior Of the coefficients (intercept first): [prior_normal()],
+#'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
+#'   bounds, see below.
+#' @param covariates,levels As in [model_lm()].
+#'
+#' @details
+#' **Responses.** A binary one is a number with the bounds 0 and 1, or a factor with two levels, of
+#' which the second counts as 1. A count is a number with declared bounds, such as `c(0, 40)`: it is clamped to
+#' them before it is summed, as all numbers are, and methods `"augment"` allows for that.
+#'
+#' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
+#' N(m, s^2), slope j N(0, (2 t / (sqrt(p) h_j))^2), a level's coefficient N(0, (t / sqrt(p))^2). The
+#' covariates then add about t to the linear predictor, whatever p is.
+#'
+#' | family | m | s | t |
+#' | --- | --- | ---: | ---: |
+#' | `binomial("logit")` | 0 | 1.5 | 1.5 |
+#' | `binomial("probit")` | 0 | 0.9 | 0.9 |
+#' | `binomial("cloglog")` | log(log(2)) | 1 | 1 |
+#' | `poisson()` | log of a sixth of the upper bound | 1.5 | 1 |
+#'
+#' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
+#'
+#' **Update.** Given the imputed records the coefficients of logit and probit regressions are drawn by latent variables that make
+#' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib
+#' 1993). The others walk, with steps whose shape and length are learned in warmup. In all of them they also move with the innovations of the responses held
+#' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
+#'
+#' **Method `"clt"`** takes binary responses and numbers as covariates: the moments follow from means over one normal variable,
+#' the linear predictor.
+#'
+#' @return A model: an object of class `model_glm`, of `binomial("logit")` that of [model_logistic()]. Its
+#'   parameters are the coefficients (`(Intercept)`, the covariates' names, a factor's name and
+#'   level), `mean[x]`, `cov[x,x']` and `prob[factor=level]`.
+#' @section Errors: `noiseaware_error_family`: not a family, or a link that is not there;
+#'   `noiseaware_error_prior`, `noiseaware_error_formula`; `noiseaware_error_variables`, also where family
+#'   and response do not fit.
+#' @references
+#' Albert, J. H. and Chib, S. (1993). Bayesian analysis of binary and polychotomous response data. *Journal of
+#' the American Statistical Association* 88, 669-679. \doi{10.1080/01621459.1993.10476321}
+#'
+#' Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for
+#' logistic models using Polya-Gamma latent variables. *Journal of the American
+#' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
+#' @examples
+#' model_glm(family = poisson())
+#' st <- stat_crossprod(breaks ~ wool + tension,
+#'                      bounds = list(breaks = c(0, 80), wool = c("A", "B"), tension = c("L", "M", "H")))
+#' set.seed(1)
+#' rel <- simulate_release(warpbreaks, st, mech_laplace(epsilon = 5))
+#' fit <- sample_posterior(rel, model_glm(family = poisson()), chains = 2, iter = 400, seed = 1)
+#' predict(fit, data.frame(wool = "A", tension = c("L", "H")), interval = "credible")
+#' @export
+model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet()) {
+  new_glm(check_family(family), formula, prior, covariates, levels)
+}
+
+new_glm <- function(family, formula, prior, covariates, levels, call = caller_env()) {
+  if (!is.null(formula)) formula_variables(formula, call)
+  if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior", call)
+  covariates <- split_covariates(covariates, call = call)
+  check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
+  new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, covariates = covariates,
+            levels = levels, class = c(if (family == "logit") "model_logistic", "model_glm"))
+}
+
+#' @export
+format.model_glm <- function(x, ...) {
+  c(paste("<model>", family_of(x)$text),
+    paste0("  formula       ", x$formula %||% "the statistic's"),
+    paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
+    paste0("  covariates    mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov)))
+}
+
+#' @export
+variable_kinds.model_glm <- function(x) c("number", "code")
+
+#' @export
+bind_columns.model_glm <- function(model, columns, levels, formula, call) {
+  variables <- regression_variables(model$formula %||% formula, columns, call)
+  columns <- columns[order(match(columns$variable, variables)), ]
+  rownames(columns) <- NULL
+  response <- columns[columns$variable == variables[1L], ]
+  check_family_response(model, response, call)
+  forms <- tapply(is.na(columns$level), columns$variable, function(plain) any(plain) && length(plain) > 1L)
+  if (any(forms)) {
+    stop_classed("variables", "A factor must be released in one form, but {.var {names(forms)[forms]}} {?is/are} released as codes and as dummy variables.",
+                 call = call)
+  }
+  bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
+  factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]
+  bound$design <- design_columns(columns, factors)
+  bound$design$centre[1L] <- 0
+  covariates <- bound$design[-1L, ]
+  bound$spec <- list(name = "glm", fields = c(
+    design_fields(bound$design), list(columns = as.double(nrow(columns))), family_fields(model, response), glm_coefficient_fields(bound, call),
+    covariate_fields(covariates, seq_len(nrow(covariates)), model, factors, call)))
+  bound$formula <- model$formula %||% formula
+  bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", covariates$name),
+                        covariate_parameters(covariates, model, factors))
+  structure(bound, class = c("bound_glm", "bound_regression", "noiseaware_bound"))
+}
+
+glm_coefficient_fields <- function(bound, call) {
+  prior <- bound$model$prior %||% prior_normal()
+  design <- bound$design
+  if (inherits(prior, "fixed")) {
+    return(list(beta = centre_coefficients(centring(design$centre), check_fixed(prior$value, nrow(design), "prior", call))))
+  }
+  independent_coefficient_fields(prior, design, design$centre, family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
+}
+
+#' @export
+describe_model.bound_glm <- function(bound) paste(family_of(bound$model)$text, bound$formula)
+
+# expected: the probability of a 1, or the rate
+#' @export
+response_of.bound_glm <- function(bound) {
+  binary <- is_binary_family(bound$model)
+  family <- stats_family(bound$model)
+  list(binary = binary, family = family, mean = family$linkinv, draw = function(fit, expected) {
+    expected[] <- if (binary) stats::rbinom(length(expected), 1L, expected) else stats::rpois(length(expected), expected)
+    expected
+  })
+}

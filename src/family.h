@@ -1,0 +1,60 @@
+#ifndef NOISEAWARE_FAMILY_H
+#define NOISEAWARE_FAMILY_H
+
+#include "dist_polya_gamma.h"
+#include "plugin.h"
+
+/* Families of responses of a generalised linear model: the distribution of y given the linear
+ * predictor eta. See family.c. */
+
+enum { FAMILY_MEANS = 6 };
+
+struct family_class;
+
+struct family {
+    const struct family_class *class;
+    double most; /* a rate is never larger */
+    struct polya_gamma polya_gamma;
+};
+
+struct family_class {
+    const char *name;         /* of R's field that asks for it */
+    double cost, cost_latent; /* more than a logit's, and of latent(), in random normals */
+    int pseudo;               /* latent() draws pseudo-responses; else they are y - 1/2 */
+
+    /* Goal: y of uniform numbers u. */
+    void (*draw)(const struct family *f, int m, const double *u, const double *eta, double *y);
+
+    /* Goal: y at eta_new. Where w is below `keep`, with the innovation of (eta, y), drawn
+     * uniformly among those that it may have, else with a fresh one; w serves for either. */
+    void (*respond)(const struct family *f, int m, double keep, const double *w, const double *eta,
+                    const double *y, const double *eta_new, double *y_new);
+
+    /* Goal: weights and pseudo-responses with which, given these, the coefficients have a normal
+     * likelihood: sum over the records of pseudo eta - weight eta^2 / 2. NULL: there are none; the
+     * coefficients walk by log_density. */
+    void (*latent)(const struct family *f, struct rng *rng, int m, const double *eta,
+                   const double *y, double *weight, double *pseudo);
+
+    /* Goal: the sum of log f(y | eta), up to what eta has no part in. */
+    double (*log_density)(const struct family *f, int m, const double *eta, const double *y);
+
+    /* Goal: mean[k], k < FAMILY_MEANS: that of the derivative k of E(y | eta), over
+     * eta ~ N(centre, sd^2). */
+    void (*means)(const struct family *f, double centre, double sd, double *mean);
+
+    /* Goal: the same of E(y^2 | eta), k < 3. NULL: y is 0 or 1. */
+    void (*squares)(const struct family *f, double centre, double sd, double *mean);
+};
+
+/* The family of which there is a field, its largest rate or 0; NULL if there is none. */
+struct family *family_create(const struct fields *fields);
+
+/* mean[k] = E F^(k)(eta), k < FAMILY_MEANS, over eta ~ N(centre, sd^2): family_means.c. */
+void family_means_logit(const struct family *f, double centre, double sd, double *mean);
+void family_means_probit(const struct family *f, double centre, double sd, double *mean);
+void family_means_cloglog(const struct family *f, double centre, double sd, double *mean);
+void family_means_poisson(const struct family *f, double centre, double sd, double *mean);
+void family_squares_poisson(const struct family *f, double centre, double sd, double *mean);
+
+#endif
