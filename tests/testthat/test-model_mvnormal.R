@@ -129,11 +129,11 @@ test_that("models print what they believe, and what cannot be is refused", {
   for (variables in list(1, "", c("x", "x"), character(), NA_character_)) {
     expect_error(model_mvnormal(variables), class = "noiseaware_error_argument")
   }
-  variables <- function(model, statistic) expect_error(mv_bind(model, statistic), class = "noiseaware_error_variables")
-  variables(model_mvnormal("x"), mv_sums())
-  variables(model_mvnormal(c("x", "w")), mv_sums())
-  variables(model_mvnormal(), stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b"))))
-  variables(model_mvnormal(), stat_counts(~ g, list(g = c("a", "b"))))
+  misfit <- function(model, statistic) expect_error(mv_bind(model, statistic), class = "noiseaware_error_variables")
+  misfit(model_mvnormal("x"), mv_sums())
+  misfit(model_mvnormal(c("x", "w")), mv_sums())
+  misfit(model_mvnormal(), stat_crossprod(y ~ g, list(y = c(0, 1), g = c("a", "b"))))
+  misfit(model_mvnormal(), stat_counts(~ g, list(g = c("a", "b"))))
   values <- mv_prior(mv_bind(mv_models$both), 1)$natural[1, ]
   expect_error(internal("bound_theta")(mv_bind(mv_models$both), replace(values, "cov[z,x]", 100)), class = "noiseaware_error_argument")
 })

@@ -672,13 +672,13 @@ test_that("what a model cannot be is refused", {
   }
   for (constructor in list(model_poisson, model_exponential, model_normal)) {
     for (variable in list(1, NA_character_, "", c("x", "y"))) expect_error(constructor(variable), class = "noiseaware_error_argument")
-    variables <- function(...) expect_error(uni_bind(constructor(...), st), class = "noiseaware_error_variables")
+    misfit <- function(...) expect_error(uni_bind(constructor(...), st), class = "noiseaware_error_variables")
     st <- stat_sums(~ x, list(x = c(0, 1)))
-    variables("y")
+    misfit("y")
     expect_identical(uni_bind(constructor("x"), st)$columns$name, "x")
     st <- stat_sums(~ x + z, list(x = c(0, 1), z = c(0, 1)))
-    variables()
-    variables("x")
+    misfit()
+    misfit("x")
   }
   bound <- uni_bind(models$nig)
   values <- function(..., of = bound) expect_error(theta_of(of, ...), class = "noiseaware_error_argument")
