@@ -24,7 +24,7 @@ no_time <- 0.1
 auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits) {
   able <- able_methods(release, bound, control)
   if (has_exact(release)) {
-    collapse_distribution(release, bound, check = TRUE) # says why not
+    check_keeps_exact(release, bound)
     return(chosen("collapse", run, "keeps exact numbers"))
   }
   exact <- able[vapply(able, always_exact, TRUE, bound = bound)]

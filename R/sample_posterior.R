@@ -177,7 +177,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
 check_unknown_size <- function(method, release, bound, call = caller_env()) {
   able <- size_methods(release, bound)
   if (method %in% able || (method == "auto" && length(able))) return(invisible())
-  if (has_exact(release)) collapse_distribution(release, bound, check = TRUE, call = call) # says why not
+  if (has_exact(release)) check_keeps_exact(release, bound, call)
   clash <- "n" %in% bound$parameters
   stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
                              "Method {.val {method}} must know the number of records here, and the release does not say it.",

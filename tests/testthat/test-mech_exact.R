@@ -276,6 +276,10 @@ test_that("contradictions are told", {
   levels <- list(g = c("a", "b"), h = c("u", "v"))
   expect_error(both(c(`g=a` = 7), c(`g=a:h=u` = 5, `g=a:h=v` = 3), 20, stat_subset(stat_counts(~ g, levels["g"]), "g=a"), stat_counts(~ g:h, levels)),
                "a: g=a = 7, b: g=a:h=u = 5, and b: g=a:h=v = 3", class = "noiseaware_error_value")
+  # of many numbers only that they do
+  many <- stat_counts(~ g, levels = list(g = as.character(1:400)))
+  expect_error(as_release(rep(2, 400), many, mech_exact(), n = 801), "must not contradict", class = "noiseaware_error_value")
+  expect_s3_class(as_release(rep(2, 400), many, mech_exact(), n = 800), "noiseaware_release")
   expect_error(as_release(140, stat_sums(~ x, list(x = c(0, 10))), mech_exact(), n = 12), "from 0 to 120", class = "noiseaware_error_value")
 })
 
@@ -286,6 +290,16 @@ test_that("methods that cannot keep exact numbers say so", {
   }
   total <- as_release(14, stat_sums(~ x, list(x = c(0, 10))), mech_exact(), n = 12)
   expect_error(sample_posterior(total, model_poisson()), "cannot keep numbers exact", class = "noiseaware_error_method")
+  bins <- stat_histogram(~ x, breaks = c(-Inf, 0, 1, Inf))
+  counted <- as_release(list(law = c(`x=(-Inf,0)` = 3), counts = c(4, 3, 3)), list(law = stat_subset(bins, "x=(-Inf,0)"), counts = bins),
+                        list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 10)
+  told <- expect_error(sample_posterior(counted, model_normal()), "No method keeps the exact numbers", class = "noiseaware_error_method")
+  expect_false(grepl("augment", conditionMessage(told)))
+  # an exact number of records beside noisy counts is n
+  sized <- as_release(list(size = 10, counts = z4), list(size = stat_size(), counts = four), list(size = mech_exact(), counts = mech_laplace(scale = 1)),
+                      n = 10, neighbours = "add_remove")
+  fit <- sample_posterior(sized, model_categorical(), chains = 1, iter = 100, seed = 1)
+  expect_true(all(posterior::extract_variable_matrix(denoise(fit), "size: n") == 10))
   # groups that the numbers leave open
   chain <- stat_linear(four, list(ab = c("g=a", "g=b"), bc = c("g=b", "g=c")))
   open <- as_release(list(law = c(ab = 4, bc = 3), counts = z4), list(law = chain, counts = four), list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 6)
