@@ -9,7 +9,8 @@
 
 other_source <- "{.fn record_chunks} takes records from any source."
 
-# What backends call things. `round`: of a double to a whole number, halves to the even one.
+# What backends call things. `round`: of a double to a whole number, halves to the even one; `bounded`, where there is
+# something cheaper than CASE.
 sql_dialect <- function(con, call) {
   half_even <- function(x) {
     whole <- paste0("CAST(", x, " AS INTEGER)")
@@ -24,6 +25,7 @@ sql_dialect <- function(con, call) {
     SQLiteConnection = list(double = cast("REAL"), integer = cast("INTEGER"), text = cast("TEXT"), round = half_even, collate = " COLLATE BINARY",
                             wrong = function(x) paste0("typeof(", x, ") NOT IN ('integer', 'real', 'null')")),
     PostgreSQLConnection = list(double = cast("DOUBLE PRECISION"), integer = cast("BIGINT"), text = cast("TEXT"), round = cast("BIGINT"),
+                                bounded = function(v, lower, upper) paste0("LEAST(GREATEST(", v, ", ", lower, "), ", upper, ")"),
                                 collate = " COLLATE \"C\"", nan = not_number("DOUBLE PRECISION")),
     duckdb_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("VARCHAR"),
                              round = function(x) paste0("CAST(round_even(", x, ", 0) AS BIGINT)"),
@@ -60,6 +62,8 @@ sql_number <- function(value, dialect) {
     paste0("(", whole(v), powers(divisions, "/"), powers(factors, "*"), ")")
   }, "")
 }
+
+sql_bounded <- function(v, lower, upper) sql_when(paste0(v, " > ", lower), sql_when(paste0(v, " < ", upper), v, upper), lower)
 
 sql_when <- function(condition, yes, no) paste0("CASE WHEN ", condition, " THEN ", yes, " ELSE ", no, " END")
 
@@ -119,7 +123,7 @@ database_variables <- function(columns, types, con, dialect, call) {
       stop_classed("data", "{.arg data} must have numbers in {.var {v}}, but the column is of class {.cls {class(type)[1]}}.", call = call)
     }
     value <- if (is.logical(type)) sql_when(name, sql_number(1, dialect), sql_number(0, dialect)) else dialect$double(name)
-    list(value = value, missing = missing, wrong = if (is.null(dialect$wrong)) "1 = 0" else dialect$wrong(name))
+    list(value = value, missing = missing, wrong = if (!is.null(dialect$wrong)) dialect$wrong(name))
   })
 }
 
@@ -135,7 +139,7 @@ has_level <- function(name, type, levels, con, dialect) {
 totals_query <- function(parts, columns, variables, records, dialect, call) {
   first <- if (length(variables) == 0L) c(c1 = "1") else unlist(lapply(seq_along(variables), function(k) {
     v <- variables[[k]]
-    stats::setNames(c(v$value, sql_when(v$missing, 1, 0), sql_when(v$wrong, 1, 0)), paste0(c("c", "m", "w"), k))
+    stats::setNames(c(v$value, sql_when(v$missing, 1, 0), if (!is.null(v$wrong)) sql_when(v$wrong, 1, 0)), paste0(c("c", "m", if (!is.null(v$wrong)) "w"), k))
   }))
   made <- lapply(seq_along(parts), function(k) {
     part <- parts[[k]]
@@ -172,7 +176,7 @@ part_layers <- function(part, value, prefix, dialect, call) {
     rounded <- named("r", dialect$round(names(units)))
     list(list(units, rounded), names(rounded))
   }
-  bounded <- function(v, lower, upper) sql_when(paste0(v, " > ", number(lower)), sql_when(paste0(v, " < ", number(upper)), v, number(upper)), number(lower))
+  bounded <- function(v, lower, upper) (dialect$bounded %||% sql_bounded)(v, number(lower), number(upper))
   switch(statistic$name,
     crossprod = {
       scaled <- named("x", paste0("(", number(fields$scale), " * ", value, " + ", number(fields$shift), ")"))
@@ -229,7 +233,7 @@ part_layers <- function(part, value, prefix, dialect, call) {
 
 # what the database found wrong, in numbers of records
 check_database <- function(numbers, variables, levels, call) {
-  counts <- function(letter) vapply(numbers[sprintf("%s%d", letter, seq_along(variables))], as.double, 0)
+  counts <- function(letter) vapply(sprintf("%s%d", letter, seq_along(variables)), function(name) as.double(numbers[[name]] %||% 0), 0)
   missing <- counts("m")
   if (any(missing > 0)) {
     lines <- sprintf("%s: %.0f missing.", variables[missing > 0], missing[missing > 0])

@@ -60,6 +60,8 @@ works_with <- function() {
     row("insight", "get_data(fit)", "`covariate_grid(fit)`: there are no records"),
     row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
     row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the noise's at the imputed totals"),
+    row("SBC", "SBC_fit(noiseaware::sbc_backend(noiseaware::model_lm(), iter = 50), fit$release, cores = 1)",
+        "a backend for `compute_SBC()`; SBC is not on CRAN, and was not tried with the package itself"),
     row("bridgesampling", "bridge_sampler(fit)", no_likelihood, FALSE),
     row("loo", "loo(fit)", no_records, FALSE),
     row("loo", "waic(fit)", no_records, FALSE))

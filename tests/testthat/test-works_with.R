@@ -174,3 +174,15 @@ test_that("priorsense", {
   naive <- sample_posterior(rel, model_lm(), method = "naive", iter = 20, seed = 1)
   expect_error(priorsense::log_lik_draws(naive), class = "noiseaware_error_argument")
 })
+
+test_that("SBC", {
+  backend <- sbc_backend(model_lm(), chains = 2, iter = 400, seed = 1)
+  drawn <- internal("SBC_fit.SBC_backend_noiseaware")(backend, rel, cores = 1)
+  # SBC takes the draws by posterior::as_draws_matrix()
+  expect_identical(posterior::as_draws_matrix(drawn), posterior::as_draws_matrix(fit))
+  expect_identical(names(attr(simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 10), "truth")$parameters), posterior::variables(drawn))
+  expect_error(sbc_backend(3), class = "noiseaware_error_argument")
+  expect_error(sbc_backend(model_lm(), itr = 5), class = "noiseaware_error_argument")
+  expect_error(sbc_backend(model_lm(), release = rel), class = "noiseaware_error_argument")
+  expect_output(print(backend), "sample_posterior")
+})

@@ -1,0 +1,61 @@
+# Releases made where the data live: what a release from files and from PostgreSQL costs against reading and summing.
+#
+# Usage: Rscript bench/owner.R [rows of the files] [rows of the database]
+#
+# Files: CSV in chunks of 10^6 rows, 3 numeric columns, cross-products; against reading the same chunks by scan() and
+# summing columns and products in R. Database: the same totals against one plain SELECT with as many sums. Each is
+# timed once after a first run of the other, in seconds; the peak memory is the process's (VmHWM).
+
+library(noiseaware)
+arguments <- as.double(commandArgs(TRUE))
+file_rows <- if (length(arguments)) arguments[1L] else 3e7
+table_rows <- if (length(arguments) > 1L) arguments[2L] else 1e7
+statistic <- stat_crossprod(y ~ a + b, list(y = c(0, 100), a = c(-5, 5), b = c(0, 1)))
+mechanism <- mech_laplace(epsilon = 1)
+seconds <- function(code) system.time(code)[["elapsed"]]
+peak <- function() as.double(gsub("\\D", "", grep("VmHWM", readLines("/proc/self/status"), value = TRUE))) / 1024
+
+if (file_rows > 0) {
+  path <- tempfile(fileext = ".csv")
+  out <- file(path, "w")
+  writeLines("y,a,b", out)
+  set.seed(1)
+  for (k in seq_len(ceiling(file_rows / 1e6))) {
+    m <- min(1e6, file_rows - (k - 1) * 1e6)
+    writeLines(sprintf("%.2f,%.3f,%.4f", runif(m, -5, 105), rnorm(m, 0, 2), runif(m)), out)
+  }
+  close(out)
+  ours <- seconds(released <- release(record_files(path), statistic, mechanism))
+  memory <- peak()
+  plain <- seconds({
+    con <- file(path, "r")
+    invisible(readLines(con, 1))
+    sums <- 0
+    while (length((x <- scan(con, list(0, 0, 0), sep = ",", nlines = 1e6, quiet = TRUE))[[1L]]) > 0L) {
+      sums <- sums + c(sum(x[[1]]), sum(x[[2]]), sum(x[[3]]), sum(x[[1]]^2), sum(x[[1]] * x[[2]]), sum(x[[1]] * x[[3]]), sum(x[[2]]^2),
+                       sum(x[[2]] * x[[3]]), sum(x[[3]]^2))
+    }
+    close(con)
+  })
+  cat(sprintf("files: %.0f rows, %.0f MB: release %.1f s, read and sum %.1f s, ratio %.2f; peak %.0f MB\n", file_rows,
+              file.size(path) / 2^20, ours, plain, ours / plain, memory))
+  unlink(path)
+}
+
+if (table_rows > 0) {
+  source("tests/testthat/helper-postgres.R")
+  measure <- function() {
+    server <- local_postgres()
+    if (is.null(server)) return(cat("no PostgreSQL server can be started here\n"))
+    con <- server$connect()
+    invisible(DBI::dbExecute(con, sprintf("CREATE TABLE t AS SELECT random() * 110 - 5 AS y, random() * 10 - 5 AS a, random() AS b FROM generate_series(1, %.0f)", table_rows)))
+    invisible(DBI::dbExecute(con, "ANALYZE t"))
+    plain_sql <- "SELECT sum(y), sum(a), sum(b), sum(y*y), sum(y*a), sum(y*b), sum(a*a), sum(a*b), sum(b*b) FROM t"
+    records <- suppressWarnings(dplyr::tbl(con, "t"))
+    invisible(DBI::dbGetQuery(con, plain_sql))
+    ours <- seconds(release(records, statistic, mechanism))
+    plain <- seconds(DBI::dbGetQuery(con, plain_sql))
+    cat(sprintf("PostgreSQL: %.0f rows: release %.1f s, plain sums %.1f s, ratio %.2f\n", table_rows, ours, plain, ours / plain))
+  }
+  measure()
+}
