@@ -9,15 +9,18 @@
 #' @section How sites are pooled:
 #' * `"complete"`: all sites have the same parameters. Each site keeps its own noise, so a precise release counts for more than a
 #'   vague one. (Adding up noisy totals loses that.)
+#' * `"partial"`: the parameters of the sites are normal about a mean, with standard deviations of their own priors; see [partial_pooling()], which has choices, among
+#'   them parameters that are the same in all sites: `pool = ~ (Intercept)` lets the intercept alone differ.
 #' * `"none"`: separate fits, side by side, by any method.
 #'
 #' Sites may differ in the number of records, in the bounds, in the mechanism, in the statistic, and in which of its components they
 #' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
 #'
 #' @section What can be pooled:
-#' With `"complete"`: [model_bernoulli()] and [model_poisson()], given what method `"collapse"` takes (counts, totals), where the
+#' [model_bernoulli()] and [model_poisson()], given what method `"collapse"` takes (counts, totals), where the
 #' posterior is exact; and [model_normal()], [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of
-#' two, where it is exact if no record lies outside its site's bounds: the print tells how likely that is. The parameters and the
+#' two, where it is exact if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
+#' partial pooling does not serve [model_mvnormal()].) The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
 #' @section Same people, or different ones:
@@ -40,24 +43,41 @@ NULL
 is_sites <- function(release) is.list(release) && !is.object(release)
 
 # What can be done with several releases at once
-poolings <- c("complete", "none")
+poolings <- c("complete", "partial", "none")
 
 sample_sites <- function(releases, model, pool, method, run, init, control, asked, call = caller_env()) {
   check_sites(releases, pool, call)
   check_model(model, call)
-  check_choice(pool, "pool", poolings, "pool", call)
-  fit <- if (pool == "none") separate_fits(releases, model, asked, call) else {
+  pool <- as_pooling(pool)
+  partial <- inherits(pool, "noiseaware_pooling")
+  if (!partial) check_choice(pool, "pool", poolings, "pool", call)
+  fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
     check_choice(method, "method", c("auto", "collapse"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     bound <- bind_sites(model, releases, call)
     check_prior_draws(bound, call)
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
+    if (partial) bound <- check_partial(bound, releases, init, call)
     problem <- pool_problem(releases, bound, call)
+    if (partial) problem <- partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
   fit$asked <- asked
   fit
+}
+
+check_partial <- function(bound, releases, init, call) {
+  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling: chains begin at what the releases suggest.", call = call)
+  if (length(releases) == 1L) {
+    stop_classed("pool", c("Partial pooling needs two sites at least: of how sites differ one tells nothing, and the prior alone would decide the standard deviation.",
+                           i = "A single release is fitted by itself."), call = call)
+  }
+  if (bound$spec$name == "mvnormal") {
+    stop_classed("method", c("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_normal} and {.fn model_lm} without factors.",
+                             i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve {.fn model_mvnormal} too."), call = call)
+  }
+  as_regression(bound)
 }
 
 # ---- the sites -----------------------------------------------------------------------------
@@ -213,13 +233,20 @@ rate_site <- function(release, bound, call) {
   kept <- kept[1L]:kept[2L]
   base <- if (poisson) s * log(n) - lgamma(s + 1) else lchoose(n, s)
   times <- unlist(lapply(parts, `[[`, "times")) %||% rep(1, length(release$value))
-  list(components = 1L, released = NA_real_, where = 1L, likely = s[which.max(noise)], constant = times * map$constant, slope = times * map$slope,
+  list(components = 1L, released = NA_real_, where = 1L, likely = s[which.max(noise)], noise = spread_of(s, noise),
+       constant = times * map$constant, slope = times * map$slope,
        fields = list(kind = as.double(poisson), n = n, first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])))
 }
 
 log_noise_at <- function(part, k, total) {
   if (part$mechanism$kernel == "exact") return(ifelse(abs(total - part$value[k]) < 1e-9, 0, -Inf))
   log_noise_of_totals(part, k, total)
+}
+
+spread_of <- function(s, log_weight) {
+  weight <- exp(log_weight - max(log_weight))
+  mean <- sum(weight * s) / sum(weight)
+  sqrt(sum(weight * (s - mean)^2) / sum(weight))
 }
 
 # totals of which the noise is not out of the question
@@ -249,7 +276,7 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
     c$draws
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
-  fit$pool <- "complete"
+  fit$pool <- if (is.null(problem$partial)) "complete" else "partial"
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 
@@ -262,17 +289,26 @@ start_pool <- function(problem, bound, words, k, theta) {
     theta <- prior$theta
     stream <- prior$state
   }
+  partial <- problem$partial
+  begin <- if (!is.null(partial)) begin_partial(problem, k)
   if (problem$family == "rates") {
-    if (!given) theta <- near_rate(problem, theta)
+    theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
   } else {
+    phi <- list()
     problem$complete <- unlist(lapply(problem$sites, function(site) {
       own <- c(site$alone[names(site$alone) != "given"], list(given = given))
       state <- .Call(ffi_start, own, as.double(theta), stream)
       stream <<- state$rng
       if (!given) theta <<- state$theta
+      phi[[length(phi) + 1L]] <<- state$theta[partial$place]
       .Call(ffi_collapse_complete, own, state)
     }), use.names = FALSE)
+    if (!is.null(partial)) {
+      theta[partial$place] <- begin$mean
+      begin$phi <- as.double(unlist(phi))
+    }
   }
+  problem[c("phi", "log_sd")] <- begin[c("phi", "log_sd")]
   .Call(ffi_start, problem, as.double(theta), stream)
 }
 

@@ -9,12 +9,14 @@
 #' @param site Names of sites. `NULL` stands for all.
 #' @param parm,level,... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
+#' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @return
 #' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
 #'   one site is called `variable[site]`.
 #' * `coef()`: posterior means; with parameters for each site a matrix, a row for each. `vcov()`: their covariance.
 #' * `nobs()`: the number of records of all sites.
-#' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete.
+#' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete. With partial pooling
+#'   `site = "new"` predicts for a site that released nothing.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`.
 #' @seealso [denoise()] for the sites' totals, [extend()].
 #' @examples
@@ -33,7 +35,7 @@ check_site <- function(fit, site, call = caller_env()) check_names_of(site, "sit
 one_site <- function(fit, site, call = caller_env()) {
   site <- check_site(fit, site, call)
   if (length(site) > 1L) {
-    stop_classed("argument", c("{.arg site} must be the name of one site: they have parameters of their own.", i = "Sites: {.val {shorten_list(names(fit$release))}}."),
+    stop_classed("argument", c("{.arg site} must be the name of one site: they have parameters of their own.", i = "Sites: {shorten_list(names(fit$release))}."),
                  call = call)
   }
   site
@@ -42,8 +44,28 @@ one_site <- function(fit, site, call = caller_env()) {
 # The parameters of one site as a fit of one release has them.
 site_fit <- function(fit, site, call = caller_env()) {
   if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
-  if (!is.null(site)) check_site(fit, site, call)
-  structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
+  if (!is.null(site) && !(fit$pool == "partial" && identical(site, "new"))) check_site(fit, site, call)
+  alone <- structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
+  if (fit$pool == "complete") return(alone)
+  if (is.null(site)) one_site(fit, site, call)
+  alone$draws <- if (identical(site, "new")) as_chains(new_site_draws(fit), fit) else site_draws(fit, site)
+  posterior::variables(alone$draws) <- fit$problem$partial$parameters
+  alone$bound$parameters <- fit$problem$partial$parameters
+  alone
+}
+
+# parameters of a site, those that do not vary among them
+site_draws <- function(fit, site) {
+  parameters <- fit$problem$names[seq_along(fit$problem$partial$parameters)]
+  own <- site_variables(parameters, site)
+  draws <- posterior::subset_draws(fit$draws, variable = ifelse(own %in% fit$problem$names, own, parameters))
+  posterior::variables(draws) <- parameters
+  draws
+}
+
+# draws x variables as chains again
+as_chains <- function(values, fit) {
+  posterior::as_draws_array(array(values, c(dim(fit$draws)[1:2], ncol(values)), list(NULL, NULL, colnames(values))))
 }
 
 with_pool_troubles <- function(fit, call = caller_env()) {
@@ -61,29 +83,32 @@ nobs.noiseaware_pool <- function(object, ...) sum(vapply(object$release, `[[`, 0
 #' @export
 coef.noiseaware_pool <- function(object, ...) {
   if (object$pool == "none") return(do.call(rbind, lapply(object$fits, stats::coef)))
-  NextMethod()
+  if (object$pool == "complete") return(NextMethod())
+  remind_troubles(object)
+  do.call(rbind, lapply(stats::setNames(nm = names(object$release)), function(site) colMeans(posterior::as_draws_matrix(site_draws(object, site)))))
 }
 
 #' @rdname pool_methods
 #' @export
 vcov.noiseaware_pool <- function(object, ...) {
-  if (object$pool == "none") return(stats::cov(parameter_matrix(object)))
+  if (object$pool != "complete") return(stats::cov(parameter_matrix(object)))
   NextMethod()
 }
 
 #' @rdname pool_methods
 #' @export
-predict.noiseaware_pool <- function(object, newdata, ..., site = NULL) {
+predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, seed = NULL) {
   if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
-  stats::predict(site_fit(object, site), newdata, ...)
+  seed <- check_seed(seed)
+  with_seed(seed, stats::predict(site_fit(object, site), newdata, ...))
 }
 
 #' @rdname pool_methods
 #' @export
 plot.noiseaware_pool <- function(x, ...) {
   given <- list(...)
-  if (x$pool == "none" && identical(given$type, "predictive")) {
-    stop_classed("pool", "Sites have parameters of their own; plot one of them, as by {.code plot(fit$fits$north, \"predictive\")}.")
+  if (x$pool != "complete" && identical(given$type, "predictive")) {
+    stop_classed("pool", c("Sites have parameters of their own, so there is no one prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
   }
   NextMethod()
 }
@@ -138,6 +163,7 @@ site_totals <- function(problem, name, statistic) {
 # ---- what it shows ---------------------------------------------------------------------------
 
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
+                partial = "partial: parameters of sites are normal about a mean",
                 none = "none: separate fits, nothing is shared")
 
 #' @rdname pool_methods

@@ -1,9 +1,29 @@
 /* Method "pool" as R sees it. */
 #include "ffi_run.h"
 #include "method_pool.h"
-#include "model.h"
 
 static const char *const family_names[] = {"rates", "totals"};
+
+static int *read_places(SEXP list, const char *name, int *count) {
+    SEXP places = list_element(list, name);
+    *count = (int)Rf_xlength(places);
+    return INTEGER(places);
+}
+
+/* What varies between sites; NULL: nothing. */
+static void read_partial(SEXP partial, struct pool *s) {
+    if (!partial || Rf_isNull(partial)) return;
+    s->which = read_places(partial, "which", &s->varying);
+    s->show = read_places(partial, "show", &s->shown);
+    s->sd = plugin_memory((size_t)s->varying, sizeof *s->sd);
+    SEXP sd = list_element(partial, "sd");
+    for (int v = 0; v < s->varying; ++v) {
+        const struct fields fields = read_fields(VECTOR_ELT(sd, v));
+        if (scale_prior_read(&fields, s->sd + v) != PLUGIN_OK)
+            Rf_error("internal error: no prior of a standard deviation");
+    }
+    if (s->family == POOL_TOTALS) s->likelihood = read_model(list_element(partial, "likelihood"));
+}
 
 static void *read(SEXP problem) {
     struct pool *s = plugin_memory(1, sizeof *s);
@@ -13,6 +33,7 @@ static void *read(SEXP problem) {
                                             family_names);
     s->n = list_number(problem, "n");
     s->released = REAL(list_element(problem, "released"));
+    read_partial(optional_element(problem, "partial"), s);
     s->sites = (int)Rf_xlength(sites);
     s->site = plugin_memory((size_t)s->sites, sizeof *s->site);
     for (int j = 0; j < s->sites; ++j) {
@@ -22,10 +43,14 @@ static void *read(SEXP problem) {
         site->first = s->columns;
         site->components = Rf_asInteger(list_element(spec, "components"));
         s->columns += site->components;
+        SEXP innovates = optional_element(spec, "innovates");
+        site->innovates = innovates && Rf_asLogical(innovates);
+        site->centred = fields_vector(&fields, "centred", s->varying);
         const int status =
             s->family == POOL_RATES
                 ? pool_read_rate(&fields, site)
-                : pool_read_totals(&fields, &s->model, Rf_asInteger(list_element(spec, "absolute")),
+                : pool_read_totals(&fields, s->varying > 0 ? &s->likelihood : &s->model,
+                                   Rf_asInteger(list_element(spec, "absolute")),
                                    s->released + site->first, REAL(list_element(spec, "weight")),
                                    site);
         if (status != PLUGIN_OK) Rf_error("internal error: a site refuses its fields");
@@ -60,8 +85,13 @@ static void detach(void *self, SEXP state) {
 }
 
 static void start(void *self, SEXP problem) {
-    SEXP complete = optional_element(problem, "complete");
-    pool_start(self, complete ? REAL(complete) : NULL);
+    const char *const names[] = {"complete", "phi", "log_sd"};
+    const double *at[3];
+    for (int k = 0; k < 3; ++k) {
+        SEXP begins = optional_element(problem, names[k]);
+        at[k] = begins ? REAL(begins) : NULL;
+    }
+    pool_start(self, at[0], at[1], at[2]);
 }
 
 /* Log density of the state's problem at such coordinates, and its gradient; for tests. */
@@ -85,10 +115,7 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
     return status;
 }
 
-static void report(void *self, double *draw) {
-    struct pool *s = self;
-    model_report(&s->model, s->theta, draw);
-}
+static void report(void *self, double *draw) { pool_report(self, draw); }
 
 static void statistic(void *self, double *out) {
     const struct pool *s = self;

@@ -78,12 +78,14 @@ SEXP ffi_block(SEXP problem, SEXP iterations, SEXP kept_) {
     const struct model model = read_model(list_element(problem, "model"));
     const int width = statistic_width(problem);
     const int kept = Rf_asInteger(kept_);
+    SEXP draw = optional_element(problem, "names"); /* where it is not what the model reports */
+    const int reported = draw ? (int)Rf_xlength(draw) : model.reported;
     const char *const counts[] = {"iterations", "draws", "status"};
     const SEXP nothing[] = {PROTECT(Rf_ScalarInteger(0)), PROTECT(Rf_ScalarInteger(0)),
                             PROTECT(Rf_ScalarInteger(0))};
     const char *names[] = {"draws", "statistic", "log_noise", "acceptance", "made", NULL, NULL};
     SEXP values[] = {
-        PROTECT(Rf_allocMatrix(REALSXP, model.reported, kept)),
+        PROTECT(Rf_allocMatrix(REALSXP, reported, kept)),
         PROTECT(Rf_allocMatrix(REALSXP, width, kept)),
         PROTECT(Rf_allocVector(REALSXP, kept)),
         PROTECT(Rf_allocVector(REALSXP, Rf_asInteger(iterations))),

@@ -14,6 +14,19 @@
  * Exact if no record lies outside the bounds. Totals of sites are never added up before the noise
  * is accounted for: noise of different scales would lose what the better release knows.
  *
+ * Partial pooling: parameters phi_j of site j, on the coordinates of theta, with
+ *
+ *   phi_jk ~ N(mu_k, sd_k^2),   mu ~ the model's prior,   sd_k ~ a prior of its own,
+ *
+ * for those k that vary; the others are mu_k for all sites. Coordinates: mu, log sd, and for each
+ * site (phi_jk - mu_k) / sd_k, or phi_jk itself where the site's release tells more of it than the
+ * other sites do. Target: their densities, times p(z_j | phi_j) of rates, or times
+ *
+ *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
+ *
+ * of totals, in coordinates where those of the response may be innovations (pool_residual.c); what
+ * phi leaves of theta, the covariates' distribution, integrated out for each site on its own.
+ *
  * NUTS moves all coordinates (hmc.c), those that are shared first. Then the model's own update
  * draws theta given sum c_j.
  *
@@ -23,6 +36,7 @@
 #include "method_pool.h"
 
 #include "block.h"
+#include "model.h"
 
 #include <Rmath.h>
 
@@ -61,20 +75,29 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
 
 int pool_create(struct pool *s) {
     const struct model *model = &s->model;
+    const struct model *keeper = s->varying > 0 ? &s->likelihood : model;
     const int rates = s->family == POOL_RATES;
-    s->shared = rates ? model->moving : model->keeps;
-    s->place = rates ? model->moves : model->kept;
+    s->parameters = rates ? model->moving : keeper->keeps;
+    s->place = rates ? model->moves : keeper->kept;
+    s->shared = s->parameters + s->varying;
     s->size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         site->at = s->size;
-        site->size = rates ? 0 : site->density.totals.size;
+        site->size = s->varying + (rates ? 0 : site->density.totals.size);
+        site->phi = doubles((size_t)s->parameters);
+        if (site->innovates) {
+            coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
+            pool_residual_create(&site->residual, &site->density.totals, model->columns);
+        }
         site->statistic = doubles((size_t)site->components);
         s->size += site->size;
     }
     const size_t d = (size_t)model->columns, parameters = (size_t)model->parameters;
     s->trial = doubles(parameters);
     s->slope_theta = doubles(parameters);
+    s->slope_phi = doubles(parameters);
+    s->natural = doubles((size_t)model->reported);
     s->complete = doubles((size_t)model->complete);
     s->slope_c = doubles((size_t)model->complete);
     s->mean = doubles(d);
@@ -104,7 +127,7 @@ static double log_prior(struct pool *s) {
         class->prior_gradient(s->model.self, s->trial, s->slope_theta);
         return value;
     }
-    for (int k = 0; k < s->shared; ++k) {
+    for (int k = 0; k < s->parameters; ++k) {
         const int at = s->place[k];
         const double here = s->trial[at], step = STEP * (1 + fabs(here));
         s->trial[at] = here + step;
@@ -134,7 +157,13 @@ static void expand(struct pool *s, const double *q) {
     memset(s->complete, 0, (size_t)s->model.complete * sizeof(double));
     for (int j = 0; j < s->sites; ++j) {
         struct totals_density *density = &s->site[j].density;
-        totals_expand(&density->totals, q + s->site[j].at, density->c);
+        const double *at = q + s->site[j].at + s->varying;
+        if (s->site[j].innovates) {
+            for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = s->site[j].phi[k];
+            (void)pool_residual_place(&s->site[j].residual, density->theta, at);
+            at = s->site[j].residual.at;
+        }
+        totals_expand(&density->totals, at, density->c);
         for (int i = 0; i < s->model.complete; ++i) s->complete[i] += density->c[i];
     }
 }
@@ -156,9 +185,95 @@ static double density_of_totals(struct pool *s, const double *q, double *gradien
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
+/* phi of a site at q */
+static void place_site(const struct pool *s, struct pool_site *site, const double *q) {
+    copy(site->phi, q, s->parameters);
+    for (int v = 0; v < s->varying; ++v) {
+        const double own = q[site->at + v];
+        double *phi = site->phi + s->which[v];
+        *phi = site->centred[v] != 0 ? own : *phi + exp(q[s->parameters + v]) * own;
+    }
+}
+
+/* log p(z_j | phi_j), or with its totals where these are coordinates; the slope in phi to
+ * slope_phi, and that in the coordinates of totals to `gradient`. */
+static double density_of_site(struct pool *s, struct pool_site *site, const double *q,
+                              double *gradient) {
+    if (s->family == POOL_RATES) return pool_rate_log(&site->rate, site->phi[0], s->slope_phi);
+    struct totals_density *density = &site->density;
+    for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = site->phi[k];
+    const double *at = q;
+    double log_density = 0;
+    if (site->innovates) {
+        log_density = pool_residual_place(&site->residual, density->theta, q);
+        at = site->residual.at;
+    }
+    totals_expand(&density->totals, at, density->c);
+    log_density += s->likelihood.class->marginal(s->likelihood.self, density->c, site->n,
+                                                 density->theta, density->gradient_c, s->slope_phi);
+    totals_density_noise(density, density->released, density->gradient_c);
+    log_density += totals_pull(&density->totals, at, density->gradient_c, gradient);
+    if (site->innovates) {
+        double *slope = s->slope_theta;
+        memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
+        pool_residual_pull(&site->residual, density->theta, q, gradient, slope);
+        for (int k = 0; k < s->parameters; ++k) s->slope_phi[k] += slope[s->place[k]];
+    }
+    return log_density - density->energy;
+}
+
+/* Of the coordinates that make phi: their log density, and slopes from that in phi. */
+static double spread_of_site(struct pool *s, const struct pool_site *site, const double *q,
+                             double *gradient) {
+    double log_density = 0;
+    for (int k = 0, v = 0; k < s->parameters; ++k) {
+        const double slope = s->slope_phi[k];
+        if (v == s->varying || s->which[v] != k) {
+            gradient[k] += slope;
+            continue;
+        }
+        const double sd = exp(q[s->parameters + v]), own = q[site->at + v];
+        double *of_sd = gradient + s->parameters + v, *of_own = gradient + site->at + v;
+        if (site->centred[v] != 0) {
+            const double away = (own - q[k]) / sd;
+            log_density -= 0.5 * away * away + q[s->parameters + v];
+            *of_own = slope - away / sd;
+            gradient[k] += away / sd;
+            *of_sd += away * away - 1;
+        } else {
+            log_density -= 0.5 * own * own;
+            *of_own = slope * sd - own;
+            gradient[k] += slope;
+            *of_sd += slope * sd * own;
+        }
+        ++v;
+    }
+    return log_density;
+}
+
+static double density_of_partial(struct pool *s, const double *q, double *gradient) {
+    double log_density = log_prior(s);
+    if (!(log_density > -INFINITY)) return -INFINITY;
+    for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
+    for (int v = 0; v < s->varying; ++v) {
+        const int at = s->parameters + v;
+        log_density += scale_prior_density(s->sd + v, q[at], gradient + at);
+    }
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        const int at = site->at + s->varying;
+        place_site(s, site, q);
+        log_density += density_of_site(s, site, q + at, gradient + at);
+        log_density += spread_of_site(s, site, q, gradient);
+        if (!(log_density > -INFINITY)) return -INFINITY;
+    }
+    return log_density;
+}
+
 double pool_log_density(void *self, const double *q, double *gradient) {
     struct pool *s = self;
-    for (int k = 0; k < s->shared; ++k) s->trial[s->place[k]] = q[k];
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = q[k];
+    if (s->varying > 0) return density_of_partial(s, q, gradient);
     return s->family == POOL_RATES ? density_of_rates(s, gradient)
                                    : density_of_totals(s, q, gradient);
 }
@@ -188,14 +303,16 @@ static void measure(struct pool *s) {
 
 /* theta of the state, and for rates a total of each site */
 static int update(struct pool *s) {
-    for (int k = 0; k < s->shared; ++k) s->theta[s->place[k]] = s->hmc.q[k];
-    if (s->family == POOL_RATES) {
-        for (int j = 0; j < s->sites; ++j)
-            s->site[j].statistic[0] =
-                pool_rate_draw(&s->site[j].rate, s->theta[s->place[0]], s->rng);
-        return PLUGIN_OK;
+    for (int k = 0; k < s->parameters; ++k) s->theta[s->place[k]] = s->hmc.q[k];
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        place_site(s, site, s->hmc.q);
+        if (s->family == POOL_RATES)
+            site->statistic[0] = pool_rate_draw(&site->rate, site->phi[0], s->rng);
     }
+    if (s->family == POOL_RATES) return PLUGIN_OK;
     measure(s);
+    if (s->varying > 0) return PLUGIN_OK;
     const int status = s->model.class->rtheta(s->model.self, s->complete, s->n, s->rng, s->theta);
     if (status != PLUGIN_OK || s->shared == 0) return status;
     /* what is kept moves a little more */
@@ -203,26 +320,61 @@ static int update(struct pool *s) {
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
+/* Coordinates of the sites' totals, and about how wide these are given phi. */
 static void start_totals(struct pool *s, const double *complete, double *q, double *unit) {
     double *scratch = doubles(5 * (size_t)s->size), *own = scratch + 3 * (size_t)s->size;
     for (int j = 0; j < s->sites; ++j, complete += s->model.complete) {
         struct pool_site *site = s->site + j;
-        copy(site->density.theta, s->theta, s->model.parameters);
+        struct totals_density *density = &site->density;
+        const int size = density->totals.size, at = site->at + s->varying;
+        copy(density->theta, s->theta, s->model.parameters);
+        for (int k = 0; s->varying > 0 && k < s->parameters; ++k)
+            density->theta[s->place[k]] = site->phi[k];
         /* not refused: the site began at it */
-        (void)totals_density_coordinates(&site->density, complete, s->theta, own);
-        copy(q + site->at, own, site->size);
-        totals_density_units(&site->density, own, own + site->density.size, scratch);
-        copy(unit + site->at, own + site->density.size, site->size);
-        for (int k = 0; k < s->shared; ++k) unit[k] = own[site->density.size + site->size + k];
+        (void)totals_density_coordinates(density, complete, density->theta, own);
+        copy(q + at, own, size);
+        totals_density_units(density, own, own + density->size, scratch);
+        copy(unit + at, own + density->size, size);
+        if (site->innovates) {
+            const int d = density->totals.d;
+            pool_residual_read(&site->residual, density->theta, q + at);
+            for (int l = size - d; l < size; ++l) unit[at + l] = 1;
+            unit[at + d - 1] = 1;
+            unit[at + size - 1] = 1 / sqrt(2 * site->n);
+        }
+        for (int k = 0; s->varying == 0 && k < s->shared; ++k)
+            unit[k] = own[density->size + size + k];
     }
 }
 
-void pool_start(struct pool *s, const double *complete) {
-    double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
-    for (int k = 0; k < s->shared; ++k) {
-        q[k] = s->theta[s->place[k]];
-        unit[k] = 1;
+/* phi of the sites, whose mean theta is, as coordinates. */
+static void start_sites(struct pool *s, const double *phi, const double *log_sd, double *q,
+                        double *unit) {
+    for (int v = 0; v < s->varying; ++v) q[s->parameters + v] = log_sd[v];
+    for (int j = 0; j < s->sites; ++j, phi += s->parameters) {
+        struct pool_site *site = s->site + j;
+        copy(site->phi, q, s->parameters);
+        for (int v = 0; v < s->varying; ++v) {
+            const int k = s->which[v];
+            const double sd = exp(log_sd[v]);
+            site->phi[k] = phi[k];
+            q[site->at + v] = site->centred[v] != 0 ? phi[k] : (phi[k] - q[k]) / sd;
+            unit[site->at + v] = site->centred[v] != 0 ? sd : 1;
+        }
     }
+}
+
+void pool_start(struct pool *s, const double *complete, const double *phi, const double *log_sd) {
+    double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
+    for (int k = 0; k < s->parameters; ++k) {
+        q[k] = s->theta[s->place[k]];
+        unit[k] = s->varying > 0 ? exp(log_sd[0]) : 1;
+    }
+    for (int v = 0; v < s->varying; ++v) {
+        unit[s->which[v]] = exp(log_sd[v]);
+        unit[s->parameters + v] = 1;
+    }
+    if (s->varying > 0) start_sites(s, phi, log_sd, q, unit);
     if (s->family == POOL_TOTALS) start_totals(s, complete, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
@@ -248,13 +400,12 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
     return update(s);
 }
 
-/* Expected share of all records outside their site's bounds: the tails of the variables' marginal
- * distributions, summed. */
-double pool_outside(struct pool *s) {
-    if (s->family == POOL_RATES) return 0;
+/* Expected number of records of a site outside its bounds, of parameters theta: the tails of the
+ * variables' marginal distributions, summed. */
+static double outside_of_site(struct pool *s, const struct pool_site *site, const double *theta) {
     const int d = s->model.columns;
     double sum = 0;
-    s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
+    s->model.class->distribution(s->model.self, theta, s->mean, s->chol);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.order[i];
         const double *row = s->chol + (size_t)i * (size_t)d;
@@ -262,11 +413,41 @@ double pool_outside(struct pool *s) {
         double variance = 0;
         for (int j = 0; j <= i; ++j) variance += row[j] * row[j];
         const double sd = sqrt(variance);
-        for (int j = 0; j < s->sites; ++j) {
-            const struct pool_site *site = s->site + j;
-            sum += site->n * (Rf_pnorm5(site->lower[v], mean, sd, 1, 0) +
-                              Rf_pnorm5(site->upper[v], mean, sd, 0, 0));
+        sum += site->n * (Rf_pnorm5(site->lower[v], mean, sd, 1, 0) +
+                          Rf_pnorm5(site->upper[v], mean, sd, 0, 0));
+    }
+    return sum;
+}
+
+double pool_outside(struct pool *s) {
+    if (s->family == POOL_RATES) return 0;
+    double sum = 0;
+    copy(s->trial, s->theta, s->model.parameters);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        if (s->varying > 0) {
+            /* the covariates' distribution, given the totals, is the site's own */
+            (void)s->model.class->rtheta(s->model.self, site->density.c, site->n, s->rng, s->trial);
+            for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->phi[k];
         }
+        sum += outside_of_site(s, site, s->trial);
     }
     return fmin(sum / s->n, 1);
+}
+
+void pool_report(struct pool *s, double *draw) {
+    if (s->varying == 0) {
+        model_report(&s->model, s->theta, draw);
+        return;
+    }
+    copy(s->trial, s->theta, s->model.parameters);
+    model_report(&s->model, s->trial, s->natural);
+    copy(draw, s->natural, s->parameters);
+    draw += s->parameters;
+    for (int v = 0; v < s->varying; ++v) *draw++ = exp(s->hmc.q[s->parameters + v]);
+    for (int j = 0; j < s->sites; ++j) {
+        for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->site[j].phi[k];
+        model_report(&s->model, s->trial, s->natural);
+        for (int k = 0; k < s->shown; ++k) *draw++ = s->natural[s->show[k]];
+    }
 }

@@ -4,6 +4,7 @@
 
 #include "hmc.h"
 #include "pool_rate.h"
+#include "pool_residual.h"
 #include "scale_prior.h"
 #include "totals_density.h"
 
@@ -28,16 +29,32 @@ struct pool_site {
     struct pool_rate rate;
     struct totals_density density;
     const double *lower, *upper; /* bounds of the columns, natural units */
-    double *statistic, energy;   /* of the state */
+    const double *centred; /* of each parameter that varies: is its coordinate the parameter? */
+    double *phi;           /* parameters, in theta's coordinates */
+    int innovates;         /* coordinates of the response's totals are innovations: `residual` */
+    struct pool_residual residual;
+    double *statistic, energy; /* of the state */
 };
 
 struct pool {
     struct model model; /* with the prior, which is that of the shared parameters */
     enum pool_family family;
-    double n;    /* records of all sites */
-    int shared;  /* coordinates before those of the sites */
-    int size;    /* coordinates */
-    int *place;  /* in theta, of each shared one */
+    double n;   /* records of all sites */
+    int shared; /* coordinates before those of the sites */
+    int size;   /* coordinates */
+
+    /* Parameters that are coordinates, or whose mean over sites is, and where they stand in theta.
+     */
+    int parameters, *place;
+
+    /* Partial pooling: the parameters that vary between sites, and priors of their standard
+     * deviations; `likelihood` keeps all of them. 0: theta is the same for all. */
+    int varying, *which;
+    struct scale_prior *sd;
+    struct model
+        likelihood;   /* of a regression; log sigma stands in theta behind the coefficients */
+    int shown, *show; /* parameters of each site that are reported */
+
     int columns; /* of the release: all components */
     const double *released;
 
@@ -55,6 +72,8 @@ struct pool {
     double *trial;              /* theta at a position */
     double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
     double *slope_theta;        /* gradient of the prior */
+    double *slope_phi;          /* of a site's log density */
+    double *natural;            /* a draw of theta as the model reports it */
     double *mean, *chol;        /* of a record's distribution */
     int leapfrogs;              /* of the last iteration */
 };
@@ -73,13 +92,18 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
 /* Points into the state. */
 void pool_attach(struct pool *pool);
 
-/* A new state: theta as given; `complete` are complete-data statistics of the sites that it begins
- * at, one after the other, NULL for rates. */
-void pool_start(struct pool *pool, const double *complete);
+/* A new state: theta as given. Begins at: `complete`, complete-data statistics of the sites, one
+ * after the other, NULL for rates; with partial pooling `phi`, the parameters of one site after the
+ * other, and `log_sd`. */
+void pool_start(struct pool *pool, const double *complete, const double *phi, const double *log_sd);
 void pool_load(struct pool *pool);
 
 int pool_iterate(struct pool *pool, int iteration, int warmup, double *accepted);
 double pool_outside(struct pool *pool);
+
+/* A draw: what the model reports of theta; or, with partial pooling, the natural values of the
+ * mean, the standard deviations, and the parameters of each site that are shown. */
+void pool_report(struct pool *pool, double *draw);
 
 /* For hmc.h; `self` is the struct pool. */
 double pool_log_density(void *self, const double *q, double *gradient);

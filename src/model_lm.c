@@ -21,7 +21,9 @@
 #include "linalg.h"
 #include "scale_prior.h"
 
-enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT };
+/* BETA_FLAT: coefficients and sigma have no prior here, and marginal() keeps them: the likelihood,
+ * for method "pool", which calls nothing else of it. */
+enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT, BETA_FLAT };
 
 struct lm {
     int p, k; /* covariate columns; coefficients, and columns of a record */
@@ -29,6 +31,7 @@ struct lm {
     struct moments moments;
 
     enum beta_prior beta_prior;
+    int flat;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
     /* BETA_STUDENT: the t distributions, of scales beta_scale about beta_mean, are of the
      * centred coefficients but for the first: of beta_first times all of them */
@@ -66,6 +69,11 @@ static double natural_intercept(const struct lm *lm, const double *theta) {
 
 static void prepare_marginal(struct lm *lm);
 
+/* Does marginal() keep the coefficients? */
+static int reads_coefficients(const struct lm *lm) {
+    return lm->beta_prior == BETA_STUDENT || lm->beta_prior == BETA_FLAT;
+}
+
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
     const int k = fields_length(fields, "centre");
@@ -81,10 +89,13 @@ static int create(const struct fields *fields, struct model *model) {
     lm->beta_first = fields_vector(fields, "beta_first", k);
     const int student = lm->beta_mean && lm->beta_df && lm->beta_scale && lm->beta_first;
     const int normal = lm->beta_mean && lm->beta_precision && nig;
-    if (!lm->beta && !student && !normal) return PLUGIN_BAD_FIELDS;
-    if (!lm->sigma && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
+    const int flat = fields_length(fields, "flat") > 0;
+    if (!lm->beta && !student && !normal && !flat) return PLUGIN_BAD_FIELDS;
+    if (!lm->sigma && !flat && scale_prior_read(fields, &lm->sigma_prior) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
+    lm->flat = flat;
     lm->beta_prior = lm->beta    ? BETA_KNOWN
+                     : flat      ? BETA_FLAT
                      : student   ? BETA_STUDENT
                      : *nig != 0 ? BETA_NIG
                                  : BETA_NORMAL;
@@ -129,10 +140,10 @@ static int create(const struct fields *fields, struct model *model) {
     model->self = lm;
     model->columns = k;
     model->complete = moments_size(k);
-    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student ||
+    lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
-    for (int j = 0; student && j < k; ++j) lm->kept[model->keeps++] = j;
+    for (int j = 0; reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
     if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
     model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
@@ -461,7 +472,7 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
  * w is these, b = (-w, 1) (y'X y'y)(-w, 1)' / 2. With v = (-w, 1) the derivative in G
  * is -Lambda^-1 / 2 - slope v v' / 2, slope = (a_0 + n/2) / (b_0 + b) with sigma
  * integrated out, 1 / sigma^2 with it given; the first part only where the
- * coefficients are not known. Student-t coefficients are not integrated out: these, and
+ * coefficients are not known. Student-t and flat coefficients are not integrated out: these, and
  * sigma with them, stand for known ones and have their own derivatives. */
 
 static void prepare_marginal(struct lm *lm) {
@@ -491,12 +502,10 @@ static int joint_at(const struct lm *lm, int i, int j) {
     return moments_at(k, i == k ? 0 : i, column);
 }
 
-/* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`, and
- * of their log prior density, after student_density(). */
-static void student_slopes(const struct lm *lm, double slope, double *gradient) {
+/* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`. */
+static void likelihood_slopes(const struct lm *lm, double slope, double *gradient) {
     const int k = lm->k;
-    const double df = *lm->beta_df, *v = lm->away, *r = lm->away_from_prior;
-    double first = 0;
+    const double *v = lm->away;
     for (int i = 0; i < k; ++i) {
         gradient[i] = 0;
         for (int j = 0; j <= k; ++j) {
@@ -504,20 +513,14 @@ static void student_slopes(const struct lm *lm, double slope, double *gradient) 
             gradient[i] +=
                 slope * lm->joint[(size_t)row * (size_t)lm->width + (size_t)column] * v[j];
         }
-        const double prior = -(df + 1) * r[i] / (df + r[i] * r[i]) / lm->beta_scale[i];
-        if (i == 0)
-            first = prior;
-        else
-            gradient[i] += prior;
     }
-    for (int i = 0; i < k; ++i) gradient[i] += first * lm->beta_first[i];
 }
 
 static double marginal(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_kept) {
     struct lm *lm = self;
     const int k = lm->k, normal = lm->beta_prior == BETA_NORMAL;
-    const double *beta = lm->beta_prior == BETA_STUDENT ? theta : lm->beta; /* NULL: integrated */
+    const double *beta = reads_coefficients(lm) ? theta : lm->beta; /* NULL: integrated */
     const size_t width = (size_t)lm->width;
     const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
     const double variance = exp(2 * log_sigma), tau = normal ? variance : 1;
@@ -566,14 +569,15 @@ static double marginal(void *self, const double *c, double n, const double *thet
             if (at >= 0) gradient_c[at] += value;
             along_tau += value * lm->prior_joint[entry];
         }
+    if (reads_coefficients(lm)) likelihood_slopes(lm, slope, gradient_kept);
     if (lm->beta_prior == BETA_STUDENT) {
         log_density += student_density(lm, theta);
-        student_slopes(lm, slope, gradient_kept);
-        gradient_kept += k;
+        student_gradient(lm, theta, gradient_kept);
     }
+    if (reads_coefficients(lm)) gradient_kept += k;
     if (lm->keeps_sigma) {
-        double along;
-        log_density += scale_prior_density(&lm->sigma_prior, log_sigma, &along);
+        double along = 0;
+        if (!lm->flat) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, &along);
         *gradient_kept =
             (normal ? 2 * variance * along_tau : 0) + twice * slope - dimensions + along;
     }

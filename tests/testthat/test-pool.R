@@ -249,3 +249,210 @@ test_that("what cannot be pooled is refused", {
   show(c(refusals("argument", list(quote(denoise(fit, site = "west")), quote(denoise(sample_posterior(a, model_bernoulli(), iter = 100, seed = 1), site = "north")))),
          refusals("pool", list(quote(simulate(fit)), quote(bayesplot::pp_check(fit))))))
 })
+
+# ---- partial pooling -------------------------------------------------------------------------
+
+# p(mean, sd | z) on a grid, the sites' parameters integrated out: `likelihood` has a column for each site, a row
+# for each value of `at`
+hyper_density <- function(at, likelihood, mean, log_sd, log_prior_mean, log_prior_sd) {
+  step <- at[2] - at[1]
+  vapply(exp(log_sd), function(sd) {
+    vapply(mean, function(m) {
+      weight <- dnorm(at, m, sd) * step
+      prod(colSums(likelihood * weight / sum(weight)))
+    }, 0)
+  }, mean) * outer(exp(log_prior_mean(mean)), exp(log_prior_sd(exp(log_sd)) + log_sd))
+}
+
+test_that("two sites, one probability: quadrature over the mean, its spread and the sites", {
+  at <- seq(-7, 7, by = 0.02)
+  first <- sum_of_totals(plogis(at), 30, function(s) -abs(7.3 - s) / 2 - abs(21.2 - (30 - s)) / 2)
+  second <- sum_of_totals(plogis(at), 20, function(s) -(11 - s)^2 / 18)
+  mean <- seq(-5, 5, by = 0.05)
+  log_sd <- seq(-6, 2, by = 0.05)
+  joint <- hyper_density(at, cbind(first, second), mean, log_sd, function(m) dbeta(plogis(m), 2, 3, log = TRUE) + dlogis(m, log = TRUE),
+                         function(sd) dnorm(sd, 0, 0.8, log = TRUE))
+  fit <- sample_posterior(two_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = partial_pooling(sd = prior_half_normal(0.8)), iter = 5000, seed = 1)
+  quantile <- function(grid, density) grid_quantile(grid, density)
+  expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), quantile(mean, rowSums(joint)))
+  expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), quantile(log_sd, colSums(joint)))
+  # a site's own: its likelihood times what the mean, the spread and the other site say of it
+  own <- rowSums(vapply(seq_along(log_sd), function(k) {
+    prior <- exp(dbeta(plogis(mean), 2, 3, log = TRUE) + dlogis(mean, log = TRUE) + dnorm(exp(log_sd[k]), 0, 0.8, log = TRUE) + log_sd[k])
+    normal <- outer(at, mean, function(a, m) dnorm(a, m, exp(log_sd[k])))
+    normal <- sweep(normal, 2, pmax(colSums(normal), 1e-300), "/")
+    drop(normal %*% (prior * colSums(normal * second)))
+  }, at))
+  expect_distribution(qlogis(parameter_draws(fit, "prob[yes][north]")), quantile(at, own * first))
+  # and one that released nothing
+  new <- qlogis(internal("new_site_draws")(fit))
+  expect_gt(sd(new), sd(qlogis(parameter_draws(fit, "prob[yes]"))))
+})
+
+test_that("means with known standard deviation: a grid over the spread alone", {
+  sd_of <- c(2, 3, 1.5)
+  n <- c(9, 25, 12)
+  z <- c(13.1, 80.4, -4.2)
+  statistic <- stat_sums(~ x, bounds = list(x = c(-40, 40)))
+  sites <- Map(function(z, n, sd) as_release(z, statistic, mech_gaussian(sd = 4 * sd), n = n), c(a = z[1], b = z[2], c = z[3]), n, sd_of)
+  variance <- (n * 1.5^2 + (4 * sd_of)^2) / n^2
+  log_sd <- seq(-6, 4, by = 0.02)
+  # mean ~ N(1, 2^2) integrates out
+  density <- vapply(exp(log_sd), function(sd) {
+    v <- diag(variance + sd^2) + 4
+    away <- z / n - 1
+    exp(-0.5 * sum(away * solve(v, away))) / sqrt(det(v)) * dexp(sd, 0.7) * sd
+  }, 0)
+  model <- model_normal(prior = list(mean = prior_normal(1, 2), sd = fixed(1.5)))
+  fit <- sample_posterior(sites, model, pool = partial_pooling(~ mean, sd = prior_exponential(0.7)), iter = 6000, warmup = 2000, seed = 2)
+  expect_identical(posterior::variables(fit$draws), c("mean", "sd[mean]", "mean[a]", "mean[b]", "mean[c]"))
+  expect_distribution(log(parameter_draws(fit, "sd[mean]")), grid_quantile(log_sd, density))
+})
+
+test_that("a spread that is known to be none is complete pooling", {
+  skip_on_cran() # takes long; `make test` runs it
+  none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  expect_agreement(parameter_draws(none, "prob[yes]"), parameter_draws(complete, "prob[yes]"))
+  expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
+})
+
+partial_parts <- function(sites, model, pooling) {
+  bound <- internal("bind_sites")(model, sites, NULL)
+  list(bound = bound, problem = internal("partial_problem")(internal("pool_problem")(sites, bound, NULL), pooling, bound, sites, NULL))
+}
+
+# all coordinates as they can be chosen
+with_coordinates <- function(problem, centred, innovates) {
+  problem$sites <- lapply(problem$sites, function(site) {
+    site$fields$centred[] <- as.double(centred)
+    site$innovates <- innovates
+    site
+  })
+  problem
+}
+
+test_that("the gradient of partial pooling is that of the density, in all coordinates", {
+  set.seed(11)
+  sites <- totals_sites()
+  for (pooling in list(partial_pooling(), partial_pooling(~ x, sd = prior_half_t(4, 0.7)), partial_pooling(~ sigma, sd = prior_exponential()))) {
+    for (model in totals_models[1:2]) for (choice in 0:3) {
+      parts <- partial_parts(sites, model, pooling)
+      problem <- with_coordinates(parts$problem, choice %% 2, choice >= 2)
+      state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
+      varying <- length(problem$partial$which)
+      size <- 3 + varying + 3 * (5 + varying)
+      q <- state$store[seq_len(size)] + rnorm(size, 0, 0.05)
+      at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
+      step <- 1e-5
+      numeric <- vapply(seq_len(size), function(j) {
+        e <- replace(numeric(size), j, step)
+        (at(q + e)[1L] - at(q - e)[1L]) / (2 * step)
+      }, 0)
+      expect_equal(at(q)[-1L], numeric, tolerance = 1e-5)
+    }
+  }
+})
+
+test_that("the posterior does not depend on the coordinates", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(15)
+  data <- lapply(c(a = 300, b = 500, c = 200, d = 400), function(n) {
+    x <- rnorm(n, 0.2, 0.5)
+    data.frame(y = rnorm(1, 1, 0.4) + 0.5 * x + rnorm(n, 0, 0.4), x)
+  })
+  st <- stat_crossprod(y ~ x, list(y = c(-3, 5), x = c(-3, 3)))
+  parts <- partial_parts(lapply(data, simulate_release, st, mech_gaussian(mu = 1)), model_lm(), partial_pooling(~ (Intercept) + sigma))
+  run <- function(centred, innovates) {
+    problem <- with_coordinates(parts$problem, centred, innovates)
+    chains <- lapply(1:2, function(k) {
+      state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
+      internal("run_blocks")(problem, state, 4000, list(warmup = 1000, thin = 1), function(...) NULL)$draws
+    })
+    internal("chains_array")(lapply(chains, `colnames<-`, problem$names))
+  }
+  fits <- list(run(0, TRUE), run(c(1, 0), TRUE), run(0, FALSE))
+  for (name in c("(Intercept)", "x", "sigma", "sd[(Intercept)]", "(Intercept)[b]", "sigma[c]")) {
+    draws <- lapply(fits, posterior::extract_variable_matrix, name)
+    expect_agreement(draws[[2]], draws[[1]], spread = FALSE, label = name)
+    expect_agreement(draws[[3]], draws[[1]], spread = FALSE, label = name)
+  }
+})
+
+test_that("five sites of a regression: sampler and releases together keep the prior (Geweke)", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(12)
+  model <- model_lm(prior = prior_nig(0.3, 2, 6, 5), covariates = prior_niw(0.2, 2, 2, 6))
+  pooling <- partial_pooling(sd = prior_half_normal(0.4))
+  for (innovates in c(FALSE, TRUE)) {
+    parts <- partial_parts(stats::setNames(totals_sites(c(a = 5, b = 8, c = 6))[c(1, 2, 3, 1, 2)], letters[1:5]), model, pooling)
+    problem <- with_coordinates(parts$problem, 0, innovates)
+    state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
+    run <- list(warmup = 600, thin = 1)
+    internal("run_blocks")(problem, state, 600, run, function(...) NULL)
+    # releases will be further apart than the one that the step size was learned from
+    step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
+    state$store[step] <- state$store[step] / 4
+    draws <- matrix(0, 6000, length(problem$names), dimnames = list(NULL, problem$names))
+    for (i in seq_len(nrow(draws))) {
+      block <- .Call(internal("ffi_block"), problem, 1L, 1L)
+      .Call(internal("ffi_run"), problem, state, block, run)
+      draws[i, ] <- block$draws
+      noise <- lapply(problem$sites, function(s) {
+        u <- runif(s$components)
+        ifelse(seq_len(s$components) <= s$absolute, internal("mechanism_noise")(mech_laplace(scale = 1), u, rep(1, s$components)), qnorm(u)) / s$weight
+      })
+      problem$released <- drop(block$statistic) + unlist(noise, use.names = FALSE)
+    }
+    bound <- parts$bound
+    mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 50000L)$theta)
+    coordinates <- internal("site_coordinates")(bound, mean[, c("(Intercept)", "x", "sigma")])
+    sd <- matrix(abs(rnorm(150000, 0, 0.4)), ncol = 3)
+    site <- internal("site_natural")(bound, coordinates + sd * rnorm(150000))
+    prior <- cbind(mean[, c("(Intercept)", "x", "sigma")], sd, site)
+    colnames(prior) <- c("(Intercept)", "x", "sigma", "sd[(Intercept)]", "sd[x]", "sd[log(sigma)]", "(Intercept)[d]", "x[d]", "sigma[d]")
+    expect_prior(draws[, colnames(prior)], prior)
+  }
+})
+
+test_that("partial pooling lies between complete and none, and predicts for a site and for a new one", {
+  set.seed(13)
+  sites <- totals_sites(c(first = 40, second = 70, third = 50))
+  fit <- sample_posterior(sites, totals_models$conjugate, pool = ~ (Intercept), chains = 2, iter = 600, seed = 1)
+  expect_identical(fit$problem$names[1:5], c("(Intercept)", "x", "sigma", "sd[(Intercept)]", "(Intercept)[first]"))
+  expect_equal(dim(coef(fit)), c(3, 3))
+  expect_equal(dimnames(coef(fit)), list(names(sites), c("(Intercept)", "x", "sigma")))
+  new <- data.frame(x = c(0, 1))
+  expect_equal(predict(fit, new, site = "second"), unname(drop(cbind(1, 0:1) %*% coef(fit)["second", 1:2])))
+  wide <- predict(fit, new, site = "new", interval = "credible", seed = 1)
+  expect_identical(wide, predict(fit, new, site = "new", interval = "credible", seed = 1))
+  narrow <- predict(fit, new, site = "second", interval = "credible")
+  expect_true(all(wide[, "upper"] - wide[, "lower"] > narrow[, "upper"] - narrow[, "lower"]))
+  expect_output(print(fit), "partial: parameters of sites are normal about a mean")
+  expect_identical(extend(fit, 20)$draws[1:300, , ], fit$draws[, , ])
+  expect_output(print(partial_pooling(~ x)), "vary  ~x")
+})
+
+test_that("what partial pooling cannot do is refused", {
+  a <- two_yes()$north
+  b <- two_yes()$south
+  fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 100, seed = 1)
+  several <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-300, 300), z = c(-300, 300)))
+  set.seed(14)
+  two <- list(a = simulate_release(data.frame(x = rnorm(5), z = rnorm(5)), several, mech_laplace(scale = 2)),
+              b = simulate_release(data.frame(x = rnorm(5), z = rnorm(5)), several, mech_laplace(scale = 2)))
+  show(c(
+    refusals("pool", list(
+      quote(sample_posterior(list(north = a), model_bernoulli(), pool = "partial")),
+      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = ~ rate)),
+      quote(partial_pooling(y ~ x)),
+      quote(plot(fit, type = "predictive")))),
+    refusals("prior", list(
+      quote(partial_pooling(sd = prior_normal(0, 1))),
+      quote(partial_pooling(sd = list(prior_half_normal()))),
+      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = partial_pooling(sd = list(rate = prior_half_normal())))))),
+    refusals("argument", list(
+      quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))),
+      quote(predict(fit, data.frame(x = 1))))),
+    refusals("method", list(quote(sample_posterior(two, model_mvnormal(), pool = "partial"))))))
+})

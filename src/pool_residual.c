@@ -1,0 +1,96 @@
+/* Of a regression y = alpha + beta'x + sigma e, coordinates of the totals (totals.c) in which those
+ * of the response y are innovations: with M the means, in units of sqrt(n), and F the factor of the
+ * scatter of (x, y), y last,
+ *
+ *   M_y = sqrt(n) alpha + beta'M_x + sigma u,
+ *   F_yl = sum_i beta_i F_il + sigma g_l,     F_yy = sigma exp(v).
+ *
+ * Given theta, u and g are standard normal and exp(v) is chi with n - d degrees, free of theta.
+ * Where noise hides what totals add to theta, totals themselves would be strongly correlated with
+ * theta. In the coordinates of totals.c, where rows of F are divided by their diagonal, the log
+ * Jacobian is log sigma - (d - 1) v. Cost: O(d^2).
+ */
+#include "pool_residual.h"
+
+#include "plugin.h"
+
+void pool_residual_create(struct pool_residual *r, const struct totals *totals, int log_sigma) {
+    r->totals = totals;
+    r->log_sigma = log_sigma;
+    r->at = plugin_memory((size_t)totals->size, sizeof(double));
+    r->along = plugin_memory((size_t)totals->d, sizeof(double));
+}
+
+/* where row i of F begins among the coordinates */
+static int row_of(const struct totals *t, int i) { return t->d + i * (i + 1) / 2; }
+
+static double slope_of(const struct pool_residual *r, const double *theta, int i) {
+    return theta[r->totals->column[i]];
+}
+
+/* beta'F of the covariates, and beta'M */
+static double set_along(struct pool_residual *r, const double *theta, const double *q) {
+    const struct totals *t = r->totals;
+    double sum = 0;
+    for (int l = 0; l < t->d - 1; ++l) r->along[l] = 0;
+    for (int i = 0; i < t->d - 1; ++i) {
+        const double *row = q + row_of(t, i), beta = slope_of(r, theta, i), diagonal = exp(row[i]);
+        for (int l = 0; l < i; ++l) r->along[l] += beta * diagonal * row[l];
+        r->along[i] += beta * diagonal;
+        sum += beta * q[i];
+    }
+    return sum;
+}
+
+double pool_residual_place(struct pool_residual *r, const double *theta, const double *q) {
+    const struct totals *t = r->totals;
+    const int p = t->d - 1, last = row_of(t, p);
+    const double log_sigma = theta[r->log_sigma], sigma = exp(log_sigma), v = q[last + p];
+    const double shrink = exp(-v);
+    memcpy(r->at, q, (size_t)t->size * sizeof(double));
+    r->at[p] = t->design[0] * theta[0] + set_along(r, theta, q) + sigma * q[p];
+    for (int l = 0; l < p; ++l) r->at[last + l] = (r->along[l] / sigma + q[last + l]) * shrink;
+    r->at[last + p] = log_sigma + v;
+    return log_sigma - p * v;
+}
+
+void pool_residual_pull(const struct pool_residual *r, const double *theta, const double *q,
+                        double *gradient, double *slope) {
+    const struct totals *t = r->totals;
+    const int p = t->d - 1, last = row_of(t, p);
+    const double sigma = exp(theta[r->log_sigma]), shrink = exp(-q[last + p]);
+    const double of_mean = gradient[p], of_diagonal = gradient[last + p];
+    double *of_row = gradient + last;
+    double of_sigma = of_mean * sigma * q[p] + of_diagonal + 1, of_v = of_diagonal - p;
+    slope[0] += t->design[0] * of_mean;
+    for (int l = 0; l < p; ++l) {
+        of_sigma -= r->along[l] / sigma * shrink * of_row[l];
+        of_v -= r->at[last + l] * of_row[l];
+        of_row[l] *= shrink; /* that in g */
+    }
+    for (int i = 0; i < p; ++i) {
+        const double beta = slope_of(r, theta, i), *row = q + row_of(t, i), diagonal = exp(row[i]);
+        double *of = gradient + row_of(t, i), along = 0;
+        for (int l = 0; l <= i; ++l) {
+            const double factor = l < i ? diagonal * row[l] : diagonal, by = of_row[l] / sigma;
+            along += factor * by;
+            if (l < i) of[l] += beta * by * diagonal;
+        }
+        of[i] += beta * along;
+        slope[t->column[i]] += of_mean * q[i] + along;
+        gradient[i] += beta * of_mean;
+    }
+    slope[r->log_sigma] += of_sigma;
+    gradient[p] = sigma * of_mean;
+    gradient[last + p] = of_v;
+}
+
+void pool_residual_read(struct pool_residual *r, const double *theta, double *q) {
+    const struct totals *t = r->totals;
+    const int p = t->d - 1, last = row_of(t, p);
+    const double log_sigma = theta[r->log_sigma], sigma = exp(log_sigma);
+    const double v = q[last + p] - log_sigma;
+    q[p] = (q[p] - t->design[0] * theta[0] - set_along(r, theta, q)) / sigma;
+    for (int l = 0; l < p; ++l) q[last + l] = q[last + l] * exp(v) - r->along[l] / sigma;
+    q[last + p] = v;
+}
