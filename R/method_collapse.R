@@ -50,10 +50,14 @@ entry_fields <- function(entries, place) {
 # `n`: where it is unknown, about what it is. `check`: only whether there is one
 collapse_distribution <- function(release, bound, n = release$n %||% 1, check = FALSE, call = caller_env()) {
   family <- collapse_family(bound, call)
+  parts <- component_parts(release_for(bound, release), repeated = TRUE)
+  if (family == "normal" && length(bound$levels)) {
+    check_cross_table(bound, release$n, call)
+    check_no_exact(parts, "collapse", call)
+  }
   distribution_of <- switch(family, normal = normal_distribution,
                             counts = if (check) counts_served else counts_distribution,
                             table = if (check) table_entries else table_distribution, total = total_distribution)
-  parts <- component_parts(release_for(bound, release), repeated = TRUE)
   for (p in parts) check_collapse_part(p, family, call)
   distribution_of(bound, parts, n, is.null(release$n), call)
 }
@@ -76,6 +80,18 @@ check_size_exact <- function(records, settled, call) {
   least <- sum(settled[settled > 0])
   if (is.null(records) || size_range(records)[2L] >= least) return(invisible())
   stop_classed("argument", "{.arg records} must allow {format_size(least)} records, which exact numbers have, but is {format(records)}.", call = call)
+}
+
+# Normal totals with factors: src/totals_normal_table.c.
+check_cross_table <- function(bound, n, call, most = 10000) {
+  cells <- prod(lengths(bound$levels))
+  least <- nrow(bound$columns) + 1
+  fault <- if (is.null(n)) "The number of records is unknown." else
+    if (cells > most) "Their cross-table has {format_size(cells)} cells, and at most {format_size(most)} are possible." else
+      if (n < least) "The release has {n} record{?s}, and at least {least} are needed, one more than columns."
+  if (is.null(fault)) return(invisible())
+  stop_classed("method", c("Method {.val collapse} cannot serve this regression with the factor{?s} {.var {names(bound$levels)}}.", x = fault,
+                           i = "Method {.val augment} can."), call = call)
 }
 
 collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_family")
@@ -153,7 +169,7 @@ collapse_moves <- function(fit, a) {
   of_n <- if (!is.null(fit$problem$records)) sprintf("; of n: %s", share(a$records))
   switch(fit$problem$family,
          normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-                         of_n),
+                         if (!is.null(a$table)) sprintf("; cross-table of the factors: %s", share(a$table)), of_n),
          recursion = "counts   independent draws, all counts at once",
          table = sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
@@ -169,6 +185,7 @@ collapse_acceptance <- function(fit) {
            normal = {
              row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                                divergent = told$divergent, deepest = told$deepest, within = told$within / told$transitions)
+             if (length(fit$bound$levels)) row$table <- share(told$table_accepted, told$table_made)
              with_records(row, fit, told)
            },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),

@@ -12,6 +12,7 @@
 #define NOISEAWARE_AUGMENT_H
 
 #include "method_augment.h"
+#include "units.h"
 
 /* candidates in one call of a density, see accept_speculatively() in augment_accept.c */
 enum { MOST_SPECULATED = 63, PATH = MOST_SPECULATED + 1 };
@@ -47,18 +48,10 @@ static inline ptrdiff_t augment_choose(struct rng *rng, ptrdiff_t count) {
     return (ptrdiff_t)((rng_bits(rng) >> 32) * (uint64_t)count >> 32);
 }
 
-/* How many: geometric-like, 1 to `most`. */
+/* How many: up to `most`. */
 static inline int augment_draw_count(struct rng *rng, double scale, int most) {
-    const double units = 1 + floor(scale * rng_exponential(rng));
+    const double units = units_draw(rng, scale);
     return units < most ? (int)units : most;
-}
-
-/* What warmup learns of the scale from a move, so that the share `target` is accepted. */
-static inline void augment_learn_count(double *scale, double *tries, int accepted, double target,
-                                       int most) {
-    *tries += 1;
-    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (accepted - target));
-    *scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
 }
 
 /* ---- method_augment.c ----------------------------------------------------------- */

@@ -20,9 +20,8 @@
  */
 #include "augment.h"
 
-/* transfers between two neighbours in an iteration; the acceptance rate that m aims at */
+/* transfers between two neighbours in an iteration */
 enum { TRANSFERS = 8 };
-static const double TARGET = 0.4;
 
 void augment_prepare_levels(struct augment *a) {
     const struct model *model = &a->model;
@@ -181,9 +180,7 @@ void augment_move_levels(struct augment *a, int learning) {
             for (int t = 0; t < TRANSFERS; ++t) {
                 const int m = augment_draw_count(a->rng, g->scale[f], MOST_REGROUPED);
                 const int accepted = transfer(a, f, k, m);
-                if (learning)
-                    augment_learn_count(g->scale + f, g->tries + f, accepted, TARGET,
-                                        MOST_REGROUPED);
+                if (learning) units_learn(g->scale + f, g->tries + f, accepted, MOST_REGROUPED);
                 g->made += 1;
                 g->accepted += accepted;
             }

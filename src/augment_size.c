@@ -21,9 +21,8 @@
  */
 #include "augment.h"
 
-/* moves in an iteration, and those that take theta along; the acceptance rate that m aims at */
+/* moves in an iteration, and those that take theta along */
 enum { SIZE_MOVES = 4, TILTED = 2 };
-static const double TARGET = 0.4;
 
 int augment_is_full(const struct augment *a) {
     return a->stride - a->n < (ptrdiff_t)(SIZE_MOVES + TILTED) * MOST_BORN;
@@ -109,7 +108,7 @@ static void move_size(struct augment *a, int learning) {
     }
     b->made += 1;
     b->accepted += accept;
-    if (learning) augment_learn_count(&b->scale, &b->tries, accept, TARGET, MOST_BORN);
+    if (learning) units_learn(&b->scale, &b->tries, accept, MOST_BORN);
 }
 
 /* The energy with the old records moved to it and m born or, last now, dead */

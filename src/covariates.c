@@ -172,6 +172,7 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     for (int f = 0; f < cov->factors; ++f) {
         described[f].levels = cov->factor[f].levels;
         described[f].alpha = cov->alpha + cov->factor[f].at;
+        described[f].first = cov->factor[f].first;
     }
     model->factors = cov->factors;
     model->factor = described;

@@ -4,6 +4,7 @@
 #include "cells.h"
 #include "method_collapse.h"
 #include "size_slope.h"
+#include "units.h"
 
 /* What the files of family "counts" share:
  *   method_collapse_counts.c        the target, the state, learning, an iteration;
@@ -124,10 +125,6 @@ static inline int counts_choose_other(struct rng *rng, int count, int one) {
     return other + (other >= one);
 }
 
-static inline double counts_draw_units(struct rng *rng, double scale) {
-    return 1 + floor(scale * rng_exponential(rng));
-}
-
 /* d units in the proportions of a row's shares; the parts sum to d */
 static inline void counts_split_units(int levels, const double *share, double d, double *part) {
     double sum = 0, before = 0;
@@ -152,13 +149,6 @@ static inline void counts_all_units(struct rng *rng, const struct counts *s, int
         part[s->loose[first + counts_choose(rng, hidden)]] = d;
     else
         part[counts_choose(rng, levels)] = d;
-}
-
-/* Robbins & Monro: towards an acceptance rate of 0.4 */
-static inline void counts_learn_scale(double *scale, double *tries, int accept, double most) {
-    *tries += 1;
-    const double learned = *scale * exp(2 / (1 + sqrt(*tries)) * (accept - 0.4));
-    *scale = learned < 0.1 ? 0.1 : learned > most ? most : learned;
 }
 
 /* One sweep of moves, number `turn` (from 0). `learning`: scales are learned from it. */

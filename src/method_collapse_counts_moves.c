@@ -44,7 +44,7 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     const int start = variable->at_cell + row * variable->levels;
     const int other = counts_choose_other(c->rng, variable->levels, level);
     const int learner = smaller(s->scale, start + level, start + other);
-    double d = counts_draw_units(c->rng, s->scale[learner] * (fine ? 1.0 / 16 : 1));
+    double d = units_draw(c->rng, s->scale[learner] * (fine ? 1.0 / 16 : 1));
     if (rng_bits(c->rng) >> 63) d = -d;
     const int from = start + level, to = start + other;
     const double left = s->count[from] - d, entered = s->count[to] + d;
@@ -62,7 +62,7 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, WITHIN, accept);
     if (learning && !fine)
-        counts_learn_scale(s->scale + learner, s->tries + learner, accept, s->most);
+        units_learn(s->scale + learner, s->tries + learner, accept, s->most);
     if (accept) keep_within(s, v, from, to, d, phi_left, phi_entered);
 }
 
@@ -251,7 +251,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     const int any = (s->coefficient || (s->loose && s->variables > 1)) && rng_bits(c->rng) >> 63;
     const double d =
         any ? floor(pow((s->coefficient ? s->n : s->loose_most) + 1, rng_uniform(c->rng)))
-            : counts_draw_units(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
+            : units_draw(c->rng, scale[learner] * (fine ? 1.0 / 16 : 1));
     const int forth = (int)(rng_bits(c->rng) >> 63);
     const int from = forth ? one : other, to = forth ? other : one;
     for (int v = 1; v < s->variables; ++v) {
@@ -286,7 +286,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, kind, accept);
     if (learning && !fine && !any)
-        counts_learn_scale(scale + learner, (split ? s->split_tries : s->tries) + learner, accept,
+        units_learn(scale + learner, (split ? s->split_tries : s->tries) + learner, accept,
                            s->most);
     if (!accept) return;
     s->count[from] = left;

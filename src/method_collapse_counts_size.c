@@ -123,11 +123,11 @@ static int try_size(struct collapse *c, struct counts *s, int class, enum size_m
 static void move_size(struct collapse *c, struct counts *s, int class, enum size_move kind,
                       int fine, int learning) {
     const int learner = kind == ALL_CLASSES ? 2 * s->classes : kind * s->classes + class;
-    const double d = counts_draw_units(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
+    const double d = units_draw(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
     const int accepted = try_size(c, s, class, kind, d, rng_bits(c->rng) >> 63 ? 1 : -1, 0);
     collapse_count(c, SIZE, accepted);
     if (learning && !fine)
-        counts_learn_scale(s->size_scale + learner, s->size_tries + learner, accepted, s->most);
+        units_learn(s->size_scale + learner, s->size_tries + learner, accepted, s->most);
 }
 
 /* `class` may be s->classes: all of them */

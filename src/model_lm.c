@@ -41,7 +41,7 @@ struct lm {
 
     int at_sigma;     /* in theta */
     double log_sigma; /* if known */
-    int *order;       /* of distribution(): covariates, then y */
+    int *order;       /* of distribution(): continuous covariates, then y */
 
     /* current parameter, natural scale */
     double *theta, intercept, sigma_now;
@@ -130,12 +130,15 @@ static int create(const struct fields *fields, struct model *model) {
     lm->terms = terms_new(2 * k);
 
     if (lm->cov.factors == 0) {
-        lm->order = plugin_memory((size_t)k, sizeof *lm->order);
-        memcpy(lm->order, lm->cov.column, (size_t)lm->p * sizeof *lm->order);
-        model->origin = lm->cov.centre;
-        model->order = lm->order;
         model->innovations = k;
         model->innovation = RNG_NORMAL;
+    }
+    if (!lm->cov.coded) {
+        const int normal = lm->cov.normal;
+        lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
+        memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
+        model->origin = lm->cov.centre;
+        model->order = lm->order; /* y, column 0, is last */
     }
     model->self = lm;
     model->columns = k;
@@ -364,24 +367,31 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
     FOR_RECORDS(i, m) x_new[0][i] = x[0][i] + by;
 }
 
-/* ---- joint distribution without factors: x = mean + C u, y = alpha + beta' x + sigma e,
- *      so the last row of the factor is (beta' C, sigma) ---------------------- */
+/* ---- joint distribution at the factors' first levels: x = mean + C u, y = alpha + beta' x +
+ *      sigma e, so the last row of the factor is (beta' C, sigma); a dummy adds its coefficient to
+ *      the mean of y -------------------------------------------------------------- */
 
 static void distribution(void *self, const double *theta, double *mean, double *chol) {
     const struct lm *lm = self;
     const struct covariates *cov = &lm->cov;
-    const int p = lm->p, k = lm->k;
-    double *last = chol + (size_t)p * k;
+    const int p = cov->normal, d = p + 1;
+    double *last = chol + (size_t)p * d;
     mean[p] = theta[0];
     memset(last, 0, (size_t)p * sizeof(double));
     last[p] = exp(theta[lm->at_sigma]);
-    covariates_distribution(cov, theta, k, mean, chol);
+    covariates_distribution(cov, theta, d, mean, chol);
     for (int i = 0; i < p; ++i) {
         const double slope = theta[cov->column[i]];
         mean[i] -= cov->centre[cov->moment[i]];
         mean[p] += slope * mean[i];
-        for (int j = 0; j <= i; ++j) last[j] += slope * chol[(size_t)i * k + j];
+        for (int j = 0; j <= i; ++j) last[j] += slope * chol[(size_t)i * d + j];
     }
+    for (int f = 0; f < cov->factors; ++f)
+        for (int l = 1; l < cov->factor[f].levels; ++l) {
+            mean += d;
+            memset(mean, 0, (size_t)p * sizeof(double));
+            mean[p] = theta[cov->factor[f].first + l - 1];
+        }
 }
 
 /* ---- complete-data statistic and its update ----------------------------- */

@@ -74,6 +74,7 @@ struct model_costs {
 struct model_factor {
     int levels;
     const double *alpha;
+    int first; /* column of the complete-data statistic: the dummy of its second level */
 };
 
 /* A model bound to its prior. theta is a vector of `parameters` unconstrained
@@ -115,8 +116,9 @@ struct model {
     int factors;
     const struct model_factor *factor;
 
-    /* NULL unless records are normal given theta. Then: where distribution() measures
-     * each column from, and the columns in the order of distribution(). */
+    /* NULL unless records are normal given theta and their factors. Then: where distribution()
+     * measures each column of the complete-data statistic from, and the columns that are no
+     * dummies in the order of distribution(). */
     const double *origin;
     const int *order;
 
@@ -312,12 +314,13 @@ struct model_class {
      * standard deviation. `mean` has room for 6. Together with tied_prior. */
     void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
 
-    /* Goal: the joint distribution of a record's columns, for "collapse"; where
+    /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
      * model->origin is not NULL. The mean less origin, and the lower Cholesky factor
      * of the covariance (row-major, zeros above the diagonal), both in the order of
-     * model->order. The complete-data statistic of such a model is the totals of the
-     * columns less origin, then the upper triangle of the totals of their products, row by
-     * row, both in the columns' own order. */
+     * model->order. With factors that is the mean at the first level of each; after it comes, as
+     * long, what each dummy adds, factor by factor. The complete-data statistic of such a model is
+     * the totals of the columns less origin, then the upper triangle of the totals of their
+     * products, row by row, both in the columns' own order. */
     void (*distribution)(void *self, const double *theta, double *mean, double *chol);
 };
 

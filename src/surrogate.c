@@ -256,7 +256,7 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     memcpy(density->c, c, (size_t)model->complete * sizeof(double));
     memcpy(density->seen, c, (size_t)model->complete * sizeof(double));
     memcpy(density->theta, theta, (size_t)model->parameters * sizeof(double));
-    if (totals_design(&density->totals, c) != PLUGIN_OK ||
+    if (totals_design(&density->totals, c) < t->k ||
         totals_density_coordinates(density, c, theta, s->here) != PLUGIN_OK)
         return 0;
     totals_density_read(density, c, theta);

@@ -9,6 +9,11 @@
  * scatter is singular). Coordinates: M, row by row; then of each row i of F the entries
  * left of the diagonal, divided by it where there is one (i < r), and its logarithm.
  *
+ * Where a column of D depends on those before it, as the dummy of a level without records does, its
+ * row of R has 0 on the diagonal and that of M is idle: nothing depends on it, and its entries are
+ * normal with mean 0 and the standard deviations idle_sd. So the number of coordinates is always
+ * the same. n - k in what follows then is n - `live`.
+ *
  * Riders V are columns that stay as they are while W = D R'^-1 M + U F' moves with its shape U
  * held fixed. Their products with W follow: V'W = (R^-1 D'V)'M + (U'V)'F'.
  *
@@ -25,6 +30,8 @@
 #include "block.h"
 #include "linalg.h"
 #include "plugin.h"
+
+static const double LOG_SQRT_2PI = 0.918938533204672741780;
 
 static double *rows(int count, int width) {
     return plugin_memory((size_t)count * (size_t)width, sizeof(double));
@@ -45,6 +52,7 @@ void totals_create(struct totals *totals, int columns, double n, int d, const in
     const int width = totals->width = PAD_LANES(d);
     totals->power = n - k;
     totals->design = rows(k, k);
+    totals->idle = plugin_memory((size_t)k, sizeof(int));
     totals->mean = rows(k, width);
     totals->factor = rows(d, width);
     totals->slope = rows(d, width);
@@ -75,16 +83,36 @@ void totals_carry(struct totals *totals, int riders, const int *rider) {
 }
 
 int totals_design(struct totals *totals, const double *c) {
+    static const double DEPENDENT = 1e-10; /* share of a column's square that is left */
     const int k = totals->k;
     double *r = totals->design;
+    totals->live = 0;
     for (int a = 0; a < k; ++a)
         for (int b = 0; b <= a; ++b) {
             const int first = a > 0 ? totals->fixed[a - 1] : -1;
             const int second = b > 0 ? totals->fixed[b - 1] : -1;
-            r[a * k + b] = second < 0 ? (first < 0 ? totals->n : c[first])
-                                      : c[moments_at(totals->columns, first, second)];
+            const double entry = second < 0 ? (first < 0 ? totals->n : c[first])
+                                            : c[moments_at(totals->columns, first, second)];
+            const double left = entry - linalg_dot(b, r + (size_t)a * k, r + (size_t)b * k);
+            if (b < a) {
+                r[a * k + b] = totals->idle[b] ? 0 : left / r[b * k + b];
+                continue;
+            }
+            totals->idle[a] = !(left > DEPENDENT * entry);
+            totals->live += !totals->idle[a];
+            r[a * k + a] = totals->idle[a] ? 0 : sqrt(left);
         }
-    return linalg_cholesky(k, r) ? PLUGIN_NUMERICAL : PLUGIN_OK;
+    return totals->live;
+}
+
+void totals_apply_design(const struct totals *totals, const double *b, double *mean) {
+    const int d = totals->d, k = totals->k;
+    for (int a = 0; a < k; ++a)
+        for (int i = 0; i < d; ++i) {
+            double sum = (totals->idle[a] ? 1 : totals->design[a * k + a]) * b[a * d + i];
+            for (int e = a + 1; e < k; ++e) sum += totals->design[e * k + a] * b[e * d + i];
+            mean[a * d + i] = sum;
+        }
 }
 
 /* ---- coordinates to totals --------------------------------------------------- */
@@ -131,7 +159,7 @@ void totals_expand(struct totals *totals, const double *coordinates, double *c) 
     memset(a, 0, (size_t)d * width * sizeof(double));
     for (int b = 0; b < k; ++b, coordinates += d) {
         memcpy(totals->mean + (size_t)b * width, coordinates, (size_t)d * sizeof(double));
-        add_outer(d, (int)width, totals->mean + (size_t)b * width, a);
+        if (!totals->idle[b]) add_outer(d, (int)width, totals->mean + (size_t)b * width, a);
     }
     for (int i = 0; i < d; ++i) {
         double *row = totals->factor + (size_t)i * width;
@@ -193,8 +221,15 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
             h[(size_t)i * width + (size_t)j] = h[(size_t)j * width + (size_t)i] =
                 i == j ? 2 * slope : slope;
         }
+    double log_volume = 0;
     for (int b = 0; b < k; ++b, gradient += d, coordinates += d)
         for (int j = 0; j < d; ++j) {
+            if (totals->idle[b]) {
+                const double r = coordinates[j] / totals->idle_sd[j];
+                gradient[j] = -r / totals->idle_sd[j];
+                log_volume -= 0.5 * r * r + log(totals->idle_sd[j]) + LOG_SQRT_2PI;
+                continue;
+            }
             const double *row = h + (size_t)j * width, *mean = totals->mean + (size_t)b * width;
             double sum = 0;
             for (int i = 0; i < d; ++i) sum += row[i] * mean[i];
@@ -214,7 +249,6 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
                     totals->rider_shape[(size_t)v * width + (size_t)l];
     for (size_t i = 0; totals->slope_factor && i < (size_t)d * width; ++i)
         pull[i] += totals->slope_factor[i];
-    double log_volume = 0;
     const double power = totals->power;
     for (int i = 0; i < d; ++i, pull += width) {
         const double *row = totals->factor + (size_t)i * width;
@@ -246,7 +280,7 @@ int totals_coordinates(struct totals *totals, const double *c, double *coordinat
             for (int e = 0; e < b; ++e)
                 sum -= totals->design[b * k + e] * totals->mean[(size_t)e * width + (size_t)j];
             coordinates[b * d + j] = totals->mean[(size_t)b * width + (size_t)j] =
-                sum / totals->design[b * k + b];
+                totals->idle[b] ? 0 : sum / totals->design[b * k + b];
         }
     coordinates += k * d;
     for (int i = 0; i < d; ++i) {

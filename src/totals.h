@@ -18,6 +18,8 @@ struct totals {
 
     int width;                    /* d, padded */
     double *design;               /* k x k: lower factor R of D'D */
+    int *idle, live;              /* k: columns of D that depend on those before; how many do not */
+    const double *idle_sd;        /* of M's entries in rows that are idle; NULL: there are none */
     double *mean;                 /* k rows of `width`: M = R^-1 D'W */
     double *factor;               /* d rows of `width`: F, scatter = F F' */
     double *slope, *pull;         /* d rows of `width`; k + d of them */
@@ -41,8 +43,11 @@ void totals_carry(struct totals *totals, int riders, const int *rider);
 /* Reads what of the riders stays from c, after totals_coordinates() of the same. */
 void totals_read_riders(struct totals *totals, const double *c);
 
-/* Reads D'D from c. Returns PLUGIN_NUMERICAL where it is singular. */
+/* Reads D'D from c, and returns its rank, k unless columns of D depend on others. */
 int totals_design(struct totals *totals, const double *c);
+
+/* M = R'B, both k x d, row by row; rows of R that are idle are those of the unit matrix. */
+void totals_apply_design(const struct totals *totals, const double *b, double *mean);
 
 /* Writes what belongs to the continuous columns into c; the rest stays. */
 void totals_expand(struct totals *totals, const double *coordinates, double *c);

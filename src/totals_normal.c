@@ -40,11 +40,16 @@
  */
 #include "totals_normal.h"
 
+#include "linalg.h"
+
 #include <Rmath.h>
 
 enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10 };
 
 static const double SHARE = 0.7;
+
+/* The share of warmup for which the table waits, see has_arrived(). */
+static const double TABLE_WAITS = 0.1;
 
 /* ---- the state ----------------------------------------------------------------------- */
 
@@ -96,10 +101,10 @@ static double log_density(void *self, const double *q, double *gradient) {
     return log_density - 0.5 * square;
 }
 
-void normal_measure(struct normal *s) {
-    totals_expand(&s->density.totals, normal_place(s, s->hmc.q), s->density.c);
+void normal_measure(struct normal *s, const double *q) {
+    totals_expand(&s->density.totals, normal_place(s, q), s->density.c);
     totals_density_expect(&s->density);
-    normal_shift_release(s, s->hmc.q + s->density.size);
+    normal_shift_release(s, q + s->density.size);
     s->energy = 0;
     for (int k = 0; k < s->density.components; ++k) {
         s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
@@ -113,7 +118,7 @@ void normal_measure(struct normal *s) {
 
 /* "clt": the noise that moves c, in "clamp_weight", and Gamma in "spread". */
 static int clamp(const struct fields *fields, struct normal *s) {
-    const int d = s->model.columns, count = s->density.components;
+    const int d = s->density.totals.d, count = s->density.components;
     s->density.weight = fields_vector(fields, "clamp_weight", count);
     s->directions = fields_length(fields, "spread") / count;
     s->spread = fields_vector(fields, "spread", s->directions * count);
@@ -131,35 +136,48 @@ static int clamp(const struct fields *fields, struct normal *s) {
     return PLUGIN_OK;
 }
 
+/* Columns that stand for factors' levels, factor by factor; how many. */
+static int list_dummies(struct normal *s) {
+    int count = 0;
+    s->fixed = plugin_memory((size_t)s->model.columns, sizeof *s->fixed);
+    for (int f = 0; f < s->model.factors; ++f)
+        for (int l = 1; l < s->model.factor[f].levels; ++l)
+            s->fixed[count++] = s->model.factor[f].first + l - 1;
+    return count;
+}
+
 static int create(const struct fields *fields, struct collapse *of) {
     if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
     struct normal *s = plugin_memory(1, sizeof *s);
-    const int d = of->model.columns;
     s->model = of->model;
     s->n = of->n;
+    const int columns = s->model.columns, k = 1 + list_dummies(s), d = columns - (k - 1);
     const double *terms = fields_vector(fields, "terms", TERM_ROWS * of->size);
-    s->lower = fields_vector(fields, "lower", d);
-    s->upper = fields_vector(fields, "upper", d);
+    s->lower = fields_vector(fields, "lower", columns);
+    s->upper = fields_vector(fields, "upper", columns);
     if (!terms || !s->lower || !s->upper) return PLUGIN_BAD_FIELDS;
+    if (k > 1 && (of->size_prior || s->n < k + d)) return PLUGIN_BAD_FIELDS; /* checked in R */
     s->density.components = of->noisy;
     s->components = of->size;
     s->density.absolute = of->absolute;
     s->density.released = s->released = of->released;
     s->density.weight = s->weight = of->weight;
-    s->density.component = read_components(d, of->size, terms);
-    totals_density_create(&s->density, &s->model, s->n, d, s->model.order, 1, NULL);
-    if (totals_design(&s->density.totals, NULL) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    s->density.component = read_components(columns, of->size, terms);
+    totals_density_create(&s->density, &s->model, s->n, d, s->model.order, k, s->fixed);
+    if (k == 1) (void)totals_design(&s->density.totals, NULL);
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
     if (normal_prepare_exact(of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (of->size_prior && normal_prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = normal_doubles((size_t)s->model.complete);
     s->statistic = normal_doubles((size_t)of->size);
     normal_copy(s->statistic, of->released, of->size); /* exact ones stay */
     s->old = normal_doubles(size);
-    s->mean = normal_doubles((size_t)d);
+    s->mean = normal_doubles((size_t)k * (size_t)d);
     s->chol = normal_doubles(square);
     s->normal_draw = normal_doubles((size_t)d);
     s->guess = normal_doubles(NORMAL_START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
@@ -167,6 +185,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     of->self = s;
     of->stored = (int)hmc_stored(normal_coordinates(s), metric(s));
     if (of->size_prior) of->stored += (int)totals_size_stored(&s->size);
+    if (k > 1) of->stored += (int)normal_stored_table(s);
     return PLUGIN_OK;
 }
 
@@ -174,7 +193,9 @@ void normal_attach(const struct collapse *of) {
     struct normal *s = of->self;
     const struct hmc_target target = {normal_coordinates(s), s, log_density};
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
-    if (s->size.prior) totals_size_attach(&s->size, of->store + hmc_stored(target.size, metric(s)));
+    double *rest = of->store + hmc_stored(target.size, metric(s));
+    if (s->size.prior) totals_size_attach(&s->size, rest);
+    if (s->table.factors > 0) normal_attach_table(s, rest);
     s->rng = of->rng;
     s->theta = of->theta;
     normal_copy(s->density.theta, of->theta, s->model.parameters);
@@ -190,8 +211,9 @@ static void load(struct collapse *of) {
     struct normal *s = of->self;
     normal_attach(of);
     if (s->size.prior) normal_set_size(s, *s->size.n);
+    if (s->table.factors > 0) normal_load_table(s);
     (void)refresh(s);
-    normal_measure(s);
+    normal_measure(s, s->hmc.q);
 }
 
 static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
@@ -212,6 +234,21 @@ int normal_is_within(struct normal *s) {
     return 1;
 }
 
+/* theta given the totals; what is kept moves a little more. */
+static int draw_theta(struct normal *s) {
+    double *kept = s->hmc.q + s->density.totals.size;
+    const double *shift = s->size.prior ? s->size.shift + s->density.totals.size : NULL;
+    for (int j = 0; j < s->model.keeps; ++j)
+        s->theta[s->model.kept[j]] = kept[j] + (shift ? shift[j] : 0);
+    const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
+    for (int j = 0; j < s->model.keeps; ++j)
+        kept[j] = s->theta[s->model.kept[j]] - (shift ? shift[j] : 0);
+    return status;
+}
+
+/* A start has a table that fits the release. Totals that do not yet would drive it away. */
+static int has_arrived(const struct normal *s) { return s->energy < 2 * s->density.components; }
+
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct normal *s = of->self;
     struct hmc_step told;
@@ -223,12 +260,12 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
         hmc_fixed(&s->hmc, length, MOST_STEPS, s->rng, &told);
     else
         hmc_nuts(&s->hmc, s->rng, &told);
-    normal_measure(s);
+    normal_measure(s, s->hmc.q);
     const int within = normal_is_within(s);
     if (!within) {
         normal_copy(s->hmc.q, s->old, normal_coordinates(s));
         (void)refresh(s);
-        normal_measure(s);
+        normal_measure(s, s->hmc.q);
     }
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
     if (s->size.prior) normal_move_sizes(of, iteration, warmup);
@@ -243,14 +280,11 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     s->leapfrogs = told.leapfrogs;
     *accepted = told.accept;
 
-    /* theta given the totals; what is kept moves a little more */
-    const double *kept = normal_place(s, s->hmc.q) + s->density.totals.size;
-    for (int j = 0; j < s->model.keeps; ++j) s->theta[s->model.kept[j]] = kept[j];
-    const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
-    if (s->model.keeps == 0 || status != PLUGIN_OK) return status;
-    for (int j = 0; j < s->model.keeps; ++j) {
-        const int at = s->density.totals.size + j;
-        s->hmc.q[at] = s->theta[s->model.kept[j]] - (s->size.prior ? s->size.shift[at] : 0);
+    const int status = draw_theta(s);
+    if (status != PLUGIN_OK || (s->model.keeps == 0 && s->table.factors == 0)) return status;
+    if (s->table.factors > 0 && (iteration >= warmup * TABLE_WAITS || has_arrived(s))) {
+        normal_move_table(of, iteration < warmup);
+        if (draw_theta(s) != PLUGIN_OK) return PLUGIN_NUMERICAL;
     }
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
@@ -298,20 +332,27 @@ static double outside(const struct collapse *of) {
     s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
     for (int i = 0; i < d; ++i) {
         const int v = s->model.order[i];
-        const double mean = s->model.origin[v] + s->mean[i], *row = s->chol + (size_t)i * (size_t)d;
-        double variance = 0;
-        for (int j = 0; j <= i; ++j) variance += row[j] * row[j];
-        const double sd = sqrt(variance);
-        share += Rf_pnorm5(s->lower[v], mean, sd, 1, 0) + Rf_pnorm5(s->upper[v], mean, sd, 0, 0);
+        const double *row = s->chol + (size_t)i * (size_t)d;
+        const double sd = sqrt(linalg_dot(i + 1, row, row));
+        const double lower = s->lower[v] - s->model.origin[v];
+        const double upper = s->upper[v] - s->model.origin[v];
+        const int parts = normal_depends(s, i) ? s->table.cells : 1;
+        for (int cell = 0; cell < parts; ++cell) {
+            const double part = parts > 1 ? s->table.count[cell] / s->n : 1;
+            if (part == 0) continue;
+            const double mean = parts > 1 ? normal_mean_at(s, i, cell) : s->mean[i];
+            share += part * (Rf_pnorm5(lower, mean, sd, 1, 0) + Rf_pnorm5(upper, mean, sd, 0, 0));
+        }
     }
     return s->density.clamped || share < 1 ? share : 1;
 }
 
 static double work(const struct collapse *of) {
     const struct normal *s = of->self;
-    const double d = s->density.totals.d;
-    return (1 + s->leapfrogs) * (2 * d * d * d + 10 * s->density.components + 10 * s->density.size +
-                                 100 + 2.0 * s->directions * s->density.components);
+    const double d = s->density.totals.d, k = s->density.totals.k;
+    const double evaluations = 1 + s->leapfrogs + (k > 1 ? normal_moves(s) : 0);
+    return evaluations * (2 * d * d * d + k * d * (d + k) + 10 * s->density.components +
+                          10 * s->density.size + 100 + 2.0 * s->directions * s->density.components);
 }
 
 const struct collapse_class collapse_normal = {
@@ -326,6 +367,8 @@ const struct collapse_class collapse_normal = {
             [WITHIN] = "within",
             [SIZE_MADE] = "size_made",
             [SIZE_ACCEPTED] = "size_accepted",
+            [TABLE_MADE] = "table_made",
+            [TABLE_ACCEPTED] = "table_accepted",
         },
     .create = create,
     .start = normal_start,

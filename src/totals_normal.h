@@ -5,6 +5,7 @@
 #include "method_collapse.h"
 #include "totals_density.h"
 #include "totals_size.h"
+#include "units.h"
 
 /* What the files totals_normal*.c share; see totals_normal.c. */
 
@@ -15,12 +16,36 @@ struct normal_exact {
     double constant, slope; /* of the squares, in the mean */
 };
 
+/* The cross-table of the factors; see totals_normal_table.c. */
+struct cross_table {
+    int factors, cells; /* 0: there is none */
+    const struct model_factor *factor;
+    int *stride; /* of a factor's levels among the cells */
+
+    /* State: with these restored, a run continues bit for bit. */
+    double *count;         /* of records, a cell */
+    double *scale, *tries; /* of moves, two a factor */
+    double *idle_sd;       /* see totals.h: those of the columns where the chain started */
+
+    /* workspace */
+    int *dummy, *kept_idle;
+    int contexts, *here, *there; /* cells of the two levels of a move */
+    double *out, *in;            /* records that leave `here` for `there`, and that come */
+    double *innovation, *kept_design, *trial;
+
+    /* while starting: components that depend on the table alone, and what they are to be */
+    int counted, *of_counts;
+    double *wanted, temper;
+};
+
 struct normal {
     struct model model;
     struct totals_density density; /* its c is that of the state, where measure() was last */
     struct hmc hmc;
     const double *lower, *upper; /* bounds of the columns, natural units */
     double n;
+    int *fixed; /* columns that are dummies */
+    struct cross_table table;
     struct totals_size size;     /* size.prior NULL: n is known */
     struct component *component; /* unknown n: those of the density, their constants those of n */
     double *rate, *pace, *trial; /* these constants for each record; a column; a gradient */
@@ -58,7 +83,18 @@ static inline void normal_copy(double *to, const double *from, int count) {
 }
 
 /* what the family counts, beside the iterations */
-enum { ITERATIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST, WITHIN, SIZE_MADE, SIZE_ACCEPTED };
+enum {
+    ITERATIONS,
+    ACCEPTANCE,
+    LEAPFROGS,
+    DIVERGENT,
+    DEEPEST,
+    WITHIN,
+    SIZE_MADE,
+    SIZE_ACCEPTED,
+    TABLE_MADE,
+    TABLE_ACCEPTED
+};
 
 int normal_coordinates(const struct normal *s);
 void normal_attach(const struct collapse *of);
@@ -69,8 +105,8 @@ const double *normal_place(struct normal *s, const double *q);
 /* less Gamma u, into `shifted` */
 void normal_shift_release(struct normal *s, const double *u);
 
-/* c, the released components and their misfit, of the state */
-void normal_measure(struct normal *s);
+/* c, the released components and their misfit, at q */
+void normal_measure(struct normal *s, const double *q);
 
 /* Is a theta from the uncut distribution given the new totals within? Then it is the state's. */
 int normal_is_within(struct normal *s);
@@ -95,6 +131,41 @@ double normal_exact_pull(const struct normal *s, const double *q, double *gradie
 
 /* Makes a start of the sampler of one of the density, with scales. */
 void normal_exact_start(const struct normal *s, double *q, double *unit);
+/* component k as released with fresh noise added */
+static inline double normal_renew(struct normal *s, int k) {
+    const double draw = k < s->density.absolute ? rng_exponential(s->rng) - rng_exponential(s->rng)
+                                                : rng_normal(s->rng);
+    return s->released[k] + draw / s->weight[k];
+}
+
+/* ---- the factors' cross-table: totals_normal_table.c ---- */
+
+int normal_prepare_table(struct normal *s);
+size_t normal_stored_table(const struct normal *s);
+void normal_attach_table(struct normal *s, double *store);
+
+/* What follows from the table: c's counts, D'D. */
+void normal_load_table(struct normal *s);
+
+/* A table whose factors have these shares of their levels, one after the other. */
+void normal_draw_table(struct normal *s, const double *share);
+
+/* From s->chol, of where the chain starts. */
+void normal_set_idle(struct normal *s);
+
+/* Moves the table towards one that has the counts released, with fresh noise. */
+void normal_settle_table(struct normal *s);
+
+/* Does the mean of continuous column i, in distribution()'s order, depend on levels? s->mean and
+ * s->table are there; and that mean in a cell. */
+int normal_depends(const struct normal *s, int i);
+double normal_mean_at(const struct normal *s, int i, int cell);
+
+int normal_moves(const struct normal *s); /* tried in an iteration */
+
+/* Moves of the table given the state's theta, which must be drawn anew then, as must what hmc.h
+ * knows of the place. */
+void normal_move_table(struct collapse *of, int learning);
 
 /* ---- an unknown number of records: totals_normal_size.c ---- */
 

@@ -131,6 +131,6 @@ void normal_move_sizes(struct collapse *of, int iteration, int warmup) {
         const enum size_step kind = k > 0 && knows ? FRESH : (iteration + k) % 2 ? HELD : WALK;
         of->counter[SIZE_ACCEPTED] += move_size(s, kind, learning);
     }
-    normal_measure(s);
+    normal_measure(s, s->hmc.q);
     if (learning) totals_size_learn(&s->size, hmc_window(iteration, warmup) == HMC_LAST, s->hmc.q);
 }

@@ -11,6 +11,7 @@
 #include "block.h"
 #include "dist.h"
 #include "linalg.h"
+#include "sticks.h"
 
 /* eigenvalues of the correlations at the start, and share of the expected scatter */
 static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
@@ -18,39 +19,92 @@ static const double LEAST_EIGENVALUE = 0.05, LEAST_SCATTER = 0.05;
 /* how far apart a normal distribution's quartiles are, in standard deviations */
 static const double QUARTILES = 1.349;
 
-/* Totals from their distribution given theta: T = n mean + sqrt(n) L g, and the scatter's factor L
- * B, B lower triangular, below the diagonal standard normal, on it chi with n - 1, n - 2, ...
- * degrees (Bartlett). */
-static void draw_totals(struct normal *s, const double *theta) {
-    const int d = s->density.totals.d, r = s->density.totals.rank, *order = s->model.order;
-    double *l = s->chol, *g = s->normal_draw, *total = s->mean;
-    double *b = s->guess, *factor = b + (size_t)d * (size_t)d;
+/* ---- given theta ------------------------------------------------------------------------ */
+
+static void draw_table(struct normal *s, const double *theta) {
+    const struct coordinates *all = &s->model.coordinates;
+    double *share = s->guess;
+    for (int k = 0; k < all->count; ++k) {
+        const struct theta_block *block = all->block + k;
+        if (block->transform != TRANSFORM_STICKS) continue;
+        sticks_to_probabilities(block->size, theta + block->offset, share);
+        share += block->size;
+    }
+    normal_draw_table(s, s->guess);
+}
+
+/* Totals from their distribution given theta: M = R'B + g L', the rows of B the mean and what the
+ * dummies add, and the scatter's factor L Z, Z lower triangular, below the diagonal standard
+ * normal, on it chi with n - rank D, n - rank D - 1, ... degrees (Bartlett). */
+static void draw_totals(struct normal *s, const double *theta, double *q) {
+    const struct totals *t = &s->density.totals;
+    const int d = t->d, r = t->rank;
+    double *l = s->chol, *g = s->normal_draw, *z = s->guess;
     s->model.class->distribution(s->model.self, theta, s->mean, l);
-    rng_fill_normal(s->rng, d, g);
-    for (int i = 0; i < d; ++i) {
-        double sum = 0;
-        for (int j = 0; j <= i; ++j) sum += l[i * d + j] * g[j];
-        total[i] = s->n * total[i] + sqrt(s->n) * sum;
+    if (s->table.factors > 0) {
+        normal_set_idle(s);
+        draw_table(s, theta);
+    }
+    totals_apply_design(t, s->mean, q);
+    for (int b = 0; b < t->k; ++b) {
+        rng_fill_normal(s->rng, d, g);
+        for (int i = 0; i < d; ++i, ++q) {
+            if (t->idle[b])
+                *q = t->idle_sd[i] * g[i];
+            else
+                *q += linalg_dot(i + 1, l + (size_t)i * (size_t)d, g);
+        }
     }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < r; ++j)
-            b[i * d + j] = j > i   ? 0
+            z[i * d + j] = j > i   ? 0
                            : j < i ? rng_normal(s->rng)
-                                   : sqrt(dist_chisq(s->rng, s->n - 1 - j));
-    for (int i = 0; i < d; ++i)
-        for (int j = 0; j < r; ++j) {
-            double sum = 0;
-            for (int m = j; m <= i; ++m) sum += l[i * d + m] * b[m * d + j];
-            factor[i * d + j] = sum;
-        }
+                                   : sqrt(dist_chisq(s->rng, s->n - t->live - j));
     for (int i = 0; i < d; ++i) {
-        s->density.c[order[i]] = total[i];
-        for (int j = 0; j <= i; ++j) {
-            double sum = total[i] * total[j] / s->n;
-            for (int m = 0; m < r; ++m) sum += factor[i * d + m] * factor[j * d + m];
-            s->density.c[moments_at(d, order[i], order[j])] = sum;
+        const int left = i < r ? i : r;
+        double diagonal = 1;
+        for (int j = i < r ? i : r - 1; j >= 0; --j) {
+            double sum = 0;
+            for (int m = j; m <= i; ++m) sum += l[i * d + m] * z[m * d + j];
+            if (j == i) diagonal = sum;
+            q[j] = j < left ? sum / diagonal : log(sum);
         }
+        q += i < r ? i + 1 : r;
     }
+}
+
+/* ---- near the release --------------------------------------------------------------------- */
+
+/* Shares of the levels: the prior's, corrected by the release with fresh noise. */
+static void expect_table(struct normal *s) {
+    const struct cross_table *t = &s->table;
+    double *share = s->guess;
+    for (int f = 0; f < t->factors; ++f) {
+        const struct model_factor *factor = t->factor + f;
+        double sum = 0, total = 0;
+        for (int l = 0; l < factor->levels; ++l) sum += factor->alpha[l];
+        for (int l = 0; l < factor->levels; ++l) {
+            share[l] = factor->alpha[l] / sum;
+            const int v = factor->first + l - 1;
+            for (int k = 0; l > 0 && k < s->density.components; ++k) {
+                const struct component *one = s->density.component + k;
+                if (one->at[0] != v || one->coef[0] == 0 || one->coef[1] != 0 || one->coef[2] != 0)
+                    continue;
+                const double seen = normal_renew(s, k) - one->constant;
+                const double noise = 1 / fabs(s->weight[k] * one->coef[0]);
+                const double weight = s->n * s->n / (s->n * s->n + noise * noise);
+                share[l] += weight * (seen / one->coef[0] / s->n - share[l]);
+            }
+        }
+        share[0] = 1;
+        for (int l = 1; l < factor->levels; ++l) share[0] -= share[l];
+        for (int l = 0; l < factor->levels; ++l)
+            total += share[l] = fmax(share[l], factor->alpha[l] / (sum + s->n));
+        for (int l = 0; l < factor->levels; ++l) share[l] /= total;
+        share += factor->levels;
+    }
+    normal_draw_table(s, s->guess);
+    normal_settle_table(s);
 }
 
 /* sorts x */
@@ -89,12 +143,17 @@ static void expect_totals(struct normal *s) {
         for (int j = 0; j < i; ++j, draws += NORMAL_START_DRAWS)
             row[j] = row[i] * median(NORMAL_START_DRAWS, draws);
     }
+    const int columns = s->model.columns;
     for (int i = 0; i < d; ++i) {
         s->density.c[order[i]] = s->n * s->mean[i];
         for (int j = 0; j <= i; ++j) {
             double sum = s->mean[i] * s->mean[j];
             for (int m = 0; m <= j; ++m) sum += s->chol[i * d + m] * s->chol[j * d + m];
-            s->density.c[moments_at(d, order[i], order[j])] = s->n * sum;
+            s->density.c[moments_at(columns, order[i], order[j])] = s->n * sum;
+        }
+        for (int b = 1; b < s->density.totals.k; ++b) {
+            const int v = s->fixed[b - 1];
+            s->density.c[moments_at(columns, v, order[i])] = s->density.c[v] * s->mean[i];
         }
     }
 }
@@ -116,23 +175,24 @@ static void start_size(struct normal *s) {
 }
 
 /* Corrects c by the release with fresh noise, component by component, as if entries of
- * c were independent and of the order of their root mean squares. */
+ * c were independent and of the order of their root mean squares; counts stay. */
 static void correct_totals(struct normal *s) {
-    const int d = s->density.totals.d;
+    const int d = s->model.columns, k = s->density.totals.k;
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
             s->variance[moments_at(d, i, j)] =
                 s->density.c[moments_at(d, i, i)] * s->density.c[moments_at(d, j, j)];
     for (int i = 0; i < d; ++i) s->variance[i] = s->n * s->density.c[moments_at(d, i, i)];
+    for (int a = 1; a < k; ++a) {
+        s->variance[s->fixed[a - 1]] = 0;
+        for (int b = a; b < k; ++b)
+            s->variance[moments_at(d, s->fixed[a - 1], s->fixed[b - 1])] = 0;
+    }
     /* the weight of exact ones has no limit */
-    for (int k = 0; k < s->components; ++k) {
-        const struct component *one = s->density.component + k;
-        const double draw = k < s->density.absolute
-                                ? rng_exponential(s->rng) - rng_exponential(s->rng)
-                                : rng_normal(s->rng);
-        const double noise = (k < s->density.absolute ? 2 : 1) / (s->weight[k] * s->weight[k]);
-        const double away =
-            s->released[k] + draw / s->weight[k] - component_value(one, s->density.c);
+    for (int j = 0; j < s->components; ++j) {
+        const struct component *one = s->density.component + j;
+        const double noise = (j < s->density.absolute ? 2 : 1) / (s->weight[j] * s->weight[j]);
+        const double away = normal_renew(s, j) - component_value(one, s->density.c);
         double spread = noise, gain[3];
         for (int e = 0; e < 3; ++e) {
             gain[e] = one->coef[e] * s->variance[one->at[e]];
@@ -146,49 +206,64 @@ static void correct_totals(struct normal *s) {
     }
 }
 
+/* M'M of c, in the columns' order */
+static double explained(const struct totals *t, const double *m, int i, int j) {
+    double sum = 0;
+    for (int b = 0; b < t->k; ++b) sum += m[b * t->d + i] * m[b * t->d + j];
+    return sum;
+}
+
 /* Makes the scatter of c one that records could have; `least`: what it should be at
- * least, a column. */
-static void make_possible(struct normal *s, const double *least) {
-    const int d = s->density.totals.d;
+ * least, a column. `q` is overwritten. */
+static void make_possible(struct normal *s, const double *least, double *q) {
+    struct totals *t = &s->density.totals;
+    const int d = t->d, columns = s->model.columns, *order = s->model.order;
     double *a = s->guess, *work = a + (size_t)d * (size_t)d, *scale = s->normal_draw;
+    (void)totals_coordinates(t, s->density.c, q); /* M at least */
     for (int i = 0; i < d; ++i) {
         const double own =
-            s->density.c[moments_at(d, i, i)] - s->density.c[i] * s->density.c[i] / s->n;
+            s->density.c[moments_at(columns, order[i], order[i])] - explained(t, q, i, i);
         scale[i] = sqrt(own > least[i] ? own : least[i]);
     }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < d; ++j)
             a[i * d + j] = i == j ? 1
-                                  : (s->density.c[moments_at(d, i, j)] -
-                                     s->density.c[i] * s->density.c[j] / s->n) /
+                                  : (s->density.c[moments_at(columns, order[i], order[j])] -
+                                     explained(t, q, i, j)) /
                                         (scale[i] * scale[j]);
     linalg_raise_eigenvalues(d, a, LEAST_EIGENVALUE, work);
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
-            s->density.c[moments_at(d, i, j)] =
-                a[i * d + j] * scale[i] * scale[j] + s->density.c[i] * s->density.c[j] / s->n;
+            s->density.c[moments_at(columns, order[i], order[j])] =
+                a[i * d + j] * scale[i] * scale[j] + explained(t, q, i, j);
 }
 
-static void start_near_release(struct normal *s) {
-    const int d = s->density.totals.d;
+static int start_near_release(struct normal *s, double *q) {
+    const struct totals *t = &s->density.totals;
+    const int columns = s->model.columns, *order = s->model.order;
+    if (s->table.factors > 0) expect_table(s);
     expect_totals(s);
-    for (int i = 0; i < d; ++i)
-        s->mean[i] = LEAST_SCATTER *
-                     (s->density.c[moments_at(d, i, i)] - s->density.c[i] * s->density.c[i] / s->n);
+    if (s->table.factors > 0) normal_set_idle(s);
+    for (int i = 0; i < t->d; ++i) {
+        const double total = s->density.c[order[i]];
+        const double square = s->density.c[moments_at(columns, order[i], order[i])];
+        s->mean[i] = LEAST_SCATTER * (square - total * total / s->n);
+    }
     correct_totals(s);
-    make_possible(s, s->mean);
+    make_possible(s, s->mean, q);
+    return totals_coordinates(&s->density.totals, s->density.c, q);
 }
 
 void normal_start(struct collapse *of) {
     struct normal *s = of->self;
+    double *q = s->old, *unit = s->guess + 3 * (size_t)normal_coordinates(s);
     normal_attach(of);
     if (s->size.prior) start_size(s);
     if (of->given)
-        draw_totals(s, of->theta);
-    else
-        start_near_release(s);
-    double *q = s->old, *unit = s->guess + 3 * (size_t)normal_coordinates(s);
-    if (totals_coordinates(&s->density.totals, s->density.c, q) != PLUGIN_OK) return;
+        draw_totals(s, of->theta, q);
+    else if (start_near_release(s, q) != PLUGIN_OK)
+        return;
+    totals_expand(&s->density.totals, q, s->density.c);
     if (!of->given) {
         (void)s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, of->theta);
         normal_copy(s->density.theta, of->theta, s->model.parameters);

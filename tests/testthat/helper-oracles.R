@@ -61,6 +61,11 @@ parameter_draws <- function(fit, name) {
   matrix(posterior::as_draws_array(fit)[, , name], ncol = posterior::nchains(fit$draws))
 }
 
+# log density of a multivariate normal distribution
+log_normal <- function(x, mean, cov) {
+  as.numeric(-0.5 * determinant(2 * pi * cov)$modulus - 0.5 * sum((x - mean) * solve(cov, x - mean)))
+}
+
 # quantile function of a density given on a grid
 grid_quantile <- function(grid, density) {
   cumulative <- cumsum((density[-1] + density[-length(density)]) / 2 * diff(grid))

@@ -275,10 +275,6 @@ log_inverse_wishart <- function(cov, df, scale) {
          sum(diag(scale %*% solve(cov))) / 2)
 }
 
-log_normal <- function(x, mean, cov) {
-  as.numeric(-0.5 * determinant(2 * pi * cov)$modulus - 0.5 * sum((x - mean) * solve(cov, x - mean)))
-}
-
 log_nig <- function(beta, variance, distribution) {
   log_normal(beta, distribution$mean, variance * solve(distribution$precision)) + distribution$shape * log(distribution$rate) - lgamma(distribution$shape) -
     (distribution$shape + 1) * log(variance) - distribution$rate / variance
@@ -485,9 +481,6 @@ test_that("the share of records outside the bounds is that of the draws' margina
 })
 
 test_that("what it cannot do it refuses, and says what is missing", {
-  st <- stat_crossprod(y ~ g, bounds = list(y = c(0, 1), g = c("a", "b")))
-  rel <- as_release(c(1, 2, 3, 4), st, mech_laplace(epsilon = 1), 10)
-  expect_error(collapse_fit(rel, model_lm()), "factor .g. makes", class = "noiseaware_error_method")
   st <- stat_custom(function(records) cbind(records[, "y"], records[, "y"]^2, records[, "x"]), names = c("a", "b", "c"), sensitivity = 3,
                     bounds = list(y = c(0, 1), x = c(0, 1)))
   rel <- as_release(c(1, 2, 3), st, mech_laplace(epsilon = 1), 10)
