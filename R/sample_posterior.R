@@ -66,8 +66,8 @@
 #' * any sums of counts, of margins that overlap, of some cells, linear queries, under [model_table()]. The table
 #'   itself moves, by transfers of records between cells. Exact, whatever the noise.
 #' * totals of variables and of products of two ([stat_crossprod()],
-#'   [stat_sums()]) under [model_normal()], [model_mvnormal()], and [model_lm()] without
-#'   factors.
+#'   [stat_sums()]) under [model_normal()], [model_mvnormal()], and [model_lm()]. The cross-table of factors, of up to
+#'   10,000 cells, is then a latent variable; n must be known and exceed the number of columns.
 #' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
 #'   [model_exponential()].
 #'

@@ -61,8 +61,7 @@ static void move_within(struct collapse *c, struct counts *s, int v, int row, in
     }
     const int accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
     collapse_count(c, WITHIN, accept);
-    if (learning && !fine)
-        units_learn(s->scale + learner, s->tries + learner, accept, s->most);
+    if (learning && !fine) units_learn(s->scale + learner, s->tries + learner, accept, s->most);
     if (accept) keep_within(s, v, from, to, d, phi_left, phi_entered);
 }
 
@@ -287,7 +286,7 @@ static void move_between(struct collapse *c, struct counts *s, int one, int kind
     collapse_count(c, kind, accept);
     if (learning && !fine && !any)
         units_learn(scale + learner, (split ? s->split_tries : s->tries) + learner, accept,
-                           s->most);
+                    s->most);
     if (!accept) return;
     s->count[from] = left;
     s->count[to] = entered;
