@@ -156,6 +156,7 @@ format_size <- function(n) format(n, big.mark = ",", scientific = FALSE)
 collapse_serves <- function(release, bound) without_refusal(collapse_distribution(release, bound, check = TRUE))
 
 clt_serves <- function(release, bound) {
+  if (length(clt_statistics(bound$model)) == 0L) return(FALSE) # an error would take longer than a short chain
   if (is.null(release$n)) release <- without_size(release, 2)
   release$n >= 2 && without_refusal({
     released_distribution(bound, release, NULL)

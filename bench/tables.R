@@ -1,0 +1,134 @@
+# Tables moved by transfers: how many a second, whatever the number of records; the problem of NAPSU-MQ (Raisa et al. 2023), as
+# twinify's coverage test has it; thirty binary variables on a tree; real tables by default calls.
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+# Transfers a second of a long chain, theta's draws included: the cells of a 2 x 2 x 2 table with noise of sd 3
+transfer_rate <- function(n, mechanism, iterations) {
+  levels <- list(a = 1:2, b = 1:2, c = 1:2)
+  set.seed(1)
+  counts <- stats::rmultinom(1L, n, stats::rgamma(8L, 2))[, 1L]
+  rel <- as_release(counts + stats::rnorm(8L, 0, 3), stat_counts(~ a:b:c, levels), mechanism, n)
+  fit <- suppressWarnings(sample_posterior(rel, model_table(), method = "collapse", chains = 1, iter = 1500, warmup = 1000, seed = 1))
+  before <- transfers_made(fit)
+  longer <- NULL
+  time <- seconds(longer <- extend(fit, iterations))
+  (transfers_made(longer) - before) / time
+}
+
+transfers_made <- function(fit) {
+  told <- fit$chains[[1L]]$diagnostics
+  sum(told[endsWith(names(told), "_made")])
+}
+
+# ---- three binary variables, a full margin, a logistic regression of the third on the first two -----------------
+
+napsu_truth <- c("(Intercept)" = -0.5, a = 1, b = -0.7)
+
+napsu_levels <- list(a = c("0", "1"), b = c("0", "1"), y = c("0", "1"))
+
+napsu_release <- function(n) {
+  a <- stats::rbinom(n, 1L, 0.4)
+  b <- stats::rbinom(n, 1L, 0.3 + 0.3 * a)
+  y <- stats::rbinom(n, 1L, stats::plogis(drop(cbind(1, a, b) %*% napsu_truth)))
+  data <- as.data.frame(lapply(list(a = a, b = b, y = y), factor, levels = 0:1))
+  simulate_release(data, stat_counts(~ a:b:y, napsu_levels), mech_gaussian(epsilon = 1, delta = n^-2))
+}
+
+# of the counts of four combinations of a and b
+napsu_analysis <- function(data) {
+  counts <- tabulate(4 * (as.integer(data$a) - 1) + 2 * (as.integer(data$b) - 1) + as.integer(data$y), 8L)
+  yes <- counts[c(2, 4, 6, 8)]
+  all <- yes + counts[c(1, 3, 5, 7)]
+  fit <- stats::glm.fit(cbind("(Intercept)" = 1, a = c(0, 0, 1, 1), b = c(0, 1, 0, 1)), yes / all, all, family = stats::binomial())
+  list(estimate = fit$coefficients, variance = diag(chol2inv(fit$qr$qr[1:3, 1:3])))
+}
+
+napsu_repeat <- function(seed, n = 2000) {
+  set.seed(seed)
+  rel <- napsu_release(n)
+  fit <- suppressWarnings(sample_posterior(rel, model_table(), chains = 4, seed = seed))
+  told <- combine_synthetic(synthesize(fit, m = 100, seed = seed), napsu_analysis)
+  told$conf.low <= napsu_truth & napsu_truth <= told$conf.high
+}
+
+# seconds to 4,000 effective draws of the least of the cells
+napsu_time <- function(times = 10L) {
+  set.seed(1)
+  rel <- napsu_release(2000)
+  fit <- NULL
+  time <- seconds(for (k in seq_len(times)) fit <- suppressWarnings(sample_posterior(rel, model_table(), chains = 4, seed = k))) / times
+  c(seconds = time, ess = min_ess(fit$draws), thousand4 = 4000 * time / min_ess(fit$draws))
+}
+
+# ---- a tree, and tables that nobody prepared ----------------------------------------------------------------------
+
+tree_run <- function(variables = 30L, n = 1e4) {
+  tree <- stats::reformulate(paste0("v", seq_len(variables)[-1L] %/% 2, ":v", seq_len(variables)[-1L]))
+  levels <- stats::setNames(rep(list(c("a", "b")), variables), paste0("v", seq_len(variables)))
+  set.seed(4)
+  rel <- simulate_release(model_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = n)
+  fit <- NULL
+  time <- seconds(fit <- suppressWarnings(sample_posterior(rel, model_table(tree), seed = 1)))
+  data.frame(table = paste(variables, "binary variables, a tree"), records = n, cells = length(fit$bound$parameters), method = fit$method, seconds = time,
+             rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat), ess = min_ess(fit$draws), posterior = NA, released = NA)
+}
+
+records_of <- function(table) {
+  cells <- as.data.frame(table)
+  out <- cells[rep(seq_len(nrow(cells)), cells$Freq), setdiff(names(cells), "Freq")]
+  as.data.frame(lapply(out, factor))
+}
+
+real_tables <- function() {
+  cancer <- datasets::esoph
+  cancer <- data.frame(lapply(cancer[rep(seq_len(nrow(cancer)), cancer$ncases + cancer$ncontrols), 1:3], function(x) factor(as.character(x))),
+                       case = factor(unlist(Map(function(a, b) rep(c("case", "control"), c(a, b)), cancer$ncases, cancer$ncontrols))))
+  houses <- MASS::housing
+  list(UCBAdmissions = records_of(datasets::UCBAdmissions), Titanic = records_of(datasets::Titanic), HairEyeColor = records_of(datasets::HairEyeColor),
+       esoph = cancer, infert = data.frame(lapply(datasets::infert[c("education", "induced", "case", "spontaneous")], factor)),
+       housing = houses[rep(seq_len(nrow(houses)), houses$Freq), 1:4])
+}
+
+# all margins of two variables, mu = 1; root mean squared errors of the released counts
+real_run <- function(data, name) {
+  variables <- names(data)
+  st <- stat_counts(stats::reformulate(utils::combn(variables, 2L, paste, collapse = ":")), lapply(data, levels))
+  set.seed(1)
+  rel <- simulate_release(data, st, mech_gaussian(mu = 1))
+  fit <- NULL
+  time <- seconds(fit <- suppressMessages(suppressWarnings(sample_posterior(rel, model_table(), seed = 1))))
+  truth <- unlist(lapply(st$margins, function(m) as.vector(t(table(data[m])))))
+  off <- function(x) sqrt(mean((x - truth)^2))
+  data.frame(table = name, records = nrow(data), cells = length(fit$bound$parameters), method = fit$method, seconds = time,
+             rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat), ess = min_ess(fit$draws),
+             posterior = off(colMeans(posterior::as_draws_matrix(denoise(fit)))), released = off(rel$value))
+}
+
+bench_tables <- function(quick = FALSE) {
+  say("transfers")
+  iterations <- if (quick) 2e4 else 2e5
+  sizes <- c(1e3, 1e6, 1e9)
+  gaussian <- vapply(sizes, transfer_rate, 0, mech_gaussian(sd = 3), iterations)
+  laplace <- vapply(sizes, transfer_rate, 0, mech_laplace(scale = 2), iterations)
+  say("NAPSU-MQ")
+  time <- napsu_time()
+  repeats <- if (quick) 10L else 400L
+  covered <- vapply(seq_len(repeats), napsu_repeat, napsu_truth > 0)
+  say("tables")
+  data <- real_tables()
+  tables <- do.call(rbind, c(Map(real_run, data, names(data)), list(tree_run()), make.row.names = FALSE))
+  bench_result(
+    c(list(figure("million transfers a second", "Gaussian noise, n = 1,000", gaussian[1L] / 1e6, 5), figure("million transfers a second", "Laplace noise, n = 1,000", laplace[1L] / 1e6, 5),
+           figure("most over least of n = 10^3, 10^6, 10^9", "Gaussian noise", max(gaussian) / min(gaussian), 1.3, at_most = TRUE),
+           figure("most over least of n = 10^3, 10^6, 10^9", "Laplace noise", max(laplace) / min(laplace), 1.3, at_most = TRUE),
+           figure("seconds to 4,000 effective draws", "NAPSU-MQ's problem", time[["thousand4"]], 0.05, at_most = TRUE)),
+      Map(function(name, share) figure("coverage of 95% intervals, per cent", paste("coefficient", name), 100 * share), names(napsu_truth), rowMeans(covered))),
+    list("Default calls, four chains of 2,000 iterations" = tables),
+    c("Transfers: a 2 x 2 x 2 table whose cells were released; with the draws of theta, in iterations of about 25 transfers.",
+      "NAPSU-MQ's problem: n = 2,000, three binary variables, full margin, Gaussian noise, epsilon = 1, delta = n^-2; coefficients of a logistic regression from 100 synthetic sets.",
+      sprintf("Coverage: %d repeats; its standard error is about %s.", repeats, format(signif(100 * sqrt(0.05 * 0.95 / repeats), 2))),
+      "Tables: margins of two variables, mu = 1; posterior and released: root mean squared errors of the posterior mean counts and of the released ones."))
+}
+
+run_alone(bench_tables)
