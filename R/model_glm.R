@@ -56,7 +56,8 @@
 #' @examples
 #' model_glm(family = poisson())
 #' st <- stat_crossprod(breaks ~ wool + tension,
-#'                      bounds = list(breaks = c(0, 80), wool = c("A", "B"), tension = c("L", "M", "H")))
+#'                      bounds = list(breaks = c(0, 80), wool = c("A", "B"),
+#'                                    tension = c("L", "M", "H")))
 #' set.seed(1)
 #' rel <- simulate_release(warpbreaks, st, mech_laplace(epsilon = 5))
 #' fit <- sample_posterior(rel, model_glm(family = poisson()), chains = 2, iter = 400, seed = 1)

@@ -42,7 +42,8 @@
 #' set.seed(1)
 #' rel <- release(admitted, st, mech_gaussian(mu = 1))
 #' # admission depends on the department alone
-#' fit <- sample_posterior(rel, model_table(~ Admit:Dept + Gender:Dept), chains = 2, iter = 400, seed = 1)
+#' fit <- sample_posterior(rel, model_table(~ Admit:Dept + Gender:Dept),
+#'                         chains = 2, iter = 400, seed = 1)
 #' posterior::summarise_draws(denoise(fit, ~ Admit:Dept), "mean", "sd")
 #' @export
 model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL) {

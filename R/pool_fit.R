@@ -5,9 +5,9 @@
 
 #' Work with a fit of several sites
 #'
-#' @param object,x,fit A fit of a list of releases, see [pooling].
+#' @param object,x A fit of a list of releases, see [pooling].
 #' @param site Names of sites. `NULL` stands for all.
-#' @param parm,level,... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
+#' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @return
@@ -24,7 +24,8 @@
 #' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
 #' south <- as_release(c("smoke=yes" = 31.7), asked, mech_gaussian(sd = 4), n = 90)
 #' sites <- list(north = north, south = south)
-#' fit <- sample_posterior(sites, model_bernoulli(), pool = "complete", chains = 2, iter = 400, seed = 1)
+#' fit <- sample_posterior(sites, model_bernoulli(), pool = "complete",
+#'                         chains = 2, iter = 400, seed = 1)
 #' nobs(fit)
 #' denoise(fit, site = "south")
 #' @name pool_methods
