@@ -27,7 +27,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             auto = "What method auto takes for a linear regression",
             defaults = "Default calls on data that nobody prepared",
             unknown_n = "Unknown number of records",
-            tables = "Tables moved by transfers")
+            tables = "Tables moved by transfers",
+            glm = "Generalised linear models")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

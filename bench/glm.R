@@ -1,0 +1,87 @@
+# Generalised linear models: least effective draws a second of default calls (4 chains x 2,000,
+# everything unknown, Laplace noise, warmup and set-up counted), and default calls on data sets that
+# nobody prepared, beside glm() on the data themselves.
+#
+#   Rscript bench/glm.R [quick]
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+# 3 normal covariates, bounds at 4 standard deviations
+glm_release <- function(family, n = 1000, epsilon = 1) {
+  set.seed(1)
+  x <- matrix(stats::rnorm(3 * n), n, dimnames = list(NULL, paste0("x", 1:3)))
+  mean <- family$linkinv(drop(cbind(1, x) %*% c(0.5, 0.6, -0.4, 0.2)))
+  count <- family$family == "poisson"
+  data <- data.frame(y = if (count) stats::rpois(n, mean) else stats::runif(n) < mean, x)
+  bounds <- c(list(y = if (count) c(0, 20) else c(FALSE, TRUE)), stats::setNames(rep(list(c(-4, 4)), 3L), colnames(x)))
+  simulate_release(data, stat_crossprod(y ~ x1 + x2 + x3, bounds), mech_laplace(epsilon = epsilon))
+}
+
+speed_cases <- list(
+  list(family = stats::poisson(), method = "augment", target = 100),
+  list(family = stats::binomial("probit"), method = "augment", target = 100),
+  list(family = stats::binomial("probit"), method = "clt", target = 1000),
+  list(family = stats::binomial("cloglog"), method = "augment", target = NA),
+  list(family = stats::binomial("cloglog"), method = "clt", target = NA),
+  list(family = stats::binomial("logit"), method = "augment", target = NA),
+  list(family = stats::binomial("logit"), method = "clt", target = NA)
+)
+
+default_fit <- function(release, family, method, quick) {
+  time <- seconds(fit <- suppressWarnings(suppressMessages(
+    sample_posterior(release, model_glm(family = family), method = method, chains = 4, iter = if (quick) 200 else 2000, seed = 1))))
+  draws <- posterior::as_draws_array(fit)
+  rhat <- max(vapply(posterior::variables(draws), function(v) posterior::rhat(posterior::extract_variable_matrix(draws, v)), 0))
+  list(fit = fit, time = time, ess = min_ess(draws), rhat = rhat)
+}
+
+speed_row <- function(case, quick) {
+  say("%s, %s", case$family$link, case$method)
+  ran <- default_fit(glm_release(case$family), case$family, case$method, quick)
+  data.frame(family = case$family$family, link = case$family$link, method = case$method, seconds = ran$time, ess = ran$ess,
+             `ESS per second` = ran$ess / ran$time, rhat = ran$rhat, check.names = FALSE)
+}
+
+# as they come, with bounds that a person would declare
+real_cases <- list(
+  warpbreaks = list(data = warpbreaks, formula = breaks ~ wool + tension, family = stats::poisson(),
+                    bounds = list(breaks = c(0, 80), wool = c("A", "B"), tension = c("L", "M", "H"))),
+  quine = list(data = MASS::quine, formula = Days ~ Eth + Sex + Age + Lrn, family = stats::poisson(),
+               bounds = list(Days = c(0, 90), Eth = c("A", "N"), Sex = c("F", "M"), Age = c("F0", "F1", "F2", "F3"), Lrn = c("AL", "SL"))),
+  insurance = list(data = MASS::Insurance, formula = Claims ~ Group + Age, family = stats::poisson(),
+                   bounds = list(Claims = c(0, 400), Group = levels(MASS::Insurance$Group), Age = levels(MASS::Insurance$Age))),
+  infert = list(data = transform(infert, case = case == 1), formula = case ~ age + parity + education, family = stats::binomial("probit"),
+                bounds = list(case = c(FALSE, TRUE), age = c(18, 50), parity = c(0, 8), education = levels(infert$education))),
+  birthwt = list(data = transform(MASS::birthwt, low = low == 1, smoke = smoke == 1), formula = low ~ age + lwt + smoke, family = stats::binomial("cloglog"),
+                 bounds = list(low = c(FALSE, TRUE), age = c(14, 50), lwt = c(80, 260), smoke = c(FALSE, TRUE)))
+)
+
+real_row <- function(name, epsilon, quick) {
+  case <- real_cases[[name]]
+  say("%s, epsilon %g", name, epsilon)
+  set.seed(2)
+  release <- simulate_release(case$data, stat_crossprod(case$formula, case$bounds), mech_laplace(epsilon = epsilon))
+  ran <- default_fit(release, case$family, "augment", quick)
+  data <- case$data
+  for (v in names(data)) if (is.factor(data[[v]])) data[[v]] <- factor(data[[v]], ordered = FALSE)
+  exact <- stats::coef(stats::glm(case$formula, case$family, data))[-1L]
+  draws <- as.matrix(posterior::as_draws_matrix(ran$fit))[, names(coef(ran$fit))[-1L], drop = FALSE]
+  away <- abs(colMeans(draws) - exact) / apply(draws, 2L, stats::sd)
+  data.frame(data = name, n = nrow(data), family = case$family$family, link = case$family$link, epsilon = epsilon, seconds = ran$time, ess = ran$ess,
+             rhat = ran$rhat, `glm() away, posterior sd` = max(away), check.names = FALSE)
+}
+
+bench_glm <- function(quick = FALSE) {
+  speed <- do.call(rbind, lapply(speed_cases, speed_row, quick))
+  cases <- expand.grid(name = names(real_cases), epsilon = c(1, 10), stringsAsFactors = FALSE)
+  real <- do.call(rbind, Map(real_row, cases$name, cases$epsilon, quick))
+  targets <- vapply(speed_cases, `[[`, 0, "target")
+  bench_result(
+    c(Map(function(l, m, r, t) figure("least ESS per second", sprintf("%s link, \"%s\"", l, m), r, t), speed$link, speed$method, speed[["ESS per second"]], targets),
+      list(figure("default calls with R-hat at most 1.01", sprintf("of %d on real data", nrow(real)), sum(real$rhat <= 1.01)))),
+    list("3 covariates, n = 1,000, epsilon 1" = speed, "Default calls on real data" = real),
+    c("Default calls, 4 chains x 2,000, on one core; warmup and set-up count. ESS is the bulk one, the least of all parameters; R-hat the largest.",
+      "glm(): on the data themselves, without noise; the coefficient that is furthest from its posterior mean, intercept aside."))
+}
+
+run_alone(bench_glm)
