@@ -39,7 +39,8 @@
 #' denoise(sample_posterior(rel, model_categorical(), chains = 2, iter = 400, seed = 1))
 #' @export
 mech_exact <- function(...) {
-  check_no_dots(...)
+  count <- ...length()
+  if (count > 0L) stop_classed("mechanism", "{.fn mech_exact} takes no arguments, but got {count}: exact numbers have no noise to describe.")
   new_mechanism("exact", "exact", class = "mech_exact")
 }
 

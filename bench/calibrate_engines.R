@@ -17,12 +17,19 @@ engine_designs <- function() {
          statistic = stat_crossprod(y ~ x1 + x2 + x3, list(y = c(-1.25, 1.25) * sd, x1 = c(-1, 1) * sd, x2 = c(-1, 1) * sd, x3 = c(-1, 1) * sd)),
          mechanism = mech_laplace(epsilon = 10), method = "clt")
   }
+  # levels without records, and confounded factors, where there are few
+  crossed <- list(model = model_lm(prior = prior_nig(0, 2, 6, 6), covariates = list(mean = fixed(0.3), cov = fixed(matrix(1)))),
+                  statistic = stat_crossprod(y ~ x + g + h, list(y = c(-40, 40), x = c(-20, 20), g = c("a", "b", "c"), h = c("u", "v"))),
+                  mechanism = mech_laplace(epsilon = 5), method = "collapse")
   free <- list(model = tight, statistic = stat_crossprod(y ~ x1 + x2 + x3, wide), mechanism = mech_laplace(epsilon = 5))
   list(
     `"augment", factor, bounds that bind, n = 20` = c(binding, n = 20),
     `"augment", factor, bounds that bind, n = 500` = c(binding, n = 500),
     `"collapse", no record outside, n = 20` = c(free, method = "collapse", n = 20),
     `"collapse", no record outside, n = 500` = c(free, method = "collapse", n = 500),
+    `"collapse", two factors, n = 8` = c(crossed, n = 8),
+    `"collapse", two factors, n = 20` = c(crossed, n = 20),
+    `"collapse", two factors, n = 500` = c(crossed, n = 500),
     `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500),
     `"clt", bounds at 3 sd, n = 500` = c(clamped(3), n = 500),
     `"clt", bounds at 2 sd, n = 500` = c(clamped(2), n = 500),

@@ -70,7 +70,8 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     site->density.weight = weight;
     site->density.component = read_components(d, site->components, terms);
     totals_density_create(&site->density, model, *n, d, model->order, 1, NULL);
-    return totals_design(&site->density.totals, NULL);
+    (void)totals_design(&site->density.totals, NULL);
+    return PLUGIN_OK;
 }
 
 int pool_create(struct pool *s) {

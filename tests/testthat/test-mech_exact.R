@@ -306,5 +306,5 @@ test_that("methods that cannot keep exact numbers say so", {
   expect_error(sample_posterior(open, model_categorical()), "4 such groups, but 3 independent", class = "noiseaware_error_method")
   expect_error(as_release(1, stat_records(~ x, list(x = c(0, 1))), mech_exact(), n = 1), class = "noiseaware_error_mechanism")
   expect_error(published(mech_exact(), round = 5), class = "noiseaware_error_mechanism")
-  expect_error(mech_exact(3), class = "noiseaware_error_argument")
+  expect_error(mech_exact(3), class = "noiseaware_error_mechanism")
 })
