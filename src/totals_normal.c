@@ -48,8 +48,8 @@ enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, NUTS_EVERY = 10 };
 
 static const double SHARE = 0.7;
 
-/* The share of warmup for which the table waits, see has_arrived(). */
-static const double TABLE_WAITS = 0.1;
+/* The share of warmup for which the table waits at most, see has_arrived(). */
+static const double TABLE_WAITS = 0.5;
 
 /* ---- the state ----------------------------------------------------------------------- */
 
