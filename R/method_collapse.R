@@ -171,7 +171,8 @@ collapse_moves <- function(fit, a) {
          normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
                          if (!is.null(a$table)) sprintf("; cross-table of the factors: %s", share(a$table)), of_n),
          recursion = "counts   independent draws, all counts at once",
-         table = sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
+         table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
+                        of_n),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
          total = paste0(sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)), of_n))
 }
@@ -189,9 +190,12 @@ collapse_acceptance <- function(fit) {
              with_records(row, fit, told)
            },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
-           table = data.frame(chain = k, mean = (told$pair_accepted + told$swap_accepted + told$contrast_accepted) /
-                                (told$pair_made + told$swap_made + told$contrast_made), pair = share(told$pair_accepted, told$pair_made),
-                              swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made)),
+           table = {
+             row <- data.frame(chain = k, mean = (told$pair_accepted + told$swap_accepted + told$contrast_accepted) /
+                                 (told$pair_made + told$swap_made + told$contrast_made), pair = share(told$pair_accepted, told$pair_made),
+                               swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made))
+             with_records(row, fit, told)
+           },
            counts = {
              accepted <- told$between_accepted + told$split_accepted
              made <- told$between_made + told$split_made

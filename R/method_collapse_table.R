@@ -25,9 +25,6 @@ table_distribution <- function(bound, parts, n, unknown, call) {
 # What each released component is a sum of: entries with a node of the table (`target`, from 0), the `component` and
 # its `coefficient`, in the order of the nodes.
 table_entries <- function(bound, parts, n, unknown, call) {
-  if (unknown) {
-    stop_classed("method", c("Method {.val collapse} must know the number of records of a table.", i = "Method {.val augment} need not."), call = call)
-  }
   entries <- do.call(rbind, lapply(parts, part_entries, bound = bound, call = call))
   key <- paste(entries$target, entries$component)
   if (anyDuplicated(key)) {
@@ -40,6 +37,8 @@ table_entries <- function(bound, parts, n, unknown, call) {
 
 part_entries <- function(part, bound, call) {
   statistic <- part$statistic
+  # n is the node after the cells
+  if (inherits(statistic, "stat_size")) return(data.frame(target = length(bound$spec$fields$alpha), component = part$index, coefficient = 1))
   linear <- inherits(statistic, "stat_linear")
   counted <- if (linear) statistic$statistic else statistic
   if (!inherits(counted, "stat_counts")) stop_collapse_part(part, "counts of its variables", call)

@@ -19,6 +19,9 @@
 #' the number of records, with the probabilities integrated out. It is exact, whatever the noise. With several cliques it moves their
 #' tables, which agree with one another, so that many variables are no trouble; each released margin must then be inside a clique.
 #'
+#' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_records]. The table then also
+#' gains and loses records.
+#'
 #' The counts of the confidential table, in every draw, are what [denoise()] gives with a formula:
 #' `denoise(fit, ~ a:b)`.
 #'

@@ -68,7 +68,7 @@ check_has_table <- function(fit, n, call = caller_env()) {
     stop_classed("method", c("{.code of = \"records\"} needs the counts of a table in each draw, which the fit does not have.",
                              i = "Method {.val collapse} for {.fn model_table} keeps them, of up to {format_size(most_tracked)} cells."), call = call)
   }
-  if (!is.null(n)) stop_classed("argument", "{.arg n} must be NULL with {.code of = \"records\"}: the release has {format_size(nobs(fit))} records.", call = call)
+  if (!is.null(n)) stop_classed("argument", "{.arg n} must be NULL with {.code of = \"records\"}: each draw says how many records there are.", call = call)
 }
 
 # Records that have the tables of a draw, in an order that tells nothing: part after part, the levels of a row are given
@@ -77,7 +77,8 @@ records_of_table <- function(fit, row) {
   bound <- fit$bound
   size <- lengths(bound$levels)
   table <- do.call(rbind, lapply(fit$chains, `[[`, "table"))[row, ]
-  n <- nobs(fit)
+  first <- bound$parts[[1L]]
+  n <- sum(table[seq_len(nrow(first$codes %||% all_codes(size[first$children])))])
   codes <- matrix(0, n, length(size), dimnames = list(NULL, names(size)))
   end <- 0L
   for (part in bound$parts) {
@@ -98,7 +99,8 @@ records_of_table <- function(fit, row) {
 #' @export
 print.noiseaware_synthetic <- function(x, ...) {
   first <- x[[1L]]
-  cat(sprintf("<synthetic> %d data sets of %s records and %d variables: %s\n", length(x), format_size(nrow(first)), ncol(first), shorten_list(names(first), 6L)))
+  size <- paste(vapply(unique(range(vapply(x, nrow, 0L))), format_size, ""), collapse = " to ")
+  cat(sprintf("<synthetic> %d data sets of %s records and %d variables: %s\n", length(x), size, ncol(first), shorten_list(names(first), 6L)))
   cat(sprintf("  of         %s\n", if (attr(x, "of") == "records") "the confidential records, imputed" else "a population, by the posterior predictive distribution"))
   cat(sprintf("  guarantee  that of the release: %s\n", paste(attr(x, "privacy"), collapse = "; ")))
   invisible(x)

@@ -16,6 +16,9 @@
  * An iteration makes transfers (method_collapse_table_moves.c), as many as warmup found
  * it takes to forget the table, then draws theta given it.
  *
+ * Where n is unknown the target has the prior of n and psi(n) of the parts that have no parents,
+ * and births and deaths are transfers too: n is one more node.
+ *
  * Invariant: `total` is what the table implies, in whole numbers: nothing drifts. Of queries
  * with fractions it is that at the start of each iteration.
  * Cost: that of the transfers, whatever n.
@@ -32,6 +35,9 @@ enum { FIRST_MOVES = 4, MOST_MOVES = 10000, MOST_PER_CELL = 20 };
 
 /* the most columns that all sets of them have together */
 enum { MOST_LISTED = 4000 };
+
+/* beyond that not all whole numbers are doubles */
+static const double MOST_RECORDS = 9007199254740992.0;
 
 /* Correlation of what is watched from one iteration to the next that is aimed at; it is
  * that of the component or cell that so large a share of them do not exceed. */
@@ -96,17 +102,24 @@ static int read_parts(const struct fields *fields, struct table *s) {
         part->at_cell = s->cells;
         s->cells += part->rows * part->levels;
     }
-    s->nodes = s->cells;
-    for (int k = 0; k < s->parts; ++k) {
-        struct table_part *part = s->part + k;
-        part->at_row = part->parents > 0 ? s->nodes : -1;
-        if (part->parents > 0) s->nodes += part->rows;
-    }
     return PLUGIN_OK;
 }
 
+/* n is the row of the first part, which has no parents. Where it is known, no transfer touches it.
+ */
+static void place_rows(struct table *s, int unknown) {
+    s->at_size = s->cells;
+    s->nodes = s->cells + 1;
+    s->part[0].at_row = unknown ? s->at_size : -1;
+    for (int k = 1; k < s->parts; ++k) {
+        struct table_part *part = s->part + k;
+        part->at_row = part->parents > 0 || unknown ? s->nodes : -1;
+        if (part->at_row >= 0) s->nodes += part->rows;
+    }
+}
+
 static void read_weights(struct table *s, const double *alpha) {
-    s->weights = cell_weights_new(s->nodes, s->n);
+    s->weights = cell_weights_new(s->nodes, s->most);
     s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
     s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
     for (int cell = 0; cell < s->cells; ++cell) {
@@ -180,14 +193,19 @@ static int list_sets(struct table *s, int order, int *kinds) {
     return at;
 }
 
-static void choose_kinds(struct table *s) {
+static void choose_kinds(struct table *s, int unknown) {
     int order = MOST_CONTRASTED, kinds;
     while (list_sets(s, order, &kinds) > MOST_LISTED && order > 1) --order;
     const int listed = list_sets(s, order, &kinds);
-    s->kinds = kinds + 2;
+    s->sets = kinds;
+    s->kinds = kinds + 2 + unknown;
     s->kind_first = plugin_memory((size_t)kinds + 1, sizeof *s->kind_first);
     s->kind_column = plugin_memory((size_t)listed, sizeof *s->kind_column);
     list_sets(s, order, &kinds);
+}
+
+static int watched(const struct collapse *c, const struct table *s) {
+    return c->size + s->cells + (c->size_prior != NULL);
 }
 
 static void prepare_work(const struct collapse *c, struct table *s) {
@@ -211,26 +229,29 @@ static void prepare_work(const struct collapse *c, struct table *s) {
     s->small = plugin_memory(most, sizeof *s->small);
     s->large = plugin_memory(most, sizeof *s->large);
     s->total = plugin_memory(size, sizeof(double));
-    s->correlation = plugin_memory(size + cells, sizeof(double));
+    s->correlation = plugin_memory((size_t)watched(c, s), sizeof(double));
 }
-
-static int watched(const struct collapse *c, const struct table *s) { return c->size + s->cells; }
 
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
  * model_categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
  * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
- * statistic. */
+ * statistic; size_spread, looked at where n is unknown. Nodes are the cells, then n, then rows. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct table *s = plugin_memory(1, sizeof *s);
+    const int unknown = c->size_prior != NULL;
     const double *tracked = fields_vector(fields, "tracked", 1);
-    s->n = c->n;
-    if (!tracked || read_parts(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    const double *spread = fields_vector(fields, "size_spread", unknown ? 1 : -1);
+    s->most = unknown ? fmin(c->size_prior->upper, MOST_RECORDS) : c->n;
+    if (!tracked || (unknown && !spread) || read_parts(fields, s) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    if (unknown) s->spread = *spread;
+    place_rows(s, unknown);
     const double *alpha = fields_vector(fields, "alpha", s->cells);
     if (!alpha || c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
     read_weights(s, alpha);
     if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
-    choose_kinds(s);
+    choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
     c->stored = s->nodes + 5 * watched(c, s) + s->cells + 4 * s->kinds + 2;
@@ -285,6 +306,10 @@ static void set_codes(const struct table *s, const struct table_part *part, int 
 
 /* The rows of a part as the tables before it have them. */
 static void count_rows(struct table *s, const struct table_part *part) {
+    if (part->parents == 0) {
+        s->count[part->at_row] = s->count[s->at_size];
+        return;
+    }
     const struct table_part *host = s->part + part->host;
     memset(s->count + part->at_row, 0, (size_t)part->rows * sizeof(double));
     for (int r = 0; r < host->rows; ++r)
@@ -295,16 +320,22 @@ static void count_rows(struct table *s, const struct table_part *part) {
         }
 }
 
+static double start_size(const struct collapse *c, const struct table *s) {
+    const double n = rint(c->n + s->spread * rng_normal(c->rng));
+    return fmin(fmax(n, c->size_prior->lower), c->size_prior->upper);
+}
+
 static void start(struct collapse *c) {
     struct table *s = c->self;
     attach(c);
     const double *stick = c->theta;
+    s->count[s->at_size] = c->size_prior ? start_size(c, s) : c->n;
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         if (part->at_row >= 0) count_rows(s, part);
         for (int r = 0; r < part->rows; ++r, stick += part->levels - 1)
             cells_draw(c->rng, part->levels, stick,
-                       part->at_row < 0 ? s->n : s->count[part->at_row + r],
+                       s->count[part->at_row < 0 ? s->at_size : part->at_row + r],
                        s->count + part->at_cell + r * part->levels);
     }
     for (int k = 0; k < s->cells; ++k) s->visit[k] = 1;
@@ -319,7 +350,8 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Correlation of successive iterations of the window, of what moves. */
+/* Correlation of successive iterations of the window, of what moves; of all that one quantile, and
+ * an unknown n. */
 static double correlation(const struct collapse *c, struct table *s) {
     int moving = 0;
     for (int k = 0; k < watched(c, s); ++k) {
@@ -327,8 +359,10 @@ static double correlation(const struct collapse *c, struct table *s) {
         s->correlation[moving++] = 1 - 0.5 * s->step[k] / s->square[k];
     }
     if (moving == 0) return 0;
+    const int size_moves = c->size_prior && s->square[watched(c, s) - 1] > 0;
+    const double of_size = size_moves ? s->correlation[moving - 1] : 0;
     qsort(s->correlation, (size_t)moving, sizeof(double), compare);
-    return s->correlation[(int)(QUANTILE * (moving - 1))];
+    return fmax(s->correlation[(int)(QUANTILE * (moving - 1))], of_size);
 }
 
 static void choose_moves(const struct collapse *c, struct table *s) {
@@ -403,13 +437,18 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     }
     *accepted = kept / made;
     if (learning) learn(c, iteration, warmup);
-    return c->model.class->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
+    return c->model.class->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng, c->theta);
 }
 
 static void statistic(const struct collapse *c, double *out) {
     const struct table *s = c->self;
     memcpy(out, s->total, (size_t)c->size * sizeof(double));
     if (s->tracked) memcpy(out + c->size, s->count, (size_t)s->cells * sizeof(double));
+}
+
+static double records(const struct collapse *c) {
+    const struct table *s = c->self;
+    return s->count[s->at_size];
 }
 
 static double energy(const struct collapse *c) {
@@ -434,6 +473,8 @@ const struct collapse_class collapse_table = {
             [2 * SWAP + ACCEPTED] = "swap_accepted",
             [2 * CONTRAST + MADE] = "contrast_made",
             [2 * CONTRAST + ACCEPTED] = "contrast_accepted",
+            [2 * SIZE + MADE] = "size_made",
+            [2 * SIZE + ACCEPTED] = "size_accepted",
         },
     .create = create,
     .start = start,
@@ -441,6 +482,7 @@ const struct collapse_class collapse_table = {
     .save = save,
     .iterate = iterate,
     .statistic = statistic,
+    .records = records,
     .energy = energy,
     .work = work,
 };

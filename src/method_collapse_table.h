@@ -9,8 +9,9 @@
  *   method_collapse_table_moves.c  transfers between cells.
  */
 
-/* transfers that are counted: between two cells, of codes that are exchanged, of contrasts */
-enum { PAIR, SWAP, CONTRAST };
+/* transfers that are counted: between two cells, of codes that are exchanged, of contrasts; births
+ * and deaths */
+enum { PAIR, SWAP, CONTRAST, SIZE };
 
 /* the most columns of a contrast */
 enum { MOST_CONTRASTED = 4 };
@@ -27,7 +28,7 @@ struct table_part {
     const double *code;  /* of several children: their codes, level by level */
     int *level_of;       /* and the level of each combination, -1: it is impossible */
     int at_cell;         /* nodes of the cells, row by row */
-    int at_row;          /* nodes of the rows; -1: there is only one row, n */
+    int at_row;          /* nodes of the rows; -1: there is only one row, n, which is known */
     int host;            /* an earlier part that has all its parents; -1: it has none */
 };
 
@@ -57,14 +58,17 @@ struct table {
     const double *coefficient;
     int fractions; /* are there coefficients that are no whole numbers? */
     int tracked;   /* the cells are told with the statistic */
-    double n;
+    int at_size;   /* the node of n, next to the cells */
+    double most;   /* the largest n there can be */
+    double spread; /* of n where it is unknown, as the release tells it */
     /* Kinds of transfers: contrasts of the columns of a set, one column or more; then pairs of
-     * any cells; then swaps. A set's columns start at kind_first. */
-    int kinds, *kind_first, *kind_column;
+     * any cells; then swaps; then, where n is unknown, births and deaths. A set's columns start at
+     * kind_first. */
+    int kinds, sets, *kind_first, *kind_column;
 
     /* state */
     double *count;                       /* of nodes */
-    double *mean, *square, *step, *last; /* of what is watched: components, then cells */
+    double *mean, *square, *step, *last; /* of what is watched: components, cells, unknown n */
     double *inverse;                     /* of their variances in the window before */
     double *visit;                       /* how often a cell is to be visited, up to a constant */
     double *use;                         /* and a kind */

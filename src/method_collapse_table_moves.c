@@ -14,7 +14,8 @@
  * two codes of some columns with alternating signs, which leave all margins as they are that
  * lack one of these columns; of one column, one cell for another. Pairs: one for another that
  * differs in any columns. Swaps: two that exchange some of their codes, which leaves margins as
- * they are that have none of both kinds. Corners are drawn from what warmup saw, whatever the table
+ * they are that have none of both kinds. Births and deaths: of one combination, or of several at
+ * once, where n is unknown. Corners are drawn from what warmup saw, whatever the table
  * is now, and so are kinds.
  *
  * Cost: what the cells of the corners touch.
@@ -25,6 +26,9 @@
 
 /* the interval's length, in standard deviations of the noise or so */
 static const double WIDTH = 4;
+
+/* the most combinations that records are born in at once is 2 to this power */
+enum { MOST_DOUBLED = 5 };
 
 /* ---- choosing combinations ------------------------------------------------------------ */
 
@@ -200,11 +204,14 @@ static double log_at(const struct collapse *c, const struct table *s, double j) 
         const int at = along->interval[k];
         log_p -= collapse_energy(c, at, s->total[at] + j * along->change[at]);
     }
+    const double born = along->by[s->at_size];
+    if (born != 0) log_p += size_prior_log(c->size_prior, s->count[s->at_size] + j * born);
     return log_p;
 }
 
 /* The units that can go along the direction, from *least to *most. */
-static void find_range(const struct table *s, double *least, double *most) {
+static void find_range(const struct collapse *c, const struct table *s, double *least,
+                       double *most) {
     const struct direction *along = &s->along;
     double low = -INFINITY, high = INFINITY;
     for (int k = 0; k < along->nodes; ++k) {
@@ -213,6 +220,11 @@ static void find_range(const struct table *s, double *least, double *most) {
             low = fmax(low, -floor(count / by));
         else
             high = fmin(high, floor(-count / by));
+    }
+    const double born = along->by[s->at_size], n = s->count[s->at_size];
+    if (born != 0) { /* it is a gain */
+        low = fmax(low, ceil((c->size_prior->lower - n) / born));
+        high = fmin(high, floor((s->most - n) / born));
     }
     *least = low;
     *most = high;
@@ -245,7 +257,7 @@ static double move_along(struct collapse *c, struct table *s, int wide) {
     drop_unchanged(along);
     double least, most;
     if (along->nodes == 0) return 0;
-    find_range(s, &least, &most);
+    find_range(c, s, &least, &most);
     if (least == most) return 0;
     find_components(s);
     const double precision = prepare(c, s);
@@ -261,6 +273,7 @@ static double move_along(struct collapse *c, struct table *s, int wide) {
 /* What a transfer of j units was good for, for each node that it touched. */
 static void note(const struct collapse *c, struct table *s, int kind, double j) {
     const struct direction *along = &s->along;
+    const int watched = s->cells + (c->size_prior != NULL);
     double released = 0, cells = 0;
     for (int k = 0; k < along->components; ++k) {
         const int at = along->component[k];
@@ -268,7 +281,7 @@ static void note(const struct collapse *c, struct table *s, int kind, double j) 
     }
     for (int k = 0; k < along->nodes; ++k) {
         const int node = along->node[k];
-        if (node < s->cells) cells += s->inverse[c->size + node];
+        if (node < watched) cells += s->inverse[c->size + node];
     }
     s->gain_released[kind] += j * j * released / along->nodes;
     s->gain_cells[kind] += j * j * cells / along->nodes;
@@ -323,19 +336,32 @@ static int add_contrast(struct rng *rng, struct table *s, int count, const int *
     return possible;
 }
 
+/* One combination half the time. */
+static int add_births(struct rng *rng, struct table *s) {
+    int doubled = 0;
+    if (rng_bits_inline(rng) >> 63) doubled = 1 + choose(rng, MOST_DOUBLED);
+    for (int k = 0; k < 1 << doubled; ++k) {
+        draw_codes(rng, s, s->codes);
+        if (!add_corner(s, s->codes, 1)) return 0;
+    }
+    return 1;
+}
+
 void table_transfer(struct collapse *c, struct table *s, int wide, int learning) {
     const int kind = draw_alias(c->rng, s->kinds, s->kind_alias.share, s->kind_alias.other);
-    const int sets = s->kinds - 2;
     int possible, counted = PAIR;
-    if (kind < sets) {
+    if (kind < s->sets) {
         const int first = s->kind_first[kind], count = s->kind_first[kind + 1] - first;
         possible = add_contrast(c->rng, s, count, s->kind_column + first);
         if (count > 1) counted = CONTRAST;
-    } else if (kind == sets) {
+    } else if (kind == s->sets) {
         possible = add_pair(c->rng, s);
-    } else {
+    } else if (kind == s->sets + 1) {
         possible = add_swap(c->rng, s);
         counted = SWAP;
+    } else {
+        possible = add_births(c->rng, s);
+        counted = SIZE;
     }
     const double j = possible ? move_along(c, s, wide) : 0;
     collapse_count(c, counted, j != 0);

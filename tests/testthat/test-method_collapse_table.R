@@ -49,9 +49,9 @@ expect_tables <- function(fit, tables, log_p, released, alpha = 1) {
     expect_same_mean(draw(k), sum(p * tables[, k]))
     for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * tables[, k] * tables[, l]))
     alphas <- rep_len(alpha, ncol(tables))
-    expect_same_mean(parameter_draws(fit, fit$bound$parameters[k]), sum(p * (alphas[k] + tables[, k]) / sum(alphas + tables[1L, ])))
-    expect_same_mean(parameter_draws(fit, fit$bound$parameters[k])^2,
-                     sum(p * (alphas[k] + tables[, k]) * (alphas[k] + tables[, k] + 1)) / sum(alphas + tables[1L, ]) / (sum(alphas + tables[1L, ]) + 1))
+    all <- sum(alphas) + rowSums(tables)
+    expect_same_mean(parameter_draws(fit, fit$bound$parameters[k]), sum(p * (alphas[k] + tables[, k]) / all))
+    expect_same_mean(parameter_draws(fit, fit$bound$parameters[k])^2, sum(p * (alphas[k] + tables[, k]) * (alphas[k] + tables[, k] + 1) / all / (all + 1)))
   }
   at <- posterior::as_draws_array(denoise(fit))
   for (k in which(apply(at, 3, stats::sd) > 0)) expect_same_mean(matrix(at[, , k], ncol = 2L), sum(p * released[, k]))
@@ -298,6 +298,122 @@ test_that("calibration: a tree", {
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
 
+# ---- the number of records is unknown --------------------------------------------------------
+
+test_that("unknown n: every table of up to five records", {
+  skip_on_cran()
+  up_to <- function(prior, upper) {
+    prior$upper <- upper
+    prior
+  }
+  possible <- cube_cells[!(cube_cells$x == "b" & cube_cells$y == "a"), ]
+  cases <- list(
+    list("pairs", mech_laplace(scale = 1.5), mech_laplace(scale = 1), up_to(prior_poisson(3.5), 5), 0:5, function(n) dpois(n, 3.5, log = TRUE), cube_cells),
+    list("whole", mech_gaussian(sd = 1.2), NULL, up_to(prior_negative_binomial(3, 1.5), 5), 0:5, function(n) dnbinom(n, 1.5, mu = 3, log = TRUE), cube_cells),
+    list("ones", mech_discrete_gaussian(sd = 1), mech_gaussian(sd = 2), prior_uniform(2, 5), 2:5, function(n) 0 * n, cube_cells),
+    list("linear", mech_gaussian(sd = 0.8), mech_gaussian(sd = 1), prior_log_uniform(5), 1:5, function(n) -log(n), cube_cells),
+    list("some", mech_discrete_laplace(scale = 1), NULL, prior_log_uniform(5), 1:5, function(n) -log(n), possible))
+  for (k in seq_along(cases)) {
+    case <- cases[[k]]
+    cells <- case[[7]]
+    zeros <- if (nrow(cells) < 8) ~ x == "b" & y == "a"
+    alpha <- list(0.6, c(0.3, 1, 2, 0.5, 1, 1, 4, 0.7))[[1L + (k %in% 2:3)]]
+    tables <- do.call(rbind, lapply(case[[5]], all_tables, nrow(cells)))
+    n <- rowSums(tables)
+    st <- cube_statistics[[case[[1]]]]
+    released <- released_of(st, tables, cells)
+    set.seed(k)
+    z <- round(colMeans(released) + stats::rnorm(ncol(released)))
+    rel <- if (is.null(case[[3]])) as_release(unname(z), st, case[[2]], NULL) else
+      as_release(list(counts = unname(z), size = 4), list(counts = st, size = stat_size()), list(counts = case[[2]], size = case[[3]]), NULL,
+                 neighbours = "add_remove")
+    scale <- unname(rel$scale)
+    log_p <- log_prior(tables, alpha) + case[[6]](n) + log_noise(case[[2]]$kernel, scale[seq_along(z)], z, released)
+    if (!is.null(case[[3]])) {
+      log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
+      released <- cbind(released, n)
+    }
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 12000)
+    p <- expect_tables(fit, tables, log_p, released, alpha)
+    expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
+    expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
+    expect_identical(as.vector(matrix(rowSums(posterior::as_draws_matrix(denoise(fit, ~ x:y:z))))), as.vector(posterior::as_draws_matrix(fit$draws)[, "n"]))
+  }
+})
+
+test_that("unknown n: decomposable graphs are enumerated", {
+  skip_on_cran()
+  cases <- list(list(~ x:y + y:z, list(c("x", "y"), c("y", "z")), list(character(), "y"), ~ x:y + z:y),
+                list(~ x + y:z, list("x", c("y", "z")), list(character(), character()), ~ x + z:y))
+  tables <- do.call(rbind, lapply(1:5, all_tables, 8L))
+  n <- rowSums(tables)
+  for (case in cases) {
+    st <- stat_counts(case[[4]], cube)
+    released <- released_of(st, tables)
+    set.seed(2)
+    z <- round(colMeans(released) + stats::rnorm(ncol(released)))
+    rel <- as_release(z, st, mech_laplace(scale = 1), NULL)
+    prior <- prior_log_uniform(5)
+    log_p <- log_decomposable(tables, cube_cells, case[[2]], case[[3]]) - log(n) + log_noise("absolute", 1, z, released)
+    p <- exp(log_p - max(log_p))
+    p <- p / sum(p)
+    fit <- table_fit(rel, model_table(case[[1]]), records = prior, iter = 12000)
+    draws <- denoise(fit)
+    draw <- function(k) matrix(draws[, , st$components[k]], ncol = 2L)
+    for (k in seq_len(ncol(released))) for (l in seq_len(k)) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
+    expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
+    at <- tables %*% (cube_cells$x == "a")
+    all <- max(vapply(case[[2]], function(c) 2^length(c), 0))
+    of_x <- if ("x" %in% names(fit$bound$levels)) grep("^prob\\[x=a(:y=[ab])?\\]$", fit$bound$parameters, value = TRUE)
+    prob_x <- Reduce(`+`, lapply(of_x, function(name) parameter_draws(fit, name)))
+    expect_same_mean(prob_x, sum(p * (all / 2 + at) / (all + n)))
+  }
+})
+
+test_that("unknown n: what no release tells of is the prior", {
+  skip_on_cran()
+  st <- stat_counts(~ x + y, cube[1:2])
+  rel <- as_release(c(30, 90, 10, 2), st, mech_gaussian(sd = 1e9), n = NULL)
+  mass <- list(list(prior_poisson(70), 0:400, dpois(0:400, 70)), list(prior_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),
+               list(prior_uniform(5, 40), 5:40, rep(1, 36)), list(prior_log_uniform(200), 1:200, 1 / (1:200)))
+  for (case in mass) {
+    p <- case[[3]] / sum(case[[3]])
+    for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
+      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 11000, warmup = 1000, seed = 1)
+      n <- parameter_draws(fit, "n")
+      expect_same_mean(n, sum(p * case[[2]]))
+      for (share in c(0.1, 0.5, 0.9)) {
+        at <- case[[2]][which(cumsum(p) >= share)[1]]
+        expect_same_mean((n <= at) + 0, sum(p[case[[2]] <= at]))
+      }
+      expect_true(all(n %in% case[[2]]))
+    }
+  }
+})
+
+test_that("unknown n: calibration, restarts, prints and what follows from a fit", {
+  skip_on_cran()
+  levels <- list(g = c("u", "v", "w"), h = binary)
+  st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
+  noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
+  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 200, chains = 1, iter = 2500, warmup = 500, seed = 3,
+                   neighbours = "add_remove", method = "collapse")
+  expect_false(any(cal$runs$failed))
+  expect_true("n" %in% cal$results$variable)
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  set.seed(1)
+  rel <- simulate_release(model_table(), st, noise, n = 80, neighbours = "add_remove")
+  rel <- as_release(rel$value, rel$statistic, rel$mechanism, n = NULL, neighbours = "add_remove")
+  ask <- function(iter) sample_posterior(rel, model_table(), records = prior_poisson(70), chains = 2, iter = iter, warmup = 300, seed = 1)
+  short <- ask(500)
+  expect_identical(extend(short, 300)$draws, ask(800)$draws)
+  expect_output(print(short), "not known \\(n\\); prior poisson")
+  expect_named(acceptance(short), c("chain", "mean", "pair", "swap", "contrast", "records"))
+  expect_output(print(acceptance(short)), "of n: accepted 0")
+  made <- synthesize(short, m = 5, of = "records", seed = 1)
+  expect_true(all(vapply(made, nrow, 0L) %in% as.vector(posterior::extract_variable_matrix(short$draws, "n"))))
+})
+
 test_that("restarts, seeds, thin, init, prints", {
   st <- cube_statistics$nested
   set.seed(1)
@@ -338,7 +454,6 @@ test_that("what cannot be is refused", {
                                                                             model_table(~ x + y), chains = 1, iter = 20)), ~ x:y)))
   refusals("method", expression(
     sample_posterior(rel, model_table(~ x:y + y:z), method = "collapse"),
-    sample_posterior(as_release(rep(1, 12), st, mech_laplace(scale = 1), NULL), model_table(), method = "collapse"),
     sample_posterior(as_release(list(a = rep(1, 4), b = rep(0:1, 2)), list(a = stat_counts(~ x:y, cube[1:2]), b = stat_records(~ z, levels = cube["z"])),
                                 list(a = mech_laplace(scale = 1), b = mech_randomized_response(epsilon = 1)), 4), model_table(), method = "collapse")))
   expect_output(print(model_table(~ x * y, zeros = ~ x == "a")), "variables  x, y")
