@@ -162,11 +162,13 @@ nonprivate_posterior <- function(data, model, statistic, chains = 4, iter = 2000
   check_no_dots(...)
   check_model(model)
   check_statistic(statistic)
-  run <- check_run(chains, iter, warmup, thin, check_seed(seed))
-  bound <- bind_model(model, statistic)
-  records <- model_records(bound, data)
+  fit_records(bind_model(model, statistic), data, check_run(chains, iter, warmup, thin, check_seed(seed)))
+}
+
+fit_records <- function(bound, data, run, call = caller_env()) {
+  records <- model_records(bound, data, call)
   complete <- if (bound$by_records) unname(records) else .Call(ffi_model_complete, bound$spec, records)
-  draws <- conjugate_draws(bound, complete, nrow(records), run)
+  draws <- conjugate_draws(bound, complete, nrow(records), run, call)
   new_fit(draws, NULL, bound, run, method = "nonprivate", exact = TRUE, info = list(n = nrow(records)))
 }
 

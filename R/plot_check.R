@@ -41,10 +41,7 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   draws <- check_count(draws, "draws", lower = 2)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   release <- fit$release
-  n <- release$n %||% mean(parameter_matrix(fit)[, "n"])
-  if (draws * n > 1e8) {
-    stop_classed("argument", "{.arg draws} times the number of records must be at most 10^8, but is {format(draws * n)}.")
-  }
+  check_simulated_size(draws, "draws", fit)
   data <- stats::simulate(fit, draws, check_seed(seed))
   again <- with_seed(seed, vapply(data, function(d) simulate_release(d, release$statistic, release$mechanism, neighbours = release$neighbours)$value, release$value))
   again <- matrix(again, ncol = draws)

@@ -14,7 +14,7 @@
 #'   posterior, but is no wider than 20 posterior standard deviations. Densities are
 #'   kernel estimates from draws, reflected at the smallest and the largest draw, so
 #'   that a distribution that ends there keeps its height.
-#' @section Errors: `noiseaware_error_argument`.
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for sites with parameters of their own.
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -44,6 +44,10 @@ plot_prior <- function(fit, variables = NULL, points = 201, draws = 4000, seed =
 prior_data <- function(fit, variables = NULL, points = 201, draws = 4000, seed = 1) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (inherits(fit, "noiseaware_pool") && fit$pool != "complete") {
+    stop_classed("pool", c("Sites have parameters of their own, whose prior is not that of one site alone.",
+                           i = if (fit$pool == "none") "The fits of the sites are in {.code fit$fits}."))
+  }
   points <- check_count(points, "points", lower = 2)
   draws <- check_count(draws, "draws", lower = 2)
   variables <- check_names_of(variables %||% plot_variables(fit, NULL), "variables", "variables of the fit", posterior::variables(fit$draws))

@@ -1,0 +1,136 @@
+# A fit as a page to read: inst/report/report.Rmd has the page, this file its words.
+
+#' A fit as a web page
+#'
+#' Writes one HTML file that holds everything, pictures included: the release, the model, priors against posterior, diagnostics in words, a posterior
+#' predictive check, the published numbers against what the fit makes of them, what the noise cost, and the session. It can be opened, sent and kept without R.
+#'
+#' @param fit A fit from [sample_posterior()], of one release.
+#' @param file Name of the file, which is replaced if it exists.
+#' @param title Title of the page; `NULL` takes the model.
+#' @param databases For the part on what the noise cost: see [noise_cost()].
+#' @param seed Fixes what is simulated; see [sample_posterior()].
+#' @return The file's name, invisibly.
+#' @details
+#' Only the release and the fit go into the page, so it costs no privacy. A part that has no meaning for a fit, such as the confidential
+#' numbers of a release of single records, says why. The page is made by the package rmarkdown and the program pandoc (RStudio has one). Each part
+#' can be had alone: [prior_summary()][interop], [plot_prior()], [acceptance()], [release_check_data()], [denoised_data()],
+#' [noise_cost()].
+#' @section Errors: `noiseaware_error_argument`; `noiseaware_error_pool` for a fit of several sites; `noiseaware_error_file` where the
+#'   file cannot be written; `noiseaware_error_package` where rmarkdown or pandoc is missing.
+#' @examples
+#' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
+#' \donttest{
+#' if (requireNamespace("rmarkdown", quietly = TRUE) && rmarkdown::pandoc_available("1.14")) {
+#'   report(fit, tempfile(fileext = ".html"))
+#' }
+#' }
+#' @export
+report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
+  check_given()
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  if (inherits(fit, "noiseaware_pool")) stop_classed("pool", "{.arg fit} must be of one release, but is of several sites; fit a site alone to report it.")
+  if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
+  if (!checkmate::test_string(file, min.chars = 1L)) stop_argument("file", "the name of a file", describe(file), "file")
+  if (dir.exists(file)) stop_classed("file", "Cannot write {.file {file}}: it is a directory.")
+  if (!dir.exists(dirname(file))) stop_classed("file", "Cannot write {.file {file}}: there is no directory {.file {dirname(file)}}.")
+  if (!is.null(title) && !checkmate::test_string(title, min.chars = 1L)) stop_argument("title", "NULL or a text", describe(title))
+  databases <- check_count(databases, "databases", lower = 2)
+  seed <- check_seed(seed) %||% new_seed()
+  check_installed("rmarkdown", "makes the page")
+  if (!rmarkdown::pandoc_available("1.14")) {
+    stop_classed("package", c("The program pandoc, which makes the page, was not found.", i = "It comes with RStudio and Quarto, or from {.url https://pandoc.org}."))
+  }
+  directory <- tempfile("report-")
+  dir.create(directory)
+  on.exit(unlink(directory, recursive = TRUE))
+  source <- file.path(directory, "report.Rmd")
+  file.copy(system.file("report", "report.Rmd", package = "noiseaware"), source)
+  values <- new.env(parent = topenv())
+  values$fit <- fit
+  values$databases <- databases
+  values$seed <- seed
+  # taken literally, as the title in a header would not be
+  named <- c("--metadata", paste0(c("title=", "pagetitle="), title %||% paste0("Posterior: ", describe_model(fit$bound))))[c(1L, 2L, 1L, 3L)]
+  page <- without_troubles(rmarkdown::render(source, envir = values, quiet = TRUE, output_options = list(pandoc_args = named)))
+  write_whole(paste0(readLines(page, encoding = "UTF-8"), "\n", collapse = ""), file)
+  invisible(file)
+}
+
+check_installed <- function(package, what, call = caller_env()) {
+  if (requireNamespace(package, quietly = TRUE)) return(invisible())
+  stop_classed("package", c("The package {.pkg {package}}, which {what}, is not installed.", i = "{.code install.packages(\"{package}\")} installs it."), call = call)
+}
+
+# ---- what the template calls ----------------------------------------------------------
+
+# a part of the page, or the reason why there is none
+part_or_reason <- function(code) {
+  tryCatch(code, noiseaware_error = function(e) knitr::asis_output(paste0("*Not shown:* ", html_text(paste(c(e$message, e$body), collapse = " ")), "\n")))
+}
+
+# text that markdown and HTML leave as it is: signs as entities, as pandoc takes a backslash before a bracket for mathematics
+html_text <- function(x) {
+  signs <- strsplit("&<>[]\\`*_{}#+~^$|!-\"'", "")[[1L]]
+  x <- strsplit(cli::ansi_strip(enc2utf8(x)), "")
+  vapply(x, function(letters) paste(ifelse(letters %in% signs, sprintf("&#%d;", utf8ToInt(paste(letters, collapse = ""))), letters), collapse = ""), "")
+}
+
+bullets <- function(lines) knitr::asis_output(paste0("\n", paste0("- ", html_text(lines), collapse = "\n"), "\n\n"))
+
+number_table <- function(table, digits = 4, ...) {
+  numbers <- vapply(table, is.numeric, TRUE)
+  table[numbers] <- lapply(table[numbers], function(v) ifelse(is.na(v), "", prettyNum(signif(v, digits), big.mark = ",")))
+  table[!numbers] <- lapply(table[!numbers], function(v) html_text(ifelse(is.na(v), "", as.character(v))))
+  knitr::kable(table, format = "pipe", align = ifelse(numbers, "r", "l"), row.names = FALSE, ...)
+}
+
+# Sentences on how far the draws are to be trusted.
+diagnosis <- function(fit) {
+  table <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
+  named <- function(x) stats::setNames(as.numeric(x), table$variable)
+  rhat <- named(table$rhat)
+  ess <- named(pmin(table$ess_bulk, table$ess_tail))
+  mixing <- if (is.null(fit$chains)) "The draws are independent: there are no chains that could fail to converge." else {
+    faults <- mixing_lines(fit, rhat, ess, 1.01, 400)
+    if (length(faults)) c(faults, mixing_advice(fit, rhat, ess)) else
+      sprintf(paste("The chains agree: R-hat, which compares them, is at most %s (1 is best; up to 1.01 is good).",
+                    "All parameters have at least %s effective draws, in the middle and in the tails of their distributions (400 are enough for intervals)."),
+              format_number(max(rhat), 4), format_size(floor(min(ess))))
+  }
+  others <- Filter(function(trouble) trouble$kind != "convergence", fit$troubles)
+  c(mixing, trajectory_words(fit), unlist(lapply(others, function(trouble) paste(trouble$text, collapse = " "))), prior_words(fit))
+}
+
+trajectory_words <- function(fit) {
+  if (is.null(fit$chains)) return(NULL)
+  counts <- trajectory_counts(fit)
+  moved <- any(vapply(fit$chains, function(c) isTRUE(c$diagnostics["steps"] > 0), TRUE))
+  if (moved && counts$divergent == 0 && counts$deepest == 0) "No trajectory of Hamiltonian Monte Carlo diverged or had to be cut short."
+}
+
+prior_words <- function(fit) {
+  if (length(fit$decided)) sprintf("The release tells next to nothing of %s: there the posterior is the prior.", shorten_list(fit$decided, 8L))
+}
+
+# what the tail probabilities of a posterior predictive check amount to
+check_words <- function(check) {
+  level <- attr(check, "level")
+  outside <- check$value < check$lower | check$value > check$upper
+  extreme <- check$component[which(check$p < 0.01)]
+  c(sprintf("%d of %d published numbers are outside the central %s%% of their replicates; by chance about %s would be.", sum(outside, na.rm = TRUE), nrow(check),
+            format_number(100 * level), format_number(signif((1 - level) * nrow(check), 2))),
+    if (length(extreme)) sprintf("Hardly any replicate is as far out as what was published of %s: the model, its bounds or the description of the release may be wrong.",
+                                 shorten_list(extreme, 6L)) else "None is so far out that the model could not have produced it.")
+}
+
+cost_words <- function(cost) {
+  times <- function(row) format_number(row$ratio, 3)
+  if (nrow(cost) == 1L) return(sprintf("The interval is %s times as wide as one that records would give.", times(cost)))
+  least <- cost[which.min(cost$ratio), ]
+  most <- cost[which.max(cost$ratio), ]
+  sprintf("Intervals are %s times (%s) to %s times (%s) as wide as those that records would give.", times(least), least$variable, times(most), most$variable)
+}

@@ -1,0 +1,69 @@
+# Widths that records would give, against those of the exact posteriors of the same simulated databases.
+
+counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
+fit <- sample_posterior(as_release(c(31, 18), counts, mech_laplace(epsilon = 0.5), 50), model_bernoulli(prior = prior_beta(2, 3)), chains = 2, iter = 2000, seed = 1)
+
+test_that("the width without noise is that of the beta distributions of simulated counts", {
+  cost <- noise_cost(fit, databases = 30, level = 0.8, seed = 4)
+  seeds <- internal("replicate_seeds")(4, 30)
+  widths <- vapply(seeds, function(seed) {
+    successes <- sum(simulate(fit, 1, seed)[[1]]$g == "b")
+    diff(qbeta(c(0.1, 0.9), 2 + successes, 53 - successes))
+  }, 0)
+  # an end of an interval from 2,000 draws is known up to 4 per cent of its width
+  expect_equal(cost$without, mean(widths), tolerance = 0.03)
+  expect_equal(cost$without_mcse, sd(widths) / sqrt(30), tolerance = 0.6)
+  expect_equal(cost$width, unname(diff(confint(fit, level = 0.8)[1, ])))
+  expect_equal(cost$ratio, cost$width / cost$without)
+  expect_gt(cost$ratio, 1.2)
+  expect_identical(noise_cost(fit, 30, 0.8, 4), cost)
+})
+
+test_that("hardly any noise costs hardly anything, and an unknown number of records has no row", {
+  exact <- sample_posterior(as_release(c(300, 200), counts, mech_laplace(epsilon = 1e6), 500), model_bernoulli(), chains = 2, iter = 2000, seed = 1)
+  expect_equal(noise_cost(exact, seed = 1)$ratio, 1, tolerance = 0.05)
+  unknown <- sample_posterior(as_release(c(31, 18), counts, mech_laplace(epsilon = 1), NULL, "add_remove"), model_categorical(), chains = 2, iter = 400, seed = 1)
+  expect_identical(noise_cost(unknown, 3, seed = 1)$variable, c("prob[a]", "prob[b]"))
+})
+
+test_that("bad arguments are refused", {
+  expect_error(noise_cost(1), class = "noiseaware_error_argument")
+  expect_error(noise_cost(fit, 1), class = "noiseaware_error_argument")
+  expect_error(noise_cost(fit, 3e6), "at most 10\\^8", class = "noiseaware_error_argument")
+  expect_error(noise_cost(fit, level = 2), class = "noiseaware_error_argument")
+  alone <- nonprivate_posterior(data.frame(g = c("a", "b")), model_bernoulli(), counts, iter = 20)
+  expect_error(noise_cost(alone), "fit to a release", class = "noiseaware_error_argument")
+})
+
+test_that("denoised numbers are those of denoise(), beside what was published", {
+  data <- denoised_data(fit, 0.8)
+  draws <- posterior::as_draws_matrix(denoise(fit))
+  expect_identical(data$component, c("g=a", "g=b"))
+  expect_identical(data$published, c(31, 18))
+  expect_equal(data$noise_sd, unname(noise_sd(fit$release)))
+  expect_equal(data$mean, unname(colMeans(draws)))
+  expect_equal(data$lower, unname(apply(draws, 2, quantile, 0.1)))
+  plot <- plot_denoised(fit, 0.8)
+  expect_equal(plot$data$at, (data$mean - data$published) / data$noise_sd)
+  expect_equal(plot$data$upper, (data$upper - data$published) / data$noise_sd)
+  expect_identical(plot$data$from, c(-2, -2))
+  # a hidden number has nothing to be measured from, an exact one no noise
+  cells <- stat_counts(~ g, levels = list(g = c("a", "b", "c")))
+  hidden <- sample_posterior(as_release(c(31, 18, NA), cells, published(mech_laplace(epsilon = 1), threshold = 4), 50), model_categorical(), chains = 2, iter = 400, seed = 1)
+  shown <- plot_denoised(hidden)$data
+  expect_identical(shown$from, c(-2, -2, 0))
+  expect_identical(shown$at[3], 0)
+  expect_error(denoised_data(fit, 1), class = "noiseaware_error_argument")
+  expect_error(plot_denoised(2), class = "noiseaware_error_argument")
+  expect_error(denoised_data(sample_posterior(fit$release, model_bernoulli(), method = "naive", chains = 1, iter = 20)), class = "noiseaware_error_argument")
+})
+
+test_that("a fit of sites is refused", {
+  sums <- stat_sums(~ x, list(x = c(0, 30)))
+  noise <- mech_laplace(epsilon = 1)
+  sites <- sample_posterior(list(a = as_release(90, sums, noise, 40), b = as_release(81, sums, noise, 40)), model_poisson(), pool = "none", chains = 2, iter = 40, seed = 1)
+  expect_error(denoised_data(sites), "several sites", class = "noiseaware_error_argument")
+  expect_error(noise_cost(sites), class = "noiseaware_error_pool")
+  expect_error(plot_prior(sites), "fit\\$fits", class = "noiseaware_error_pool")
+  expect_error(report(sites, tempfile()), class = "noiseaware_error_pool")
+})

@@ -1,0 +1,74 @@
+# The page: that it is whole, that its words are those of the fit, and what is refused.
+
+st <- stat_crossprod(y ~ x + g, bounds = list(y = c(-6, 6), x = c(-2, 2), g = c("a", "<b>_*[c]")))
+set.seed(1)
+records <- data.frame(x = rnorm(300, 0, 0.5), g = factor(sample(2, 300, TRUE), 1:2, c("a", "<b>_*[c]")))
+records$y <- 1 + records$x + (records$g == "a") + rnorm(300, 0, 0.5)
+fit <- sample_posterior(simulate_release(records, st, mech_laplace(epsilon = 20)), model_lm(), chains = 2, iter = 1000, seed = 1)
+
+page_text <- function(path) {
+  text <- paste(readLines(path, encoding = "UTF-8"), collapse = "\n")
+  text <- gsub("<style.*?</style>|<script.*?</script>|<[^>]*>", "", text, perl = TRUE)
+  for (sign in list(c("&lt;", "<"), c("&gt;", ">"), c("&quot;", "\""), c("&#39;", "'"), c("&amp;", "&"))) text <- gsub(sign[1], sign[2], text, fixed = TRUE)
+  gsub("[[:space:]]+", " ", text)
+}
+
+test_that("the page holds every part, with its pictures inside", {
+  skip_on_cran()
+  skip_if_not_installed("rmarkdown")
+  skip_if_not(rmarkdown::pandoc_available("1.14"))
+  path <- file.path(withr::local_tempdir(), "a page.html")
+  expect_identical(expect_invisible(report(fit, path, databases = 3)), path)
+  expect_identical(list.files(dirname(path)), basename(path))
+  html <- paste(readLines(path), collapse = "\n")
+  expect_length(gregexpr("<img src=\"data:image/png;base64", html, fixed = TRUE)[[1]], 4L)
+  expect_false(grepl("<img src=\"[^d]|<link[^>]*http|<script[^>]*http", html))
+  text <- page_text(path)
+  for (part in c("Posterior: linear regression y ~ x + g", "The release", "Prior against posterior", "What the noise cost", "R version", "noiseaware_",
+                 "g<b>_*[c]", "prob[g=<b>_*[c]]", "Laplace noise, epsilon = 20")) expect_match(text, part, fixed = TRUE)
+  # the words, and the numbers of the tables
+  for (line in c(internal("diagnosis")(fit), internal("cost_words")(noise_cost(fit, 3, seed = 1)),
+                 internal("check_words")(release_check_data(fit, seed = 1)))) expect_match(text, line, fixed = TRUE)
+  expect_match(text, prettyNum(signif(coef(fit)[["x"]], 4)), fixed = TRUE)
+  expect_false(grepl("Not shown|Error", text))
+})
+
+test_that("a part that cannot be had says why, and a title is taken literally", {
+  skip_on_cran()
+  skip_if_not_installed("rmarkdown")
+  skip_if_not(rmarkdown::pandoc_available("1.14"))
+  naive <- sample_posterior(fit$release, model_lm(), method = "naive", chains = 1, iter = 400, seed = 1)
+  path <- withr::local_tempfile(fileext = ".html")
+  report(naive, path, title = "A *title*: \"quoted\" <i>", databases = 2)
+  text <- page_text(path)
+  expect_match(text, "A *title*: \"quoted\" <i>", fixed = TRUE)
+  expect_match(text, "Not shown: Method \"naive\" imputes no statistic.", fixed = TRUE)
+  expect_match(text, "The draws are independent", fixed = TRUE)
+})
+
+test_that("diagnostics are said in words", {
+  words <- internal("diagnosis")
+  expect_match(words(fit)[1], "The chains agree: R-hat, which compares them, is at most 1")
+  short <- told(suppressWarnings(sample_posterior(fit$release, model_lm(), chains = 1, iter = 20, seed = 1)))
+  expect_match(paste(words(short), collapse = " "), "R-hat above 1.01.*Fewer than 400 effective draws.*Run longer")
+  fit$troubles <- list(list(kind = "limit", text = c("A total is at its limit.", x = "Details.")))
+  fit$decided <- "x"
+  expect_identical(tail(words(fit), 2), c("A total is at its limit. Details.", "The release tells next to nothing of x: there the posterior is the prior."))
+  check <- structure(data.frame(component = c("a", "b"), value = c(1, 9), lower = 0, upper = 2, p = c(0.5, 0)), level = 0.9)
+  expect_match(internal("check_words")(check), "^1 of 2 published numbers are outside the central 90%.*about 0.2|as far out as what was published of b")
+  cost <- data.frame(variable = c("a", "b"), ratio = c(3.456, 1.1))
+  expect_identical(internal("cost_words")(cost), "Intervals are 1.1 times (b) to 3.46 times (a) as wide as those that records would give.")
+})
+
+test_that("what cannot be reported or written is refused", {
+  path <- withr::local_tempfile(fileext = ".html")
+  expect_error(report(1, path), class = "noiseaware_error_argument")
+  expect_error(report(fit, 1), class = "noiseaware_error_file")
+  expect_error(report(fit, tempdir()), "is a directory", class = "noiseaware_error_file")
+  expect_error(report(fit, file.path(path, "x.html")), "there is no directory", class = "noiseaware_error_file")
+  expect_error(report(fit, path, title = 1), class = "noiseaware_error_argument")
+  expect_error(report(fit, path, databases = 0), class = "noiseaware_error_argument")
+  expect_error(report(nonprivate_posterior(records, model_lm(), st, iter = 20), path), "fit to a release", class = "noiseaware_error_argument")
+  expect_error(internal("check_installed")("notapackage", "makes the page"), "which makes the page, is not installed", class = "noiseaware_error_package")
+  expect_false(file.exists(path))
+})
