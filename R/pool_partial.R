@@ -102,7 +102,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   from <- match(vary, parameters)
   between <- vapply(seq_along(parameters), function(k) max(variance_between(spread$at[, k], spread$se[, k]), (scale[[k]] / 10)^2), 0)
   problem$begin <- list(at = spread$at, sd = sqrt(between[from]))
-  centred <- sweep(well_known^2 * spread$se[, from, drop = FALSE]^2, 2L, between[from], "<")
+  least <- vapply(from, function(k) least_between(spread$at[, k], spread$se[, k]), 0)
+  centred <- sweep(well_known^2 * spread$se[, from, drop = FALSE]^2, 2L, least, "<")
   for (j in seq_along(problem$sites)) {
     site <- problem$sites[[j]]
     site$fields$centred <- as.double(centred[j, ])
@@ -115,7 +116,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   problem
 }
 
-# A site's parameter is its own coordinate where sites differ so many times as much as the site's release is uncertain of it.
+# A site's parameter is its own coordinate where sites surely differ by so many times what the site's release is uncertain of it: near a standard
+# deviation of 0 these coordinates are as narrow as it.
 well_known <- 2
 
 # by moments (DerSimonian & Laird 1986)
@@ -123,6 +125,16 @@ variance_between <- function(at, se) {
   weight <- 1 / se^2
   excess <- sum(weight * (at - sum(weight * at) / sum(weight))^2) - (length(at) - 1)
   excess / (sum(weight) - sum(weight^2) / sum(weight))
+}
+
+# The least variance between sites that is compatible with what they tell (Viechtbauer 2007): 0 where they may well be the same.
+least_between <- function(at, se, level = 0.95) {
+  excess <- function(variance) {
+    weight <- 1 / (se^2 + variance)
+    sum(weight * (at - sum(weight * at) / sum(weight))^2) - stats::qchisq(level, length(at) - 1)
+  }
+  if (excess(0) <= 0) return(0)
+  stats::uniroot(excess, c(0, length(at) * stats::var(at)), tol = 1e-6 * stats::var(at))$root
 }
 
 # Do noise and few records leave sigma less certain than records without noise would, so that the totals follow from the parameters rather

@@ -96,6 +96,7 @@ int pool_create(struct pool *s) {
     }
     const size_t d = (size_t)model->columns, parameters = (size_t)model->parameters;
     s->trial = doubles(parameters);
+    s->site_theta = doubles(parameters);
     s->slope_theta = doubles(parameters);
     s->slope_phi = doubles(parameters);
     s->natural = doubles((size_t)model->reported);
@@ -422,16 +423,16 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
 
 double pool_outside(struct pool *s) {
     if (s->family == POOL_RATES) return 0;
-    double sum = 0;
-    copy(s->trial, s->theta, s->model.parameters);
+    double sum = 0, *theta = s->site_theta;
+    copy(theta, s->theta, s->model.parameters);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         if (s->varying > 0) {
             /* the covariates' distribution, given the totals, is the site's own */
-            (void)s->model.class->rtheta(s->model.self, site->density.c, site->n, s->rng, s->trial);
-            for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->phi[k];
+            (void)s->model.class->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
+            for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->phi[k];
         }
-        sum += outside_of_site(s, site, s->trial);
+        sum += outside_of_site(s, site, theta);
     }
     return fmin(sum / s->n, 1);
 }

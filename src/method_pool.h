@@ -69,7 +69,9 @@ struct pool {
     struct rng *rng;
 
     /* workspace */
-    double *trial;              /* theta at a position */
+    double *trial;              /* theta at a position; between positions only `place` may change,
+                                 * since the prior's density is that of all of it */
+    double *site_theta;         /* theta of a site */
     double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
     double *slope_theta;        /* gradient of the prior */
     double *slope_phi;          /* of a site's log density */

@@ -428,6 +428,23 @@ test_that("partial pooling lies between complete and none, and predicts for a si
   expect_output(print(partial_pooling(~ x)), "vary  ~x")
 })
 
+test_that("a run of partial pooling cut in two is the same run", {
+  set.seed(16)
+  sites <- totals_sites(c(first = 40, second = 70, third = 50))
+  whole <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 160, warmup = 100, seed = 1)
+  part <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 130, warmup = 100, seed = 1)
+  expect_identical(extend(part, 30)$draws, whole$draws)
+})
+
+test_that("sites surely differ by the variance at which their chi-square statistic is at its quantile", {
+  at <- c(-2, 0, 1, 4)
+  se <- c(0.5, 1, 0.7, 0.6)
+  least <- internal("least_between")(at, se)
+  weight <- 1 / (se^2 + least)
+  expect_equal(sum(weight * (at - weighted.mean(at, weight))^2), qchisq(0.95, 3), tolerance = 1e-4)
+  expect_identical(internal("least_between")(at / 10, se), 0)
+})
+
 test_that("what partial pooling cannot do is refused", {
   a <- two_yes()$north
   b <- two_yes()$south
