@@ -66,6 +66,7 @@ int response_create(struct response *r, const struct model *model, double n,
     r->noise.absolute = like->absolute;
     r->noise.component = like->component;
     r->noise.weight = like->weight;
+    r->noise.temper = 1;
     r->noise.theta = doubles((size_t)model->parameters);
     r->noise.c = r->noise.seen = doubles(complete);
     r->noise.gradient_c = doubles(complete);
