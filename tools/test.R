@@ -1,15 +1,36 @@
-# Runs the tests against the installed package and closes with the plain line
-# "N passed, N failed, N skipped". Exits non-zero on a failure or if no test ran.
+# Runs the tests against the installed package, one file a process on as many cores as there are, and closes
+# with the plain line "N passed, N failed, N skipped". Exits non-zero on a failure or if no test ran.
 # Usage: Rscript tools/test.R [pattern of the names of test files]
 Sys.setenv(NOT_CRAN = "true")
 library(testthat)
 library(noiseaware)
 chosen <- commandArgs(TRUE)
-results <- as.data.frame(test_dir("tests/testthat", filter = if (length(chosen)) chosen, package = "noiseaware", load_package = "installed",
-                                  reporter = check_reporter(), stop_on_failure = FALSE))
+files <- find_test_scripts("tests/testthat", filter = if (length(chosen)) chosen)
+# what takes long does not come last
+long <- c("surrogate", "supported", "method_collapse_normal", "method_augment", "method_clt", "method_collapse_counts", "model_custom", "calibrate")
+name <- sub("test-(.*)\\.R", "\\1", basename(files))
+files <- files[order(match(name, long, nomatch = length(long) + 1L))]
+# "test: reason" of what was skipped
+reasons <- function(test) {
+  skipped <- Filter(function(one) inherits(one, "expectation_skip"), test$results)
+  vapply(skipped, function(one) paste0(test$file, ", ", test$test, ": ", sub("^Reason: ", "", conditionMessage(one))), "")
+}
+run_file <- function(file) {
+  output <- utils::capture.output(results <- test_file(file, package = "noiseaware", load_package = "installed", reporter = check_reporter(), stop_on_failure = FALSE))
+  list(table = as.data.frame(results), skipped = unlist(lapply(results, reasons)), output = output)
+}
+cores <- if (.Platform$OS.type == "windows") 1L else max(1L, parallel::detectCores(), na.rm = TRUE)
+ran <- parallel::mclapply(files, run_file, mc.cores = cores, mc.preschedule = FALSE)
+lost <- !vapply(ran, is.list, TRUE)
+if (any(lost)) cat("ended before their time:", basename(files[lost]), "\n")
+results <- do.call(rbind, lapply(ran[!lost], `[[`, "table"))
+failing <- vapply(ran[!lost], function(one) sum(one$table$failed) + sum(one$table$error) > 0, TRUE)
+for (one in ran[!lost][failing]) cat(one$output, sep = "\n")
+skipped <- unlist(lapply(ran[!lost], `[[`, "skipped"))
+if (length(skipped)) cat("skipped:", skipped, sep = "\n  ")
 slowest <- utils::head(sort(tapply(results$user, results$file, sum), decreasing = TRUE), 8L)
 cat("slowest (processor seconds):", paste0(sub("test-(.*)\\.R", "\\1", names(slowest)), " ", round(slowest), collapse = ", "), "\n")
-failed <- sum(results$failed) + sum(results$error)
+failed <- sum(results$failed) + sum(results$error) + sum(lost)
 passed <- sum(results$passed)
 cat(sprintf("%d passed, %d failed, %d skipped\n", passed, failed, sum(results$skipped)))
 if (failed > 0 || passed == 0) quit(status = 1)
