@@ -23,7 +23,7 @@ test: install
 # its own: they bring newer versions of shared packages
 peers: install
 	R_LIBS=$(LIBRARY)-peers:$(LIBRARY) tools/install-packages peers
-	R_LIBS=$(LIBRARY)-peers:$(LIBRARY) $(RSCRIPT) tools/test.R works_with
+	R_LIBS=$(LIBRARY)-peers:$(LIBRARY) $(RSCRIPT) tools/test.R "works_with|stan_program"
 
 check: $(TARBALL)
 	tools/install-packages check manual

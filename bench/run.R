@@ -28,7 +28,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             defaults = "Default calls on data that nobody prepared",
             unknown_n = "Unknown number of records",
             tables = "Tables moved by transfers",
-            glm = "Generalised linear models")
+            glm = "Generalised linear models",
+            stan_program = "The Stan programs of stan_program()")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 
