@@ -21,12 +21,11 @@
  * Cost: O(normal^2) per record and
  * O(normal^3) per update.
  */
-#include "covariates.h"
+#include "covariates_factors.h"
 
 #include "dist.h"
 #include "linalg.h"
 #include "slice.h"
-#include "sticks.h"
 
 #include <Rmath.h>
 #undef df /* the name of a field here */
@@ -273,45 +272,18 @@ static int is_within(struct covariates *cov, const double *theta) {
     return 1;
 }
 
-/* Sticks of a Dirichlet distribution with these weights; never infinite. */
-static void draw_sticks(struct rng *rng, int levels, const double *weight, double *stick) {
-    double rest = weight[levels - 1];
-    for (int l = levels - 2; l >= 0; --l) {
-        const double odds = dist_log_gamma(rng, weight[l]) - dist_log_gamma(rng, rest);
-        stick[l] = fmax(-1e300, fmin(odds, 1e300));
-        rest += weight[l];
-    }
-}
-
-static double sticks_log_density(int levels, const double *weight, const double *stick) {
-    double rest = weight[levels - 1], log_density = 0;
-    for (int l = levels - 2; l >= 0; --l) {
-        rest += weight[l];
-        log_density += stick_log_density(weight[l], rest, stick[l]);
-    }
-    return log_density;
-}
-
 void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
     do {
         draw_niw(cov, &cov->prior, rng, theta);
     } while (covariates_is_cut(cov) &&
              !is_within(cov, theta)); /* R sees to the prior's mass there */
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        draw_sticks(rng, factor->levels, cov->alpha + factor->at, theta + factor->stick);
-    }
+    factors_rprior(cov, rng, theta);
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
     if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
-    double log_density = cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0;
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        log_density +=
-            sticks_log_density(factor->levels, cov->alpha + factor->at, theta + factor->stick);
-    }
-    return log_density;
+    return (cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0) +
+           factors_dprior(cov, theta);
 }
 
 /* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
@@ -343,15 +315,7 @@ static void niw_gradient(struct covariates *cov, const struct niw *niw, const do
 
 void covariates_prior_gradient(struct covariates *cov, const double *theta, double *gradient) {
     if (cov->normal > 0) niw_gradient(cov, &cov->prior, theta, gradient);
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        const double *weight = cov->alpha + factor->at;
-        double rest = weight[factor->levels - 1];
-        for (int l = factor->levels - 2; l >= 0; --l) {
-            rest += weight[l];
-            gradient[factor->stick + l] += weight[l] - rest * stick_share(theta[factor->stick + l]);
-        }
-    }
+    factors_prior_gradient(cov, theta, gradient);
 }
 
 void covariates_distribution(const struct covariates *cov, const double *theta, int width,
@@ -365,70 +329,7 @@ void covariates_distribution(const struct covariates *cov, const double *theta, 
 void covariates_set(struct covariates *cov, const double *theta) {
     memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
     unpack_chol(cov, theta, cov->chol);
-    for (int f = 0; f < cov->factors; ++f)
-        levels_set(&cov->factor[f].of, theta + cov->factor[f].stick);
-}
-
-VECTOR_CLONES static void is_level(int m, double level, const double *restrict levels,
-                                   double *restrict out) {
-    FOR_RECORDS(i, m) out[i] = levels[i] == level ? 1 : 0;
-}
-
-VECTOR_CLONES static void read_dummies(int m, int levels, const double *const *dummy,
-                                       double *restrict level) {
-    FOR_RECORDS(i, m) level[i] = 0;
-    for (int l = 1; l < levels; ++l) {
-        const double *restrict d = dummy[l - 1];
-        FOR_RECORDS(i, m) level[i] += l * d[i];
-    }
-}
-
-static void read_levels(const struct factor *factor, int m, const double *const *x, double *level) {
-    if (factor->coded)
-        memcpy(level, x[factor->column], (size_t)PAD_LANES(m) * sizeof(double));
-    else
-        read_dummies(m, factor->levels, x + factor->column, level);
-}
-
-static void write_levels(const struct factor *factor, int m, const double *level,
-                         double *const *x) {
-    if (factor->coded)
-        memcpy(x[factor->column], level, (size_t)PAD_LANES(m) * sizeof(double));
-    else
-        for (int l = 1; l < factor->levels; ++l) is_level(m, l, level, x[factor->column + l - 1]);
-}
-
-void covariates_read_levels(const struct covariates *cov, int factor, int m, const double *const *x,
-                            double *level) {
-    read_levels(cov->factor + factor, m, x, level);
-}
-
-void covariates_relevel(struct covariates *cov, int factor, int to, int m, const double *const *x,
-                        double *const *x_new) {
-    for (int i = 0; i < cov->normal; ++i)
-        memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
-    for (int f = 0; f < cov->factors; ++f) {
-        if (f != factor) read_levels(cov->factor + f, m, x, cov->level);
-        for (int i = 0; f == factor && i < m; ++i) cov->level[i] = to;
-        write_levels(cov->factor + f, m, cov->level, x_new);
-    }
-}
-
-double covariates_effect(const struct covariates *cov, int factor, int from, int to,
-                         const double *coefficient) {
-    const double *dummy = coefficient + cov->factor[factor].first; /* of the second level */
-    return (to > 0 ? dummy[to - 1] : 0) - (from > 0 ? dummy[from - 1] : 0);
-}
-
-static void refresh_levels(struct covariates *cov, double rho, struct rng *rng, int m,
-                           const double *const *x, double *const *x_new) {
-    double *old = cov->level_old, *level = cov->level;
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        if (rho > 0) read_levels(factor, m, x, old);
-        levels_refresh(&factor->of, &cov->work, rho, rng, m, NULL, NULL, NULL, old, level);
-        write_levels(factor, m, level, x_new);
-    }
+    factors_set(cov, theta);
 }
 
 /* x* = mean + rho (x - mean) + sqrt(1 - rho^2) L z */
@@ -447,42 +348,18 @@ void covariates_form(struct covariates *cov, double rho, int m, const double *co
 
 void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                         const double *const *x, double *const *x_new) {
-    refresh_levels(cov, rho, rng, m, x, x_new);
+    factors_refresh(cov, rho, rng, m, x, x_new);
     for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);
     covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
 }
 
-const double *const *covariates_design(struct covariates *cov, int m, const double *const *x) {
-    for (int j = 0; j < cov->q; ++j) {
-        const double *column = x[(int)cov->design_column[j]];
-        if (cov->design_code[j] != 0) {
-            double *dummy = cov->dummy + (size_t)j * MAX_BLOCK;
-            is_level(m, cov->design_code[j], column, dummy);
-            column = dummy;
-        }
-        cov->design[j] = column;
-    }
-    return cov->design;
-}
-
 /* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move() -- */
-
-static int differ(const double *theta, const double *theta_new, int from, int to) {
-    return memcmp(theta + from, theta_new + from, (size_t)(to - from) * sizeof(double)) != 0;
-}
 
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,
                          int *changed) {
     const int p = cov->normal;
-    cov->moves_normal = differ(theta, theta_new, cov->at_mean, cov->at_sticks);
-    cov->moves_factors = differ(theta, theta_new, cov->at_sticks, cov->end);
-    for (int f = 0; f < cov->factors; ++f) {
-        struct factor *factor = cov->factor + f;
-        const int cuts = factor->levels - 1, columns = factor->coded ? 1 : cuts;
-        levels_set_next(&factor->of, theta_new + factor->stick);
-        factor->changed = differ(theta, theta_new, factor->stick, factor->stick + cuts);
-        for (int v = 0; v < columns; ++v) changed[factor->column + v] = factor->changed;
-    }
+    cov->moves_normal = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
+    factors_set_move(cov, theta, theta_new, changed);
     for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
     if (!cov->moves_normal) return;
 
@@ -502,13 +379,7 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                      double *const *x_new) {
     const int p = cov->normal;
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        if (!factor->changed) continue;
-        read_levels(factor, m, x, cov->level);
-        levels_move(&factor->of, &cov->work, rng, m, NULL, NULL, cov->level, cov->level);
-        write_levels(factor, m, cov->level, x_new);
-    }
+    factors_move(cov, rng, m, x, x_new);
     for (int i = 0; cov->moves_normal && i < p; ++i) {
         terms_clear(&cov->terms);
         for (int j = 0; j <= i; ++j)
@@ -597,22 +468,6 @@ static void update_niw(struct covariates *cov, int cut, struct rng *rng, double 
     slice_niw(cov, rng, theta);
 }
 
-static void update_sticks(struct covariates *cov, const double *c, double n, struct rng *rng,
-                          double *theta) {
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        double *weight = cov->weight + factor->at, rest = n;
-        for (int l = 1; l < factor->levels; ++l) {
-            const int v = factor->first + l - 1;
-            const double count = c[v] + n * cov->centre[v];
-            weight[l] = cov->alpha[factor->at + l] + count;
-            rest -= count;
-        }
-        weight[0] = cov->alpha[factor->at] + (rest > 0 ? rest : 0);
-        draw_sticks(rng, factor->levels, weight, theta + factor->stick);
-    }
-}
-
 int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
                       double n, int cut, struct rng *rng, double *theta) {
     if (cov->normal > 0 && !(cov->mean && cov->cov_chol)) {
@@ -620,7 +475,7 @@ int covariates_update(struct covariates *cov, const struct moments *moments, con
         if (status != PLUGIN_OK) return status;
         update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
     }
-    update_sticks(cov, c, n, rng, theta);
+    factors_update(cov, c, n, rng, theta);
     return PLUGIN_OK;
 }
 
@@ -677,31 +532,8 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
     return log_density;
 }
 
-/* Counts of levels follow from the dummies' totals. */
-static double factor_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
-    double log_density = 0;
-    for (int f = 0; f < cov->factors; ++f) {
-        const struct factor *factor = cov->factor + f;
-        const double *alpha = cov->alpha + factor->at;
-        double rest = n;
-        for (int l = 1; l < factor->levels; ++l)
-            rest -= c[factor->first + l - 1] + n * cov->centre[factor->first + l - 1];
-        if (!(alpha[0] + rest > 0)) return -INFINITY;
-        const double slope = Rf_digamma(alpha[0] + rest);
-        log_density += Rf_lgammafn(alpha[0] + rest);
-        for (int l = 1; l < factor->levels; ++l) {
-            const int v = factor->first + l - 1;
-            const double shape = alpha[l] + c[v] + n * cov->centre[v];
-            if (!(shape > 0)) return -INFINITY;
-            log_density += Rf_lgammafn(shape);
-            gradient[v] += Rf_digamma(shape) - slope;
-        }
-    }
-    return log_density;
-}
-
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient) {
-    const double factors = factor_marginal(cov, c, n, gradient);
+    const double factors = factors_marginal(cov, c, n, gradient);
     return factors + (cov->normal > 0 ? normal_marginal(cov, c, n, gradient) : 0);
 }
 

@@ -52,7 +52,7 @@ struct covariates {
     double *mean_now, *chol;
 
     /* the current move's map of continuous covariates */
-    int moves_normal, moves_factors;
+    int moves_normal;
     double *move_matrix, *move_shift;
 
     /* workspace */

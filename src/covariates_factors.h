@@ -1,0 +1,28 @@
+#ifndef NOISEAWARE_COVARIATES_FACTORS_H
+#define NOISEAWARE_COVARIATES_FACTORS_H
+
+#include "covariates.h"
+
+/* The part of factors in what covariates.h names: each does for them what its namesake there
+ * does for all covariates. */
+
+void factors_rprior(const struct covariates *cov, struct rng *rng, double *theta);
+double factors_dprior(const struct covariates *cov, const double *theta);
+void factors_prior_gradient(const struct covariates *cov, const double *theta, double *gradient);
+void factors_set(const struct covariates *cov, const double *theta);
+void factors_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
+                     const double *const *x, double *const *x_new);
+void factors_set_move(struct covariates *cov, const double *theta, const double *theta_new,
+                      int *changed);
+void factors_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
+                  double *const *x_new);
+void factors_update(struct covariates *cov, const double *c, double n, struct rng *rng,
+                    double *theta);
+double factors_marginal(const struct covariates *cov, const double *c, double n, double *gradient);
+
+static inline int covariates_differ(const double *theta, const double *theta_new, int from,
+                                    int to) {
+    return memcmp(theta + from, theta_new + from, (size_t)(to - from) * sizeof(double)) != 0;
+}
+
+#endif
