@@ -58,9 +58,7 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   if (!is.numeric(n) || length(n) == 0L) stop_argument("n", "positive whole numbers", describe(n))
   for (value in n) check_count(value, "n")
   check_sampler_arguments(list(...), check_sampler(method))
-  budget <- names(formals(args(mechanism)))
-  budget <- c(intersect("epsilon", budget), setdiff(budget, "..."))[1L]
-  if (length(budget) == 0L) stop_argument("mechanism", "a function of a budget", "a function without arguments")
+  budget <- mechanism_budget(mechanism)
   mechanisms <- lapply(epsilon, function(value) do.call(mechanism, stats::setNames(list(value), budget)))
   for (s in statistic) for (m in mechanisms) check_design(s, m, neighbours)
   seed <- check_seed(seed) %||% new_seed()
@@ -79,6 +77,14 @@ design <- function(model, statistic, mechanism = mech_laplace, epsilon, n, repli
   result <- structure(do.call(rbind, rows), class = c("noiseaware_design", "data.frame"), level = level, budget = budget, mirrored = same)
   warn_prior_decides(result)
   result
+}
+
+# the name of the argument that is the budget
+mechanism_budget <- function(mechanism, call = caller_env()) {
+  names <- names(formals(args(mechanism)))
+  budget <- c(intersect("epsilon", names), setdiff(names, "..."))
+  if (length(budget) == 0L) stop_argument("mechanism", "a function of a budget", "a function without arguments", call = call)
+  budget[1L]
 }
 
 # of the prior's central intervals, by parameter

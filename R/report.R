@@ -81,9 +81,12 @@ html_text <- function(x) {
 
 bullets <- function(lines) knitr::asis_output(paste0("\n", paste0("- ", html_text(lines), collapse = "\n"), "\n\n"))
 
+# numbers of a table to be looked at
+rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(v, digits), big.mark = ","))
+
 number_table <- function(table, digits = 4, ...) {
   numbers <- vapply(table, is.numeric, TRUE)
-  table[numbers] <- lapply(table[numbers], function(v) ifelse(is.na(v), "", prettyNum(signif(v, digits), big.mark = ",")))
+  table[numbers] <- lapply(table[numbers], rounded_text, digits)
   table[!numbers] <- lapply(table[!numbers], function(v) html_text(ifelse(is.na(v), "", as.character(v))))
   knitr::kable(table, format = "pipe", align = ifelse(numbers, "r", "l"), row.names = FALSE, ...)
 }

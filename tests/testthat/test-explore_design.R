@@ -1,0 +1,82 @@
+# The app's server without a browser: what it shows is what design() and the mechanisms say.
+
+make_model <- function(scale) model_lm(prior = prior_normal(0, scale))
+make_statistic <- function(bounds) stat_crossprod(y ~ x, bounds)
+limits <- list(y = c(-5, 5), x = c(0, 10))
+
+test_that("the noise of a design is that of its release", {
+  st <- make_statistic(limits)
+  rows <- design_noise(st, mech_laplace(epsilon = 0.5), 40)
+  rel <- as_release(numeric(5), st, mech_laplace(epsilon = 0.5), 40)
+  expect_identical(rows$component, st$components)
+  expect_equal(rows$noise_sd, unname(noise_sd(rel)))
+  shown <- as.data.frame(rel)
+  expect_equal(rows[c("least", "largest")], shown[c("lower", "upper")], ignore_attr = TRUE)
+  expect_equal(rows$share, rows$noise_sd / (shown$upper - shown$lower))
+  # twice the budget, half of the noise; single records do not add up
+  expect_equal(design_noise(st, mech_laplace(epsilon = 1), 40)$noise_sd, rows$noise_sd / 2)
+  single <- design_noise(stat_records(~ x, limits["x"]), mech_laplace(epsilon = 1), 40)
+  expect_equal(c(single$least, single$largest), c(0, 10))
+  several <- design_noise(list(a = st, b = stat_sums(~ x, limits["x"])), list(a = mech_laplace(epsilon = 1), b = mech_gaussian(sd = 3)), 40)
+  expect_identical(several$component[6], "b: x")
+  expect_identical(several$noise_sd[6], 3)
+  wide <- design_noise(stat_sums(~ x, limits["x"]), mech_laplace(epsilon = 1), 40, "add_remove")
+  expect_equal(wide$noise_sd, sqrt(2) * 10)
+  expect_error(design_noise(st, 1, 40), class = "noiseaware_error_argument")
+  expect_error(design_noise(st, mech_laplace(epsilon = 1), 0), class = "noiseaware_error_argument")
+})
+
+test_that("sliders make the design, and the table has its rows", {
+  skip_if_not_installed("shiny")
+  app <- explore_design(make_model, make_statistic, bounds = limits, prior = c(0.1, 10), replicates = 2, iter = 100)
+  expect_s3_class(app, "shiny.appobj")
+  shiny::testServer(app, {
+    sliders <- list(budget = log10(0.5), records = 2, bounds1 = c(-8, 8), bounds2 = c(0, 10), prior = log10(3))
+    do.call(session$setInputs, sliders)
+    expect_match(output$said, "^epsilon = 0.5, 100 records, prior 3: Laplace noise, epsilon = 0.5; cross-products of y ~ x")
+    noise <- design_noise(make_statistic(list(y = c(-8, 8), x = c(0, 10))), mech_laplace(epsilon = 0.5), 100)
+    expect_match(output$noise, prettyNum(signif(noise$noise_sd[1], 3)), fixed = TRUE)
+    session$setInputs(compute = 1)
+    plan <- suppressWarnings(design(make_model(3), make_statistic(list(y = c(-8, 8), x = c(0, 10))), epsilon = 0.5, n = 100, replicates = 2,
+                                    chains = 1, iter = 100, seed = 1))
+    for (width in plan$width) expect_match(output$widths, prettyNum(signif(width, 3), big.mark = ","), fixed = TRUE)
+    expect_match(output$widths, "-8 to 8; 0 to 10", fixed = TRUE)
+    expect_match(output$plot$src, "^data:image/png")
+    # another trial stands beside those of the button and of the start
+    session$setInputs(records = 3, compute = 2)
+    expect_match(output$said, "1,000 records")
+    expect_identical(lengths(regmatches(output$widths, gregexpr("-8 to 8", output$widths, fixed = TRUE))), 3L * nrow(plan))
+  })
+})
+
+test_that("a plain model and statistic have no sliders, and refusals are shown", {
+  skip_if_not_installed("shiny")
+  counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
+  app <- explore_design(model_bernoulli(), counts, mechanism = function(rho) mech_gaussian(rho = rho), replicates = 2, iter = 100)
+  shiny::testServer(app, {
+    session$setInputs(budget = 0, records = 2, compute = 1)
+    expect_match(output$said, "^rho = 1, 100 records: ")
+    expect_match(output$widths, "prob[b]", fixed = TRUE)
+    expect_no_match(output$widths, "bounds|prob\\[a\\]")
+    session$setInputs(budget = -400)
+    expect_error(output$noise, "rho.* must be", class = "shiny.silent.error")
+    session$setInputs(compute = 2)
+    expect_error(output$widths, "rho.* must be", class = "shiny.silent.error")
+  })
+})
+
+test_that("bad arguments are refused", {
+  refused <- function(...) expect_error(explore_design(...), class = "noiseaware_error_argument")
+  refused(1, make_statistic, bounds = limits)
+  refused(make_model, make_statistic, bounds = limits)
+  refused(make_model, make_statistic, bounds = limits, prior = c(2, 1))
+  refused(model_lm(), make_statistic, bounds = limits, prior = c(1, 2))
+  refused(model_lm(), make_statistic)
+  refused(model_lm(), make_statistic, bounds = list(g = c("a", "b")))
+  refused(model_lm(), make_statistic(limits), bounds = limits)
+  refused(model_lm(), make_statistic(limits), mechanism = 1)
+  refused(model_lm(), make_statistic(limits), mechanism = function() mech_laplace(epsilon = 1))
+  refused(model_lm(), make_statistic(limits), epsilon = 0)
+  refused(model_lm(), make_statistic(limits), n = 1.5)
+  refused(model_lm(), make_statistic(limits), replicates = 1)
+})
