@@ -70,7 +70,8 @@ bench_stan_program <- function(quick) {
   figures <- lapply(seq_len(nrow(stan)), function(i) figure("Stan from augment, Monte Carlo errors", stan$case[i], stan$apart[i], 4, at_most = TRUE))
   names(rows) <- c("case", "program", "parameters", "from augment, MC errors", "R-hat", "ESS per second")
   bench_result(figures, list("200 records, 4 chains" = rows),
-               "Stan: the program of stan_program(), which keeps the parameters beside the totals; its compilation is not counted. ESS is the bulk one, the least of all parameters.")
+               c("Stan: the program of stan_program(), which keeps the parameters beside the totals; its compilation is not counted. ESS is the bulk one, the least of all parameters.",
+                 "Where method \"collapse\" is far from \"augment\" it warns of divergent trajectories: the residual standard deviation may be near 0."))
 }
 
 run_alone(bench_stan_program)
