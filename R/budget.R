@@ -47,10 +47,11 @@
 #' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
 #' workspace) or copied. For these there is `file`: every release reads what is spent,
 #' adds its cost and only then returns, while a directory `<file>.lock` keeps other
-#' processes out. If a process was killed while it wrote, that directory
-#' stays; remove it when no process uses the account. Nothing prevents a copy or an earlier
+#' processes out. A process that is killed while it has the lock leaves that directory: on Linux the next
+#' process of the same user on the same machine finds that its owner is gone, and removes it; elsewhere remove it when no process
+#' uses the account. A line that was cut short is refused. Nothing prevents a copy or an earlier
 #' version of the file, a second budget for the same records, releases that are given no budget,
-#' or a copy of the whole machine. The lock needs a file system on which making a
+#' or a copy of the whole machine. The lock needs a file system on which renaming a
 #' directory is atomic: a local disk is, some network drives are not.
 #'
 #' @return An object of class `noiseaware_budget`. `print()` shows what is spent
@@ -142,7 +143,7 @@ hold_budget <- function(budget, neighbours, call = caller_env()) {
   if (!is.null(budget$file)) lock_file(budget$file, call = call)
 }
 
-unlock_budget <- function(lock) if (!is.null(lock)) unlink(lock, recursive = TRUE)
+unlock_budget <- function(lock) if (!is.null(lock)) unlock_file(lock)
 
 # What a ledger amounts to, in the terms of the limit: used, and of how much. That the
 # smallest of several bounds counts is proven in ?budget.

@@ -1,5 +1,5 @@
 # The account of budget(file = ): JSON lines, a header with the limit and then a line for
-# each expense. Lines are only ever added. A directory beside it is the lock, because making
+# each expense. Lines are only ever added. A directory beside it is the lock, because renaming
 # one is atomic; whoever has it reads, decides and writes before anybody else.
 
 ledger_format <- "noiseaware budget"
@@ -12,7 +12,7 @@ file_budget <- function(file, limit, call = caller_env()) {
   if (dir.exists(file)) stop_classed("file", "{.file {file}} must be a file, but is a directory.", call = call)
   file <- file.path(normalizePath(dirname(file)), basename(file))
   lock <- lock_file(file, call = call)
-  on.exit(unlink(lock, recursive = TRUE))
+  on.exit(unlock_file(lock))
   given <- !is.null(limit$epsilon) || !is.null(limit$rho)
   if (!file.exists(file)) {
     if (!given) stop_classed("budget", "There is no file {.file {file}}; a new budget needs a limit, {.arg epsilon} or {.arg rho}.", call = call)
@@ -27,15 +27,27 @@ file_budget <- function(file, limit, call = caller_env()) {
   account
 }
 
+# ---- the lock ----------------------------------------------------------------------------
+
+# The lock is a directory that holds a file, which says who has it. It is made under another name and renamed, and
+# renamed before it is removed: so it is never there without its owner, and no rename replaces a directory with something in it.
+# What a killed process left is removed by one process at a time, which holds another directory and looks
+# again who the owner is: nobody else can have taken the lock since, as it was there all the time.
+
 # Waits its turn, for `patience` seconds.
 lock_file <- function(file, patience = 60, call = caller_env()) {
   lock <- paste0(file, ".lock")
+  own <- tempfile(paste0(basename(lock), "-"), tmpdir = dirname(lock))
+  on.exit(unlink(own, recursive = TRUE))
+  made <- dir.create(own, showWarnings = FALSE) &&
+    tryCatch(is.null(write_whole(paste0(lock_owner(), "\n", collapse = ""), owner_file(own))), noiseaware_error_file = function(e) FALSE)
+  if (!made) {
+    stop_classed("file", "Cannot lock {.file {file}}: is its directory writable, and is there space left?", call = call)
+  }
   until <- proc.time()[["elapsed"]] + patience
   pause <- 0.002
-  while (!dir.create(lock, showWarnings = FALSE)) {
-    if (!dir.exists(lock) && file.access(dirname(file), 2L) != 0L) {
-      stop_classed("file", "Cannot lock {.file {file}}: its directory is not writable.", call = call)
-    }
+  while (dir.exists(lock) || !suppressWarnings(file.rename(own, lock))) {
+    remove_left_lock(lock)
     if (proc.time()[["elapsed"]] > until) {
       stop_classed("budget", c("The budget {.file {file}} is in use by another process; nothing is released.",
                                i = "If that process was killed, remove the directory {.file {lock}}."), call = call)
@@ -45,6 +57,48 @@ lock_file <- function(file, patience = 60, call = caller_env()) {
   }
   lock
 }
+
+unlock_file <- function(lock) {
+  aside <- tempfile(paste0(basename(lock), "-"), tmpdir = dirname(lock))
+  if (suppressWarnings(file.rename(lock, aside))) unlink(aside, recursive = TRUE)
+}
+
+owner_file <- function(lock) file.path(lock, "owner")
+
+# The machine with its user and the process with its start; the second is NA where a system does not
+# tell, and then a lock is never taken for left.
+lock_owner <- function() c(this_machine(), Sys.getpid(), process_start(Sys.getpid()))
+
+this_machine <- function() {
+  boot <- "/proc/sys/kernel/random/boot_id"
+  if (!file.exists(boot)) return(NA_character_)
+  # a container has processes of its own
+  paste(c(Sys.info()[c("nodename", "effective_user")], readLines(boot, warn = FALSE), Sys.readlink("/proc/self/ns/pid")), collapse = " ")
+}
+
+# NA for a process that is not there, or that was killed and only waits to be told of
+process_start <- function(pid) {
+  stat <- tryCatch(suppressWarnings(readLines(file.path("/proc", pid, "stat"), warn = FALSE)), error = function(e) character())
+  fields <- strsplit(sub(".*\\) ", "", paste(stat, collapse = " ")), " ", fixed = TRUE)[[1L]]
+  if (length(fields) < 20L || fields[1L] %in% c("Z", "X")) NA_character_ else fields[20L]
+}
+
+# was it left by a process of this user on this machine that is gone?
+is_left <- function(lock) {
+  owner <- tryCatch(suppressWarnings(readLines(owner_file(lock), warn = FALSE)), error = function(e) character())
+  machine <- this_machine()
+  length(owner) == 3L && !is.na(machine) && owner[1L] == machine && owner[3L] != "NA" && !owner[3L] %in% process_start(owner[2L])
+}
+
+remove_left_lock <- function(lock) {
+  if (!is_left(lock)) return(invisible())
+  guard <- paste0(lock, "-taken-over")
+  if (!dir.create(guard, showWarnings = FALSE)) return(invisible())
+  on.exit(unlink(guard, recursive = TRUE))
+  if (is_left(lock)) unlock_file(lock)
+}
+
+# ---- the account -------------------------------------------------------------------------
 
 ledger_header <- function(limit) {
   numbers <- Filter(Negate(is.null), limit[c("epsilon", "delta", "rho")])

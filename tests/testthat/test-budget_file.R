@@ -100,13 +100,68 @@ test_that("what was spent stays spent when the process is killed before it publi
   expect_false(dir.exists(paste0(path, ".lock")))
 })
 
+# a process that takes the lock, and is killed
+left_lock <- function(path) {
+  killed <- parallel::mcparallel({
+    internal("lock_file")(path)
+    tools::pskill(Sys.getpid(), tools::SIGKILL)
+  })
+  suppressWarnings(parallel::mccollect(killed))
+  paste0(path, ".lock")
+}
+
+test_that("the lock of a killed process is removed, that of a living one is not", {
+  skip_on_os(c("windows", "mac", "solaris"))
+  skip_on_cran()
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 1, file = path)
+  lock <- left_lock(path)
+  expect_true(dir.exists(lock))
+  expect_true(internal("is_left")(lock))
+  publish(account, 0.1)
+  expect_identical(list.files(dirname(path), paste0("^", basename(path))), basename(path))
+  # of another process that has the number of a dead one, of another machine or user, of nobody
+  held <- internal("lock_file")(path)
+  owner <- readLines(file.path(held, "owner"))
+  expect_false(internal("is_left")(held))
+  for (other in list(c(owner[1:2], "1"), replace(owner, 1, "elsewhere"), owner[1:2], replace(owner, 3, "NA"))) {
+    writeLines(other, file.path(held, "owner"))
+    expect_identical(internal("is_left")(held), identical(other[3], "1"))
+  }
+  writeLines(replace(owner, 1, "elsewhere"), file.path(held, "owner"))
+  expect_error(internal("lock_file")(path, patience = 0.05), "in use by another process", class = "noiseaware_error_budget")
+  # nobody removes a lock while another does
+  writeLines(c(owner[1:2], "1"), file.path(held, "owner"))
+  dir.create(paste0(held, "-taken-over"))
+  expect_error(internal("lock_file")(path, patience = 0.05), class = "noiseaware_error_budget")
+  unlink(paste0(held, "-taken-over"), recursive = TRUE)
+  publish(account, 0.1)
+  expect_equal(summary(account)$epsilon, c(0.1, 0.1))
+})
+
+test_that("100 races after killed processes: never overspent, and nothing lost", {
+  skip_on_os(c("windows", "mac", "solaris"))
+  skip_on_cran()
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 0.5, file = path)
+  for (round in 1:10) {
+    left_lock(path)
+    answers <- parallel::mclapply(1:5, function(i) {
+      vapply(1:2, function(k) tryCatch(inherits(publish(account, 0.01), "noiseaware_release"), noiseaware_error_budget = function(e) FALSE), TRUE)
+    }, mc.cores = 5)
+    expect_identical(nrow(summary(account)), as.integer(min(50, 10 * round)))
+    expect_identical(sum(unlist(answers)), if (round <= 5) 10L else 0L)
+  }
+})
+
 test_that("a file that is locked, damaged or another's is refused", {
   path <- withr::local_tempfile()
   account <- budget(epsilon = 1, file = path)
   publish(account, 0.1)
   lock <- internal("lock_file")(path)
   expect_error(internal("lock_file")(path, patience = 0), "remove the directory", class = "noiseaware_error_budget")
-  unlink(lock, recursive = TRUE)
+  internal("unlock_file")(lock)
+  expect_identical(list.files(dirname(path), paste0("^", basename(path))), basename(path))
   expect_error(budget(epsilon = 2, file = path), class = "noiseaware_error_budget")
   expect_error(budget(rho = 1, file = path), class = "noiseaware_error_budget")
   expect_error(budget(file = tempfile()), class = "noiseaware_error_budget")
