@@ -19,7 +19,9 @@
 #'
 #' **Where it works.** Method `"collapse"` keeps exact counts of one variable, or of the class of a naive Bayes model, by moving
 #' records between cells that are in the same exact numbers; with few records it draws all counts at once, and then
-#' also keeps single cells of features. Of normal records it keeps exact totals of variables and of their squares, so exact means and
+#' also keeps single cells of features. For [model_table()] it keeps any exact counts and sums of them, such as exact margins that
+#' overlap, by transfers that leave them as they are; of up to 20,000 combinations of the levels that they are about. Of normal
+#' records it keeps exact totals of variables and of their squares, so exact means and
 #' variances, and moves the others alone. Other methods and models refuse.
 #'
 #' **Contradictions.** [as_release()] refuses exact numbers that no records have, and tells which of them contradict each other. An
@@ -188,8 +190,11 @@ exact_system <- function(parts, n) {
 most_exact_cells <- 20000
 most_compared <- 60L
 
-# Are there x >= 0 with rows x = value? Non-negative least squares (Lawson & Hanson 1974, chapter 23).
-is_feasible <- function(rows, value) {
+# Are there x >= 0 with rows x = value?
+is_feasible <- function(rows, value) length(nonnegative_solution(rows, value)) > 0L
+
+# Such x, most of them 0, or none. Non-negative least squares (Lawson & Hanson 1974, chapter 23).
+nonnegative_solution <- function(rows, value) {
   size <- pmax(1, abs(value))
   a <- rows / size
   b <- value / size
@@ -217,7 +222,7 @@ is_feasible <- function(rows, value) {
     }
     x <- s
   }
-  max(abs(b - drop(a %*% x))) < 1e-7
+  if (max(abs(b - drop(a %*% x))) < 1e-7) x else numeric()
 }
 
 # rows that contradict each other and would not without any one of them

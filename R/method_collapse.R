@@ -21,7 +21,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
   distribution <- collapse_distribution(release, bound, size$n, call = call)
   if (!is.null(records)) check_size_least(records, bound, distribution$family, call)
-  check_size_exact(records, distribution$fields$group_total, call)
+  check_size_exact(records, distribution$fields$group_total %||% distribution$fields$exact_start, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   kernel <- unlist(lapply(parts, function(p) rep(p$mechanism$kernel, length(p$index))))
   # components with the absolute kernel first, then the squared one, those of published(), the exact ones
@@ -57,7 +57,7 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, check = 
   }
   distribution_of <- switch(family, normal = normal_distribution,
                             counts = if (check) counts_served else counts_distribution,
-                            table = if (check) table_entries else table_distribution, total = total_distribution)
+                            table = if (check) table_served else table_distribution, total = total_distribution)
   for (p in parts) check_collapse_part(p, family, call)
   distribution_of(bound, parts, n, is.null(release$n), call)
 }
@@ -109,7 +109,7 @@ collapse_family.default <- function(bound, call = caller_env()) {
 
 check_collapse_part <- function(part, family, call) {
   if (family == "normal") check_as_noise_left(part, "collapse", call)
-  if (family %in% c("total", "table")) check_no_exact(list(part), "collapse", call)
+  if (family == "total") check_no_exact(list(part), "collapse", call)
   if (!part$mechanism$kernel %in% c("absolute", "squared", "match", "published", "exact")) {
     stop_classed("method", "Method {.val collapse} needs noise of a built-in mechanism, not {format(part$mechanism)}.", call = call)
   }
@@ -172,7 +172,7 @@ collapse_moves <- function(fit, a) {
                          if (!is.null(a$table)) sprintf("; cross-table of the factors: %s", share(a$table)), of_n),
          recursion = "counts   independent draws, all counts at once",
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
-                        of_n),
+                        if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
          total = paste0(sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)), of_n))
 }
@@ -191,9 +191,11 @@ collapse_acceptance <- function(fit) {
            },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
            table = {
-             row <- data.frame(chain = k, mean = (told$pair_accepted + told$swap_accepted + told$contrast_accepted) /
-                                 (told$pair_made + told$swap_made + told$contrast_made), pair = share(told$pair_accepted, told$pair_made),
+             accepted <- told$pair_accepted + told$swap_accepted + told$contrast_accepted + told$kept_accepted
+             made <- told$pair_made + told$swap_made + told$contrast_made + told$kept_made
+             row <- data.frame(chain = k, mean = accepted / made, pair = share(told$pair_accepted, told$pair_made),
                                swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made))
+             if (!is.null(fit$problem$fields$exact_start)) row$kept <- share(told$kept_accepted, told$kept_made)
              with_records(row, fit, told)
            },
            counts = {

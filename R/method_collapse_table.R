@@ -19,7 +19,13 @@ table_distribution <- function(bound, parts, n, unknown, call) {
   tracked <- if (cells <= most_tracked) cells else 0
   of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
   host <- vapply(bound$parts, `[[`, 0, "host") - 1 # from 0
-  list(family = "table", fields = c(of_parts, list(host = host, tracked = as.double(tracked > 0))), entries = entries, tracked = tracked)
+  fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, unknown, call))
+  list(family = "table", fields = fields, entries = entries, tracked = tracked)
+}
+
+table_served <- function(bound, parts, n, unknown, call) {
+  table_entries(bound, parts, n, unknown, call)
+  table_exact_groups(bound, parts, n, unknown, call)
 }
 
 # What each released component is a sum of: entries with a node of the table (`target`, from 0), the `component` and

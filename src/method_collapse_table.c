@@ -198,7 +198,9 @@ static void choose_kinds(struct table *s, int unknown) {
     while (list_sets(s, order, &kinds) > MOST_LISTED && order > 1) --order;
     const int listed = list_sets(s, order, &kinds);
     s->sets = kinds;
-    s->kinds = kinds + 2 + unknown;
+    s->kinds = kinds + 2;
+    s->births = unknown ? s->kinds++ : -1;
+    s->kept = s->exact.groups > 0 ? s->kinds++ : -1;
     s->kind_first = plugin_memory((size_t)kinds + 1, sizeof *s->kind_first);
     s->kind_column = plugin_memory((size_t)listed, sizeof *s->kind_column);
     list_sets(s, order, &kinds);
@@ -235,7 +237,8 @@ static void prepare_work(const struct collapse *c, struct table *s) {
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
  * model_categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
  * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
- * statistic; size_spread, looked at where n is unknown. Nodes are the cells, then n, then rows. */
+ * statistic; size_spread, looked at where n is unknown; and those of
+ * method_collapse_table_exact.c. Nodes are the cells, then n, then rows. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct table *s = plugin_memory(1, sizeof *s);
     const int unknown = c->size_prior != NULL;
@@ -251,6 +254,7 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->tracked = *tracked != 0;
     read_weights(s, alpha);
     if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (table_exact_read(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
@@ -325,11 +329,8 @@ static double start_size(const struct collapse *c, const struct table *s) {
     return fmin(fmax(n, c->size_prior->lower), c->size_prior->upper);
 }
 
-static void start(struct collapse *c) {
-    struct table *s = c->self;
-    attach(c);
+static void start_cells(const struct collapse *c, struct table *s) {
     const double *stick = c->theta;
-    s->count[s->at_size] = c->size_prior ? start_size(c, s) : c->n;
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         if (part->at_row >= 0) count_rows(s, part);
@@ -338,8 +339,23 @@ static void start(struct collapse *c) {
                        s->count[part->at_row < 0 ? s->at_size : part->at_row + r],
                        s->count + part->at_cell + r * part->levels);
     }
+}
+
+static void start(struct collapse *c) {
+    struct table *s = c->self;
+    attach(c);
     for (int k = 0; k < s->cells; ++k) s->visit[k] = 1;
     for (int k = 0; k < s->kinds; ++k) s->use[k] = 1;
+    const double n = c->size_prior ? start_size(c, s) : c->n;
+    if (s->exact.groups > 0) {
+        s->use[s->kept] = s->sets;
+        table_set_choices(s);
+        s->count[s->at_size] = c->size_prior ? 0 : n;
+        table_exact_start(c->rng, s, n);
+    } else {
+        s->count[s->at_size] = n;
+        start_cells(c, s);
+    }
     *s->moves = FIRST_MOVES * s->cells;
 }
 
@@ -454,7 +470,7 @@ static double records(const struct collapse *c) {
 static double energy(const struct collapse *c) {
     const struct table *s = c->self;
     double sum = 0;
-    for (int k = 0; k < c->size; ++k) sum += collapse_energy(c, k, s->total[k]);
+    for (int k = 0; k < c->noisy; ++k) sum += collapse_energy(c, k, s->total[k]);
     return sum;
 }
 
@@ -475,6 +491,8 @@ const struct collapse_class collapse_table = {
             [2 * CONTRAST + ACCEPTED] = "contrast_accepted",
             [2 * SIZE + MADE] = "size_made",
             [2 * SIZE + ACCEPTED] = "size_accepted",
+            [2 * KEPT + MADE] = "kept_made",
+            [2 * KEPT + ACCEPTED] = "kept_accepted",
         },
     .create = create,
     .start = start,

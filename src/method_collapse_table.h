@@ -6,12 +6,13 @@
 
 /* What the files of family "table" share:
  *   method_collapse_table.c        the target, the state, learning, an iteration;
- *   method_collapse_table_moves.c  transfers between cells.
+ *   method_collapse_table_moves.c  transfers between cells;
+ *   method_collapse_table_exact.c  exact numbers: where tables start, which directions keep them.
  */
 
 /* transfers that are counted: between two cells, of codes that are exchanged, of contrasts; births
- * and deaths */
-enum { PAIR, SWAP, CONTRAST, SIZE };
+ * and deaths; those that are made for exact numbers */
+enum { PAIR, SWAP, CONTRAST, SIZE, KEPT };
 
 /* the most columns of a contrast */
 enum { MOST_CONTRASTED = 4 };
@@ -46,6 +47,20 @@ struct direction {
     int *interval;
 };
 
+/* Exact numbers: combinations of some columns' codes that are in the same ones are a group. Vectors
+ * are changes of the groups' counts that leave all exact numbers as they are: a basis of the
+ * lattice of these. */
+struct table_exact {
+    int columns, groups, vectors;
+    int *column;
+    int *group_of;        /* of a combination, -1: it is impossible */
+    int *first;           /* members of a group: combinations */
+    const double *member; /* the codes of a cell with such a combination, all columns */
+    int *vector_first, *vector_group;
+    const double *vector_by, *start; /* start: the groups' counts in some table that has them all */
+    int open; /* the group that is in no exact number where n is unknown, or -1 */
+};
+
 struct table {
     int columns, parts, cells, nodes;
     int *size; /* codes of a column */
@@ -62,9 +77,10 @@ struct table {
     double most;   /* the largest n there can be */
     double spread; /* of n where it is unknown, as the release tells it */
     /* Kinds of transfers: contrasts of the columns of a set, one column or more; then pairs of
-     * any cells; then swaps; then, where n is unknown, births and deaths. A set's columns start at
-     * kind_first. */
-    int kinds, sets, *kind_first, *kind_column;
+     * any cells; then swaps; then, where n is unknown, births and deaths; then, where there are
+     * exact numbers, what keeps them. A set's columns start at kind_first. */
+    int kinds, sets, births, kept, *kind_first, *kind_column;
+    struct table_exact exact; /* no groups: there are no exact numbers */
 
     /* state */
     double *count;                       /* of nodes */
@@ -99,6 +115,13 @@ static inline int table_combine(const struct table *s, int count, const int *col
     return at;
 }
 
+/* The level of a part that has these codes; -1: they are impossible. */
+static inline int table_level(const struct table *s, const struct table_part *part,
+                              const int *codes) {
+    if (part->children == 1) return codes[part->child[0]];
+    return part->level_of[table_combine(s, part->children, part->child, codes)];
+}
+
 /* Writes the codes of a level of a part to its children's places. */
 static inline void table_set_level(const struct table_part *part, int level, int *codes) {
     if (part->children == 1)
@@ -114,6 +137,26 @@ void table_transfer(struct collapse *c, struct table *s, int wide, int learning)
 
 /* Makes `visit` the probabilities of cells to be chosen, row by row, and `use` those of kinds. */
 void table_set_choices(struct table *s);
+
+/* The corner with these codes gains `by`. Returns 0 if it is impossible. */
+int table_add_corner(struct table *s, const int *codes, double by);
+
+/* Forgets the corners. */
+void table_clear(struct table *s);
+
+/* Draws of a combination from what warmup learned; and of one of so many things. */
+void table_draw_codes(struct rng *rng, const struct table *s, int *codes);
+int table_choose(struct rng *rng, int count);
+
+/* Reads the fields of exact numbers, if there are some. Returns PLUGIN_*. */
+int table_exact_read(const struct fields *fields, struct table *s);
+
+/* A table that has the exact numbers and, where n is unknown, `n` records if it may. Counts are 0
+ * before. */
+void table_exact_start(struct rng *rng, struct table *s, double n);
+
+/* Adds corners that leave the exact numbers as they are. Returns 0 if one is impossible. */
+int table_exact_direction(struct rng *rng, struct table *s);
 
 static inline void table_gain(struct table *s, int node, double by) {
     for (int k = s->first[node]; k < s->first[node + 1]; ++k)

@@ -16,7 +16,8 @@
  * differs in any columns. Swaps: two that exchange some of their codes, which leaves margins as
  * they are that have none of both kinds. Births and deaths: of one combination, or of several at
  * once, where n is unknown. Corners are drawn from what warmup saw, whatever the table
- * is now, and so are kinds.
+ * is now, and so are kinds. A direction that changes an exact number is given up; others are made
+ * to keep them (method_collapse_table_exact.c).
  *
  * Cost: what the cells of the corners touch.
  */
@@ -32,12 +33,12 @@ enum { MOST_DOUBLED = 5 };
 
 /* ---- choosing combinations ------------------------------------------------------------ */
 
-static int choose(struct rng *rng, int count) {
+int table_choose(struct rng *rng, int count) {
     return (int)((rng_bits_inline(rng) >> 32) * (uint64_t)count >> 32);
 }
 
 static int choose_other(struct rng *rng, int count, int one) {
-    const int other = choose(rng, count - 1);
+    const int other = table_choose(rng, count - 1);
     return other + (other >= one);
 }
 
@@ -76,18 +77,13 @@ void table_set_choices(struct table *s) {
     }
 }
 
-static int level_of(const struct table *s, const struct table_part *part, const int *codes) {
-    if (part->children == 1) return codes[part->child[0]];
-    return part->level_of[table_combine(s, part->children, part->child, codes)];
-}
-
 static int draw_alias(struct rng *rng, int levels, const double *share, const int *other) {
     const double u = levels * rng_uniform_inline(rng);
     const int level = (int)u;
     return u - level < share[level] ? level : other[level];
 }
 
-static void draw_codes(struct rng *rng, const struct table *s, int *codes) {
+void table_draw_codes(struct rng *rng, const struct table *s, int *codes) {
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         const int at =
@@ -107,12 +103,11 @@ static void add_node(struct direction *along, int node, double by) {
     along->by[node] += by;
 }
 
-/* The corner with these codes gains `by`. Returns 0 if it is impossible. */
-static int add_corner(struct table *s, const int *codes, double by) {
+int table_add_corner(struct table *s, const int *codes, double by) {
     struct direction *along = &s->along;
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
-        const int level = level_of(s, part, codes);
+        const int level = table_level(s, part, codes);
         if (level < 0) return 0;
         const int row = table_combine(s, part->parents, part->parent, codes);
         add_node(along, part->at_cell + row * part->levels + level, by);
@@ -121,7 +116,7 @@ static int add_corner(struct table *s, const int *codes, double by) {
     return 1;
 }
 
-static void clear(struct table *s) {
+void table_clear(struct table *s) {
     struct direction *along = &s->along;
     for (int k = 0; k < along->nodes; ++k) {
         along->by[along->node[k]] = 0;
@@ -161,6 +156,12 @@ static void find_components(struct table *s) {
             along->change[j] += by * s->coefficient[e];
         }
     }
+}
+
+static int changes_exact(const struct collapse *c, const struct direction *along) {
+    for (int k = 0; k < along->components; ++k)
+        if (along->component[k] >= c->noisy && along->change[along->component[k]] != 0) return 1;
+    return 0;
 }
 
 /* Sorts the components by kernel. Returns the precision of the noise along the direction. */
@@ -222,10 +223,12 @@ static void find_range(const struct collapse *c, const struct table *s, double *
             high = fmin(high, floor(-count / by));
     }
     const double born = along->by[s->at_size], n = s->count[s->at_size];
-    if (born != 0) { /* it is a gain */
-        low = fmax(low, ceil((c->size_prior->lower - n) / born));
-        high = fmin(high, floor((s->most - n) / born));
+    if (born != 0) {
+        const double down = (c->size_prior->lower - n) / born, up = (s->most - n) / born;
+        low = fmax(low, ceil(fmin(down, up)));
+        high = fmin(high, floor(fmax(down, up)));
     }
+    if (low > 0 || high < 0) low = high = 0; /* n is where the prior does not allow it */
     *least = low;
     *most = high;
 }
@@ -260,6 +263,7 @@ static double move_along(struct collapse *c, struct table *s, int wide) {
     find_range(c, s, &least, &most);
     if (least == most) return 0;
     find_components(s);
+    if (c->noisy < c->size && changes_exact(c, along)) return 0;
     const double precision = prepare(c, s);
     const double j = draw_units(c, s, least, most, wide ? 0 : precision);
     if (j == 0) return 0;
@@ -299,31 +303,31 @@ static int other_code(struct rng *rng, int size, int code) {
 }
 
 static int add_pair(struct rng *rng, struct table *s) {
-    draw_codes(rng, s, s->codes);
-    draw_codes(rng, s, s->codes_to);
-    return add_corner(s, s->codes, -1) && add_corner(s, s->codes_to, 1);
+    table_draw_codes(rng, s, s->codes);
+    table_draw_codes(rng, s, s->codes_to);
+    return table_add_corner(s, s->codes, -1) && table_add_corner(s, s->codes_to, 1);
 }
 
 static int add_swap(struct rng *rng, struct table *s) {
-    draw_codes(rng, s, s->codes);
-    draw_codes(rng, s, s->codes_to);
-    if (!add_corner(s, s->codes, -1) || !add_corner(s, s->codes_to, -1)) return 0;
+    table_draw_codes(rng, s, s->codes);
+    table_draw_codes(rng, s, s->codes_to);
+    if (!table_add_corner(s, s->codes, -1) || !table_add_corner(s, s->codes_to, -1)) return 0;
     for (int v = 0; v < s->columns; ++v) {
         if (rng_bits_inline(rng) >> 63) continue;
         const int code = s->codes[v];
         s->codes[v] = s->codes_to[v];
         s->codes_to[v] = code;
     }
-    return add_corner(s, s->codes, 1) && add_corner(s, s->codes_to, 1);
+    return table_add_corner(s, s->codes, 1) && table_add_corner(s, s->codes_to, 1);
 }
 
 static int add_contrast(struct rng *rng, struct table *s, int count, const int *column) {
-    draw_codes(rng, s, s->codes);
+    table_draw_codes(rng, s, s->codes);
     for (int k = 0; k < count; ++k)
         s->codes_to[k] = other_code(rng, s->size[column[k]], s->codes[column[k]]);
     /* from one corner to the next one column changes (a Gray code), and with it the sign */
     double sign = -1;
-    int possible = add_corner(s, s->codes, sign);
+    int possible = table_add_corner(s, s->codes, sign);
     for (int corner = 1; corner < 1 << count && possible; ++corner) {
         int k = 0;
         while (!(corner >> k & 1)) ++k;
@@ -331,7 +335,7 @@ static int add_contrast(struct rng *rng, struct table *s, int count, const int *
         s->codes[column[k]] = s->codes_to[k];
         s->codes_to[k] = code;
         sign = -sign;
-        possible = add_corner(s, s->codes, sign);
+        possible = table_add_corner(s, s->codes, sign);
     }
     return possible;
 }
@@ -339,10 +343,10 @@ static int add_contrast(struct rng *rng, struct table *s, int count, const int *
 /* One combination half the time. */
 static int add_births(struct rng *rng, struct table *s) {
     int doubled = 0;
-    if (rng_bits_inline(rng) >> 63) doubled = 1 + choose(rng, MOST_DOUBLED);
+    if (rng_bits_inline(rng) >> 63) doubled = 1 + table_choose(rng, MOST_DOUBLED);
     for (int k = 0; k < 1 << doubled; ++k) {
-        draw_codes(rng, s, s->codes);
-        if (!add_corner(s, s->codes, 1)) return 0;
+        table_draw_codes(rng, s, s->codes);
+        if (!table_add_corner(s, s->codes, 1)) return 0;
     }
     return 1;
 }
@@ -359,9 +363,12 @@ void table_transfer(struct collapse *c, struct table *s, int wide, int learning)
     } else if (kind == s->sets + 1) {
         possible = add_swap(c->rng, s);
         counted = SWAP;
-    } else {
+    } else if (kind == s->births) {
         possible = add_births(c->rng, s);
         counted = SIZE;
+    } else {
+        possible = table_exact_direction(c->rng, s);
+        counted = KEPT;
     }
     const double j = possible ? move_along(c, s, wide) : 0;
     collapse_count(c, counted, j != 0);
@@ -369,5 +376,5 @@ void table_transfer(struct collapse *c, struct table *s, int wide, int learning)
         s->tried[kind] += 1;
         if (j != 0) note(c, s, kind, j);
     }
-    clear(s);
+    table_clear(s);
 }

@@ -46,7 +46,7 @@ expect_tables <- function(fit, tables, log_p, released, alpha = 1) {
   cells <- cells[, , fit$bound$parameters |> sub(pattern = "^prob\\[(.*)\\]$", replacement = "\\1")]
   draw <- function(k) matrix(cells[, , k], ncol = 2L)
   for (k in seq_len(ncol(tables))) {
-    expect_same_mean(draw(k), sum(p * tables[, k]))
+    if (stats::sd(draw(k)) > 0) expect_same_mean(draw(k), sum(p * tables[, k])) else expect_equal(draw(k)[1], sum(p * tables[, k]))
     for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * tables[, k] * tables[, l]))
     alphas <- rep_len(alpha, ncol(tables))
     all <- sum(alphas) + rowSums(tables)
@@ -412,6 +412,153 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   expect_output(print(acceptance(short)), "of n: accepted 0")
   made <- synthesize(short, m = 5, of = "records", seed = 1)
   expect_true(all(vapply(made, nrow, 0L) %in% as.vector(posterior::extract_variable_matrix(short$draws, "n"))))
+})
+
+# ---- exact numbers -------------------------------------------------------------------------
+
+with_law <- function(law, value, st, z, noise, n, ...) {
+  as_release(list(law = stats::setNames(value, law$components), counts = z), list(law = law, counts = st), list(law = mech_exact(), counts = noise), n, ...)
+}
+
+test_that("exact numbers: every table that has them, and no other", {
+  skip_on_cran()
+  whole <- stat_counts(~ x:y:z, cube)
+  pairs <- cube_statistics$pairs
+  possible <- cube_cells[!(cube_cells$x == "b" & cube_cells$y == "a"), ]
+  diagonal <- stat_linear(whole, list(diagonal = c("x=a:y=a:z=a", "x=b:y=b:z=b"), weighted = c(`x=a:y=a:z=a` = 1, `x=a:y=b:z=a` = 2)))
+  a_table <- c(2, 0, 1, 1, 1, 0, 1, 2)
+  cases <- list(
+    list(law = stat_counts(~ x + y, cube[1:2]), st = whole, noise = mech_laplace(scale = 1.2)),
+    list(law = stat_counts(~ x:y, cube[1:2]), st = pairs, noise = mech_gaussian(sd = 1)),
+    list(law = pairs, st = whole, noise = mech_discrete_laplace(scale = 2)), # all eight cells change at once
+    list(law = stat_subset(pairs, c("x=a:y=a", "x=a:z=b")), st = stat_counts(~ x + y + z, cube), noise = mech_gaussian(sd = 0.7)),
+    list(law = diagonal, st = pairs, noise = mech_laplace(scale = 1)),
+    list(law = stat_counts(~ x + z, cube[c(1, 3)]), st = pairs, noise = mech_gaussian(sd = 1), cells = possible),
+    list(law = diagonal, st = pairs, noise = mech_laplace(scale = 1), records = prior_log_uniform(6)),
+    list(law = stat_subset(pairs, "x=b:y=a"), st = whole, noise = mech_gaussian(sd = 1.5), records = prior_uniform(2, 6)))
+  for (k in seq_along(cases)) {
+    case <- cases[[k]]
+    cells <- if (is.null(case$cells)) cube_cells else case$cells
+    sizes <- if (is.null(case$records)) sum(a_table[seq_len(nrow(cells))]) else 2:6
+    tables <- do.call(rbind, lapply(sizes, all_tables, nrow(cells)))
+    alpha <- if (k %% 2L && nrow(cells) == 8L) c(0.3, 1, 2, 0.5, 1, 1, 4, 0.7) else 0.8
+    law <- released_of(case$law, tables, cells)
+    value <- drop(released_of(case$law, matrix(if (is.null(case$records)) a_table[seq_len(nrow(cells))] else c(1, 0, 1, 0, 1, 0, 0, 0), 1), cells))
+    keep <- rowSums(abs(sweep(law, 2, value))) == 0
+    tables <- tables[keep, , drop = FALSE]
+    released <- released_of(case$st, tables, cells)
+    set.seed(k)
+    z <- round(colMeans(released) + stats::rnorm(ncol(released)))
+    n <- rowSums(tables)
+    unknown <- !is.null(case$records)
+    rel <- with_law(case$law, value, case$st, unname(z), case$noise, if (!unknown) sizes, neighbours = if (unknown) "add_remove" else "replace")
+    zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
+    log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
+    if (inherits(case$records, "prior_log_uniform")) log_p <- log_p - log(n)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 12000)
+    p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
+    if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
+    kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
+    expect_true(all(t(kept) == value))
+  }
+})
+
+test_that("exact numbers: where changes of four cells do not connect the tables", {
+  # two tables of 2 x 3 x 3 have these pairs of margins; they differ in twelve cells (Diaconis & Sturmfels 1998)
+  levels <- list(layer = binary, r = letters[1:3], s = letters[1:3])
+  pairs <- stat_counts(~ layer:r + layer:s + r:s, levels)
+  value <- c(rep(1, 12), 0, 1, 1, 1, 0, 1, 1, 1, 0)
+  st <- stat_counts(~ layer:r:s, levels)
+  rel <- with_law(pairs, value, st, rep(0.3, 18), mech_gaussian(sd = 5), 6)
+  fit <- table_fit(rel, iter = 4000)
+  cells <- posterior::as_draws_matrix(denoise(fit, ~ layer:r:s))
+  expect_length(unique(apply(cells, 1, paste, collapse = "")), 2L)
+  expect_same_mean(matrix(denoise(fit, ~ layer:r:s)[, , "layer=a:r=a:s=b"], ncol = 2L), 0.5)
+  # margins of 3 x 3 with a diagonal that cannot be: one cycle or the other
+  square <- levels[2:3]
+  rel <- with_law(stat_counts(~ r + s, square), rep(2, 6), stat_counts(~ r:s, square), rep(1, 9), mech_laplace(scale = 2), 6)
+  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 6000)
+  k <- 0:2 # records of one cycle
+  log_p <- -6 * abs(k - 1) / 2
+  p <- exp(log_p) / sum(exp(log_p))
+  multiplicity <- 1 # Dirichlet(1): all tables of n records have the same probability
+  expect_same_mean(matrix(denoise(fit, ~ r:s)[, , "r=a:s=b"], ncol = 2L), sum(p * multiplicity * k))
+  expect_same_mean(matrix(denoise(fit, ~ r:s)[, , "r=a:s=b"], ncol = 2L)^2, sum(p * multiplicity * k^2))
+})
+
+test_that("exact numbers: decomposable graphs", {
+  skip_on_cran()
+  tables <- all_tables(5, 8)
+  law <- stat_counts(~ x + y, cube[1:2])
+  value <- c(3, 2, 1, 4)
+  tables <- tables[rowSums(abs(sweep(released_of(law, tables), 2, value))) == 0, ]
+  st <- stat_counts(~ x:y + z:y, cube)
+  released <- released_of(st, tables)
+  z <- c(2, 1, 0, 3, -1, 2, 2, 1)
+  rel <- with_law(law, value, st, z, mech_laplace(scale = 1), 5)
+  log_p <- log_decomposable(tables, cube_cells, list(c("x", "y"), c("y", "z")), list(character(), "y")) + log_noise("absolute", 1, z, released)
+  p <- exp(log_p - max(log_p))
+  p <- p / sum(p)
+  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 12000)
+  draws <- denoise(fit)
+  draw <- function(k) matrix(draws[, , paste0("counts: ", st$components[k])], ncol = 2L)
+  for (k in 1:8) for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
+})
+
+test_that("exact numbers: larger tables, calibration, restarts, prints", {
+  skip_on_cran()
+  levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
+  st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
+  noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
+  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 150, chains = 1, iter = 2000, warmup = 500, seed = 2, method = "collapse")
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  set.seed(1)
+  wide <- list(a = 1:9, b = 1:16, c = 1:7)
+  st <- list(law = stat_counts(~ a:b + c, wide), counts = stat_counts(~ b:c + a:c, wide))
+  rel <- simulate_release(model_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_table(~ a:b:c), chains = 2, iter = iter, warmup = 500, seed = 1))
+  fit <- ask(700)
+  at <- posterior::as_draws_matrix(denoise(fit))
+  exact <- startsWith(colnames(at), "law")
+  expect_true(all(t(at[, exact]) == rel$value[exact]))
+  expect_lt(max(abs((colMeans(at) - rel$value) / noise_sd(rel))[!exact]), 5)
+  expect_identical(extend(fit, 50)$draws, ask(750)$draws)
+  expect_named(acceptance(fit), c("chain", "mean", "pair", "swap", "contrast", "kept"))
+  expect_output(print(acceptance(fit)), "made to keep exact numbers: accepted 0")
+})
+
+test_that("exact numbers that cannot be kept are refused", {
+  whole <- stat_counts(~ x:y:z, cube)
+  ask <- function(law, value, n = 6, model = model_table(), ...) {
+    sample_posterior(with_law(law, value, whole, rep(1, 8), mech_laplace(scale = 1), n, ...), model, method = "collapse", chains = 1, iter = 20)
+  }
+  fraction <- stat_linear(whole, list(half = c(`x=a:y=a:z=a` = 0.5, `x=b:y=b:z=b` = 1)))
+  expect_error(ask(fraction, 1), "weights are whole numbers", class = "noiseaware_error_method")
+  expect_error(ask(stat_subset(whole, "x=a:y=a:z=a"), 2, model = model_table(zeros = ~ x == "a" & y == "a")), "No table of counts was found", class = "noiseaware_error_value")
+  old <- set_constant("most_exact_groups", 3L)
+  expect_error(ask(stat_counts(~ x + y, cube[1:2]), c(3, 3, 2, 4)), "4 such groups", class = "noiseaware_error_method")
+  set_constant("most_exact_groups", old)
+  old <- set_constant("most_exact_cells", 7)
+  expect_error(ask(stat_counts(~ x:y:z, cube), c(0, 1, 1, 0, 1, 1, 1, 1)), "8 combinations", class = "noiseaware_error_method")
+  set_constant("most_exact_cells", old)
+  rel <- with_law(stat_subset(whole, "x=a:y=a:z=a"), 8, whole, rep(1, 8), mech_laplace(scale = 1), NULL, neighbours = "add_remove")
+  expect_error(sample_posterior(rel, model_table(), records = prior_uniform(0, 7)), "must allow 8 records", class = "noiseaware_error_argument")
+})
+
+test_that("integer kernels are bases of all whole-number solutions", {
+  set.seed(2)
+  for (k in 1:20) {
+    a <- matrix(sample(-2:2, 15, TRUE), 3L)
+    kernel <- internal("integer_kernel")(a)
+    expect_identical(ncol(kernel), 5L - qr(a)$rank)
+    expect_true(all(a %*% kernel == 0))
+    # a basis of the lattice: its maximal minors have no common divisor
+    if (ncol(kernel) == 0L) next
+    minors <- utils::combn(5L, ncol(kernel), function(rows) round(abs(det(kernel[rows, , drop = FALSE]))))
+    divisor <- Reduce(function(x, y) { while (y > 0) { r <- x %% y; x <- y; y <- r }; x }, minors)
+    expect_identical(divisor, 1)
+  }
 })
 
 test_that("restarts, seeds, thin, init, prints", {
