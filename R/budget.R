@@ -18,6 +18,7 @@
 #' @param file `NULL`, or the name of a file that keeps the account for several processes and
 #'   sessions. A new file needs a limit; for an existing file give the same limit or
 #'   none.
+#' @param connection,table `NULL`, or a connection of DBI to SQLite or PostgreSQL and the name of a table there, which keeps the account as a file does.
 #' @param neighbours What the guarantees are about, the same for all that is paid from the account: see
 #'   [sensitivity()] and [release()].
 #'
@@ -54,11 +55,17 @@
 #' or a copy of the whole machine. The lock needs a file system on which renaming a
 #' directory is atomic: a local disk is, some network drives are not.
 #'
+#' **In a database** the account is a table of numbered lines, which is made if it is not there. The lock is a transaction in which nobody else can write to the table (in
+#' SQLite to the database); what is spent is committed before a release returns. If the process is killed or its connection lost before, nothing is spent
+#' and nothing released, and the database takes back the lock. Give the account a connection of its own, without an open transaction. The object
+#' belongs to its process: others open the account by a connection of theirs.
+#'
 #' @return An object of class `noiseaware_budget`. `print()` shows what is spent
 #'   and left, `summary()` is a data frame with a row for each expense: `what`,
 #'   `epsilon`, `delta`, `rho`.
 #' @section Errors: `noiseaware_error_budget`, also from [release()] when there is
-#'   not enough left; `noiseaware_error_neighbours` from a release for other neighbours. Nothing is released
+#'   not enough left; `noiseaware_error_database` where a database refuses or is gone;
+#'   `noiseaware_error_neighbours` from a release for other neighbours. Nothing is released
 #'   then, and nothing spent.
 #' @references
 #' Bun, M. and Steinke, T. (2016). Concentrated differential privacy:
@@ -77,9 +84,11 @@
 #' summary(account)
 #' @export
 budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("concentrated", "basic"), file = NULL,
-                   neighbours = c("replace", "add_remove")) {
+                   connection = NULL, table = NULL, neighbours = c("replace", "add_remove")) {
   neighbours <- match_neighbours(neighbours)
-  if (is.null(file) || !all(vapply(list(epsilon, delta, rho), is.null, TRUE))) {
+  if (is.null(connection) != is.null(table)) stop_classed("budget", "{.arg connection} and {.arg table} must be given together.")
+  if (!is.null(file) && !is.null(table)) stop_classed("budget", "Give either {.arg file} or {.arg table}, where the account is kept.")
+  if (is.null(file) && is.null(table) || !all(vapply(list(epsilon, delta, rho), is.null, TRUE))) {
     if (is.null(epsilon) == is.null(rho)) stop_classed("budget", "Give either {.arg epsilon} or {.arg rho} as the limit.")
   }
   if (!is.null(delta) && is.null(epsilon)) stop_classed("budget", "{.arg delta} must be given together with {.arg epsilon}.")
@@ -90,6 +99,7 @@ budget <- function(epsilon = NULL, delta = NULL, rho = NULL, composition = c("co
     check_choice(composition, "composition", c("concentrated", "basic"), "budget")
   limit <- list(epsilon = epsilon, delta = delta, rho = rho, composition = if (!is.null(delta)) composition, neighbours = neighbours)
   if (!is.null(file)) return(file_budget(file, limit))
+  if (!is.null(table)) return(table_budget(connection, table, limit))
   account <- new_budget(limit)
   account$spent <- no_expense()
   # what a copy cannot have
@@ -113,19 +123,23 @@ no_expense <- function() cbind(data.frame(what = character()), privacy_row()[0L,
 # why nothing can be spent from it; NULL if it can
 budget_copied <- function(budget) {
   if (!is.null(budget$file)) return(NULL)
+  if (!is.null(budget$table)) {
+    if (budget$process != Sys.getpid()) return("Its connection to the database belongs to another process.")
+    return(NULL)
+  }
   if (!identical(budget$session, this_session)) return("It was read back, or sent to this process: what the original has spent since then is unknown.")
   if (!identical(budget$self, budget)) return("It is a copy of another budget.")
   if (budget$process != Sys.getpid()) return("This process is a fork: what the other processes spend is unknown.")
 }
 
 spent_of <- function(budget, call = caller_env()) {
-  if (is.null(budget$file)) return(budget$spent)
-  ledger <- read_ledger(budget$file, call)
-  if (!identical(ledger$limit, budget$limit)) refuse_ledger(budget$file, "Its limit has been changed.", call)
+  if (is.null(budget$file) && is.null(budget$table)) return(budget$spent)
+  ledger <- if (is.null(budget$table)) read_ledger(budget$file, call) else table_ledger(budget$table, call)
+  if (!identical(ledger$limit, budget$limit)) refuse_ledger(budget$file %||% budget$table$name, "Its limit has been changed.", call)
   ledger$spent
 }
 
-# From here on the budget is the caller's alone: the lock of its file, to be given
+# From here on the budget is the caller's alone: the lock of its file or table, to be given
 # to unlock_budget().
 hold_budget <- function(budget, neighbours, call = caller_env()) {
   if (is.null(budget)) return(NULL)
@@ -140,10 +154,17 @@ hold_budget <- function(budget, neighbours, call = caller_env()) {
     stop_classed("budget", c("A budget can be spent from only in the process and session that made it; nothing is released.", x = reason,
                              i = "Several processes or sessions can share a {.code budget(file = )}."), call = call)
   }
-  if (!is.null(budget$file)) lock_file(budget$file, call = call)
+  if (!is.null(budget$file)) return(lock_file(budget$file, call = call))
+  if (!is.null(budget$table)) {
+    lock_table(budget$table, call)
+    budget$table
+  }
 }
 
-unlock_budget <- function(lock) if (!is.null(lock)) unlock_file(lock)
+unlock_budget <- function(lock) {
+  if (is.null(lock)) return(invisible())
+  if (is.environment(lock)) unlock_table(lock) else unlock_file(lock)
+}
 
 # What a ledger amounts to, in the terms of the limit: used, and of how much. That the
 # smallest of several bounds counts is proven in ?budget.
@@ -182,7 +203,9 @@ check_affordable <- function(budget, cost, call = caller_env()) {
 spend <- function(budget, cost, what, call = caller_env()) {
   if (is.null(budget)) return(invisible())
   expense <- cbind(data.frame(what = what), cost[c("epsilon", "delta", "rho")])
-  if (is.null(budget$file)) budget$spent <- rbind(budget$spent, expense) else add_expense(budget$file, expense, call)
+  if (!is.null(budget$file)) return(add_file_expense(budget$file, expense_entry(expense), call))
+  if (!is.null(budget$table)) return(add_table_expense(budget$table, expense_entry(expense), call))
+  budget$spent <- rbind(budget$spent, expense)
 }
 
 format_limit <- function(limit) {
@@ -205,6 +228,7 @@ format.noiseaware_budget <- function(x, ...) {
     sprintf("  spent  %s = %s in %d %s", name, format_number(used), nrow(spent), if (nrow(spent) == 1L) "release" else "releases"),
     sprintf("  left   %s = %s", name, format_number(left)),
     if (!is.null(x$file)) paste0("  file   ", x$file),
+    if (!is.null(x$table)) paste0("  table  ", x$table$name, " (", x$table$kind, ")"),
     if (!is.null(budget_copied(x))) "! A copy: nothing can be spent from it.")
 }
 

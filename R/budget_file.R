@@ -19,12 +19,15 @@ file_budget <- function(file, limit, call = caller_env()) {
     write_whole(paste0(ledger_header(limit), "\n"), file, call)
   }
   stored <- read_ledger(file, call)$limit
-  if (given && !identical(stored, limit)) {
-    stop_classed("budget", "The limit in {.file {file}} is {format_limit(stored)}, but the limit given is {format_limit(limit)}.", call = call)
-  }
+  check_same_limit(stored, limit, given, file, call)
   account <- new_budget(stored)
   account$file <- file
   account
+}
+
+check_same_limit <- function(stored, limit, given, name, call) {
+  if (!given || identical(stored, limit)) return(invisible())
+  stop_classed("budget", "The limit in {.file {name}} is {format_limit(stored)}, but the limit given is {format_limit(limit)}.", call = call)
 }
 
 # ---- the lock ----------------------------------------------------------------------------
@@ -109,17 +112,21 @@ ledger_header <- function(limit) {
 
 expense_columns <- c("epsilon", "delta", "rho")
 
-add_expense <- function(file, expense, call = caller_env()) {
+expense_entry <- function(expense) {
   numbers <- lapply(expense[expense_columns], function(v) structure(if (is.na(v)) "null" else exact_text(v), class = "json"))
-  text <- jsonlite::toJSON(c(list(what = expense$what), numbers), auto_unbox = TRUE, json_verbatim = TRUE)
-  if (!append_whole(paste0(text, "\n"), file)) {
+  jsonlite::toJSON(c(list(what = expense$what), numbers), auto_unbox = TRUE, json_verbatim = TRUE)
+}
+
+add_file_expense <- function(file, entry, call) {
+  if (!append_whole(paste0(entry, "\n"), file)) {
     stop_classed("file", "Cannot add to {.file {file}}; is there space left? Nothing is released.", call = call)
   }
 }
 
 # a list of the limit and what was spent
-read_ledger <- function(file, call = caller_env()) {
-  lines <- ledger_lines(file, call)
+read_ledger <- function(file, call = caller_env()) parse_ledger(ledger_lines(file, call), file, call)
+
+parse_ledger <- function(lines, file, call) {
   parsed <- lapply(lines, function(line) tryCatch(jsonlite::parse_json(line), error = function(e) NULL))
   header <- parsed[[1L]]
   if (!is.list(header) || !identical(header$format, ledger_format) || !(is_number(header$version) && header$version %in% seq_len(ledger_version))) {
@@ -157,5 +164,5 @@ is_expense <- function(line) {
 }
 
 refuse_ledger <- function(file, message, call) {
-  stop_classed("budget", c("{.file {file}} is not a complete budget file; nothing is released.", x = "{message}"), call = call)
+  stop_classed("budget", c("{.file {file}} is not a complete budget; nothing is released.", x = "{message}"), call = call)
 }
