@@ -24,7 +24,7 @@ struct cross_table {
 
     /* State: with these restored, a run continues bit for bit. */
     double *count;         /* of records, a cell */
-    double *scale, *tries; /* of moves, two a factor */
+    double *scale, *tries; /* of moves, one a factor and kind */
     double *idle_sd;       /* see totals.h: those of the columns where the chain started */
 
     /* workspace */

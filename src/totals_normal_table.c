@@ -9,13 +9,16 @@
  *   p(N) = prod_f,l Gamma(alpha_fl + N_fl) / prod_cell N_cell!   up to a constant.
  *
  * Moves, given the rest of theta: m records go from a level of a factor to another one; or m
- * records of each of two levels exchange them, which leaves the counts of all levels as they are.
- * The innovations Z and F stay. Which cells the records are of is drawn as if they were put back
- * each time, and m is geometric-like, with a scale for each factor and kind that warmup learns:
+ * records of each of two levels exchange them, which leaves the counts of all levels as they are;
+ * or m records of a cell, drawn uniformly, and m of one that has other levels of all other factors
+ * go together. (With bounds that a statistic rescales to [-1, 1], half of the records that go must
+ * have a dummy for the product with it to stay.) The innovations Z and F stay. Of the first two
+ * kinds, which cells the records are of is drawn as if they were put back
+ * each time; m is geometric-like, with a scale for each factor and kind that warmup learns:
  *
  *   accept with [p(N') eta(z | s') q(N' to N)] / [p(N) eta(z | s) q(N to N')],
  *
- * q the probability of these cells. Where a level empties, or factors are
+ * q the probability of these cells, the same for pairs. Where a level empties, or factors are
  * confounded, the rank of D changes: the standard normal innovations of a row of M stay as those of
  * an idle row, and F, held, has the density of other degrees of freedom. theta, its probabilities
  * among the rest, must be drawn after the moves.
@@ -36,6 +39,9 @@ enum { MOVES = 16, MOST_MOVES = 400 };
 enum { SETTLING = 100 };
 
 enum { MOST_CELLS = 10000 };
+
+/* see above; with one factor transfers alone make sense */
+enum table_move { TRANSFER, SWAP, PAIR, TABLE_MOVES };
 
 static const double LOG_2 = 0.693147180559945309417;
 
@@ -140,15 +146,16 @@ int normal_prepare_table(struct normal *s) {
 }
 
 size_t normal_stored_table(const struct normal *s) {
-    return (size_t)s->table.cells + 4 * (size_t)s->table.factors + (size_t)s->density.totals.d;
+    return (size_t)s->table.cells + 2 * TABLE_MOVES * (size_t)s->table.factors +
+           (size_t)s->density.totals.d;
 }
 
 void normal_attach_table(struct normal *s, double *store) {
     struct cross_table *t = &s->table;
     t->count = store;
     t->scale = t->count + t->cells;
-    t->tries = t->scale + 2 * t->factors;
-    t->idle_sd = t->tries + 2 * t->factors;
+    t->tries = t->scale + TABLE_MOVES * t->factors;
+    t->idle_sd = t->tries + TABLE_MOVES * t->factors;
     s->density.totals.idle_sd = t->idle_sd;
 }
 
@@ -323,35 +330,75 @@ static void find_cells(const struct cross_table *t, int f, int level, int *cell)
         for (int k = 0; k < stride; ++k) *cell++ = block + level * stride + k;
 }
 
+static int other_level(struct rng *rng, int levels, int level) {
+    return (level + 1 + (int)(rng_uniform(rng) * (levels - 1))) % levels;
+}
+
+/* Among the cells of a level, the place of one that has another level of every other factor than
+ * `cell`. */
+static int opposite(struct rng *rng, const struct cross_table *t, int f, int cell) {
+    for (int g = 0; g < t->factors; ++g) {
+        if (g == f) continue;
+        const int level = level_of(t, g, cell);
+        cell += t->stride[g] * (other_level(rng, t->factor[g].levels, level) - level);
+    }
+    const int stride = t->stride[f];
+    return cell / (stride * t->factor[f].levels) * stride + cell % stride;
+}
+
+/* log of p(N') / p(N), but for the counts of levels: records go from some cells to others. */
+static double log_paired(const struct cross_table *t, const int place[2], double m) {
+    double sum = 0;
+    for (int k = 0; k < 2; ++k) {
+        const double here = t->count[t->here[place[k]]], there = t->count[t->there[place[k]]];
+        if (here < m) return -INFINITY;
+        sum += lgamma(here + 1) - lgamma(here - m + 1) + lgamma(there + 1) - lgamma(there + m + 1);
+    }
+    return sum;
+}
+
+/* Chooses the records of a move from level `own` to level `to`. Returns the log ratio but for
+ * eta, -INFINITY where there are too few. */
+static double propose(struct normal *s, int f, enum table_move kind, int own, int to, double m) {
+    struct cross_table *t = &s->table;
+    const double all = level_count(s, f, own), all_there = level_count(s, f, to);
+    const double m_in = kind == SWAP ? m : 0;
+    if (m > all || m_in > all_there) return -INFINITY;
+    t->contexts = t->cells / t->factor[f].levels;
+    find_cells(t, f, own, t->here);
+    find_cells(t, f, to, t->there);
+    memset(t->in, 0, (size_t)t->contexts * sizeof(double));
+    if (kind == PAIR) {
+        int place[2] = {(int)(rng_uniform(s->rng) * t->contexts)};
+        place[1] = opposite(s->rng, t, f, t->here[place[0]]);
+        memset(t->out, 0, (size_t)t->contexts * sizeof(double));
+        t->out[place[0]] = t->out[place[1]] = m;
+        const double log_ratio = log_paired(t, place, m);
+        return log_ratio > -INFINITY ? log_ratio + log_levels(s, f, own, to, 2 * m) : log_ratio;
+    }
+    choose_records(s->rng, t, t->here, all, m, t->out);
+    if (kind == SWAP) choose_records(s->rng, t, t->there, all_there, m, t->in);
+    const double log_ratio = log_ways(t, t->here, all, m, t->out, t->in, m_in) +
+                             log_ways(t, t->there, all_there, m_in, t->in, t->out, m);
+    return kind == TRANSFER && log_ratio > -INFINITY ? log_ratio + log_levels(s, f, own, to, m)
+                                                     : log_ratio;
+}
+
 /* Returns whether it was accepted, by `accepts`. */
-static int try_move(struct normal *s, int f, int exchanges, int learning,
+static int try_move(struct normal *s, int f, enum table_move kind, int learning,
                     int (*accepts)(struct normal *s, double log_ratio)) {
     struct cross_table *t = &s->table;
-    const int at = 2 * f + exchanges, levels = t->factor[f].levels;
+    const int at = TABLE_MOVES * f + (int)kind, levels = t->factor[f].levels;
     const int own = (int)(rng_uniform(s->rng) * levels);
-    const int to = (own + 1 + (int)(rng_uniform(s->rng) * (levels - 1))) % levels;
-    const double m = units_draw(s->rng, t->scale[at]), m_in = exchanges ? m : 0;
-    const double all = level_count(s, f, own), all_there = level_count(s, f, to);
-    double log_ratio = -INFINITY;
-    t->contexts = t->cells / levels;
-    if (m <= all && m_in <= all_there) {
-        find_cells(t, f, own, t->here);
-        find_cells(t, f, to, t->there);
-        choose_records(s->rng, t, t->here, all, m, t->out);
-        if (exchanges)
-            choose_records(s->rng, t, t->there, all_there, m, t->in);
-        else
-            memset(t->in, 0, (size_t)t->contexts * sizeof(double));
-        log_ratio = log_ways(t, t->here, all, m, t->out, t->in, m_in) +
-                    log_ways(t, t->there, all_there, m_in, t->in, t->out, m);
-        if (!exchanges && log_ratio > -INFINITY) log_ratio += log_levels(s, f, own, to, m);
-    }
+    const int to = other_level(s->rng, levels, own);
+    const double m = units_draw(s->rng, t->scale[at]);
+    const double log_ratio = propose(s, f, kind, own, to, m);
     const int accepted = log_ratio > -INFINITY && accepts(s, log_ratio);
     if (learning) units_learn(t->scale + at, t->tries + at, accepted, s->n);
     return accepted;
 }
 
-static int kinds(const struct normal *s) { return s->table.factors > 1 ? 2 : 1; }
+static int kinds(const struct normal *s) { return s->table.factors > 1 ? TABLE_MOVES : 1; }
 
 int normal_moves(const struct normal *s) {
     const int moves = MOVES * kinds(s) * (s->density.totals.k - 1);
@@ -372,8 +419,8 @@ void normal_move_table(struct collapse *of, int learning) {
     normal_measure(s, s->hmc.q);
     find_innovations(s, s->hmc.q);
     for (int k = 0; k < moves; ++k)
-        of->counter[TABLE_ACCEPTED] +=
-            try_move(s, choose_factor(s), k % kinds(s), learning, move_given_theta);
+        of->counter[TABLE_ACCEPTED] += try_move(
+            s, choose_factor(s), (enum table_move)(k % kinds(s)), learning, move_given_theta);
     of->counter[TABLE_MADE] += moves;
     normal_measure(s, s->hmc.q);
 }
@@ -396,7 +443,7 @@ void normal_draw_table(struct normal *s, const double *share) {
         left[0] -= drawn[0];
         rest -= p;
     }
-    for (int k = 0; k < 2 * t->factors; ++k) {
+    for (int k = 0; k < TABLE_MOVES * t->factors; ++k) {
         t->scale[k] = fmax(1, 0.1 * sqrt(s->n));
         t->tries[k] = 0;
     }
@@ -419,8 +466,8 @@ void normal_settle_table(struct normal *s) {
     for (int k = 0; k < SETTLING; ++k) {
         t->temper = pow(least, fmax(0, 1 - k / (0.8 * SETTLING)));
         for (int j = 0; j < moves; ++j)
-            (void)try_move(s, choose_factor(s), j % kinds(s), 1, settle);
+            (void)try_move(s, choose_factor(s), (enum table_move)(j % kinds(s)), 1, settle);
     }
-    for (int k = 0; k < 2 * t->factors; ++k) t->tries[k] = 0;
+    for (int k = 0; k < TABLE_MOVES * t->factors; ++k) t->tries[k] = 0;
     read_design(s);
 }

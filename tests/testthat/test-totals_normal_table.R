@@ -82,7 +82,8 @@ test_that("gradients are those of finite differences, with levels that have no r
     setup <- list(bound = internal("bind_model")(model_lm(), rel$statistic), words = c(1, 2))
     setup$problem <- internal("collapse_problem")(rel, setup$bound)
     state <- internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL)
-    table <- utils::tail(state$store, 6 + 8 + 2)[1:6]
+    # then scale and tries of three kinds of moves of two factors, and the units of idle rows
+    table <- utils::tail(state$store, 6 + 12 + 2)[1:6]
     expect_equal(sum(table), n)
     size <- 4 * 2 + 3
     q <- state$store[seq_len(size)] + 0.01
