@@ -46,6 +46,7 @@ replicate: install
 lint:
 	tools/install-packages lint
 	$(RSCRIPT) tools/lint.R
+	$(RSCRIPT) tools/paper.R
 
 docs:
 	tools/install-packages docs

@@ -8,7 +8,7 @@ files <- list.files("src", "[.][ch]$", full.names = TRUE)
 files <- files[!grepl("tables", files)]
 formatted <- system2("clang-format", c("--dry-run", "--Werror", files))
 misspelt <- spelling::spell_check_package(".")
-texts <- c("README.md", "CONTRIBUTING.md", "SECURITY.md", "tools/README.md")
+texts <- c("README.md", "CONTRIBUTING.md", "SECURITY.md", "paper.md", "tools/README.md")
 misspelt <- rbind(misspelt, spelling::spell_check_files(texts, ignore = readLines("inst/WORDLIST"), lang = "en_GB"))
 if (nrow(misspelt) > 0) print(misspelt)
 # the files that a text names, `*` standing for any letters; a C file stands for its header
