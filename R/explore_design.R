@@ -26,7 +26,8 @@
 #' st <- stat_counts(~ y, levels = list(y = c("no", "yes")))
 #' design_noise(st, mech_laplace(epsilon = 0.5), n = 100)
 #' app <- function() {
-#'   explore_design(function(scale) model_lm(prior = prior_normal(0, scale)), function(bounds) stat_crossprod(y ~ x, bounds),
+#'   explore_design(function(scale) model_lm(prior = prior_normal(0, scale)),
+#'     function(bounds) stat_crossprod(y ~ x, bounds),
 #'     bounds = list(y = c(-5, 5), x = c(0, 10)), prior = c(0.1, 10))
 #' }
 #' if (interactive()) app()
@@ -37,17 +38,17 @@ explore_design <- function(model, statistic, mechanism = mech_laplace, bounds = 
   neighbours <- match_neighbours(neighbours)
   if (is.function(model)) {
     ok <- is.numeric(prior) && length(prior) == 2L && all(is.finite(prior)) && prior[1L] > 0 && prior[1L] < prior[2L]
-    if (!ok) stop_argument("prior", "two positive numbers, the least and the largest for the function {.arg model}", describe(prior))
+    if (!ok) stop_argument("prior", "two positive numbers, the least and the largest for the function `model`", describe(prior))
   } else {
     check_model(model)
-    if (!is.null(prior)) stop_argument("prior", "NULL where {.arg model} is not a function of it", describe(prior))
+    if (!is.null(prior)) stop_argument("prior", "NULL where `model` is not a function of it", describe(prior))
   }
   if (is.function(statistic)) {
     ok <- is.list(bounds) && length(bounds) > 0L && checkmate::test_names(names(bounds), "unique") && any(vapply(bounds, is_range, TRUE))
-    if (!ok) stop_argument("bounds", "a named list with a pair of numbers for each variable, for the function {.arg statistic}", describe(bounds))
+    if (!ok) stop_argument("bounds", "a named list with a pair of numbers for each variable, for the function `statistic`", describe(bounds))
   } else {
     check_statistic(statistic)
-    if (!is.null(bounds)) stop_argument("bounds", "NULL where {.arg statistic} is not a function of them", describe(bounds))
+    if (!is.null(bounds)) stop_argument("bounds", "NULL where `statistic` is not a function of them", describe(bounds))
   }
   if (!is.function(mechanism)) stop_argument("mechanism", "a function that makes a mechanism of a budget, such as mech_laplace", describe(mechanism))
   check_positive(epsilon, "epsilon")

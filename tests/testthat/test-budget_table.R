@@ -112,6 +112,39 @@ expect_survives <- function(server) {
   }
 }
 
+# records and account in one database: by connections of their own, and by one
+expect_same_database <- function(server) {
+  skip_if_not_installed("dbplyr")
+  skip_if_not_installed("dplyr")
+  con <- server$connect()
+  other <- server$connect()
+  withr::defer({
+    DBI::dbDisconnect(con)
+    DBI::dbDisconnect(other)
+  })
+  DBI::dbWriteTable(con, "people", data, row.names = FALSE)
+  records <- suppressWarnings(dplyr::tbl(con, "people"))
+  for (connection in list(other, con)) {
+    account <- budget(epsilon = 1, connection = connection, table = "ledger")
+    before <- nrow(summary(account))
+    expect_s3_class(publish_records(records, account), "noiseaware_release")
+    expect_identical(nrow(summary(account)), before + 1L)
+    # what is refused in the database spends nothing
+    expect_error(release(records, stat_counts(~ g, levels = list(g = c("a", "c"))), mech_discrete_laplace(epsilon = 0.1), budget = account),
+                 class = "noiseaware_error")
+    expect_identical(nrow(summary(account)), before + 1L)
+  }
+}
+
+publish_records <- function(records, account) release(records, counts, mech_discrete_laplace(epsilon = 0.1), budget = account)
+
+test_that("records and account in one database", {
+  skip_on_cran()
+  skip_if_not_installed("DBI")
+  expect_same_database(sqlite_server())
+  expect_same_database(postgres_server())
+})
+
 test_that("an account in a table of SQLite", {
   skip_if_not_installed("DBI")
   expect_account(sqlite_server())
