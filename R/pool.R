@@ -308,7 +308,7 @@ start_pool <- function(problem, bound, words, k, theta) {
       begin$phi <- as.double(unlist(phi))
     }
   }
-  problem[c("phi", "log_sd")] <- begin[c("phi", "log_sd")]
+  problem[c("phi", "log_sd", "error")] <- begin[c("phi", "log_sd", "error")]
   .Call(ffi_start, problem, as.double(theta), stream)
 }
 

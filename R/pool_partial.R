@@ -101,7 +101,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   spread <- if (rate) spread_of_rates(problem) else spread_of_totals(problem, bound)
   from <- match(vary, parameters)
   between <- vapply(seq_along(parameters), function(k) max(variance_between(spread$at[, k], spread$se[, k]), (scale[[k]] / 10)^2), 0)
-  problem$begin <- list(at = spread$at, sd = sqrt(between[from]))
+  error <- 1 / sqrt(colSums(1 / (spread$se^2 + rep(between, each = nrow(spread$se)))))
+  problem$begin <- list(at = spread$at, sd = sqrt(between[from]), error = as.double(error))
   least <- vapply(from, function(k) least_between(spread$at[, k], spread$se[, k]), 0)
   centred <- sweep(well_known^2 * spread$se[, from, drop = FALSE]^2, 2L, least, "<")
   for (j in seq_along(problem$sites)) {
@@ -251,7 +252,7 @@ begin_partial <- function(problem, k) {
   mean <- apply(begin$at, 2L, stats::median)
   from <- match(problem$partial$vary, problem$partial$parameters)
   mean[from] <- mean[from] + apart * begin$sd
-  list(mean = mean, phi = as.double(t(begin$at)), log_sd = as.double(log(begin$sd) + 0.5 * apart))
+  list(mean = mean, phi = as.double(t(begin$at)), log_sd = as.double(log(begin$sd) + 0.5 * apart), error = begin$error)
 }
 
 # A site that released nothing: draws x parameters.

@@ -84,14 +84,17 @@ static void detach(void *self, SEXP state) {
     (void)state;
 }
 
+static const double *optional_numbers(SEXP list, const char *name) {
+    SEXP values = optional_element(list, name);
+    return values ? REAL(values) : NULL;
+}
+
 static void start(void *self, SEXP problem) {
-    const char *const names[] = {"complete", "phi", "log_sd"};
-    const double *at[3];
-    for (int k = 0; k < 3; ++k) {
-        SEXP begins = optional_element(problem, names[k]);
-        at[k] = begins ? REAL(begins) : NULL;
-    }
-    pool_start(self, at[0], at[1], at[2]);
+    const struct pool_begin begin = {.complete = optional_numbers(problem, "complete"),
+                                     .phi = optional_numbers(problem, "phi"),
+                                     .log_sd = optional_numbers(problem, "log_sd"),
+                                     .error = optional_numbers(problem, "error")};
+    pool_start(self, &begin);
 }
 
 /* Log density of the state's problem at such coordinates, and its gradient; for tests. */

@@ -11,10 +11,9 @@
  * and the criterion is p . rho > 0 at both ends, rho the sum of momenta.
  *
  * Warmup is Stan's: step size by dual averaging (gamma 0.05, t0 10, kappa 0.75,
- * target 0.8); the metric from windows of 25, 50, 100, ... iterations between a
- * start of 75 and an end of 50, in proportion where warmup is shorter. A window's
- * variances are shrunk as Stan does, 5 pseudo-observations of 1e-3, in the units
- * that hmc_start() was given.
+ * target 0.8 unless told otherwise); the metric from windows of 25, 50, 100, ... iterations between
+ * a start of 75 and an end of 50, in proportion where warmup is shorter. A window's variances are
+ * shrunk as Stan does, 5 pseudo-observations of 1e-3, in the units that hmc_start() was given.
  *
  * Invariants: a transition leaves the target invariant whatever the metric and the
  * step size; the store determines what follows, given the random stream. No
@@ -30,7 +29,7 @@
 static const double MOST_ENERGY_ERROR = 1000;
 
 /* dual averaging */
-static const double TARGET = 0.8, GAMMA = 0.05, DELAY = 10, KAPPA = 0.75;
+static const double GAMMA = 0.05, DELAY = 10, KAPPA = 0.75;
 enum { DUAL_COUNT, DUAL_ERROR, DUAL_AVERAGE, DUAL_CENTRE, DUALS };
 
 enum { START = 75, FIRST_WINDOW = 25, END = 50, LEAST_WARMUP = 20 };
@@ -114,6 +113,7 @@ void hmc_attach(struct hmc *hmc, const struct hmc_target *target, enum hmc_metri
     const size_t entries = metric_entries(target->size, metric);
     hmc->target = *target;
     hmc->metric = metric;
+    hmc->target_accept = HMC_TARGET_ACCEPT;
     hmc->width = (int)width;
     hmc->q = take(&store, width);
     hmc->unit = take(&store, width);
@@ -165,6 +165,24 @@ static void forget_window(struct hmc *hmc) {
     *hmc->seen = 0;
     memset(hmc->mean, 0, (size_t)hmc->width * sizeof(double));
     memset(hmc->scatter, 0, metric_entries(hmc->target.size, hmc->metric) * sizeof(double));
+}
+
+void hmc_lower_units(const struct hmc_target *target, const double *q, double *unit, double *work) {
+    static const double SHARE = 1e-3;
+    const int size = target->size;
+    double *at = work, *up = at + size, *down = up + size;
+    memcpy(at, q, (size_t)size * sizeof(double));
+    for (int j = 0; j < size; ++j) {
+        const double step = SHARE * unit[j];
+        at[j] = q[j] + step;
+        const double above = target->log_density(target->self, at, up);
+        at[j] = q[j] - step;
+        const double below = target->log_density(target->self, at, down);
+        at[j] = q[j];
+        const double curvature = (down[j] - up[j]) / (2 * step);
+        if (isfinite(above) && isfinite(below) && curvature * unit[j] * unit[j] > 1)
+            unit[j] = 1 / sqrt(curvature);
+    }
 }
 
 void hmc_start(struct hmc *hmc, const double *q, const double *unit) {
@@ -367,7 +385,7 @@ void hmc_find_step(struct hmc *hmc, struct rng *rng) {
         begin(hmc, rng, &hmc->now);
         const double before = weigh(hmc, &hmc->now);
         leapfrog(hmc, *step_size, &hmc->now);
-        const int larger = before - weigh(hmc, &hmc->now) > log(TARGET) ? 1 : -1;
+        const int larger = before - weigh(hmc, &hmc->now) > log(hmc->target_accept) ? 1 : -1;
         if (direction == 0) direction = larger;
         if (larger != direction) break;
         *step_size *= direction > 0 ? 2 : 0.5;
@@ -380,7 +398,7 @@ static void learn_step(struct hmc *hmc, double accept) {
     double *dual = hmc->dual;
     const double count = dual[DUAL_COUNT] += 1;
     const double weight = 1 / (count + DELAY);
-    dual[DUAL_ERROR] = (1 - weight) * dual[DUAL_ERROR] + weight * (TARGET - accept);
+    dual[DUAL_ERROR] = (1 - weight) * dual[DUAL_ERROR] + weight * (hmc->target_accept - accept);
     const double log_step = dual[DUAL_CENTRE] - dual[DUAL_ERROR] * sqrt(count) / GAMMA;
     const double share = pow(count, -KAPPA);
     dual[DUAL_AVERAGE] = (1 - share) * dual[DUAL_AVERAGE] + share * log_step;

@@ -20,6 +20,9 @@ enum hmc_metric { HMC_DIAGONAL, HMC_DENSE };
 
 enum { HMC_MOST_DEPTH = 10 };
 
+/* Mean acceptance probability that the step size is chosen for unless `target_accept` is set. */
+#define HMC_TARGET_ACCEPT 0.8
+
 /* What a transition tells of itself. */
 struct hmc_step {
     double accept; /* mean acceptance probability along the trajectory */
@@ -46,6 +49,7 @@ struct hmc {
     struct hmc_target target;
     enum hmc_metric metric;
     int width; /* size, padded */
+    double target_accept;
 
     /* views into the store: with it restored, a chain continues bit for bit */
     double *q;
@@ -79,6 +83,10 @@ size_t hmc_workspace(int size, enum hmc_metric metric);
 void hmc_attach(struct hmc *hmc, const struct hmc_target *target, enum hmc_metric metric,
                 double *store, double *work);
 
+/* Lowers `unit` to each coordinate's standard deviation given the others where second differences
+ * of the log density at q tell that it is less. `work` holds three times as many numbers. */
+void hmc_lower_units(const struct hmc_target *target, const double *q, double *unit, double *work);
+
 /* A new state at q. `unit`: a guess at each coordinate's standard deviation, where
  * adaptation begins; NULL: 1. Nothing is evaluated and no step size chosen yet. */
 void hmc_start(struct hmc *hmc, const double *q, const double *unit);
@@ -87,8 +95,8 @@ void hmc_start(struct hmc *hmc, const double *q, const double *unit);
  * target or q was changed from outside. Returns whether there is a density. */
 int hmc_refresh(struct hmc *hmc);
 
-/* A step size whose first step has an energy error near log(0.8) (Hoffman & Gelman
- * 2014, Algorithm 4); dual averaging begins anew from there. */
+/* A step size whose first step has an energy error near the log of `target_accept` (Hoffman &
+ * Gelman 2014, Algorithm 4); dual averaging begins anew from there. */
 void hmc_find_step(struct hmc *hmc, struct rng *rng);
 
 /* One transition of multinomial NUTS. */

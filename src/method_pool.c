@@ -40,6 +40,9 @@
 
 #include <Rmath.h>
 
+/* Many coordinates are moved at less cost by longer steps. */
+static const double TARGET_ACCEPT = 0.7;
+
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
 static void copy(double *to, const double *from, int count) {
@@ -113,6 +116,7 @@ int pool_stored(const struct pool *s) { return (int)hmc_stored(s->size, HMC_DIAG
 void pool_attach(struct pool *s) {
     const struct hmc_target target = {s->size, s, pool_log_density};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
+    if (s->varying > 0) s->hmc.target_accept = TARGET_ACCEPT;
     copy(s->trial, s->theta, s->model.parameters);
 }
 
@@ -322,6 +326,29 @@ static int update(struct pool *s) {
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
+/* A site's totals alone, for hmc_lower_units() */
+struct totals_of_site {
+    struct pool *pool;
+    struct pool_site *site;
+};
+
+static double log_density_of_site(void *self, const double *q, double *gradient) {
+    const struct totals_of_site *of = self;
+    return density_of_site(of->pool, of->site, q, gradient);
+}
+
+/* About how wide a site's totals are, innovations among them, given phi. */
+static void start_innovations(struct pool *s, struct pool_site *site, const double *q, double *unit,
+                              double *scratch) {
+    const int d = site->density.totals.d, size = site->density.totals.size;
+    struct totals_of_site of = {s, site};
+    const struct hmc_target target = {size, &of, log_density_of_site};
+    unit[d - 1] = 1;
+    site->density.smooth = 1;
+    hmc_lower_units(&target, q, unit, scratch);
+    site->density.smooth = 0;
+}
+
 /* Coordinates of the sites' totals, and about how wide these are given phi. */
 static void start_totals(struct pool *s, const double *complete, double *q, double *unit) {
     double *scratch = doubles(5 * (size_t)s->size), *own = scratch + 3 * (size_t)s->size;
@@ -335,15 +362,15 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
         /* not refused: the site began at it */
         (void)totals_density_coordinates(density, complete, density->theta, own);
         copy(q + at, own, size);
+        if (site->innovates) {
+            totals_density_natural_units(density, own, own + density->size);
+            copy(unit + at, own + density->size, size);
+            pool_residual_read(&site->residual, density->theta, q + at);
+            start_innovations(s, site, q + at, unit + at, scratch);
+            continue;
+        }
         totals_density_units(density, own, own + density->size, scratch);
         copy(unit + at, own + density->size, size);
-        if (site->innovates) {
-            const int d = density->totals.d;
-            pool_residual_read(&site->residual, density->theta, q + at);
-            for (int l = size - d; l < size; ++l) unit[at + l] = 1;
-            unit[at + d - 1] = 1;
-            unit[at + size - 1] = 1 / sqrt(2 * site->n);
-        }
         for (int k = 0; s->varying == 0 && k < s->shared; ++k)
             unit[k] = own[density->size + size + k];
     }
@@ -366,18 +393,15 @@ static void start_sites(struct pool *s, const double *phi, const double *log_sd,
     }
 }
 
-void pool_start(struct pool *s, const double *complete, const double *phi, const double *log_sd) {
+void pool_start(struct pool *s, const struct pool_begin *begin) {
     double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
     for (int k = 0; k < s->parameters; ++k) {
         q[k] = s->theta[s->place[k]];
-        unit[k] = s->varying > 0 ? exp(log_sd[0]) : 1;
+        unit[k] = begin->error ? begin->error[k] : 1;
     }
-    for (int v = 0; v < s->varying; ++v) {
-        unit[s->which[v]] = exp(log_sd[v]);
-        unit[s->parameters + v] = 1;
-    }
-    if (s->varying > 0) start_sites(s, phi, log_sd, q, unit);
-    if (s->family == POOL_TOTALS) start_totals(s, complete, q, unit);
+    for (int v = 0; v < s->varying; ++v) unit[s->parameters + v] = 1;
+    if (s->varying > 0) start_sites(s, begin->phi, begin->log_sd, q, unit);
+    if (s->family == POOL_TOTALS) start_totals(s, begin->complete, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);

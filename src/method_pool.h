@@ -94,10 +94,15 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
 /* Points into the state. */
 void pool_attach(struct pool *pool);
 
-/* A new state: theta as given. Begins at: `complete`, complete-data statistics of the sites, one
- * after the other, NULL for rates; with partial pooling `phi`, the parameters of one site after the
- * other, and `log_sd`. */
-void pool_start(struct pool *pool, const double *complete, const double *phi, const double *log_sd);
+/* Where a chain begins: `complete`, complete-data statistics of the sites, one after the other,
+ * NULL for rates; with partial pooling, else NULL, `phi`, the parameters of one site after the
+ * other, `log_sd`, and `error`, about how uncertain each parameter's mean over sites is. */
+struct pool_begin {
+    const double *complete, *phi, *log_sd, *error;
+};
+
+/* A new state: theta as given. */
+void pool_start(struct pool *pool, const struct pool_begin *begin);
 void pool_load(struct pool *pool);
 
 int pool_iterate(struct pool *pool, int iteration, int warmup, double *accepted);

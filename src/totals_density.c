@@ -223,29 +223,21 @@ int totals_density_coordinates(struct totals_density *density, const double *c, 
     return totals_coordinates(&density->totals, c, q);
 }
 
-/* Second differences of the log density with squared kernels, where it is concave. */
-void totals_density_units(struct totals_density *s, const double *q, double *unit, double *work) {
-    static const double SHARE = 1e-3;
+void totals_density_natural_units(struct totals_density *s, const double *q, double *unit) {
     const int d = s->totals.d, means = s->totals.k * d;
-    double *at = work, *up = at + s->size, *down = up + s->size;
-    s->smooth = 1;
-    memcpy(at, q, (size_t)s->size * sizeof(double));
     totals_expand(&s->totals, q, s->c);
     for (int i = 0; i < means; ++i) {
         const int v = s->totals.column[i % d];
         unit[i] = sqrt(s->c[moments_at(s->totals.columns, v, v)]);
     }
     for (int j = means; j < s->size; ++j) unit[j] = s->totals.rank == d ? 1 : 1 + fabs(q[j]);
-    for (int j = 0; j < s->size; ++j) {
-        const double step = SHARE * unit[j];
-        at[j] = q[j] + step;
-        const double above = totals_log_density(s, at, up);
-        at[j] = q[j] - step;
-        const double below = totals_log_density(s, at, down);
-        at[j] = q[j];
-        const double curvature = (down[j] - up[j]) / (2 * step);
-        if (isfinite(above) && isfinite(below) && curvature * unit[j] * unit[j] > 1)
-            unit[j] = 1 / sqrt(curvature);
-    }
+}
+
+/* Kernels are taken to be squared: absolute ones have no curvature. */
+void totals_density_units(struct totals_density *s, const double *q, double *unit, double *work) {
+    const struct hmc_target target = {s->size, s, totals_log_density};
+    totals_density_natural_units(s, q, unit);
+    s->smooth = 1;
+    hmc_lower_units(&target, q, unit, work);
     s->smooth = 0;
 }

@@ -97,6 +97,9 @@ void totals_density_noise(struct totals_density *density, const double *released
 int totals_density_coordinates(struct totals_density *density, const double *c, const double *theta,
                                double *q);
 
+/* Scales of the coordinates about q where nothing else is known of them. */
+void totals_density_natural_units(struct totals_density *density, const double *q, double *unit);
+
 /* Scales of the coordinates about q, where the density was evaluated; `work` holds three
  * times as many. */
 void totals_density_units(struct totals_density *density, const double *q, double *unit,
