@@ -29,7 +29,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             unknown_n = "Unknown number of records",
             tables = "Tables moved by transfers",
             glm = "Generalised linear models",
-            stan_program = "The Stan programs of stan_program()")
+            stan_program = "The Stan programs of stan_program()",
+            pool = "Several sites")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

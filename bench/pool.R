@@ -1,0 +1,63 @@
+# Partial pooling of several sites with default arguments: least effective draws a second of the means over sites
+# and of the standard deviations between them, set-up and warmup counted, and how time grows with the number of sites.
+#
+#   Rscript bench/pool.R [quick]
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+# y on p covariates, coefficients that differ by sd 0.2 between sites
+pool_regression <- function(p, sizes) {
+  set.seed(1)
+  variables <- c("y", paste0("x", seq_len(p)))
+  asked <- stat_crossprod(stats::reformulate(variables[-1L], "y"), stats::setNames(rep(list(c(-6, 6)), p + 1), variables))
+  lapply(stats::setNames(sizes, paste0("site", seq_along(sizes))), function(n) {
+    x <- matrix(stats::rnorm(n * p), n)
+    y <- stats::rnorm(1, 0.5, 0.2) + drop(x %*% stats::rnorm(p, 0.3, 0.2)) + stats::rnorm(n)
+    simulate_release(stats::setNames(data.frame(y, x), variables), asked, mech_laplace(epsilon = 1))
+  })
+}
+
+# one proportion, 100 records a site
+pool_proportions <- function(count) {
+  set.seed(2)
+  asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+  share <- stats::plogis(stats::rnorm(count, -0.5, 0.5))
+  lapply(stats::setNames(share, paste0("site", seq_along(share))), function(p) {
+    simulate_release(data.frame(smoke = ifelse(stats::runif(100) < p, "yes", "no")), asked, mech_discrete_laplace(epsilon = 1))
+  })
+}
+
+pool_row <- function(label, sites, model, quick) {
+  say("%s, %d sites", label, length(sites))
+  time <- seconds(fit <- suppressWarnings(suppressMessages(
+    sample_posterior(sites, model, pool = "partial", iter = if (quick) 200 else 2000, seed = 1))))
+  draws <- posterior::as_draws_array(fit)
+  of_layer <- posterior::variables(draws)[!grepl("\\[site[0-9]+\\]$", posterior::variables(draws))]
+  of_layer <- posterior::subset_draws(draws, variable = of_layer)
+  rhat <- max(vapply(posterior::variables(of_layer), function(v) posterior::rhat(posterior::extract_variable_matrix(of_layer, v)), 0))
+  told <- acceptance(fit)
+  data.frame(model = label, sites = length(sites), seconds = time, ess = min_ess(of_layer), `ESS per second` = min_ess(of_layer) / time, rhat = rhat,
+             `steps a draw` = mean(told$steps), divergent = sum(told$divergent), check.names = FALSE)
+}
+
+bench_pool <- function(quick) {
+  sizes <- round(seq(100, 1000, length.out = 10))
+  most <- if (quick) 50L else 1000L
+  counts <- most / c(10, 5, 2, 1)
+  regressions <- lapply(c(2, 5), function(p) pool_row(sprintf("regression, p = %d", p), pool_regression(p, sizes), model_lm(), quick))
+  proportions <- lapply(counts, function(count) pool_row("one proportion", pool_proportions(count), model_bernoulli(), quick))
+  rows <- do.call(rbind, c(regressions, proportions))
+  largest <- rows[nrow(rows), ]
+  growth <- stats::coef(stats::lm(log(seconds / `steps a draw`) ~ log(sites), rows[rows$model == "one proportion", ]))[[2L]]
+  figures <- list(
+    figure("least ESS per second", "10 sites, regression, p = 2", rows[["ESS per second"]][1L], 200),
+    figure("least ESS per second", "10 sites, regression, p = 5", rows[["ESS per second"]][2L], 200),
+    figure("greatest R-hat", "10 sites, regression, p = 2", rows$rhat[1L], 1.01, at_most = TRUE),
+    figure("greatest R-hat", "10 sites, regression, p = 5", rows$rhat[2L], 1.01, at_most = TRUE),
+    figure("ESS in a minute", sprintf("%d sites, one proportion", largest$sites), 60 * largest[["ESS per second"]], 1000),
+    figure("power of the number of sites in the time of a step", "one proportion", growth, 1.1, at_most = TRUE))
+  bench_result(figures, list("Partial pooling, 4 chains x 2,000, epsilon 1" = rows),
+               "Means over sites and standard deviations between them; each site of the regressions has 100 to 1,000 records, each of the proportions 100.")
+}
+
+run_alone(bench_pool)
