@@ -45,6 +45,7 @@ chains_array <- function(chains) {
 #' @param object,x A fit from [sample_posterior()].
 #' @param parm Names of variables; all by default.
 #' @param level Probability inside the interval.
+#' @param measure,margin Of a table, what `coef()` gives the means of in place of the parameters: see [table_measures()].
 #' @param ... Passed on: by `summary()` to [posterior::summarise_draws()]. Must be
 #'   empty for `confint()`.
 #'
@@ -108,8 +109,9 @@ print.summary_noiseaware_fit <- function(x, ...) {
 
 #' @rdname fit_methods
 #' @export
-coef.noiseaware_fit <- function(object, ...) {
+coef.noiseaware_fit <- function(object, measure = NULL, margin = NULL, ...) {
   remind_troubles(object)
+  if (!is.null(measure) || !is.null(margin)) return(colMeans(posterior::as_draws_matrix(table_measures(object, margin, measure %||% "probability"))))
   colMeans(coefficient_draws(object))
 }
 

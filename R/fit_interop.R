@@ -13,6 +13,7 @@
 #' @param transform Whether to give the expected response in place of the linear predictor.
 #' @param prob,level Probability inside the interval.
 #' @param variables Names of variables; all by default.
+#' @param measure,margin Of a table, what `tidy()` gives in place of the parameters: see [table_measures()].
 #' @param intervals Whether `tidy()` adds intervals: `conf.low`, `conf.high`.
 #' @param ... Must be empty; but `tidy()` takes broom's `conf.int` and `conf.level` for
 #'   `intervals` and `level`, and with `glance()` lets pass what other packages' functions
@@ -99,16 +100,17 @@ posterior_interval.noiseaware_fit <- function(object, prob = 0.9, variables = NU
 
 #' @rdname interop
 #' @exportS3Method generics::tidy
-tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ...) {
+tidy.noiseaware_fit <- function(x, intervals = TRUE, level = 0.95, ..., measure = NULL, margin = NULL) {
   broom <- list(...)
   intervals <- broom[["conf.int"]] %||% intervals
   level <- broom[["conf.level"]] %||% level
   check_flag(intervals, "intervals")
   remind_troubles(x)
+  if (!is.null(measure) || !is.null(margin)) x$draws <- table_measures(x, margin, measure %||% "probability")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", "rhat", "ess_bulk")
   table[-1L] <- lapply(table[-1L], as.double)
   out <- data.frame(term = table$variable, estimate = table$mean, std.error = table$sd)
-  if (intervals) out[c("conf.low", "conf.high")] <- as.data.frame(unname(stats::confint(x, level = level)))
+  if (intervals) out[c("conf.low", "conf.high")] <- as.data.frame(unname(without_troubles(stats::confint(x, level = level))))
   cbind(out, rhat = table$rhat, ess = table$ess_bulk)
 }
 

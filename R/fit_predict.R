@@ -1,7 +1,8 @@
 #' Predict from a fit
 #'
-#' @param object A fit of [model_lm()] or [model_glm()].
-#' @param newdata A data frame with the covariates.
+#' @param object A fit of [model_lm()], [model_glm()] or [model_table()].
+#' @param newdata A data frame with the covariates; of a table a formula such as `~ a | b`: the distribution of `a` given each level of `b`,
+#'   or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
 #'   of draws of the expected response (the probability of 1 of a
@@ -12,9 +13,10 @@
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param ... Must be empty.
 #' @return A vector; with an interval a matrix with the columns `fit`, `lower`,
-#'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix.
+#'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix. Of a table a data frame with a column for each variable, `fit`, and with an
+#'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
-#'   `noiseaware_error_levels`, `noiseaware_error_argument`.
+#'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
 #' set.seed(1)
@@ -31,6 +33,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
+  if (inherits(newdata, "formula")) return(predict_table(object, newdata, type, interval, level))
   expected <- expected_response(object, newdata)
   remind_troubles(object)
   if (type == "expected") return(expected)

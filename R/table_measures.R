@@ -1,0 +1,207 @@
+#' What a table tells: probabilities, odds ratios, log-linear coefficients, association
+#'
+#' Draws of functions of the probabilities of a table, for a fit of [model_table()]: of any of its variables, whether or not they share a
+#' clique or were released together.
+#'
+#' @param fit A fit of [model_table()].
+#' @param margin The variables, a formula such as `~ a:b`, or `~ a:b | c` for what holds given each level of `c`. `NULL` takes all variables of
+#'   the table.
+#' @param measure * `"probability"`: of each combination of levels.
+#'   * `"odds_ratio"`, of two variables: of each pair of levels against the first level of both.
+#'   * `"loglinear"`: coefficients of the saturated log-linear model of the probabilities, in R's treatment contrasts: against the first
+#'     level of each variable. That of two variables is the log odds ratio where the others are at their first level.
+#'   * `"association"`, of two variables: Cramer's V, the mutual information (in nats), Goodman and Kruskal's tau of the second
+#'     variable given the first; of two with two levels each also Yule's Q.
+#'
+#' @details
+#' `coef()` gives their posterior means and [tidy()][interop] their means, standard deviations and intervals: `coef(fit, measure = "loglinear")`,
+#' `tidy(fit, measure = "odds_ratio", margin = ~ a:b)`. [predict()][predict.noiseaware_fit] gives conditional distributions as a data frame.
+#'
+#' These are of the population that the records come from; [denoise()] has the counts of the records themselves.
+#'
+#' @return A [posterior::draws_array].
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_variables`; `noiseaware_error_size` where the variables,
+#'   with those that link them in the graph, have more than 5,000 combinations; `noiseaware_error_zeros` for odds ratios and coefficients of cells
+#'   that cannot be.
+#' @references Agresti, A. (2013). *Categorical Data Analysis*, third edition. Wiley.
+#' @examples
+#' admitted <- as.data.frame(UCBAdmissions)
+#' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]
+#' st <- stat_counts(~ Admit:Gender:Dept, levels = lapply(admitted, levels))
+#' set.seed(1)
+#' rel <- release(admitted, st, mech_gaussian(mu = 1))
+#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 400, seed = 1)
+#' # over all departments, and in each of them
+#' posterior::summarise_draws(table_measures(fit, ~ Admit:Gender, "odds_ratio"), "mean", "sd")
+#' posterior::summarise_draws(table_measures(fit, ~ Admit:Gender | Dept, "odds_ratio"), "mean", "sd")
+#' predict(fit, ~ Admit | Gender, interval = "credible")
+#' @export
+table_measures <- function(fit, margin = NULL, measure = c("probability", "odds_ratio", "loglinear", "association")) {
+  check_given()
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
+  measure <- if (missing(measure)) "probability" else check_choice(measure, "measure", c("probability", "odds_ratio", "loglinear", "association"))
+  asked <- read_margin(fit, margin)
+  pair <- measure %in% c("odds_ratio", "association")
+  if (pair && length(asked$of) != 2L) {
+    stop_classed("formula", c("{.arg margin} must have two variables for {.val {measure}}, but has {length(asked$of)}.",
+                              i = "Those that are held fixed stand behind a bar: {.code ~ a:b | c}."))
+  }
+  p <- conditional_draws(fit, asked)
+  levels <- fit$bound$levels
+  if (measure %in% c("odds_ratio", "loglinear") && any(p == 0)) {
+    stop_classed("zeros", "{.val {measure}} needs cells that are all possible, but {.arg margin} has some that cannot be.")
+  }
+  given <- seq_len(prod(lengths(levels[asked$given])))
+  each <- prod(lengths(levels[asked$of]))
+  measured <- lapply(given, function(g) {
+    own <- p[, (g - 1L) * each + seq_len(each), drop = FALSE]
+    colnames(own) <- margin_cells(asked$of, levels)
+    out <- switch(measure, probability = own, odds_ratio = odds_ratios(own, levels[asked$of]), loglinear = loglinear_coefficients(own, levels[asked$of]),
+                  association = associations(own, lengths(levels[asked$of])))
+    if (length(asked$given)) colnames(out) <- paste0(colnames(out), "|", margin_cells(asked$given, levels)[g])
+    out
+  })
+  by_chain(do.call(cbind, measured), fit)
+}
+
+# draws x columns, chains one after the other
+by_chain <- function(draws, fit) {
+  chains <- dim(fit$draws)[2L]
+  rows <- split(seq_len(nrow(draws)), rep(seq_len(chains), each = nrow(draws) / chains))
+  chains_array(lapply(rows, function(r) draws[r, , drop = FALSE]))
+}
+
+# Variables of a formula, and those behind its bar.
+read_margin <- function(fit, margin, arg = "margin", call = caller_env()) {
+  if (!inherits(fit$bound, "bound_table")) {
+    stop_classed("argument", "{.arg {arg}} is of a table, and {.arg fit} must be one of {.fn model_table}, but is one of {describe_model(fit$bound)}.", call = call)
+  }
+  known <- names(fit$bound$levels)
+  if (is.null(margin)) return(list(of = known, given = character()))
+  if (!inherits(margin, "formula") || length(margin) != 2L) {
+    stop_argument(arg, "a formula such as ~ a:b or ~ a:b | c", describe(margin), "formula", call)
+  }
+  sides <- list(margin[[2L]])
+  if (is_operation(margin[[2L]], "|", 2L)) sides <- as.list(margin[[2L]])[-1L]
+  joined <- function(side) if (is_operation(side, "(", 1L) || any(vapply(c(":", "*", "+"), is_operation, TRUE, side = side, arguments = 2L))) as.list(side)[-1L]
+  variables <- lapply(sides, function(side) {
+    leaves <- formula_leaves(side, joined, call)
+    if (!all(vapply(leaves, is.name, TRUE))) {
+      stop_argument(arg, "names of variables joined by : and at most one bar", shorten_text(formula_text(margin)), "formula", call)
+    }
+    vapply(leaves, as.character, "")
+  })
+  named <- unlist(variables)
+  if (anyDuplicated(named)) stop_classed("formula", "{.arg {arg}} must have each variable once, but has {.var {named[duplicated(named)]}} twice.", call = call)
+  strange <- setdiff(named, known)
+  if (length(strange)) {
+    stop_classed("variables", c("{.arg {arg}} must name variables of the table, but {.var {strange}} {?is/are} not.", i = "The table has {.var {known}}."), call = call)
+  }
+  list(of = variables[[1L]], given = if (length(variables) > 1L) variables[[2L]] else character())
+}
+
+# Probabilities of the combinations of `of` given each of `given`: draws x combinations, those of `given` the slowest.
+conditional_draws <- function(fit, asked, call = caller_env()) {
+  p <- probability_draws(fit, c(asked$given, asked$of), call)
+  if (length(asked$given) == 0L) return(p)
+  group <- rep(seq_len(prod(lengths(fit$bound$levels[asked$given]))), each = prod(lengths(fit$bound$levels[asked$of])))
+  sums <- t(rowsum(t(p), group))
+  p / sums[, group]
+}
+
+# Probabilities of all combinations of some variables, the last the fastest: draws x combinations. The parts that bring these
+# variables into the table, and those they depend on, multiply to a distribution that is summed over the others.
+probability_draws <- function(fit, variables, call) {
+  bound <- fit$bound
+  size <- lengths(bound$levels)
+  brings <- rep(seq_along(bound$parts), vapply(bound$parts, function(p) length(p$children), 0L))
+  brings <- brings[order(unlist(lapply(bound$parts, `[[`, "children")))]
+  needed <- integer()
+  wanted <- match(variables, names(size))
+  while (length(wanted)) {
+    needed <- union(brings[wanted], needed)
+    wanted <- setdiff(unlist(lapply(bound$parts[needed], `[[`, "parents")), which(brings %in% needed))
+  }
+  over <- names(size)[brings %in% needed]
+  if (prod(size[over]) > most_tracked) {
+    stop_classed("size", c("The variables, with those that link them in the graph, must have at most {format_size(most_tracked)} combinations.",
+                           x = "They are {.var {over}}, with {format_size(prod(size[over]))} combinations."), call = call)
+  }
+  codes <- all_codes(size[over])
+  place <- function(codes, variables) Reduce(function(at, v) at * size[[v]] + codes[, v], variables, 0)
+  draws <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
+  first <- c(0L, cumsum(vapply(bound$parts, function(p) nrow(part_codes(p, size)), 0L)))
+  joint <- matrix(1, nrow(draws), nrow(codes))
+  for (k in sort(needed)) {
+    cells <- part_codes(bound$parts[[k]], size)
+    at <- match(place(codes, colnames(cells)), place(cells, colnames(cells)))
+    own <- cbind(draws[, first[k] + seq_len(nrow(cells)), drop = FALSE], 0)
+    joint <- joint * own[, ifelse(is.na(at), nrow(cells) + 1L, at), drop = FALSE]
+  }
+  sums <- t(rowsum(t(joint), factor(place(codes, variables), seq_len(prod(size[variables])) - 1)))
+  matrix(sums, nrow(draws), dimnames = list(NULL, margin_cells(variables, bound$levels)))
+}
+
+# of two variables, the second the fastest
+odds_ratios <- function(p, levels) {
+  at <- function(a, b) p[, (a - 1L) * length(levels[[2L]]) + b]
+  pairs <- expand.grid(b = seq_along(levels[[2L]])[-1L], a = seq_along(levels[[1L]])[-1L])
+  out <- mapply(function(a, b) at(a, b) * at(1L, 1L) / (at(a, 1L) * at(1L, b)), pairs$a, pairs$b)
+  names <- sprintf("%s=%s:%s=%s", names(levels)[1L], levels[[1L]][pairs$a], names(levels)[2L], levels[[2L]][pairs$b])
+  matrix(out, nrow(p), dimnames = list(NULL, names))
+}
+
+# One for each combination of levels, that of the variables which are not at their first level: differences along each of these.
+loglinear_coefficients <- function(p, levels) {
+  codes <- all_codes(lengths(levels))
+  contrast <- 1
+  for (size in lengths(levels)) {
+    against_first <- diag(size)
+    against_first[-1L, 1L] <- -1
+    contrast <- kronecker(contrast, against_first)
+  }
+  out <- log(p) %*% t(contrast)
+  colnames(out) <- apply(codes, 1L, function(code) {
+    moved <- which(code > 0)
+    if (length(moved) == 0L) return("(Intercept)")
+    paste0(names(levels)[moved], "=", mapply(function(v, k) levels[[v]][k + 1], moved, code[moved]), collapse = ":")
+  })
+  out[, order(rowSums(codes > 0)), drop = FALSE]
+}
+
+associations <- function(p, size) {
+  first <- rep(seq_len(size[1L]), each = size[2L])
+  second <- rep(seq_len(size[2L]), size[1L])
+  of_first <- t(rowsum(t(p), first))
+  of_second <- t(rowsum(t(p), second))
+  expected <- of_first[, first, drop = FALSE] * of_second[, second, drop = FALSE]
+  ratio <- ifelse(p > 0, p / expected, 1)
+  squares <- rowSums(of_second^2)
+  out <- cbind(cramers_v = sqrt(rowSums(ifelse(expected > 0, (p - expected)^2 / expected, 0)) / (min(size) - 1)), mutual_information = rowSums(p * log(ratio)),
+               tau = (rowSums(ifelse(p > 0, p^2 / of_first[, first], 0)) - squares) / (1 - squares))
+  if (all(size == 2L)) out <- cbind(out, yule_q = (p[, 1L] * p[, 4L] - p[, 2L] * p[, 3L]) / (p[, 1L] * p[, 4L] + p[, 2L] * p[, 3L]))
+  out
+}
+
+# predict() of a table: conditional distributions
+predict_table <- function(fit, formula, type, interval, level, call = caller_env()) {
+  asked <- read_margin(fit, formula, "newdata", call)
+  if (type == "draws" || interval == "predictive") {
+    stop_classed("argument", c("A table has conditional distributions to tell, not responses.",
+                               x = "{.arg type} must be {.val mean} or {.val expected}, and {.arg interval} {.val none} or {.val credible}.",
+                               i = "{.fn synthesize} draws records."), call = call)
+  }
+  p <- conditional_draws(fit, asked, call)
+  levels <- fit$bound$levels
+  variables <- c(asked$given, asked$of)
+  of <- margin_cells(asked$of, levels)
+  names <- if (length(asked$given) == 0L) of else as.vector(outer(of, margin_cells(asked$given, levels), paste, sep = "|"))
+  colnames(p) <- names
+  remind_troubles(fit)
+  if (type == "expected") return(p)
+  codes <- all_codes(lengths(levels[variables]))
+  out <- as.data.frame(lapply(stats::setNames(nm = variables), function(v) factor(levels[[v]][codes[, v] + 1], levels[[v]])), optional = TRUE)
+  out$fit <- unname(colMeans(p))
+  if (interval == "credible") out[c("lower", "upper")] <- as.data.frame(t(draws_interval(p, level)))
+  out
+}

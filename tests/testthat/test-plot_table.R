@@ -1,0 +1,41 @@
+# Released against posterior tables.
+
+binary <- c("a", "b")
+levels3 <- list(x = binary, y = c("u", "v", "w"), z = binary)
+
+margins_fit <- function() {
+  set.seed(1)
+  st <- list(one = stat_counts(~ y:x, levels3[1:2]), some = stat_subset(stat_counts(~ z, levels3["z"]), "z=b"))
+  rel <- simulate_release(model_table(), st, list(one = mech_gaussian(sd = 3), some = mech_laplace(scale = 1)), n = 200)
+  sample_posterior(rel, model_table(), chains = 2, iter = 300, warmup = 100, seed = 1) |> suppressWarnings()
+}
+
+test_that("the data of a table: published numbers in any order of the variables, posterior counts", {
+  fit <- margins_fit()
+  data <- table_data(fit, ~ x:y, 0.8)
+  expect_named(data, c("x", "y", "released", "noise_sd", "mean", "sd", "lower", "upper"))
+  expect_identical(data$released, unname(fit$release$value[sprintf("one: y=%s:x=%s", data$y, data$x)]))
+  expect_identical(data$noise_sd, rep(3, 6))
+  draws <- posterior::as_draws_matrix(denoise(fit, ~ x:y))
+  of <- draws[, sprintf("x=%s:y=%s", data$x, data$y)]
+  expect_equal(data$mean, unname(colMeans(of)))
+  expect_equal(data$sd, unname(apply(of, 2, stats::sd)))
+  expect_equal(data$upper, unname(apply(of, 2, stats::quantile, 0.9)))
+  one <- table_data(fit, ~ z)
+  expect_identical(is.na(one$released), c(TRUE, FALSE))
+  expect_true(all(is.na(table_data(fit, ~ x:z)$released)))
+})
+
+test_that("tiles show each cell once, of one to three variables", {
+  fit <- margins_fit()
+  for (margin in list(~ z, ~ x:y, ~ x:y:z)) {
+    plot <- plot_table(fit, margin)
+    built <- ggplot2::ggplot_build(plot)
+    expect_identical(nrow(built$data[[1]]), nrow(table_data(fit, margin)))
+    if (length(all.vars(margin)) == 3L) expect_identical(nlevels(built$data[[1]]$PANEL), 2L)
+  }
+  expect_match(plot_table(fit, ~ x:y)$data$label[1], "^[0-9.]+ \u00b1 [0-9.]+\n\\(-?[0-9.]+\\)$")
+  refusals("formula", expression(plot_table(fit, ~ x + y), plot_table(fit, "x"), table_data(fit, x ~ y)))
+  refusals("variables", expression(table_data(fit, ~ w)))
+  refusals("argument", expression(table_data(fit, ~ x, 1), table_data(2, ~ x), plot_table(1, ~ x)))
+})
