@@ -7,8 +7,8 @@
 #
 # A row is run in a process of its own; the results go to bench/dimension.csv, where they
 # replace older ones of the same row. With BEFORE set to a library that holds an older build,
-# each row runs with that one too, right after. A row that takes more than 15 minutes is
-# given up.
+# each row runs with that one too, right after; and those of method "collapse" with Stan on the
+# program of stan_program() where rstan is there. A row that takes more than 15 minutes is given up.
 
 if (!exists("bench_result")) source("bench/helpers.R")
 
@@ -61,21 +61,33 @@ rows <- list(
 )
 
 # one call, in this process; prints a line of numbers
-measure <- function(name, quick) {
+measure <- function(name, build, quick) {
   one <- rows[[name]]
   release <- one$release()
-  time <- seconds(fit <- suppressWarnings(suppressMessages(
-    sample_posterior(release, one$model(), method = one$method, chains = 4, iter = if (quick) 200 else 2000, seed = 1))))
-  draws <- posterior::as_draws_array(fit)
+  run <- if (build == "Stan") run_stan(release, one$model()) else function(iter) {
+    posterior::as_draws_array(suppressWarnings(suppressMessages(sample_posterior(release, one$model(), method = one$method, chains = 4, iter = iter, seed = 1))))
+  }
+  time <- seconds(draws <- run(if (quick) 200 else 2000))
   variables <- posterior::variables(draws)
   rhat <- max(vapply(variables, function(v) posterior::rhat(posterior::extract_variable_matrix(draws, v)), 0))
   cat("measured", time, min_ess(draws), rhat, "\n")
 }
 
+# Compiles the program, which does not count. Starts and the rest are Stan's defaults where ours are.
+run_stan <- function(release, model) {
+  if (!file.exists(rstan::rstan_options("boost_lib"))) rstan::rstan_options(boost_lib = "/usr/include") # Debian's are there
+  s <- stan_program(release, model)
+  utils::capture.output(compiled <- rstan::stan_model(model_code = s$program, model_name = "totals"))
+  function(iter) {
+    fit <- suppressWarnings(rstan::sampling(compiled, data = s$data, init = function() s$init, chains = 4, iter = iter, seed = 1, refresh = 0, cores = 1))
+    posterior::subset_draws(posterior::as_draws_array(fit), variable = unname(s$names))
+  }
+}
+
 # the same in a process of its own, with another library in front if one is given
-measure_apart <- function(name, library, quick) {
+measure_apart <- function(name, build, library, quick) {
   environment <- if (nzchar(library)) paste0("R_LIBS=", paste(c(library, .libPaths()), collapse = ":")) else character()
-  lines <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"), c("bench/dimension.R", "measure", name, if (quick) "quick"),
+  lines <- suppressWarnings(system2(file.path(R.home("bin"), "Rscript"), c("bench/dimension.R", "measure", name, build, if (quick) "quick"),
                                     stdout = TRUE, stderr = FALSE, env = environment, timeout = most_seconds))
   line <- grep("^measured ", lines, value = TRUE)
   if (length(line) == 0L) return(c(NA, NA, NA))
@@ -88,17 +100,18 @@ stored <- function() if (file.exists(stored_file)) utils::read.csv(stored_file) 
 
 bench_row <- function(name, quick) {
   before <- Sys.getenv("BEFORE")
-  builds <- c(now = "", if (nzchar(before)) c(before = before))
+  with_stan <- rows[[name]]$method == "collapse" && requireNamespace("rstan", quietly = TRUE)
+  builds <- c(now = "", if (nzchar(before)) c(before = before), if (with_stan) c(Stan = ""))
   do.call(rbind, lapply(names(builds), function(build) {
     say("%s, %s", name, build)
-    m <- measure_apart(name, builds[[build]], quick)
+    m <- measure_apart(name, build, builds[[build]], quick)
     data.frame(row = name, build = build, seconds = m[1L], ess = m[2L], rhat = m[3L], date = format(Sys.Date()))
   }))
 }
 
 dimension_table <- function() {
   all <- stored()
-  all <- all[order(match(all$row, names(rows)), match(all$build, c("now", "before"))), ]
+  all <- all[order(match(all$row, names(rows)), match(all$build, c("now", "before", "Stan"))), ]
   now <- all[all$build == "now", ]
   all$problem <- vapply(rows[all$row], `[[`, "", "problem")
   all$`ESS per second` <- all$ess / all$seconds
@@ -109,7 +122,7 @@ dimension_table <- function() {
   bench_result(figures,
     list("Builds side by side" = all[c("problem", "build", "seconds", "ess", "ESS per second", "rhat", "date")]),
     c("Default calls, 4 chains x 2,000, one after the other on one core; warmup and set-up count. ESS is the bulk one, the least of all parameters; R-hat the largest.",
-      "\"before\": version 0.1.0 at commit 76c013e. No figure: not within 15 minutes, or refused."))
+      "\"before\": version 0.1.0 at commit 76c013e. \"Stan\": rstan on the program of stan_program(), its compilation not counted. No figure: not within 15 minutes, or refused."))
 }
 
 bench_dimension <- function(quick = FALSE, names = base::names(rows)) {
@@ -125,7 +138,7 @@ bench_dimension <- function(quick = FALSE, names = base::names(rows)) {
 main <- function(arguments) {
   quick <- "quick" %in% arguments
   names <- setdiff(arguments, "quick")
-  if (identical(names[1L], "measure")) return(measure(names[2L], quick))
+  if (identical(names[1L], "measure")) return(measure(names[2L], names[3L], quick))
   if (identical(names, "table")) return(cat(result_lines(dimension_table()), sep = "\n"))
   strange <- setdiff(names, base::names(rows))
   if (length(strange)) stop("no such row: ", paste(strange, collapse = ", "), call. = FALSE)
