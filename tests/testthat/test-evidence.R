@@ -1,0 +1,50 @@
+# Evidence by enumeration against quadrature over the parameter, with normalised densities of the noise.
+
+yes <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+
+short_fit <- function(release, model) suppressWarnings(sample_posterior(release, model, method = "collapse", chains = 1, iter = 100, seed = 1))
+
+test_that("one probability: quadrature, by every kind of noise", {
+  s <- 0:30
+  noises <- list(
+    list(mech_laplace(scale = 2), 7.3, dexp(abs(7.3 - s), 1 / 2) / 2),
+    list(mech_gaussian(sd = 3), 7.3, dnorm(7.3, s, 3)),
+    list(mech_discrete_laplace(scale = 2), 7, (1 - exp(-1 / 2)) / (1 + exp(-1 / 2)) * exp(-abs(7 - s) / 2)),
+    list(mech_discrete_gaussian(sd = 3), 7, exp(-(7 - s)^2 / 18) / sum(exp(-(-200:200)^2 / 18))),
+    list(mech_exact(), 7, as.numeric(s == 7)))
+  for (noise in noises) {
+    fit <- short_fit(as_release(c("smoke=yes" = noise[[2]]), yes, noise[[1]], n = 30), model_bernoulli(prior = prior_beta(2, 3)))
+    p <- vapply(s, function(s) integrate(function(p) dbinom(s, 30, p) * dbeta(p, 2, 3), 0, 1, rel.tol = 1e-9)$value, 0)
+    expect_equal(as.numeric(log_evidence(fit)), log(sum(p * noise[[3]])), tolerance = 1e-7)
+    expect_identical(attr(log_evidence(fit), "error"), 0)
+  }
+})
+
+test_that("both counts of one variable are two noisy numbers of one total", {
+  s <- 0:30
+  fit <- short_fit(as_release(c("smoke=yes" = 7.3, "smoke=no" = 21.2), yes, mech_laplace(scale = 2), n = 30), model_bernoulli())
+  expect_equal(as.numeric(log_evidence(fit)), log(sum(exp(-(abs(7.3 - s) + abs(21.2 - 30 + s)) / 2) / 16 / 31)), tolerance = 1e-7)
+  expect_output(print(log_evidence(fit)), "<log evidence> -[0-9.]+ \\(exact\\)")
+})
+
+test_that("a Poisson rate: quadrature", {
+  fit <- short_fit(as_release(31.4, stat_sums(~ x, bounds = list(x = c(0, 20))), mech_laplace(scale = 6), n = 8), model_poisson(prior = prior_gamma(2, 0.4)))
+  s <- 0:300
+  of_rate <- function(rate) vapply(rate, function(rate) sum(dpois(s, 8 * rate) * dexp(abs(31.4 - s), 1 / 6) / 2), 0) * dgamma(rate, 2, 0.4)
+  expect_equal(as.numeric(log_evidence(fit)), log(integrate(of_rate, 0, 40, rel.tol = 1e-9)$value), tolerance = 1e-6)
+})
+
+test_that("a Bayes factor is the ratio; what has no evidence is refused", {
+  release <- as_release(c("smoke=yes" = 7.3), yes, mech_laplace(scale = 2), n = 30)
+  other <- as_release(c("smoke=yes" = 8.3), yes, mech_laplace(scale = 2), n = 30)
+  a <- short_fit(release, model_bernoulli())
+  b <- short_fit(release, model_bernoulli(prior = prior_beta(1, 9)))
+  expect_equal(bayes_factor(a, b), exp(as.numeric(log_evidence(a)) - as.numeric(log_evidence(b))))
+  expect_equal(bayes_factor(a, b) * bayes_factor(b, a), 1)
+  expect_error(bayes_factor(a, short_fit(other, model_bernoulli())), class = "noiseaware_error_argument")
+  expect_error(log_evidence(1), class = "noiseaware_error_argument")
+  three <- as_release(c(5, 9, 6), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 20)
+  expect_error(log_evidence(short_fit(three, model_categorical())), class = "noiseaware_error_method")
+  pooled <- suppressWarnings(sample_posterior(list(a = release, b = other), model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1))
+  expect_error(log_evidence(pooled), class = "noiseaware_error_method")
+})
