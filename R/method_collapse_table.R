@@ -51,7 +51,7 @@ part_entries <- function(part, bound, call) {
   uses <- if (linear) data.frame(component = part$index[query_rows(statistic)], column = statistic$queries$column, weight = statistic$queries$weight) else
     data.frame(component = part$index, column = part$at, weight = 1)
   nodes <- margin_nodes(counted$margins, bound)
-  if (is.null(nodes)) stop_collapse_part(part, "margins that are inside a clique each", call)
+  if (is.null(nodes)) stop_crossing(counted$margins, bound, call)
   cells <- nodes[uses$column]
   each <- rep(seq_len(nrow(uses)), lengths(cells))
   data.frame(target = unlist(cells), component = uses$component[each], coefficient = uses$weight[each])
@@ -70,6 +70,43 @@ margin_nodes <- function(margins, bound) {
     unname(split(first[k] + seq_along(at) - 1, factor(at, seq_len(prod(size[margin])) - 1)))
   })
   if (!any(vapply(nodes, is.null, TRUE))) unlist(nodes, recursive = FALSE)
+}
+
+# Says what cliques the margins would need.
+stop_crossing <- function(margins, bound, call) {
+  cliques <- bound$model$cliques
+  inside <- vapply(margins, function(margin) any(vapply(cliques, function(c) all(margin %in% c), TRUE)), TRUE)
+  wider <- chordal_cliques(c(cliques, margins))
+  cells <- vapply(wider, function(c) prod(lengths(bound$levels)[c]), 0)
+  wide <- wider[[which.max(cells)]]
+  enough <- if (sum(cells) <= most_table_cells) "These terms hold them all: {.code {clique_names(wider)}}." else
+    "Terms that hold them all have {format_size(sum(cells))} cells (at most {format_size(most_table_cells)} are possible), one of them {length(wide)} variables."
+  stop_classed("method", c("Method {.val collapse} needs, for this model, released margins that are inside a clique each.",
+                           x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", i = enough,
+                           i = "Method {.val augment} can use them as they are."), call = call)
+}
+
+# Cliques of a decomposable graph that has these sets inside: variables are taken out one by one, first those whose
+# neighbours need the fewest edges to be all joined.
+chordal_cliques <- function(sets) {
+  variables <- unique(unlist(sets))
+  adjacent <- matrix(FALSE, length(variables), length(variables), dimnames = list(variables, variables))
+  for (set in sets) adjacent[set, set] <- TRUE
+  diag(adjacent) <- FALSE
+  found <- list()
+  while (length(variables)) {
+    missing <- vapply(variables, function(v) {
+      near <- variables[adjacent[v, variables]]
+      sum(!adjacent[near, near]) - length(near)
+    }, 0)
+    taken <- variables[which.min(missing)]
+    near <- variables[adjacent[taken, variables]]
+    adjacent[near, near] <- TRUE
+    diag(adjacent) <- FALSE
+    found <- c(found, list(c(taken, near)))
+    variables <- setdiff(variables, taken)
+  }
+  largest_sets(found)
 }
 
 # Draws of the counts of margins of the table, by the names that stat_counts() gives them.

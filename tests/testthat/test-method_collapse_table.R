@@ -581,6 +581,23 @@ test_that("restarts, seeds, thin, init, prints", {
   expect_named(acceptance(half), c("chain", "mean", "pair", "swap", "contrast"))
 })
 
+test_that("margins that cross cliques are refused with the terms that they need", {
+  rel <- as_release(rep(1, 12), cube_statistics$pairs, mech_laplace(scale = 1), 4)
+  expect_error(sample_posterior(rel, model_table(~ x:y + y:z), method = "collapse"), "variables of `x:z`.*hold them all: `[xyz]:[xyz]:[xyz]`", class = "noiseaware_error_method")
+  size <- c(9, 16, 7, 15, 6, 5, 2, 2)
+  levels <- stats::setNames(lapply(size, seq_len), paste0("v", 1:8))
+  all_pairs <- stats::reformulate(utils::combn(names(levels), 2L, paste, collapse = ":"))
+  st <- stat_counts(all_pairs, levels)
+  wide <- as_release(rep(1, length(st$components)), st, mech_gaussian(sd = 1), 48842)
+  chain <- stats::reformulate(paste0("v", 1:7, ":v", 2:8))
+  expect_error(sample_posterior(wide, model_table(chain), method = "collapse"), "1,814,400 cells \\(at most 100,000 are possible\\), one of them 8 variables",
+               class = "noiseaware_error_method")
+  # a cycle of five is closed by two chords
+  cycle <- list(c("a", "b"), c("b", "c"), c("c", "d"), c("d", "e"), c("e", "a"))
+  expect_identical(sort(lengths(internal("chordal_cliques")(cycle))), rep(3L, 3L))
+  expect_error(model_table(stats::reformulate(vapply(internal("chordal_cliques")(cycle), paste, "", collapse = ":"))), NA)
+})
+
 test_that("what cannot be is refused", {
   st <- cube_statistics$pairs
   rel <- as_release(rep(1, 12), st, mech_laplace(scale = 1), 4)
