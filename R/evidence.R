@@ -25,6 +25,7 @@
 #' bayes_factor(even, few)
 #' @export
 log_evidence <- function(fit) {
+  check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit of sample_posterior()", "argument")
   bound <- fit$bound
   if (inherits(fit, "noiseaware_pool") || !inherits(bound, c("bound_bernoulli", "bound_poisson"))) {
@@ -44,6 +45,7 @@ log_evidence <- function(fit) {
 #' @rdname log_evidence
 #' @export
 bayes_factor <- function(fit1, fit2) {
+  check_given()
   for (name in c("fit1", "fit2")) check_class(get(name), name, "noiseaware_fit", "a fit of sample_posterior()", "argument")
   told <- lapply(list(fit1$release, fit2$release), function(r) list(r$value, r$scale, r$n, r$statistic))
   if (!identical(told[[1L]], told[[2L]])) stop_classed("argument", "{.arg fit1} and {.arg fit2} must be fits of the same release.")
