@@ -10,6 +10,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
   words <- with_seed(run$seed, seed_words())
   problem <- collapse_problem(release, bound, records, call)
   if (problem$family == "recursion" && !is.null(init)) say_init_unused("collapse")
+  if (hides_residual(problem, bound, words, run$chains)) problem$fields$innovates <- 1
   sample_chains(problem, release, bound, run, init, words, call)
 }
 
@@ -42,6 +43,21 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   problem$fields$tables <- .Call(ffi_collapse_tables, problem)
   problem
 }
+
+# Has a regression a residual standard deviation with a prior of its own that noise leaves less certain than the
+# records alone would? Then its totals follow it rather than it the totals (src/totals_residual.c): near 0 it would hold
+# them too tightly to move. A short run tells.
+hides_residual <- function(problem, bound, words, chains, warmup = 200, draws = 200) {
+  own <- inherits(bound, "bound_lm") && inherits(bound$model$sigma, c("prior_half_normal", "prior_half_t", "prior_exponential", "prior_inverse_gamma"))
+  if (!own || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) || problem$n <= nrow(bound$columns)) return(FALSE)
+  state <- start_chain(problem, bound, words, chains + 2L, NULL)
+  chain <- run_blocks(problem, state, warmup + draws, list(warmup = warmup, thin = 1), function(...) NULL)
+  log_sigma <- log(chain$draws[, match("sigma", bound$parameters)])
+  is_hidden(stats::mad(log_sigma), problem$n)
+}
+
+# `spread`: of log sigma; beside its standard deviation if the records were known
+is_hidden <- function(spread, n) spread^2 > 1.5 / (2 * n)
 
 entry_fields <- function(entries, place) {
   list(target = as.double(entries$target), component = as.double(place[entries$component] - 1), coefficient = as.double(entries$coefficient))

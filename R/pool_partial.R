@@ -142,7 +142,7 @@ least_between <- function(at, se, level = 0.95) {
 # than the parameters from the totals?
 innovates <- function(site, se, bound) {
   n <- site$fields$n
-  n > nrow(bound$columns) && (is.na(se) || se^2 > 1.5 / (2 * n))
+  n > nrow(bound$columns) && (is.na(se) || is_hidden(se, n))
 }
 
 varying_parameters <- function(vary, called, call) {

@@ -24,8 +24,8 @@
  *
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
  *
- * of totals, in coordinates where those of the response may be innovations (pool_residual.c); what
- * phi leaves of theta, the covariates' distribution, integrated out for each site on its own.
+ * of totals, in coordinates where those of the response may be innovations (totals_residual.c);
+ * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own.
  *
  * NUTS moves all coordinates (hmc.c), those that are shared first. Then the model's own update
  * draws theta given sum c_j.
@@ -92,7 +92,7 @@ int pool_create(struct pool *s) {
         site->phi = doubles((size_t)s->parameters);
         if (site->innovates) {
             coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
-            pool_residual_create(&site->residual, &site->density.totals, model->columns);
+            totals_residual_create(&site->residual, &site->density.totals, model->columns);
         }
         site->statistic = doubles((size_t)site->components);
         s->size += site->size;
@@ -166,7 +166,7 @@ static void expand(struct pool *s, const double *q) {
         const double *at = q + s->site[j].at + s->varying;
         if (s->site[j].innovates) {
             for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = s->site[j].phi[k];
-            (void)pool_residual_place(&s->site[j].residual, density->theta, at);
+            (void)totals_residual_place(&s->site[j].residual, density->theta, at);
             at = s->site[j].residual.at;
         }
         totals_expand(&density->totals, at, density->c);
@@ -211,7 +211,7 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
     const double *at = q;
     double log_density = 0;
     if (site->innovates) {
-        log_density = pool_residual_place(&site->residual, density->theta, q);
+        log_density = totals_residual_place(&site->residual, density->theta, q);
         at = site->residual.at;
     }
     totals_expand(&density->totals, at, density->c);
@@ -222,7 +222,7 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
     if (site->innovates) {
         double *slope = s->slope_theta;
         memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
-        pool_residual_pull(&site->residual, density->theta, q, gradient, slope);
+        totals_residual_pull(&site->residual, density->theta, q, gradient, slope);
         for (int k = 0; k < s->parameters; ++k) s->slope_phi[k] += slope[s->place[k]];
     }
     return log_density - density->energy;
@@ -365,7 +365,7 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
         if (site->innovates) {
             totals_density_natural_units(density, own, own + density->size);
             copy(unit + at, own + density->size, size);
-            pool_residual_read(&site->residual, density->theta, q + at);
+            totals_residual_read(&site->residual, density->theta, q + at);
             start_innovations(s, site, q + at, unit + at, scratch);
             continue;
         }

@@ -4,7 +4,7 @@
 
 #include "hmc.h"
 #include "pool_rate.h"
-#include "pool_residual.h"
+#include "totals_residual.h"
 #include "scale_prior.h"
 #include "totals_density.h"
 
@@ -32,7 +32,7 @@ struct pool_site {
     const double *centred; /* of each parameter that varies: is its coordinate the parameter? */
     double *phi;           /* parameters, in theta's coordinates */
     int innovates;         /* coordinates of the response's totals are innovations: `residual` */
-    struct pool_residual residual;
+    struct totals_residual residual;
     double *statistic, energy; /* of the state */
 };
 

@@ -107,6 +107,12 @@ struct model {
      * them out either, and its gradient_kept is in them. 0: there is none. */
     int tied;
 
+    /* Where the last of `order` is a normal response, the coefficients of whose linear predictor
+     * stand first in theta, that of the constant, then that of each column of the complete-data
+     * statistic from 1 on, and marginal() keeps its standard deviation about it: the place of the
+     * logarithm of that in theta. 0: there is none. */
+    int residual;
+
     /* The first coordinates of theta, so many of them, that rtheta leaves as they are: random walks
      * by dprior and log_density move them after it. */
     int walked;

@@ -72,7 +72,31 @@ void normal_shift_release(struct normal *s, const double *u) {
     }
 }
 
+static const double *place_residual(struct normal *s, const double *q) {
+    const int size = s->density.totals.size;
+    normal_copy(s->place, q, normal_coordinates(s));
+    for (int j = 0; j < s->model.keeps; ++j) s->density.theta[s->model.kept[j]] = q[size + j];
+    s->log_volume = totals_residual_place(s->residual, s->density.theta, q);
+    normal_copy(s->place, s->residual->at, size);
+    return s->place;
+}
+
+static void pull_residual(struct normal *s, const double *q, double *gradient) {
+    for (int k = 0; k < s->model.parameters; ++k) s->slope_theta[k] = 0;
+    totals_residual_pull(s->residual, s->density.theta, q, gradient, s->slope_theta);
+    for (int j = 0; j < s->model.keeps; ++j)
+        gradient[s->density.totals.size + j] += s->slope_theta[s->model.kept[j]];
+}
+
+void normal_read_residual(struct normal *s, const double *theta, double *q) {
+    const int size = s->density.totals.size;
+    normal_copy(q, s->place, size);
+    for (int j = 0; j < s->model.keeps; ++j) q[size + j] = theta[s->model.kept[j]];
+    totals_residual_read(s->residual, theta, q);
+}
+
 const double *normal_place(struct normal *s, const double *q) {
+    if (s->residual) return place_residual(s, q);
     if (s->exact) return normal_exact_place(s, q);
     if (!s->size.prior) return q;
     totals_size_place(&s->size, q);
@@ -90,6 +114,10 @@ static double log_density(void *self, const double *q, double *gradient) {
     if (s->exact && !normal_exact_possible(s)) return -INFINITY;
     double log_density = totals_log_density(&s->density, at, gradient);
     if (s->exact && log_density > -INFINITY) log_density += normal_exact_pull(s, q, gradient);
+    if (s->residual && log_density > -INFINITY) {
+        log_density += s->log_volume;
+        pull_residual(s, q, gradient);
+    }
     for (int j = 0; s->size.prior && j < s->model.columns; ++j) gradient[j] *= s->size.stretch[j];
     for (int j = 0; j < s->directions; ++j) {
         const double *restrict column = s->spread + (size_t)j * (size_t)count;
@@ -146,6 +174,15 @@ static int list_dummies(struct normal *s) {
     return count;
 }
 
+static void prepare_residual(struct normal *s) {
+    s->residual = plugin_memory(1, sizeof *s->residual);
+    totals_residual_create(s->residual, &s->density.totals, s->model.residual);
+    s->residual->alone = s->model.keeps == 1 && !s->model.coordinates.block[0].known;
+    coordinates_set_known(&s->model.coordinates, s->density.theta);
+    s->place = normal_doubles((size_t)normal_coordinates(s));
+    s->slope_theta = normal_doubles((size_t)s->model.parameters);
+}
+
 static int create(const struct fields *fields, struct collapse *of) {
     if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
     struct normal *s = plugin_memory(1, sizeof *s);
@@ -171,6 +208,8 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (of->size_prior && normal_prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    if (s->model.residual > 0 && fields_length(fields, "innovates") > 0) prepare_residual(s);
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = normal_doubles((size_t)s->model.complete);
@@ -243,6 +282,7 @@ static int draw_theta(struct normal *s) {
     const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
     for (int j = 0; j < s->model.keeps; ++j)
         kept[j] = s->theta[s->model.kept[j]] - (shift ? shift[j] : 0);
+    if (s->residual) normal_read_residual(s, s->theta, s->hmc.q);
     return status;
 }
 

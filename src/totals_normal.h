@@ -4,6 +4,7 @@
 #include "hmc.h"
 #include "method_collapse.h"
 #include "totals_density.h"
+#include "totals_residual.h"
 #include "totals_size.h"
 #include "units.h"
 
@@ -60,6 +61,11 @@ struct normal {
     int directions;
     double *shifted;
 
+    /* The response's totals as innovations, see totals_residual.c: NULL where they are themselves.
+     */
+    struct totals_residual *residual;
+    double *place, *slope_theta, log_volume;
+
     const struct normal_exact *exact; /* of each column; NULL: nothing is exact */
     double *exact_place;
 
@@ -72,6 +78,9 @@ struct normal {
     double *guess;    /* while starting */
     double *variance; /* of entries of c, while starting */
 };
+
+/* After a start, or theta given the totals: coordinates that have the totals of `place`. */
+void normal_read_residual(struct normal *s, const double *theta, double *q);
 
 /* draws of theta that a start takes the median over */
 enum { NORMAL_START_DRAWS = 25 };

@@ -254,6 +254,20 @@ static int start_near_release(struct normal *s, double *q) {
     return totals_coordinates(&s->density.totals, s->density.c, q);
 }
 
+/* Innovations for the totals of q, and their units. */
+static void start_residual(struct normal *s, double *q, double *unit) {
+    const int last = s->density.totals.size - s->density.totals.d;
+    normal_copy(s->place, q, s->density.totals.size);
+    totals_density_natural_units(&s->density, q, unit);
+    if (!s->residual->alone) unit[s->density.totals.d - 1] = 1;
+    normal_read_residual(s, s->theta, q);
+    for (int j = last; s->residual->alone && j < s->density.totals.size - 1; ++j)
+        unit[j] = 1 + fabs(q[j]);
+    s->density.smooth = 1;
+    hmc_lower_units(&s->hmc.target, q, unit, s->guess);
+    s->density.smooth = 0;
+}
+
 void normal_start(struct collapse *of) {
     struct normal *s = of->self;
     double *q = s->old, *unit = s->guess + 3 * (size_t)normal_coordinates(s);
@@ -282,6 +296,7 @@ void normal_start(struct collapse *of) {
         for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->size.stretch[j];
     }
     if (s->exact) normal_exact_start(s, q, unit);
+    if (s->residual) start_residual(s, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);

@@ -129,11 +129,12 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
 }
 
 # The same for method "collapse", of one release. `prepare` may change what warmup learned.
-geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = identity) {
+geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = identity, fields = list()) {
   rel <- simulate_release(model, statistic, mechanism, n = n)
   bound <- internal("bind_model")(model, statistic)
   words <- internal("seed_words")()
   problem <- internal("collapse_problem")(rel, bound)
+  problem$fields[names(fields)] <- fields
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
   run <- list(warmup = 600, thin = 1)
   invisible(internal("run_blocks")(problem, state, 600, run, function(...) NULL))

@@ -529,6 +529,83 @@ test_that("joint-distribution test of priors that do not integrate out", {
   }
 })
 
+# ---- the response's totals as innovations ---------------------------------------------------
+
+innovating_models <- function() {
+  known <- fixed(list(mean = 0.3, cov = matrix(1)))
+  list(kept = model_lm(prior = prior_student_t(8, c(0.5, 0), 0.5), sigma = prior_half_normal(1.5), covariates = known),
+       integrated = model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_half_normal(1.5), covariates = known),
+       known = model_lm(prior = fixed(c(0.5, 0.8)), sigma = prior_half_normal(1.5), covariates = known))
+}
+
+test_that("as innovations: the gradient is that of finite differences, and the density that of the totals with the Jacobian", {
+  set.seed(12)
+  st <- wide_statistic(1)
+  for (model in innovating_models()) for (mechanism in list(mech_laplace(scale = 2), mech_gaussian(sd = 1))) {
+    setup <- collapse_setup(simulate_release(collapse_data(9, 1), st, mechanism), model)
+    problem <- setup$problem
+    problem$fields$innovates <- 1
+    state <- internal("start_chain")(problem, setup$bound, setup$words, 1, NULL)
+    coefficients <- inherits(model$prior, "prior_student_t")
+    size <- plain_totals(state$store, 2, 9)$size
+    q <- state$store[seq_len(size + 2 * coefficients + 1)] + 0.01
+    density <- function(q) .Call(internal("ffi_collapse_density"), problem, state, q)
+    slope <- vapply(seq_along(q), function(j) {
+      h <- 1e-5 * (seq_along(q) == j)
+      (density(q + h)[1] - density(q - h)[1]) / 2e-5
+    }, 0)
+    expect_equal(density(q)[-1], slope, tolerance = 1e-6)
+
+    # in plain R: M_x, M_y, log F_xx, F_yx / F_yy, log F_yy of totals centred as the model centres them
+    log_sigma <- q[length(q)]
+    beta <- if (coefficients) q[size + 1:2] else if (inherits(model$prior, "fixed")) state$theta[1:2]
+    totals <- function(q) {
+      log_diagonal <- q[5] + log_sigma
+      along <- if (is.null(beta)) 0 else beta[2] * exp(q[3])
+      spread <- if (is.null(beta)) 1 else exp(log_sigma)
+      mean <- if (is.null(beta)) q[2] else sqrt(9) * beta[1] + beta[2] * q[1] + spread * q[2]
+      replace(q, c(2, 4, 5), c(mean, (along + spread * q[4]) / exp(log_diagonal), log_diagonal))
+    }
+    jacobian <- vapply(seq_along(q), function(j) {
+      h <- 1e-6 * (seq_along(q) == j)
+      (totals(q + h) - totals(q - h)) / 2e-6
+    }, q)
+    plain <- .Call(internal("ffi_collapse_density"), setup$problem, internal("start_chain")(setup$problem, setup$bound, setup$words, 1, NULL), totals(q))[1]
+    expect_equal(density(q)[1], plain + log(abs(det(jacobian[seq_len(size), seq_len(size)]))), tolerance = 1e-6)
+  }
+})
+
+test_that("as innovations: joint-distribution test", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- wide_statistic(1)
+  set.seed(33)
+  for (model in innovating_models()) {
+    for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
+      draws <- geweke_totals(model, st, mechanism, 6, 12000, fields = list(innovates = 1))
+      expect_prior(draws, prior_draws(model, st))
+    }
+  }
+})
+
+test_that("a residual standard deviation that noise hides comes near 0 as often as imputed records say", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(2)
+  x <- data.frame(a = rnorm(200, 5, 3), b = rnorm(200, -2, 2))
+  x$y <- 3 + x$a - 2 * x$b + rnorm(200, 0, 4)
+  rel <- simulate_release(x, stat_crossprod(y ~ a + b, list(y = c(-50, 70), a = c(-25, 35), b = c(-25, 20))), mech_gaussian(rho = 2))
+  cov <- fixed(matrix(c(9, 0, 0, 4), 2))
+  models <- list(model_lm(prior = prior_student_t(4, 0, 3), sigma = prior_half_t(3, 5), covariates = list(mean = prior_niw(4, 1), cov = cov)),
+                 model_lm(prior = prior_normal(0, 3), sigma = prior_exponential(0.2)))
+  for (model in models) {
+    fit <- collapse_fit(rel, model, chains = 4, iter = 4000, seed = 1)
+    expect_identical(fit$problem$fields$innovates, 1)
+    records <- sample_posterior(rel, model, method = "augment", chains = 4, iter = 6000, seed = 2)
+    expect_same_quantiles(fit$draws, records$draws)
+  }
+  precise <- simulate_release(x, rel$statistic, mech_gaussian(sd = 0.01))
+  expect_null(collapse_fit(precise, models[[2]], chains = 1, iter = 200, seed = 1)$problem$fields$innovates)
+})
+
 test_that("a prior that is cut off: the posterior is that of imputed records", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(41)

@@ -8,13 +8,17 @@
  * Given theta, u and g are standard normal and exp(v) is chi with n - d degrees, free of theta.
  * Where noise hides what totals add to theta, totals themselves would be strongly correlated with
  * theta. In the coordinates of totals.c, where rows of F are divided by their diagonal, the log
- * Jacobian is log sigma - (d - 1) v. Cost: O(d^2).
+ * Jacobian is log sigma - (d - 1) v.
+ *
+ * Where the coefficients are integrated out, they and not sigma hold M_y and F_yl, which stay, F_yl
+ * not divided by the diagonal; F_yy alone is sigma exp(v). The log Jacobian is -(d - 1) log F_yy.
+ * Cost: O(d^2).
  */
-#include "pool_residual.h"
+#include "totals_residual.h"
 
 #include "plugin.h"
 
-void pool_residual_create(struct pool_residual *r, const struct totals *totals, int log_sigma) {
+void totals_residual_create(struct totals_residual *r, const struct totals *totals, int log_sigma) {
     r->totals = totals;
     r->log_sigma = log_sigma;
     r->at = plugin_memory((size_t)totals->size, sizeof(double));
@@ -24,12 +28,12 @@ void pool_residual_create(struct pool_residual *r, const struct totals *totals, 
 /* where row i of F begins among the coordinates */
 static int row_of(const struct totals *t, int i) { return t->d + i * (i + 1) / 2; }
 
-static double slope_of(const struct pool_residual *r, const double *theta, int i) {
+static double slope_of(const struct totals_residual *r, const double *theta, int i) {
     return theta[r->totals->column[i]];
 }
 
 /* beta'F of the covariates, and beta'M */
-static double set_along(struct pool_residual *r, const double *theta, const double *q) {
+static double set_along(struct totals_residual *r, const double *theta, const double *q) {
     const struct totals *t = r->totals;
     double sum = 0;
     for (int l = 0; l < t->d - 1; ++l) r->along[l] = 0;
@@ -42,22 +46,37 @@ static double set_along(struct pool_residual *r, const double *theta, const doub
     return sum;
 }
 
-double pool_residual_place(struct pool_residual *r, const double *theta, const double *q) {
+double totals_residual_place(struct totals_residual *r, const double *theta, const double *q) {
     const struct totals *t = r->totals;
     const int p = t->d - 1, last = row_of(t, p);
     const double log_sigma = theta[r->log_sigma], sigma = exp(log_sigma), v = q[last + p];
-    const double shrink = exp(-v);
     memcpy(r->at, q, (size_t)t->size * sizeof(double));
+    if (r->alone) {
+        for (int l = 0; l < p; ++l) r->at[last + l] = q[last + l] * exp(-log_sigma - v);
+        r->at[last + p] = log_sigma + v;
+        return -p * (log_sigma + v);
+    }
+    const double shrink = exp(-v);
     r->at[p] = t->design[0] * theta[0] + set_along(r, theta, q) + sigma * q[p];
     for (int l = 0; l < p; ++l) r->at[last + l] = (r->along[l] / sigma + q[last + l]) * shrink;
     r->at[last + p] = log_sigma + v;
     return log_sigma - p * v;
 }
 
-void pool_residual_pull(const struct pool_residual *r, const double *theta, const double *q,
-                        double *gradient, double *slope) {
+void totals_residual_pull(const struct totals_residual *r, const double *theta, const double *q,
+                          double *gradient, double *slope) {
     const struct totals *t = r->totals;
     const int p = t->d - 1, last = row_of(t, p);
+    if (r->alone) {
+        double of_diagonal = gradient[last + p] - p;
+        for (int l = 0; l < p; ++l) {
+            of_diagonal -= r->at[last + l] * gradient[last + l];
+            gradient[last + l] *= exp(-r->at[last + p]);
+        }
+        gradient[last + p] = of_diagonal;
+        slope[r->log_sigma] += of_diagonal;
+        return;
+    }
     const double sigma = exp(theta[r->log_sigma]), shrink = exp(-q[last + p]);
     const double of_mean = gradient[p], of_diagonal = gradient[last + p];
     double *of_row = gradient + last;
@@ -85,11 +104,16 @@ void pool_residual_pull(const struct pool_residual *r, const double *theta, cons
     gradient[last + p] = of_v;
 }
 
-void pool_residual_read(struct pool_residual *r, const double *theta, double *q) {
+void totals_residual_read(struct totals_residual *r, const double *theta, double *q) {
     const struct totals *t = r->totals;
     const int p = t->d - 1, last = row_of(t, p);
     const double log_sigma = theta[r->log_sigma], sigma = exp(log_sigma);
     const double v = q[last + p] - log_sigma;
+    if (r->alone) {
+        for (int l = 0; l < p; ++l) q[last + l] *= exp(q[last + p]);
+        q[last + p] = v;
+        return;
+    }
     q[p] = (q[p] - t->design[0] * theta[0] - set_along(r, theta, q)) / sigma;
     for (int l = 0; l < p; ++l) q[last + l] = q[last + l] * exp(v) - r->along[l] / sigma;
     q[last + p] = v;
