@@ -107,6 +107,8 @@ left_lock <- function(path) {
     tools::pskill(Sys.getpid(), tools::SIGKILL)
   })
   suppressWarnings(parallel::mccollect(killed))
+  # its end is told a little before it has come
+  for (k in 1:200) if (is.na(internal("process_start")(killed$pid))) break else Sys.sleep(0.02)
   paste0(path, ".lock")
 }
 
