@@ -4,9 +4,9 @@
 
 #include "hmc.h"
 #include "pool_rate.h"
-#include "totals_residual.h"
 #include "scale_prior.h"
 #include "totals_density.h"
+#include "totals_residual.h"
 
 /* What is counted after warmup. */
 enum {
