@@ -27,6 +27,9 @@ ju_model <- function() {
   model_lm(prior = prior_normal(0, 2), sigma = fixed(sqrt(2)), covariates = fixed(list(mean = c(0.9, -1.17), cov = diag(2))))
 }
 
+# sigma may come near 0
+half_t_model <- function() model_lm(prior = prior_normal(0, 3), sigma = prior_half_t(3, 2))
+
 row <- function(problem, target, method, release, model = model_lm) {
   list(problem = problem, target = target, method = method, release = release, model = model)
 }
@@ -42,6 +45,9 @@ rows <- list(
   collapse_5_high = row("\"collapse\", p = 5, n = 1,000, epsilon 10", NA, "collapse", function() normal_release(1000, 5, 10)),
   collapse_20_low = row("\"collapse\", p = 20, n = 1,000, epsilon 0.1", NA, "collapse", function() normal_release(1000, 20, 0.1)),
   collapse_20_high = row("\"collapse\", p = 20, n = 1,000, epsilon 10", NA, "collapse", function() normal_release(1000, 20, 10)),
+  half_t_3 = row("\"collapse\", half-t sigma, p = 3, n = 1,000, epsilon 1", NA, "collapse", function() normal_release(1000, 3, 1), half_t_model),
+  half_t_8 = row("\"collapse\", half-t sigma, p = 8, n = 1,000, epsilon 1", NA, "collapse", function() normal_release(1000, 8, 1), half_t_model),
+  half_t_8_high = row("\"collapse\", half-t sigma, p = 8, n = 1,000, epsilon 10", NA, "collapse", function() normal_release(1000, 8, 10), half_t_model),
   augment_5 = row("\"augment\", bounds at 4 sd, n = 1,000, p = 5", 2000, "augment", function() normal_release(1000, 5, 1)),
   augment_10 = row("\"augment\", bounds at 4 sd, n = 1,000, p = 10", 600, "augment", function() normal_release(1000, 10, 1)),
   augment_20 = row("\"augment\", bounds at 4 sd, n = 1,000, p = 20", 60, "augment", function() normal_release(1000, 20, 1)),
