@@ -34,11 +34,11 @@ log_evidence <- function(fit) {
   }
   release <- fit$release
   if (is.null(release$n)) stop_classed("method", "The evidence is known only where the number of records is.")
-  site <- rate_site(release, bound, current_env())
+  site <- rate_site(release, bound, environment())
   s <- site$fields$first + seq_along(site$fields$log_weight) - 1
   log_terms <- site$fields$log_weight + log_moment(bound, s, release$n)
   most <- max(log_terms)
-  value <- most + log(sum(exp(log_terms - most))) + log_noise_constant(release, current_env())
+  value <- most + log(sum(exp(log_terms - most))) + log_noise_constant(release, environment())
   structure(value, error = 0, class = "noiseaware_evidence")
 }
 
