@@ -7,7 +7,7 @@
 #
 # A row is run in a process of its own; the results go to bench/dimension.csv, where they
 # replace older ones of the same row. With BEFORE set to a library that holds an older build,
-# each row runs with that one too, right after; and those of method "collapse" with Stan on the
+# each row runs with that one too, right after; and those of method "collapse" and default priors with Stan on the
 # program of stan_program() where rstan is there. A row that takes more than 15 minutes is given up.
 
 if (!exists("bench_result")) source("bench/helpers.R")
@@ -106,7 +106,7 @@ stored <- function() if (file.exists(stored_file)) utils::read.csv(stored_file) 
 
 bench_row <- function(name, quick) {
   before <- Sys.getenv("BEFORE")
-  with_stan <- rows[[name]]$method == "collapse" && requireNamespace("rstan", quietly = TRUE)
+  with_stan <- rows[[name]]$method == "collapse" && identical(rows[[name]]$model, model_lm) && requireNamespace("rstan", quietly = TRUE)
   builds <- c(now = "", if (nzchar(before)) c(before = before), if (with_stan) c(Stan = ""))
   do.call(rbind, lapply(names(builds), function(build) {
     say("%s, %s", name, build)
