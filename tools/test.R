@@ -7,7 +7,7 @@ library(noiseaware)
 chosen <- commandArgs(TRUE)
 files <- find_test_scripts("tests/testthat", filter = if (length(chosen)) chosen)
 # what takes long does not come last
-long <- c("surrogate", "supported", "method_collapse_normal", "method_augment", "method_clt", "method_collapse_counts", "model_custom", "calibrate")
+long <- c("method_collapse_table", "method_augment", "pool", "supported", "surrogate", "mech_published", "model_glm", "method_collapse_normal", "method_clt")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
 files <- files[order(match(name, long, nomatch = length(long) + 1L))]
 # "test: reason" of what was skipped

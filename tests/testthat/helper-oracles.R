@@ -155,6 +155,16 @@ prior_draws <- function(model, statistic, draws = 100000L) {
   internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), draws)$theta)
 }
 
+# draws of an unknown number of records against these sizes' probabilities p
+expect_sizes <- function(n, sizes, p) {
+  expect_same_mean(n, sum(p * sizes))
+  for (share in c(0.1, 0.5, 0.9)) {
+    at <- sizes[which(cumsum(p) >= share)[1]]
+    expect_same_mean((n <= at) + 0, sum(p[sizes <= at]))
+  }
+  expect_true(all(n %in% sizes))
+}
+
 # draws x parameters against draws from the prior, at some of its quantiles
 expect_prior <- function(draws, prior, probabilities = c(0.1, 0.5, 0.9)) {
   for (name in colnames(draws)) {
