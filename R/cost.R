@@ -28,7 +28,7 @@ augment_engine <- function(release, bound, control, records) {
 collapse_engine <- function(release, bound) {
   family <- collapse_family(bound)
   at_once <- family == "counts" && counts_at_once(bound, collapse_distribution(release, bound, check = TRUE), release$n)
-  if (at_once) "recursion" else family
+  if (at_once) "recursion" else if (family == "normal" && length(bound$levels)) "cross-table" else family
 }
 
 # of the sampler that runs by default

@@ -73,6 +73,10 @@ cases <- function() {
          c(1000, 5, 1), c(3000, 5, 10), c(1000, 8, 1), c(5000, 8, 10)),
     grid("normal", "collapse", normal_release, lm, c(1000, 1, 1, 4), c(1000, 1, 0.1, 4), c(1000, 1, 10, 4), c(1e5, 1, 1, 4), c(1000, 2, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 1, 4),
          c(1000, 5, 10, 4), c(1e5, 5, 1, 4), c(1000, 5, 100, 4), c(1000, 10, 1, 4), c(1e5, 10, 10, 4), c(1000, 10, 0.1, 4), c(1000, 20, 1, 4), c(1e5, 20, 1, 4)),
+    # n, p, levels, epsilon
+    lapply(list(list(1000, 2, 3, 1), list(1000, 2, 8, 10), list(1e4, 2, 3, 10), list(1e4, 2, 3, 0.1), list(1e4, 5, 4, 1), list(1000, 2, c(2, 3), 1), list(1e4, 2, c(2, 2, 4, 2), 1),
+                list(1e4, 2, c(2, 2, 4, 2), 10), list(1e5, 2, c(2, 2, 4, 2), 1), list(1e4, 2, c(5, 6), 1), list(1e5, 3, c(5, 6), 10)),
+           function(arguments) case("cross-table", "collapse", factor_release, lm, arguments)),
     # n, features, epsilon
     grid("recursion", "collapse", counts_release, function() model_naive_bayes("y"), c(50, 1, 1), c(50, 1, 10), c(200, 2, 1), c(500, 2, 1), c(200, 8, 1)),
     grid("counts", "collapse", counts_release, function() model_naive_bayes("y"), c(5000, 1, 1), c(5000, 1, 0.1), c(5000, 1, 10), c(5000, 8, 1), c(5000, 8, 10), c(1e6, 8, 1), c(1e5, 30, 1)),
