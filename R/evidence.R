@@ -1,20 +1,39 @@
-# The evidence of a release, log p(z | model): the total is summed out, and the parameter integrated out.
+# The evidence of a release, log p(z | model). Here one probability or rate: the total is summed out, and the parameter
+# integrated out. Of normal records: evidence_totals.R.
 
 #' Evidence of a release, and Bayes factors
 #'
 #' How probable a release is under a model and its prior: `log p(release | model)`, noise included, to compare models of the same
 #' release.
 #'
-#' Served are one probability ([model_bernoulli()]) and one rate ([model_poisson()]) given counts or totals of a known number of records, with
-#' Laplace or Gaussian noise, also discrete, or none. There the parameter integrates out in closed form and the total is summed out: the
-#' evidence is exact, with a Monte Carlo error of 0. Everything else is refused. Evidence depends on the prior, also where the posterior hardly
-#' does.
+#' @details
+#' **Exact**: one probability ([model_bernoulli()]) and one rate ([model_poisson()]) given counts or totals of a known number of records, by any
+#' method. The parameter integrates out in closed form and the total is summed out; the Monte Carlo error is 0.
+#'
+#' **Bridge sampling** (Meng & Wong 1996): normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors. For fits
+#' by `"collapse"`, and by `"clt"` where it moves the totals, the chains run on for `draws` more iterations, and the density of the totals with the
+#' parameters integrated out is compared with a normal distribution that is fitted to half of these draws, as the bridgesampling package does it. The
+#' error is that of Fruehwirth-Schnatter (2004), autocorrelation included. A fit by `"augment"` has no such density: the totals of
+#' the same release are then moved by method `"clt"` or `"collapse"`, which is told in a message of class `noiseaware_message_evidence`. A note says
+#' so where records outside the bounds, which these methods do not treat exactly, are likely.
+#'
+#' Everything else is refused. Evidence depends on the prior, also where the posterior hardly does: a prior that is twice as wide has about half the
+#' evidence for each parameter that the release determines.
 #'
 #' @param fit,fit1,fit2 Fits of one release by [sample_posterior()].
-#' @return `log_evidence()`: a number, of class `noiseaware_evidence`, with its Monte Carlo error as the attribute `error`.
-#'   `bayes_factor()`: `p(release | model of fit1) / p(release | model of fit2)`, a number.
+#' @param draws Of bridge sampling: number of draws, over all chains.
+#' @param seed Fixes the draws of bridge sampling; see [sample_posterior()].
+#' @return `log_evidence()`: a number, of class `noiseaware_evidence`, with its Monte Carlo error (one standard deviation) as the attribute
+#'   `error`, and in the attribute `note` what is approximate, if anything is. `bayes_factor()`: `p(release | model of fit1) / p(release | model of
+#'   fit2)`, a number of class `noiseaware_bayes_factor`, with the attributes `log`, its logarithm, `error`, the Monte Carlo error of that, and `note`.
 #' @section Errors: `noiseaware_error_argument`: no fit, or fits of different releases. `noiseaware_error_method`: a fit whose
 #'   evidence is not known.
+#' @references
+#' Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple identity: a theoretical
+#' exploration. *Statistica Sinica* 6, 831-860.
+#'
+#' Fruehwirth-Schnatter, S. (2004). Estimating marginal likelihoods for mixture and Markov switching models using
+#' bridge sampling techniques. *The Econometrics Journal* 7, 143-167. \doi{10.1111/j.1368-423X.2004.00125.x}
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' release <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
@@ -24,39 +43,72 @@
 #' log_evidence(even)
 #' bayes_factor(even, few)
 #' @export
-log_evidence <- function(fit) {
+log_evidence <- function(fit, draws = 10000, seed = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit of sample_posterior()", "argument")
-  bound <- fit$bound
-  if (inherits(fit, "noiseaware_pool") || !inherits(bound, c("bound_bernoulli", "bound_poisson"))) {
-    stop_classed("method", c("The evidence is known of one release under {.fn model_bernoulli} or {.fn model_poisson}.",
-                             x = if (inherits(fit, "noiseaware_pool")) "The fit is of several sites." else "The model is: {describe_model(bound)}."))
-  }
+  draws <- check_count(draws, "draws", lower = 100)
+  seed <- check_seed(seed)
+  if (inherits(fit, "noiseaware_pool")) stop_no_evidence("The fit is of several sites.")
+  if (is.null(fit$release)) stop_no_evidence("The fit is of records, and not of a release.")
+  if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
+  if (inherits(fit$bound, c("bound_bernoulli", "bound_poisson"))) return(new_evidence(rate_evidence(fit), 0))
+  totals_evidence(fit, draws, seed, environment())
+}
+
+new_evidence <- function(value, error, note = NULL) structure(value, error = error, note = note, class = "noiseaware_evidence")
+
+stop_no_evidence <- function(fault, call = caller_env(), .envir = parent.frame()) {
+  stop_classed("method", c("The evidence of this fit is not known.", x = fault, i = "See {.fn log_evidence} for the models that have one."),
+               call = call, .envir = .envir)
+}
+
+# one probability or one rate
+rate_evidence <- function(fit, call = caller_env()) {
   release <- fit$release
-  if (is.null(release$n)) stop_classed("method", "The evidence is known only where the number of records is.")
-  site <- rate_site(release, bound, environment())
+  site <- rate_site(release, fit$bound, call)
   s <- site$fields$first + seq_along(site$fields$log_weight) - 1
-  log_terms <- site$fields$log_weight + log_moment(bound, s, release$n)
-  most <- max(log_terms)
-  value <- most + log(sum(exp(log_terms - most))) + log_noise_constant(release, environment())
-  structure(value, error = 0, class = "noiseaware_evidence")
+  log_sum_exp(site$fields$log_weight + log_moment(fit$bound, s, release$n)) + log_noise_constant(release, call)
+}
+
+log_sum_exp <- function(x) {
+  most <- max(x)
+  if (is.finite(most)) most + log(sum(exp(x - most))) else most
 }
 
 #' @rdname log_evidence
 #' @export
-bayes_factor <- function(fit1, fit2) {
+bayes_factor <- function(fit1, fit2, draws = 10000, seed = NULL) {
   check_given()
   for (name in c("fit1", "fit2")) check_class(get(name), name, "noiseaware_fit", "a fit of sample_posterior()", "argument")
   told <- lapply(list(fit1$release, fit2$release), function(r) list(r$value, r$scale, r$n, r$statistic))
   if (!identical(told[[1L]], told[[2L]])) stop_classed("argument", "{.arg fit1} and {.arg fit2} must be fits of the same release.")
-  exp(as.numeric(log_evidence(fit1)) - as.numeric(log_evidence(fit2)))
+  one <- log_evidence(fit1, draws, seed)
+  two <- log_evidence(fit2, draws, seed)
+  log <- as.numeric(one) - as.numeric(two)
+  structure(exp(log), log = log, error = sqrt(attr(one, "error")^2 + attr(two, "error")^2), note = unique(c(attr(one, "note"), attr(two, "note"))),
+            class = "noiseaware_bayes_factor")
 }
 
 #' @export
 print.noiseaware_evidence <- function(x, ...) {
-  cat("<log evidence> ", format(as.numeric(x), digits = 6), " (exact)\n", sep = "")
+  cat("<log evidence> ", format_estimate(as.numeric(x), attr(x, "error")), "\n", note_lines(x), sep = "")
   invisible(x)
 }
+
+#' @export
+print.noiseaware_bayes_factor <- function(x, ...) {
+  cat("<Bayes factor> ", format(as.numeric(x), digits = 4), "\n  log  ", format_estimate(attr(x, "log"), attr(x, "error")), "\n", note_lines(x), sep = "")
+  invisible(x)
+}
+
+# with as many digits as the error leaves
+format_estimate <- function(value, error) {
+  if (error == 0) return(paste(format(value, digits = 6), "(exact)"))
+  digits <- max(0, 1 - floor(log10(error)))
+  sprintf("%.*f (Monte Carlo error %s)", as.integer(digits), value, format(signif(error, 2)))
+}
+
+note_lines <- function(x) if (length(attr(x, "note"))) paste0("  ", attr(x, "note"), "\n")
 
 # log E[prob^s (1 - prob)^(n - s)], or log E[rate^s exp(-n rate)], over the prior
 log_moment <- function(bound, s, n) {
@@ -70,6 +122,7 @@ log_moment <- function(bound, s, n) {
 # log of what makes the kernels of the noise distributions
 log_noise_constant <- function(release, call) {
   sum(vapply(component_parts(release, repeated = TRUE), function(part) {
+    if (part$mechanism$kernel == "published") return(0) # a probability or a density as it is: src/published.c
     b <- release$scale[part$index]
     one <- switch(part$mechanism$name,
                   laplace = -log(2 * b), gaussian = -log(b) - log(2 * pi) / 2,

@@ -1,0 +1,145 @@
+# The evidence of a release under a model of normal records, by bridge sampling over their totals with the parameters
+# integrated out (MATH parts 10 and 15): src/totals_normal.c has the density, up to constants that are here.
+
+totals_evidence <- function(fit, draws, seed, call) {
+  fit <- totals_fit(fit, draws, seed, call)
+  problem <- fit$problem
+  places <- totals_places(fit, draws)
+  at <- fit$chains[[1L]]$state
+  bridged <- with_seed(seed, bridge_normal(places, function(q) apply(q, 1L, function(x) .Call(ffi_collapse_density, problem, at, x)[1L])))
+  value <- bridged$value + log_totals_constant(fit$bound, problem$n) + log_kernel_constant(problem, fit$release, call)
+  new_evidence(value, bridged$error, totals_note(fit))
+}
+
+# One whose chains move totals: the fit itself, or for "augment" a fit of the same by method "clt".
+totals_fit <- function(fit, draws, seed, call) {
+  bound <- fit$bound
+  if (!inherits(bound, c("bound_normal", "bound_mvnormal", "bound_lm"))) stop_no_evidence("The model is: {describe_model(bound)}.", call)
+  if (length(bound$levels)) stop_no_evidence("The model has factors.", call)
+  if (bound_is_cut(bound)) stop_no_evidence("The prior is cut off, by {.arg within}.", call)
+  if (fit$release$n <= nrow(bound$columns)) stop_no_evidence("It needs more records than variables.", call)
+  if (fit$method == "augment") fit <- fit_totals(fit, draws, seed, call)
+  problem <- fit$problem
+  if (!identical(problem$family, "normal")) stop_no_evidence("Method {.val {fit$method}} has no density of the totals here.", call)
+  if (problem$separable < length(problem$released)) stop_no_evidence("Numbers were published without noise, or were hidden or rounded.", call)
+  fit
+}
+
+fit_totals <- function(fit, draws, seed, call) {
+  bound <- fit$bound
+  moved <- clt_takes_totals(bound) && clt_serves(fit$release, bound) && clt_moves_totals(fit$release, bound, list(), NULL)
+  if (!moved && !collapse_serves(fit$release, bound)) {
+    stop_no_evidence("Method {.val augment} imputes records, whose density is not integrated, and no other method can move the totals of this release.", call)
+  }
+  method <- if (moved) "clt" else "collapse"
+  cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {method}}.",
+                  class = "noiseaware_message_evidence")
+  run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
+  sample <- if (moved) sample_clt else sample_collapse
+  progressr::without_progress(sample(fit$release, bound, run, NULL, list(), call = call))
+}
+
+# Coordinates of the totals in `draws` more iterations, spread over the chains.
+totals_places <- function(fit, draws) {
+  problem <- fit$problem
+  d <- nrow(fit$bound$columns)
+  size <- d * (d + 3) / 2 + length(problem$fields$spread) / length(problem$released) + kept_parameters(fit$bound$spec)
+  each <- ceiling(draws / length(fit$chains))
+  run <- fit$run
+  run$thin <- 1
+  chains <- lapply(fit$chains, function(chain) {
+    state <- .Call(ffi_duplicate, chain$state)
+    t(matrix(vapply(seq_len(each), function(k) {
+      run_blocks(problem, state, 1, run, function(...) NULL)
+      state$store[seq_len(size)]
+    }, double(size)), size))
+  })
+  aperm(simplify2array(chains), c(1L, 3L, 2L))
+}
+
+totals_note <- function(fit) {
+  if (outside_bounds(fit)[["any"]] <= likely_outside) return(NULL)
+  if (fit$method == "clt") return("approximate: a normal distribution for what bounds do to the records outside them")
+  "NOT exact: bounds are ignored, and records outside them are likely"
+}
+
+# ---- constants -------------------------------------------------------------------------------
+
+# Of the noise's kernels, and of the innovations of clamped totals. Method "clt" widens the noise by what it leaves out.
+log_kernel_constant <- function(problem, release, call) {
+  wide <- problem$fields$clamp_weight
+  log_noise_constant(release, call) + (if (is.null(wide)) 0 else sum(log(wide / problem$weight))) -
+    length(problem$fields$spread) / length(problem$released) / 2 * log(2 * pi)
+}
+
+# What the density in src/totals_normal.c leaves out of n records' totals, d columns:
+#   2^d pi^((n - 1) d / 2) / Gamma_d((n - 1) / 2)
+# of the totals' coordinates, and the constants of the likelihood and of the prior.
+log_totals_constant <- function(bound, n) {
+  d <- nrow(bound$columns)
+  d * log(2) + (n - 1) * d / 2 * log(pi) - log_multigamma(d, (n - 1) / 2) + log_marginal_constant(bound$spec, n)
+}
+
+log_multigamma <- function(p, x) p * (p - 1) / 4 * log(pi) + sum(lgamma(x - (seq_len(p) - 1) / 2))
+
+# of the hook marginal() of a model
+log_marginal_constant <- function(spec, n) {
+  switch(spec$name, normal = normal_marginal_constant(spec$fields, n), mvnormal = covariates_marginal_constant(spec$fields, n),
+         lm = covariates_marginal_constant(spec$fields, n) + lm_marginal_constant(spec$fields, n))
+}
+
+# How many of a model's coordinates its marginal() keeps.
+kept_parameters <- function(spec) {
+  fields <- spec$fields
+  if (spec$name == "normal") return(as.integer(keeps_sd(fields)))
+  if (spec$name != "lm") return(0L)
+  (if (is.null(fields[["beta_df"]])) 0L else length(fields[["centre"]])) + keeps_sigma(fields)
+}
+
+keeps_sd <- function(fields) is.null(fields[["sd"]]) && is.null(fields[["mean"]]) && fields[["nig"]] == 0
+
+keeps_sigma <- function(fields) {
+  is.null(fields[["sigma"]]) && (is.null(fields[["sigma_inverse_gamma"]]) || !is.null(fields[["beta_df"]]) || (is.null(fields[["beta"]]) && fields[["beta_nig"]] == 0))
+}
+
+inverse_gamma_constant <- function(shape, rate) shape * log(rate) - lgamma(shape)
+
+normal_marginal_constant <- function(fields, n) {
+  mean <- if (is.null(fields[["mean"]])) log(fields[["prior_precision"]]) / 2 else 0
+  sd <- if (!is.null(fields[["sd"]])) 0 else
+    inverse_gamma_constant(fields[["shape"]], fields[["rate"]]) + if (keeps_sd(fields)) log(2) else lgamma(fields[["shape"]] + n / 2)
+  mean + sd - n / 2 * log(2 * pi)
+}
+
+covariates_marginal_constant <- function(fields, n) {
+  p <- length(fields[["continuous"]])
+  if (p == 0L) return(0)
+  mean <- if (is.null(fields[["mean"]])) p / 2 * (log(fields[["mean_kappa"]]) - log(fields[["mean_kappa"]] + n)) else 0
+  if (!is.null(fields[["cov_chol"]])) {
+    return(mean - n * sum(log(abs(diag(matrix(fields[["cov_chol"]], p))))) - n * p / 2 * log(2 * pi))
+  }
+  df <- fields[["cov_df"]]
+  mean + df / 2 * log_determinant(matrix(fields[["cov_scale"]], p)) - log_multigamma(p, df / 2) + log_multigamma(p, (df + n) / 2) - n * p / 2 * log(pi)
+}
+
+log_determinant <- function(matrix) as.numeric(determinant(matrix)$modulus)
+
+lm_marginal_constant <- function(fields, n) {
+  k <- length(fields[["centre"]])
+  coefficients <- if (!is.null(fields[["beta_df"]])) sum(log_student_constant(fields[["beta_df"]], fields[["beta_scale"]])) else
+    if (is.null(fields[["beta"]])) log_determinant(matrix(fields[["beta_precision"]], k)) / 2 else 0
+  sigma <- if (!is.null(fields[["sigma"]]) || keeps_sigma(fields)) log_scale_constant(fields) else
+    inverse_gamma_constant(fields[["sigma_inverse_gamma"]][1L], fields[["sigma_inverse_gamma"]][2L]) + lgamma(fields[["sigma_inverse_gamma"]][1L] + n / 2)
+  coefficients + sigma - n / 2 * log(2 * pi)
+}
+
+log_student_constant <- function(df, scale) lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(scale)
+
+# of the densities of log sigma in src/scale_prior.c
+log_scale_constant <- function(fields) {
+  if (!is.null(fields[["sigma"]])) return(0)
+  if (!is.null(fields[["sigma_inverse_gamma"]])) return(log(2) + inverse_gamma_constant(fields[["sigma_inverse_gamma"]][1L], fields[["sigma_inverse_gamma"]][2L]))
+  if (!is.null(fields[["sigma_half_normal"]])) return(log(2) - log(fields[["sigma_half_normal"]]) - log(2 * pi) / 2)
+  if (!is.null(fields[["sigma_half_t"]])) return(log(2) + log_student_constant(fields[["sigma_half_t"]][1L], fields[["sigma_half_t"]][2L]))
+  log(fields[["sigma_exponential"]])
+}
