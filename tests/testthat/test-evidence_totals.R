@@ -16,9 +16,9 @@ published <- as_release(c(12.3, 61.5), squares, mech_laplace(scale = 4), n = 20)
 
 # log density of the two numbers, for the total t and the scatter S of 20 records with density m(t, S)
 over_totals <- function(log_m) {
-  scatter <- exp(seq(log(0.05), log(500), length.out = 300))
-  at <- expand.grid(t = seq(-150, 170, length.out = 401), s = scatter)
-  cell <- log(0.8) + log(at$s) + log(diff(log(scatter))[1])
+  scatter <- exp(seq(log(0.05), log(500), length.out = 150))
+  at <- expand.grid(t = seq(-150, 170, length.out = 201), s = scatter)
+  cell <- log(1.6) + log(at$s) + log(diff(log(scatter))[1])
   internal("log_sum_exp")(cell + log_m(at$t, at$s) - abs(12.3 - at$t) / 4 - abs(61.5 - at$s - at$t^2 / 20) / 4 - 2 * log(8))
 }
 
@@ -155,5 +155,5 @@ test_that("what has no evidence says why; prints and messages", {
   fit <- suppressMessages(suppressWarnings(sample_posterior(simulate_release(data.frame(y = rnorm(30), g = rep(c("a", "b"), 15)), factors, mech_laplace(epsilon = 2)),
                                                             model_lm(), method = "collapse", chains = 1, iter = 100, seed = 1)))
   expect_error(log_evidence(fit), "factors", class = "noiseaware_error_method")
-  expect_error(log_evidence(nonprivate_posterior(data.frame(x = rnorm(9)), squares, model_normal())), "of records", class = "noiseaware_error_method")
+  expect_error(log_evidence(nonprivate_posterior(data.frame(x = rnorm(9)), model_normal(), squares)), "of records", class = "noiseaware_error_method")
 })
