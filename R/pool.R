@@ -73,6 +73,7 @@ check_partial <- function(bound, releases, init, call) {
     stop_classed("pool", c("Partial pooling needs two sites at least: of how sites differ one tells nothing, and the prior alone would decide the standard deviation.",
                            i = "A single release is fitted by itself."), call = call)
   }
+  if ("new" %in% names(releases)) stop_classed("pool", "No site can have the name {.val new}, which stands for one that released nothing.", call = call)
   if (bound$spec$name == "mvnormal") {
     stop_classed("method", c("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_normal} and {.fn model_lm} without factors.",
                              i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve {.fn model_mvnormal} too."), call = call)

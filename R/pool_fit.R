@@ -10,6 +10,9 @@
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
+#' @param type For `plot()`: `"shrinkage"` shows what each site tells alone beside what it is in the pool; the other types are those of
+#'   [plot()][plot.noiseaware_fit].
+#' @param parameter,level,alone For `"shrinkage"`, see [shrinkage_data()]; `level` for the other types too.
 #' @return
 #' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
 #'   one site is called `variable[site]`.
@@ -17,8 +20,8 @@
 #' * `nobs()`: the number of records of all sites.
 #' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete. With partial pooling
 #'   `site = "new"` predicts for a site that released nothing.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`.
-#' @seealso [denoise()] for the sites' totals, [extend()].
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
+#' @seealso [denoise()] for the sites' totals, [site_ranks()] and [site_draws()], [extend()].
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
@@ -49,14 +52,14 @@ site_fit <- function(fit, site, call = caller_env()) {
   alone <- structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
   if (fit$pool == "complete") return(alone)
   if (is.null(site)) one_site(fit, site, call)
-  alone$draws <- if (identical(site, "new")) as_chains(new_site_draws(fit), fit) else site_draws(fit, site)
+  alone$draws <- if (identical(site, "new")) as_chains(new_site_draws(fit), fit) else draws_of_site(fit, site)
   posterior::variables(alone$draws) <- fit$problem$partial$parameters
   alone$bound$parameters <- fit$problem$partial$parameters
   alone
 }
 
 # parameters of a site, those that do not vary among them
-site_draws <- function(fit, site) {
+draws_of_site <- function(fit, site) {
   parameters <- fit$problem$names[seq_along(fit$problem$partial$parameters)]
   own <- site_variables(parameters, site)
   draws <- posterior::subset_draws(fit$draws, variable = ifelse(own %in% fit$problem$names, own, parameters))
@@ -86,7 +89,7 @@ coef.noiseaware_pool <- function(object, ...) {
   if (object$pool == "none") return(do.call(rbind, lapply(object$fits, stats::coef)))
   if (object$pool == "complete") return(NextMethod())
   remind_troubles(object)
-  do.call(rbind, lapply(stats::setNames(nm = names(object$release)), function(site) colMeans(posterior::as_draws_matrix(site_draws(object, site)))))
+  do.call(rbind, lapply(stats::setNames(nm = names(object$release)), function(site) colMeans(posterior::as_draws_matrix(draws_of_site(object, site)))))
 }
 
 #' @rdname pool_methods
@@ -99,16 +102,27 @@ vcov.noiseaware_pool <- function(object, ...) {
 #' @rdname pool_methods
 #' @export
 predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, seed = NULL) {
-  if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
   seed <- check_seed(seed)
-  with_seed(seed, stats::predict(site_fit(object, site), newdata, ...))
+  with_seed(seed, {
+    of_site <- site_fit(object, site)
+    if (is.null(response_of(object$bound))) {
+      stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
+                               i = "{.fn site_draws} gives the parameters of a site{if (object$pool == 'partial') ', or of a new one'}."))
+    }
+    if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
+    stats::predict(of_site, newdata, ...)
+  })
 }
 
 #' @rdname pool_methods
 #' @export
-plot.noiseaware_pool <- function(x, ...) {
-  given <- list(...)
-  if (x$pool != "complete" && identical(given$type, "predictive")) {
+plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 0.9, alone = NULL) {
+  if (!is.null(type)) check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "shrinkage"))
+  if (identical(type, "shrinkage")) {
+    check_no_dots(...)
+    return(plot_shrinkage(x, parameter, level, alone))
+  }
+  if (x$pool != "complete" && identical(type, "predictive")) {
     stop_classed("pool", c("Sites have parameters of their own, so there is no one prediction to plot.", i = "{.fn predict} takes a {.arg site}."))
   }
   NextMethod()

@@ -98,6 +98,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   places <- seq_along(parameters)
   if (!rate && !"(Intercept)" %in% parameters) places <- length(bound$spec$fields$beta) + 1L
   problem$partial$place <- places
+  problem$partial$reported <- unname(called[parameters])
+  problem$partial$shown <- unname(called[vary])
   spread <- if (rate) spread_of_rates(problem) else spread_of_totals(problem, bound)
   from <- match(vary, parameters)
   between <- vapply(seq_along(parameters), function(k) max(variance_between(spread$at[, k], spread$se[, k]), (scale[[k]] / 10)^2), 0)
