@@ -52,7 +52,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   if (is.null(fit$release)) stop_no_evidence("The fit is of records, and not of a release.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
   if (inherits(fit$bound, c("bound_bernoulli", "bound_poisson"))) return(new_evidence(rate_evidence(fit), 0))
-  totals_evidence(fit, draws, seed, environment())
+  totals_evidence(totals_fit(fit, seed, environment()), draws, seed, environment())
 }
 
 new_evidence <- function(value, error, note = NULL) structure(value, error = error, note = note, class = "noiseaware_evidence")

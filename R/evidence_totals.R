@@ -2,7 +2,6 @@
 # integrated out (MATH parts 10 and 15): src/totals_normal.c has the density, up to constants that are here.
 
 totals_evidence <- function(fit, draws, seed, call) {
-  fit <- totals_fit(fit, draws, seed, call)
   problem <- fit$problem
   places <- totals_places(fit, draws)
   at <- fit$chains[[1L]]$state
@@ -11,32 +10,46 @@ totals_evidence <- function(fit, draws, seed, call) {
   new_evidence(value, bridged$error, totals_note(fit))
 }
 
-# One whose chains move totals: the fit itself, or for "augment" a fit of the same by method "clt".
-totals_fit <- function(fit, draws, seed, call) {
-  bound <- fit$bound
+# One whose chains move totals: the fit itself, or for "augment" another of the same.
+totals_fit <- function(fit, seed, call) {
+  check_totals(fit$release, fit$bound, call)
+  if (fit$method == "augment") {
+    method <- totals_method(fit$release, fit$bound)
+    cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {method}}.",
+                    class = "noiseaware_message_evidence")
+    return(run_totals(fit$release, fit$bound, method, seed, call))
+  }
+  check_totals_problem(fit, call)
+}
+
+# Can the totals' density be integrated?
+check_totals <- function(release, bound, call) {
   if (!inherits(bound, c("bound_normal", "bound_mvnormal", "bound_lm"))) stop_no_evidence("The model is: {describe_model(bound)}.", call)
+  if (is.null(release$n)) stop_no_evidence("The number of records is unknown.", call)
   if (length(bound$levels)) stop_no_evidence("The model has factors.", call)
   if (bound_is_cut(bound)) stop_no_evidence("The prior is cut off, by {.arg within}.", call)
-  if (fit$release$n <= nrow(bound$columns)) stop_no_evidence("It needs more records than variables.", call)
-  if (fit$method == "augment") fit <- fit_totals(fit, draws, seed, call)
+  if (release$n <= nrow(bound$columns)) stop_no_evidence("It needs more records than variables.", call)
+}
+
+check_totals_problem <- function(fit, call) {
   problem <- fit$problem
   if (!identical(problem$family, "normal")) stop_no_evidence("Method {.val {fit$method}} has no density of the totals here.", call)
   if (problem$separable < length(problem$released)) stop_no_evidence("Numbers were published without noise, or were hidden or rounded.", call)
   fit
 }
 
-fit_totals <- function(fit, draws, seed, call) {
-  bound <- fit$bound
-  moved <- clt_takes_totals(bound) && clt_serves(fit$release, bound) && clt_moves_totals(fit$release, bound, list(), NULL)
-  if (!moved && !collapse_serves(fit$release, bound)) {
-    stop_no_evidence("Method {.val augment} imputes records, whose density is not integrated, and no other method can move the totals of this release.", call)
-  }
-  method <- if (moved) "clt" else "collapse"
-  cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {method}}.",
-                  class = "noiseaware_message_evidence")
+# The method that moves totals, "clt" where bounds matter to it.
+totals_method <- function(release, bound) {
+  able <- clt_takes_totals(bound) && clt_serves(release, bound) && clt_moves_totals(release, bound, list(), NULL)
+  if (able) "clt" else "collapse"
+}
+
+run_totals <- function(release, bound, method, seed, call) {
+  check_totals(release, bound, call)
+  if (method == "collapse") collapse_distribution(release, bound, check = TRUE, call = call)
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
-  sample <- if (moved) sample_clt else sample_collapse
-  progressr::without_progress(sample(fit$release, bound, run, NULL, list(), call = call))
+  sample <- if (method == "clt") sample_clt else sample_collapse
+  check_totals_problem(progressr::without_progress(sample(release, bound, run, NULL, list(), call = call)), call)
 }
 
 # Coordinates of the totals in `draws` more iterations, spread over the chains.

@@ -1,0 +1,255 @@
+# Named tests of one hypothesis against another, from private releases: Bayes factors with what they compare.
+
+#' Tests by Bayes factors: a slope, independence, equal rates
+#'
+#' The commonest questions, each as the Bayes factor of the alternative H1 over the null hypothesis H0: how many times as probable the release is
+#' under H1, noise included. What a noisy release cannot tell has a Bayes factor near 1, whatever the records are.
+#'
+#' @param x For `test_slope()` a release with a formula, or a fit of [model_lm()], which says the model and the method; for `test_independence()` a
+#'   release of counts, or a fit of a saturated [model_table()].
+#' @param term Names of covariates; of several, H0 is that all slopes are zero.
+#' @param model For `test_slope()` a [model_lm()] with [prior_nig()] or [prior_normal()]; for `test_equal_rates()` [model_bernoulli()] or
+#'   [model_poisson()], `NULL` taking the one that suits the statistic.
+#' @param formula `~ a + b`, two factors, or `~ a + b | c`, given each level of one or more others. They must be all variables of the release.
+#' @param prior A [prior_dirichlet()] with one weight.
+#' @param releases A named list of releases of different people, one for each rate.
+#' @param draws Number of draws, over all chains.
+#' @param seed Fixes the draws; see [sample_posterior()].
+#'
+#' @details
+#' **`test_slope()`**: H1 is the model, H0 the same with the slopes fixed to 0; of a prior that correlates the coefficients, H0 has that of the others given
+#' that these are 0. Two runs of [log_evidence()].
+#' The default prior of a slope, in units of sigma, is wide: 2 over a quarter of the covariate's range (and over the root of the number of covariates).
+#' The narrower the prior, the closer the Bayes factor is to 1, so state it.
+#'
+#' **`test_independence()`**: under H1 the cells (given each combination of the factors behind the bar) have Dirichlet probabilities, under H0 the two
+#' margins have, all with the same weight for each cell or level; with weight 1 that is the joint multinomial test of Gunel & Dickey (1974) where there is no noise. The
+#' ratio is averaged over draws of the confidential table under H1, by method `"collapse"`. A note says when few draws decide it.
+#'
+#' **`test_equal_rates()`**: under H1 each site has a probability or rate with the model's prior, under H0 there is one for all. Exact, by enumeration of
+#' the totals and a quadrature.
+#' @return An object of class `noiseaware_test`, a [bayes_factor()] of H1 over H0 with the attributes `log`, `error`, `note`, `h0`, `h1`,
+#'   `prior` and `data`. Its print adds the probability of H1 if both were equally probable before.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_formula`, `noiseaware_error_variables`,
+#'   `noiseaware_error_prior`, `noiseaware_error_pool`.
+#' @references
+#' Gunel, E. and Dickey, J. (1974). Bayes factors for independence in contingency tables. *Biometrika* 61, 545-557. \doi{10.1093/biomet/61.3.545}
+#' @seealso [log_evidence()]
+#' @examples
+#' smoking <- stat_counts(~ smoke:low, levels = list(smoke = c("no", "yes"), low = c("no", "yes")))
+#' counts <- as.vector(t(table(MASS::birthwt$smoke, MASS::birthwt$low)))
+#' set.seed(1)
+#' release <- as_release(counts + rnorm(4, 0, 2), smoking, mech_gaussian(sd = 2), n = 189)
+#' test_independence(release, ~ smoke + low, seed = 1)
+#' @name bayes_tests
+NULL
+
+#' @rdname bayes_tests
+#' @export
+test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) {
+  check_given()
+  draws <- check_count(draws, "draws", lower = 100)
+  seed <- check_seed(seed)
+  is_fit <- inherits(x, "noiseaware_fit")
+  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
+  if (is_fit && !missing(model)) stop_classed("argument", "{.arg model} must be left out where {.arg x} is a fit, which has one.")
+  if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || inherits(x, "noiseaware_pool"))) {
+    stop_classed("argument", "{.arg x} must be a fit of one release under {.fn model_lm}.")
+  }
+  check_class(model, "model", "model_lm", "model_lm()")
+  release <- if (is_fit) x$release else x
+  bound <- if (is_fit) x$bound else bind_model(complete_model(model, release), release$statistic)
+  null <- without_slopes(bound, term, environment())
+  method <- if (is_fit && x$method == "collapse") "collapse" else totals_method(release, bound)
+  call <- environment()
+  evidence <- function(bound) totals_evidence(run_totals(release, bound, method, seed, call), draws, seed, call)
+  one <- evidence(bound)
+  zero <- evidence(null$bound)
+  of <- paste0(if (length(term) > 1L) "the slopes of " else "the slope of ", paste(term, collapse = ", "), if (length(term) > 1L) " are" else " is")
+  new_test("Slope zero or not", as.numeric(one) - as.numeric(zero), sqrt(attr(one, "error")^2 + attr(zero, "error")^2), attr(one, "note"),
+           data = paste0(describe_model(bound), ", ", format_size(release$n), " records"),
+           h0 = paste(of, "0"), h1 = paste(of, "unknown"), prior = null$prior)
+}
+
+# The model with slopes held at 0, by a prior that is far narrower than any release tells; and the prior of the slopes in words.
+without_slopes <- function(bound, term, call) {
+  fields <- bound$spec$fields
+  names <- bound$columns$name
+  slopes <- names[-1L]
+  ok <- is.character(term) && length(term) > 0L && !anyNA(term) && !anyDuplicated(term)
+  if (!ok) stop_argument("term", "names of covariates", describe(term), call = call)
+  strange <- setdiff(term, slopes)
+  if (length(strange)) {
+    stop_classed("variables", c("{.arg term} must name covariates of the model, but {.val {strange}} {?is/are} not.", i = "The model has {.val {slopes}}."), call = call)
+  }
+  if (is.null(fields[["beta_precision"]])) {
+    stop_classed("prior", "The coefficients must have {.fn prior_nig} or {.fn prior_normal}, but have {format(bound$model$prior)}.", call = call)
+  }
+  k <- length(fields[["centre"]])
+  at <- match(term, names)
+  precision <- matrix(fields[["beta_precision"]], k)
+  mean <- fields[["beta_mean"]]
+  told <- sprintf("%s normal, mean %s, sd %s%s", term, vapply(mean[at], format_number, "", digits = 3),
+                  vapply(1 / sqrt(diag(precision)[at]), format_number, "", digits = 3), if (fields[["beta_nig"]] != 0) " sigma" else "")
+  rest <- setdiff(seq_len(k), at)
+  if (any(precision[rest, at] != 0)) {
+    mean[rest] <- mean[rest] + drop(solve(precision[rest, rest], precision[rest, at, drop = FALSE] %*% mean[at]))
+  }
+  held <- diag(precision)[at] * 1e12
+  precision[at, ] <- 0
+  precision[, at] <- 0
+  precision[cbind(at, at)] <- held
+  mean[at] <- 0
+  bound$spec$fields[["beta_precision"]] <- as.double(precision)
+  bound$spec$fields[["beta_mean"]] <- mean
+  list(bound = bound, prior = paste(told, collapse = "; "))
+}
+
+#' @rdname bayes_tests
+#' @export
+test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 10000, seed = NULL) {
+  check_given()
+  draws <- check_count(draws, "draws", lower = 100)
+  seed <- check_seed(seed)
+  is_fit <- inherits(x, "noiseaware_fit")
+  if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
+  if (is_fit && !missing(prior)) stop_classed("argument", "{.arg prior} must be left out where {.arg x} is a fit, which has one.")
+  if (is_fit && (!inherits(x$bound, "bound_table") || x$method != "collapse" || length(x$bound$parts) > 1L || !is.null(x$bound$model$zeros))) {
+    stop_classed("argument", "{.arg x} must be a fit of a saturated {.fn model_table} without zeros, by method {.val collapse}.")
+  }
+  check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")
+  weight <- if (is_fit) x$bound$model$prior$alpha else prior$alpha
+  if (length(weight) != 1L) stop_argument("prior", "prior_dirichlet() with one weight for all cells", paste("one with", length(weight), "weights"), "prior")
+  asked <- read_independence(formula, environment())
+  fit <- if (is_fit) x else table_fit(x, prior, draws, seed, environment())
+  levels <- fit$bound$levels
+  check_independence(asked, names(levels), environment())
+  tables <- lapply(fit$chains, `[[`, "table")
+  if (is.null(tables[[1L]])) stop_classed("size", "The table has more than {format_size(most_tracked)} cells, which are too many to keep.")
+  ratio <- vapply(tables, function(table) independence_ratio(table, lengths(levels), asked, weight), double(nrow(tables[[1L]])))
+  averaged <- average_ratio(ratio)
+  given <- if (length(asked$given)) paste(" given", paste(asked$given, collapse = ", ")) else ""
+  new_test("Independence in a table", -averaged$value, averaged$error, averaged$note,
+           data = sprintf("table of %s, %s records", paste(names(levels), collapse = ", "),
+                          if (is.null(fit$release$n)) "an unknown number of" else format_size(fit$release$n)),
+           h0 = sprintf("%s and %s are independent%s", asked$pair[1L], asked$pair[2L], given),
+           h1 = sprintf("any association of %s and %s%s", asked$pair[1L], asked$pair[2L], given),
+           prior = sprintf("Dirichlet(%s) of the cells (H1) and of both margins (H0)", format_number(weight)))
+}
+
+table_fit <- function(release, prior, draws, seed, call) {
+  model <- model_table(prior = prior)
+  bound <- bind_model(complete_model(model, release, call), release$statistic, call)
+  if (is.null(release$n)) stop_classed("method", "The number of records must be known, or {.arg x} a fit with a prior of it.", call = call)
+  run <- list(chains = 4, iter = 500 + ceiling(draws / 4), warmup = 500, thin = 1, seed = seed)
+  progressr::without_progress(sample_collapse(release, bound, run, NULL, list(), call = call))
+}
+
+read_independence <- function(formula, call) {
+  fault <- function() stop_argument("formula", "a formula such as ~ a + b or ~ a + b | c", describe(formula), "formula", call)
+  if (!inherits(formula, "formula") || length(formula) != 2L) fault()
+  sides <- list(formula[[2L]])
+  if (is_operation(formula[[2L]], "|", 2L)) sides <- as.list(formula[[2L]])[-1L]
+  leaves <- lapply(sides, function(side) formula_leaves(side, chain_operands("+"), call))
+  if (!all(vapply(unlist(leaves), is.name, TRUE)) || length(leaves[[1L]]) != 2L) fault()
+  names <- lapply(leaves, vapply, as.character, "")
+  if (anyDuplicated(unlist(names))) fault()
+  list(pair = names[[1L]], given = if (length(names) > 1L) names[[2L]] else character())
+}
+
+check_independence <- function(asked, known, call) {
+  if (setequal(unlist(asked), known)) return(invisible())
+  stop_classed("variables", c("{.arg formula} must have all variables of the release, {.var {known}}, but has {.var {unlist(asked)}}.",
+                              i = "What is not among the two comes behind a bar, as in {.code ~ a + b | c}."), call = call)
+}
+
+# log p(table | H0) / p(table | H1) of tables, a row each, by Dirichlet integrals for each combination of what is given
+independence_ratio <- function(table, size, asked, weight) {
+  codes <- all_codes(size)
+  index <- function(of) if (length(of)) drop(Reduce(function(at, v) at * size[[v]] + codes[, v], of, 0)) else rep(0, nrow(codes))
+  group <- index(asked$given)
+  log_beta <- function(of) {
+    key <- factor(group * prod(size[of]) + index(of))
+    sums <- t(rowsum(t(table), key))
+    owner <- group[match(levels(key), as.character(key))]
+    rowSums(lgamma(weight + sums) - lgamma(weight)) - rowSums(matrix(vapply(unique(owner), function(g) {
+      own <- owner == g
+      lgamma(sum(own) * weight + rowSums(sums[, own, drop = FALSE])) - lgamma(sum(own) * weight)
+    }, double(nrow(table))), nrow(table)))
+  }
+  log_beta(asked$pair[1L]) + log_beta(asked$pair[2L]) - log_beta(asked$pair)
+}
+
+# log of the mean of exp(ratio), draws x chains. Where few draws carry it, its error is not to be relied on.
+average_ratio <- function(ratio, few = 100) {
+  most <- max(ratio)
+  weight <- exp(ratio - most)
+  share <- weight / sum(weight)
+  effective <- min(posterior::ess_mean(weight), length(weight), na.rm = TRUE)
+  error <- stats::sd(weight) / mean(weight) / sqrt(effective)
+  list(value = most + log(mean(weight)), error = error,
+       note = if (error > 0 && 1 / sum(share^2) < few) "rough: few draws of the table decide it; take more draws")
+}
+
+#' @rdname bayes_tests
+#' @export
+test_equal_rates <- function(releases, model = NULL) {
+  check_given()
+  if (!is_sites(releases) || length(releases) < 2L) stop_argument("releases", "a named list of two releases or more", describe(releases))
+  check_sites(releases, "complete", environment())
+  if (is.null(model)) model <- if (length(release_columns(releases[[1L]]$statistic)$levels)) model_bernoulli() else model_poisson()
+  check_class(model, "model", c("model_bernoulli", "model_poisson"), "model_bernoulli() or model_poisson()")
+  bound <- bind_sites(model, releases, environment())
+  sites <- lapply(releases, rate_site, bound = bound, call = environment())
+  apart <- sum(vapply(sites, function(site) log_rate_integral(bound, list(site)), 0))
+  rate <- if (inherits(bound, "bound_poisson")) "rate" else "probability"
+  prior <- bound$spec$fields
+  new_test("Equal rates", apart - log_rate_integral(bound, sites), 0, NULL,
+           data = sprintf("%d sites: %s", length(sites), shorten_list(names(sites))), h0 = sprintf("one %s for all", rate),
+           h1 = sprintf("a %s of its own for each", rate),
+           prior = if (rate == "rate") sprintf("Gamma(%s, %s) of a rate", format_number(prior$shape), format_number(prior$rate)) else
+             sprintf("Beta(%s, %s) of a probability", format_number(prior$alpha[2L]), format_number(prior$alpha[1L])))
+}
+
+# log of the integral over one rate of its prior and the likelihoods of sites, their totals summed out; the constants of the noise are
+# left out. The trapezoidal rule on the log or logit scale, whose error falls exponentially.
+log_rate_integral <- function(bound, sites, points = 2001L) {
+  prior <- bound$spec$fields
+  poisson <- inherits(bound, "bound_poisson")
+  log_density <- function(u) {
+    log_rate <- if (poisson) u else stats::plogis(u, log.p = TRUE)
+    log_rest <- if (poisson) -exp(u) else stats::plogis(-u, log.p = TRUE)
+    own <- if (poisson) prior$shape * u + prior$rate * log_rest + prior$shape * log(prior$rate) - lgamma(prior$shape) else
+      prior$alpha[2L] * log_rate + prior$alpha[1L] * log_rest - lbeta(prior$alpha[2L], prior$alpha[1L])
+    own + Reduce(`+`, lapply(sites, function(site) {
+      s <- site$fields$first + seq_along(site$fields$log_weight) - 1
+      n <- site$fields$n
+      vapply(seq_along(u), function(k) log_sum_exp(site$fields$log_weight + s * log_rate[k] + (if (poisson) n else n - s) * log_rest[k]), 0)
+    }))
+  }
+  ends <- c(-700, 700) # of u; then where the density is not negligible
+  for (width in 1:6) {
+    u <- seq(ends[1L], ends[2L], length.out = 201L)
+    at <- log_density(u)
+    kept <- range(which(at > max(at) - 45))
+    ends <- c(u[max(1L, kept[1L] - 1L)], u[min(201L, kept[2L] + 1L)])
+  }
+  u <- seq(ends[1L], ends[2L], length.out = points)
+  log_sum_exp(log_density(u)) + log(u[2L] - u[1L])
+}
+
+new_test <- function(title, log, error, note, data, h0, h1, prior) {
+  structure(exp(log), log = log, error = error, note = note, title = title, data = data, h0 = h0, h1 = h1, prior = prior,
+            class = c("noiseaware_test", "noiseaware_bayes_factor"))
+}
+
+#' @export
+print.noiseaware_test <- function(x, ...) {
+  log <- attr(x, "log")
+  cat("\n\t", attr(x, "title"), ", from a private release\n\n", sep = "")
+  cat("data:   ", attr(x, "data"), "\nH0:     ", attr(x, "h0"), "\nH1:     ", attr(x, "h1"), "\nprior:  ", attr(x, "prior"), "\n", sep = "")
+  cat("log Bayes factor, H1 over H0: ", format_estimate(log, attr(x, "error")), "\n", sep = "")
+  cat("Bayes factor ", format(exp(abs(log)), digits = 3), " for ", if (log >= 0) "H1" else "H0",
+      "; probability of H1 at even odds ", format(stats::plogis(log), digits = 3), "\n", note_lines(x), "\n", sep = "")
+  invisible(x)
+}
