@@ -10,12 +10,16 @@
 #' **Exact**: one probability ([model_bernoulli()]) and one rate ([model_poisson()]) given counts or totals of a known number of records, by any
 #' method. The parameter integrates out in closed form and the total is summed out; the Monte Carlo error is 0.
 #'
-#' **Bridge sampling** (Meng & Wong 1996): normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors. For fits
-#' by `"collapse"`, and by `"clt"` where it moves the totals, the chains run on for `draws` more iterations, and the density of the totals with the
-#' parameters integrated out is compared with a normal distribution that is fitted to half of these draws, as the bridgesampling package does it. The
-#' error is that of Fruehwirth-Schnatter (2004), autocorrelation included. A fit by `"augment"` has no such density: the totals of
-#' the same release are then moved by method `"clt"` or `"collapse"`, which is told in a message of class `noiseaware_message_evidence`. A note says
-#' so where records outside the bounds, which these methods do not treat exactly, are likely.
+#' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a normal distribution that is
+#' fitted to half of these draws, as the bridgesampling package does it. The error is that of Fruehwirth-Schnatter (2004), autocorrelation included.
+#' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that of the totals, with the parameters
+#'   integrated out, for fits by `"collapse"` and by `"clt"` where it moves the totals. A note says so where records outside the bounds, which these
+#'   methods do not treat exactly, are likely.
+#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: that of the parameters and of the
+#'   variances of the noise, approximate as the method is.
+#'
+#' A fit by `"augment"` has no such density: the same release is then fitted by `"clt"` or `"collapse"`, which is told in a message of class
+#' `noiseaware_message_evidence`.
 #'
 #' Everything else is refused. Evidence depends on the prior, also where the posterior hardly does: a prior that is twice as wide has about half the
 #' evidence for each parameter that the release determines.
@@ -51,8 +55,13 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   if (inherits(fit, "noiseaware_pool")) stop_no_evidence("The fit is of several sites.")
   if (is.null(fit$release)) stop_no_evidence("The fit is of records, and not of a release.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
-  if (inherits(fit$bound, c("bound_bernoulli", "bound_poisson"))) return(new_evidence(rate_evidence(fit), 0))
-  totals_evidence(totals_fit(fit, seed, environment()), draws, seed, environment())
+  if (inherits(fit$bound, c("bound_bernoulli", "bound_poisson"))) {
+    exact <- tryCatch(rate_evidence(fit, environment()), noiseaware_error_method = identity)
+    if (!inherits(exact, "condition")) return(new_evidence(exact, 0))
+  }
+  fit <- density_fit(fit, seed, environment())
+  integrate <- if (moves_totals(fit)) totals_evidence else clt_evidence
+  integrate(fit, draws, seed, environment())
 }
 
 new_evidence <- function(value, error, note = NULL) structure(value, error = error, note = note, class = "noiseaware_evidence")

@@ -10,16 +10,34 @@ totals_evidence <- function(fit, draws, seed, call) {
   new_evidence(value, bridged$error, totals_note(fit))
 }
 
-# One whose chains move totals: the fit itself, or for "augment" another of the same.
-totals_fit <- function(fit, seed, call) {
-  check_totals(fit$release, fit$bound, call)
-  if (fit$method == "augment") {
-    method <- totals_method(fit$release, fit$bound)
-    cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {method}}.",
-                    class = "noiseaware_message_evidence")
-    return(run_totals(fit$release, fit$bound, method, seed, call))
+# A fit that has a density: the fit itself, or for "augment" another of the same.
+density_fit <- function(fit, seed, call) {
+  if (fit$method != "augment") return(if (fit$method == "clt" && !moves_totals(fit)) fit else check_totals_problem(fit, call))
+  release <- fit$release
+  bound <- fit$bound
+  of_totals <- without_refusal({
+    check_totals(release, bound, call)
+    collapse_distribution(release, bound, check = TRUE)
+  })
+  method <- if (!of_totals || totals_method(release, bound) == "clt") "clt" else "collapse"
+  if (method == "clt" && !clt_serves(release, bound)) check_totals(release, bound, call) # says why
+  other <- if (of_totals) run_totals(release, bound, method, seed, call) else run_clt(release, bound, seed, call)
+  # of one variable only "clt" by its moments knows of the bounds
+  if (method == "collapse" && outside_bounds(other)[["any"]] > likely_outside && clt_serves(release, bound)) {
+    method <- "clt"
+    other <- run_clt(release, bound, seed, call)
   }
-  check_totals_problem(fit, call)
+  cli::cli_inform("Method {.val augment} has no density to integrate: the evidence is that of the same model and release by method {.val {method}}.",
+                  class = "noiseaware_message_evidence")
+  other
+}
+
+# Do chains move normal totals?
+moves_totals <- function(fit) identical(fit$problem$family, "normal")
+
+run_clt <- function(release, bound, seed, call) {
+  run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
+  progressr::without_progress(sample_clt(release, bound, run, NULL, list(), call = call))
 }
 
 # Can the totals' density be integrated?
@@ -32,8 +50,9 @@ check_totals <- function(release, bound, call) {
 }
 
 check_totals_problem <- function(fit, call) {
+  check_totals(fit$release, fit$bound, call)
   problem <- fit$problem
-  if (!identical(problem$family, "normal")) stop_no_evidence("Method {.val {fit$method}} has no density of the totals here.", call)
+  if (!moves_totals(fit)) stop_no_evidence("Method {.val {fit$method}} has no density of the totals here.", call)
   if (problem$separable < length(problem$released)) stop_no_evidence("Numbers were published without noise, or were hidden or rounded.", call)
   fit
 }
