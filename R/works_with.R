@@ -2,6 +2,8 @@
 # evaluate each row, and what is refused says the row's note.
 
 no_records <- "It needs the confidential records one by one; a release has only noisy numbers. `pp_check()` compares the fit with its release."
+no_parts <- "A release is one observation: its numbers are sums over all records, none of which can be left out; of pooled sites each is a unit. See `bayes_factor()`."
+own_bridge <- "It needs the density of the parameters, which has no closed form. `log_evidence()` has bridge sampling of its own."
 no_likelihood <- "The probability of the published numbers given the parameters is an integral over all databases, which has no closed form."
 
 #' Which functions of other packages work on a fit
@@ -36,7 +38,7 @@ works_with <- function() {
     row("rstantools", "posterior_predict(fit, newdata)", "`posterior_epred()`, `posterior_linpred()`, with `ndraws`, `seed`, `re_formula`"),
     row("rstantools", "posterior_interval(fit)", "equal-tailed"),
     row("rstantools", "prior_summary(fit)", "in the units of the data"),
-    row("rstantools", "log_lik(fit)", no_records, FALSE),
+    row("rstantools", "log_lik(fit)", no_parts, FALSE),
     row("generics", "tidy(fit, conf.int = TRUE)", "arguments and columns as in broom.mixed"),
     row("generics", "glance(fit)", "one row"),
     row("generics", "augment(fit)", no_records, FALSE),
@@ -62,9 +64,9 @@ works_with <- function() {
     row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the noise's at the imputed totals"),
     row("SBC", "SBC_fit(noiseaware::sbc_backend(noiseaware::model_lm(), iter = 50), fit$release, cores = 1)",
         "a backend for `compute_SBC()`; SBC is not on CRAN, and was not tried with the package itself"),
-    row("bridgesampling", "bridge_sampler(fit)", no_likelihood, FALSE),
-    row("loo", "loo(fit)", no_records, FALSE),
-    row("loo", "waic(fit)", no_records, FALSE))
+    row("bridgesampling", "bridge_sampler(fit)", own_bridge, FALSE),
+    row("loo", "loo(fit)", no_parts, FALSE),
+    row("loo", "waic(fit)", no_parts, FALSE))
 }
 
 # README's rows
