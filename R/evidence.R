@@ -11,7 +11,8 @@
 #' method. The parameter integrates out in closed form and the total is summed out; the Monte Carlo error is 0.
 #'
 #' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a normal distribution that is
-#' fitted to half of these draws, as the bridgesampling package does it. The error is that of Fruehwirth-Schnatter (2004), autocorrelation included.
+#' fitted to half of these draws, as the bridgesampling package does it. The error is that of Fruehwirth-Schnatter (2004), autocorrelation included. A note
+#' says where chains move too slowly for it to be relied on, as where noise hides a residual standard deviation with a prior of its own.
 #' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that of the totals, with the parameters
 #'   integrated out, for fits by `"collapse"` and by `"clt"` where it moves the totals. A note says so where records outside the bounds, which these
 #'   methods do not treat exactly, are likely.

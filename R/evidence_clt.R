@@ -14,7 +14,7 @@ clt_evidence <- function(fit, draws, seed, call) {
   # of discrete noise, whose masses are taken for those of the density
   kernel <- sum(ifelse(absolute, log(2 * problem$scale), log(problem$scale) + log(2 * pi) / 2))
   value <- bridged$value + log_prior_constant(fit$bound$spec) + log_noise_constant(fit$release, call) + kernel
-  new_evidence(value, bridged$error, "approximate: a normal distribution for the statistic (method \"clt\")")
+  new_evidence(value, bridged$error, join_notes("approximate: a normal distribution for the statistic (method \"clt\")", bridged$note))
 }
 
 check_clt_evidence <- function(fit, call) {

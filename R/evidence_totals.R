@@ -7,7 +7,7 @@ totals_evidence <- function(fit, draws, seed, call) {
   at <- fit$chains[[1L]]$state
   bridged <- with_seed(seed, bridge_normal(places, function(q) apply(q, 1L, function(x) .Call(ffi_collapse_density, problem, at, x)[1L])))
   value <- bridged$value + log_totals_constant(fit$bound, problem$n) + log_kernel_constant(problem, fit$release, call)
-  new_evidence(value, bridged$error, totals_note(fit))
+  new_evidence(value, bridged$error, join_notes(totals_note(fit), bridged$note))
 }
 
 # A fit that has a density: the fit itself, or for "augment" another of the same.
@@ -88,6 +88,8 @@ totals_places <- function(fit, draws) {
   })
   aperm(simplify2array(chains), c(1L, 3L, 2L))
 }
+
+join_notes <- function(...) if (length(c(...))) paste(c(...), collapse = "; ")
 
 totals_note <- function(fit) {
   if (outside_bounds(fit)[["any"]] <= likely_outside) return(NULL)

@@ -135,6 +135,26 @@ test_that("the error is about as large as the evidence varies by", {
   expect_lt(abs(log(sqrt(mean(told[2, ]^2)) / sd(told[1, ]))), log(2))
 })
 
+test_that("the error counts dependent draws, and a note says where they are few", {
+  normal <- function(x) dnorm(x, log = TRUE)
+  other <- function(x) dnorm(x, 0.5, 1.3, log = TRUE)
+  told <- function(rho) {
+    vapply(1:60, function(seed) {
+      set.seed(seed)
+      x <- replicate(4, as.vector(arima.sim(list(ar = rho), 500, sd = sqrt(1 - rho^2))))
+      y <- rnorm(2000, 0.5, 1.3)
+      got <- internal("bridge_ratio")(normal(as.vector(x)) - other(as.vector(x)), normal(y) - other(y), chains = 4)
+      c(got$value, got$error, !is.null(got$note))
+    }, double(3))
+  }
+  for (rho in c(0.2, 0.95)) {
+    seen <- told(rho)
+    expect_lt(abs(mean(seen[1, ])), 4.5 * sd(seen[1, ]) / sqrt(60))
+    expect_lt(abs(log(sqrt(mean(seen[2, ]^2)) / sd(seen[1, ]))), log(1.6))
+    expect_identical(mean(seen[3, ]), as.numeric(rho > 0.5))
+  }
+})
+
 test_that("what has no evidence says why; prints and messages", {
   fit <- suppressWarnings(sample_posterior(published, model_normal(), method = "augment", chains = 1, iter = 100, seed = 1))
   expect_message(got <- log_evidence(fit, draws = 400, seed = 1), class = "noiseaware_message_evidence")
