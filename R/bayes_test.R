@@ -66,7 +66,8 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   one <- evidence(bound)
   zero <- evidence(null$bound)
   of <- paste0(if (length(term) > 1L) "the slopes of " else "the slope of ", paste(term, collapse = ", "), if (length(term) > 1L) " are" else " is")
-  new_test("Slope zero or not", as.numeric(one) - as.numeric(zero), sqrt(attr(one, "error")^2 + attr(zero, "error")^2), join_notes(unique(c(attr(one, "note"), attr(zero, "note")))),
+  new_test("Slope zero or not", as.numeric(one) - as.numeric(zero), sqrt(attr(one, "error")^2 + attr(zero, "error")^2),
+           join_notes(unique(c(attr(one, "note"), attr(zero, "note")))),
            data = paste0(describe_model(bound), ", ", format_size(release$n), " records"),
            h0 = paste(of, "0"), h1 = paste(of, "unknown"), prior = null$prior)
 }
