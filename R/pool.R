@@ -11,6 +11,7 @@
 #'   vague one. (Adding up noisy totals loses that.)
 #' * `"partial"`: the parameters of the sites are normal about a mean, with standard deviations of their own priors; see [partial_pooling()], which has choices, among
 #'   them parameters that are the same in all sites: `pool = ~ (Intercept)` lets the intercept alone differ.
+#' * `"walk"`: sites are in order, such as weeks, and the parameters of each are normal about those of the one before; see [walk_pooling()].
 #' * `"none"`: separate fits, side by side, by any method.
 #'
 #' Sites may differ in the number of records, in the bounds, in the mechanism, in the statistic, and in which of its components they
@@ -20,7 +21,7 @@
 #' [model_bernoulli()] and [model_poisson()], given what method `"collapse"` takes (counts, totals), where the
 #' posterior is exact; and [model_normal()], [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of
 #' two, where it is exact if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
-#' partial pooling does not serve [model_mvnormal()].) The parameters and the
+#' partial pooling and walks do not serve [model_mvnormal()].) The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
 #' @section Same people, or different ones:
@@ -42,13 +43,16 @@ NULL
 
 is_sites <- function(release) is.list(release) && !is.object(release)
 
+# What stands for a site more
+new_sites <- c(partial = "new", walk = "next")
+
 # What can be done with several releases at once
-poolings <- c("complete", "partial", "none")
+poolings <- c("complete", "partial", "walk", "none")
 
 sample_sites <- function(releases, model, pool, method, run, init, control, asked, call = caller_env()) {
   check_sites(releases, pool, call)
   check_model(model, call)
-  pool <- as_pooling(pool)
+  pool <- as_pooling(pool, call)
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
   fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
@@ -58,7 +62,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
     check_prior_draws(bound, call)
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
-    if (partial) bound <- check_partial(bound, releases, init, call)
+    if (partial) bound <- check_partial(bound, releases, init, pool$kind, call)
     problem <- pool_problem(releases, bound, call)
     if (partial) problem <- partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
@@ -67,13 +71,17 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
   fit
 }
 
-check_partial <- function(bound, releases, init, call) {
-  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling: chains begin at what the releases suggest.", call = call)
+check_partial <- function(bound, releases, init, kind, call) {
+  if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
   if (length(releases) == 1L) {
-    stop_classed("pool", c("Partial pooling needs two sites at least: of how sites differ one tells nothing, and the prior alone would decide the standard deviation.",
+    what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
+    stop_classed("pool", c("{what} needs two sites at least: of how sites differ one tells nothing, and the prior alone would decide the standard deviation.",
                            i = "A single release is fitted by itself."), call = call)
   }
-  if ("new" %in% names(releases)) stop_classed("pool", "No site can have the name {.val new}, which stands for one that released nothing.", call = call)
+  more <- new_sites[[kind]]
+  if (more %in% names(releases)) {
+    stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
+  }
   if (bound$spec$name == "mvnormal") {
     stop_classed("method", c("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_normal} and {.fn model_lm} without factors.",
                              i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve {.fn model_mvnormal} too."), call = call)
@@ -277,7 +285,7 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
     c$draws
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
-  fit$pool <- if (is.null(problem$partial)) "complete" else "partial"
+  fit$pool <- if (is.null(problem$partial)) "complete" else if (problem$partial$walk) "walk" else "partial"
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 
@@ -309,7 +317,7 @@ start_pool <- function(problem, bound, words, k, theta) {
       begin$phi <- as.double(unlist(phi))
     }
   }
-  problem[c("phi", "log_sd", "error")] <- begin[c("phi", "log_sd", "error")]
+  problem[c("phi", "spread", "error")] <- begin[c("phi", "spread", "error")]
   .Call(ffi_start, problem, as.double(theta), stream)
 }
 

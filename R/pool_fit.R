@@ -9,6 +9,7 @@
 #' @param site Names of sites. `NULL` stands for all.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
+#' @param sites For `site = "new"`: a data frame with one row, the covariates of the new site, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
 #' @param type For `plot()`: `"shrinkage"` shows what each site tells alone beside what it is in the pool; the other types are those of
 #'   [plot()][plot.noiseaware_fit].
@@ -19,7 +20,7 @@
 #' * `coef()`: posterior means; with parameters for each site a matrix, a row for each. `vcov()`: their covariance.
 #' * `nobs()`: the number of records of all sites.
 #' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete. With partial pooling
-#'   `site = "new"` predicts for a site that released nothing.
+#'   `site = "new"` predicts for a site that released nothing, in a walk `site = "next"` for the one after the last.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
 #' @seealso [denoise()] for the sites' totals, [site_ranks()] and [site_draws()], [extend()].
 #' @examples
@@ -45,14 +46,18 @@ one_site <- function(fit, site, call = caller_env()) {
   site
 }
 
+is_new_site <- function(fit, site) fit$pool %in% names(new_sites) && identical(site, new_sites[[fit$pool]])
+
 # The parameters of one site as a fit of one release has them.
-site_fit <- function(fit, site, call = caller_env()) {
+site_fit <- function(fit, site, sites = NULL, call = caller_env()) {
   if (fit$pool == "none") return(fit$fits[[one_site(fit, site, call)]])
-  if (!is.null(site) && !(fit$pool == "partial" && identical(site, "new"))) check_site(fit, site, call)
+  new <- is_new_site(fit, site)
+  if (!is.null(site) && !new) check_site(fit, site, call)
+  if (!new && !is.null(sites)) stop_argument("sites", "NULL: only a new site needs covariates", describe(sites), call = call)
   alone <- structure(fit, class = setdiff(class(fit), "noiseaware_pool"))
   if (fit$pool == "complete") return(alone)
   if (is.null(site)) one_site(fit, site, call)
-  alone$draws <- if (identical(site, "new")) as_chains(new_site_draws(fit), fit) else draws_of_site(fit, site)
+  alone$draws <- if (new) as_chains(new_site_draws(fit, sites, call), fit) else draws_of_site(fit, site)
   posterior::variables(alone$draws) <- fit$problem$partial$parameters
   alone$bound$parameters <- fit$problem$partial$parameters
   alone
@@ -60,12 +65,15 @@ site_fit <- function(fit, site, call = caller_env()) {
 
 # parameters of a site, those that do not vary among them
 draws_of_site <- function(fit, site) {
-  parameters <- fit$problem$names[seq_along(fit$problem$partial$parameters)]
+  parameters <- fit$problem$partial$reported
   own <- site_variables(parameters, site)
-  draws <- posterior::subset_draws(fit$draws, variable = ifelse(own %in% fit$problem$names, own, parameters))
+  draws <- exactly(fit$draws, ifelse(own %in% fit$problem$names, own, parameters))
   posterior::variables(draws) <- parameters
   draws
 }
+
+# variables of these names; for posterior::subset_draws() "x" stands for "x[north]" too
+exactly <- function(draws, variables) posterior::as_draws_array(unclass(draws)[, , variables, drop = FALSE])
 
 # draws x variables as chains again
 as_chains <- function(values, fit) {
@@ -101,13 +109,13 @@ vcov.noiseaware_pool <- function(object, ...) {
 
 #' @rdname pool_methods
 #' @export
-predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, seed = NULL) {
+predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = NULL, seed = NULL) {
   seed <- check_seed(seed)
   with_seed(seed, {
-    of_site <- site_fit(object, site)
+    of_site <- site_fit(object, site, sites)
     if (is.null(response_of(object$bound))) {
       stop_classed("method", c("Only a fit of a regression has a response to predict, and this model is: {describe_model(object$bound)}.",
-                               i = "{.fn site_draws} gives the parameters of a site{if (object$pool == 'partial') ', or of a new one'}."))
+                               i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
     }
     if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
     stats::predict(of_site, newdata, ...)
@@ -179,6 +187,7 @@ site_totals <- function(problem, name, statistic) {
 
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
                 partial = "partial: parameters of sites are normal about a mean",
+                walk = "walk: parameters of each site are normal about those of the one before",
                 none = "none: separate fits, nothing is shared")
 
 #' @rdname pool_methods

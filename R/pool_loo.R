@@ -50,6 +50,9 @@ site_log_lik <- function(fit, call) {
     stop_classed("method", c("Sites that are not pooled share nothing: what the others tell of a site that is left out is the prior.",
                              i = "{.fn log_evidence} of each fit in {.code fit$fits} has that."), call = call)
   }
+  if (fit$pool == "walk") {
+    stop_classed("method", "A site in a walk is told of by its neighbours in time, so that leaving it out is not what {.fn loo} takes it for.", call = call)
+  }
   if (fit$problem$family != "rates") {
     stop_classed("method", c("The likelihood of a site's release is known of one rate or probability.", x = "The model is: {describe_model(fit$bound)}."), call = call)
   }
@@ -58,10 +61,13 @@ site_log_lik <- function(fit, call) {
   poisson <- fit$bound$spec$name == "poisson"
   u <- if (poisson) log(draws[, 1L]) else stats::qlogis(draws[, 1L])
   sd <- if (between) draws[, 2L]
+  design <- fit$problem$partial$design$matrix
+  effects <- if (!is.null(design)) draws[, 2L + seq_len(ncol(design)), drop = FALSE]
   vapply(names(fit$release), function(name) {
     release <- fit$release[[name]]
-    log_likelihood <- rate_log_likelihood(fit$problem$sites[[name]]$fields, poisson, u, sd)
-    log_noise_constant(release, call) + if (between) integrate_site(log_likelihood, u, sd) else log_likelihood(u)
+    own <- if (is.null(design)) u else u + drop(effects %*% design[name, ])
+    log_likelihood <- rate_log_likelihood(fit$problem$sites[[name]]$fields, poisson, own, sd)
+    log_noise_constant(release, call) + if (between) integrate_site(log_likelihood, own, sd) else log_likelihood(own)
   }, double(nrow(draws)))
 }
 

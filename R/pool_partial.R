@@ -2,59 +2,176 @@
 
 #' Parameters that differ between sites, but not by much
 #'
-#' What `pool = "partial"` stands for, with choices: parameters of the sites are normal about a mean, with standard deviations that
-#' the releases tell something about. Each site then borrows from the others, the more the less its own release tells.
+#' What `pool = "partial"` and `pool = "walk"` stand for, with choices. In partial pooling parameters of the sites are normal about a mean, with standard
+#' deviations that the releases tell something about. Each site then borrows from the others, the more the less its own release tells. In a walk sites
+#' are in order, such as weeks or years, and the parameters of each are normal about those of the one before.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the
-#'   same in all. `NULL`: all. The formula alone may stand for `partial_pooling(formula)`.
-#' @param sd Prior of the standard deviation between sites: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
+#'   same in all. `NULL`, or `~ .`: all. In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean
+#'   that depends on them. A formula without a bar may stand for `partial_pooling(formula)`.
+#' @param sd Prior of the standard deviation between sites, or of the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
 #'   of such priors, one for each parameter that varies. Without a scale they have that of the section below.
+#' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
+#' @param effects Prior of the covariates' coefficients: [prior_normal()] with mean 0, and one standard deviation for all, or the default.
+#' @param correlation `NULL`: parameters of a site vary independently. [prior_lkj()]: they are correlated.
 #'
 #' @details
 #' Parameters are normal about their mean in coordinates without bounds: coefficients as they are, the intercept where covariates are at the
-#' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`. The mean has the model's prior. In a regression the covariates'
+#' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`. The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
 #' distribution is each site's own, with the model's prior, and not pooled.
 #'
-#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, and for coefficients half of the default prior
-#' standard deviation that [priors] states.
+#' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
+#' that is the same for all sites changes nothing.
 #'
-#' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate), the standard
-#' deviations as `sd[...]` on the coordinate, and the parameters of each site, `(Intercept)[north]`.
+#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, and for coefficients half of the default prior
+#' standard deviation that [priors] states; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's standard deviation.
+#'
+#' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
+#' none of what varies), the standard deviations as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as
+#' `cor[...]`, and the parameters of each site, `(Intercept)[north]`.
 #' @return An object of class `noiseaware_pooling`, for the argument `pool` of [sample_posterior()].
 #' @section Errors: `noiseaware_error_pool`, `noiseaware_error_prior`.
-#' @seealso [pooling], [pool_methods].
+#' @references Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
+#'   method. *Journal of Multivariate Analysis* 100(9), 1989-2001. <doi:10.1016/j.jmva.2009.04.008>.
+#' @seealso [pooling], [pool_methods], [site_view].
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
-#' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, mech_laplace(epsilon = 0.5), n = n)
+#' noise <- mech_laplace(epsilon = 0.5)
+#' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, noise, n = n)
 #' sites <- list(north = site(73.2, 189), south = site(31.7, 90), west = site(55.1, 120))
-#' sample_posterior(sites, model_bernoulli(), pool = "partial", chains = 2, iter = 600, seed = 1)
+#' sample_posterior(sites, model_bernoulli(), pool = "partial",
+#'                  chains = 2, iter = 600, seed = 1)
 #' partial_pooling(sd = prior_half_t(3, 0.5))
+#' partial_pooling(~ . | rural, sites = data.frame(site = names(sites), rural = c(1, 0, 0)))
+#'
+#' # deaths of car drivers, a month each, as rates a day
+#' total <- stat_sums(~ deaths, bounds = list(deaths = c(0, 500)))
+#' set.seed(1)
+#' noisy <- UKDriverDeaths[1:6] + rnorm(6, 0, 50)
+#' months <- lapply(noisy, as_release, total, mech_gaussian(sd = 50), n = 30)
+#' names(months) <- month.abb[1:6]
+#' sample_posterior(months, model_poisson(), pool = "walk", chains = 2, iter = 600, seed = 1)
 #' @export
-partial_pooling <- function(vary = NULL, sd = prior_half_normal()) {
-  if (!is.null(vary) && !(inherits(vary, "formula") && length(vary) == 2L)) {
-    stop_argument("vary", "NULL or a formula with one side, such as ~ (Intercept)", describe(vary), "pool")
+partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL) {
+  sides <- read_varying(vary)
+  check_class(effects, "effects", "prior_normal", "prior_normal()", "prior")
+  if (!all(effects$mean %||% 0 == 0) || length(effects$sd) > 1L) {
+    stop_classed("prior", "{.arg effects} must be {.fn prior_normal} with mean 0 and one {.arg sd}, or none, but is {format(effects)}.")
   }
+  design <- if (!is.null(sides$given)) site_design(sides$given, sites)
+  if (is.null(sides$given) && !is.null(sites)) {
+    stop_classed("pool", c("{.arg sites} has covariates of the sites, and {.arg vary} must name those of the mean behind a bar.",
+                           i = "For example {.code ~ (Intercept) | rural}."))
+  }
+  new_pooling("partial", sides$vary, sd, correlation, design, effects)
+}
+
+#' @rdname partial_pooling
+#' @export
+walk_pooling <- function(vary = NULL, sd = prior_half_normal(), correlation = NULL) {
+  sides <- read_varying(vary)
+  if (!is.null(sides$given)) stop_classed("pool", "{.arg vary} must have no bar in a walk, whose sites are centred at the one before.")
+  new_pooling("walk", sides$vary, sd, correlation)
+}
+
+new_pooling <- function(kind, vary, sd, correlation, design = NULL, effects = NULL, call = caller_env()) {
   known <- c("prior_half_normal", "prior_half_t", "prior_exponential")
   must <- "prior_half_normal(), prior_half_t() or prior_exponential(), or a named list of these"
   several <- is.list(sd) && !is.object(sd)
-  if (several && !checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, describe(sd), "prior")
-  for (one in if (several) sd else list(sd)) check_class(one, "sd", known, must, "prior")
-  structure(list(vary = vary, sd = sd), class = "noiseaware_pooling")
+  if (several && !checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, describe(sd), "prior", call)
+  for (one in if (several) sd else list(sd)) check_class(one, "sd", known, must, "prior", call)
+  if (!is.null(correlation)) check_class(correlation, "correlation", "prior_lkj", "NULL or prior_lkj()", "prior", call)
+  structure(list(kind = kind, vary = vary, sd = sd, correlation = correlation, design = design, effects = effects), class = "noiseaware_pooling")
+}
+
+# What varies, a formula or NULL for all, and what stands behind the bar.
+read_varying <- function(vary, call = caller_env()) {
+  if (is.null(vary)) return(list())
+  if (!(inherits(vary, "formula") && length(vary) == 2L)) {
+    stop_argument("vary", "NULL or a formula with one side, such as ~ (Intercept)", describe(vary), "pool", call)
+  }
+  given <- NULL
+  if (is_operation(vary[[2L]], "|", 2L)) {
+    given <- vary[[2L]][[3L]]
+    vary[[2L]] <- vary[[2L]][[2L]]
+  }
+  environment(vary) <- globalenv()
+  list(vary = if (!identical(vary[[2L]], quote(.))) vary, given = given)
 }
 
 #' @export
 print.noiseaware_pooling <- function(x, ...) {
   several <- is.list(x$sd) && !is.object(x$sd)
-  cat("<pooling> partial\n  vary  ", if (is.null(x$vary)) "all parameters" else formula_text(x$vary), "\n  sd    ",
-      if (several) paste(names(x$sd), vapply(x$sd, format, ""), collapse = "; ") else format(x$sd), "\n", sep = "")
+  cat("<pooling> ", x$kind, "\n  vary  ", if (is.null(x$vary)) "all parameters" else formula_text(x$vary), "\n  sd    ",
+      if (several) paste(names(x$sd), vapply(x$sd, format, ""), collapse = "; ") else format(x$sd), "\n",
+      if (!is.null(x$correlation)) paste0("  correlation ", format(x$correlation), "\n"),
+      if (!is.null(x$design)) paste0("  covariates ", paste(colnames(x$design$matrix), collapse = ", "), " of ", nrow(x$design$matrix), " sites; effects ",
+                                     format(x$effects), "\n"), sep = "")
   invisible(x)
 }
 
-# "partial" and a formula stand for one; strings else
-as_pooling <- function(pool) {
+# "partial", "walk" and a formula stand for one; strings else
+as_pooling <- function(pool, call = caller_env()) {
   if (identical(pool, "partial")) return(partial_pooling())
-  if (inherits(pool, "formula")) return(partial_pooling(pool))
-  pool
+  if (identical(pool, "walk")) return(walk_pooling())
+  if (!inherits(pool, "formula")) return(pool)
+  if (length(pool) == 2L && is_operation(pool[[2L]], "|", 2L)) {
+    stop_classed("pool", c("A formula with a bar needs the sites' covariates.",
+                           i = "{.code partial_pooling({formula_text(pool)}, sites = )} takes a data frame of them."), call = call)
+  }
+  partial_pooling(pool)
+}
+
+# ---- covariates of the sites ---------------------------------------------------------------
+
+# The columns that the part behind the bar makes of `sites`, from their mean, and how to make them of others.
+site_design <- function(given, sites, call = caller_env()) {
+  sites <- check_site_covariates(sites, "sites", call)
+  formula <- stats::as.formula(call("~", given), globalenv())
+  absent <- setdiff(all.vars(formula), names(sites))
+  if (length(absent)) {
+    stop_classed("pool", c("The covariates behind the bar must be columns of {.arg sites}, but {.var {absent}} {?is/are} not.",
+                           i = "Columns: {.var {names(sites)}}."), call = call)
+  }
+  frame <- stats::model.frame(formula, sites, na.action = stats::na.pass)
+  matrix <- covariate_matrix(stats::terms(frame), frame, call)
+  centre <- colMeans(matrix)
+  list(matrix = sweep(matrix, 2L, centre), centre = centre, terms = stats::terms(frame), levels = stats::.getXlevels(stats::terms(frame), frame))
+}
+
+check_site_covariates <- function(sites, name, call) {
+  must <- "a data frame with a row for each site, whose names are its row names or its column site"
+  if (!is.data.frame(sites) || nrow(sites) == 0L) stop_argument(name, must, describe(sites), "pool", call)
+  if (!is.null(sites$site)) {
+    names <- as.character(sites$site)
+    twice <- unique(names[duplicated(names)])
+    if (length(twice)) stop_classed("pool", "{.arg {name}} must have one row for each site, but has several for {.val {twice}}.", call = call)
+    rownames(sites) <- names
+  }
+  sites
+}
+
+covariate_matrix <- function(terms, frame, call) {
+  attr(terms, "intercept") <- 1L
+  matrix <- stats::model.matrix(terms, frame)
+  matrix <- matrix[, colnames(matrix) != "(Intercept)", drop = FALSE]
+  if (ncol(matrix) == 0L) stop_classed("pool", "There must be covariates of the sites behind the bar.", call = call)
+  if (!all(is.finite(matrix))) stop_classed("pool", "Covariates of sites must be known and finite.", call = call)
+  matrix
+}
+
+# covariates of one site more, as a vector; by default the mean over sites
+new_covariates <- function(design, sites, call = caller_env()) {
+  if (is.null(design)) {
+    if (!is.null(sites)) stop_argument("sites", "NULL: the fit has no covariates of sites", describe(sites), call = call)
+    return(numeric())
+  }
+  if (is.null(sites)) return(numeric(length(design$centre)))
+  if (!is.data.frame(sites) || nrow(sites) != 1L) stop_argument("sites", "a data frame with one row, the covariates of the new site", describe(sites), call = call)
+  frame <- tryCatch(stats::model.frame(design$terms, sites, na.action = stats::na.pass, xlev = design$levels), error = function(e) {
+    stop_classed("argument", c("{.arg sites} must have the covariates of the new site: {.var {all.vars(design$terms)}}.", x = "{conditionMessage(e)}"), call = call)
+  })
+  covariate_matrix(design$terms, frame, call)[1L, ] - design$centre
 }
 
 # ---- what varies ---------------------------------------------------------------------------
@@ -85,42 +202,107 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   vary <- varying_parameters(pooling$vary, called, call)
   coefficients <- setdiff(parameters, "sigma")
   rate <- problem$family == "rates"
+  walk <- pooling$kind == "walk"
   shown <- if (rate) parameters else c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
-  scale <- spread_scales(bound, parameters)
+  heads <- if (walk) setdiff(parameters, shown) else parameters
+  scale <- spread_scales(bound, parameters) * (if (walk) 0.5 else 1)
   sd <- if (is.list(pooling$sd) && !is.object(pooling$sd)) pooling$sd else stats::setNames(rep(list(pooling$sd), length(vary)), called[vary])
   if (!setequal(names(sd), called[vary])) {
     stop_classed("prior", c("{.arg sd} must have a prior for each parameter that varies.", x = "Given: {.val {names(sd)}}.", i = "Vary: {.val {unname(called[vary])}}."),
                  call = call)
   }
-  problem$partial <- list(which = match(vary, parameters) - 1L, show = match(shown, parameters) - 1L,
+  if (!is.null(pooling$correlation) && length(vary) < 2L) {
+    stop_classed("prior", "{.arg correlation} is of parameters that vary between sites, and must be NULL where one does: {.val {unname(called[vary])}}.", call = call)
+  }
+  design <- coordinate_sign(bound) * design_of_sites(pooling$design, names(releases), call)
+  problem$partial <- list(which = match(vary, parameters) - 1L, head = match(heads, parameters) - 1L, show = match(shown, parameters) - 1L,
                           sd = lapply(vary, function(v) list(fields = lapply(sigma_fields(sd[[called[[v]]]], scale[[v]]), as.double))),
-                          likelihood = if (!rate) likelihood_spec(bound), vary = vary, parameters = parameters)
+                          effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
+                          likelihood = if (!rate) likelihood_spec(bound), vary = vary, parameters = parameters, design = pooling$design,
+                          reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(called[heads]))
   places <- seq_along(parameters)
   if (!rate && !"(Intercept)" %in% parameters) places <- length(bound$spec$fields$beta) + 1L
   problem$partial$place <- places
-  problem$partial$reported <- unname(called[parameters])
-  problem$partial$shown <- unname(called[vary])
   spread <- if (rate) spread_of_rates(problem) else spread_of_totals(problem, bound)
-  from <- match(vary, parameters)
-  between <- vapply(seq_along(parameters), function(k) max(variance_between(spread$at[, k], spread$se[, k]), (scale[[k]] / 10)^2), 0)
-  error <- 1 / sqrt(colSums(1 / (spread$se^2 + rep(between, each = nrow(spread$se)))))
-  problem$begin <- list(at = spread$at, sd = sqrt(between[from]), error = as.double(error))
-  least <- vapply(from, function(k) least_between(spread$at[, k], spread$se[, k]), 0)
-  centred <- sweep(well_known^2 * spread$se[, from, drop = FALSE]^2, 2L, least, "<")
+  problem$begin <- begin_spread(problem$partial, spread, design, scale)
   for (j in seq_along(problem$sites)) {
     site <- problem$sites[[j]]
-    site$fields$centred <- as.double(centred[j, ])
+    site$fields$centred <- as.double(problem$begin$centred[j, ])
+    site$fields$covariate <- as.double(design[j, ])
     if (!rate) site$innovates <- innovates(site, spread$se[j, match("sigma", parameters)], bound)
     problem$sites[[j]] <- site
   }
-  problem$names <- c(called[parameters], sprintf("sd[%s]", coordinate_names(bound, vary, called)),
-                     as.vector(outer(called[shown], names(releases), site_variables)))
+  coordinates <- coordinate_names(bound, vary, called)
+  pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
+  problem$names <- c(called[heads], sprintf("sd[%s]", coordinates), as.vector(outer(colnames(design), coordinates, function(x, p) sprintf("%s[%s]", x, p))),
+                     sprintf("cor[%s,%s]", coordinates[pairs[, 1L]], coordinates[pairs[, 2L]]), as.vector(outer(called[shown], names(releases), site_variables)))
   problem$names <- unname(problem$names)
+  twice <- problem$names[duplicated(problem$names)]
+  if (length(twice)) {
+    stop_classed("pool", "Covariates, parameters and sites must not lead to two variables of the same name: {.val {twice[1L]}}.", call = call)
+  }
   problem
 }
 
+# a row for each site
+design_of_sites <- function(design, sites, call) {
+  if (is.null(design)) return(matrix(0, length(sites), 0L))
+  given <- rownames(design$matrix)
+  if (!setequal(given, sites)) {
+    said <- c("{.arg sites} must have a row for each site, and no other.",
+              if (length(setdiff(sites, given))) c(x = "Without a row: {.val {shorten_list(setdiff(sites, given))}}."),
+              if (length(setdiff(given, sites))) c(x = "No site: {.val {shorten_list(setdiff(given, sites))}}."))
+    stop_classed("pool", said, call = call)
+  }
+  design$matrix[sites, , drop = FALSE]
+}
+
+# prior standard deviations of effects: those of the covariates on the first parameter that varies, and so on
+effect_scales <- function(sd, design, scale) {
+  if (ncol(design) == 0L) return(numeric())
+  if (!is.null(sd)) return(rep(as.double(sd), ncol(design) * length(scale)))
+  wide <- sqrt(colMeans(design^2))
+  as.double(outer(1 / ifelse(wide > 1e-8, wide, 1), scale))
+}
+
+# Where chains begin, and which sites have their parameters as coordinates, by what each tells on its own.
+begin_spread <- function(partial, spread, design, scale) {
+  at <- spread$at
+  se <- spread$se
+  from <- partial$which + 1L
+  if (partial$walk) {
+    differ <- list(at = diff(at), se = sqrt(se[-1L, , drop = FALSE]^2 + se[-nrow(se), , drop = FALSE]^2))
+    differ$at <- rbind(differ$at, -differ$at) # the mean of steps is 0
+    differ$se <- rbind(differ$se, differ$se)
+  } else {
+    fitted <- lapply(from, function(k) weighted_effects(at[, k], se[, k], design, partial$effect_sd[(match(k, from) - 1L) * ncol(design) + seq_len(ncol(design))]))
+    differ <- list(at = at, se = se)
+    for (i in seq_along(from)) differ$at[, from[i]] <- at[, from[i]] - drop(design %*% fitted[[i]]$effect)
+  }
+  between <- vapply(seq_len(ncol(at)), function(k) max(variance_between(differ$at[, k], differ$se[, k]), (scale[[k]] / 10)^2), 0)
+  least <- vapply(from, function(k) least_between(differ$at[, k], differ$se[, k]), 0)
+  error <- 1 / sqrt(colSums(1 / (se^2 + rep(between, each = nrow(se)))))
+  if (partial$walk) error[from] <- sqrt(1 / (1 / se[1L, from]^2 + 1 / (se[1L, from]^2 + between[from])))
+  own <- if (partial$walk) 1 / (0.3 * nrow(at)) else well_known^2
+  effects <- if (!partial$walk) unlist(lapply(fitted, `[[`, "effect"))
+  pairs <- if (partial$lkj > 0) length(from) * (length(from) - 1L) / 2 else 0
+  list(at = at, sd = sqrt(between[from]), effects = as.double(effects), pairs = pairs,
+       error = as.double(c(error, rep(1, length(from)), if (!partial$walk) unlist(lapply(fitted, `[[`, "error")), rep(1, pairs))),
+       centred = sweep(own * se[, from, drop = FALSE]^2, 2L, least, "<"))
+}
+
+# Effects of covariates on what sites tell, and their errors, with a normal prior.
+weighted_effects <- function(at, se, design, prior_sd) {
+  if (ncol(design) == 0L) return(list(effect = numeric(), error = numeric()))
+  weight <- 1 / (se^2 + max(variance_between(at, se), 0))
+  x <- cbind(1, design)
+  covariance <- solve(crossprod(x * sqrt(weight)) + diag(c(1e-8, 1 / prior_sd^2), ncol(x)))
+  list(effect = drop(covariance %*% crossprod(x, weight * at))[-1L], error = sqrt(diag(covariance))[-1L])
+}
+
 # A site's parameter is its own coordinate where sites surely differ by so many times what the site's release is uncertain of it: near a standard
-# deviation of 0 these coordinates are as narrow as it.
+# deviation of 0 these coordinates are as narrow as it. In a walk of many sites steps too are known badly one by one: their coordinates are the worse ones
+# where the steps' variance is above some share of the release's, divided by the number of sites.
 well_known <- 2
 
 # by moments (DerSimonian & Laird 1986)
@@ -171,6 +353,9 @@ coordinate_names <- function(bound, parameters, called) {
   link <- switch(bound$spec$name, categorical = "logit", poisson = "log", NULL)
   vapply(parameters, function(p) if (!is.null(link)) sprintf("%s(%s)", link, p) else if (p == "sigma") sprintf("log(%s)", called[[p]]) else called[[p]], "")
 }
+
+# The coordinate of a probability of two is the logit of the other.
+coordinate_sign <- function(bound) if (bound$spec$name == "categorical") -1 else 1
 
 spread_scales <- function(bound, parameters) {
   if (bound$spec$name != "lm") return(stats::setNames(rep(1, length(parameters)), parameters))
@@ -252,21 +437,40 @@ begin_partial <- function(problem, k) {
   begin <- problem$begin
   apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
   mean <- apply(begin$at, 2L, stats::median)
-  from <- match(problem$partial$vary, problem$partial$parameters)
+  from <- problem$partial$which + 1L
+  if (problem$partial$walk) mean[from] <- begin$at[1L, from]
   mean[from] <- mean[from] + apart * begin$sd
-  list(mean = mean, phi = as.double(t(begin$at)), log_sd = as.double(log(begin$sd) + 0.5 * apart), error = begin$error)
+  list(mean = mean, phi = as.double(t(begin$at)), spread = as.double(c(log(begin$sd) + 0.5 * apart, begin$effects, numeric(begin$pairs))), error = begin$error)
 }
 
-# A site that released nothing: draws x parameters.
-new_site_draws <- function(fit) {
+# A site that released nothing, or the next of a walk: draws x parameters.
+new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   partial <- fit$problem$partial
+  x <- coordinate_sign(fit$bound) * new_covariates(partial$design, sites, call)
   draws <- parameter_matrix(fit)
-  values <- site_coordinates(fit$bound, draws[, seq_along(partial$parameters), drop = FALSE])
-  for (v in seq_along(partial$vary)) {
-    at <- match(partial$vary[v], partial$parameters)
-    values[, at] <- values[, at] + draws[, length(partial$parameters) + v] * stats::rnorm(nrow(values))
+  before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
+  values <- site_coordinates(fit$bound, matrix(posterior::as_draws_matrix(before), nrow(draws)))
+  first <- length(partial$heads)
+  varying <- length(partial$vary)
+  sd <- draws[, first + seq_len(varying), drop = FALSE]
+  first <- first + varying
+  effects <- draws[, first + seq_len(varying * length(x)), drop = FALSE]
+  z <- correlated(matrix(stats::rnorm(length(sd)), nrow(sd)), draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE])
+  for (v in seq_len(varying)) {
+    at <- partial$which[v] + 1L
+    values[, at] <- values[, at] + sd[, v] * z[, v] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
   }
   values <- site_natural(fit$bound, values)
-  colnames(values) <- fit$problem$names[seq_along(partial$parameters)]
+  colnames(values) <- partial$reported
   values
+}
+
+# standard normal rows with the correlations of the same row, those above a diagonal column by column
+correlated <- function(z, correlations) {
+  if (ncol(correlations) == 0L) return(z)
+  r <- diag(ncol(z))
+  t(vapply(seq_len(nrow(z)), function(i) {
+    r[upper.tri(r)] <- correlations[i, ]
+    drop(z[i, ] %*% chol(r))
+  }, z[1L, ]))
 }

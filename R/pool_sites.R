@@ -10,7 +10,9 @@
 #' @param level Probability inside the intervals.
 #' @param alone What each site tells alone: a fit of the same sites with `pool = "none"`. `NULL`: rates by quadrature; for regressions and normal
 #'   records, `shrinkage_data()` fits each site anew, in 2 chains of 1,000 iterations.
-#' @param site Name of a site; with partial pooling `"new"` for a site that released nothing.
+#' @param site Name of a site; with partial pooling `"new"` for a site that released nothing, in a walk `"next"` for the one
+#'   after the last.
+#' @param sites For a new site: a data frame with one row, its covariates, see [partial_pooling()]. `NULL`: their mean over sites.
 #' @param seed Fixes the draws of a new site; see [sample_posterior()].
 #' @param x What `site_ranks()` returned.
 #' @param type `"intervals"`: the posterior mean of each site's rank with an interval; `"probabilities"`: the probability of each rank of each site.
@@ -37,9 +39,11 @@
 #' @seealso [pool_methods], [denoise()] for the confidential totals of a site.
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
-#' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, mech_laplace(epsilon = 0.5), n = n)
+#' noise <- mech_laplace(epsilon = 0.5)
+#' site <- function(yes, n) as_release(c("smoke=yes" = yes), asked, noise, n = n)
 #' sites <- list(north = site(73.2, 189), south = site(31.7, 90), west = site(55.1, 120))
-#' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial", chains = 2, iter = 2000, seed = 1)
+#' fit <- sample_posterior(sites, model_bernoulli(), pool = "partial",
+#'                         chains = 2, iter = 2000, seed = 1)
 #' shrinkage_data(fit)
 #' plot(fit, "shrinkage")
 #' site_ranks(fit)
@@ -70,12 +74,13 @@ parameters_of_site <- function(fit, site) {
 
 #' @rdname site_view
 #' @export
-site_draws <- function(fit, site, seed = NULL) {
+site_draws <- function(fit, site, sites = NULL, seed = NULL) {
   check_given()
   check_sites_fit(fit)
-  new <- fit$pool == "partial" && identical(site, "new")
+  new <- is_new_site(fit, site)
   if (!new) check_choice(site, "site", names(fit$release))
-  with_seed(check_seed(seed), if (new) as_chains(new_site_draws(fit), fit) else parameters_of_site(fit, site))
+  if (!new && !is.null(sites)) stop_argument("sites", "NULL: only a new site needs covariates", describe(sites))
+  with_seed(check_seed(seed), if (new) as_chains(new_site_draws(fit, sites), fit) else parameters_of_site(fit, site))
 }
 
 # ---- shrinkage -----------------------------------------------------------------------------

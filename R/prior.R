@@ -1,6 +1,6 @@
 #' Priors and known values
 #'
-#' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b Hyperparameters, see
+#' @param mean,sd,precision,shape,rate,kappa,scale,df,alpha,a,b,eta Hyperparameters, see
 #'   below. A single number stands for all coordinates. Where the default is
 #'   `NULL`, a weak prior is scaled by the public bounds when the model meets
 #'   the release; [plot_prior()] and rstantools' `prior_summary()` of the fit show it.
@@ -36,6 +36,8 @@
 #' * `prior_dirichlet(alpha)`: of the probabilities of a factor's levels.
 #' * `prior_gamma(shape, rate)`: of a rate. Scaled by bounds: the rate for which
 #'   the records' mean, at E(rate), is the middle of the bounds.
+#' * `prior_lkj(eta)`: of the correlations of parameters that vary between sites, see [partial_pooling()]: the
+#'   density is det(R)^(eta - 1), and all correlations are equally likely at 1.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
 #'
 #' @section Priors scaled by the bounds:
@@ -159,6 +161,10 @@ prior_half_t <- function(df = 3, scale = NULL) {
   new_prior(df = check_positive(df, "df", "prior"), scale = if (!is.null(scale)) check_positive(scale, "scale", "prior"),
             class = "prior_half_t")
 }
+
+#' @rdname priors
+#' @export
+prior_lkj <- function(eta = 2) new_prior(eta = check_positive(eta, "eta", "prior"), class = "prior_lkj")
 
 #' @rdname priors
 #' @export

@@ -13,15 +13,23 @@ static int *read_places(SEXP list, const char *name, int *count) {
 /* What varies between sites; NULL: nothing. */
 static void read_partial(SEXP partial, struct pool *s) {
     if (!partial || Rf_isNull(partial)) return;
-    s->which = read_places(partial, "which", &s->varying);
+    struct pool_spread *spread = &s->spread;
+    s->partial = 1;
+    spread->which = read_places(partial, "which", &spread->varying);
+    s->head = read_places(partial, "head", &s->heads);
     s->show = read_places(partial, "show", &s->shown);
-    s->sd = plugin_memory((size_t)s->varying, sizeof *s->sd);
+    spread->sd = plugin_memory((size_t)spread->varying, sizeof *spread->sd);
     SEXP sd = list_element(partial, "sd");
-    for (int v = 0; v < s->varying; ++v) {
+    for (int v = 0; v < spread->varying; ++v) {
         const struct fields fields = read_fields(VECTOR_ELT(sd, v));
-        if (scale_prior_read(&fields, s->sd + v) != PLUGIN_OK)
+        if (scale_prior_read(&fields, spread->sd + v) != PLUGIN_OK)
             Rf_error("internal error: no prior of a standard deviation");
     }
+    SEXP effect_sd = list_element(partial, "effect_sd");
+    spread->effect_sd = REAL(effect_sd);
+    spread->covariates = (int)(Rf_xlength(effect_sd) / spread->varying);
+    spread->lkj = list_number(partial, "lkj");
+    spread->walk = Rf_asLogical(list_element(partial, "walk"));
     if (s->family == POOL_TOTALS) s->likelihood = read_model(list_element(partial, "likelihood"));
 }
 
@@ -45,14 +53,14 @@ static void *read(SEXP problem) {
         s->columns += site->components;
         SEXP innovates = optional_element(spec, "innovates");
         site->innovates = innovates && Rf_asLogical(innovates);
-        site->centred = fields_vector(&fields, "centred", s->varying);
-        const int status =
-            s->family == POOL_RATES
-                ? pool_read_rate(&fields, site)
-                : pool_read_totals(&fields, s->varying > 0 ? &s->likelihood : &s->model,
-                                   Rf_asInteger(list_element(spec, "absolute")),
-                                   s->released + site->first, REAL(list_element(spec, "weight")),
-                                   site);
+        site->member.centred = fields_vector(&fields, "centred", s->spread.varying);
+        site->member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
+        const int status = s->family == POOL_RATES
+                               ? pool_read_rate(&fields, site)
+                               : pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model,
+                                                  Rf_asInteger(list_element(spec, "absolute")),
+                                                  s->released + site->first,
+                                                  REAL(list_element(spec, "weight")), site);
         if (status != PLUGIN_OK) Rf_error("internal error: a site refuses its fields");
     }
     if (pool_create(s) != PLUGIN_OK) Rf_error("internal error: nothing to sample");
@@ -92,7 +100,7 @@ static const double *optional_numbers(SEXP list, const char *name) {
 static void start(void *self, SEXP problem) {
     const struct pool_begin begin = {.complete = optional_numbers(problem, "complete"),
                                      .phi = optional_numbers(problem, "phi"),
-                                     .log_sd = optional_numbers(problem, "log_sd"),
+                                     .spread = optional_numbers(problem, "spread"),
                                      .error = optional_numbers(problem, "error")};
     pool_start(self, &begin);
 }

@@ -14,13 +14,9 @@
  * Exact if no record lies outside the bounds. Totals of sites are never added up before the noise
  * is accounted for: noise of different scales would lose what the better release knows.
  *
- * Partial pooling: parameters phi_j of site j, on the coordinates of theta, with
- *
- *   phi_jk ~ N(mu_k, sd_k^2),   mu ~ the model's prior,   sd_k ~ a prior of its own,
- *
- * for those k that vary; the others are mu_k for all sites. Coordinates: mu, log sd, and for each
- * site (phi_jk - mu_k) / sd_k, or phi_jk itself where the site's release tells more of it than the
- * other sites do. Target: their densities, times p(z_j | phi_j) of rates, or times
+ * Partial pooling: parameters phi_j of site j, on the coordinates of theta, spread about a mean
+ * that has the model's prior, or walk from one site to the next (pool_spread.c). Target: the
+ * densities of these, times p(z_j | phi_j) of rates, or times
  *
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
  *
@@ -79,17 +75,20 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
 
 int pool_create(struct pool *s) {
     const struct model *model = &s->model;
-    const struct model *keeper = s->varying > 0 ? &s->likelihood : model;
+    const struct model *keeper = s->partial ? &s->likelihood : model;
     const int rates = s->family == POOL_RATES;
     s->parameters = rates ? model->moving : keeper->keeps;
     s->place = rates ? model->moves : keeper->kept;
-    s->shared = s->parameters + s->varying;
+    s->spread.parameters = s->parameters;
+    pool_spread_create(&s->spread);
+    s->shared = s->parameters + s->spread.size;
     s->size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
+        site->member.before = s->spread.walk && j > 0 ? &site[-1].member : NULL;
+        pool_member_create(&s->spread, &site->member);
         site->at = s->size;
-        site->size = s->varying + (rates ? 0 : site->density.totals.size);
-        site->phi = doubles((size_t)s->parameters);
+        site->size = site->member.own + (rates ? 0 : site->density.totals.size);
         if (site->innovates) {
             coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
             totals_residual_create(&site->residual, &site->density.totals, model->columns);
@@ -101,7 +100,6 @@ int pool_create(struct pool *s) {
     s->trial = doubles(parameters);
     s->site_theta = doubles(parameters);
     s->slope_theta = doubles(parameters);
-    s->slope_phi = doubles(parameters);
     s->natural = doubles((size_t)model->reported);
     s->complete = doubles((size_t)model->complete);
     s->slope_c = doubles((size_t)model->complete);
@@ -116,7 +114,7 @@ int pool_stored(const struct pool *s) { return (int)hmc_stored(s->size, HMC_DIAG
 void pool_attach(struct pool *s) {
     const struct hmc_target target = {s->size, s, pool_log_density};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
-    if (s->varying > 0) s->hmc.target_accept = TARGET_ACCEPT;
+    if (s->partial) s->hmc.target_accept = TARGET_ACCEPT;
     copy(s->trial, s->theta, s->model.parameters);
 }
 
@@ -163,9 +161,10 @@ static void expand(struct pool *s, const double *q) {
     memset(s->complete, 0, (size_t)s->model.complete * sizeof(double));
     for (int j = 0; j < s->sites; ++j) {
         struct totals_density *density = &s->site[j].density;
-        const double *at = q + s->site[j].at + s->varying;
+        const double *at = q + s->site[j].at + s->site[j].member.own;
         if (s->site[j].innovates) {
-            for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = s->site[j].phi[k];
+            for (int k = 0; k < s->parameters; ++k)
+                density->theta[s->place[k]] = s->site[j].member.phi[k];
             (void)totals_residual_place(&s->site[j].residual, density->theta, at);
             at = s->site[j].residual.at;
         }
@@ -191,23 +190,14 @@ static double density_of_totals(struct pool *s, const double *q, double *gradien
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
-/* phi of a site at q */
-static void place_site(const struct pool *s, struct pool_site *site, const double *q) {
-    copy(site->phi, q, s->parameters);
-    for (int v = 0; v < s->varying; ++v) {
-        const double own = q[site->at + v];
-        double *phi = site->phi + s->which[v];
-        *phi = site->centred[v] != 0 ? own : *phi + exp(q[s->parameters + v]) * own;
-    }
-}
-
 /* log p(z_j | phi_j), or with its totals where these are coordinates; the slope in phi to
- * slope_phi, and that in the coordinates of totals to `gradient`. */
+ * the member, and that in the coordinates of totals to `gradient`. */
 static double density_of_site(struct pool *s, struct pool_site *site, const double *q,
                               double *gradient) {
-    if (s->family == POOL_RATES) return pool_rate_log(&site->rate, site->phi[0], s->slope_phi);
+    struct pool_member *member = &site->member;
+    if (s->family == POOL_RATES) return pool_rate_log(&site->rate, member->phi[0], member->slope);
     struct totals_density *density = &site->density;
-    for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = site->phi[k];
+    for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = member->phi[k];
     const double *at = q;
     double log_density = 0;
     if (site->innovates) {
@@ -215,71 +205,45 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
         at = site->residual.at;
     }
     totals_expand(&density->totals, at, density->c);
-    log_density += s->likelihood.class->marginal(s->likelihood.self, density->c, site->n,
-                                                 density->theta, density->gradient_c, s->slope_phi);
+    log_density +=
+        s->likelihood.class->marginal(s->likelihood.self, density->c, site->n, density->theta,
+                                      density->gradient_c, member->slope);
     totals_density_noise(density, density->released, density->gradient_c);
     log_density += totals_pull(&density->totals, at, density->gradient_c, gradient);
     if (site->innovates) {
         double *slope = s->slope_theta;
         memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
         totals_residual_pull(&site->residual, density->theta, q, gradient, slope);
-        for (int k = 0; k < s->parameters; ++k) s->slope_phi[k] += slope[s->place[k]];
+        for (int k = 0; k < s->parameters; ++k) member->slope[k] += slope[s->place[k]];
     }
     return log_density - density->energy;
-}
-
-/* Of the coordinates that make phi: their log density, and slopes from that in phi. */
-static double spread_of_site(struct pool *s, const struct pool_site *site, const double *q,
-                             double *gradient) {
-    double log_density = 0;
-    for (int k = 0, v = 0; k < s->parameters; ++k) {
-        const double slope = s->slope_phi[k];
-        if (v == s->varying || s->which[v] != k) {
-            gradient[k] += slope;
-            continue;
-        }
-        const double sd = exp(q[s->parameters + v]), own = q[site->at + v];
-        double *of_sd = gradient + s->parameters + v, *of_own = gradient + site->at + v;
-        if (site->centred[v] != 0) {
-            const double away = (own - q[k]) / sd;
-            log_density -= 0.5 * away * away + q[s->parameters + v];
-            *of_own = slope - away / sd;
-            gradient[k] += away / sd;
-            *of_sd += away * away - 1;
-        } else {
-            log_density -= 0.5 * own * own;
-            *of_own = slope * sd - own;
-            gradient[k] += slope;
-            *of_sd += slope * sd * own;
-        }
-        ++v;
-    }
-    return log_density;
 }
 
 static double density_of_partial(struct pool *s, const double *q, double *gradient) {
     double log_density = log_prior(s);
     if (!(log_density > -INFINITY)) return -INFINITY;
     for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
-    for (int v = 0; v < s->varying; ++v) {
-        const int at = s->parameters + v;
-        log_density += scale_prior_density(s->sd + v, q[at], gradient + at);
-    }
+    log_density += pool_spread_prior(&s->spread, q, gradient);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        const int at = site->at + s->varying;
-        place_site(s, site, q);
+        const int at = site->at + site->member.own;
+        pool_spread_place(&s->spread, q, &site->member, q + site->at);
         log_density += density_of_site(s, site, q + at, gradient + at);
-        log_density += spread_of_site(s, site, q, gradient);
         if (!(log_density > -INFINITY)) return -INFINITY;
     }
-    return log_density;
+    for (int j = s->sites - 1; j >= 0; --j) {
+        struct pool_site *site = s->site + j;
+        log_density += pool_spread_pull(&s->spread, q, &site->member, q + site->at, gradient,
+                                        gradient + site->at);
+    }
+    pool_spread_finish(&s->spread, q, gradient);
+    return isnan(log_density) ? -INFINITY : log_density;
 }
 
 double pool_log_density(void *self, const double *q, double *gradient) {
     struct pool *s = self;
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = q[k];
-    if (s->varying > 0) return density_of_partial(s, q, gradient);
+    if (s->partial) return density_of_partial(s, q, gradient);
     return s->family == POOL_RATES ? density_of_rates(s, gradient)
                                    : density_of_totals(s, q, gradient);
 }
@@ -312,13 +276,13 @@ static int update(struct pool *s) {
     for (int k = 0; k < s->parameters; ++k) s->theta[s->place[k]] = s->hmc.q[k];
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        place_site(s, site, s->hmc.q);
+        pool_spread_place(&s->spread, s->hmc.q, &site->member, s->hmc.q + site->at);
         if (s->family == POOL_RATES)
-            site->statistic[0] = pool_rate_draw(&site->rate, site->phi[0], s->rng);
+            site->statistic[0] = pool_rate_draw(&site->rate, site->member.phi[0], s->rng);
     }
     if (s->family == POOL_RATES) return PLUGIN_OK;
     measure(s);
-    if (s->varying > 0) return PLUGIN_OK;
+    if (s->partial) return PLUGIN_OK;
     const int status = s->model.class->rtheta(s->model.self, s->complete, s->n, s->rng, s->theta);
     if (status != PLUGIN_OK || s->shared == 0) return status;
     /* what is kept moves a little more */
@@ -355,10 +319,10 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
     for (int j = 0; j < s->sites; ++j, complete += s->model.complete) {
         struct pool_site *site = s->site + j;
         struct totals_density *density = &site->density;
-        const int size = density->totals.size, at = site->at + s->varying;
+        const int size = density->totals.size, at = site->at + site->member.own;
         copy(density->theta, s->theta, s->model.parameters);
-        for (int k = 0; s->varying > 0 && k < s->parameters; ++k)
-            density->theta[s->place[k]] = site->phi[k];
+        for (int k = 0; s->partial && k < s->parameters; ++k)
+            density->theta[s->place[k]] = site->member.phi[k];
         /* not refused: the site began at it */
         (void)totals_density_coordinates(density, complete, density->theta, own);
         copy(q + at, own, size);
@@ -371,25 +335,7 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
         }
         totals_density_units(density, own, own + density->size, scratch);
         copy(unit + at, own + density->size, size);
-        for (int k = 0; s->varying == 0 && k < s->shared; ++k)
-            unit[k] = own[density->size + size + k];
-    }
-}
-
-/* phi of the sites, whose mean theta is, as coordinates. */
-static void start_sites(struct pool *s, const double *phi, const double *log_sd, double *q,
-                        double *unit) {
-    for (int v = 0; v < s->varying; ++v) q[s->parameters + v] = log_sd[v];
-    for (int j = 0; j < s->sites; ++j, phi += s->parameters) {
-        struct pool_site *site = s->site + j;
-        copy(site->phi, q, s->parameters);
-        for (int v = 0; v < s->varying; ++v) {
-            const int k = s->which[v];
-            const double sd = exp(log_sd[v]);
-            site->phi[k] = phi[k];
-            q[site->at + v] = site->centred[v] != 0 ? phi[k] : (phi[k] - q[k]) / sd;
-            unit[site->at + v] = site->centred[v] != 0 ? sd : 1;
-        }
+        for (int k = 0; !s->partial && k < s->shared; ++k) unit[k] = own[density->size + size + k];
     }
 }
 
@@ -399,8 +345,15 @@ void pool_start(struct pool *s, const struct pool_begin *begin) {
         q[k] = s->theta[s->place[k]];
         unit[k] = begin->error ? begin->error[k] : 1;
     }
-    for (int v = 0; v < s->varying; ++v) unit[s->parameters + v] = 1;
-    if (s->varying > 0) start_sites(s, begin->phi, begin->log_sd, q, unit);
+    for (int i = s->parameters; i < s->shared; ++i) {
+        q[i] = begin->spread[i - s->parameters];
+        unit[i] = begin->error[i];
+    }
+    for (int j = 0; s->partial && j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        pool_spread_start(&s->spread, q, &site->member, begin->phi + j * s->parameters,
+                          q + site->at, unit + site->at);
+    }
     if (s->family == POOL_TOTALS) start_totals(s, begin->complete, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
@@ -451,10 +404,10 @@ double pool_outside(struct pool *s) {
     copy(theta, s->theta, s->model.parameters);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        if (s->varying > 0) {
+        if (s->partial) {
             /* the covariates' distribution, given the totals, is the site's own */
             (void)s->model.class->rtheta(s->model.self, site->density.c, site->n, s->rng, theta);
-            for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->phi[k];
+            for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = site->member.phi[k];
         }
         sum += outside_of_site(s, site, theta);
     }
@@ -462,17 +415,17 @@ double pool_outside(struct pool *s) {
 }
 
 void pool_report(struct pool *s, double *draw) {
-    if (s->varying == 0) {
+    if (!s->partial) {
         model_report(&s->model, s->theta, draw);
         return;
     }
     copy(s->trial, s->theta, s->model.parameters);
     model_report(&s->model, s->trial, s->natural);
-    copy(draw, s->natural, s->parameters);
-    draw += s->parameters;
-    for (int v = 0; v < s->varying; ++v) *draw++ = exp(s->hmc.q[s->parameters + v]);
+    for (int k = 0; k < s->heads; ++k) *draw++ = s->natural[s->head[k]];
+    pool_spread_report(&s->spread, s->hmc.q, draw);
+    draw += s->spread.size;
     for (int j = 0; j < s->sites; ++j) {
-        for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->site[j].phi[k];
+        for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->site[j].member.phi[k];
         model_report(&s->model, s->trial, s->natural);
         for (int k = 0; k < s->shown; ++k) *draw++ = s->natural[s->show[k]];
     }

@@ -4,7 +4,7 @@
 
 #include "hmc.h"
 #include "pool_rate.h"
-#include "scale_prior.h"
+#include "pool_spread.h"
 #include "totals_density.h"
 #include "totals_residual.h"
 
@@ -29,9 +29,8 @@ struct pool_site {
     struct pool_rate rate;
     struct totals_density density;
     const double *lower, *upper; /* bounds of the columns, natural units */
-    const double *centred; /* of each parameter that varies: is its coordinate the parameter? */
-    double *phi;           /* parameters, in theta's coordinates */
-    int innovates;         /* coordinates of the response's totals are innovations: `residual` */
+    struct pool_member member;   /* parameters, in theta's coordinates */
+    int innovates; /* coordinates of the response's totals are innovations: `residual` */
     struct totals_residual residual;
     double *statistic, energy; /* of the state */
 };
@@ -47,12 +46,12 @@ struct pool {
      */
     int parameters, *place;
 
-    /* Partial pooling: the parameters that vary between sites, and priors of their standard
-     * deviations; `likelihood` keeps all of them. 0: theta is the same for all. */
-    int varying, *which;
-    struct scale_prior *sd;
+    /* Where parameters vary between sites; `likelihood` keeps all of them. */
+    int partial;
+    struct pool_spread spread;
     struct model
         likelihood;   /* of a regression; log sigma stands in theta behind the coefficients */
+    int heads, *head; /* parameters whose mean over sites is reported */
     int shown, *show; /* parameters of each site that are reported */
 
     int columns; /* of the release: all components */
@@ -74,7 +73,6 @@ struct pool {
     double *site_theta;         /* theta of a site */
     double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
     double *slope_theta;        /* gradient of the prior */
-    double *slope_phi;          /* of a site's log density */
     double *natural;            /* a draw of theta as the model reports it */
     double *mean, *chol;        /* of a record's distribution */
     int leapfrogs;              /* of the last iteration */
@@ -96,9 +94,10 @@ void pool_attach(struct pool *pool);
 
 /* Where a chain begins: `complete`, complete-data statistics of the sites, one after the other,
  * NULL for rates; with partial pooling, else NULL, `phi`, the parameters of one site after the
- * other, `log_sd`, and `error`, about how uncertain each parameter's mean over sites is. */
+ * other, `spread`, the coordinates of pool_spread.c, and `error`, about how uncertain the
+ * parameters' means over sites and these are. */
 struct pool_begin {
-    const double *complete, *phi, *log_sd, *error;
+    const double *complete, *phi, *spread, *error;
 };
 
 /* A new state: theta as given. */
@@ -109,7 +108,7 @@ int pool_iterate(struct pool *pool, int iteration, int warmup, double *accepted)
 double pool_outside(struct pool *pool);
 
 /* A draw: what the model reports of theta; or, with partial pooling, the natural values of the
- * mean, the standard deviations, and the parameters of each site that are shown. */
+ * mean, what pool_spread_report() gives, and the parameters of each site that are shown. */
 void pool_report(struct pool *pool, double *draw);
 
 /* For hmc.h; `self` is the struct pool. */

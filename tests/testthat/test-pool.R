@@ -1,18 +1,5 @@
 # Several sites: exact posteriors, joint-distribution tests, limits, restarts, errors.
 
-smoking <- function() stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
-
-# P(z | p) by the sum over all totals; `log_noise` of z given s
-sum_of_totals <- function(p, n, log_noise) {
-  s <- 0:n
-  vapply(p, function(p) sum(dbinom(s, n, p) * exp(log_noise(s))), 0)
-}
-
-two_yes <- function() {
-  list(north = as_release(c("smoke=yes" = 7.3, "smoke=no" = 21.2), smoking(), mech_laplace(scale = 2), n = 30),
-       south = as_release(c("smoke=yes" = 11), smoking(), mech_discrete_gaussian(sd = 3), n = 20))
-}
-
 yes_likelihood <- function(p) {
   sum_of_totals(p, 30, function(s) -abs(7.3 - s) / 2 - abs(21.2 - (30 - s)) / 2) * sum_of_totals(p, 20, function(s) -(11 - s)^2 / 18)
 }
@@ -80,22 +67,6 @@ test_that("a mean with known standard deviation: the normal distribution in clos
   expect_distribution(parameter_draws(fit, "mean"), function(p) qnorm(p, mean, 1 / sqrt(precision)), mean)
 })
 
-totals_models <- list(
-  conjugate = model_lm(prior = prior_nig(0.3, 1, 4, 5), covariates = prior_niw(0.2, 2, 2, 6)),
-  kept = model_lm(prior = prior_normal(0.3, 1), sigma = prior_half_t(6, 1.5), covariates = prior_niw(0.2, 2, 2, 6)),
-  student = model_lm(prior = prior_student_t(6, 0.3, 0.8), sigma = prior_inverse_gamma(4, 5), covariates = prior_niw(0.2, 2, 2, 6))
-)
-
-wide <- function(low = -300) stat_crossprod(y ~ x, list(y = c(low, 300), x = c(low, 300)), rescale = FALSE)
-
-totals_sites <- function(sizes = c(first = 4, second = 7, third = 5)) {
-  mechanisms <- list(mech_laplace(scale = 3), mech_gaussian(sd = 4), mech_laplace(scale = c(2, 3, 2, 3, 2)))
-  Map(function(n, mechanism, low) {
-    x <- rnorm(n, 0.3)
-    simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), wide(low), mechanism)
-  }, sizes, mechanisms[seq_along(sizes)], c(-300, -200, -300)[seq_along(sizes)])
-}
-
 pool_parts <- function(sites, model) {
   bound <- internal("bind_sites")(model, sites, NULL)
   list(bound = bound, problem = internal("pool_problem")(sites, bound, NULL))
@@ -121,22 +92,6 @@ test_that("the gradient is that of the density", {
     expect_equal(here[-1L], numeric, tolerance = 1e-5)
   }
 })
-
-# Draws of a chain whose release is drawn anew after every `thin` iterations.
-geweke_sites <- function(problem, state, draws, thin = 1L) {
-  out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
-  for (i in seq_len(draws)) {
-    block <- .Call(internal("ffi_block"), problem, as.integer(thin), 1L)
-    .Call(internal("ffi_run"), problem, state, block, list(warmup = 600, thin = thin))
-    out[i, ] <- block$draws
-    noise <- lapply(problem$sites, function(s) {
-      u <- runif(s$components)
-      ifelse(seq_len(s$components) <= s$absolute, internal("mechanism_noise")(mech_laplace(scale = 1), u, rep(1, s$components)), qnorm(u)) / s$weight
-    })
-    problem$released <- drop(block$statistic) + unlist(noise, use.names = FALSE)
-  }
-  out
-}
 
 test_that("sampler and releases together keep the prior (Geweke)", {
   skip_on_cran() # takes long; `make test` runs it
@@ -165,8 +120,8 @@ test_that("one site is what it is alone; almost no noise, and all records togeth
     x <- rnorm(n, 0.3)
     data.frame(y = 0.5 + 0.8 * x + rnorm(n), x)
   })
-  exact <- nonprivate_posterior(do.call(rbind, data), totals_models$conjugate, wide(), chains = 2, iter = 10000, warmup = 1000, seed = 1)
-  fit <- sample_posterior(lapply(data, simulate_release, wide(), mech_gaussian(sd = 1e-3)), totals_models$conjugate, pool = "complete", seed = 1)
+  exact <- nonprivate_posterior(do.call(rbind, data), totals_models$conjugate, wide_totals(), chains = 2, iter = 10000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(lapply(data, simulate_release, wide_totals(), mech_gaussian(sd = 1e-3)), totals_models$conjugate, pool = "complete", seed = 1)
   for (name in c("(Intercept)", "x", "sigma", "mean[x]", "cov[x,x]")) expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
 })
 
@@ -228,7 +183,7 @@ test_that("what cannot be pooled is refused", {
   other <- as_release(c(11, 9), stat_counts(~ smoke, levels = list(smoke = c("never", "daily"))), mech_laplace(scale = 2), n = 20)
   three <- as_release(c(5, 9, 6), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 20)
   unknown <- as_release(c("smoke=yes" = 3.2), smoking(), mech_laplace(scale = 2), n = NULL)
-  line <- simulate_release(data.frame(y = rnorm(9), x = rnorm(9)), wide(), mech_laplace(scale = 2))
+  line <- simulate_release(data.frame(y = rnorm(9), x = rnorm(9)), wide_totals(), mech_laplace(scale = 2))
   show(c(
     refusals("pool", list(
       quote(sample_posterior(list(north = a, south = b), model_bernoulli())),
@@ -321,21 +276,6 @@ test_that("a spread that is known to be none is complete pooling", {
   expect_agreement(parameter_draws(none, "prob[yes]"), parameter_draws(complete, "prob[yes]"))
   expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
 })
-
-partial_parts <- function(sites, model, pooling) {
-  bound <- internal("bind_sites")(model, sites, NULL)
-  list(bound = bound, problem = internal("partial_problem")(internal("pool_problem")(sites, bound, NULL), pooling, bound, sites, NULL))
-}
-
-# all coordinates as they can be chosen
-with_coordinates <- function(problem, centred, innovates) {
-  problem$sites <- lapply(problem$sites, function(site) {
-    site$fields$centred[] <- as.double(centred)
-    site$innovates <- innovates
-    site
-  })
-  problem
-}
 
 test_that("the gradient of partial pooling is that of the density, in all coordinates", {
   set.seed(11)

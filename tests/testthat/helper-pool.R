@@ -1,0 +1,61 @@
+# Several sites: releases of rates and of regressions, and chains whose releases are drawn anew.
+
+smoking <- function() stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
+
+# P(z | p) by the sum over all totals; `log_noise` of z given s
+sum_of_totals <- function(p, n, log_noise) {
+  s <- 0:n
+  vapply(p, function(p) sum(dbinom(s, n, p) * exp(log_noise(s))), 0)
+}
+
+two_yes <- function() {
+  list(north = as_release(c("smoke=yes" = 7.3, "smoke=no" = 21.2), smoking(), mech_laplace(scale = 2), n = 30),
+       south = as_release(c("smoke=yes" = 11), smoking(), mech_discrete_gaussian(sd = 3), n = 20))
+}
+
+totals_models <- list(
+  conjugate = model_lm(prior = prior_nig(0.3, 1, 4, 5), covariates = prior_niw(0.2, 2, 2, 6)),
+  kept = model_lm(prior = prior_normal(0.3, 1), sigma = prior_half_t(6, 1.5), covariates = prior_niw(0.2, 2, 2, 6)),
+  student = model_lm(prior = prior_student_t(6, 0.3, 0.8), sigma = prior_inverse_gamma(4, 5), covariates = prior_niw(0.2, 2, 2, 6))
+)
+
+wide_totals <- function(low = -300) stat_crossprod(y ~ x, list(y = c(low, 300), x = c(low, 300)), rescale = FALSE)
+
+totals_sites <- function(sizes = c(first = 4, second = 7, third = 5)) {
+  mechanisms <- list(mech_laplace(scale = 3), mech_gaussian(sd = 4), mech_laplace(scale = c(2, 3, 2, 3, 2)))
+  Map(function(n, mechanism, low) {
+    x <- rnorm(n, 0.3)
+    simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), wide_totals(low), mechanism)
+  }, sizes, mechanisms[seq_along(sizes)], c(-300, -200, -300)[seq_along(sizes)])
+}
+
+# Draws of a chain whose release is drawn anew after every `thin` iterations.
+geweke_sites <- function(problem, state, draws, thin = 1L) {
+  out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
+  for (i in seq_len(draws)) {
+    block <- .Call(internal("ffi_block"), problem, as.integer(thin), 1L)
+    .Call(internal("ffi_run"), problem, state, block, list(warmup = 600, thin = thin))
+    out[i, ] <- block$draws
+    noise <- lapply(problem$sites, function(s) {
+      u <- runif(s$components)
+      ifelse(seq_len(s$components) <= s$absolute, internal("mechanism_noise")(mech_laplace(scale = 1), u, rep(1, s$components)), qnorm(u)) / s$weight
+    })
+    problem$released <- drop(block$statistic) + unlist(noise, use.names = FALSE)
+  }
+  out
+}
+
+partial_parts <- function(sites, model, pooling) {
+  bound <- internal("bind_sites")(model, sites, NULL)
+  list(bound = bound, problem = internal("partial_problem")(internal("pool_problem")(sites, bound, NULL), pooling, bound, sites, NULL))
+}
+
+# all coordinates as they can be chosen
+with_coordinates <- function(problem, centred, innovates) {
+  problem$sites <- lapply(problem$sites, function(site) {
+    site$fields$centred[] <- as.double(centred)
+    site$innovates <- innovates
+    site
+  })
+  problem
+}

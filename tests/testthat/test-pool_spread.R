@@ -1,0 +1,249 @@
+# How sites spread: covariates of the sites, walks, correlations. Quadrature, exact equalities, joint-distribution tests, limits, errors.
+
+three_yes <- function() c(two_yes(), list(west = as_release(c("smoke=yes" = 19.4), smoking(), mech_laplace(scale = 1), n = 25)))
+
+yes_on_logit <- function(at) {
+  cbind(sum_of_totals(plogis(at), 30, function(s) -abs(7.3 - s) / 2 - abs(21.2 - (30 - s)) / 2), sum_of_totals(plogis(at), 20, function(s) -(11 - s)^2 / 18),
+        sum_of_totals(plogis(at), 25, function(s) -abs(19.4 - s)))
+}
+
+log_beta <- function(t, a = 2, b = 3) dbeta(plogis(t), a, b, log = TRUE) + dlogis(t, log = TRUE)
+
+rural <- data.frame(site = c("west", "north", "south"), rural = c(1, 0, 1), same = 3)
+
+choices <- function() {
+  covariates <- data.frame(site = c("first", "second", "third"), rural = c(1, 0, 1), size = c(2, 5, 11))
+  list(partial_pooling(~ . | rural + size, sites = covariates), partial_pooling(correlation = prior_lkj(3)),
+       partial_pooling(~ x + sigma | size, sites = covariates, correlation = prior_lkj(0.7)), walk_pooling(), walk_pooling(~ sigma),
+       walk_pooling(~ (Intercept) + x, correlation = prior_lkj()))
+}
+
+test_that("the gradient is that of the density: covariates, walks and correlations, in all coordinates", {
+  set.seed(1)
+  sites <- totals_sites()
+  for (pooling in choices()) for (choice in 0:3) {
+    parts <- partial_parts(sites, totals_models$conjugate, pooling)
+    problem <- with_coordinates(parts$problem, choice %% 2, choice >= 2)
+    if (choice == 1) for (j in 1:3) problem$sites[[j]]$fields$centred[1] <- 0
+    state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
+    partial <- problem$partial
+    varying <- length(partial$which)
+    size <- 3 + varying + length(partial$effect_sd) + problem$begin$pairs + (3 - partial$walk) * varying + 3 * 5
+    q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
+    at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
+    step <- 1e-5
+    numeric <- vapply(seq_len(size), function(j) {
+      e <- replace(numeric(size), j, step)
+      (at(q + e)[1L] - at(q - e)[1L]) / (2 * step)
+    }, 0)
+    expect_equal(at(q)[-1L], numeric, tolerance = 1e-5)
+  }
+})
+
+test_that("three sites with a covariate: quadrature over the mean, the effect and the spread", {
+  at <- seq(-8, 8, by = 0.04)
+  likelihood <- yes_on_logit(at)
+  mean <- seq(-4, 4, by = 0.1)
+  effect <- seq(-6, 6, by = 0.15)
+  log_sd <- seq(-5, 2, by = 0.1)
+  x <- c(0, 1, 1) - 2 / 3
+  joint <- array(0, c(length(mean), length(effect), length(log_sd)))
+  for (k in seq_along(log_sd)) {
+    kernel <- outer(at, at, function(a, m) dnorm(a, m, exp(log_sd[k])))
+    smooth <- crossprod(kernel, likelihood) / colSums(kernel)
+    density <- 1
+    for (j in 1:3) density <- density * matrix(approx(at, smooth[, j], outer(mean, x[j] * effect, "+"), rule = 2)$y, length(mean))
+    joint[, , k] <- density * exp(outer(log_beta(mean), dnorm(effect, 0, 1.5, log = TRUE), "+")) * dnorm(exp(log_sd[k]), 0, 0.8) * exp(log_sd[k])
+  }
+  pooling <- partial_pooling(~ . | rural, sd = prior_half_normal(0.8), sites = rural, effects = prior_normal(sd = 1.5))
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = pooling, iter = 5000, seed = 1)
+  expect_identical(fit$problem$names[1:3], c("prob[yes]", "sd[logit(prob[yes])]", "rural[logit(prob[yes])]"))
+  expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), grid_quantile(mean, apply(joint, 1, sum)))
+  expect_distribution(parameter_draws(fit, "rural[logit(prob[yes])]"), grid_quantile(effect, apply(joint, 2, sum)))
+  expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), grid_quantile(log_sd, apply(joint, 3, sum)))
+  # a new site has the mean of its covariates, and the spread
+  new <- site_draws(fit, "new", sites = data.frame(rural = 1), seed = 1)
+  draws <- function(name) posterior::subset_draws(fit$draws, variable = name)
+  away <- (qlogis(new) - qlogis(draws("prob[yes]")) - draws("rural[logit(prob[yes])]") / 3) / draws("sd[logit(prob[yes])]")
+  expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
+})
+
+test_that("a covariate that is the same everywhere changes nothing", {
+  set.seed(2)
+  sites <- totals_sites()
+  same <- data.frame(size = c(7, 7, 7), row.names = names(sites))
+  with <- partial_parts(sites, totals_models$conjugate, partial_pooling(~ . | size, sites = same, effects = prior_normal(sd = 2)))
+  without <- partial_parts(sites, totals_models$conjugate, partial_pooling())
+  start <- function(parts) internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
+  state <- list(start(with), start(without))
+  q <- state[[2]]$store[seq_len(6 + 3 * 8)]
+  effects <- c(0.4, -1, 3)
+  longer <- append(q, effects, 6)
+  there <- .Call(internal("ffi_pool_density"), with$problem, state[[1]], longer)
+  here <- .Call(internal("ffi_pool_density"), without$problem, state[[2]], q)
+  expect_equal(there[1] + sum(effects^2) / 8, here[1])
+  expect_equal(there[-c(1, 8:10)], here[-1])
+  expect_equal(there[8:10], -effects / 4)
+})
+
+test_that("a walk over three sites: quadrature", {
+  at <- seq(-7, 7, by = 0.05)
+  likelihood <- yes_on_logit(at)
+  log_sd <- seq(-5, 2, by = 0.1)
+  first <- exp(log_beta(at)) * likelihood[, 1]
+  joint <- vapply(log_sd, function(u) {
+    kernel <- outer(at, at, function(a, b) dnorm(a, b, exp(u)))
+    kernel <- sweep(kernel, 2, colSums(kernel), "/")
+    second <- drop(kernel %*% first) * likelihood[, 2]
+    later <- drop(crossprod(kernel, likelihood[, 3]))
+    cbind(first * drop(crossprod(kernel, likelihood[, 2] * later)), second * later, drop(kernel %*% second) * likelihood[, 3]) *
+      dexp(exp(u), 1.5) * exp(u)
+  }, likelihood)
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = walk_pooling(sd = prior_exponential(1.5)), iter = 5000, seed = 1)
+  expect_identical(posterior::variables(fit$draws), c("sd[logit(prob[yes])]", sprintf("prob[yes][%s]", c("north", "south", "west"))))
+  expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), grid_quantile(log_sd, apply(joint[, 1, ], 2, sum)))
+  for (j in 1:3) expect_distribution(qlogis(parameter_draws(fit, sprintf("prob[yes][%s]", names(three_yes())[j]))), grid_quantile(at, rowSums(joint[, j, ])))
+  # the next site is one step from the last
+  draws <- function(name) posterior::subset_draws(fit$draws, variable = name)
+  away <- (qlogis(site_draws(fit, "next", seed = 1)) - qlogis(draws("prob[yes][west]"))) / draws("sd[logit(prob[yes])]")
+  expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
+  expect_output(print(fit), "walk: parameters of each site are normal about those of the one before")
+  expect_identical(shrinkage_data(fit)$pooled, unname(coef(fit)[, 1]))
+})
+
+test_that("no steps are complete pooling, and wide ones separate sites", {
+  none <- sample_posterior(two_yes(), model_bernoulli(), pool = walk_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  expect_agreement(parameter_draws(none, "prob[yes][north]"), parameter_draws(complete, "prob[yes]"))
+  expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
+  # a standard deviation that is known to be about 40: nothing is borrowed
+  at <- seq(-12, 12, by = 0.02)
+  alone <- cbind(yes_on_logit(at)[, 1], dbinom(11, 20, plogis(at)))
+  apart <- list(north = two_yes()$north, south = as_release(c("smoke=yes" = 11), smoking(), mech_exact(), n = 20))
+  for (pooling in list(walk_pooling(), partial_pooling())) {
+    parts <- partial_parts(apart, model_bernoulli(prior = prior_beta(2, 3)), pooling)
+    parts$problem$partial$sd[[1]]$fields <- list(sigma_inverse_gamma = c(1e3, 1e3 * 40^2))
+    chains <- lapply(1:4, function(k) {
+      state <- internal("start_pool")(parts$problem, parts$bound, c(3, 4), k, NULL)
+      internal("run_blocks")(parts$problem, state, 4000, list(warmup = 2000, thin = 1), function(...) NULL)$draws
+    })
+    draws <- internal("chains_array")(lapply(chains, `colnames<-`, parts$problem$names))
+    own <- function(site) qlogis(posterior::extract_variable_matrix(draws, sprintf("prob[yes][%s]", site)))
+    first <- alone[, 1] * (if (parts$problem$partial$walk) exp(log_beta(at)) else 1)
+    expect_distribution(own("north"), grid_quantile(at, first))
+    expect_distribution(own("south"), grid_quantile(at, alone[, 2]))
+  }
+})
+
+test_that("walks and correlations: sampler and releases together keep the prior (Geweke)", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(12)
+  model <- model_lm(prior = prior_nig(0.3, 2, 6, 5), covariates = prior_niw(0.2, 2, 2, 6))
+  for (pooling in list(partial_pooling(sd = prior_half_normal(0.4), correlation = prior_lkj(1.5)), walk_pooling(sd = prior_half_normal(0.3)))) {
+    parts <- partial_parts(totals_sites(c(a = 5, b = 8, c = 6)), model, pooling)
+    walk <- parts$problem$partial$walk
+    problem <- with_coordinates(parts$problem, 0, FALSE)
+    state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
+    internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
+    # releases will be further apart than the one that the step size was learned from
+    size <- 6 + problem$begin$pairs + (3 - walk) * 3 + 3 * 5
+    step <- 5 * 4 * ceiling(size / 4) + 1
+    state$store[step] <- state$store[step] / 4
+    # so that they are short, too
+    draws <- geweke_sites(problem, state, 5000, thin = 8)
+    bound <- parts$bound
+    count <- 50000
+    mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), count)$theta)
+    own <- c("(Intercept)", "x", "sigma")
+    coordinates <- internal("site_coordinates")(bound, mean[, own])
+    sd <- matrix(abs(rnorm(3 * count, 0, if (walk) 0.3 else 0.4)), ncol = 3)
+    colnames(sd) <- c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]")
+    natural <- function(values, site) {
+      values <- internal("site_natural")(bound, values)
+      colnames(values) <- sprintf("%s[%s]", own, site)
+      values
+    }
+    if (walk) {
+      second <- coordinates + sd * rnorm(3 * count)
+      prior <- cbind(sd, natural(coordinates, "a"), natural(second, "b"), natural(second + sd * rnorm(3 * count), "c"))
+    } else {
+      # of the correlations by their partial ones, from the definition of the density: accepted among uniform matrices
+      r <- matrix(runif(3 * 4 * count, -1, 1), ncol = 3)
+      det <- 1 + 2 * r[, 1] * r[, 2] * r[, 3] - rowSums(r^2)
+      r <- r[det > 0 & runif(nrow(r)) < sqrt(pmax(det, 0)), ][seq_len(count), ]
+      colnames(r) <- c("cor[(Intercept),x]", "cor[(Intercept),log(sigma)]", "cor[x,log(sigma)]")
+      prior <- cbind(mean[, own], sd, r, natural(coordinates + sd * internal("correlated")(matrix(rnorm(3 * count), ncol = 3), r), "b"))
+    }
+    expect_prior(draws[, colnames(prior)], prior)
+  }
+})
+
+test_that("runs cut in two are the same run; predictions of the next site and of a new one", {
+  set.seed(3)
+  sites <- totals_sites(c(first = 40, second = 70, third = 50))
+  covariates <- data.frame(site = names(sites), rural = factor(c("yes", "no", "yes")))
+  run <- function(pool, iter) sample_posterior(sites, totals_models$conjugate, pool = pool, chains = 2, iter = iter, warmup = 100, seed = 1)
+  pool <- partial_pooling(~ (Intercept) + x | rural, sites = covariates, correlation = prior_lkj())
+  part <- run(pool, 130)
+  expect_identical(extend(part, 30)$draws, run(pool, 160)$draws)
+  expect_true(all(c("ruralyes[(Intercept)]", "ruralyes[x]", "cor[(Intercept),x]") %in% posterior::variables(part$draws)))
+  newdata <- data.frame(x = 0:1)
+  middle <- predict(part, newdata, site = "new", seed = 1)
+  rural <- predict(part, newdata, site = "new", sites = data.frame(rural = "yes"), seed = 1)
+  # a third of the effect, as two of three sites are rural
+  effects <- colMeans(internal("parameter_matrix")(part)[, c("ruralyes[(Intercept)]", "ruralyes[x]")])
+  expect_equal(rural[2] - rural[1] - (middle[2] - middle[1]), effects[[2]] / 3)
+  walk <- run("walk", 160)
+  expect_identical(posterior::variables(walk$draws)[1:4], c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]", "(Intercept)[first]"))
+  expect_identical(extend(run("walk", 130), 30)$draws, walk$draws)
+  expect_length(predict(walk, newdata, site = "next", seed = 1), 2)
+  expect_equal(predict(walk, newdata, site = "third"), unname(drop(cbind(1, 0:1) %*% coef(walk)["third", 1:2])))
+  expect_output(print(pool), "correlation lkj\\(eta = 2\\)\n  covariates ruralyes of 3 sites")
+})
+
+test_that("the likelihood of a site is about the mean of its covariates", {
+  skip_if_not_installed("rstantools")
+  pooling <- partial_pooling(~ . | rural, sites = rural)
+  fit <- sample_posterior(three_yes(), model_bernoulli(), pool = pooling, chains = 1, iter = 100, seed = 1)
+  d <- internal("parameter_matrix")(fit)[7, ]
+  at <- seq(-30, 30, by = 0.005)
+  weight <- dnorm(at, qlogis(d[["prob[yes]"]]) - 2 / 3 * d[["rural[logit(prob[yes])]"]], d[["sd[logit(prob[yes])]"]]) * 0.005
+  north <- sum_of_totals(plogis(at), 30, function(s) -abs(7.3 - s) / 2 - abs(21.2 - (30 - s)) / 2 - 2 * log(4))
+  expect_equal(rstantools::log_lik(fit)[7, "north"], c(north = log(sum(north * weight))), tolerance = 1e-4, ignore_attr = TRUE)
+})
+
+test_that("what cannot be is refused", {
+  sites <- three_yes()
+  model <- model_bernoulli()
+  fit <- sample_posterior(sites, model, pool = partial_pooling(~ . | rural, sites = rural), chains = 1, iter = 100, seed = 1)
+  walk <- sample_posterior(sites, model, pool = "walk", chains = 1, iter = 100, seed = 1)
+  skip_if_not_installed("rstantools")
+  show(c(
+    refusals("method", list(quote(rstantools::log_lik(walk)))),
+    refusals("pool", list(
+      quote(sample_posterior(sites, model, pool = ~ . | rural)),
+      quote(partial_pooling(~ . | rural)),
+      quote(partial_pooling(~ . | urban, sites = rural)),
+      quote(partial_pooling(~ ., sites = rural)),
+      quote(partial_pooling(~ . | 1, sites = rural)),
+      quote(partial_pooling(~ . | rural, sites = rbind(rural, rural))),
+      quote(partial_pooling(~ . | rural, sites = data.frame(site = 1:2, rural = c(NA, 1)))),
+      quote(sample_posterior(sites, model, pool = partial_pooling(~ . | rural, sites = rural[-1, ]))),
+      quote(sample_posterior(sites[1:2], model, pool = partial_pooling(~ . | rural, sites = rural))),
+      quote(walk_pooling(~ . | rural)),
+      quote(walk_pooling(~ rate | 2)),
+      quote(sample_posterior(sites[1], model, pool = "walk")),
+      quote(sample_posterior(stats::setNames(sites, c("a", "b", "next")), model, pool = "walk")))),
+    refusals("prior", list(
+      quote(partial_pooling(effects = prior_half_normal())),
+      quote(partial_pooling(effects = prior_normal(1, 2))),
+      quote(partial_pooling(correlation = 2)),
+      quote(prior_lkj(0)),
+      quote(sample_posterior(sites, model, pool = partial_pooling(correlation = prior_lkj()))))),
+    refusals("argument", list(
+      quote(site_draws(fit, "new", sites = data.frame(rural = 1:2))),
+      quote(site_draws(fit, "new", sites = data.frame(urban = 1))),
+      quote(site_draws(fit, "north", sites = data.frame(rural = 1))),
+      quote(site_draws(walk, "next", sites = data.frame(rural = 1))),
+      quote(site_draws(walk, "new"))))))
+})
