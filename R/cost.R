@@ -13,9 +13,10 @@
 cost_features <- function(method, release, bound, control = list(), records = NULL) {
   sized <- if (is.null(release$n)) without_size(release, typical_size(release, records)$n) else release
   engine <- switch(method, augment = augment_engine(release, bound, control, records), collapse = collapse_engine(release, bound),
-                   clt = clt_engine(sized, bound, records))
-  by_component <- engine %in% c("counts", "recursion", "marginal")
-  size <- if (inherits(bound, "bound_table")) bound$sizes$complete else if (by_component) length(sized$value) else bound$sizes$columns
+                   clt = clt_engine(sized, bound, control, records))
+  size <- if (inherits(bound, "bound_table")) bound$sizes$complete else
+    if (engine %in% c("counts", "recursion", "marginal")) length(sized$value) else
+      if (engine == "clamped cross-table") bound$sizes$columns * prod(lengths(bound$levels)) else bound$sizes$columns
   list(engine = engine, size = size, n = sized$n,
        noise = noise_ratio(sized), levels = sum(lengths(bound$levels) - 1))
 }
@@ -31,11 +32,10 @@ collapse_engine <- function(release, bound) {
   if (at_once) "recursion" else if (family == "normal" && length(bound$levels)) "cross-table" else family
 }
 
-# of the sampler that runs by default
-clt_engine <- function(release, bound, records) {
-  if (clt_moves_totals(release, bound, list(), records)) return("clamped totals")
+clt_engine <- function(release, bound, control, records) {
+  if (clt_moves_totals(release, bound, control, records)) return(if (length(bound$levels)) "clamped cross-table" else "clamped totals")
   distribution <- released_distribution(bound, release, caller_env())
-  sampler <- clt_sampler(distribution, length(bound$unknown))
+  sampler <- control$sampler %||% clt_sampler(distribution, length(bound$unknown))
   if (sampler == "nuts" && bound$by_records) "nuts of responses" else sampler
 }
 

@@ -10,9 +10,20 @@ totals_evidence <- function(fit, draws, seed, call) {
   new_evidence(value, bridged$error, join_notes(totals_note(fit), bridged$note))
 }
 
-# A fit that has a density: the fit itself, or for "augment" another of the same.
+# A fit that has a density: the fit itself, or for "augment" another of the same; for "clt" with a latent cross-table one
+# that leaves clamping out.
 density_fit <- function(fit, seed, call) {
-  if (fit$method != "augment") return(if (fit$method == "clt" && !moves_totals(fit)) fit else check_totals_problem(fit, call))
+  if (fit$method == "clt" && moves_totals(fit) && length(fit$bound$levels)) {
+    cli::cli_inform(paste("Totals beside a cross-table of factors have no density to integrate:",
+                          "the evidence is that of method {.val clt} without an account of clamping."), class = "noiseaware_message_evidence")
+    return(run_clt(fit$release, fit$bound, seed, call))
+  }
+  if (fit$method == "augment") return(fit_with_density(fit, seed, call))
+  if (fit$method == "clt" && !moves_totals(fit)) fit else check_totals_problem(fit, call)
+}
+
+# Of the same model and release, by another method.
+fit_with_density <- function(fit, seed, call) {
   release <- fit$release
   bound <- fit$bound
   of_totals <- without_refusal({
@@ -35,9 +46,11 @@ density_fit <- function(fit, seed, call) {
 # Do chains move normal totals?
 moves_totals <- function(fit) identical(fit$problem$family, "normal")
 
+# With factors by a sampler that moves the parameters: a cross-table has no density to integrate.
 run_clt <- function(release, bound, seed, call) {
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
-  progressr::without_progress(sample_clt(release, bound, run, NULL, list(), call = call))
+  control <- if (length(bound$levels)) list(sampler = clt_sampler(released_distribution(bound, release, call), length(bound$unknown))) else list()
+  progressr::without_progress(sample_clt(release, bound, run, NULL, control, call = call))
 }
 
 # Can the totals' density be integrated?

@@ -18,12 +18,12 @@
 #' from them as if they were known, and so are the variances of Laplace noise,
 #' which is a scale mixture of normals.
 #'
-#' A linear regression with normal covariates (numbers, no factors) has a better way. The totals of the records before the bounds
+#' A linear regression whose covariates have a distribution has a better way. The totals of the records before the bounds
 #' clamp them have a known distribution; they move as those of method `"collapse"` do, with the parameters integrated out, by Hamiltonian Monte Carlo
-#' ("totals"). Given them the published totals are taken to be normal, with the mean and the covariance that clamping
+#' ("totals"), and with factors so does their cross-table. Given them the published totals are taken to be normal, with the mean and the covariance that clamping
 #' gives them. So what is approximate is what clamping adds, and nothing is where no record lies outside the bounds.
 #'
-#' In other regressions the totals are drawn
+#' In other regressions, with [covariate_moments()] or an unknown number of records, the totals are drawn
 #' first, and the parameters move with the totals' standard normal innovations fixed,
 #' which achieves nearly the same as integrating them out at a fraction of the cost. With more than 40 unknown parameters, and in
 #' a regression of a binary response, the No-U-Turn sampler moves parameters and innovations at once instead, in
@@ -54,7 +54,8 @@
 #' method there.
 #'
 #' **Clamping** is accounted for in counts, in powers of one variable, and in a regression by "totals". There the expected totals of clamped
-#' records follow from their bivariate normal distributions (Mehler's series). What the clamped totals vary by beside what the totals before clamping tell of
+#' records follow from their bivariate normal distributions (Mehler's series), with factors from those in each cell of their cross-table.
+#' What the clamped totals vary by beside what the totals before clamping tell of
 #' them is estimated once before the chains run, from simulated records near the mean of a short run: its variances are exact there, its correlations
 #' those of the simulation. Directions in which it is below 2 per cent of the noise's variance only widen the noise. With three covariates,
 #' Laplace noise of epsilon = 10, 500 records and bounds at 2 or 1.5 standard deviations, between 93.0 and 97.0 per cent of the 95 per cent intervals
@@ -63,7 +64,7 @@
 #' The print shows the expected share of records outside the bounds, and says when more than 30 per cent of the variables' values are: then use
 #' `"augment"`.
 #'
-#' The other samplers of a regression leave clamping out, that of regressions with factors, with [covariate_moments()] and of binary responses
+#' The other samplers of a regression leave clamping out, those with [covariate_moments()], an unknown number of records and of binary responses
 #' among them, and more records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
 #' 300 replicates of a linear regression by `sampler = "noncentred"`, Laplace noise with epsilon = 1
 #' (`inst/replication/clt_calibration.R`; chance alone leaves 0.87 to 0.93):
@@ -147,14 +148,14 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
   sample_chains(problem, release, bound, run, init, words)
 }
 
-# Records that are normal given the parameters: their totals before bounds clamp them move as
+# Records that are normal given the parameters and their factors: their totals before bounds clamp them move as
 # those of "collapse" do (src/totals_normal.c), and the normal distribution is that of what the
 # bounds do.
 clt_moves_totals <- function(release, bound, control, records) {
   # what only another sampler has a use for asks for one
   default <- if (is.null(control$passes) && is.null(control$conjugate)) "totals" else "another"
   clt_takes_totals(bound) && is.null(records) && identical(control$sampler %||% default, "totals") &&
-    (!has_queries(release) || collapse_serves(release, bound))
+    (!has_queries(release) && !length(bound$levels) || collapse_serves(release, bound))
 }
 
 clt_totals_problem <- function(release, bound, words, chains, call) {
@@ -175,11 +176,15 @@ clt_spread <- function(problem, bound, words, chains, drowned = 0.02) {
   complete <- clt_reference(problem, bound, words, chains)
   left <- .Call(ffi_collapse_clamped, problem, complete * problem$n)$left
   noise <- ifelse(seq_along(left) <= problem$absolute, 2, 1) / problem$weight^2
+  residuals <- function() with_seed(chain_seed(words, chains + 2L), clamping_residuals(problem, bound, complete))
+  # that cells differ by more than what is known of them adds to what is left in each
+  residual <- if (length(bound$levels)) residuals()
+  if (!is.null(residual)) left <- pmax(left, problem$n * colMeans(residual^2))
   share <- left / noise
   rest <- share
   spread <- double()
   if (max(share) > drowned) {
-    residual <- with_seed(chain_seed(words, chains + 2L), clamping_residuals(problem, bound, complete))
+    residual <- residual %||% residuals()
     unit <- sqrt(colSums(residual^2))
     cov <- crossprod(residual) * outer(sqrt(share) / unit, sqrt(share) / unit)
     cov[!is.finite(cov)] <- 0
@@ -192,32 +197,42 @@ clt_spread <- function(problem, bound, words, chains, drowned = 0.02) {
   list(clamp_weight = problem$weight / sqrt(1 + rest), spread = spread)
 }
 
-# About what the records' means and products are, one record's share: from a short run.
+# About what the records' means and products are, and their shares of the factors' cross-table, one
+# record's share: from a short run.
 clt_reference <- function(problem, bound, words, chains, warmup = 200, visits = 20L) {
   state <- start_chain(problem, bound, words, chains + 2L, NULL)
   go_on <- function(iterations) run_blocks(problem, state, iterations, list(warmup = warmup, thin = 1), function(...) NULL)
   go_on(warmup)
-  complete <- vapply(seq_len(visits), function(k) {
+  complete <- lapply(seq_len(visits), function(k) {
     go_on(5)
     .Call(ffi_collapse_complete, problem, state)
-  }, double(length(bound$columns$name) * (length(bound$columns$name) + 3) / 2))
-  rowMeans(matrix(complete, ncol = visits)) / problem$n
+  })
+  Reduce(`+`, complete) / visits / problem$n
 }
 
-# Residuals of what simulated records contribute to the components on all polynomials of degree 2
-# in them. Columns count from their origin.
+# Residuals of what simulated records contribute to the components on what is known of them: their
+# cells in the factors' cross-table, each column for each level, and products of two columns. Columns
+# count from their origin.
 clamping_residuals <- function(problem, bound, complete) {
-  d <- nrow(bound$columns)
-  pairs <- which(lower.tri(diag(d), TRUE), arr.ind = TRUE)
-  mean <- complete[seq_len(d)]
-  cov <- matrix(0, d, d)
-  cov[pairs] <- cov[pairs[, 2:1]] <- complete[-seq_len(d)]
-  cov <- cov - outer(mean, mean)
+  columns <- nrow(bound$columns)
+  dummy <- !is.na(bound$design$level)
+  pairs <- which(lower.tri(diag(columns), TRUE), arr.ind = TRUE)
+  product <- matrix(0, columns, columns)
+  product[pairs] <- product[pairs[, 2:1]] <- complete[columns + seq_len(nrow(pairs))]
+  design <- rbind(c(1, complete[seq_len(columns)][dummy]), cbind(complete[seq_len(columns)][dummy], product[dummy, dummy]))
+  total <- rbind(complete[seq_len(columns)][!dummy], product[dummy, !dummy])
+  slope <- solve_semi(design, total)
+  cov <- product[!dummy, !dummy] - crossprod(total, slope)
+
   terms <- matrix(problem$fields$terms, 6L)
   # tails decide, so many; but the work is that of one matrix product of the components
   count <- max(8 * ncol(terms), min(20000, ceiling(2e8 / ncol(terms)^2)))
   root <- semi_root(cov)
-  w <- tcrossprod(matrix(stats::rnorm(count * ncol(root)), count), root) + rep(mean, each = count)
+  cells <- cell_dummies(bound)
+  cell <- if (nrow(cells) > 1L) sample.int(nrow(cells), count, TRUE, complete[-seq_len(columns + nrow(pairs))]) else rep(1L, count)
+  w <- matrix(0, count, columns)
+  w[, dummy] <- cells[cell, ]
+  w[, !dummy] <- cbind(1, w[, dummy]) %*% slope + tcrossprod(matrix(stats::rnorm(count * ncol(root)), count), root)
   origin <- collapse_origin(bound)
   bounds <- lapply(problem$fields[c("lower", "upper")], function(b) rep(b - origin, each = count))
   seen <- pmin(pmax(w, bounds$lower), bounds$upper)
@@ -226,13 +241,39 @@ clamping_residuals <- function(problem, bound, complete) {
   j <- terms[2L, ] + 1
   scaled <- function(x, by) x * rep(by, each = count)
   value <- scaled(seen[, i], terms[4L, ]) + scaled(seen[, j], terms[5L, ]) + scaled(seen[, i] * seen[, j], terms[6L, ])
-  basis <- scale(cbind(w, w[, pairs[, 1L]] * w[, pairs[, 2L]]))
-  value <- scale(value, scale = FALSE)
+  own <- w[, !dummy, drop = FALSE]
+  of_levels <- lapply(which(dummy), function(v) own * w[, v])
+  both <- pairs[!dummy[pairs[, 1L]] & !dummy[pairs[, 2L]], , drop = FALSE]
+  basis <- within_cells(do.call(cbind, c(list(own), of_levels, list(w[, both[, 1L]] * w[, both[, 2L]]))), cell)
+  basis <- scale(basis, center = FALSE)
+  basis <- basis[, colSums(is.finite(basis)) == count, drop = FALSE]
+  value <- within_cells(value, cell)
   root <- suppressWarnings(chol(crossprod(basis), pivot = TRUE))
   kept <- attr(root, "pivot")[seq_len(attr(root, "rank"))]
   root <- root[seq_along(kept), seq_along(kept), drop = FALSE]
   basis <- basis[, kept, drop = FALSE]
   value - basis %*% backsolve(root, backsolve(root, crossprod(basis, value), transpose = TRUE))
+}
+
+# less the mean of each cell
+within_cells <- function(x, cell) x - (rowsum(x, cell) / as.vector(table(cell)))[as.character(cell), , drop = FALSE]
+
+# a^-1 b of a symmetric matrix, 0 where a row depends on those before
+solve_semi <- function(a, b) {
+  root <- suppressWarnings(chol(a, pivot = TRUE, tol = 1e-10 * max(diag(a))))
+  kept <- attr(root, "pivot")[seq_len(attr(root, "rank"))]
+  root <- root[seq_along(kept), seq_along(kept), drop = FALSE]
+  out <- matrix(0, nrow(b), ncol(b))
+  out[kept, ] <- backsolve(root, backsolve(root, b[kept, , drop = FALSE], transpose = TRUE))
+  out
+}
+
+# The dummies of each cell of the factors' cross-table, in the order of src/totals_normal_table.c:
+# the first factor's levels change fastest.
+cell_dummies <- function(bound) {
+  if (length(bound$levels) == 0L) return(matrix(0, 1L, 0L)) # all records are in one
+  levels <- expand.grid(lapply(bound$levels, seq_along))
+  do.call(cbind, lapply(seq_along(bound$levels), function(f) outer(levels[[f]], seq_along(bound$levels[[f]])[-1L], `==`) + 0))
 }
 
 # What the C code needs to know; see struct clt.
@@ -296,8 +337,8 @@ has_update <- function(distribution) !isFALSE(distribution$update)
 # Which totals are made of innovations, with gradients.
 check_sampler_serves <- function(sampler, distribution, call) {
   if (sampler == "totals") {
-    stop_classed("argument", c("{.arg control$sampler} can be {.val totals} only in a linear regression with normal covariates.",
-                               i = "These must have a distribution, and the number of records must be known."), call = call)
+    stop_classed("argument", c("{.arg control$sampler} can be {.val totals} only in a linear regression, of a known number of records.",
+                               i = "Its covariates must have a distribution, and factors a cross-table that method {.val collapse} could move."), call = call)
   }
   if (sampler %in% c("noncentred", "nuts") && !isTRUE(distribution$innovations)) {
     stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)
@@ -444,7 +485,7 @@ most_clamped <- 0.3
 clt_is_valid <- function(fit) {
   outside <- outside_bounds(fit)
   if (fit$problem$sampler != "totals") return(outside[["any"]] <= likely_outside)
-  outside[["summed"]] <= most_clamped * nrow(fit$bound$columns)
+  outside[["summed"]] <= most_clamped * sum(is.na(fit$bound$design$level))
 }
 
 # ---- which pairs it serves ----------------------------------------------------------
@@ -462,7 +503,7 @@ clt_leaves_out_bounds <- function(bound) UseMethod("clt_leaves_out_bounds")
 #' @export
 clt_leaves_out_bounds.default <- function(bound) FALSE
 
-# Are records normal, so that their totals can be moved? Bounds then are accounted for.
+# Are records normal given their factors, so that their totals can be moved? Bounds then are accounted for.
 clt_takes_totals <- function(bound) UseMethod("clt_takes_totals")
 
 #' @export

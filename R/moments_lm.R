@@ -122,4 +122,4 @@ clt_statistics.model_lm <- function(model) "stat_crossprod"
 clt_leaves_out_bounds.bound_lm <- function(bound) TRUE
 
 #' @export
-clt_takes_totals.bound_lm <- function(bound) is.null(bound$moments) && !length(bound$levels)
+clt_takes_totals.bound_lm <- function(bound) is.null(bound$moments)

@@ -84,7 +84,7 @@
 #' * otherwise `"collapse"` runs, if that is faster and a short run of it finds a probability of at most 0.01 that any record is
 #'   outside the bounds;
 #' * otherwise the exact method, if that takes at most five minutes;
-#' * otherwise `"clt"`, if it allows for clamping (for all models except regressions with factors and [model_glm()]) or a short run
+#' * otherwise `"clt"`, if it allows for clamping (for all models except [model_glm()]) or a short run
 #'   finds nothing clamped, with a warning, because it is approximate;
 #' * otherwise the exact method with fewer iterations: as many as ten minutes
 #'   allow, but at least 200, with the same shares of warmup and kept draws. Without

@@ -2,7 +2,7 @@
 # from its prior, records, a release, the ranks of theta and of the log noise density among
 # their draws. Three covariates, a factor among them, bounds that bind where a method allows for it.
 #
-#   Rscript bench/calibrate_engines.R [quick]
+#   Rscript bench/calibrate_engines.R [designs] [quick]     whose names contain the text; default: all
 
 if (!exists("bench_result")) source("bench/helpers.R")
 
@@ -15,6 +15,11 @@ engine_designs <- function() {
   clamped <- function(sd) {
     list(model = model_lm(prior = prior_nig(0, 4, 10, 10), covariates = prior_niw(mean = 0, kappa = 4, df = 20, scale = diag(16, 3))),
          statistic = stat_crossprod(y ~ x1 + x2 + x3, list(y = c(-1.25, 1.25) * sd, x1 = c(-1, 1) * sd, x2 = c(-1, 1) * sd, x3 = c(-1, 1) * sd)),
+         mechanism = mech_laplace(epsilon = 10), method = "clt")
+  }
+  crossed_at <- function(sd) {
+    list(model = model_lm(prior = prior_nig(0, 4, 10, 10), covariates = prior_niw(mean = 0, kappa = 4, df = 20, scale = diag(18, 1))),
+         statistic = stat_crossprod(y ~ x + g + h, list(y = c(-1.8, 1.8) * sd, x = c(-1, 1) * sd, g = c("a", "b", "c"), h = c("u", "v"))),
          mechanism = mech_laplace(epsilon = 10), method = "clt")
   }
   # levels without records, and confounded factors, where there are few
@@ -33,13 +38,16 @@ engine_designs <- function() {
     `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500),
     `"clt", bounds at 3 sd, n = 500` = c(clamped(3), n = 500),
     `"clt", bounds at 2 sd, n = 500` = c(clamped(2), n = 500),
-    `"clt", bounds at 1.5 sd, n = 500` = c(clamped(1.5), n = 500)
+    `"clt", bounds at 1.5 sd, n = 500` = c(clamped(1.5), n = 500),
+    `"clt", two factors, bounds at 2 sd, n = 500` = c(crossed_at(2), n = 500),
+    `"clt", two factors, bounds at 1.5 sd, n = 500` = c(crossed_at(1.5), n = 500)
   )
 }
 
-bench_calibrate_engines <- function(quick = FALSE) {
+bench_calibrate_engines <- function(quick = FALSE, part = "") {
   replicates <- if (quick) 20 else 500
   designs <- engine_designs()
+  designs <- designs[grepl(part, names(designs), fixed = TRUE)]
   rows <- lapply(names(designs), function(name) {
     d <- designs[[name]]
     time <- seconds(cal <- suppressWarnings(suppressMessages(
@@ -56,4 +64,4 @@ bench_calibrate_engines <- function(quick = FALSE) {
   bench_result(figures, list("Intervals of 95 per cent, and Kolmogorov-Smirnov tests of the ranks" = details))
 }
 
-run_alone(bench_calibrate_engines)
+run_alone(function(quick) bench_calibrate_engines(quick, paste(setdiff(commandArgs(TRUE), "quick"), collapse = " ")))

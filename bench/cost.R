@@ -47,12 +47,19 @@ table_release <- function(n, factors, levels, epsilon) {
   simulate_release(data, st, mech_laplace(epsilon = epsilon))
 }
 
-case <- function(engine, method, release, model, arguments) list(engine = engine, method = method, release = release, model = model, arguments = arguments)
+case <- function(engine, method, release, model, arguments, control = list()) {
+  list(engine = engine, method = method, release = release, model = model, arguments = arguments, control = control)
+}
 
 # a case for each row of numbers
-grid <- function(engine, method, release, model, ...) {
+grid <- function(engine, method, release, model, ..., control = list()) {
   rows <- rbind(...)
-  lapply(seq_len(nrow(rows)), function(k) case(engine, method, release, model, as.list(unname(rows[k, ]))))
+  lapply(seq_len(nrow(rows)), function(k) case(engine, method, release, model, as.list(unname(rows[k, ])), control))
+}
+
+# and for some factors
+cross_tables <- function(engine, method, ...) {
+  lapply(list(...), function(arguments) case(engine, method, factor_release, function() model_lm(), arguments))
 }
 
 cases <- function() {
@@ -74,9 +81,8 @@ cases <- function() {
     grid("normal", "collapse", normal_release, lm, c(1000, 1, 1, 4), c(1000, 1, 0.1, 4), c(1000, 1, 10, 4), c(1e5, 1, 1, 4), c(1000, 2, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 1, 4),
          c(1000, 5, 10, 4), c(1e5, 5, 1, 4), c(1000, 5, 100, 4), c(1000, 10, 1, 4), c(1e5, 10, 10, 4), c(1000, 10, 0.1, 4), c(1000, 20, 1, 4), c(1e5, 20, 1, 4)),
     # n, p, levels, epsilon
-    lapply(list(list(1000, 2, 3, 1), list(1000, 2, 8, 10), list(1e4, 2, 3, 10), list(1e4, 2, 3, 0.1), list(1e4, 5, 4, 1), list(1000, 2, c(2, 3), 1), list(1e4, 2, c(2, 2, 4, 2), 1),
-                list(1e4, 2, c(2, 2, 4, 2), 10), list(1e5, 2, c(2, 2, 4, 2), 1), list(1e4, 2, c(5, 6), 1), list(1e5, 3, c(5, 6), 10)),
-           function(arguments) case("cross-table", "collapse", factor_release, lm, arguments)),
+    cross_tables("cross-table", "collapse", list(1000, 2, 3, 1), list(1000, 2, 8, 10), list(1e4, 2, 3, 10), list(1e4, 2, 3, 0.1), list(1e4, 5, 4, 1), list(1000, 2, c(2, 3), 1),
+                 list(1e4, 2, c(2, 2, 4, 2), 1), list(1e4, 2, c(2, 2, 4, 2), 10), list(1e5, 2, c(2, 2, 4, 2), 1), list(1e4, 2, c(5, 6), 1), list(1e5, 3, c(5, 6), 10)),
     # n, features, epsilon
     grid("recursion", "collapse", counts_release, function() model_naive_bayes("y"), c(50, 1, 1), c(50, 1, 10), c(200, 2, 1), c(500, 2, 1), c(200, 8, 1)),
     grid("counts", "collapse", counts_release, function() model_naive_bayes("y"), c(5000, 1, 1), c(5000, 1, 0.1), c(5000, 1, 10), c(5000, 8, 1), c(5000, 8, 10), c(1e6, 8, 1), c(1e5, 30, 1)),
@@ -90,18 +96,20 @@ cases <- function() {
     grid("marginal", "clt", one_release, function() model_normal(), c(100, 1), c(1000, 0.1), c(1000, 1), c(1e5, 1), c(1e5, 10)),
     grid("marginal", "clt", counts_release, function() model_naive_bayes("y"), c(1000, 1, 1), c(1000, 4, 1), c(1e5, 4, 1), c(1e5, 4, 10), c(1000, 10, 1)),
     # n, p, levels, epsilon
-    grid("noncentred", "clt", factor_release, lm, c(1000, 2, 2, 1), c(1e4, 2, 2, 1), c(1e4, 2, 2, 10), c(1e4, 2, 2, 0.1), c(1e4, 3, 2, 1), c(1e4, 2, 4, 1)),
-    grid("nuts", "clt", factor_release, lm, c(1e4, 7, 2, 1), c(1000, 7, 2, 1), c(1e4, 7, 4, 10), c(1e4, 7, 4, 0.1), c(1e4, 11, 4, 1)),
+    cross_tables("clamped cross-table", "clt", list(1e4, 2, 3, 1), list(1e4, 2, 3, 10), list(1e5, 2, 3, 0.1), list(1e4, 5, 4, 1), list(1e5, 2, c(2, 2, 4, 2), 1),
+                 list(1e5, 2, c(2, 2, 4, 2), 10), list(1e5, 2, c(5, 6), 1), list(1e5, 3, c(4, 5, 6), 10)),
+    grid("noncentred", "clt", factor_release, lm, control = list(sampler = "noncentred"), c(1000, 2, 2, 1), c(1e4, 2, 2, 1), c(1e4, 2, 2, 10), c(1e4, 2, 2, 0.1), c(1e4, 3, 2, 1), c(1e4, 2, 4, 1)),
+    grid("nuts", "clt", factor_release, lm, control = list(sampler = "nuts"), c(1e4, 7, 2, 1), c(1000, 7, 2, 1), c(1e4, 7, 4, 10), c(1e4, 7, 4, 0.1), c(1e4, 11, 4, 1)),
     grid("nuts of responses", "clt", logistic_release, function() model_logistic(), c(1000, 2, 1), c(1e5, 2, 1), c(1e5, 2, 10), c(1000, 2, 0.1), c(1e4, 5, 1), c(1e5, 5, 10), c(1e4, 10, 1)))
 }
 
 measure <- function(one, quick) {
   release <- do.call(one$release, one$arguments)
   bound <- noiseaware:::bind_model(noiseaware:::complete_model(one$model(), release), release$statistic)
-  features <- noiseaware:::cost_features(one$method, release, bound)
+  features <- noiseaware:::cost_features(one$method, release, bound, one$control)
   if (features$engine != one$engine) stop("the engine is \"", features$engine, "\" and not \"", one$engine, "\"", call. = FALSE)
   iterations <- if (quick) 200 else 2000
-  call <- function() suppressWarnings(suppressMessages(sample_posterior(release, one$model(), method = one$method, chains = 2, iter = iterations, seed = 1)))
+  call <- function() suppressWarnings(suppressMessages(sample_posterior(release, one$model(), method = one$method, chains = 2, iter = iterations, seed = 1, control = one$control)))
   time <- seconds(fit <- call())
   if (time < 0.1) time <- seconds(for (k in 1:10) call()) / 10 # the clock has ticks of a hundredth
   out <- data.frame(as.data.frame(features), arguments = paste(vapply(unlist(one$arguments), format, ""), collapse = " "), seconds = time,
@@ -138,7 +146,9 @@ constants_file <- "R/cost_constants.R"
 write_constants <- function(constants) {
   column <- function(name) {
     values <- constants[[name]]
-    sprintf("  %s = c(%s)", name, paste(if (is.character(values)) paste0("\"", values, "\"") else as.character(signif(values, 3)), collapse = ", "))
+    values <- if (is.character(values)) paste0("\"", values, "\"") else as.character(signif(values, 3))
+    lines <- split(values, (seq_along(values) - 1L) %/% 10L)
+    sprintf("  %s = c(%s)", name, paste(vapply(lines, paste, "", collapse = ", "), collapse = paste0(",\n", strrep(" ", nchar(name) + 7L))))
   }
   writeLines(c("# Written by bench/cost.R, which measures them: the constants of the cost model in R/cost.R.", "",
                "cost_constants <- data.frame(", paste(vapply(names(constants), column, ""), collapse = ",\n"), ")"), constants_file)

@@ -42,41 +42,47 @@ static const double NEGLIGIBLE = 1e-7;
 static double phi(double x) { return 0.398942280401432677939946 * exp(-0.5 * x * x); }
 static double tail(double x) { return 0.5 * erfc(-x * 0.707106781186547524400844); }
 
-/* adds He_(k-1)(x) times the density to J_k, 0 < k < terms + 2 */
-static void add_edge(int terms, double density, double x, double *j) {
-    double now = density, before = 0;
-    if (now == 0) return;
+/* J_k, 0 < k < terms + 2: each recursion waits for itself, so both edges go together. */
+static void fill_edges(int terms, const struct clamped_edges *at, double *j) {
+    double low = at->at_a, low_before = 0, high = at->at_b, high_before = 0;
     for (int k = 1; k < terms + 2; ++k) {
-        j[k] += now;
-        const double next = x * now - (k - 1) * before;
-        before = now;
-        now = next;
+        j[k] = low - high;
+        const double low_next = at->a * low - (k - 1) * low_before;
+        const double high_next = at->b * high - (k - 1) * high_before;
+        low_before = low;
+        high_before = high;
+        low = low_next;
+        high = high_next;
     }
 }
 
-static void place_edges(struct clamped_column *at, double lower, double upper) {
-    at->a = isfinite(lower) ? (lower - at->mean) / at->sd : 0;
-    at->b = isfinite(upper) ? (upper - at->mean) / at->sd : 0;
-    at->at_a = isfinite(lower) ? phi(at->a) : 0;
-    at->at_b = isfinite(upper) ? phi(at->b) : 0;
+/* Beyond so many standard deviations there is nothing. */
+static const double FAR = 9;
+
+static void place_edges(struct clamped_column *x, double lower, double upper) {
+    struct clamped_edges *at = &x->edges;
+    at->a = isfinite(lower) ? (lower - x->mean) / x->sd : 0;
+    at->b = isfinite(upper) ? (upper - x->mean) / x->sd : 0;
+    const int low = isfinite(lower) && at->a > -FAR, high = isfinite(upper) && at->b < FAR;
+    at->at_a = low ? phi(at->a) : 0;
+    at->at_b = high ? phi(at->b) : 0;
+    at->below = low ? tail(at->a) : 0;
+    at->above = high ? tail(-at->b) : 0;
     at->bend = 1.6 * (sqrt(at->at_a) + sqrt(at->at_b));
 }
 
 /* E of a clamped normal variable, and what so many terms of the series and their derivatives
  * need; after place_edges() */
-static void expect_column(struct clamped_column *at, double lower, double upper, int terms) {
-    const int low = isfinite(lower), high = isfinite(upper);
-    const double below = low ? tail(at->a) : 0, above = high ? tail(-at->b) : 0;
-    double *j = at->j;
-    memset(j, 0, (size_t)(terms + 2) * sizeof(double));
+static void expect_column(struct clamped_column *x, double lower, double upper, int terms) {
+    const struct clamped_edges *at = &x->edges;
+    const double below = at->below, above = at->above;
+    const double l = below > 0 ? lower : 0, u = above > 0 ? upper : 0; /* not an infinite one */
+    double *j = x->j;
     j[0] = 1 - below - above;
-    add_edge(terms, at->at_a, at->a, j);
-    add_edge(terms, -at->at_b, at->b, j);
-    at->first =
-        (low ? lower * below : 0) + (high ? upper * above : 0) + at->mean * j[0] + at->sd * j[1];
-    at->second = (low ? lower * lower * below : 0) + (high ? upper * upper * above : 0) +
-                 (at->mean * at->mean + at->sd * at->sd) * j[0] + 2 * at->mean * at->sd * j[1] +
-                 at->sd * at->sd * j[2];
+    fill_edges(terms, at, j);
+    x->first = l * below + u * above + x->mean * j[0] + x->sd * j[1];
+    x->second = l * l * below + u * u * above + (x->mean * x->mean + x->sd * x->sd) * j[0] +
+                2 * x->mean * x->sd * j[1] + x->sd * x->sd * j[2];
 }
 
 /* The records of a dummy: with their own mean. */
@@ -98,6 +104,7 @@ struct clamped *clamped_new(const struct totals *totals, const double *lower, co
     clamped->column = plugin_memory(d, sizeof *clamped->column);
     clamped->correlation = plugin_memory(d * d, sizeof *clamped->correlation);
     clamped->terms = plugin_memory(d * d, sizeof *clamped->terms);
+    clamped->slope = plugin_memory(d * d, sizeof *clamped->slope);
     return clamped;
 }
 
@@ -111,7 +118,7 @@ static double correlation(const struct totals *t, const struct clamped_column *x
 /* Terms of the series of two columns that are not negligible. */
 static int count_terms(int most, const struct clamped_column *x, const struct clamped_column *y,
                        double r) {
-    double size = 0.19 * x->bend * y->bend * fabs(r);
+    double size = 0.19 * x->edges.bend * y->edges.bend * fabs(r);
     int k = 1;
     while (k < most && (size *= fabs(r)) > NEGLIGIBLE * k * (k + 1)) ++k;
     return k;
@@ -127,21 +134,21 @@ static double series(int terms, double r, const double *x, const double *y) {
     return sum;
 }
 
-void clamped_expect(struct clamped *clamped, const double *c, double *out) {
-    const struct totals *t = clamped->totals;
-    const int d = t->d;
+void clamped_place(struct clamped *clamped) {
+    for (int i = 0; i < clamped->totals->d; ++i)
+        place_edges(clamped->column + i, clamped->lower[i], clamped->upper[i]);
+    clamped_place_again(clamped);
+}
+
+void clamped_place_again(struct clamped *clamped) {
+    const int d = clamped->totals->d;
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
-        x->mean = c[t->column[i]] / t->n;
-        const double variance = c[t->product[i * d + i]] / t->n - x->mean * x->mean;
-        x->sd = variance > 0 ? sqrt(variance) : 1e-300;
         x->terms = 1;
-        place_edges(x, clamped->lower[i], clamped->upper[i]);
         for (int j = 0; j < i; ++j) {
             struct clamped_column *y = clamped->column + j;
-            const double r = clamped->correlation[i * d + j] =
-                correlation(t, x, y, c[t->product[i * d + j]]);
-            const int terms = clamped->terms[i * d + j] = count_terms(clamped->most, x, y, r);
+            const int terms = clamped->terms[i * d + j] =
+                count_terms(clamped->most, x, y, clamped->correlation[i * d + j]);
             if (terms > x->terms) x->terms = terms;
             if (terms > y->terms) y->terms = terms;
         }
@@ -149,16 +156,42 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out) {
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
         expect_column(x, clamped->lower[i], clamped->upper[i], x->terms);
+    }
+}
+
+double clamped_product(const struct clamped *clamped, int i, int j) {
+    const int at = i * clamped->totals->d + j;
+    const struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
+    if (i == j) return x->second;
+    return x->first * y->first +
+           x->sd * y->sd * series(clamped->terms[at], clamped->correlation[at], x->j, y->j);
+}
+
+/* Means, standard deviations and correlations of the columns, from c. */
+static void read_moments(struct clamped *clamped, const double *c) {
+    const struct totals *t = clamped->totals;
+    const int d = t->d;
+    for (int i = 0; i < d; ++i) {
+        struct clamped_column *x = clamped->column + i;
+        x->mean = c[t->column[i]] / t->n;
+        const double variance = c[t->product[i * d + i]] / t->n - x->mean * x->mean;
+        x->sd = variance > 0 ? sqrt(variance) : 1e-300;
+        for (int j = 0; j < i; ++j)
+            clamped->correlation[i * d + j] =
+                correlation(t, x, clamped->column + j, c[t->product[i * d + j]]);
+    }
+}
+
+void clamped_expect(struct clamped *clamped, const double *c, double *out) {
+    const struct totals *t = clamped->totals;
+    const int d = t->d;
+    read_moments(clamped, c);
+    clamped_place(clamped);
+    for (int i = 0; i < d; ++i) {
+        const struct clamped_column *x = clamped->column + i;
         out[t->column[i]] = t->n * x->first;
-        out[t->product[i * d + i]] = t->n * x->second;
-        for (int j = 0; j < i; ++j) {
-            const struct clamped_column *y = clamped->column + j;
-            out[t->product[i * d + j]] =
-                t->n *
-                (x->first * y->first + x->sd * y->sd *
-                                           series(clamped->terms[i * d + j],
-                                                  clamped->correlation[i * d + j], x->j, y->j));
-        }
+        for (int j = 0; j <= i; ++j)
+            out[t->product[i * d + j]] = t->n * clamped_product(clamped, i, j);
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
             const double count = c[t->fixed[b - 1]];
@@ -188,15 +221,48 @@ static struct slopes slope_series(int terms, double r, const double *x, const do
     return sum;
 }
 
+void clamped_pull_slopes(struct clamped *clamped) {
+    const int d = clamped->totals->d;
+    for (int i = 0; i < d; ++i) {
+        struct clamped_column *x = clamped->column + i;
+        const double on_second = clamped->slope[i * d + i];
+        x->on_mean = 2 * on_second * (x->mean * x->j[0] + x->sd * x->j[1]);
+        x->on_sd = 2 * on_second * (x->mean * x->j[1] + x->sd * (x->j[0] + x->j[2]));
+    }
+    for (int i = 0; i < d; ++i) {
+        struct clamped_column *x = clamped->column + i;
+        for (int j = 0; j < i; ++j) {
+            struct clamped_column *y = clamped->column + j;
+            const double slope = clamped->slope[i * d + j];
+            const struct slopes sum = slope_series(clamped->terms[i * d + j],
+                                                   clamped->correlation[i * d + j], x->j, y->j);
+            x->on_first += slope * y->first;
+            y->on_first += slope * x->first;
+            x->on_mean += slope * y->sd * sum.first;
+            y->on_mean += slope * x->sd * sum.second;
+            x->on_sd += slope * y->sd * sum.twice_first;
+            y->on_sd += slope * x->sd * sum.twice_second;
+            clamped->slope[i * d + j] = slope * sum.both;
+        }
+    }
+    for (int i = 0; i < d; ++i) {
+        struct clamped_column *x = clamped->column + i;
+        x->on_mean += x->on_first * x->j[0];
+        x->on_sd += x->on_first * x->j[1];
+    }
+}
+
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
     const struct totals *t = clamped->totals;
     const int d = t->d;
     for (int i = 0; i < d; ++i) {
+        clamped->column[i].on_first = t->n * gradient[t->column[i]];
+        for (int j = 0; j <= i; ++j)
+            clamped->slope[i * d + j] = t->n * gradient[t->product[i * d + j]];
+    }
+    clamped_pull_slopes(clamped);
+    for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
-        const double on_second = t->n * gradient[t->product[i * d + i]];
-        x->on_first = t->n * gradient[t->column[i]];
-        x->on_mean = 2 * on_second * (x->mean * x->j[0] + x->sd * x->j[1]);
-        x->on_sd = 2 * on_second * (x->mean * x->j[1] + x->sd * (x->j[0] + x->j[2]));
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
             const double count = c[t->fixed[b - 1]];
@@ -205,31 +271,19 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
             x->on_sd += gradient[at] * count * group.j[1];
             gradient[at] *= group.j[0];
         }
-    }
-    for (int i = 0; i < d; ++i) {
-        struct clamped_column *x = clamped->column + i;
         for (int j = 0; j < i; ++j) {
             struct clamped_column *y = clamped->column + j;
-            const int at = t->product[i * d + j];
-            const double slope = t->n * gradient[at];
-            const struct slopes sum = slope_series(clamped->terms[i * d + j],
-                                                   clamped->correlation[i * d + j], x->j, y->j);
-            const double on_cov = slope * sum.both;
-            x->on_first += slope * y->first;
-            y->on_first += slope * x->first;
-            x->on_mean += slope * y->sd * sum.first - on_cov * y->mean;
-            y->on_mean += slope * x->sd * sum.second - on_cov * x->mean;
-            x->on_sd += slope * y->sd * sum.twice_first;
-            y->on_sd += slope * x->sd * sum.twice_second;
-            gradient[at] = on_cov / t->n;
+            const double on_cov = clamped->slope[i * d + j];
+            x->on_mean -= on_cov * y->mean;
+            y->on_mean -= on_cov * x->mean;
+            gradient[t->product[i * d + j]] = on_cov / t->n;
         }
     }
     for (int i = 0; i < d; ++i) {
         const struct clamped_column *x = clamped->column + i;
-        const double on_mean = x->on_mean + x->on_first * x->j[0];
-        const double on_variance = (x->on_sd + x->on_first * x->j[1]) / (2 * x->sd);
+        const double on_variance = x->on_sd / (2 * x->sd);
         gradient[t->product[i * d + i]] = on_variance / t->n;
-        gradient[t->column[i]] = (on_mean - 2 * x->mean * on_variance) / t->n;
+        gradient[t->column[i]] = (x->on_mean - 2 * x->mean * on_variance) / t->n;
     }
 }
 

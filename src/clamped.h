@@ -6,6 +6,12 @@
 /* of Mehler's series */
 enum { CLAMPED_TERMS = 40 };
 
+/* The bounds of a column in its standard deviations about its mean, the densities there, and what
+ * lies beyond; infinite bounds have 0. `bend` bounds the terms of series. See clamped.c. */
+struct clamped_edges {
+    double a, b, at_a, at_b, below, above, bend;
+};
+
 /* Expected totals of clamped columns, as a function of those of the columns before they
  * are clamped; see clamped.c. Statistics are those of block.h. */
 struct clamped {
@@ -14,12 +20,12 @@ struct clamped {
     int most;                    /* terms of a series: CLAMPED_TERMS, or fewer for speed */
     double *correlation; /* of columns i > j, at i * d + j; and terms of their series that count */
     int *terms;
+    double *slope; /* of columns i >= j, at i * d + j: see clamped_pull_slopes() */
     /* of each free column */
     struct clamped_column {
-        double mean, sd;         /* before clamping */
-        double a, b, at_a, at_b; /* its bounds, and the densities there; see clamped.c */
-        double bend;             /* bounds the terms of the series: so many count */
-        int terms;
+        double mean, sd; /* before clamping */
+        struct clamped_edges edges;
+        int terms; /* of its series that count */
         double j[CLAMPED_TERMS + 2];
         double first, second;            /* expected clamped value, and its square */
         double on_mean, on_sd, on_first; /* slopes of what is pulled back */
@@ -33,6 +39,19 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out);
 
 /* After clamped_expect() of the same c: the gradient in `out`, in place, becomes that in c. */
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient);
+
+/* What the two are made of, for records of one distribution. Given the means, the standard
+ * deviations and the correlations of the columns: what is expected of each clamped column, and of
+ * the product of two, i >= j. */
+void clamped_place(struct clamped *clamped);
+
+/* The same where the columns' edges are known as well. */
+void clamped_place_again(struct clamped *clamped);
+double clamped_product(const struct clamped *clamped, int i, int j);
+
+/* After clamped_place(): on_first and `slope` hold the slopes in these, and come to be those in
+ * the means and standard deviations, and `slope`, below its diagonal, those in covariances. */
+void clamped_pull_slopes(struct clamped *clamped);
 
 /* What follows needs all terms: after clamped_expect(). */
 void clamped_expand(struct clamped *clamped);

@@ -109,20 +109,20 @@ SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
     return out;
 }
 
-/* Of normal totals: the complete-data statistic of a state. */
+/* Of normal totals: the complete-data statistic of a state, and the factors' cross-table. */
 SEXP ffi_collapse_complete(SEXP problem, SEXP state) {
     struct collapse *c = read(problem);
     struct rng rng;
     attach(c, state, &rng);
     resume(c);
-    SEXP out = PROTECT(Rf_allocVector(REALSXP, c->model.complete));
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, c->described));
     c->class->complete(c, REAL(out));
     UNPROTECT(1);
     return out;
 }
 
 /* Of normal totals that bounds clamp: the components that are expected of a complete-data
- * statistic, and what is left of their variances. */
+ * statistic and a cross-table, and what is left of their variances. */
 SEXP ffi_collapse_clamped(SEXP problem, SEXP complete) {
     const struct collapse *c = read(problem);
     SEXP mean = PROTECT(Rf_allocVector(REALSXP, c->size));

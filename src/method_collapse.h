@@ -27,8 +27,9 @@ struct collapse {
     int size, absolute, separable, noisy;
     const double *released, *weight;
     struct published published;
-    int stored; /* length of store */
-    int given;  /* theta is the user's: start from there */
+    int stored;    /* length of store */
+    int described; /* length of what complete() writes */
+    int given;     /* theta is the user's: start from there */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta, *store, *counter;
@@ -77,9 +78,9 @@ struct collapse_class {
      * tests. NULL where there is none. */
     double (*log_density)(const struct collapse *c, const double *q, double *gradient);
 
-    /* The complete-data statistic that the state stands for; and for such a one the released
-     * components that are expected where bounds clamp, and what is left of their variances. NULL
-     * where there is none. */
+    /* The complete-data statistic that the state stands for, and after it the factors'
+     * cross-table; and for such the released components that are expected where bounds clamp, and
+     * what is left of their variances. NULL where there is none. */
     void (*complete)(const struct collapse *c, double *out);
     void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
 

@@ -65,11 +65,17 @@ void totals_density_clamp(struct totals_density *density, const double *lower,
     own_seen(density);
 }
 
+void totals_density_clamp_cells(struct totals_density *density, int cells, const int *dummy) {
+    density->cells = clamped_cells_new(density->clamped, &density->totals, cells, dummy);
+}
+
 void totals_density_expect(struct totals_density *s) {
-    if (s->clamped)
+    if (s->clamped && !s->cells) {
         clamped_expect(s->clamped, s->c, s->seen);
-    else if (s->seen != s->c)
-        memcpy(s->seen, s->c, (size_t)s->model->complete * sizeof(double));
+        return;
+    }
+    if (s->seen != s->c) memcpy(s->seen, s->c, (size_t)s->model->complete * sizeof(double));
+    if (s->cells) clamped_cells_expect(s->cells, s->seen);
 }
 
 /* ---- tied coefficients --------------------------------------------------------------- */
@@ -151,30 +157,59 @@ double totals_density_expand(struct totals_density *s, const double *q, double *
     return log_density;
 }
 
-/* which of the free columns it is */
+/* which of the free columns it is; -1: none */
 static int free_column(const struct totals *t, int column) {
-    int i = 0;
-    while (t->column[i] != column) ++i;
-    return i;
+    for (int i = 0; i < t->d; ++i)
+        if (t->column[i] == column) return i;
+    return -1;
+}
+
+/* which of the fixed columns */
+static int fixed_column(const struct totals *t, int column) {
+    int b = 0;
+    while (t->fixed[b] != column) ++b;
+    return b;
+}
+
+/* Of one record, after clamped_expand(), whose fixed columns have the values `dummy`. */
+static double component_left(const struct totals_density *s, const struct component *one,
+                             const int *dummy) {
+    const struct totals *t = &s->totals;
+    const double product = one->coef[2];
+    const int i = free_column(t, one->at[0]);
+    if (product == 0) return i < 0 ? 0 : one->coef[0] * one->coef[0] * clamped_left(s->clamped, i);
+    const int j = free_column(t, one->at[1]), same = i == j;
+    if (i < 0 && j < 0) return 0;
+    if (i < 0 || j < 0) {
+        const int free = i < 0 ? j : i, other = i < 0 ? one->at[0] : one->at[1];
+        const double coef = one->coef[i < 0] + product * dummy[fixed_column(t, other)];
+        return coef * coef * clamped_left(s->clamped, free);
+    }
+    /* it is product (x_i + shift_i) (x_j + shift_j) */
+    const double shift_i = (same ? 0.5 * one->coef[0] : one->coef[1]) / product;
+    const double shift_j = (same ? 0.5 : 1) * one->coef[0] / product;
+    return product * product * clamped_product_left(s->clamped, i, shift_i, j, shift_j);
+}
+
+static void add_left(const struct totals_density *s, double records, const int *dummy,
+                     double *left) {
+    for (int k = 0; k < s->components; ++k)
+        left[k] += records * component_left(s, s->component + k, dummy);
 }
 
 void totals_density_left(const struct totals_density *s, double *left) {
     const struct totals *t = &s->totals;
-    clamped_expand(s->clamped);
-    for (int k = 0; k < s->components; ++k) {
-        const struct component *one = s->component + k;
-        const double product = one->coef[2];
-        const int i = free_column(t, one->at[0]);
-        left[k] = t->n;
-        if (product == 0) {
-            left[k] *= one->coef[0] * one->coef[0] * clamped_left(s->clamped, i);
-            continue;
-        }
-        /* it is product (x_i + shift_i) (x_j + shift_j) */
-        const int j = free_column(t, one->at[1]), same = i == j;
-        const double shift_i = (same ? 0.5 * one->coef[0] : one->coef[1]) / product;
-        const double shift_j = (same ? 0.5 : 1) * one->coef[0] / product;
-        left[k] *= product * product * clamped_product_left(s->clamped, i, shift_i, j, shift_j);
+    memset(left, 0, (size_t)s->components * sizeof(double));
+    if (!s->cells) {
+        clamped_expand(s->clamped);
+        add_left(s, t->n, NULL, left);
+        return;
+    }
+    for (int cell = 0; cell < s->cells->cells; ++cell) {
+        if (s->cells->count[cell] == 0) continue;
+        clamped_cells_expand(s->cells, cell);
+        add_left(s, s->cells->count[cell], s->cells->dummy + (size_t)cell * (size_t)(t->k - 1),
+                 left);
     }
 }
 
@@ -206,8 +241,12 @@ double totals_log_density(void *self, const double *q, double *gradient) {
     if (s->clamped) {
         memset(s->gradient_seen, 0, (size_t)complete * sizeof(double));
         totals_density_noise(s, released, s->gradient_seen);
-        clamped_pull(s->clamped, s->c, s->gradient_seen);
-        for (int i = 0; i < complete; ++i) s->gradient_c[i] += s->gradient_seen[i];
+        if (s->cells) {
+            clamped_cells_pull(s->cells, s->gradient_seen);
+        } else {
+            clamped_pull(s->clamped, s->c, s->gradient_seen);
+            for (int i = 0; i < complete; ++i) s->gradient_c[i] += s->gradient_seen[i];
+        }
     } else {
         totals_density_noise(s, released, s->gradient_c);
     }

@@ -1,7 +1,7 @@
 #ifndef NOISEAWARE_TOTALS_DENSITY_H
 #define NOISEAWARE_TOTALS_DENSITY_H
 
-#include "clamped.h"
+#include "clamped_cells.h"
 #include "hmc.h"
 #include "plugin.h"
 #include "tilt.h"
@@ -28,7 +28,8 @@ struct totals_density {
     int components, absolute; /* first those with the absolute kernel */
     const struct component *component;
     const double *released, *weight;
-    struct clamped *clamped; /* NULL: no record is taken to lie outside the bounds */
+    struct clamped *clamped;     /* NULL: no record is taken to lie outside the bounds */
+    struct clamped_cells *cells; /* NULL: or all records are taken to have one mean */
     double *slope; /* NULL, or where the slope of the log density in each component goes */
     /* What is added to the components, a linear function of q less `tilt_at`; needs `slope`.
      * NULL: nothing. */
@@ -76,6 +77,10 @@ void totals_density_place(struct totals_density *density, const double *q);
  * as the bounds clamp them, approximately. */
 void totals_density_clamp(struct totals_density *density, const double *lower, const double *upper);
 
+/* After that, where the cross-table of the fixed columns is known: `cells` cells, of each the
+ * dummies' values, a row of k - 1. Its counts are the caller's to set. */
+void totals_density_clamp_cells(struct totals_density *density, int cells, const int *dummy);
+
 /* `seen` from c. */
 void totals_density_expect(struct totals_density *density);
 
@@ -85,8 +90,8 @@ double totals_log_density(void *self, const double *q, double *gradient);
 /* What it is made of. The density without the noise: c from q, gradient_c and the gradient in
  * what is kept; the log, or -INFINITY. */
 double totals_density_expand(struct totals_density *density, const double *q, double *gradient);
-/* For each component, what is left of its variance in n records after totals_density_expect(): 0
- * where nothing is clamped. */
+/* For each component, what is left of its variance in n records after totals_density_expect(),
+ * with cells of those in them: 0 where nothing is clamped. */
 void totals_density_left(const struct totals_density *density, double *left);
 /* The noise of `released`: sets `energy`, and adds the gradient in `seen` of its tempered log
  * density. */

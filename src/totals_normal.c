@@ -133,12 +133,13 @@ void normal_measure(struct normal *s, const double *q) {
     totals_expand(&s->density.totals, normal_place(s, q), s->density.c);
     totals_density_expect(&s->density);
     normal_shift_release(s, q + s->density.size);
-    s->energy = 0;
+    s->energy = s->misfit = 0;
     for (int k = 0; k < s->density.components; ++k) {
         s->statistic[k] = component_value(s->density.component + k, s->density.seen) +
                           s->released[k] - s->density.released[k];
-        const double r = (s->released[k] - s->statistic[k]) * s->weight[k];
-        s->energy += k < s->density.absolute ? fabs(r) : 0.5 * r * r;
+        const double away = s->released[k] - s->statistic[k];
+        s->energy += normal_kernel(s, k, away * s->weight[k]);
+        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
     }
 }
 
@@ -222,6 +223,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->guess = normal_doubles(NORMAL_START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
     s->work = normal_doubles(hmc_workspace(normal_coordinates(s), metric(s)));
     of->self = s;
+    of->described = s->model.complete + s->table.cells;
     of->stored = (int)hmc_stored(normal_coordinates(s), metric(s));
     if (of->size_prior) of->stored += (int)totals_size_stored(&s->size);
     if (k > 1) of->stored += (int)normal_stored_table(s);
@@ -337,11 +339,13 @@ static void statistic(const struct collapse *of, double *out) {
 static void complete(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
     normal_copy(out, s->density.c, s->model.complete);
+    if (s->table.cells > 0) normal_copy(out + s->model.complete, s->table.count, s->table.cells);
 }
 
 static void clamped_at(const struct collapse *of, const double *c, double *mean, double *left) {
     struct normal *s = of->self;
     normal_copy(s->density.c, c, s->model.complete);
+    if (s->table.cells > 0) normal_read_cells(s, c + s->model.complete);
     totals_density_expect(&s->density);
     for (int k = 0; k < s->density.components; ++k)
         mean[k] = component_value(s->density.component + k, s->density.seen);

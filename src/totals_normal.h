@@ -27,12 +27,15 @@ struct cross_table {
     double *count;         /* of records, a cell */
     double *scale, *tries; /* of moves, one a factor and kind */
     double *idle_sd;       /* see totals.h: those of the columns where the chain started */
+    double *clamps;        /* where bounds clamp: what they do to each component, about; and from */
+    double *seen;          /* how many visits in warmup that is known */
 
     /* workspace */
     int *dummy, *kept_idle;
     int contexts, *here, *there; /* cells of the two levels of a move */
     double *out, *in;            /* records that leave `here` for `there`, and that come */
     double *innovation, *kept_design, *trial;
+    double *old_count, *old_q; /* before a run of moves */
 
     /* while starting: components that depend on the table alone, and what they are to be */
     int counted, *of_counts;
@@ -70,6 +73,7 @@ struct normal {
     double *exact_place;
 
     double *statistic, energy; /* of the state */
+    double misfit;             /* its energy under the noise that moves it; see clamp() */
 
     /* workspace */
     double *old, *work;
@@ -140,6 +144,12 @@ double normal_exact_pull(const struct normal *s, const double *q, double *gradie
 
 /* Makes a start of the sampler of one of the density, with scales. */
 void normal_exact_start(const struct normal *s, double *q, double *unit);
+
+/* the energy of component k, off by r in units of the noise */
+static inline double normal_kernel(const struct normal *s, int k, double r) {
+    return k < s->density.absolute ? fabs(r) : 0.5 * r * r;
+}
+
 /* component k as released with fresh noise added */
 static inline double normal_renew(struct normal *s, int k) {
     const double draw = k < s->density.absolute ? rng_exponential(s->rng) - rng_exponential(s->rng)
@@ -155,6 +165,9 @@ void normal_attach_table(struct normal *s, double *store);
 
 /* What follows from the table: c's counts, D'D. */
 void normal_load_table(struct normal *s);
+
+/* Reads the totals of c and such a table, as if they were the state's. */
+void normal_read_cells(struct normal *s, const double *count);
 
 /* A table whose factors have these shares of their levels, one after the other. */
 void normal_draw_table(struct normal *s, const double *share);

@@ -40,6 +40,12 @@ enum { SETTLING = 100 };
 
 enum { MOST_CELLS = 10000 };
 
+/* Where bounds clamp: runs of moves in an iteration; how fast what is learned of the bounds
+ * forgets.
+ */
+enum { RUNS = 20 };
+static const double FORGET = 0.02;
+
 /* see above; with one factor transfers alone make sense */
 enum table_move { TRANSFER, SWAP, PAIR, TABLE_MOVES };
 
@@ -73,6 +79,13 @@ static void read_design(struct normal *s) {
     totals->power = s->n - totals_design(totals, s->density.c);
 }
 
+void normal_read_cells(struct normal *s, const double *count) {
+    s->density.cells->count = count;
+    read_design(s);
+    clamped_cells_design(s->density.cells);
+    (void)totals_coordinates(&s->density.totals, s->density.c, s->old);
+}
+
 void normal_load_table(struct normal *s) {
     const struct cross_table *t = &s->table;
     const int columns = s->model.columns;
@@ -84,6 +97,7 @@ void normal_load_table(struct normal *s) {
     for (int cell = 0; cell < t->cells; ++cell)
         if (t->count[cell] > 0) add_records(s, cell, t->count[cell]);
     read_design(s);
+    if (s->density.cells) clamped_cells_design(s->density.cells);
 }
 
 int normal_depends(const struct normal *s, int i) {
@@ -115,6 +129,19 @@ static int is_of_counts(const struct normal *s, const struct component *one) {
     return is_dummy(s, one->at[0]) && (alone || is_dummy(s, one->at[1]));
 }
 
+/* Where bounds clamp: the dummies of each cell. */
+static void prepare_cells(struct normal *s) {
+    struct cross_table *t = &s->table;
+    const int dummies = s->density.totals.k - 1;
+    int *dummy = plugin_memory((size_t)t->cells * (size_t)dummies, sizeof *dummy), *at = dummy;
+    for (int cell = 0; cell < t->cells; ++cell)
+        for (int f = 0; f < t->factors; ++f)
+            for (int l = 1; l < t->factor[f].levels; ++l) *at++ = l == level_of(t, f, cell);
+    totals_density_clamp_cells(&s->density, t->cells, dummy);
+    t->old_count = normal_doubles((size_t)t->cells);
+    t->old_q = normal_doubles((size_t)normal_coordinates(s));
+}
+
 int normal_prepare_table(struct normal *s) {
     struct cross_table *t = &s->table;
     t->factors = s->model.factors;
@@ -142,12 +169,13 @@ int normal_prepare_table(struct normal *s) {
     t->kept_design = normal_doubles(k * k);
     t->kept_idle = plugin_memory(k, sizeof(int));
     t->trial = normal_doubles((size_t)normal_coordinates(s));
+    if (s->density.clamped) prepare_cells(s);
     return PLUGIN_OK;
 }
 
 size_t normal_stored_table(const struct normal *s) {
     return (size_t)s->table.cells + 2 * TABLE_MOVES * (size_t)s->table.factors +
-           (size_t)s->density.totals.d;
+           (size_t)s->density.totals.d + (s->density.cells ? (size_t)s->density.components + 1 : 0);
 }
 
 void normal_attach_table(struct normal *s, double *store) {
@@ -157,6 +185,10 @@ void normal_attach_table(struct normal *s, double *store) {
     t->tries = t->scale + TABLE_MOVES * t->factors;
     t->idle_sd = t->tries + TABLE_MOVES * t->factors;
     s->density.totals.idle_sd = t->idle_sd;
+    if (!s->density.cells) return;
+    t->clamps = t->idle_sd + s->density.totals.d;
+    t->seen = t->clamps + s->density.components;
+    s->density.cells->count = t->count;
 }
 
 /* ---- moves ------------------------------------------------------------------------------- */
@@ -270,11 +302,24 @@ static void apply_innovations(struct normal *s, const int *old_idle, double *q) 
     }
 }
 
+/* Where bounds clamp, what is expected of all cells takes long. So moves are decided by the misfit
+ * of totals that the bounds change by a constant; a run of them, reversible for that density, is
+ * accepted or not by the ratio of the true one's to it (Liu 2001). */
+static void measure_about(struct normal *s, const double *q) {
+    totals_expand(&s->density.totals, q, s->density.c);
+    s->misfit = 0;
+    for (int k = 0; k < s->density.components; ++k) {
+        const double value = component_value(s->density.component + k, s->density.c);
+        const double away = s->density.released[k] - s->table.clamps[k] - value;
+        s->misfit += normal_kernel(s, k, away * s->density.weight[k]);
+    }
+}
+
 static int move_given_theta(struct normal *s, double log_ratio) {
     struct cross_table *t = &s->table;
     struct totals *totals = &s->density.totals;
     const size_t k = (size_t)totals->k;
-    const double power = totals->power, energy = s->energy;
+    const double power = totals->power, energy = s->energy, misfit = s->misfit;
     const int live = totals->live;
     const double old_scatter = log_scatter(s);
     memcpy(t->kept_design, totals->design, k * k * sizeof(double));
@@ -283,9 +328,12 @@ static int move_given_theta(struct normal *s, double log_ratio) {
     read_design(s);
     normal_copy(t->trial, s->hmc.q, normal_coordinates(s));
     apply_innovations(s, t->kept_idle, t->trial);
-    normal_measure(s, t->trial);
+    if (s->density.cells)
+        measure_about(s, t->trial);
+    else
+        normal_measure(s, t->trial);
     if (totals->live != live) log_ratio += log_scatter(s) - old_scatter;
-    if (-(log_ratio + energy - s->energy) < rng_exponential(s->rng)) {
+    if (-(log_ratio + misfit - s->misfit) < rng_exponential(s->rng)) {
         normal_copy(s->hmc.q, t->trial, normal_coordinates(s));
         if (memcmp(t->kept_idle, totals->idle, k * sizeof(int)) != 0) find_innovations(s, s->hmc.q);
         return 1;
@@ -296,6 +344,7 @@ static int move_given_theta(struct normal *s, double log_ratio) {
     totals->live = live;
     totals->power = power;
     s->energy = energy;
+    s->misfit = misfit;
     return 0;
 }
 
@@ -307,7 +356,7 @@ static double misfit_of_counts(const struct normal *s) {
         const int at = t->of_counts[k];
         const double value = component_value(s->density.component + at, s->density.c);
         const double r = (t->wanted[k] - value) * s->weight[at];
-        energy += at < s->density.absolute ? fabs(r) : 0.5 * r * r;
+        energy += normal_kernel(s, at, r);
     }
     return energy;
 }
@@ -412,17 +461,69 @@ static int choose_factor(const struct normal *s) {
     return f;
 }
 
+static enum table_move choose_kind(const struct normal *s) {
+    return (enum table_move)(rng_uniform(s->rng) * kinds(s));
+}
+
+/* Returns how many were accepted. */
+static int make_moves(struct normal *s, int moves, int learning) {
+    int accepted = 0;
+    for (int k = 0; k < moves; ++k)
+        accepted += try_move(s, choose_factor(s), choose_kind(s), learning, move_given_theta);
+    return accepted;
+}
+
+/* What the bounds do, after normal_measure(): a mean that forgets. */
+static void learn_clamps(struct normal *s) {
+    struct cross_table *t = &s->table;
+    *t->seen += 1;
+    const double pace = fmax(FORGET, 1 / *t->seen);
+    for (int k = 0; k < s->density.components; ++k) {
+        const struct component *one = s->density.component + k;
+        const double clamps =
+            component_value(one, s->density.seen) - component_value(one, s->density.c);
+        t->clamps[k] += pace * (clamps - t->clamps[k]);
+    }
+}
+
+/* A run of moves, the misfit being the true one before and after. Returns how many were accepted.
+ */
+static int run_moves(struct normal *s, int moves, int learning) {
+    struct cross_table *t = &s->table;
+    const double before = s->misfit;
+    normal_copy(t->old_count, t->count, t->cells);
+    normal_copy(t->old_q, s->hmc.q, normal_coordinates(s));
+    measure_about(s, s->hmc.q);
+    const double about_before = s->misfit;
+    const int accepted = make_moves(s, moves, learning);
+    const double about = s->misfit;
+    if (accepted > 0) clamped_cells_design(s->density.cells);
+    normal_measure(s, s->hmc.q);
+    if (accepted == 0 || s->misfit - before - (about - about_before) < rng_exponential(s->rng))
+        return accepted;
+    normal_copy(t->count, t->old_count, t->cells);
+    normal_copy(s->hmc.q, t->old_q, normal_coordinates(s));
+    normal_load_table(s);
+    find_innovations(s, s->hmc.q);
+    normal_measure(s, s->hmc.q);
+    return 0;
+}
+
 void normal_move_table(struct collapse *of, int learning) {
     struct normal *s = of->self;
     const int moves = normal_moves(s);
     s->model.class->distribution(s->model.self, s->theta, s->mean, s->chol);
     normal_measure(s, s->hmc.q);
     find_innovations(s, s->hmc.q);
-    for (int k = 0; k < moves; ++k)
-        of->counter[TABLE_ACCEPTED] += try_move(
-            s, choose_factor(s), (enum table_move)(k % kinds(s)), learning, move_given_theta);
     of->counter[TABLE_MADE] += moves;
-    normal_measure(s, s->hmc.q);
+    if (!s->density.cells) {
+        of->counter[TABLE_ACCEPTED] += make_moves(s, moves, learning);
+        normal_measure(s, s->hmc.q);
+        return;
+    }
+    if (learning) learn_clamps(s);
+    for (int k = 0; k < RUNS; ++k)
+        of->counter[TABLE_ACCEPTED] += run_moves(s, moves / RUNS + (k < moves % RUNS), learning);
 }
 
 /* ---- starts ------------------------------------------------------------------------------ */
@@ -447,6 +548,7 @@ void normal_draw_table(struct normal *s, const double *share) {
         t->scale[k] = fmax(1, 0.1 * sqrt(s->n));
         t->tries[k] = 0;
     }
+    if (s->density.cells) *t->seen = 0;
     normal_load_table(s);
 }
 
@@ -466,7 +568,7 @@ void normal_settle_table(struct normal *s) {
     for (int k = 0; k < SETTLING; ++k) {
         t->temper = pow(least, fmax(0, 1 - k / (0.8 * SETTLING)));
         for (int j = 0; j < moves; ++j)
-            (void)try_move(s, choose_factor(s), (enum table_move)(j % kinds(s)), 1, settle);
+            (void)try_move(s, choose_factor(s), choose_kind(s), 1, settle);
     }
     for (int k = 0; k < TABLE_MOVES * t->factors; ++k) t->tries[k] = 0;
     read_design(s);

@@ -117,11 +117,13 @@ test_that("each engine that runs is known by its name, and has constants", {
   expect_identical(logistic_engine("clt"), "nuts of responses")
   factors <- function(levels) as_release(rep(0, internal("value_size")(statistic <- stat_crossprod(y ~ x + g, list(y = c(-4, 4), x = c(-4, 4), g = levels)), 10)),
                                          statistic, mech_laplace(epsilon = 1), 10)
-  expect_identical(engine("clt", factors(c("a", "b")), model_lm()), "noncentred")
+  expect_identical(engine("collapse", factors(c("a", "b")), model_lm()), "cross-table")
+  expect_identical(engine("clt", factors(c("a", "b")), model_lm()), "clamped cross-table")
+  expect_identical(engine("clt", factors(c("a", "b")), model_lm(), control = list(sampler = "noncentred")), "noncentred")
   expect_identical(engine("clt", factors(letters[1:20]), model_lm()), "nuts")
   has <- internal("cost_constants")
-  expect_true(all(c("shape", "sweeps", "responses", "normal", "recursion", "counts", "total", "clamped totals", "marginal", "noncentred", "nuts",
-                    "nuts of responses") %in% has$engine))
+  expect_true(all(c("shape", "sweeps", "responses", "normal", "cross-table", "recursion", "counts", "table", "total", "clamped totals",
+                    "clamped cross-table", "marginal", "noncentred", "nuts", "nuts of responses") %in% has$engine))
   expect_true(all(is.finite(as.matrix(has[c("fixed", "fixed_size", "record_size", "draws", "draws_size", "quiet", "loud", "levels")]))))
 })
 
@@ -216,7 +218,9 @@ test_that("a regression with factors is looked at too", {
     simulate_release(data, stat_crossprod(y ~ x + f, list(y = c(-2, 2) * width, x = c(-1, 1) * width, f = c("a", "b"))), mech_laplace(epsilon = 10))
   }
   tight <- list(soon = 0, affordable = 0, longest = 0)
-  expect_warning(bound <- chosen(rel(2), model_lm(), limits = tight), "200 iterations", class = "noiseaware_warning_method")
+  expect_warning(fast <- chosen(rel(2), model_lm(), limits = tight), "was chosen, which is approximate", class = "noiseaware_warning_method")
+  expect_identical(fast$method, "clt")
+  expect_warning(bound <- chosen(rel(0.8), model_lm(), limits = tight), "200 iterations", class = "noiseaware_warning_method")
   expect_identical(bound$method, "augment")
   expect_match(bound$why, "\"clt\" .* does not account for clamping, or not for so much: [0-9.]+% of the records", all = FALSE)
   expect_silent(free <- chosen(rel(15), model_lm(), limits = tight))

@@ -201,7 +201,7 @@ test_that("the share of responses outside the bounds is summed over the levels",
   truth <- c("(Intercept)" = 0.5, x = 1, fv = 3, fw = -2, gm = 1, sigma = 1, "mean[x]" = 0, "cov[x,x]" = 1, "prob[f=u]" = 0.2, "prob[f=v]" = 0.5,
              "prob[f=w]" = 0.3, "prob[g=n]" = 0.6, "prob[g=m]" = 0.4)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 5), n = 200, parameters = truth)
-  fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 300, warmup = 250, seed = 1)
+  fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 300, warmup = 250, control = list(sampler = "noncentred"), seed = 1)
   d <- unclass(posterior::as_draws_matrix(fit$draws))
   tails <- function(bounds, mean, sd) pnorm(bounds[1], mean, sd) + pnorm(bounds[2], mean, sd, lower.tail = FALSE)
   share <- vapply(seq_len(nrow(d)), function(k) {
