@@ -109,7 +109,8 @@ measure <- function(one, quick) {
   features <- noiseaware:::cost_features(one$method, release, bound, one$control)
   if (features$engine != one$engine) stop("the engine is \"", features$engine, "\" and not \"", one$engine, "\"", call. = FALSE)
   iterations <- if (quick) 200 else 2000
-  call <- function() suppressWarnings(suppressMessages(sample_posterior(release, one$model(), method = one$method, chains = 2, iter = iterations, seed = 1, control = one$control)))
+  call <- function() suppressWarnings(suppressMessages(sample_posterior(
+    release, one$model(), method = one$method, chains = 2, iter = iterations, seed = 1, control = one$control)))
   time <- seconds(fit <- call())
   if (time < 0.1) time <- seconds(for (k in 1:10) call()) / 10 # the clock has ticks of a hundredth
   out <- data.frame(as.data.frame(features), arguments = paste(vapply(unlist(one$arguments), format, ""), collapse = " "), seconds = time,
