@@ -164,6 +164,7 @@ other_methods <- function(fit) {
 other_samplers <- function(fit) {
   sampler <- fit$problem$sampler
   if (fit$method != "clt" || sampler == "totals") return(NULL)
+  if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$records)) return("Without control$sampler the totals move, which accounts for clamping.")
   release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
   distribution <- released_distribution(fit$bound, release, NULL)
   usual <- clt_sampler(distribution, length(fit$bound$unknown))

@@ -100,7 +100,7 @@ check_sites <- function(releases, pool, call) {
   }
   if (is.null(pool)) {
     stop_classed("pool", c("A list of releases needs {.arg pool}, which says how their posteriors belong together.",
-                           i = "Of different people, one release a site: {.code pool = \"complete\"}, {.code \"partial\"} or {.code \"none\"}.",
+                           i = "Of different people, one release a site: {.code pool = \"complete\"}, {.code \"partial\"}, {.code \"walk\"} or {.code \"none\"}.",
                            i = "Of the same people: {.fn add_release} makes one release of several."), call = call)
   }
   if (!checkmate::test_names(names(releases), "unique") || any(!nzchar(trimws(names(releases))))) {

@@ -20,7 +20,7 @@
 #' @param ... Must be empty.
 #'
 #' @details
-#' `plot(fit, "shrinkage")` draws `shrinkage_data()`, for the first 60 sites in the order of the estimates.
+#' `plot(fit, "shrinkage")` draws `shrinkage_data()`, for the first 60 sites in the order of the estimates, or of a walk.
 #'
 #' Ranks are of the parameters, 1 the largest: a draw of all sites' parameters has an order, and the draws of it give the probability of each rank. The
 #' site with the largest estimate may well not be the one that is most probably the largest, and
@@ -151,12 +151,14 @@ plot_shrinkage <- function(fit, parameter, level, alone, call = caller_env()) {
   data <- shrinkage_table(fit, parameter, level, alone, call)
   name <- attr(data, "parameter")
   mean <- if (name %in% posterior::variables(fit$draws)) base::mean(posterior::extract_variable(fit$draws, name))
+  # the sites of a walk have an order of their own
+  if (fit$pool != "walk") data <- data[order(-data$pooled, -data$alone), ]
   draw_shrinkage(data, name, level, mean)
 }
 
 draw_shrinkage <- function(data, name, level, mean = NULL, most = 60L) {
   left_out <- nrow(data) - most
-  data <- utils::head(data[order(-data$pooled, -data$alone), ], most)
+  data <- utils::head(data, most)
   row <- rev(seq_len(nrow(data)))
   part <- function(what, shift) {
     ends <- data[paste0(what, c("", "_lower", "_upper"))]

@@ -10,7 +10,8 @@
 other_source <- "{.fn record_chunks} takes records from any source."
 
 # What backends call things. `round`: of a double to a whole number, halves to the even one; `bounded`, where there is
-# something cheaper than CASE.
+# something cheaper than CASE; `fence`, what a subquery begins with that is not to be merged with the one around it, so that what is
+# used several times is computed once; `nan_is_greatest`: is NaN above all numbers, so that a maximum tells of it?
 sql_dialect <- function(con, call) {
   half_even <- function(x) {
     whole <- paste0("CAST(", x, " AS INTEGER)")
@@ -26,7 +27,8 @@ sql_dialect <- function(con, call) {
                             wrong = function(x) paste0("typeof(", x, ") NOT IN ('integer', 'real', 'null')")),
     PostgreSQLConnection = list(double = cast("DOUBLE PRECISION"), integer = cast("BIGINT"), text = cast("TEXT"), round = cast("BIGINT"),
                                 bounded = function(v, lower, upper) paste0("LEAST(GREATEST(", v, ", ", lower, "), ", upper, ")"),
-                                collate = " COLLATE \"C\"", nan = not_number("DOUBLE PRECISION")),
+                                # PostgreSQL merges a subquery that has no WITH; one with OFFSET 0 would rule out parallel workers
+                                collate = " COLLATE \"C\"", nan = not_number("DOUBLE PRECISION"), fence = "WITH nothing AS (SELECT 1) ", nan_is_greatest = TRUE),
     duckdb_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("VARCHAR"),
                              round = function(x) paste0("CAST(round_even(", x, ", 0) AS BIGINT)"),
                              nan = not_number("DOUBLE")),
@@ -80,14 +82,19 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
                                i = "Is the connection open, and can you see the table?"), call = call)
   }
   check_rounding(ask, dialect, call)
-  if (is.null(n)) n <- if (replaces(neighbours)) max(1, as.double(ask(paste("SELECT COUNT(*) AS n FROM", records))$n))
-  parts <- partial_parts(statistic, mechanism, neighbours, n, call)
+  # records are counted beforehand only where the unit depends on their number
+  parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error = function(e) NULL)
+  if (is.null(parts)) {
+    if (is.null(n)) n <- max(1, as.double(ask(paste("SELECT", dialect$text("COUNT(*)"), "AS n FROM", records))$n))
+    parts <- partial_parts(statistic, mechanism, neighbours, n, call)
+  }
   columns <- release_columns(statistic)
   types <- ask(paste("SELECT * FROM", records, "WHERE 1 = 0"))
   variables <- database_variables(columns, types, con, dialect, call)
   query <- totals_query(parts, columns, variables, records, dialect, call)
-  got <- ask(query$sql)
-  numbers <- stats::setNames(lapply(got, function(text) if (is.na(text)) "0" else as.character(text)), names(got))
+  count <- function(sql) lapply(ask(sql), function(text) if (is.na(text)) "0" else as.character(text))
+  numbers <- count(query$sql)
+  if (!is.null(query$missing) && any(unlist(numbers[startsWith(names(numbers), "m")]) != "0")) numbers <- utils::modifyList(numbers, count(query$missing))
   check_database(numbers, names(variables), columns$levels, call)
   n_found <- as.double(numbers$n)
   if (n_found == 0 && replaces(neighbours)) stop_classed("data", "{.arg data} must have at least one row, but has none.", call = call)
@@ -123,7 +130,7 @@ database_variables <- function(columns, types, con, dialect, call) {
       stop_classed("data", "{.arg data} must have numbers in {.var {v}}, but the column is of class {.cls {class(type)[1]}}.", call = call)
     }
     value <- if (is.logical(type)) sql_when(name, sql_number(1, dialect), sql_number(0, dialect)) else dialect$double(name)
-    list(value = value, missing = missing, wrong = if (!is.null(dialect$wrong)) dialect$wrong(name))
+    list(value = value, missing = missing, wrong = if (!is.null(dialect$wrong)) dialect$wrong(name), by_greatest = number && isTRUE(dialect$nan_is_greatest))
   })
 }
 
@@ -135,11 +142,13 @@ has_level <- function(name, type, levels, con, dialect) {
   ifelse(is.finite(numbers) & level_text(numbers) == levels, paste0(dialect$double(name), " = ", sql_number(replace(numbers, !is.finite(numbers), 0), dialect)), "1 = 0")
 }
 
-# list(sql, components: names of each part's sums)
+# list(sql, components: names of each part's sums; missing: NULL, or a query that counts exactly what `sql` tells to be there)
 totals_query <- function(parts, columns, variables, records, dialect, call) {
+  greatest <- vapply(variables, function(v) isTRUE(v$by_greatest), TRUE)
   first <- if (length(variables) == 0L) c(c1 = "1") else unlist(lapply(seq_along(variables), function(k) {
     v <- variables[[k]]
-    stats::setNames(c(v$value, sql_when(v$missing, 1, 0), if (!is.null(v$wrong)) sql_when(v$wrong, 1, 0)), paste0(c("c", "m", if (!is.null(v$wrong)) "w"), k))
+    exprs <- c(c = v$value, m = if (!greatest[[k]]) sql_when(v$missing, 1, 0), w = if (!is.null(v$wrong)) sql_when(v$wrong, 1, 0))
+    stats::setNames(exprs, paste0(names(exprs), k))
   }))
   made <- lapply(seq_along(parts), function(k) {
     part <- parts[[k]]
@@ -154,31 +163,43 @@ totals_query <- function(parts, columns, variables, records, dialect, call) {
   depth <- max(lengths(lapply(made, `[[`, "layers")))
   layers <- c(list(first), lapply(seq_len(depth), function(d) unlist(lapply(made, function(m) if (d <= length(m$layers)) m$layers[[d]]))))
   sql <- records
+  # the last columns that others use several times
+  shared <- 1L + max(vapply(made, `[[`, 0L, "shared"))
   for (d in seq_along(layers)) {
     exprs <- layers[[d]]
-    sql <- paste0("(SELECT ", if (d > 1L) "s.*, ", paste0(exprs, " AS ", names(exprs), collapse = ", "), " FROM ", sql, ") s")
+    sql <- paste0("(", if (d == shared) dialect$fence, "SELECT ", if (d > 1L) "s.*, ", paste0(exprs, " AS ", names(exprs), collapse = ", "), " FROM ", sql, ") s")
   }
   sums <- unlist(lapply(made, `[[`, "components"))
   checks <- names(first)[!startsWith(names(first), "c")]
   total <- function(name) paste0(dialect$text(paste0("SUM(", name, ")")), " AS ", name)
-  list(sql = paste("SELECT", paste(c(paste(dialect$text("COUNT(*)"), "AS n"), total(c(checks, sums))), collapse = ", "), "FROM", sql),
-       components = lapply(made, `[[`, "components"))
+  by_greatest <- which(greatest)
+  of_missing <- vapply(by_greatest, function(k) {
+    one <- paste0("c", k)
+    paste(dialect$text(paste0("COUNT(*) - COUNT(", one, ") + ", sql_when(dialect$nan(paste0("MAX(", one, ")")), 1, 0))), "AS", paste0("m", k))
+  }, "")
+  each <- vapply(by_greatest, function(k) paste(dialect$text(paste0("SUM(", sql_when(variables[[k]]$missing, 1, 0), ")")), "AS", paste0("m", k)), "")
+  list(sql = paste("SELECT", paste(c(paste(dialect$text("COUNT(*)"), "AS n"), of_missing, total(c(checks, sums))), collapse = ", "), "FROM", sql),
+       missing = if (length(each)) paste("SELECT", paste(each, collapse = ", "), "FROM", records), components = lapply(made, `[[`, "components"))
 }
 
-# Layers of expressions that end in whole units of each component: `value` are the part's columns.
+# Layers of expressions that end in whole units of each component: `value` are the part's columns; `shared` is the last of the
+# layers whose columns are used several times.
 part_layers <- function(part, value, prefix, dialect, call) {
   statistic <- part$statistic
   named <- function(letter, exprs) stats::setNames(exprs, paste0(prefix, letter, seq_along(exprs)))
   fields <- statistic_fields(statistic)
   number <- function(v) sql_number(v, dialect)
-  round_units <- function(names) {
-    units <- named("u", paste0(names, " / ", number(part$unit)))
+  round_units <- function(names, unit = part$unit) {
+    units <- named("u", ifelse(unit == 1, names, paste0(names, " * ", number(1 / unit))))
     rounded <- named("r", dialect$round(names(units)))
     list(list(units, rounded), names(rounded))
   }
   bounded <- function(v, lower, upper) (dialect$bounded %||% sql_bounded)(v, number(lower), number(upper))
   switch(statistic$name,
     crossprod = {
+      # Columns in the square root of a unit make products in units: powers of two change no rounding.
+      root <- product_root(part$unit, fields)
+      fields[c("scale", "shift", "lower", "upper")] <- lapply(fields[c("scale", "shift", "lower", "upper")], function(x) x / root)
       scaled <- named("x", paste0("(", number(fields$scale), " * ", value, " + ", number(fields$shift), ")"))
       clamped <- named("v", bounded(names(scaled), fields$lower, fields$upper))
       names <- names(clamped)
@@ -193,8 +214,8 @@ part_layers <- function(part, value, prefix, dialect, call) {
         names <- c(names, names(products))
         ready <- length(names)
       }
-      rounded <- round_units(names)
-      list(layers = c(layers, rounded[[1L]]), components = rounded[[2L]])
+      rounded <- round_units(names, part$unit / ifelse(seq_along(names) <= length(value), root, root^2))
+      list(layers = c(layers, rounded[[1L]]), components = rounded[[2L]], shared = 2L)
     },
     sums = {
       inside <- paste0("(", paste0(value, " >= ", number(fields$lower), " AND ", value, " <= ", number(fields$upper), collapse = " AND "), ")")
@@ -204,7 +225,7 @@ part_layers <- function(part, value, prefix, dialect, call) {
         paste(names(kept)[fields$factor[seq(ends[j] - fields$degree[j] + 1, ends[j])] + 1], collapse = " * ")
       }, ""))
       rounded <- round_units(names(products))
-      list(layers = c(list(kept, products), rounded[[1L]]), components = rounded[[2L]])
+      list(layers = c(list(kept, products), rounded[[1L]]), components = rounded[[2L]], shared = 1L)
     },
     counts = ,
     histogram = {
@@ -222,13 +243,20 @@ part_layers <- function(part, value, prefix, dialect, call) {
         do.call(paste, c(Map(function(v, codes) paste0(names(coded)[v], " = ", codes), members, grid), sep = " AND "))
       }))
       cells <- named("r", sql_when(cells, sprintf("%.0f", 1 / part$unit), 0))
-      list(layers = list(coded, cells), components = names(cells))
+      list(layers = list(coded, cells), components = names(cells), shared = 1L)
     },
     size = {
       one <- named("r", sprintf("%.0f", 1 / part$unit))
-      list(layers = list(one), components = names(one))
+      list(layers = list(one), components = names(one), shared = 0L)
     },
     stop_classed("database", c("{describe_statistic(statistic)} cannot be added up in a database.", i = other_source), call = call))
+}
+
+# the square root of the unit of all components, where that is a power of two and all products are of two columns; else 1
+product_root <- function(unit, fields) {
+  root <- sqrt(unit[1L])
+  of_two <- all(c(fields$first, fields$second) < length(fields$lower))
+  if (of_two && all(unit == unit[1L]) && root == 2^round(log2(root))) root else 1
 }
 
 # what the database found wrong, in numbers of records

@@ -32,7 +32,7 @@
 #'   [prior_records]. `NULL` stands for [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
 #'   same probability. The number is then among the draws, as `n`.
 #' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
-#'   `"partial"` or [partial_pooling()], or `"none"`: see [pooling].
+#'   `"partial"` or [partial_pooling()], `"walk"` or [walk_pooling()], or `"none"`: see [pooling].
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details

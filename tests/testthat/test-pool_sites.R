@@ -77,6 +77,11 @@ test_that("ranks and shrinkage are drawn", {
   data <- shrinkage_data(four)
   points <- ggplot2::layer_data(plot(four, "shrinkage"), 3)
   expect_setequal(round(points$x, 8), round(c(data$alone, data$pooled), 8))
+  # the largest estimate at the top; of a walk its first site
+  alone <- function(points) points$x[points$shape == 1][order(-points$y[points$shape == 1])]
+  expect_equal(alone(points), data$alone[order(-data$pooled, -data$alone)])
+  in_time <- replace(four, "pool", "walk")
+  expect_equal(alone(ggplot2::layer_data(plot(in_time, "shrinkage"), 3)), data$alone)
   expect_equal(ggplot2::layer_data(plot(four, "shrinkage"), 1)$xintercept, mean(parameter_draws(four, "prob[yes]")))
   many <- data.frame(site = paste0("s", 1:70), n = 9, alone = 1:70, alone_lower = 0:69, alone_upper = 2:71, pooled = 1:70, pooled_lower = 0:69, pooled_upper = 2:71)
   expect_match(internal("draw_shrinkage")(many, "rate", 0.9)$labels$caption, "10 more sites")

@@ -120,6 +120,9 @@ test_that("PostgreSQL", {
   expect_identical(partial_total(kinds, levels, mechanisms[[1]]), partial_total(frame, levels, mechanisms[[1]]))
   DBI::dbExecute(con, "INSERT INTO kinds VALUES ('NaN', 0.1, 1, 2, TRUE)")
   expect_error(release(kinds, st, mechanisms[[1]]), class = "noiseaware_error_missing")
+  DBI::dbExecute(con, "INSERT INTO kinds VALUES ('NaN', 0.1, 1, NULL, NULL), (NULL, 0.1, 1, 2, NULL)")
+  unknown <- tryCatch(release(kinds, st, mechanisms[[1]]), error = identity)
+  expect_match(paste(message_lines(unknown), collapse = " "), "a: 3 missing.*d: 1 missing.*e: 2 missing")
   # the server dies: nothing is spent
   account <- budget(epsilon = 3)
   stored <- table_of(con, records)
