@@ -335,9 +335,12 @@ separate_fits <- function(releases, model, asked, call) {
   arguments <- asked[setdiff(names(asked), c("model", "pool", "init"))]
   if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
   seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
+  # warnings show the call: with names, not a whole release
+  named <- lapply(stats::setNames(nm = union(names(arguments), "seed")), function(name) call("$", quote(arguments), as.name(name)))
+  one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
   fits <- Map(function(release, seed) {
     arguments$seed <- seed
-    do.call("sample_posterior", c(list(release, model), arguments), quote = TRUE)
+    eval(one)
   }, releases, seeds)
   fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
   fit$pool <- "none"

@@ -115,11 +115,9 @@ check_alone <- function(alone, fit, call = caller_env()) {
 # mean and interval of each column
 summary_columns <- function(values, level) rbind(colMeans(values), draws_interval(values, level))
 
+# What `fit` was warned of is not said again for each of its sites.
 fit_alone <- function(fit) {
-  quietly <- function(c) invokeRestart(if (inherits(c, "warning")) "muffleWarning" else "muffleMessage")
-  withCallingHandlers(
-    sample_posterior(fit$release, fit$asked$model, pool = "none", method = "collapse", chains = 2, iter = 1000, seed = 1),
-    noiseaware_warning = quietly, noiseaware_message = quietly)
+  without_troubles(sample_posterior(fit$release, fit$asked$model, pool = "none", method = "collapse", chains = 2, iter = 1000, seed = 1))
 }
 
 # The posterior of each site's rate on a grid of its coordinate, narrowed twice to where its mass is.

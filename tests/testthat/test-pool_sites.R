@@ -111,3 +111,18 @@ test_that("what sites cannot be asked is refused", {
                               quote(plot(four, "shrinkage", colour = 2)), quote(plot(site_ranks(four), "rank")), quote(site_draws(four)))),
     refusals("method", list(quote(predict(four, site = "new"))))))
 })
+
+test_that("what separate fits warn of shows a short call, and is not said again by the shrinkage plot", {
+  line <- stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-1, 1)))
+  sites <- lapply(c(north = 1, south = 2), function(seed) as_release(c(y = 3, x = 1, "y^2" = 20, "y:x" = 4, "x^2" = 18) * seed, line, mech_laplace(epsilon = 5), 60))
+  calls <- NULL
+  withCallingHandlers(told(sample_posterior(sites, model_lm(), pool = "none", method = "collapse", chains = 2, iter = 1000, seed = 1)),
+                      warning = function(w) {
+                        calls <<- c(calls, list(conditionCall(w)))
+                        invokeRestart("muffleWarning")
+                      })
+  expect_length(calls, 2L)
+  expect_lt(max(nchar(vapply(calls, function(call) paste(deparse(call), collapse = ""), ""))), 400)
+  pooled <- sample_posterior(sites, model_lm(), pool = "complete", chains = 1, iter = 400, seed = 1)
+  expect_no_warning(told(shrinkage_data(pooled, "x")))
+})
