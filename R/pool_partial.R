@@ -32,7 +32,7 @@
 #' @return An object of class `noiseaware_pooling`, for the argument `pool` of [sample_posterior()].
 #' @section Errors: `noiseaware_error_pool`, `noiseaware_error_prior`.
 #' @references Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
-#'   method. *Journal of Multivariate Analysis* 100(9), 1989-2001. <doi:10.1016/j.jmva.2009.04.008>.
+#'   method. *Journal of Multivariate Analysis* 100(9), 1989-2001. \doi{10.1016/j.jmva.2009.04.008}.
 #' @seealso [pooling], [pool_methods], [site_view].
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))

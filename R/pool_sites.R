@@ -35,7 +35,7 @@
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool` (no fit of several sites; sites that are not pooled, for `shrinkage_data()`, or that have
 #'   the same parameters, for `site_ranks()`).
 #' @references Goldstein, H. and Spiegelhalter, D. J. (1996). League tables and their limitations. *Journal of the Royal Statistical Society A*
-#'   159(3), 385-443. <doi:10.2307/2983325>.
+#'   159(3), 385-443. \doi{10.2307/2983325}.
 #' @seealso [pool_methods], [denoise()] for the confidential totals of a site.
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))

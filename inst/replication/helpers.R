@@ -1,6 +1,6 @@
 # Shared by the scripts of this folder. Each runs as
 #   Rscript stem.R [--quick] [--most=N] [--cores=N] [--results=FOLDER]
-# and writes FOLDER/stem*.csv and FOLDER/stem*.png. "--quick" takes fewer
+# and writes FOLDER/stem*.csv.gz and FOLDER/stem*.png. "--quick" takes fewer
 # replicates: the number stands in the results.
 suppressPackageStartupMessages({
   library(noiseaware)
@@ -54,7 +54,9 @@ save_table <- function(table, name) {
   dir.create(folder, FALSE, TRUE)
   number <- vapply(table, is.numeric, TRUE)
   table[number] <- lapply(table[number], signif, 4)
-  utils::write.csv(table, file.path(folder, paste0(name, ".csv")), row.names = FALSE, quote = FALSE)
+  file <- gzfile(file.path(folder, paste0(name, ".csv.gz")), "w")
+  on.exit(close(file))
+  utils::write.csv(table, file, row.names = FALSE, quote = FALSE)
 }
 
 save_plot <- function(plot, name, width = 7, height = 4) {
