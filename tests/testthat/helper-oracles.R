@@ -21,6 +21,15 @@ told <- function(code) {
   code
 }
 
+# Slopes of the first number of at(q), by central differences; `step` one for all, or one a coordinate.
+difference_slopes <- function(at, q, step) {
+  step <- rep_len(step, length(q))
+  vapply(seq_along(q), function(j) {
+    e <- replace(numeric(length(q)), j, step[j])
+    (at(q + e)[1L] - at(q - e)[1L]) / (2 * step[j])
+  }, 0)
+}
+
 # |estimate - exact| in Monte Carlo standard errors, for means and for the
 # shares below the exact quantiles. `draws` is iterations x chains.
 expect_distribution <- function(draws, quantile, mean = NULL, probabilities = c(0.05, 0.25, 0.5, 0.75, 0.95), errors = 5) {

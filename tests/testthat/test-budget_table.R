@@ -105,6 +105,9 @@ expect_survives <- function(server) {
       if (spends) publish(account, 0.7) else internal("hold_budget")(account, "replace")
       tools::pskill(Sys.getpid(), tools::SIGKILL)
     })
+    # not for ever, should it wait for a lock instead
+    suppressWarnings(parallel::mccollect(killed, wait = FALSE, timeout = 60))
+    tools::pskill(killed$pid, tools::SIGKILL)
     suppressWarnings(parallel::mccollect(killed))
     con <- server$connect()
     account <- budget(connection = con, table = "shared")

@@ -114,11 +114,7 @@ test_that("the gradient with bounds that clamp is that of finite differences", {
     at <- function(q) .Call(internal("ffi_collapse_density"), case$problem, case$state, q)
     size <- 9 + length(case$problem$fields$spread) / 9
     q <- case$state$store[seq_len(size)] + rep_len(c(0.02, -0.01, 0.03, 0.01, -0.02), size)
-    slope <- vapply(seq_along(q), function(j) {
-      e <- replace(numeric(size), j, 1e-6)
-      (at(q + e)[1] - at(q - e)[1]) / 2e-6
-    }, 0)
-    expect_equal(at(q)[-1], slope, tolerance = 1e-5)
+    expect_equal(at(q)[-1], difference_slopes(at, q, 1e-6), tolerance = 1e-5)
   }
 })
 
@@ -287,10 +283,7 @@ test_that("the gradient with factors and bounds that clamp is that of finite dif
       at <- function(q) .Call(internal("ffi_collapse_density"), case$problem, case$state, q)
       size <- 2 * 4 + 3 + length(case$problem$fields$spread) / length(case$release$value)
       q <- case$state$store[seq_len(size)] + rep_len(c(0.02, -0.01, 0.03, 0.01, -0.02), size)
-      slope <- vapply(seq_along(q), function(j) {
-        e <- replace(numeric(size), j, 1e-6)
-        (at(q + e)[1] - at(q - e)[1]) / 2e-6
-      }, 0)
+      slope <- difference_slopes(at, q, 1e-6)
       expect_lt(max(abs(at(q)[-1] - slope) / (1 + abs(slope))), 1e-4)
     }
   }

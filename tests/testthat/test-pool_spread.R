@@ -31,12 +31,7 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
     size <- 3 + varying + length(partial$effect_sd) + problem$begin$pairs + (3 - partial$walk) * varying + 3 * 5
     q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
     at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
-    step <- 1e-5
-    numeric <- vapply(seq_len(size), function(j) {
-      e <- replace(numeric(size), j, step)
-      (at(q + e)[1L] - at(q - e)[1L]) / (2 * step)
-    }, 0)
-    expect_equal(at(q)[-1L], numeric, tolerance = 1e-5)
+    expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
   }
 })
 

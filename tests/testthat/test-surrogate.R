@@ -52,12 +52,7 @@ test_that("gradients of both densities are those of finite differences", {
       size <- (length(at(exact, numeric())) - 1) / 2
       q <- at(exact, numeric())[1 + size + seq_len(size)] + stats::rnorm(size, 0, 0.01)
       gradient <- at(exact, q)[1 + seq_len(size)]
-      step <- 1e-6 * (1 + abs(q))
-      slope <- vapply(seq_len(size), function(j) {
-        e <- replace(numeric(size), j, step[j])
-        (at(exact, q + e)[1] - at(exact, q - e)[1]) / (2 * step[j])
-      }, 0)
-      expect_equal(gradient, slope, tolerance = 1e-4)
+      expect_equal(gradient, difference_slopes(function(q) at(exact, q), q, 1e-6 * (1 + abs(q))), tolerance = 1e-4)
     }
   }
 })
@@ -103,12 +98,7 @@ test_that("slopes have their gradient", {
     at <- function(q) .Call(internal("ffi_augment_density"), chain$problem, state, FALSE, q)
     size <- (length(own) - 1) / 2
     q <- own[1 + size + seq_len(size)] + stats::rnorm(size, 0, 0.01)
-    step <- 1e-6 * (1 + abs(q))
-    slope <- vapply(seq_len(size), function(j) {
-      e <- replace(numeric(size), j, step[j])
-      (at(q + e)[1] - at(q - e)[1]) / (2 * step[j])
-    }, 0)
-    expect_equal(at(q)[1 + seq_len(size)], slope, tolerance = 1e-4)
+    expect_equal(at(q)[1 + seq_len(size)], difference_slopes(at, q, 1e-6 * (1 + abs(q))), tolerance = 1e-4)
     expect_gt(abs(at(q)[1] - .Call(internal("ffi_augment_density"), chain$problem, chain$state, FALSE, q)[1]), 1e-3)
   }
 })
