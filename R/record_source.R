@@ -5,10 +5,11 @@
 #' [release()] and [partial_total()] take them in place of a data frame. A chunk is read, its integer totals
 #' are added up, and it is forgotten; the result does not depend on where chunks begin and end.
 #'
-#' @param files Names of text files with a header line and fields separated by `sep`, all with the same design; further columns are not kept.
-#'   Files whose names end in `.gz`, `.bz2` or `.xz` are decompressed as they are read.
-#' @param sep One character.
-#' @param rows How many records are read at once.
+#' @param files Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
+#'   if it is installed), all with the same design; further columns are not kept.
+#'   Text files whose names end in `.gz`, `.bz2` or `.xz` are decompressed as they are read.
+#' @param sep One character, of text files.
+#' @param rows How many records of a text file are read at once. Parquet files are read by their row groups.
 #' @param next_chunk A function without arguments that returns a data frame with some records each time it is called, and `NULL` when
 #'   there are no more. Whatever reads batches can be behind it: a database cursor, an Arrow scanner.
 #' @details
@@ -17,10 +18,15 @@
 #' as it is in the file. Fields may be quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field among
 #' numbers. No value of a record gets into an error, nor into a file.
 #'
+#' **Parquet**: a file is known by its name (`.parquet`) or its first and last bytes. Its columns are taken as those of a data
+#' frame are. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
+#' can be behind [record_chunks()]; DuckDB gives [release()] a table of any Parquet files: `dplyr::tbl(con, "read_parquet('*.parquet')")`.
+#'
 #' With very little noise, or with [stat_custom()], the number of records has to be known before the first is added: files are then read
 #' twice, and chunks from a function are refused.
 #' @return An object of class `record_files` or `record_chunks`.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`; and, when records are read, those of [release()].
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_file`, `noiseaware_error_package` where nanoparquet is missing; and, when records
+#'   are read, those of [release()].
 #' @examples
 #' file <- tempfile(fileext = ".csv")
 #' write.csv(MASS::birthwt, file, row.names = FALSE)
@@ -127,23 +133,78 @@ refuse_chunk <- function(e, place, call) {
 
 file_total <- function(file, source, numbers, parts, statistic, mechanism, neighbours, call) {
   reader <- open_records(file, source, numbers, call)
-  on.exit(close(reader$connection))
-  place <- function(k) paste0("rows ", format((k - 1) * source$rows + 1, big.mark = ",", scientific = FALSE), " and following of ", basename(file))
-  whole <- add_chunks(reader$next_chunk, parts, statistic, mechanism, neighbours, place, call)
+  on.exit(reader$close())
+  whole <- add_chunks(reader$next_chunk, parts, statistic, mechanism, neighbours, function(k) paste(reader$place(k), "of", basename(file)), call)
   whole %||% frame_total(reader$none, parts, statistic, mechanism, neighbours, call)
 }
 
 count_records <- function(file, source, numbers, call) {
+  if (is_parquet(file)) return(sum(parquet_groups(file, call)))
   reader <- open_records(file, source, numbers[0L], call)
-  on.exit(close(reader$connection))
+  on.exit(reader$close())
   count <- 0
   while (!is.null(data <- reader$next_chunk())) count <- count + nrow(data)
   count
 }
 
+# What is read from: next_chunk() gives the next records, NULL after the last; place(k) names the k-th chunk; `none` is a chunk
+# without records.
+open_records <- function(file, source, numbers, call) if (is_parquet(file)) open_parquet(file, names(numbers), call) else open_text(file, source, numbers, call)
+
+# ---- Parquet ---------------------------------------------------------------------------
+
+is_parquet <- function(file) {
+  if (grepl("[.]parquet$", file, ignore.case = TRUE)) return(TRUE)
+  if (file.size(file) < 12) return(FALSE) # a pipe can be read only once
+  connection <- base::file(file, "rb", raw = TRUE)
+  on.exit(close(connection))
+  is_mark <- function() identical(readBin(connection, "raw", 4L), charToRaw("PAR1"))
+  if (!is_mark()) return(FALSE)
+  seek(connection, file.size(file) - 4)
+  is_mark()
+}
+
+# The reader's messages may quote records, so they are left out.
+ask_nanoparquet <- function(code, file, call) {
+  check_installed("nanoparquet", "reads Parquet files", call)
+  tryCatch(suppressMessages(suppressWarnings(code)), error = function(e) {
+    stop_classed("file", "{.file {basename(file)}} must be a Parquet file, but cannot be read as one: cut short, or of another format?", call = call)
+  })
+}
+
+# the number of records of each row group
+parquet_groups <- function(file, call) ask_nanoparquet(nanoparquet::read_parquet_metadata(file)$row_groups$num_rows, file, call)
+
+# nanoparquet reads the columns of a whole file, or a row group with all its columns by a function that it does not export.
+open_parquet <- function(file, variables, call) {
+  groups <- parquet_groups(file, call)
+  read_group <- if (length(groups) > 1L) {
+    mget("read_parquet_row_group", asNamespace("nanoparquet"), mode = "function", ifnotfound = list(NULL))[[1L]] %||%
+      stop_classed("package", c("This version of {.pkg nanoparquet} does not read row groups, and {.file {basename(file)}} has {length(groups)}.",
+                                i = other_source), call = call)
+  }
+  options <- ask_nanoparquet(nanoparquet::parquet_options(class = character(), read_int64_type = "double"), file, call)
+  read <- function(k) ask_nanoparquet({
+    if (!is.null(read_group)) read_group(file, k - 1L, options) else nanoparquet::read_parquet(file, parquet_columns(file, variables), options)
+  }, file, call)
+  at <- 0L
+  list(close = function() invisible(), none = if (length(groups) == 0L) read(1L), place = function(k) paste("row group", k), next_chunk = function() {
+    at <<- at + 1L
+    if (at <= length(groups)) read(at)
+  })
+}
+
+# NULL, all of them, where one is missing, which is refused when the totals are made
+parquet_columns <- function(file, variables) {
+  columns <- nanoparquet::read_parquet_schema(file)$name
+  if (length(variables) && all(variables %in% columns)) variables
+}
+
+# ---- text ------------------------------------------------------------------------------
+
 # A connection past the header, and a function that reads the columns named by `numbers` of
 # the next rows: as numbers where it is TRUE, else as text. scan() quotes what it cannot read, so its message is left out.
-open_records <- function(file, source, numbers, call) {
+open_text <- function(file, source, numbers, call) {
   connection <- base::file(file, "rt")
   read <- function(what, lines) {
     tryCatch(scan(connection, what, nlines = lines, sep = source$sep, quote = "\"", na.strings = "NA", multi.line = FALSE, quiet = TRUE,
@@ -169,7 +230,9 @@ open_records <- function(file, source, numbers, call) {
   what <- stats::setNames(lapply(header, function(name) if (name %in% names(numbers)) (if (numbers[[name]]) 0 else "")), header)
   if (length(numbers) == 0L) what[[1L]] <- ""
   kept <- !vapply(what, is.null, TRUE)
-  list(connection = connection, none = as.data.frame(lapply(what[kept], `[`, 0L), optional = TRUE), next_chunk = function() {
+  none <- as.data.frame(lapply(what[kept], `[`, 0L), optional = TRUE)
+  place <- function(k) paste("rows", format((k - 1) * source$rows + 1, big.mark = ",", scientific = FALSE), "and following")
+  list(close = function() close(connection), none = none, place = place, next_chunk = function() {
     read_rows <- read(what, source$rows)[kept]
     if (length(read_rows[[1L]]) > 0L) as.data.frame(read_rows, optional = TRUE)
   })

@@ -80,7 +80,7 @@ check_column <- function(column, variable, number, call, name) {
 }
 
 check_missing <- function(data, variables, call, name) {
-  rows <- lapply(variables, function(v) which(is.na(data[[v]])))
+  rows <- lapply(variables, function(v) if (anyNA(data[[v]])) which(is.na(data[[v]])))
   bad <- which(lengths(rows) > 0L)
   if (length(bad) == 0L) return(invisible())
   lines <- vapply(bad, function(i) {

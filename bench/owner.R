@@ -2,8 +2,8 @@
 #
 # Usage: Rscript bench/owner.R [rows of the files] [rows of the database]
 #
-# Files: CSV in chunks of 10^6 rows, 3 numeric columns, cross-products; against reading the same chunks by scan() and
-# summing columns and products in R. Database: the same totals against one plain SELECT with as many sums. Each is
+# Files: CSV in chunks of 10^6 rows and Parquet in row groups of as many, 3 numeric columns, cross-products; against reading the same
+# chunks by scan(), or the row groups by nanoparquet, and summing columns and products in R. Each kind of file in a process of its own, for its peak memory. Database: the same totals against one plain SELECT with as many sums. Each is
 # timed once after a first run of the other, in seconds; the peak memory is the process's (VmHWM).
 
 library(noiseaware)
@@ -15,31 +15,61 @@ mechanism <- mech_laplace(epsilon = 1)
 seconds <- function(code) system.time(code)[["elapsed"]]
 peak <- function() as.double(gsub("\\D", "", grep("VmHWM", readLines("/proc/self/status"), value = TRUE))) / 1024
 
-if (file_rows > 0) {
-  path <- tempfile(fileext = ".csv")
+records_of <- function(m) list(y = runif(m, -5, 105), a = rnorm(m, 0, 2), b = runif(m))
+sums_of <- function(x) c(sum(x[[1]]), sum(x[[2]]), sum(x[[3]]), sum(x[[1]]^2), sum(x[[1]] * x[[2]]), sum(x[[1]] * x[[3]]), sum(x[[2]]^2),
+                         sum(x[[2]] * x[[3]]), sum(x[[3]]^2))
+
+write_text <- function(path) {
   out <- file(path, "w")
+  on.exit(close(out))
   writeLines("y,a,b", out)
-  set.seed(1)
   for (k in seq_len(ceiling(file_rows / 1e6))) {
-    m <- min(1e6, file_rows - (k - 1) * 1e6)
-    writeLines(sprintf("%.2f,%.3f,%.4f", runif(m, -5, 105), rnorm(m, 0, 2), runif(m)), out)
+    x <- records_of(min(1e6, file_rows - (k - 1) * 1e6))
+    writeLines(sprintf("%.2f,%.3f,%.4f", x$y, x$a, x$b), out)
   }
-  close(out)
-  ours <- seconds(released <- release(record_files(path), statistic, mechanism))
+}
+
+write_parquet <- function(path) {
+  for (k in seq_len(ceiling(file_rows / 1e6))) {
+    x <- as.data.frame(records_of(min(1e6, file_rows - (k - 1) * 1e6)))
+    write <- if (k == 1) nanoparquet::write_parquet else nanoparquet::append_parquet
+    write(x, path, options = nanoparquet::parquet_options(num_rows_per_row_group = 1e6, keep_row_groups = TRUE))
+  }
+}
+
+sum_text <- function(path) {
+  con <- file(path, "r")
+  on.exit(close(con))
+  invisible(readLines(con, 1))
+  sums <- 0
+  while (length((x <- scan(con, list(0, 0, 0), sep = ",", nlines = 1e6, quiet = TRUE))[[1L]]) > 0L) sums <- sums + sums_of(x)
+  sums
+}
+
+sum_parquet <- function(path) {
+  read <- get("read_parquet_row_group", asNamespace("nanoparquet"))
+  sums <- 0
+  for (k in seq_len(nrow(nanoparquet::read_parquet_metadata(path)$row_groups))) sums <- sums + sums_of(read(path, k - 1L))
+  sums
+}
+
+measure_file <- function(kind, write, sum_in_r) {
+  path <- tempfile(fileext = paste0(".", kind))
+  on.exit(unlink(path))
+  set.seed(1)
+  parallel::mccollect(parallel::mcparallel(write(path))) # what writing takes is not counted
+  ours <- seconds(release(record_files(path), statistic, mechanism))
   memory <- peak()
-  plain <- seconds({
-    con <- file(path, "r")
-    invisible(readLines(con, 1))
-    sums <- 0
-    while (length((x <- scan(con, list(0, 0, 0), sep = ",", nlines = 1e6, quiet = TRUE))[[1L]]) > 0L) {
-      sums <- sums + c(sum(x[[1]]), sum(x[[2]]), sum(x[[3]]), sum(x[[1]]^2), sum(x[[1]] * x[[2]]), sum(x[[1]] * x[[3]]), sum(x[[2]]^2),
-                       sum(x[[2]] * x[[3]]), sum(x[[3]]^2))
-    }
-    close(con)
-  })
-  cat(sprintf("files: %.0f rows, %.0f MB: release %.1f s, read and sum %.1f s, ratio %.2f; peak %.0f MB\n", file_rows,
+  plain <- seconds(sum_in_r(path))
+  cat(sprintf("%s: %.0f rows, %.0f MB: release %.1f s, read and sum %.1f s, ratio %.2f; peak %.0f MB\n", kind, file_rows,
               file.size(path) / 2^20, ours, plain, ours / plain, memory))
-  unlink(path)
+}
+
+if (file_rows > 0) {
+  kinds <- list(csv = list(write_text, sum_text), parquet = if (requireNamespace("nanoparquet", quietly = TRUE)) list(write_parquet, sum_parquet))
+  for (kind in names(Filter(Negate(is.null), kinds))) {
+    invisible(parallel::mccollect(parallel::mcparallel(measure_file(kind, kinds[[kind]][[1L]], kinds[[kind]][[2L]]))))
+  }
 }
 
 if (table_rows > 0) {

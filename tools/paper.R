@@ -37,7 +37,7 @@ sources <- list(
   ten = benchmark("Regressions of real size", "least ESS per second", "\"collapse\", p = 10, n = 1,000, epsilon 1"),
   fifty = benchmark("Regressions of real size", "least ESS per second", "\"collapse\", p = 50, n = 1,000, epsilon 1"),
   file = benchmark(owner, "time of a release over that of reading and summing in R", "CSV, 3 x 10^7 rows x 3 columns, chunks of 10^6"),
-  memory = benchmark(owner, "peak memory, MB", "the same"),
+  memory = benchmark(owner, "peak memory, MB", "CSV"),
   postgres = benchmark(owner, "time of a release over that of plain sums in SQL", "PostgreSQL, 10^7 rows x 3 columns, 9 totals"),
   calls = sub("of ", "", strsplit(grep("^\\| default calls with R-hat at most 1.01, 400", results, value = TRUE), " *\\| *")[[1L]][3L]),
   converged = benchmark("Default calls on data that nobody prepared", "default calls with R-hat at most 1.01, 400 effective draws, in a minute", "of 40"),

@@ -32,6 +32,62 @@ test_that("a file has the total of its data frame, however it is cut", {
   expect_identical(total(record_files(c(path, written(as_text[0, ])))), whole)
 })
 
+# each row group of a Parquet file begins at one of `starts`
+written_parquet <- function(data, starts = 1L, name = ".parquet", frame = parent.frame()) {
+  path <- withr::local_tempfile(fileext = name, .local_envir = frame)
+  nanoparquet::write_parquet(data, path, row_groups = starts)
+  path
+}
+
+test_that("a Parquet file has the total of its data frame, whatever its row groups are", {
+  skip_if_not_installed("nanoparquet")
+  typed <- transform(records, g = factor(g), k = sample(3L, n, TRUE), l = y > 0, day = Sys.Date())
+  kinds <- stat_crossprod(y ~ x + g + k + l, list(y = c(-10, 10), x = c(0, 1), g = unique(records$g), k = c(0, 2.5), l = c(FALSE, TRUE)))
+  whole <- partial_total(typed, kinds, laplace)
+  set.seed(4)
+  for (groups in 1:20) {
+    starts <- sort(c(1L, sample(2:n, groups - 1)))
+    expect_identical(partial_total(record_files(written_parquet(typed, starts)), kinds, laplace), whole)
+  }
+  # known by its bytes; several files, text among them; columns in another order
+  expect_identical(partial_total(record_files(written_parquet(typed, name = ".data")), kinds, laplace), whole)
+  halves <- c(written_parquet(as_text[1:90, ], c(1L, 50L)), written(as_text[91:200, ]), written_parquet(as_text[201:250, c(3, 1, 2)]))
+  expect_identical(total(record_files(halves, rows = 60)), total(as_text))
+  # no records, a number of records that has to be known, what users have set
+  expect_identical(total(record_files(c(halves, written_parquet(as_text[0, ])))), total(as_text))
+  expect_identical(total(record_files(written_parquet(as_text[0, ])), neighbours = "add_remove"), total(as_text[0, ], neighbours = "add_remove"))
+  expect_identical(release(record_files(halves), st, mech_laplace(scale = 1e-6))$n, 250)
+  withr::local_options(nanoparquet.read_int64_type = "integer64", nanoparquet.class = "tbl")
+  expect_identical(partial_total(record_files(written_parquet(typed, c(1L, 90L))), kinds, laplace), whole)
+})
+
+test_that("bad Parquet files are refused without a word of a record", {
+  skip_if_not_installed("nanoparquet")
+  refused <- function(data, starts = c(1L, 101L)) {
+    tryCatch(total(record_files(if (is.data.frame(data)) written_parquet(data, starts) else data)), error = identity)
+  }
+  missing <- refused(transform(as_text, y = replace(y, 177, NA)))
+  expect_s3_class(missing, "noiseaware_error_missing")
+  expect_match(paste(message_lines(missing), collapse = " "), "row 77.*row group 2 of ")
+  for (starts in list(1L, c(1L, 90L))) {
+    expect_s3_class(refused(as_text["y"], starts), "noiseaware_error_data")
+    expect_s3_class(refused(transform(as_text, y = "secret"), starts), "noiseaware_error_data")
+    undeclared <- refused(transform(as_text, g = replace(g, 99, "secret")), starts)
+    expect_s3_class(undeclared, "noiseaware_error_levels")
+    expect_no_match(paste(message_lines(undeclared), collapse = " "), "secret")
+  }
+  expect_s3_class(refused(cbind(as_text, y = 1)), "noiseaware_error_data")
+  # cut short, and of another format
+  whole <- written_parquet(as_text)
+  short <- withr::local_tempfile(fileext = ".parquet")
+  writeBin(readBin(whole, "raw", file.size(whole) - 200), short)
+  expect_s3_class(refused(short), "noiseaware_error_file")
+  text <- withr::local_tempfile(fileext = ".parquet")
+  writeLines("secret 123", text)
+  expect_s3_class(refused(text), "noiseaware_error_file")
+  expect_no_match(paste(message_lines(refused(text)), collapse = " "), "secret")
+})
+
 test_that("files are read in processes of their own", {
   skip_on_cran()
   skip_on_os("windows")
@@ -101,5 +157,10 @@ test_that("no temporary file is written", {
   path <- written(as_text)
   before <- list.files(tempdir(), recursive = TRUE)
   release(record_files(path, rows = 40), st, laplace)
+  expect_identical(list.files(tempdir(), recursive = TRUE), before)
+  skip_if_not_installed("nanoparquet")
+  path <- written_parquet(as_text, c(1L, 99L))
+  before <- list.files(tempdir(), recursive = TRUE)
+  release(record_files(path), st, laplace)
   expect_identical(list.files(tempdir(), recursive = TRUE), before)
 })
