@@ -64,7 +64,9 @@ lock_table <- function(store, call, patience = 60) {
 # of the user's; SQLite says so itself when another begins
 check_no_transaction <- function(store, call) {
   if (store$kind == "SQLite") return(invisible())
-  alone <- run_sql(store, "SELECT transaction_timestamp() = statement_timestamp() AS alone", call, ask = TRUE)$alone
+  # a statement that is prepared first begins later than its transaction
+  at_once <- if (inherits(store$connection, "PqConnection")) list(immediate = TRUE)
+  alone <- run_sql(store, "SELECT transaction_timestamp() = statement_timestamp() AS alone", call, ask = TRUE, further = at_once)$alone
   if (!isTRUE(alone)) refuse_transaction(call)
 }
 
@@ -82,10 +84,11 @@ unlock_table <- function(store) {
 
 # What SQLite cannot do while another process reads or writes is tried again. The database's
 # message may have values of other tables in it and is not passed on.
-run_sql <- function(store, sql, call, patience = 60, ask = FALSE) {
+run_sql <- function(store, sql, call, patience = 60, ask = FALSE, further = NULL) {
   until <- proc.time()[["elapsed"]] + patience
+  run <- if (ask) DBI::dbGetQuery else DBI::dbExecute
   repeat {
-    told <- tryCatch(suppressWarnings(if (ask) DBI::dbGetQuery(store$connection, sql) else DBI::dbExecute(store$connection, sql)), error = function(e) e)
+    told <- tryCatch(suppressWarnings(do.call(run, c(list(store$connection, sql), further))), error = function(e) e)
     if (!inherits(told, "error")) return(told)
     busy <- grepl("locked|busy|lock timeout|could not obtain lock", conditionMessage(told), ignore.case = TRUE)
     if (grepl("within a transaction", conditionMessage(told), fixed = TRUE)) refuse_transaction(call)

@@ -70,7 +70,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'
 #'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up
 #'   integers; only the sums leave it, and the noise is added here. The result is that of the data frame, bit for bit for the same
-#'   noise. Tested with SQLite and PostgreSQL, with DuckDB where that package is; the SQL for Spark has not been run.
+#'   noise. Tested with SQLite and PostgreSQL (by RPostgres and RPostgreSQL), with DuckDB where that package is; the SQL for Spark has not been run.
 #'   A database that rounds in another way is refused before records are read. Missing
 #'   values and levels that are not declared are counted there, and refused. Names and levels are quoted; the query holds no value of a record. Messages
 #'   of the database are replaced by an error of class `noiseaware_error_database`, but drivers may print some, and servers

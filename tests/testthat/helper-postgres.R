@@ -1,7 +1,14 @@
+# Packages that connect to PostgreSQL, those that are installed. When RPostgres is loaded, lubridate asks the
+# system for the time zone, unless it is set.
+postgres_drivers <- function() {
+  withr::local_envvar(TZ = "UTC")
+  Filter(function(package) requireNamespace(package, quietly = TRUE), c("RPostgreSQL", "RPostgres"))
+}
+
 # A PostgreSQL server of the test's own, on a socket in a temporary directory; NULL where there is none.
-local_postgres <- function(frame = parent.frame()) {
+local_postgres <- function(frame = parent.frame(), driver = postgres_drivers()[1L]) {
   programs <- Sys.glob("/usr/lib/postgresql/*/bin")
-  if (length(programs) == 0L || !requireNamespace("RPostgreSQL", quietly = TRUE)) return(NULL)
+  if (length(programs) == 0L || is.na(driver)) return(NULL)
   programs <- utils::tail(programs, 1L)
   directory <- tempfile("pg", tmpdir = "/tmp") # the socket's path must be short
   dir.create(directory)
@@ -19,6 +26,9 @@ local_postgres <- function(frame = parent.frame()) {
     run("pg_ctl", "-D", file.path(directory, "data"), "-m", "immediate", "stop")
     unlink(directory, recursive = TRUE)
   }, frame)
-  connect <- function() DBI::dbConnect(RPostgreSQL::PostgreSQL(), host = directory, user = "postgres", dbname = "postgres")
+  connect <- function() {
+    driver <- switch(driver, RPostgreSQL = RPostgreSQL::PostgreSQL(), RPostgres = RPostgres::Postgres())
+    DBI::dbConnect(driver, host = directory, user = "postgres", dbname = "postgres")
+  }
   list(connect = connect, stop = function() run("pg_ctl", "-D", file.path(directory, "data"), "-m", "immediate", "stop"))
 }

@@ -13,8 +13,8 @@ sqlite_server <- function(frame = parent.frame()) {
   list(connect = function() DBI::dbConnect(RSQLite::SQLite(), path))
 }
 
-postgres_server <- function(frame = parent.frame()) {
-  server <- local_postgres(frame)
+postgres_server <- function(driver, frame = parent.frame()) {
+  server <- local_postgres(frame, driver)
   skip_if(is.null(server), "no PostgreSQL server can be started here")
   server
 }
@@ -147,7 +147,7 @@ test_that("records and account in one database", {
   skip_on_cran()
   skip_if_not_installed("DBI")
   expect_same_database(sqlite_server())
-  expect_same_database(postgres_server())
+  for (driver in postgres_drivers()) expect_same_database(postgres_server(driver))
 })
 
 test_that("an account in a table of SQLite", {
@@ -158,7 +158,7 @@ test_that("an account in a table of SQLite", {
 test_that("an account in a table of PostgreSQL", {
   skip_on_cran()
   skip_if_not_installed("DBI")
-  expect_account(postgres_server())
+  for (driver in postgres_drivers()) expect_account(postgres_server(driver))
 })
 
 test_that("100 races for a table, and killed processes: never overspent, and nothing lost", {
@@ -167,8 +167,10 @@ test_that("100 races for a table, and killed processes: never overspent, and not
   skip_if_not_installed("DBI")
   expect_races(sqlite_server())
   expect_survives(sqlite_server())
-  expect_races(postgres_server())
-  expect_survives(postgres_server())
+  for (driver in postgres_drivers()) {
+    expect_races(postgres_server(driver))
+    expect_survives(postgres_server(driver))
+  }
 })
 
 test_that("bad arguments, copies and forks are refused", {

@@ -101,10 +101,8 @@ test_that("SQLite", {
   expect_identical(partial_total(dplyr::tbl(con, "blind"), counts, mechanisms[[1]])$totals[[1]][, 2], c(2, 1) / partial_total(dplyr::tbl(con, "blind"), counts, mechanisms[[1]])$unit[[1]])
 })
 
-test_that("PostgreSQL", {
-  skip_on_cran()
-  needs_database()
-  server <- local_postgres()
+expect_postgres <- function(driver) {
+  server <- local_postgres(driver = driver)
   if (is.null(server)) skip("no PostgreSQL server can be started here")
   con <- server$connect()
   expect_same_totals(con)
@@ -129,6 +127,20 @@ test_that("PostgreSQL", {
   server$stop()
   expect_error(suppressWarnings(release(stored, statistics[[1]], mechanisms[[1]], budget = account)), class = "noiseaware_error_database")
   expect_identical(nrow(summary(account)), 0L)
+}
+
+test_that("PostgreSQL by RPostgreSQL", {
+  skip_on_cran()
+  needs_database()
+  skip_if_not_installed("RPostgreSQL")
+  expect_postgres("RPostgreSQL")
+})
+
+test_that("PostgreSQL by RPostgres", {
+  skip_on_cran()
+  needs_database()
+  skip_if_not_installed("RPostgres")
+  expect_postgres("RPostgres")
 })
 
 test_that("DuckDB", {
