@@ -303,19 +303,14 @@ start_pool <- function(problem, bound, words, k, theta) {
   if (problem$family == "rates") {
     theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
   } else {
-    phi <- list()
     problem$complete <- unlist(lapply(problem$sites, function(site) {
       own <- c(site$alone[names(site$alone) != "given"], list(given = given))
       state <- .Call(ffi_start, own, as.double(theta), stream)
       stream <<- state$rng
       if (!given) theta <<- state$theta
-      phi[[length(phi) + 1L]] <<- state$theta[partial$place]
       .Call(ffi_collapse_complete, own, state)
     }), use.names = FALSE)
-    if (!is.null(partial)) {
-      theta[partial$place] <- begin$mean
-      begin$phi <- as.double(unlist(phi))
-    }
+    if (!is.null(partial)) theta[partial$place] <- begin$mean
   }
   problem[c("phi", "spread", "error")] <- begin[c("phi", "spread", "error")]
   .Call(ffi_start, problem, as.double(theta), stream)

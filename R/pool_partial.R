@@ -224,10 +224,12 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   if (!rate && !"(Intercept)" %in% parameters) places <- length(bound$spec$fields$beta) + 1L
   problem$partial$place <- places
   spread <- if (rate) spread_of_rates(problem) else spread_of_totals(problem, bound)
+  from <- match(vary, parameters)
+  problem$partial[c("mean_at", "mean_precision")] <- prior_of_means(bound, places[from])
   problem$begin <- begin_spread(problem$partial, spread, design, scale)
   for (j in seq_along(problem$sites)) {
     site <- problem$sites[[j]]
-    site$fields$centred <- as.double(problem$begin$centred[j, ])
+    site$fields[c("at", "precision")] <- list(spread$at[j, from], 1 / spread$se[j, from]^2)
     site$fields$covariate <- as.double(design[j, ])
     if (!rate) site$innovates <- innovates(site, spread$se[j, match("sigma", parameters)], bound)
     problem$sites[[j]] <- site
@@ -265,7 +267,7 @@ effect_scales <- function(sd, design, scale) {
   as.double(outer(1 / ifelse(wide > 1e-8, wide, 1), scale))
 }
 
-# Where chains begin, and which sites have their parameters as coordinates, by what each tells on its own.
+# Where chains begin, by what each site tells on its own.
 begin_spread <- function(partial, spread, design, scale) {
   at <- spread$at
   se <- spread$se
@@ -280,15 +282,12 @@ begin_spread <- function(partial, spread, design, scale) {
     for (i in seq_along(from)) differ$at[, from[i]] <- at[, from[i]] - drop(design %*% fitted[[i]]$effect)
   }
   between <- vapply(seq_len(ncol(at)), function(k) max(variance_between(differ$at[, k], differ$se[, k]), (scale[[k]] / 10)^2), 0)
-  least <- vapply(from, function(k) least_between(differ$at[, k], differ$se[, k]), 0)
   error <- 1 / sqrt(colSums(1 / (se^2 + rep(between, each = nrow(se)))))
-  if (partial$walk) error[from] <- sqrt(1 / (1 / se[1L, from]^2 + 1 / (se[1L, from]^2 + between[from])))
-  own <- if (partial$walk) 1 / (0.3 * nrow(at)) else well_known^2
+  error[from] <- 1
   effects <- if (!partial$walk) unlist(lapply(fitted, `[[`, "effect"))
   pairs <- if (partial$lkj > 0) length(from) * (length(from) - 1L) / 2 else 0
   list(at = at, sd = sqrt(between[from]), effects = as.double(effects), pairs = pairs,
-       error = as.double(c(error, rep(1, length(from)), if (!partial$walk) unlist(lapply(fitted, `[[`, "error")), rep(1, pairs))),
-       centred = sweep(own * se[, from, drop = FALSE]^2, 2L, least, "<"))
+       error = as.double(c(error, rep(1, length(from)), if (!partial$walk) unlist(lapply(fitted, `[[`, "error")), rep(1, pairs))))
 }
 
 # Effects of covariates on what sites tell, and their errors, with a normal prior.
@@ -300,11 +299,6 @@ weighted_effects <- function(at, se, design, prior_sd) {
   list(effect = drop(covariance %*% crossprod(x, weight * at))[-1L], error = sqrt(diag(covariance))[-1L])
 }
 
-# A site's parameter is its own coordinate where sites surely differ by so many times what the site's release is uncertain of it: near a standard
-# deviation of 0 these coordinates are as narrow as it. In a walk of many sites steps too are known badly one by one: their coordinates are the worse ones
-# where the steps' variance is above some share of the release's, divided by the number of sites.
-well_known <- 2
-
 # by moments (DerSimonian & Laird 1986)
 variance_between <- function(at, se) {
   weight <- 1 / se^2
@@ -312,14 +306,10 @@ variance_between <- function(at, se) {
   excess / (sum(weight) - sum(weight^2) / sum(weight))
 }
 
-# The least variance between sites that is compatible with what they tell (Viechtbauer 2007): 0 where they may well be the same.
-least_between <- function(at, se, level = 0.95) {
-  excess <- function(variance) {
-    weight <- 1 / (se^2 + variance)
-    sum(weight * (at - sum(weight * at) / sum(weight))^2) - stats::qchisq(level, length(at) - 1)
-  }
-  if (excess(0) <= 0) return(0)
-  stats::uniroot(excess, c(0, length(at) * stats::var(at)), tol = 1e-6 * stats::var(at))$root
+# What the model's prior tells of the means, about, in coordinates: where they are, and a precision.
+prior_of_means <- function(bound, places) {
+  theta <- .Call(ffi_model_prior, bound$spec, new_stream(c(1, 3)), 1000L)$theta[places, , drop = FALSE]
+  list(apply(theta, 1L, stats::median), 1 / apply(theta, 1L, stats::mad)^2)
 }
 
 # Do noise and few records leave sigma less certain than records without noise would, so that the totals follow from the parameters rather
@@ -386,7 +376,7 @@ spread_of_rates <- function(problem) {
   list(at = cbind(each[1L, ]), se = cbind(each[2L, ]))
 }
 
-pilot_iterations <- c(warmup = 100, kept = 60)
+pilot_iterations <- c(warmup = 150, kept = 250)
 
 spread_of_totals <- function(problem, bound) {
   run <- list(warmup = pilot_iterations[["warmup"]], thin = 1)

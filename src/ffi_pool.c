@@ -25,6 +25,8 @@ static void read_partial(SEXP partial, struct pool *s) {
         if (scale_prior_read(&fields, spread->sd + v) != PLUGIN_OK)
             Rf_error("internal error: no prior of a standard deviation");
     }
+    spread->mean_at = REAL(list_element(partial, "mean_at"));
+    spread->mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP effect_sd = list_element(partial, "effect_sd");
     spread->effect_sd = REAL(effect_sd);
     spread->covariates = (int)(Rf_xlength(effect_sd) / spread->varying);
@@ -53,7 +55,8 @@ static void *read(SEXP problem) {
         s->columns += site->components;
         SEXP innovates = optional_element(spec, "innovates");
         site->innovates = innovates && Rf_asLogical(innovates);
-        site->member.centred = fields_vector(&fields, "centred", s->spread.varying);
+        site->member.at = fields_vector(&fields, "at", s->spread.varying);
+        site->member.precision = fields_vector(&fields, "precision", s->spread.varying);
         site->member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
         const int status = s->family == POOL_RATES
                                ? pool_read_rate(&fields, site)

@@ -36,8 +36,10 @@
 
 #include <Rmath.h>
 
-/* Many coordinates are moved at less cost by longer steps. */
-static const double TARGET_ACCEPT = 0.7;
+/* Where sites are few, tails of standard deviations are wide, and steps must be short to go there
+ * and back; many coordinates are moved at less cost by longer steps. */
+enum { MANY_COORDINATES = 100 };
+static const double TARGET_ACCEPT = 0.9, TARGET_OF_MANY = 0.8;
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
@@ -80,12 +82,13 @@ int pool_create(struct pool *s) {
     s->parameters = rates ? model->moving : keeper->keeps;
     s->place = rates ? model->moves : keeper->kept;
     s->spread.parameters = s->parameters;
+    s->spread.last = &s->site[s->sites - 1].member;
     pool_spread_create(&s->spread);
     s->shared = s->parameters + s->spread.size;
     s->size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        site->member.before = s->spread.walk && j > 0 ? &site[-1].member : NULL;
+        site->member.before = j > 0 ? &site[-1].member : NULL;
         pool_member_create(&s->spread, &site->member);
         site->at = s->size;
         site->size = site->member.own + (rates ? 0 : site->density.totals.size);
@@ -114,7 +117,8 @@ int pool_stored(const struct pool *s) { return (int)hmc_stored(s->size, HMC_DIAG
 void pool_attach(struct pool *s) {
     const struct hmc_target target = {s->size, s, pool_log_density};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
-    if (s->partial) s->hmc.target_accept = TARGET_ACCEPT;
+    if (s->partial)
+        s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
     copy(s->trial, s->theta, s->model.parameters);
 }
 
@@ -222,6 +226,7 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
 static double density_of_partial(struct pool *s, const double *q, double *gradient) {
     double log_density = log_prior(s);
     if (!(log_density > -INFINITY)) return -INFINITY;
+    memset(gradient, 0, (size_t)s->shared * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
     log_density += pool_spread_prior(&s->spread, q, gradient);
     for (int j = 0; j < s->sites; ++j) {
@@ -240,9 +245,15 @@ static double density_of_partial(struct pool *s, const double *q, double *gradie
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
+/* The parameters, or their means over sites, to theta. */
+static void place_parameters(struct pool *s, const double *q, double *theta) {
+    pool_spread_open(&s->spread, q);
+    for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = s->spread.mean[k];
+}
+
 double pool_log_density(void *self, const double *q, double *gradient) {
     struct pool *s = self;
-    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = q[k];
+    place_parameters(s, q, s->trial);
     if (s->partial) return density_of_partial(s, q, gradient);
     return s->family == POOL_RATES ? density_of_rates(s, gradient)
                                    : density_of_totals(s, q, gradient);
@@ -273,7 +284,7 @@ static void measure(struct pool *s) {
 
 /* theta of the state, and for rates a total of each site */
 static int update(struct pool *s) {
-    for (int k = 0; k < s->parameters; ++k) s->theta[s->place[k]] = s->hmc.q[k];
+    place_parameters(s, s->hmc.q, s->theta);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         pool_spread_place(&s->spread, s->hmc.q, &site->member, s->hmc.q + site->at);
@@ -288,6 +299,17 @@ static int update(struct pool *s) {
     /* what is kept moves a little more */
     for (int k = 0; k < s->shared; ++k) s->hmc.q[k] = s->theta[s->place[k]];
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+static void start_spread(struct pool *s, const struct pool_begin *begin, double *q, double *unit) {
+    for (int i = s->parameters; i < s->shared; ++i) q[i] = begin->spread[i - s->parameters];
+    copy(unit, begin->error, s->shared);
+    pool_spread_start(&s->spread, q);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        pool_member_start(&s->spread, q, &site->member, begin->phi + j * s->parameters,
+                          q + site->at);
+    }
 }
 
 /* A site's totals alone, for hmc_lower_units() */
@@ -341,19 +363,9 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
 
 void pool_start(struct pool *s, const struct pool_begin *begin) {
     double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
-    for (int k = 0; k < s->parameters; ++k) {
-        q[k] = s->theta[s->place[k]];
-        unit[k] = begin->error ? begin->error[k] : 1;
-    }
-    for (int i = s->parameters; i < s->shared; ++i) {
-        q[i] = begin->spread[i - s->parameters];
-        unit[i] = begin->error[i];
-    }
-    for (int j = 0; s->partial && j < s->sites; ++j) {
-        struct pool_site *site = s->site + j;
-        pool_spread_start(&s->spread, q, &site->member, begin->phi + j * s->parameters,
-                          q + site->at, unit + site->at);
-    }
+    for (int i = 0; i < s->size; ++i) unit[i] = 1;
+    for (int k = 0; k < s->parameters; ++k) q[k] = s->theta[s->place[k]];
+    if (s->partial) start_spread(s, begin, q, unit);
     if (s->family == POOL_TOTALS) start_totals(s, begin->complete, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);

@@ -10,8 +10,20 @@
  *   L_vu = r_vu prod_{w<u} sqrt(1 - r_vw^2),   log p(y_vu) = (eta + (V - 2 - u) / 2) log(1 -
  * r_vu^2).
  *
- * Coordinates: mu, log sd, B, y; and of each site z_jv or, where its release tells more of phi_jv
- * than the others do, phi_jv itself, from which z_jv follows. A walk's first site has none.
+ * Coordinates: log sd, B, y, and numbers that are nearly standard normal and independent given
+ * these, w_k of the mean and w_jv of each site. The releases tell of phi_jv, about, what a normal
+ * observation of precision P and mean S / P would. With c the centre, s the standard deviation of
+ * phi_jv given the z before, and D = 1 + s^2 P,
+ *
+ *   phi_jv = c + s z_jv,   z_jv = s (S - c P) / D + w_jv / sqrt(D),
+ *
+ * would make w_jv ~ N(0, 1) a posteriori: where the release tells nothing w is z, and where it
+ * tells all, phi on another scale (the partly centred form of Papaspiliopoulos, Roberts & Skold
+ * 2003 with the weight that is best for each sd). Of its centre a site tells precision P / D and
+ * sum S / D: with these of all sites and of the prior the mean mu_k is placed likewise. In a walk
+ * the sites tell of those before them, so P and S of a site hold what all later ones tell.
+ * Correlations are left out of P and S. A walk's first site has no w: it is the mean. All that is
+ * wrong in P and S is the shape of the posterior in the coordinates, never the posterior.
  *
  * Cost: O(V (V + C)) a site for V parameters that vary and C covariates. */
 #include "pool_spread.h"
@@ -36,6 +48,9 @@ static int correlations_at(const struct pool_spread *s) { return effects_at(s, s
 void pool_spread_create(struct pool_spread *s) {
     const int V = s->varying;
     s->size = V + V * s->covariates + correlations(s);
+    s->mean = doubles(s->parameters);
+    s->of_mean = plugin_memory((size_t)V, sizeof *s->of_mean);
+    s->effect_sum = doubles(V * s->covariates);
     s->chol = doubles(V * V);
     s->slope_chol = doubles(V * V);
     s->slope_z = doubles(V);
@@ -44,27 +59,101 @@ void pool_spread_create(struct pool_spread *s) {
 
 void pool_member_create(const struct pool_spread *s, struct pool_member *member) {
     member->own = s->walk && !member->before ? 0 : s->varying;
+    member->told = plugin_memory((size_t)s->varying, sizeof *member->told);
     member->phi = doubles(s->parameters);
     member->slope = doubles(s->parameters);
     member->z = doubles(s->varying);
 }
 
+/* ---- what is told ------------------------------------------------------------------------ */
+
+static void add_told(struct pool_told *to, const struct pool_told *more) {
+    to->precision += more->precision;
+    to->sum += more->sum;
+    to->slope_precision += more->slope_precision;
+    to->slope_sum += more->slope_sum;
+}
+
+/* of the centre, by what is told of a number about it */
+static struct pool_told told_of_centre(const struct pool_told *of, double variance) {
+    const double P = of->precision, D = 1 + variance * P;
+    const double slope_D = variance * (2 * P + of->slope_precision);
+    const struct pool_told centre = {P / D, of->sum / D,
+                                     (of->slope_precision - 2 * variance * P * P) / (D * D),
+                                     (of->slope_sum - of->sum / D * slope_D) / D};
+    return centre;
+}
+
+/* what a site without the effects of its covariates would tell */
+static void leave_out_effects(struct pool_spread *s, const double *shared,
+                              const struct pool_member *member, int v, struct pool_told *told) {
+    const double *effect = shared + effects_at(s, v);
+    double shift = 0;
+    for (int c = 0; c < s->covariates; ++c) {
+        shift += effect[c] * member->covariate[c];
+        s->effect_sum[v * s->covariates + c] -= told->precision * member->covariate[c];
+    }
+    told->sum -= told->precision * shift;
+    told->slope_sum -= told->slope_precision * shift;
+}
+
+static void gather(struct pool_spread *s, const double *shared, int v) {
+    const double variance = exp(2 * log_sd(s, shared)[v]);
+    const struct pool_told prior = {s->mean_precision[v], s->mean_precision[v] * s->mean_at[v], 0,
+                                    0};
+    struct pool_told later = {0, 0, 0, 0};
+    s->of_mean[v] = prior;
+    for (struct pool_member *member = s->last; member; member = member->before) {
+        const double P = member->precision[v];
+        const struct pool_told release = {P, P * member->at[v], 0, 0};
+        struct pool_told *told = member->told + v;
+        *told = release;
+        if (s->walk) add_told(told, &later);
+        if (s->walk && !member->before) {
+            add_told(s->of_mean + v, told);
+            return;
+        }
+        later = told_of_centre(told, variance);
+        if (s->walk) continue;
+        leave_out_effects(s, shared, member, v, &later);
+        add_told(s->of_mean + v, &later);
+    }
+}
+
 /* log(1 - tanh(y)^2) */
 static double log_rest(double y) { return 2 * (M_LN2 - fabs(y) - log1p(exp(-2 * fabs(y)))); }
 
-static double prior_of_correlations(struct pool_spread *s, const double *y, double *slope) {
-    double log_density = 0;
+static void place_correlations(struct pool_spread *s, const double *y) {
     for (int v = 1; v < s->varying; ++v) {
         double *row = s->chol + v * s->varying, left = 1;
-        for (int u = 0; u < v; ++u, ++y, ++slope) {
-            const double r = tanh(*y), rest = log_rest(*y);
-            const double power = s->lkj + 0.5 * (s->varying - 2 - u);
-            log_density += power * rest;
-            *slope = -2 * power * r;
-            row[u] = r * left;
-            left *= exp(0.5 * rest);
+        for (int u = 0; u < v; ++u, ++y) {
+            row[u] = tanh(*y) * left;
+            left *= exp(0.5 * log_rest(*y));
         }
         row[v] = left;
+    }
+}
+
+void pool_spread_open(struct pool_spread *s, const double *shared) {
+    memcpy(s->mean, shared, (size_t)s->parameters * sizeof(double));
+    memset(s->effect_sum, 0, (size_t)(s->varying * s->covariates) * sizeof(double));
+    if (s->lkj > 0) place_correlations(s, shared + correlations_at(s));
+    for (int v = 0; v < s->varying; ++v) {
+        const int k = s->which[v];
+        gather(s, shared, v);
+        const struct pool_told *told = s->of_mean + v;
+        s->mean[k] = told->sum / told->precision + shared[k] / sqrt(told->precision);
+    }
+}
+
+static double prior_of_correlations(const struct pool_spread *s, const double *y, double *slope) {
+    double log_density = 0;
+    for (int v = 1; v < s->varying; ++v) {
+        for (int u = 0; u < v; ++u, ++y, ++slope) {
+            const double power = s->lkj + 0.5 * (s->varying - 2 - u);
+            log_density += power * log_rest(*y);
+            *slope -= 2 * power * tanh(*y);
+        }
     }
     return log_density;
 }
@@ -72,14 +161,17 @@ static double prior_of_correlations(struct pool_spread *s, const double *y, doub
 double pool_spread_prior(struct pool_spread *s, const double *shared, double *slope) {
     double log_density = 0;
     for (int v = 0; v < s->varying; ++v) {
-        const int at = s->parameters + v;
-        log_density += scale_prior_density(s->sd + v, shared[at], slope + at);
+        const struct pool_told *told = s->of_mean + v;
+        double slope_sd;
+        log_density += scale_prior_density(s->sd + v, log_sd(s, shared)[v], &slope_sd);
+        log_density -= 0.5 * log(told->precision);
+        slope[s->parameters + v] += slope_sd - 0.5 * told->slope_precision / told->precision;
     }
     const int first = effects_at(s, 0);
     for (int i = 0; i < s->varying * s->covariates; ++i) {
         const double t = shared[first + i] / s->effect_sd[i];
         log_density -= 0.5 * t * t;
-        slope[first + i] = -t / s->effect_sd[i];
+        slope[first + i] -= t / s->effect_sd[i];
     }
     memset(s->slope_chol, 0, (size_t)(s->varying * s->varying) * sizeof(double));
     if (s->lkj > 0) {
@@ -89,11 +181,13 @@ double pool_spread_prior(struct pool_spread *s, const double *shared, double *sl
     return log_density;
 }
 
+/* ---- members ------------------------------------------------------------------------------ */
+
 static double centre_of(const struct pool_spread *s, const double *shared,
                         const struct pool_member *member, int v) {
     const int k = s->which[v];
     const double *effect = shared + effects_at(s, v);
-    double centre = member->before ? member->before->phi[k] : shared[k];
+    double centre = s->walk && member->before ? member->before->phi[k] : s->mean[k];
     for (int c = 0; c < s->covariates; ++c) centre += effect[c] * member->covariate[c];
     return centre;
 }
@@ -105,20 +199,23 @@ static double shift_of(const struct pool_spread *s, const struct pool_member *me
     return shift;
 }
 
+/* w is left out: of z its mean given the centre and the releases, and the root of D */
+static double told_z(const struct pool_told *told, double centre, double sd, double *root) {
+    const double D = 1 + sd * sd * told->precision;
+    *root = sqrt(D);
+    return sd * (told->sum - centre * told->precision) / D;
+}
+
 void pool_spread_place(const struct pool_spread *s, const double *shared,
                        struct pool_member *member, const double *own) {
-    memcpy(member->phi, shared, (size_t)s->parameters * sizeof(double));
+    memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
-        const double sd = exp(log_sd(s, shared)[v]), diagonal = s->chol[v * s->varying + v];
-        const double centre = centre_of(s, shared, member, v), shift = shift_of(s, member, v);
-        double *phi = member->phi + s->which[v];
-        if (member->centred[v] != 0) {
-            *phi = own[v];
-            member->z[v] = ((*phi - centre) / sd - shift) / diagonal;
-        } else {
-            member->z[v] = own[v];
-            *phi = centre + sd * (shift + diagonal * own[v]);
-        }
+        const double whole = exp(log_sd(s, shared)[v]), sd = whole * s->chol[v * s->varying + v];
+        const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
+        double root;
+        member->z[v] = told_z(member->told + v, centre, sd, &root);
+        member->z[v] += own[v] / root;
+        member->phi[s->which[v]] = centre + sd * member->z[v];
     }
 }
 
@@ -127,7 +224,7 @@ static void pull_centre(const struct pool_spread *s, const struct pool_member *m
                         double slope_centre, double *slope) {
     const int k = s->which[v];
     double *effect = slope + effects_at(s, v);
-    if (member->before)
+    if (s->walk && member->before)
         member->before->slope[k] += slope_centre;
     else
         slope[k] += slope_centre;
@@ -143,7 +240,6 @@ static void pull_shift(struct pool_spread *s, const struct pool_member *member, 
         s->slope_z[u] += slope_shift * row[u];
         slope[u] += slope_shift * member->z[u];
     }
-    slope[v] += slope_shift * member->z[v];
 }
 
 double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool_member *member,
@@ -157,32 +253,47 @@ double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool
     double log_density = 0;
     memset(s->slope_z, 0, (size_t)s->varying * sizeof(double));
     for (int v = member->own - 1; v >= 0; --v) {
-        const double u = log_sd(s, shared)[v], sd = exp(u), z = member->z[v];
-        const double diagonal = s->chol[v * s->varying + v];
-        const double slope_phi = member->slope[s->which[v]];
-        double *slope_sd = slope + s->parameters + v;
-        log_density -= 0.5 * z * z;
-        if (member->centred[v] != 0) {
-            const double away = (own[v] - centre_of(s, shared, member, v)) / sd;
-            const double slope_away = (s->slope_z[v] - z) / diagonal;
-            log_density -= u + log(diagonal);
-            slope_own[v] = slope_phi + slope_away / sd;
-            *slope_sd -= slope_away * away + 1;
-            pull_centre(s, member, v, -slope_away / sd, slope);
-            pull_shift(s, member, v, -slope_away);
-            s->slope_chol[v * s->varying + v] -= 1 / diagonal;
-        } else {
-            const double away = shift_of(s, member, v) + diagonal * z;
-            slope_own[v] = s->slope_z[v] + slope_phi * sd * diagonal - z;
-            *slope_sd += slope_phi * sd * away;
-            pull_centre(s, member, v, slope_phi, slope);
-            pull_shift(s, member, v, slope_phi * sd);
-        }
+        const struct pool_told *told = member->told + v;
+        const double whole = exp(log_sd(s, shared)[v]), diagonal = s->chol[v * s->varying + v];
+        const double shift = shift_of(s, member, v), sd = whole * diagonal, z = member->z[v];
+        const double centre = centre_of(s, shared, member, v) + whole * shift;
+        const double P = told->precision, slope_phi = member->slope[s->which[v]];
+        double root;
+        const double fixed = told_z(told, centre, sd, &root), D = root * root;
+        log_density -= 0.5 * z * z + log(root);
+        const double slope_z = slope_phi * sd - z + s->slope_z[v];
+        const double slope_D = -(slope_z * (fixed + 0.5 * own[v] / root) + 0.5) / D;
+        const double slope_centre = slope_phi - slope_z * sd * P / D;
+        const double slope_s =
+            slope_phi * z + slope_z * (told->sum - centre * P) / D + 2 * slope_D * sd * P;
+        const double slope_P = slope_D * sd * sd - slope_z * sd * centre / D;
+        slope_own[v] = slope_z / root;
+        slope[s->parameters + v] += slope_s * sd + slope_centre * whole * shift +
+                                    slope_P * told->slope_precision +
+                                    slope_z * sd / D * told->slope_sum;
+        s->slope_chol[v * s->varying + v] += slope_s * whole;
+        pull_centre(s, member, v, slope_centre, slope);
+        pull_shift(s, member, v, slope_centre * whole);
     }
     return log_density;
 }
 
+static void finish_means(const struct pool_spread *s, const double *shared, double *slope) {
+    for (int v = 0; v < s->varying; ++v) {
+        const struct pool_told *told = s->of_mean + v;
+        const int k = s->which[v];
+        const double share = slope[k] / told->precision, away = shared[k] * sqrt(told->precision);
+        slope[s->parameters + v] +=
+            share *
+            (told->slope_sum - (told->sum + 0.5 * away) / told->precision * told->slope_precision);
+        for (int c = 0; c < s->covariates; ++c)
+            slope[effects_at(s, v) + c] += share * s->effect_sum[v * s->covariates + c];
+        slope[k] /= sqrt(told->precision);
+    }
+}
+
 void pool_spread_finish(const struct pool_spread *s, const double *shared, double *slope) {
+    finish_means(s, shared, slope);
     if (!(s->lkj > 0)) return;
     const double *y = shared + correlations_at(s);
     slope += correlations_at(s);
@@ -199,15 +310,26 @@ void pool_spread_finish(const struct pool_spread *s, const double *shared, doubl
     }
 }
 
-void pool_spread_start(const struct pool_spread *s, const double *shared,
-                       struct pool_member *member, const double *phi, double *own, double *unit) {
-    memcpy(member->phi, shared, (size_t)s->parameters * sizeof(double));
+void pool_spread_start(struct pool_spread *s, double *shared) {
+    pool_spread_open(s, shared);
+    for (int v = 0; v < s->varying; ++v) {
+        const struct pool_told *told = s->of_mean + v;
+        double *at = shared + s->which[v];
+        *at = (*at - told->sum / told->precision) * sqrt(told->precision);
+    }
+    pool_spread_open(s, shared);
+}
+
+void pool_member_start(const struct pool_spread *s, const double *shared,
+                       struct pool_member *member, const double *phi, double *own) {
+    memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
         const int k = s->which[v];
-        const double sd = exp(log_sd(s, shared)[v]);
+        const double sd = exp(log_sd(s, shared)[v]), centre = centre_of(s, shared, member, v);
+        double root;
+        const double fixed = told_z(member->told + v, centre, sd, &root);
         member->phi[k] = phi[k];
-        own[v] = member->centred[v] != 0 ? phi[k] : (phi[k] - centre_of(s, shared, member, v)) / sd;
-        unit[v] = member->centred[v] != 0 ? sd : 1;
+        own[v] = root * ((phi[k] - centre) / sd - fixed);
     }
 }
 

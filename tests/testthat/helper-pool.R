@@ -50,10 +50,10 @@ partial_parts <- function(sites, model, pooling) {
   list(bound = bound, problem = internal("partial_problem")(internal("pool_problem")(sites, bound, NULL), pooling, bound, sites, NULL))
 }
 
-# all coordinates as they can be chosen
-with_coordinates <- function(problem, centred, innovates) {
+# Coordinates as they can be chosen: `told`, the share of the precision that is taken for what a release tells of a site
+with_coordinates <- function(problem, told, innovates) {
   problem$sites <- lapply(problem$sites, function(site) {
-    site$fields$centred[] <- as.double(centred)
+    site$fields$precision <- site$fields$precision * told
     site$innovates <- innovates
     site
   })

@@ -263,6 +263,19 @@ test_that("means with known standard deviation: a grid over the spread alone", {
   expect_distribution(log(parameter_draws(fit, "sd[mean]")), grid_quantile(log_sd, density))
 })
 
+test_that("three sites of which little is known converge by default", {
+  asked <- stat_counts(~ smoke, list(smoke = c("0", "1")))
+  sites <- Map(function(value, n) as_release(value, asked, mech_discrete_laplace(epsilon = 0.5), n = n),
+               list(north = c(61, 42), south = c(55, 19), west = c(38, 40)), c(105, 80, 75))
+  for (seed in 1:3) {
+    fit <- sample_posterior(sites, model_bernoulli(), pool = "partial", seed = seed)
+    told <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk", "ess_tail")
+    expect_lt(max(told$rhat), 1.01)
+    expect_gt(min(told$ess_bulk, told$ess_tail), 400)
+    expect_lte(sum(acceptance(fit)$divergent), 5)
+  }
+})
+
 test_that("a spread that is known to be none is complete pooling", {
   skip_on_cran() # takes long; `make test` runs it
   none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
@@ -297,8 +310,8 @@ test_that("the posterior does not depend on the coordinates", {
   })
   st <- stat_crossprod(y ~ x, list(y = c(-3, 5), x = c(-3, 3)))
   parts <- partial_parts(lapply(data, simulate_release, st, mech_gaussian(mu = 1)), model_lm(), partial_pooling(~ (Intercept) + sigma))
-  run <- function(centred, innovates) {
-    problem <- with_coordinates(parts$problem, centred, innovates)
+  run <- function(told, innovates) {
+    problem <- with_coordinates(parts$problem, told, innovates)
     chains <- lapply(1:2, function(k) {
       state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
       internal("run_blocks")(problem, state, 4000, list(warmup = 1000, thin = 1), function(...) NULL)$draws
@@ -363,15 +376,6 @@ test_that("a run of partial pooling cut in two is the same run", {
   whole <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 160, warmup = 100, seed = 1)
   part <- sample_posterior(sites, totals_models$conjugate, pool = "partial", chains = 2, iter = 130, warmup = 100, seed = 1)
   expect_identical(extend(part, 30)$draws, whole$draws)
-})
-
-test_that("sites surely differ by the variance at which their chi-square statistic is at its quantile", {
-  at <- c(-2, 0, 1, 4)
-  se <- c(0.5, 1, 0.7, 0.6)
-  least <- internal("least_between")(at, se)
-  weight <- 1 / (se^2 + least)
-  expect_equal(sum(weight * (at - weighted.mean(at, weight))^2), qchisq(0.95, 3), tolerance = 1e-4)
-  expect_identical(internal("least_between")(at / 10, se), 0)
 })
 
 test_that("what partial pooling cannot do is refused", {

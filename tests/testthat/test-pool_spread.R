@@ -24,7 +24,7 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
   for (pooling in choices()) for (choice in 0:3) {
     parts <- partial_parts(sites, totals_models$conjugate, pooling)
     problem <- with_coordinates(parts$problem, choice %% 2, choice >= 2)
-    if (choice == 1) for (j in 1:3) problem$sites[[j]]$fields$centred[1] <- 0
+    if (choice == 1) for (j in 1:3) problem$sites[[j]]$fields$precision[1] <- 0
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     partial <- problem$partial
     varying <- length(partial$which)
@@ -61,6 +61,19 @@ test_that("three sites with a covariate: quadrature over the mean, the effect an
   draws <- function(name) posterior::subset_draws(fit$draws, variable = name)
   away <- (qlogis(new) - qlogis(draws("prob[yes]")) - draws("rural[logit(prob[yes])]") / 3) / draws("sd[logit(prob[yes])]")
   expect_gt(ks.test(c(away), pnorm)$p.value, 1e-6)
+})
+
+test_that("correlations that are reported are those of the state", {
+  set.seed(4)
+  parts <- partial_parts(totals_sites(), totals_models$conjugate, partial_pooling(correlation = prior_lkj()))
+  state <- internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
+  for (i in 1:20) {
+    block <- .Call(internal("ffi_block"), parts$problem, 1L, 1L)
+    .Call(internal("ffi_run"), parts$problem, state, block, list(warmup = 0, thin = 1))
+    y <- state$store[7:9]
+    chol <- rbind(c(1, 0, 0), c(tanh(y[1]), 1 / cosh(y[1]), 0), c(tanh(y[2]), tanh(y[3]) / cosh(y[2]), 1 / cosh(y[2]) / cosh(y[3])))
+    expect_equal(block$draws[7:9], tcrossprod(chol)[lower.tri(chol)][c(1, 2, 3)])
+  }
 })
 
 test_that("a covariate that is the same everywhere changes nothing", {
