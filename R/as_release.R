@@ -13,7 +13,7 @@
 #'   statistics of the same records: those of different people must not be in one release.
 #' @param mechanism How noise was added, such as [mech_laplace()]; with a list of
 #'   statistics, a list of mechanisms with the same names.
-#' @param n The public number of records; `NULL` if it is not known.
+#' @param n The public number of records; `NULL` if it is not known. Noisy records ([mech_record_noise()]) tell it themselves.
 #' @param neighbours What the noise was scaled for, see [sensitivity()] and [release()]: it decides what a budget
 #'   comes to as a scale of the noise.
 #'
@@ -62,6 +62,7 @@
 #'   [read_opendp()] and [read_wikimedia()] for files of other projects.
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
+  if (!missing(statistic) && is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   check_given(hints = c(n = "{.code n = NULL} says that the number of records is not known."))
   UseMethod("as_release")
 }

@@ -104,7 +104,7 @@ draw_posterior <- function(problem, simulated) {
 # iterations x chains; NULL if the method imputes no statistic
 log_noise_draws <- function(fit) {
   draws <- lapply(fit$chains, `[[`, "log_noise")
-  if (length(draws) == 0L || any(vapply(draws, is.null, TRUE))) return(NULL)
+  if (length(draws) == 0L || any(vapply(draws, is.null, TRUE)) || has_record_noise(fit$release)) return(NULL)
   vapply(draws, `[`, numeric(nrow(fit$draws)), seq_len(nrow(fit$draws)))
 }
 

@@ -23,10 +23,8 @@ no_time <- 0.1
 # right, rather than sharp but wrong.
 auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits) {
   able <- able_methods(release, bound, control)
-  if (has_exact(release)) {
-    check_keeps_exact(release, bound)
-    return(chosen("collapse", run, "keeps exact numbers"))
-  }
+  only <- why_only_collapse(release, bound)
+  if (!is.null(only)) return(chosen("collapse", run, only))
   exact <- able[vapply(able, always_exact, TRUE, bound = bound)]
   if (length(exact) == 0L) {
     served <- if (is.null(bound$moments)) "this model and release" else "covariates known only by their moments"
@@ -65,6 +63,14 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
   shorter <- if (is.null(trial)) run else shorten_run(run, costs[[best]]$iteration, limits$longest)
   tell_long(best, release, run, shorter, costs[[best]]$iteration, left_out, others)
   chosen(best, shorter, c(is_exact, left_out), if (shorter$iter < run$iter) start_at_draws(trial, run$chains))
+}
+
+# where no other method can serve the release
+why_only_collapse <- function(release, bound) {
+  if (has_record_noise(release)) return("exact for noise on every record")
+  if (!has_exact(release)) return(NULL)
+  check_keeps_exact(release, bound)
+  "keeps exact numbers"
 }
 
 why_collapse <- function(about, exact) {

@@ -5,6 +5,7 @@
 #   counts  counts of a class and of features by class; `recursion` where few
 #           records make independent draws possible
 #   total   the total of one Poisson or exponential variable
+#   records totals of noisy records, see mech_record_noise.R
 
 sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
@@ -18,6 +19,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 # fields for it, and of each component in the release's order what part of the
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
+  if (has_record_noise(release)) return(records_problem(release, bound, call))
   size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
   if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
   distribution <- collapse_distribution(release, bound, size$n, call = call)
@@ -65,6 +67,7 @@ entry_fields <- function(entries, place) {
 
 # `n`: where it is unknown, about what it is. `check`: only whether there is one
 collapse_distribution <- function(release, bound, n = release$n %||% 1, check = FALSE, call = caller_env()) {
+  if (has_record_noise(release)) return(check_normal_records(bound, call))
   family <- collapse_family(bound, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   if (family == "normal" && length(bound$levels)) {
@@ -171,6 +174,7 @@ collapse_lines <- function(fit) {
   a <- collapse_acceptance(fit)
   switch(fit$problem$family,
          normal = c(outside_lines(fit), hamiltonian_lines(a)),
+         records = hamiltonian_lines(a),
          total = outside_lines(fit))
 }
 
@@ -187,6 +191,8 @@ collapse_moves <- function(fit, a) {
          normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
                          if (!is.null(a$table)) sprintf("; cross-table of the factors: %s", share(a$table)), of_n),
          recursion = "counts   independent draws, all counts at once",
+         records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
+           sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
@@ -206,6 +212,9 @@ collapse_acceptance <- function(fit) {
              with_records(row, fit, told)
            },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
+           records = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
+             data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
+                        divergent = told$divergent, deepest = told$deepest),
            table = {
              accepted <- told$pair_accepted + told$swap_accepted + told$contrast_accepted + told$kept_accepted
              made <- told$pair_made + told$swap_made + told$contrast_made + told$kept_made

@@ -63,4 +63,7 @@ bind_columns.model_mvnormal <- function(model, columns, levels, formula, call) {
 }
 
 #' @export
+bound_complete.bound_mvnormal <- bound_complete.bound_lm
+
+#' @export
 describe_model.bound_mvnormal <- function(bound) paste("multivariate normal model of", paste(bound$columns$name, collapse = ", "))

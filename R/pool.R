@@ -58,6 +58,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
   fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
     check_choice(method, "method", c("auto", "collapse"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
+    check_no_record_noise(releases, call)
     bound <- bind_sites(model, releases, call)
     check_prior_draws(bound, call)
     tell_binary(bound)

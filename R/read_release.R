@@ -214,7 +214,7 @@ json_formula <- function(text, refuse) {
 mechanism_from_json <- function(x, refuse) {
   constructors <- list(laplace = mech_laplace, gaussian = mech_gaussian, discrete_laplace = mech_discrete_laplace,
                        discrete_gaussian = mech_discrete_gaussian, randomized_response = mech_randomized_response,
-                       objective = mech_objective, exact = mech_exact)
+                       objective = mech_objective, exact = mech_exact, record_noise = mech_record_noise)
   name <- if (is.list(x)) x[["name"]]
   if (!checkmate::test_choice(name, names(constructors))) {
     refuse(paste0("The mechanism must be one that this package knows: ", paste(dQuote(names(constructors), FALSE), collapse = ", "), "."))
@@ -224,7 +224,7 @@ mechanism_from_json <- function(x, refuse) {
   require_fields(x, c("name", intersect(given, names(formals(constructor))), if ("published" %in% names(x)) "published"), "mechanism", refuse)
   parameters <- lapply(stats::setNames(nm = given), function(p) {
     # only a noise scale may differ between components
-    shapes <- if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
+    shapes <- if (name == "record_noise") "object" else if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
     json_numbers(x[[p]], paste("The mechanism's", p), shapes, refuse)
   })
   mechanism <- do.call(constructor, parameters)

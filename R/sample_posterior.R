@@ -70,6 +70,7 @@
 #'   10,000 cells, is then a latent variable; n must be known and exceed the number of columns.
 #' * the total of the variable (`stat_sums(~ x)`) under [model_poisson()] and
 #'   [model_exponential()].
+#' * records that are themselves noisy ([mech_record_noise()]), under [model_lm()] and [model_mvnormal()]: exact.
 #'
 #' Except for counts, this method ignores clamping. The fit's print shows the posterior
 #' expectation of the share of records outside the bounds (the tails of the variables' marginal
@@ -152,6 +153,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_prior_draws(bound)
   init <- check_init(init, bound, run$chains)
   if (is.null(release$n)) check_unknown_size(method, release, bound)
+  if (has_record_noise(release)) check_record_noise_method(method, release, bound)
   chosen <- NULL
   if (method == "auto") {
     chosen <- auto_method(release, bound, run, control, records)

@@ -7,7 +7,7 @@
 #' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which is
 #'   the default of a model's formula.
 #' @param bounds A named list with `c(lower, upper)` for each number. Values outside
-#'   are clamped.
+#'   are clamped. `NULL`: numbers have no bounds, and their records are noisy already, see [mech_record_noise()].
 #' @param levels A named list with the vector of all levels (two or more) of each
 #'   factor, as in [stat_counts()]. Bounds and levels are public: choose them from subject
 #'   knowledge, never from the confidential data.
@@ -50,7 +50,11 @@ stat_records <- function(formula, bounds = NULL, levels = NULL) {
   if (!is.null(bounds)) bounds <- check_bounds(bounds, numbers)
   if (!is.null(levels)) levels <- check_levels(levels, factors)
   absent <- setdiff(variables, c(numbers, factors))
-  if (length(absent)) {
+  unbounded <- is.null(bounds) && length(absent) > 0L
+  if (unbounded) {
+    numbers <- absent
+    bounds <- stats::setNames(rep(list(c(-Inf, Inf)), length(absent)), absent)
+  } else if (length(absent)) {
     stop_classed("bounds", "Each variable must have an entry in {.arg bounds}, if it is a number, or in {.arg levels}; {.var {absent}} {?has/have} none.")
   }
   both <- intersect(numbers, factors)
@@ -63,6 +67,7 @@ stat_records <- function(formula, bounds = NULL, levels = NULL) {
                         level = NA_character_, row.names = NULL)
   statistic <- new_statistic("records", "records", columns = columns, levels = as.list(levels), components = variables,
                              formula = formula_text(formula), class = "stat_records")
+  if (unbounded) return(statistic)
   if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be added, but the results overflow.", i = "Change the units of the data."))
   }
@@ -94,13 +99,14 @@ describe_statistic.stat_records <- function(statistic) paste0("single records of
 #' @export
 format.stat_records <- function(x, ...) {
   numbers <- x$columns[!x$columns$variable %in% names(x$levels), ]
-  bounds <- sprintf("%s in [%s, %s]", numbers$name, format_number(numbers$lower), format_number(numbers$upper))
+  bounds <- if (is_unbounded(x)) numbers$name else sprintf("%s in [%s, %s]", numbers$name, format_number(numbers$lower), format_number(numbers$upper))
   levels <- sprintf("%s in {%s}", names(x$levels), vapply(x$levels, shorten_list, ""))
   c(paste0("<statistic> ", describe_statistic(x)),
-    if (length(bounds)) paste0("  bounds      ", shorten_list(bounds)),
+    if (length(bounds)) paste0(if (is_unbounded(x)) "  numbers     " else "  bounds      ", shorten_list(bounds)),
     if (length(levels)) paste0("  levels      ", shorten_list(levels)),
     sprintf("  components  %d for each record: %s", length(x$components), shorten_list(x$components)),
-    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+    if (is_unbounded(x)) "  sensitivity none without bounds: the records are noisy already" else
+      sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
 }
 
 #' @export

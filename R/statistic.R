@@ -35,7 +35,7 @@ record_matrix <- function(data, columns, levels, call = caller_env(), name = "da
   variables <- unique(columns$variable)
   absent <- setdiff(variables, names(data))
   if (length(absent)) {
-    every <- if (name == "data") "variable of the statistic" else "covariate of the fit"
+    every <- if (name == "newdata") "covariate of the fit" else "variable of the statistic"
     stop_classed("data", c("{.arg {name}} must have every {every}.", x = "Missing: {.var {absent}}."), call)
   }
   twice <- intersect(variables, names(data)[duplicated(names(data))])
@@ -86,7 +86,7 @@ check_missing <- function(data, variables, call, name) {
   lines <- vapply(bad, function(i) {
     cli::format_inline("{.var {variables[i]}}: {length(rows[[i]])} missing, in {rows_text(rows[[i]])}.")
   }, "")
-  where <- if (name == "data") "released variables" else "covariates"
+  where <- if (name == "newdata") "covariates" else "released variables"
   stop_classed("missing", c("{.arg {name}} must have no missing values in the {where}.",
                             stats::setNames(sprintf("{lines[%d]}", seq_along(lines)), rep("x", length(lines))),
                             i = if (name == "data") "Decide what a missing value stands for before the release."), call)

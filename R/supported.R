@@ -44,6 +44,7 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 #'   factor. Randomised response needs one category per record.
 #'   Numbers that were hidden, rounded or clipped ([published()]) work with `"augment"`, and with `"collapse"` for counts and
 #'   totals of Poisson and exponential records.
+#'   Noise on records ([mech_record_noise()]) goes with the totals of noisy records, by `"collapse"`.
 #'   Objective perturbation and the statistic of that name go together. A density of
 #'   your own ([mech_custom()]) works only with `"augment"` and `"naive"`.
 #' @examples
@@ -61,7 +62,7 @@ supported <- function(model = NULL, statistic = NULL) {
   out$exact <- out$method %in% exact_methods
   # totals of numbers: if no record lies outside the bounds
   of_counts <- vapply(models, function(m) "stat_counts" %in% collapse_statistics(stand_in("model", m)), TRUE)
-  out$exact[out$method == "collapse" & !of_counts[out$model]] <- NA
+  out$exact[out$method == "collapse" & !of_counts[out$model] & out$mechanism != "record_noise"] <- NA
   rownames(out) <- NULL
   structure(out, class = c("supported", "data.frame"))
 }
@@ -83,6 +84,9 @@ pair_methods <- function(model, statistic, mechanism) {
   kinds <- intersect(variable_kinds(model), variable_kinds(statistic))
   if (length(kinds) == 0L || !mechanism_takes(mechanism, statistic, kinds)) return(character())
   built_in <- !inherits(mechanism, "mech_custom")
+  if (inherits(mechanism, "mech_record_noise")) {
+    return(c(if (inherits(model, c("model_lm", "model_mvnormal"))) "collapse", if (inherits(model, "model_lm")) "naive"))
+  }
   c("augment", if (built_in && inherits(statistic, collapse_statistics(model))) "collapse",
     if (built_in && inherits(statistic, clt_statistics(model))) "clt", if (inherits(statistic, naive_statistics(model))) "naive")
 }

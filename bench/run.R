@@ -31,7 +31,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             glm = "Generalised linear models",
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",
-            evidence = "Evidence by bridge sampling")
+            evidence = "Evidence by bridge sampling",
+            noisy_records = "Noise on every record")
 
 first_line <- function(...) tryCatch(system2(..., stdout = TRUE, stderr = FALSE)[1L], error = function(e) NA_character_)
 

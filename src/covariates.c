@@ -324,6 +324,17 @@ void covariates_distribution(const struct covariates *cov, const double *theta, 
     unpack_cholesky(cov->normal, theta + cov->at_chol, width, chol);
 }
 
+void covariates_pull_distribution(const struct covariates *cov, int width, const double *chol,
+                                  const double *slope_mean, const double *slope_chol,
+                                  double *gradient) {
+    double *of_chol = gradient + cov->at_chol;
+    for (int i = 0; i < cov->normal; ++i, chol += width, slope_chol += width) {
+        gradient[cov->at_mean + i] += slope_mean[i];
+        for (int j = 0; j < i; ++j) *of_chol++ += slope_chol[j];
+        *of_chol++ += slope_chol[i] * chol[i];
+    }
+}
+
 /* ---- records ------------------------------------------------------------ */
 
 void covariates_set(struct covariates *cov, const double *theta) {

@@ -88,6 +88,11 @@ void covariates_prior_gradient(struct covariates *cov, const double *theta, doub
 void covariates_distribution(const struct covariates *cov, const double *theta, int width,
                              double *mean, double *chol);
 
+/* The gradient in theta, added, from slopes in these, `chol` among them. */
+void covariates_pull_distribution(const struct covariates *cov, int width, const double *chol,
+                                  const double *slope_mean, const double *slope_chol,
+                                  double *gradient);
+
 /* As the model's hooks of these names, covariates' columns only. */
 void covariates_set(struct covariates *cov, const double *theta);
 void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,

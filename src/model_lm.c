@@ -395,6 +395,30 @@ static void distribution(void *self, const double *theta, double *mean, double *
         }
 }
 
+/* y's row of the mean and of the factor is a combination of the others */
+static void pull_distribution(void *self, const double *theta, const double *mean,
+                              const double *chol, double *slope_mean, double *slope_chol,
+                              double *gradient) {
+    const struct lm *lm = self;
+    const struct covariates *cov = &lm->cov;
+    const int p = cov->normal, d = p + 1;
+    const double of_mean = slope_mean[p], *last = slope_chol + (size_t)p * d;
+    gradient[0] += of_mean;
+    gradient[lm->at_sigma] += last[p] * chol[(size_t)p * d + p];
+    for (int i = 0; i < p; ++i) {
+        const double *row = chol + (size_t)i * d, slope = theta[cov->column[i]];
+        gradient[cov->column[i]] += of_mean * mean[i] + linalg_dot(i + 1, last, row);
+        slope_mean[i] += slope * of_mean;
+        for (int j = 0; j <= i; ++j) slope_chol[(size_t)i * d + j] += slope * last[j];
+    }
+    covariates_pull_distribution(cov, d, chol, slope_mean, slope_chol, gradient);
+    for (int f = 0; f < cov->factors; ++f)
+        for (int l = 1; l < cov->factor[f].levels; ++l) {
+            slope_mean += d;
+            gradient[cov->factor[f].first + l - 1] += slope_mean[p];
+        }
+}
+
 /* ---- complete-data statistic and its update ----------------------------- */
 
 static void add(void *self, int m, const double *const *x, double *c) {
@@ -622,4 +646,5 @@ const struct model_class model_lm = {
     .marginal = marginal,
     .marginal_size = marginal_size,
     .distribution = distribution,
+    .pull_distribution = pull_distribution,
 };

@@ -40,6 +40,11 @@ static double dprior(void *self, const double *theta) {
     return covariates_dprior(&s->cov, theta);
 }
 
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    struct mvnormal *s = self;
+    covariates_prior_gradient(&s->cov, theta, gradient);
+}
+
 static void set(void *self, const double *theta) {
     struct mvnormal *s = self;
     memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
@@ -106,11 +111,21 @@ static void distribution(void *self, const double *theta, double *mean, double *
     for (int i = 0; i < s->cov.q; ++i) mean[i] -= s->cov.centre[s->cov.moment[i]];
 }
 
+static void pull_distribution(void *self, const double *theta, const double *mean,
+                              const double *chol, double *slope_mean, double *slope_chol,
+                              double *gradient) {
+    const struct mvnormal *s = self;
+    (void)theta;
+    (void)mean;
+    covariates_pull_distribution(&s->cov, s->cov.q, chol, slope_mean, slope_chol, gradient);
+}
+
 const struct model_class model_mvnormal = {
     .name = "mvnormal",
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
+    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
     .from_innovations = from_innovations,
@@ -123,4 +138,5 @@ const struct model_class model_mvnormal = {
     .marginal = marginal,
     .marginal_size = marginal_size,
     .distribution = distribution,
+    .pull_distribution = pull_distribution,
 };

@@ -13,7 +13,7 @@
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
  * add_latent, marginal, marginal_size, tied_prior, tied_means, rtheta_uncut, distribution,
- * read_levels, relevel, groups and costs are not offered; and it has a version.
+ * pull_distribution, read_levels, relevel, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -328,6 +328,13 @@ struct model_class {
      * the totals of the columns less origin, then the upper triangle of the totals of their
      * products, row by row, both in the columns' own order. */
     void (*distribution)(void *self, const double *theta, double *mean, double *chol);
+
+    /* Goal: gradient += the slopes in theta of a function whose slopes in what distribution()
+     * makes of theta, `mean` and `chol`, are these; slope_chol's lower triangle, which may be
+     * written. For noisy records; default: "collapse" does not serve them. */
+    void (*pull_distribution)(void *self, const double *theta, const double *mean,
+                              const double *chol, double *slope_mean, double *slope_chol,
+                              double *gradient);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else

@@ -23,7 +23,7 @@ test_that("declarations that do not fit are refused", {
   expect_error(stat_records(~ 1), class = "noiseaware_error_formula")
   expect_error(stat_records(~ y + y, bounds), class = "noiseaware_error_formula")
   expect_error(stat_records(~ log(y), bounds), class = "noiseaware_error_formula")
-  expect_error(stat_records(~ y), class = "noiseaware_error_bounds")
+  expect_error(stat_records(~ y + z, bounds), class = "noiseaware_error_bounds")
   expect_error(stat_records(~ y + g, bounds), class = "noiseaware_error_bounds")
   expect_error(stat_records(~ y, c(bounds, z = 1)), class = "noiseaware_error_bounds")
   expect_error(stat_records(~ y, 3), class = "noiseaware_error_bounds")

@@ -1,0 +1,251 @@
+# Noise on every record's values, kernel "records": the totals are those of noisy records. Method "collapse" knows what
+# that says of the confidential ones (src/method_collapse_records.c).
+
+#' Noise on every record
+#'
+#' Each record's values have normal noise of their own, of a known standard deviation for each variable, before anything is
+#' summed: measurement error, or people who perturb their numbers before they give them. The noisy records may be public; a regression of
+#' one noisy variable on another is then biased (its slopes are attenuated), and the posterior here is not.
+#'
+#' @param ... Must be empty: the other argument must be named.
+#' @param sd Standard deviations: a vector named by variables that are numbers. Those not named, and factors, have no noise; 0 says so.
+#'
+#' @details
+#' [as_release()] takes noisy records themselves, with [stat_records()] without bounds, and keeps their totals and those of their products
+#' alone: see the examples. Or it takes these totals, with [stat_crossprod()].
+#'
+#' **Exact, and free of the number of records** under [model_lm()] and [model_mvnormal()]: given a record's parameters and its noisy values the
+#' confidential ones are normal, so the totals of the noisy records are sufficient, and method `"collapse"` draws
+#' the totals of the confidential ones given them. Nothing is clamped: the statistic's bounds only scale the default priors. [as_release()]
+#' sets them to three standard deviations about the mean, both those of the noisy values with the noise's variance taken off, which are as
+#' public as the noisy values. The default prior of [model_lm()], `prior_nig()`, which makes coefficients small where sigma is, stands here
+#' for [prior_normal()]: noise on covariates leaves sigma uncertain, and so it would decide the coefficients.
+#' With all `sd` 0 the draws are those of [nonprivate_posterior()]. Method `"naive"` takes the noisy values for the true ones.
+#'
+#' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
+#' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.
+#' @return A mechanism: an object of class `mech_record_noise`.
+#' @section Errors: `noiseaware_error_mechanism`; `noiseaware_error_method` from methods that need noise on totals.
+#' @references
+#' Evans, G. and King, G. (2023). Statistically valid inferences from differentially private data releases, with application to
+#' the Facebook URLs dataset. *Political Analysis* 31, 1-21. \doi{10.1017/pan.2022.1}
+#' @seealso [stat_records()]
+#' @examples
+#' set.seed(1)
+#' noisy <- MASS::birthwt
+#' noisy$lwt <- noisy$lwt + rnorm(nrow(noisy), sd = 20)
+#' rel <- as_release(noisy, stat_records(bwt ~ age + lwt), mech_record_noise(sd = c(lwt = 20)), n = NULL)
+#' rel
+#' sample_posterior(rel, model_lm(), chains = 2, iter = 1000, seed = 1)
+#' @export
+mech_record_noise <- function(..., sd) {
+  check_all_named(...)
+  check_given("mechanism")
+  must <- "numbers of 0 or more, named by variables"
+  if (!is.numeric(sd) || length(sd) == 0L) stop_argument("sd", must, describe(sd), "mechanism")
+  if (!checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, "numbers without a name of their own for each", "mechanism")
+  bad <- !is.finite(sd) | sd < 0
+  if (any(bad)) stop_argument("sd", must, describe_bad(sd, bad), "mechanism")
+  new_mechanism("record_noise", "records", sd = stats::setNames(as.double(sd), names(sd)), class = "mech_record_noise")
+}
+
+has_record_noise <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "records", TRUE))
+
+# of each column of the statistic or of a bound model
+record_sd <- function(mechanism, columns) {
+  sd <- unname(mechanism$sd[columns$name])
+  sd[is.na(sd)] <- 0
+  sd
+}
+
+# the totals have no noise of a scale of their own
+#' @export
+mechanism_scale.mech_record_noise <- function(mechanism, statistic, call = caller_env(), unit = 0, neighbours = "replace") {
+  rep(NA_real_, length(statistic$components))
+}
+
+#' @export
+mechanism_sd.mech_record_noise <- function(mechanism, scale) scale
+
+#' @rdname privacy
+#' @export
+privacy.mech_record_noise <- function(x, ...) privacy_row(NA_real_, NA_real_, NA_real_, NA_real_)
+
+#' @export
+format.mech_record_noise <- function(x, ...) {
+  paste("Gaussian noise on every record, sd", shorten_list(paste(names(x$sd), format_number(x$sd)), 4L))
+}
+
+#' @export
+mechanism_takes.mech_record_noise <- function(mechanism, statistic, kinds) inherits(statistic, "stat_crossprod")
+
+#' @export
+check_pair.mech_record_noise <- function(statistic, mechanism, call) {
+  if (!is_unbounded(statistic) && !inherits(statistic, "stat_crossprod")) {
+    stop_classed("mechanism", c("{.fn mech_record_noise} is for {.code stat_records(formula)} without bounds, or {.fn stat_crossprod}.",
+                                x = "The statistic is {describe_statistic(statistic)}."), call = call)
+  }
+  numbers <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
+  strange <- setdiff(names(mechanism$sd), numbers)
+  if (length(strange)) {
+    stop_classed("mechanism", c("{.arg sd} must be named by variables that are numbers; {.val {strange}} {?is/are} not.", i = "Numbers: {.var {numbers}}."), call = call)
+  }
+}
+
+#' @export
+simulated_part.mech_record_noise <- function(part, data, call, uniform = stats::runif) {
+  statistic <- part$statistic
+  x <- record_matrix(data, statistic$columns, statistic$levels, call)
+  for (j in which(record_sd(part$mechanism, statistic$columns) > 0)) {
+    x[, j] <- x[, j] + record_sd(part$mechanism, statistic$columns)[j] * stats::qnorm(uniform(nrow(x)))
+  }
+  value <- products_of_moments(statistic, crossprod(cbind(1, x)))
+  list(value = value, scale = rep(NA_real_, length(value)), unit = numeric(length(value)))
+}
+
+# the way back of crossprod_moments()
+products_of_moments <- function(statistic, moments) {
+  fields <- statistic_fields(statistic)
+  units <- diag(c(1, fields$scale))
+  units[-1L, 1L] <- fields$shift
+  moments <- units %*% moments %*% t(units)
+  at <- cbind(statistic$pairs$first, statistic$pairs$second) + 1L
+  unname(c(moments[1L, -1L], moments[at]))
+}
+
+# the noisy records themselves are not in a release of their totals
+#' @export
+log_noise.mech_record_noise <- function(part, data) 0
+
+# ---- noisy records ---------------------------------------------------------------------------
+
+is_unbounded <- function(statistic) inherits(statistic, "stat_records") && any(is.infinite(statistic$columns$upper))
+
+check_unbounded <- function(statistic, mechanism, call) {
+  if (!is_unbounded(statistic) || mechanism$kernel == "records") return(invisible())
+  stop_classed("mechanism", c("Noisy records without bounds need {.fn mech_record_noise}, which tells the noise of each variable.",
+                              x = "The mechanism is {format(mechanism)}.", i = "Noise for a budget needs {.arg bounds}."), call = call)
+}
+
+# Totals of noisy records and of their products, in one pass. The statistic's bounds are about what was seen.
+noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env()) {
+  check_no_dots(..., call = call)
+  if (missing(data) || missing(mechanism)) stop_classed("argument", "{.arg value} and {.arg mechanism} must be given.", call = call)
+  if (!is.null(n)) stop_argument("n", "absent or NULL for noisy records, which show their number", describe(n), call = call)
+  check_design(statistic, mechanism, call = call)
+  factors <- names(statistic$levels)
+  variables <- statistic$columns$name
+  template <- expand_columns(variables, stats::setNames(lapply(variables, function(v) statistic$levels[[v]] %||% c(-1, 1)), variables))
+  moments <- record_moments(data, template, statistic$levels, call)
+  n <- moments$n
+  number <- setdiff(variables, factors)
+  seen <- moments$square[number] / n
+  if (!all(is.finite(moments$cross)) || any(seen <= 0)) {
+    odd <- number[!is.finite(seen) | seen <= 0]
+    stop_classed("data", "The noisy values must differ, and their squares must not overflow; those of {.var {odd}} do not.", call = call)
+  }
+  # of the confidential values, if noise leaves so much of them
+  noise <- record_sd(mechanism, data.frame(name = number))^2
+  sd <- stats::setNames(sqrt(pmax(seen - noise, seen / 25)), number)
+  bounds <- lapply(stats::setNames(nm = variables), function(v) statistic$levels[[v]] %||% (moments$mean[[v]] + c(-3, 3) * sd[[v]]))
+  response <- text_formula(statistic$formula)
+  formula <- if (length(response) == 3L) response else stats::reformulate(if (length(variables) > 1L) variables[-1L] else "1", variables[1L])
+  totals <- stat_crossprod(formula, bounds, rescale = FALSE)
+  value <- stats::setNames(products_of_moments(totals, moments$cross), totals$components)
+  new_release(value, totals, mechanism, n, rep(NA_real_, length(value)), 0, "published", "replace")
+}
+
+# A list: n; the products of (1, columns); of each column the mean and the sum of squares about it. Sums are of values
+# less the first chunk's means, so that no digits are lost.
+record_moments <- function(data, columns, levels, call) {
+  whole <- NULL
+  origin <- NULL
+  add <- function(chunk) {
+    x <- record_matrix(chunk, columns, levels, call, "value")
+    if (is.null(origin)) origin <<- colMeans(x)
+    part <- crossprod(cbind(1, sweep(x, 2L, origin)))
+    whole <<- if (is.null(whole)) part else whole + part
+  }
+  each_chunk(data, columns, levels, add, call)
+  if (is.null(whole)) stop_classed("data", "{.arg value} must have at least one record, but has none.", call = call)
+  n <- whole[1L, 1L]
+  shift <- diag(ncol(whole))
+  shift[-1L, 1L] <- origin
+  names <- columns$name
+  centred <- whole[1L, -1L] / n
+  list(n = n, cross = shift %*% whole %*% t(shift), mean = stats::setNames(origin + centred, names),
+       square = stats::setNames(diag(whole)[-1L] - n * centred^2, names))
+}
+
+each_chunk <- function(data, columns, levels, add, call) UseMethod("each_chunk")
+
+#' @export
+each_chunk.default <- function(data, columns, levels, add, call) {
+  must <- "a data frame of noisy records, a matrix with named columns, record_files() or record_chunks()"
+  if (!is.matrix(data) || is.null(colnames(data))) stop_argument("value", must, describe_shape(data), "data", call = call)
+  add(as.data.frame(data, optional = TRUE))
+}
+
+#' @export
+each_chunk.data.frame <- function(data, columns, levels, add, call) add(data)
+
+#' @export
+each_chunk.record_chunks <- function(data, columns, levels, add, call) {
+  while (!is.null(chunk <- data$next_chunk())) add(chunk)
+}
+
+#' @export
+each_chunk.record_files <- function(data, columns, levels, add, call) {
+  variables <- unique(columns$variable)
+  numbers <- stats::setNames(!variables %in% names(levels), variables)
+  for (file in data$files) {
+    reader <- open_records(file, data, numbers, call)
+    tryCatch(while (!is.null(chunk <- reader$next_chunk())) add(chunk), finally = reader$close())
+  }
+}
+
+# ---- method "collapse" -----------------------------------------------------------------------
+
+check_record_noise_method <- function(method, release, bound, call = caller_env()) {
+  if (!method %in% c("auto", "collapse", "naive")) {
+    stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records in bounds.",
+                             x = "The release has {format(release$mechanism)}.", i = "Method {.val collapse} is exact here."), call = call)
+  }
+  check_normal_records(bound, call)
+}
+
+check_no_record_noise <- function(releases, call) {
+  noisy <- names(Filter(has_record_noise, releases))
+  if (length(noisy) == 0L) return(invisible())
+  stop_classed("pool", c("Sites whose records are noisy cannot be pooled; {.val {noisy}} {?has/have} {.fn mech_record_noise}.",
+                         i = "{.code pool = \"none\"} fits each by itself. Noisy records with the same noise may be joined before {.fn as_release}."), call = call)
+}
+
+check_normal_records <- function(bound, call) {
+  if (inherits(bound, c("bound_lm", "bound_mvnormal"))) return(invisible())
+  stop_classed("method", c("{.fn mech_record_noise} needs records that are normal given the parameters and their factors: {.fn model_lm} or {.fn model_mvnormal}.",
+                           x = "The model is {describe_model(bound)}."), call = call)
+}
+
+# The default prior ties the coefficients to sigma, which noise on the covariates leaves uncertain.
+independent_prior <- function(model, mechanism) {
+  if (!inherits(mechanism, "noiseaware_mechanism") || mechanism$kernel != "records" || !inherits(model, "model_lm") || !is.null(model$sigma)) return(model)
+  if (identical(unclass(model$prior), unclass(prior_nig()))) {
+    model$prior <- prior_normal()
+    model$sigma <- prior_half_normal()
+  }
+  model
+}
+
+# see struct noisy in src/method_collapse_records.c
+records_problem <- function(release, bound, call) {
+  check_normal_records(bound, call)
+  part <- component_parts(release)[[1L]]
+  size <- length(part$value)
+  terms <- normal_terms(part, bound$columns$name, collapse_origin(bound), release$n, call)
+  seen <- bound_complete(bound, crossprod_moments(part$statistic, part$value, release$n), release$n)
+  list(method = "collapse", exact = TRUE, model = bound$spec, family = "records", n = as.double(release$n), records = NULL,
+       size_prior = size_prior_spec(NULL), released = part$value, weight = rep(1, size), absolute = 0L, separable = size, noisy = size,
+       published = list(fields = list()), where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
+       fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
+}

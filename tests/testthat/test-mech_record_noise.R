@@ -1,0 +1,226 @@
+# Noise on every record: exact answers where there are some, else importance sampling from the prior, whose weights are the
+# density of the noisy records with the confidential ones integrated out.
+
+noisy_data <- function(n, sd = c(y = 0, x = 0.7, w = 1.2), seed = 1) {
+  set.seed(seed)
+  x <- rnorm(n)
+  w <- 0.5 * x + rnorm(n)
+  true <- data.frame(y = 1 + 2 * x - w + rnorm(n), x = x, w = w, g = factor(sample(c("a", "b", "c"), n, TRUE), c("a", "b", "c")))
+  true$y <- true$y + c(0, 1, -1)[true$g]
+  seen <- true
+  for (v in names(sd)) seen[[v]] <- true[[v]] + rnorm(n, sd = sd[[v]])
+  list(true = true, seen = seen)
+}
+
+noisy_release_of <- function(data, formula, sd, levels = NULL) as_release(data, stat_records(formula, levels = levels), mech_record_noise(sd = sd))
+
+# log density of noisy records, a row of theta each, confidential ones integrated out
+log_seen <- function(bound, theta, x, noise) {
+  apply(internal("reported")(bound, theta), 1, function(natural) {
+    names <- bound$columns$name
+    p <- length(names) - 1
+    beta <- natural[c("(Intercept)", names[-1])]
+    cov <- matrix(0, p, p)
+    cov[lower.tri(cov, TRUE)] <- 0
+    for (i in seq_len(p)) for (j in seq_len(i)) cov[i, j] <- cov[j, i] <- natural[[sprintf("cov[%s,%s]", names[i + 1], names[j + 1])]]
+    mean <- natural[paste0("mean[", names[-1], "]")]
+    across <- drop(cov %*% beta[-1])
+    all <- rbind(c(sum(beta[-1] * across) + natural[["sigma"]]^2, across), cbind(across, cov)) + diag(noise^2)
+    centre <- c(beta[[1]] + sum(beta[-1] * mean), mean)
+    factor <- chol(all)
+    -sum(backsolve(factor, t(x) - centre, transpose = TRUE)^2) / 2 - nrow(x) * sum(log(diag(factor)))
+  })
+}
+
+test_that("with few records the posterior is that of the prior weighted by the density of the noisy records", {
+  sd <- c(y = 0.3, x = 0.8)
+  prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 6, scale = 3))
+  model <- do.call(model_lm, prior)
+  for (n in 1:3) {
+    data <- noisy_data(max(n, 2), sd)$seen[seq_len(n), ]
+    statistic <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)), rescale = FALSE)
+    value <- internal("products_of_moments")(statistic, crossprod(cbind(1, as.matrix(data[c("y", "x")]))))
+    release <- as_release(value, statistic, mech_record_noise(sd = sd), n)
+    bound <- internal("bind_model")(model, statistic)
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 60000L)$theta
+    log_weight <- log_seen(bound, theta, as.matrix(data[c("y", "x")]), unname(sd))
+    weight <- exp(log_weight - max(log_weight))
+    weight <- weight / sum(weight)
+    natural <- internal("reported")(bound, theta)
+    fit <- sample_posterior(release, model, chains = 4, iter = 3000, seed = n)
+    draws <- internal("parameter_matrix")(fit)
+    bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
+    exact <- bounded(natural)
+    got <- bounded(draws)
+    for (name in colnames(exact)) {
+      mean <- sum(weight * exact[, name])
+      error <- sqrt(sum(weight^2 * (exact[, name] - mean)^2))
+      mcse <- posterior::mcse_mean(matrix(got[, name], ncol = 4))
+      expect_lt(abs(mean(got[, name]) - mean) / sqrt(error^2 + mcse^2), 5, label = paste(name, "with", n))
+    }
+  }
+})
+
+test_that("the totals drawn are those of records imputed one by one", {
+  # the parameters are as good as known
+  known <- matrix(c(2, 0.6, 0.3, 0.6, 1.5, -0.4, 0.3, -0.4, 1), 3)
+  centre <- c(1, -1, 0.5)
+  sd <- c(a = 0.7, b = 0, c = 1.5)
+  model <- model_mvnormal(prior = list(mean = prior_niw(mean = centre, kappa = 1e14), cov = fixed(known)))
+  for (n in c(1, 2, 4, 30)) {
+    set.seed(n)
+    seen <- matrix(rnorm(3 * n, centre, 1.5), n, byrow = TRUE, dimnames = list(NULL, names(sd)))
+    statistic <- stat_crossprod(a ~ b + c, list(a = c(-9, 9), b = c(-9, 9), c = c(-9, 9)), rescale = FALSE)
+    value <- internal("products_of_moments")(statistic, crossprod(cbind(1, seen)))
+    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 21000, warmup = 1000, seed = 1)
+    totals <- internal("parameter_matrix")(list(draws = denoise(fit)))
+    noisy <- c(1, 3)
+    # a and c given what is seen: mean and covariance of a record
+    precision <- solve(known)[noisy, noisy] + diag(1 / sd[noisy]^2)
+    cov <- solve(precision)
+    given <- t(apply(seen, 1, function(r) {
+      drop(centre[noisy] + known[noisy, ] %*% solve(known + diag(sd^2), r - centre))
+    }))
+    if (n == 1) given <- matrix(given, 1)
+    b <- seen[, "b"]
+    moments <- list(a = c(sum(given[, 1]), n * cov[1, 1]), c = c(sum(given[, 2]), n * cov[2, 2]), `a:b` = c(sum(given[, 1] * b), sum(b^2) * cov[1, 1]),
+                    `c^2` = c(sum(given[, 2]^2 + cov[2, 2]), sum(2 * cov[2, 2]^2 + 4 * given[, 2]^2 * cov[2, 2])),
+                    `a:c` = c(sum(given[, 1] * given[, 2] + cov[1, 2]),
+                              sum(cov[1, 1] * cov[2, 2] + cov[1, 2]^2 + given[, 1]^2 * cov[2, 2] + given[, 2]^2 * cov[1, 1] + 2 * given[, 1] * given[, 2] * cov[1, 2])))
+    for (name in names(moments)) {
+      draws <- totals[, name]
+      expect_lt(abs(mean(draws) - moments[[name]][1]) / sqrt(moments[[name]][2] / length(draws)), 5, label = paste(name, "with", n))
+      spread <- (draws - moments[[name]][1])^2
+      expect_lt(abs(mean(spread) - moments[[name]][2]) / (stats::sd(spread) / sqrt(length(draws))), 5, label = paste("variance of", name, "with", n))
+    }
+    expect_equal(unname(totals[1, c("b", "b^2")]), c(sum(b), sum(b^2)))
+  }
+})
+
+test_that("the gradient is that of finite differences", {
+  data <- noisy_data(50)$seen
+  cases <- list(list(model = model_lm(), formula = y ~ x + w, levels = NULL),
+                list(model = model_lm(prior = prior_student_t()), formula = y ~ x + g, levels = list(g = c("a", "b", "c"))),
+                list(model = model_lm(sigma = fixed(1), prior = prior_normal()), formula = y ~ x, levels = NULL),
+                list(model = model_lm(prior = prior_nig(mean = 1)), formula = y ~ g + w, levels = list(g = c("a", "b", "c"))),
+                list(model = model_mvnormal(), formula = ~ y + x + w, levels = NULL))
+  for (case in cases) {
+    sd <- c(y = 0.5, x = 0.7, w = 1.2)[intersect(c("y", "x", "w"), all.vars(case$formula))]
+    release <- noisy_release_of(data, case$formula, sd, case$levels)
+    fit <- sample_posterior(release, case$model, chains = 1, iter = 60, warmup = 50, seed = 1)
+    problem <- fit$problem
+    state <- fit$chains[[1]]$state
+    at <- function(q) .Call(internal("ffi_collapse_density"), problem, state, q)
+    coordinates <- fit$bound$coordinates
+    kept <- unlist(Map(function(offset, length, transform, known) if (!known && transform != "sticks") offset + seq_len(length),
+                       coordinates$offset, coordinates$length, coordinates$transform, coordinates$known))
+    q <- state$theta[kept] + rep_len(c(0.02, -0.03, 0.01), length(kept))
+    expect_equal(at(q)[-1], difference_slopes(at, q, 1e-6), tolerance = 1e-5)
+  }
+})
+
+test_that("without noise the draws are those of the records themselves", {
+  data <- noisy_data(60)$true
+  release <- noisy_release_of(data, y ~ x + g, c(x = 0), list(g = c("a", "b", "c")))
+  model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
+  fit <- sample_posterior(release, model, chains = 2, iter = 3000, seed = 1)
+  expect_identical(denoise(fit)[1, 1, , drop = TRUE], release$value)
+  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 3000, seed = 2)
+  for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
+  expect_output(print(acceptance(fit)), "as they are: no variable has noise")
+})
+
+test_that("much noise leaves slopes right that the noisy values attenuate", {
+  data <- noisy_data(20000, c(y = 0, x = 1, w = 1.5))
+  release <- noisy_release_of(data$seen, y ~ x + w + g, c(x = 1, w = 1.5), list(g = c("a", "b", "c")))
+  fit <- sample_posterior(release, model_lm(), seed = 1)
+  truth <- coef(lm(y ~ x + w + g, data$true))
+  z <- (coef(fit) - truth) / sqrt(diag(vcov(fit)))
+  expect_lt(max(abs(z)), 3.5)
+  naive <- sample_posterior(release, model_lm(), method = "naive", seed = 1)
+  expect_gt(abs(coef(naive)[["x"]] - truth[["x"]]) / sqrt(vcov(naive)["x", "x"]), 10)
+  expect_identical(fit$method, "collapse")
+  expect_true(fit$exact)
+  expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
+})
+
+test_that("ranks of truths are uniform", {
+  statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
+  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 150,
+                     chains = 2, iter = 1500, seed = 5)
+  expect_gt(min(summary(study)$p.value) * nrow(summary(study)), 0.01)
+  expect_false("log_eta" %in% summary(study)$variable)
+})
+
+test_that("a run goes on as if it had not stopped", {
+  release <- noisy_release_of(noisy_data(40)$seen, y ~ x + w, c(x = 0.7, w = 1.2))
+  long <- sample_posterior(release, model_lm(), chains = 2, iter = 400, warmup = 200, seed = 1)
+  short <- sample_posterior(release, model_lm(), chains = 2, iter = 300, warmup = 200, seed = 1)
+  expect_identical(extend(short, 100)$draws, long$draws)
+})
+
+# ---- noisy records in, totals out -----------------------------------------------------------------
+
+test_that("a release has the totals of noisy records, wherever these are", {
+  data <- noisy_data(500)$seen
+  levels <- list(g = c("a", "b", "c"))
+  sd <- c(x = 0.7, w = 1.2)
+  release <- noisy_release_of(data, y ~ x + w + g, sd, levels)
+  x <- cbind(y = data$y, x = data$x, w = data$w, gb = data$g == "b", gc = data$g == "c")
+  expect_equal(release$value[colnames(x)], colSums(x))
+  expect_equal(release$value[["x:gc"]], sum(data$x * (data$g == "c")))
+  expect_equal(release$value[["w^2"]], sum(data$w^2))
+  expect_identical(release$n, 500)
+  bounds <- release$statistic$columns
+  expect_equal(bounds$upper[2] - bounds$lower[2], 6 * sqrt(mean((data$x - mean(data$x))^2) - 0.49))
+
+  at <- 0
+  chunks <- record_chunks(function() if (at < 500) data[(at <<- at + 125) + (-124:0), ])
+  expect_equal(noisy_release_of(chunks, y ~ x + w + g, sd, levels), release)
+  file <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(data, file, row.names = FALSE)
+  expect_equal(noisy_release_of(record_files(file, rows = 90), y ~ x + w + g, sd, levels), release)
+  expect_equal(noisy_release_of(as.matrix(data[c("y", "x", "w")]), y ~ x + w, sd), noisy_release_of(data, y ~ x + w, sd))
+
+  path <- withr::local_tempfile(fileext = ".json")
+  write_release(release, path)
+  expect_equal(read_release(path), release)
+})
+
+test_that("the prints say what it is", {
+  data <- MASS::birthwt
+  show(capture.output(print(stat_records(bwt ~ age + lwt))))
+  release <- noisy_release_of(data, bwt ~ age, c(age = 2.5))
+  show(capture.output(print(release)))
+})
+
+test_that("bad input is refused", {
+  data <- noisy_data(30)$seen
+  statistic <- stat_records(y ~ x)
+  noise <- mech_record_noise(sd = c(x = 0.7))
+  expect_error(mech_record_noise(), "sd.*must be given", class = "noiseaware_error_mechanism")
+  expect_error(mech_record_noise(sd = "a"), class = "noiseaware_error_mechanism")
+  expect_error(mech_record_noise(sd = c(0.3, 0.2)), "without a name", class = "noiseaware_error_mechanism")
+  expect_error(mech_record_noise(sd = c(x = -1)), "0 or more", class = "noiseaware_error_mechanism")
+  expect_error(mech_record_noise(sd = c(x = Inf)), class = "noiseaware_error_mechanism")
+  expect_error(as_release(data, statistic, mech_record_noise(sd = c(z = 1))), "z.* is not", class = "noiseaware_error_mechanism")
+  expect_error(as_release(data, statistic, mech_gaussian(sd = 1)), "mech_record_noise", class = "noiseaware_error_mechanism")
+  expect_error(as_release(data, statistic, noise, n = 3), "shows? their number", class = "noiseaware_error_argument")
+  expect_error(as_release(data["y"], statistic, noise), "Missing: `x`", class = "noiseaware_error_data")
+  expect_error(as_release(3, statistic, noise), "noisy records", class = "noiseaware_error_data")
+  expect_error(as_release(data[0, ], statistic, noise), "at least one row", class = "noiseaware_error_data")
+  expect_error(as_release(transform(data, x = 1), statistic, noise), "must differ.*`x`", class = "noiseaware_error_data")
+  expect_error(as_release(transform(data, x = ifelse(x > 1, NA, x)), statistic, noise), "missing", class = "noiseaware_error_missing")
+  expect_error(as_release(record_chunks(function() NULL), statistic, noise), "at least one record", class = "noiseaware_error_data")
+  expect_error(release(data, statistic, noise), class = "noiseaware_error_mechanism")
+  expect_error(release(data, statistic, mech_laplace(epsilon = 1)), "needs? .*bounds", class = "noiseaware_error_mechanism")
+  bounded <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)))
+  expect_error(simulate_release(data, list(a = bounded, b = stat_sums(~ x, list(x = c(0, 1)))), list(a = noise, b = mech_laplace(epsilon = 1))),
+               "alone", class = "noiseaware_error_mechanism")
+  expect_error(simulate_release(data, stat_sums(~ x, list(x = c(0, 1))), noise), "stat_crossprod", class = "noiseaware_error_mechanism")
+  rel <- as_release(data, statistic, noise)
+  for (method in c("augment", "clt")) expect_error(sample_posterior(rel, model_lm(), method), "noise on totals", class = "noiseaware_error_method")
+  expect_error(sample_posterior(as_release(data, stat_records(~ x), noise), model_normal()), "normal given", class = "noiseaware_error_method")
+  expect_error(sample_posterior(list(a = rel, b = noisy_release_of(data[-1, ], y ~ x, c(x = 0.7))), model_lm(), pool = "complete"),
+               "cannot be pooled", class = "noiseaware_error_pool")
+})
