@@ -7,13 +7,16 @@
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget. Alone: b has the density proportional to
-#'   exp(-|b| / scale), |b| its Euclidean length, and the release is epsilon-differentially
+#'   exp(-|b| / scale), |b| its length in `norm`, and the release is epsilon-differentially
 #'   private.
 #' @param delta With `epsilon`: b is normal with the standard deviation `sd` in every
 #'   component, and the release is (epsilon, delta)-differentially private; below 0.05.
 #' @param ridge Delta. With a budget `NULL` takes 2 lambda / epsilon, see below.
 #' @param scale,sd Instead of a budget, with `ridge`: for coefficients that someone
 #'   else published, the scale or the standard deviation of b.
+#' @param norm What |b| is: `"L2"`, the Euclidean length, or `"Linf"`, the largest absolute
+#'   component (Awan & Slavkovic 2021), which needs less noise for the same budget; not with
+#'   normal b.
 #'
 #' @details
 #' **The distribution of z.** The gradient of the objective is 0 at z, so b = -(G + Delta z), where G is
@@ -45,10 +48,22 @@
 #' all. Hence epsilon = r k + r^2 / 2 + log(1 + lambda / Delta). With a record added or removed there is only
 #' |b'w|, a normal variable of variance B^2 sd^2 or less, and r = B / sd.
 #'
+#' (4) `norm = "Linf"`: every component of G moves by at most 2 M, M the largest absolute
+#' entry that a row can have: 1 where all numbers are rescaled. So 2 M stands for 2 B in (2), and
+#' (1) is as it was. Such a b is a Gamma(d + 1) variable times `scale`, times a point drawn
+#' uniformly from the cube \[-1, 1\]^d. Each component has the variance scale^2 (d + 1) (d + 2) / 3, that of
+#' Euclidean noise is scale^2 (d + 1): with k rescaled numbers, d = k + 1, the standard deviation
+#' at the same ridge is less by the factor sqrt((d + 2) / (3 d)), 0.82 for one covariate and 0.68 for four.
+#' Under either norm, with `ridge = B^2 / 4 / expm1((1 - q) * epsilon)` the share q of epsilon goes to b.
+#'
 #' @return A mechanism: an object of class `mech_objective`.
 #' @section Errors: `noiseaware_error_mechanism`, also where it meets a statistic:
 #'   one that is not [stat_objective()], or a ridge that leaves no budget for the noise.
 #' @references
+#' Awan, J. and Slavkovic, A. (2021). Structure and sensitivity in differential privacy: comparing
+#' K-norm mechanisms. *Journal of the American Statistical Association* 116, 935-954.
+#' \doi{10.1080/01621459.2020.1773831}
+#'
 #' Kifer, D., Smith, A. and Thakurta, A. (2012). Private convex empirical risk
 #' minimization and high-dimensional regression. *Proceedings of the 25th Annual
 #' Conference on Learning Theory*, PMLR 23, 25.1-25.40.
@@ -60,9 +75,11 @@
 #' mech_objective(epsilon = 1)
 #' mech_objective(epsilon = 1, delta = 1e-6)
 #' mech_objective(scale = 8, ridge = 2)
+#' mech_objective(epsilon = 1, norm = "Linf")
 #' @export
-mech_objective <- function(..., epsilon = NULL, delta = NULL, ridge = NULL, scale = NULL, sd = NULL) {
+mech_objective <- function(..., epsilon = NULL, delta = NULL, ridge = NULL, scale = NULL, sd = NULL, norm = c("L2", "Linf")) {
   check_all_named(...)
+  norm <- if (identical(norm, c("L2", "Linf"))) "L2" else check_choice(norm, "norm", c("L2", "Linf"), "mechanism")
   given <- check_one_of(list(epsilon = epsilon, scale = scale, sd = sd))
   if (given == "epsilon") {
     epsilon <- check_positive(epsilon, "epsilon", "mechanism")
@@ -75,12 +92,23 @@ mech_objective <- function(..., epsilon = NULL, delta = NULL, ridge = NULL, scal
     # up to 0.083 the normal bound holds, see (3)
     delta <- check_number(delta, "delta", "a positive number below 0.05", 0, 0.05, strict = TRUE, kind = "mechanism")
   }
+  if (norm == "Linf" && (!is.null(delta) || !is.null(sd))) {
+    stop_classed("mechanism", "{.arg norm} must be \"L2\" with {.arg {if (is.null(sd)) 'delta' else 'sd'}}: normal noise has no other.")
+  }
   if (!is.null(ridge)) ridge <- check_positive(ridge, "ridge", "mechanism")
   new_mechanism("objective", "objective", epsilon = epsilon, delta = delta, ridge = ridge, scale = scale, sd = sd,
-                class = "mech_objective")
+                norm = if (norm != "L2") norm, class = "mech_objective")
 }
 
 is_normal <- function(mechanism) !is.null(mechanism$delta) || !is.null(mechanism$sd)
+
+is_largest <- function(mechanism) identical(mechanism$norm, "Linf")
+
+# of the gradient, in the norm of b
+objective_sensitivity <- function(mechanism, statistic, neighbours) {
+  if (!is_largest(mechanism)) return(sensitivity(statistic, "L2", neighbours))
+  (if (replaces(neighbours)) 2 else 1) * row_largest(statistic)
+}
 
 # scale of b and the ridge: what a budget comes to for rows of that length
 objective_noise <- function(mechanism, statistic, call = caller_env(), neighbours = "replace") {
@@ -99,13 +127,14 @@ objective_noise <- function(mechanism, statistic, call = caller_env(), neighbour
     k <- stats::qnorm(mechanism$delta / 2, lower.tail = FALSE)
     2 * left / (k + sqrt(k^2 + 2 * left))
   }
-  list(scale = sensitivity(statistic, "L2", neighbours) / ratio, ridge = ridge)
+  list(scale = objective_sensitivity(mechanism, statistic, neighbours) / ratio, ridge = ridge)
 }
 
 objective_density <- function(mechanism, statistic, coefficients, neighbours) {
   noise <- objective_noise(mechanism, statistic, neighbours = neighbours)
   list(name = "objective", fields = list(coefficients = as.double(coefficients), ridge = noise$ridge, scale = noise$scale,
-                                         squared = as.double(is_normal(mechanism))))
+                                         squared = as.double(is_normal(mechanism)),
+                                         largest = as.double(is_largest(mechanism))))
 }
 
 # of b, the same for every component
@@ -124,13 +153,14 @@ privacy.mech_objective <- function(x, statistic = NULL, ..., neighbours = "repla
   if (!is.null(x$epsilon)) return(privacy_row(epsilon = x$epsilon, delta = x$delta %||% 0))
   if (is.null(x$scale) || is.null(statistic)) return(privacy_row())
   size <- row_length(statistic)
-  privacy_row(epsilon = sensitivity(statistic, "L2", neighbours) / x$scale + log1p(size^2 / 4 / x$ridge), delta = 0)
+  privacy_row(epsilon = objective_sensitivity(x, statistic, neighbours) / x$scale + log1p(size^2 / 4 / x$ridge), delta = 0)
 }
 
 #' @export
 format.mech_objective <- function(x, ...) {
   given <- Filter(Negate(is.null), unclass(x)[c("epsilon", "delta", "scale", "sd", "ridge")])
-  paste0("objective perturbation, ", paste(names(given), "=", vapply(given, format_number, ""), collapse = ", "))
+  paste0("objective perturbation, ", paste(names(given), "=", vapply(given, format_number, ""), collapse = ", "),
+         if (is_largest(x)) ", largest component")
 }
 
 # ---- method "augment", calibration -----------------------------------------------

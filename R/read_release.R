@@ -223,12 +223,18 @@ mechanism_from_json <- function(x, refuse) {
   given <- setdiff(names(x), c("name", "published"))
   require_fields(x, c("name", intersect(given, names(formals(constructor))), if ("published" %in% names(x)) "published"), "mechanism", refuse)
   parameters <- lapply(stats::setNames(nm = given), function(p) {
+    if (p == "norm") return(json_norm(x[[p]], refuse))
     # only a noise scale may differ between components
     shapes <- if (name == "record_noise") "object" else if (p %in% c("scale", "sd")) c("number", "array", "object") else "number"
     json_numbers(x[[p]], paste("The mechanism's", p), shapes, refuse)
   })
   mechanism <- do.call(constructor, parameters)
   if (is.null(x[["published"]])) mechanism else published_from_json(mechanism, x[["published"]], refuse)
+}
+
+json_norm <- function(x, refuse) {
+  if (!identical(x, "Linf")) refuse("The mechanism's norm must be \"Linf\", or not be there.")
+  x
 }
 
 published_from_json <- function(mechanism, x, refuse) {

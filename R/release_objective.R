@@ -76,14 +76,15 @@ simulated_part.mech_objective <- function(part, data, call, uniform = stats::run
   x <- part_records(part, data, call)
   noise <- objective_noise(part$mechanism, statistic, call, part$neighbours)
   d <- length(statistic$components)
-  b <- perturbation(d, noise$scale, is_normal(part$mechanism), uniform)
+  b <- perturbation(d, noise$scale, part$mechanism, uniform)
   list(value = minimise_objective(statistic, x, b, noise$ridge, call), scale = rep(noise$scale, d), unit = numeric(d))
 }
 
-# exp(-|b| / scale): a uniform direction, |b| Gamma(d, scale)
-perturbation <- function(d, scale, normal, uniform) {
+# exp(-|b| / scale): a uniform direction, |b| Gamma(d, scale); or a point of a cube, whose size is Gamma(d + 1, scale)
+perturbation <- function(d, scale, mechanism, uniform) {
+  if (is_largest(mechanism)) return((2 * uniform(d) - 1) * scale * sum(-log(uniform(d + 1))))
   b <- stats::qnorm(uniform(d))
-  if (normal) return(scale * b)
+  if (is_normal(mechanism)) return(scale * b)
   b / sqrt(sum(b^2)) * scale * sum(-log(uniform(d)))
 }
 

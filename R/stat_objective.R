@@ -79,15 +79,23 @@ objective_fields <- function(statistic, coefficients) {
 
 objective_spec <- function(statistic, coefficients) list(name = "objective", fields = objective_fields(statistic, coefficients))
 
+# largest size of each number among the covariates
+number_sizes <- function(statistic) {
+  columns <- statistic$columns[-1L, ]
+  number <- is.na(columns$level)
+  if (statistic$rescale) rep(1, sum(number)) else pmax(abs(columns$lower), abs(columns$upper))[number]
+}
+
 # largest length of a row: B
 row_length <- function(statistic) {
   columns <- statistic$columns[-1L, ]
-  number <- is.na(columns$level)
-  size <- if (statistic$rescale) rep(1, sum(number)) else pmax(abs(columns$lower), abs(columns$upper))[number]
   # a record has one level of a factor
-  farthest <- sqrt(1 + sum(size^2) + length(unique(columns$variable[!number])))
+  farthest <- sqrt(1 + sum(number_sizes(statistic)^2) + length(unique(columns$variable[!is.na(columns$level)])))
   min(statistic$radius, farthest)
 }
+
+# largest entry of a row, that of the intercept among them
+row_largest <- function(statistic) min(statistic$radius, max(1, number_sizes(statistic)))
 
 #' @export
 sensitivity.stat_objective <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {

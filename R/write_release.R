@@ -141,5 +141,5 @@ mechanism_json <- function(mechanism) {
   parameters <- parameters[!vapply(parameters, is.null, TRUE)]
   after <- mechanism$after
   steps <- c(lapply(after[names(after) != "listed"], exact_numbers), after["listed"])
-  c(list(name = mechanism$name), lapply(parameters, exact_numbers), if (!is.null(after)) list(published = steps))
+  c(list(name = mechanism$name), lapply(parameters, function(p) if (is.character(p)) p else exact_numbers(p)), if (!is.null(after)) list(published = steps))
 }

@@ -3,7 +3,8 @@
  * with noise b (Kifer, Smith & Thakurta 2012, Algorithm 1). So
  *   b = -(gradient + ridge z),  |db / dz| = det(Hessian + ridge I),
  * and the log density of z is log det(Hessian + ridge I) plus that of b: -|b| / scale
- * or -|b|^2 / (2 scale^2), up to a constant.
+ * or -|b|^2 / (2 scale^2), up to a constant; |b| is the Euclidean length, or for the first
+ * the largest absolute component (Awan & Slavkovic 2021).
  *
  * The statistic is the gradient and the Hessian's lower triangle, summed over the
  * records at z; as nothing is published of them, the noise handed in is minus them.
@@ -13,7 +14,7 @@
 #include "plugin.h"
 
 struct objective {
-    int d, squared;
+    int d, squared, largest;
     double ridge, scale;
     const double *coefficients;
     double *hessian; /* d x d */
@@ -24,10 +25,11 @@ static void log_density(void *self, int candidates, int stride, const double *no
     const int d = m->d;
     for (int i = 0; i < candidates; ++i) {
         const double *at = noise + i;
-        double length = 0, determinant = 0;
+        double sum = 0, largest = 0, determinant = 0;
         for (int j = 0; j < d; ++j, at += stride) {
             const double b = *at - m->ridge * m->coefficients[j];
-            length += b * b;
+            sum += b * b;
+            largest = fmax(largest, fabs(b));
         }
         for (int j = 0; j < d; ++j)
             for (int k = 0; k <= j; ++k, at += stride)
@@ -37,7 +39,7 @@ static void log_density(void *self, int candidates, int stride, const double *no
             continue;
         }
         for (int j = 0; j < d; ++j) determinant += 2 * log(m->hessian[j * d + j]);
-        length = sqrt(length) / m->scale;
+        const double length = (m->largest ? largest : sqrt(sum)) / m->scale;
         out[i] = determinant - (m->squared ? 0.5 * length * length : length);
     }
 }
@@ -49,10 +51,12 @@ static int create(const struct fields *fields, struct density *density) {
     const double *ridge = fields_vector(fields, "ridge", 1);
     const double *scale = fields_vector(fields, "scale", 1);
     const double *squared = fields_vector(fields, "squared", 1);
-    if (!m->coefficients || !ridge || !scale || !squared) return PLUGIN_BAD_FIELDS;
+    const double *largest = fields_vector(fields, "largest", 1);
+    if (!m->coefficients || !ridge || !scale || !squared || !largest) return PLUGIN_BAD_FIELDS;
     m->ridge = *ridge;
     m->scale = *scale;
     m->squared = *squared != 0;
+    m->largest = *largest != 0;
     m->hessian = plugin_memory((size_t)m->d * (size_t)m->d, sizeof *m->hessian);
     density->self = m;
     density->log_density = log_density;

@@ -178,7 +178,7 @@ valid <- list(
   sensitivity = function() list(statistic = any_of(statistics), norm = "L2"),
   mech_laplace = function() list(epsilon = 1, scale = NULL), mech_gaussian = function() list(rho = NULL, epsilon = NULL, delta = NULL, mu = 1, sd = NULL),
   mech_discrete_laplace = function() list(epsilon = 1, scale = NULL), mech_discrete_gaussian = function() list(rho = 1, sd = NULL),
-  mech_randomized_response = function() list(epsilon = 1), mech_objective = function() list(epsilon = 1, delta = NULL, ridge = NULL, scale = NULL, sd = NULL),
+  mech_randomized_response = function() list(epsilon = 1), mech_objective = function() list(epsilon = 1, delta = NULL, ridge = NULL, scale = NULL, sd = NULL, norm = "Linf"),
   mech_custom = function() list(log_density = function(noise) rowSums(-abs(noise)), r = NULL, sd = NULL),
   privacy = function() list(x = if (stats::runif(1) < 0.5) any_of(mechanisms) else any_of(releases)), noise_sd = function() list(release = any_of(releases)),
   release = function() list(data = records, statistic = any_of(statistics), mechanism = any_of(mechanisms), budget = if (stats::runif(1) < 0.3) budget(epsilon = 1)),

@@ -21,12 +21,13 @@ densities_of <- function(statistic, mechanism, z, x) {
 }
 
 # the same with its constant, in plain R: rows w of (1, x), noise b of scale c
-r_density <- function(z, y, w, scale, ridge, normal = FALSE) {
+r_density <- function(z, y, w, scale, ridge, normal = FALSE, largest = FALSE) {
   d <- length(z)
   p <- plogis(drop(w %*% z))
-  b <- sqrt(sum((crossprod(w, p - y) + ridge * z)^2))
+  b <- crossprod(w, p - y) + ridge * z
+  b <- if (largest) max(abs(b)) else sqrt(sum(b^2))
   determinant <- determinant(crossprod(w, w * p * (1 - p)) + diag(ridge, d))$modulus
-  c(determinant) + if (normal) -b^2 / (2 * scale^2) - d * log(scale * sqrt(2 * pi)) else
+  c(determinant) + if (normal) -b^2 / (2 * scale^2) - d * log(scale * sqrt(2 * pi)) else if (largest) -b / scale - d * log(2 * scale) - lfactorial(d) else
     -b / scale - d * log(scale) - log(2) - d / 2 * log(pi) - lgamma(d) + lgamma(d / 2)
 }
 
@@ -89,6 +90,29 @@ test_that("given the records the density of z integrates to one", {
   }
 })
 
+test_that("noise of the largest component: its density, what it is drawn from, and its one coefficient", {
+  mechanism <- mech_objective(scale = 0.4, ridge = 0.3, norm = "Linf")
+  side <- seq(-26, 26, by = 0.1)
+  z <- as.matrix(expand.grid(side, side))
+  z <- z[apply(abs(z), 1, max) <= 8 | seq_len(nrow(z)) %% 500 == 0, ]
+  got <- densities_of(two, mechanism, z, x3) - 2 * log(0.8) - log(2)
+  expect_equal(sum(exp(got)[apply(abs(z), 1, max) <= 8]) * 0.1^2, 1, tolerance = 0.01)
+  at <- seq(1, nrow(z), by = 97)
+  expect_equal(got[at], apply(z[at, ], 1, r_density, y = x3[, 1], w = w3, scale = 0.4, ridge = 0.3, largest = TRUE), tolerance = 1e-10)
+  # |b| is Gamma(d, scale); where it is reached, and the other components' shares of it, are uniform
+  set.seed(9)
+  data <- as.data.frame(x3)
+  z <- t(replicate(500, simulate_release(data, two, mechanism)$value))
+  b <- -t(apply(z, 1, function(v) crossprod(w3, plogis(drop(w3 %*% v)) - x3[, 1]) + 0.3 * v))
+  first <- abs(b[, 1]) > abs(b[, 2])
+  expect_gt(ks.test(pmax(abs(b[, 1]), abs(b[, 2])), "pgamma", shape = 2, scale = 0.4)$p.value, 1e-6)
+  expect_gt(ks.test(ifelse(first, b[, 2] / abs(b[, 1]), b[, 1] / abs(b[, 2])), "punif", -1, 1)$p.value, 1e-6)
+  expect_gt(binom.test(sum(first), 500)$p.value, 1e-6)
+  # one component is its own largest
+  one_z <- matrix(c(-2, 0.3, 4))
+  expect_identical(densities_of(one, mechanism, one_z, y3), densities_of(one, mech_objective(scale = 0.4, ridge = 0.3), one_z, y3))
+})
+
 test_that("releases have that distribution", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
@@ -148,7 +172,8 @@ test_that("neighbours' densities differ by a factor of at most exp(epsilon), whe
   set.seed(3)
   corner <- function() c(rbinom(1, 1, 0.5), sample(c(-1, 3, runif(1, -2, 4)), 1), sample(c(0, 2, runif(1, 0, 2)), 1))
   st <- stat_objective(y ~ a + b, bounds = list(y = c(0, 1), a = c(-1, 3), b = c(0, 2)))
-  for (mechanism in list(mech_objective(epsilon = 0.1), mech_objective(epsilon = 1), mech_objective(epsilon = 5), mech_objective(epsilon = 1, ridge = 20))) {
+  for (mechanism in list(mech_objective(epsilon = 0.1), mech_objective(epsilon = 1), mech_objective(epsilon = 5), mech_objective(epsilon = 1, ridge = 20),
+                         mech_objective(epsilon = 1, norm = "Linf"), mech_objective(epsilon = 3, ridge = 0.5, norm = "Linf"))) {
     worst <- max(replicate(600, {
       x <- t(replicate(sample(3, 1), corner()))
       neighbour <- x
@@ -164,6 +189,19 @@ test_that("neighbours' densities differ by a factor of at most exp(epsilon), whe
   expect_equal(noise$ridge, 2 * (3 / 4) / 2)
   expect_equal(2 * sqrt(3) / noise$scale + log(1 + 0.75 / noise$ridge), 2)
   expect_equal(privacy(mech_objective(scale = noise$scale, ridge = noise$ridge), statistic = st)$epsilon, 2)
+  # the largest entry of a row instead: 1 rescaled, 10 in units, no more than the radius
+  wide <- list(y = c(0, 1), a = c(-10, 3), b = c(0, 2))
+  largest <- mech_objective(epsilon = 2, norm = "Linf")
+  for (case in list(list(st, 1), list(stat_objective(y ~ a + b, wide, rescale = FALSE), 10), list(stat_objective(y ~ a + b, wide, rescale = FALSE, radius = 4), 4),
+                    list(stat_objective(y ~ a, list(y = c(0, 1), a = c(-0.1, 0.2)), rescale = FALSE), 1))) {
+    for (neighbours in c("replace", "add_remove")) {
+      noise <- internal("objective_noise")(largest, case[[1]], neighbours = neighbours)
+      least <- internal("row_length")(case[[1]])^2 / 4
+      expect_equal(noise$ridge, least)
+      expect_equal((if (neighbours == "replace") 2 else 1) * case[[2]] / noise$scale + log(1 + least / noise$ridge), 2)
+      expect_equal(privacy(mech_objective(scale = noise$scale, ridge = noise$ridge, norm = "Linf"), statistic = case[[1]], neighbours = neighbours)$epsilon, 2)
+    }
+  }
 })
 
 test_that("with normal noise the log ratio exceeds epsilon with a probability below delta", {
@@ -209,17 +247,17 @@ test_that("two records with a covariate: quadrature", {
   state <- expand.grid(x = x, y = 0:1)
   row <- cbind(1, (pmin(pmax(state$x, -1), 3) - 1) / 2)
   pair <- expand.grid(1:90, 1:90)
-  noise <- mapply(function(i, j) exp(r_density(z, state$y[c(i, j)], row[c(i, j), ], 0.6, 0.02)), pair[, 1], pair[, 2])
-  noise <- matrix(noise, 90)
   b0 <- seq(-6, 7, length.out = 61)
   b1 <- seq(-8, 10, length.out = 61)
   grid <- expand.grid(b0 = b0, b1 = b1)
   sign <- 2 * state$y - 1
   f <- plogis(outer(grid$b0, sign) + outer(grid$b1, sign * state$x)) * rep(dnorm(state$x, 0.3, 1.1), each = nrow(grid))
-  density <- matrix(rowSums((f %*% noise) * f) * dnorm(grid$b0, 0.5, 1.5) * dnorm(grid$b1, 1, 2), 61)
-  rel <- as_release(c(x = z[2], `(Intercept)` = z[1]), two, mech_objective(scale = 0.6, ridge = 0.02), n = 2)
   model <- model_logistic(prior = prior_normal(c(0.5, 1), c(1.5, 2)), covariates = fixed(list(mean = 0.3, cov = 1.21)))
-  for (passes in c(0, 2)) {
+  for (case in list(list("L2", 0), list("L2", 2), list("Linf", 2))) {
+    noise <- mapply(function(i, j) exp(r_density(z, state$y[c(i, j)], row[c(i, j), ], 0.6, 0.02, largest = case[[1]] == "Linf")), pair[, 1], pair[, 2])
+    density <- matrix(rowSums((f %*% matrix(noise, 90)) * f) * dnorm(grid$b0, 0.5, 1.5) * dnorm(grid$b1, 1, 2), 61)
+    rel <- as_release(c(x = z[2], `(Intercept)` = z[1]), two, mech_objective(scale = 0.6, ridge = 0.02, norm = case[[1]]), n = 2)
+    passes <- case[[2]]
     fit <- sample_posterior(rel, model, chains = 2, iter = 11000, warmup = 1000, seed = 8, control = list(passes = passes))
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
     expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
@@ -252,11 +290,19 @@ test_that("beside another statistic of the same data, sums of the state stay tho
 test_that("releases print, are written and read, cost their budget", {
   st <- stat_objective(low ~ age + smoke, bounds = list(low = c(0, 1), age = c(14, 50), smoke = c("0", "1")), radius = 1.6)
   set.seed(1)
-  for (mechanism in list(mech_objective(epsilon = 1), mech_objective(epsilon = 1, delta = 1e-6, ridge = 3), mech_objective(sd = 2, ridge = 1))) {
+  for (mechanism in list(mech_objective(epsilon = 1), mech_objective(epsilon = 1, delta = 1e-6, ridge = 3), mech_objective(sd = 2, ridge = 1), mech_objective(epsilon = 1, norm = "Linf"))) {
     rel <- simulate_release(MASS::birthwt, st, mechanism)
     path <- tempfile(fileext = ".json")
     write_release(rel, path)
     expect_identical(read_release(path), rel)
+  }
+  expect_identical(rel$mechanism$norm, "Linf")
+  expect_output(print(rel), "objective perturbation, epsilon = 1, largest component")
+  text <- readLines(path)
+  expect_true(any(grepl('"norm": "Linf"', text, fixed = TRUE)))
+  for (other in c('"L1"', "3", "null")) {
+    writeLines(sub('"norm": "Linf"', paste0('"norm": ', other), text, fixed = TRUE), path)
+    expect_error(read_release(path), "norm", class = "noiseaware_error_file")
   }
   account <- budget(epsilon = 1.5)
   rel <- release_objective(MASS::birthwt, st, mech_objective(epsilon = 1), budget = account)
@@ -285,7 +331,8 @@ test_that("bad input is refused", {
   refused(stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 1)), rescale = NA), "argument")
   for (bad in list(list(), list(epsilon = -1), list(epsilon = 1, scale = 1, ridge = 1), list(scale = 1), list(sd = 1), list(epsilon = 1, delta = 0),
                    list(epsilon = 1, delta = 0.1), list(epsilon = "1"), list(scale = c(1, 2), ridge = 1), list(epsilon = 1, ridge = Inf),
-                   list(sd = 1, ridge = 1, delta = 0.01))) {
+                   list(sd = 1, ridge = 1, delta = 0.01), list(epsilon = 1, norm = "L1"), list(epsilon = 1, norm = 2),
+                   list(epsilon = 1, delta = 0.01, norm = "Linf"), list(sd = 1, ridge = 1, norm = "Linf"))) {
     refused(do.call(mech_objective, bad), "mechanism")
   }
   sums <- stat_sums(~ y, list(y = c(0, 1)))
