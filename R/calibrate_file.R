@@ -86,7 +86,7 @@ append_runs <- function(path, runs, call = caller_env()) {
 }
 
 # One write, so that a kill leaves whole lines and at most one that is cut short. FALSE if
-# it failed.
+# it failed; what a full disk took of it is taken back.
 append_whole <- function(text, path) {
   bytes <- charToRaw(text)
   before <- file.size(path)
@@ -98,7 +98,16 @@ append_whole <- function(text, path) {
     on.exit()
     file.size(path) == before + length(bytes)
   }, error = function(e) FALSE, warning = function(w) FALSE)
+  if (!isTRUE(written)) cut_file(path, before)
   isTRUE(written)
+}
+
+cut_file <- function(path, size) {
+  if (!isTRUE(file.size(path) > size)) return(invisible())
+  connection <- file(path, "r+b")
+  on.exit(close(connection))
+  seek(connection, size, rw = "write")
+  truncate(connection)
 }
 
 number_columns <- c("truth", "rank", "draws", "quantile", "mean", "sd", "lower", "upper", "rhat", "ess")

@@ -84,6 +84,27 @@ test_that("100 releases raced by two processes: never overspent, and nothing los
   expect_identical(nrow(summary(account)), 50L)
 })
 
+test_that("a full disk leaves the account as it was", {
+  skip_on_os("windows")
+  skip_on_cran()
+  path <- withr::local_tempfile()
+  account <- budget(epsilon = 1000, file = path)
+  while (file.size(path) <= 4096 - 60) publish(account, 0.1)
+  before <- readLines(path)
+  # no file may have more than 8 blocks of 512 bytes: the line that is added is cut short
+  script <- withr::local_tempfile(lines = c(
+    sprintf(".libPaths(%s)", paste(deparse(.libPaths()), collapse = "")), "library(noiseaware)",
+    sprintf("account <- budget(file = %s)", deparse(path)),
+    "data <- data.frame(g = c('a', 'b'))",
+    "said <- tryCatch(release(data, stat_counts(~ g, list(g = c('a', 'b'))), mech_discrete_laplace(epsilon = 0.1), budget = account), error = class)",
+    "cat(said[[1]])"))
+  limited <- sprintf("trap '' XFSZ; ulimit -f 8; exec %s --vanilla %s", shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
+  expect_identical(system2("sh", c("-c", shQuote(limited)), stdout = TRUE), "noiseaware_error_file")
+  expect_identical(readLines(path), before)
+  publish(account, 0.1)
+  expect_identical(nrow(summary(account)), length(before))
+})
+
 test_that("what was spent stays spent when the process is killed before it publishes", {
   skip_on_os("windows")
   skip_on_cran()

@@ -49,6 +49,58 @@ test_that("sliders make the design, and the table has its rows", {
   })
 })
 
+# the app in a process of its own, and a page of a browser that shows it
+local_app_page <- function(frame = parent.frame()) {
+  script <- withr::local_tempfile(.local_envir = frame, lines = c(
+    sprintf(".libPaths(%s)", paste(deparse(.libPaths()), collapse = "")), "library(noiseaware)",
+    paste("make_model <-", paste(deparse(make_model), collapse = "\n")), paste("make_statistic <-", paste(deparse(make_statistic), collapse = "\n")),
+    "writeLines(as.character(Sys.getpid()), commandArgs(TRUE))",
+    "app <- explore_design(make_model, make_statistic, bounds = list(y = c(-5, 5), x = c(0, 10)), prior = c(0.1, 10), replicates = 2, iter = 100)",
+    "shiny::runApp(app, launch.browser = FALSE)"))
+  pid <- withr::local_tempfile(.local_envir = frame)
+  said <- withr::local_tempfile(.local_envir = frame)
+  system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", script, pid), wait = FALSE, stdout = FALSE, stderr = said)
+  withr::defer(if (file.exists(pid)) tools::pskill(as.integer(readLines(pid))), frame)
+  chrome <- tryCatch(chromote::Chromote$new(chromote::Chrome$new(args = c("--headless", "--no-sandbox", "--disable-gpu"))), error = function(e) NULL)
+  if (is.null(chrome)) return(NULL)
+  withr::defer(chrome$close(), frame)
+  page <- chrome$new_session(width = 1200, height = 1300)
+  ask <- function(code) page$Runtime$evaluate(code)$result$value
+  text <- function(id) ask(sprintf("(document.getElementById('%s') || {innerText: ''}).innerText", id))
+  # a page is ready when it is: what was waited for, or what is there after a minute
+  wait_for <- function(id, pattern) {
+    for (k in 1:300) if (grepl(pattern, text(id))) break else Sys.sleep(0.2)
+    text(id)
+  }
+  address <- function() regmatches(lines <- readLines(said), regexpr("http://[0-9.:]+", lines))
+  for (k in 1:300) if (file.exists(said) && length(address())) break else Sys.sleep(0.2)
+  page$Page$navigate(address())
+  list(ask = ask, wait_for = wait_for)
+}
+
+test_that("a browser shows the app, and its sliders and its button work there", {
+  skip_on_cran()
+  skip_on_os("windows")
+  skip_if_not_installed("shiny")
+  skip_if_not_installed("chromote")
+  skip_if(is.null(suppressMessages(chromote::find_chrome())), "no Chromium or Chrome is installed")
+  page <- local_app_page()
+  if (is.null(page)) skip("the browser cannot be started here")
+  expect_match(page$wait_for("said", "epsilon = 1,"), "^epsilon = 1, 200 records, prior 1: Laplace noise, epsilon = 1; cross-products of y ~ x")
+  page$wait_for("widths", "mean.x.")
+  page$ask("$('#budget').data('ionRangeSlider').update({from: -1})")
+  expect_match(page$wait_for("said", "epsilon = 0.1,"), "^epsilon = 0.1, 200 records")
+  noise <- design_noise(make_statistic(limits), mech_laplace(epsilon = 0.1), 200)$noise_sd
+  shown <- prettyNum(signif(noise[1], 3), big.mark = ",")
+  expect_match(page$wait_for("noise", shown), shown, fixed = TRUE)
+  page$ask("document.getElementById('compute').click()")
+  widths <- page$wait_for("widths", "2\t0.1\t")
+  plan <- suppressWarnings(design(make_model(1), make_statistic(limits), epsilon = 0.1, n = 200, replicates = 2, chains = 1, iter = 100, seed = 1))
+  for (width in plan$width) expect_match(widths, prettyNum(signif(width, 3), big.mark = ","), fixed = TRUE)
+  expect_match(page$ask("document.querySelector('#plot img').src"), "^data:image/png")
+  expect_identical(page$ask("document.querySelectorAll('.shiny-output-error').length"), 0L)
+})
+
 test_that("a plain model and statistic have no sliders, and refusals are shown", {
   skip_if_not_installed("shiny")
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
