@@ -20,7 +20,7 @@
 #'
 #' **Parquet**: a file is known by its name (`.parquet`) or its first and last bytes. Its columns are taken as those of a data
 #' frame are. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
-#' can be behind [record_chunks()]; DuckDB gives [release()] a table of any Parquet files: `dplyr::tbl(con, "read_parquet('*.parquet')")`.
+#' can be behind [record_chunks()].
 #'
 #' With very little noise, or with [stat_custom()], the number of records has to be known before the first is added: files are then read
 #' twice, and chunks from a function are refused.
