@@ -62,7 +62,10 @@
 #'   [read_opendp()] and [read_wikimedia()] for files of other projects.
 #' @export
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
-  if (!missing(statistic) && is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
+  if (!missing(value) && !missing(statistic) && !missing(mechanism)) {
+    force(value) # arguments are evaluated in their order, as by UseMethod()
+    if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
+  }
   check_given(hints = c(n = "{.code n = NULL} says that the number of records is not known."))
   UseMethod("as_release")
 }

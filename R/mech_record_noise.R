@@ -130,7 +130,6 @@ check_unbounded <- function(statistic, mechanism, call) {
 # Totals of noisy records and of their products, in one pass. The statistic's bounds are about what was seen.
 noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env()) {
   check_no_dots(..., call = call)
-  if (missing(data) || missing(mechanism)) stop_classed("argument", "{.arg value} and {.arg mechanism} must be given.", call = call)
   if (!is.null(n)) stop_argument("n", "absent or NULL for noisy records, which show their number", describe(n), call = call)
   check_design(statistic, mechanism, call = call)
   factors <- names(statistic$levels)

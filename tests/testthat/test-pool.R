@@ -338,7 +338,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
     # releases will be further apart than the one that the step size was learned from
     step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
-    state$store[step] <- state$store[step] / 4
+    state$store[step] <- state$store[step] / 3
     # so that they are short, too
     draws <- geweke_sites(problem, state, 6000, thin = 8)
     bound <- parts$bound
