@@ -39,7 +39,7 @@
 /* Where sites are few, tails of standard deviations are wide, and steps must be short to go there
  * and back; many coordinates are moved at less cost by longer steps. */
 enum { MANY_COORDINATES = 100 };
-static const double TARGET_ACCEPT = 0.9, TARGET_OF_MANY = 0.8;
+static const double TARGET_ACCEPT = 0.9, TARGET_OF_MANY = 0.65;
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
