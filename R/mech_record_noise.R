@@ -34,7 +34,7 @@
 #' set.seed(1)
 #' noisy <- MASS::birthwt
 #' noisy$lwt <- noisy$lwt + rnorm(nrow(noisy), sd = 20)
-#' rel <- as_release(noisy, stat_records(bwt ~ age + lwt), mech_record_noise(sd = c(lwt = 20)), n = NULL)
+#' rel <- as_release(noisy, stat_records(bwt ~ age + lwt), mech_record_noise(sd = c(lwt = 20)))
 #' rel
 #' sample_posterior(rel, model_lm(), chains = 2, iter = 1000, seed = 1)
 #' @export
