@@ -60,6 +60,10 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
     exact <- tryCatch(rate_evidence(fit, environment()), noiseaware_error_method = identity)
     if (!inherits(exact, "condition")) return(new_evidence(exact, 0))
   }
+  if (!is.null(fit$weighted)) {
+    cli::cli_inform("The fit's draws were weighted for another prior: the evidence is that of a fit sampled with it.", class = "noiseaware_message_evidence")
+    fit <- without_troubles(suppressMessages(refit(fit, list(seed = seed))))
+  }
   fit <- density_fit(fit, seed, environment())
   integrate <- if (moves_totals(fit)) totals_evidence else clt_evidence
   integrate(fit, draws, seed, environment())

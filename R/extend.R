@@ -34,6 +34,10 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
     stop_classed("argument", "{.arg fit} must have chains to continue; method {.val {fit$method}} has none.")
   }
   run <- extended_run(fit, iter)
+  if (!is.null(fit$weighted)) {
+    stop_classed("argument", c("{.arg fit} must have chains to continue, but its draws were weighted for another prior.",
+                               i = "{.code update(fit, iter = )} samples the posterior with that prior."))
+  }
   extended <- fit_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
   extended$asked <- extended_asked(fit, run)
   extended$why <- fit$why

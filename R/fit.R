@@ -9,6 +9,7 @@
 #   troubles  what was warned of when it was sampled: see diagnostics.R
 #   why       lines: why "auto" chose the method; NULL where it did not
 #   decided   names of parameters whose posterior is their prior
+#   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -191,6 +192,7 @@ fit_lines <- function(fit) {
       paste0("not known (n); prior ", format(fit$problem$records))),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
+    if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
     switch(fit$method,
       augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),

@@ -33,6 +33,11 @@
 #'   `estimate` (posterior mean), `std.error` (posterior standard deviation), the interval, `rhat`, `ess`;
 #'   `glance()`, one row: `method`, `exact`, `nobs`, `epsilon`, `chains`, `draws`,
 #'   `rhat` (largest), `ess` (smallest).
+#' * priorsense: `powerscale_sensitivity()` and its plots. The prior component is the density of the model's prior in natural values (with
+#'   partial pooling of the mean over sites). The likelihood component is that of the published numbers where it is known, for one rate or probability, also of pooled
+#'   sites; elsewhere the density of the noise at the imputed totals, whose powers say what more or less noise would do. Where neither is there (method
+#'   `"naive"`, noisy records, pooled regressions) a message of class `noiseaware_message_likelihood` says that only `component = "prior"` works. priorsense itself
+#'   refuses a prior that is constant, such as `prior_beta(1, 1)`.
 #' * coda: `as.mcmc.list()`, and `as.mcmc()` of all chains end to end.
 #' @name interop
 #' @examples

@@ -1,28 +1,54 @@
-# priorsense: how much the posterior follows from the prior, and from the published numbers, by
-# powers of densities. The likelihood is that of the numbers given the confidential totals, the noise's density: the
-# one given the parameters alone has no closed form.
+# priorsense: how much the posterior follows from the prior, and from the published numbers, by powers of densities.
+# The likelihood is that of the numbers given the parameters where it is known: one rate or probability, whose total is
+# summed out. Else it is that given the confidential totals, the noise's density.
 
 #' @exportS3Method priorsense::create_priorsense_data
 create_priorsense_data.noiseaware_fit <- function(x, ...) {
-  priorsense::create_priorsense_data(posterior::as_draws_array(x$draws), fit = x, log_prior = log_prior_draws.noiseaware_fit(x),
-                                     log_lik = log_lik_draws.noiseaware_fit(x), ...)
+  prior <- log_prior_draws.noiseaware_fit(x)
+  likelihood <- release_log_lik(x)
+  if (is.null(likelihood)) {
+    cli::cli_inform(c("The likelihood of this fit is not known, so it has no component {.val likelihood}.", i = "{.code component = \"prior\"} works."),
+                    class = "noiseaware_message_likelihood")
+    likelihood <- double(posterior::ndraws(x$draws))
+  }
+  priorsense::create_priorsense_data(posterior::as_draws_array(x$draws), fit = x, log_prior = prior, log_lik = one_variable(likelihood, x, "log_lik"), ...)
 }
 
 #' @exportS3Method priorsense::log_lik_draws
 log_lik_draws.noiseaware_fit <- function(x, ...) {
-  noise <- log_noise_draws(x)
-  if (is.null(noise)) stop_classed("argument", "Method {.val {x$method}} has no draws of the noise, so there is no likelihood to raise to powers.")
-  one_variable(noise, x, "log_lik")
+  likelihood <- release_log_lik(x)
+  if (is.null(likelihood)) {
+    stop_classed("argument", "The likelihood of this fit is not known, so there is none to raise to powers: method {.val {x$method}} has no draws of the noise.")
+  }
+  one_variable(likelihood, x, "log_lik")
 }
 
 #' @exportS3Method priorsense::log_prior_draws
 log_prior_draws.noiseaware_fit <- function(x, ...) {
+  if (identical(x$pool, "none")) {
+    stop_classed("pool", c("Fits of separate sites have a prior each.", i = "Take one of them: {.code fit$fits${names(x$fits)[1L]}}."))
+  }
   one_variable(prior_log_density(x), x, "lprior")
 }
 
 one_variable <- function(values, fit, name) posterior::as_draws_array(array(values, c(dim(fit$draws)[1:2], 1L), list(NULL, NULL, name)))
 
-# Of each draw, in natural values: powers of a density depend on the coordinates.
+# Of each draw; NULL where it is not known.
+release_log_lik <- function(fit) {
+  known <- function(code) tryCatch(code, noiseaware_error_method = function(e) NULL)
+  if (inherits(fit, "noiseaware_pool")) return(known(rowSums(site_log_lik(fit, NULL))))
+  rate <- inherits(fit$bound, c("bound_bernoulli", "bound_poisson")) && !is.null(fit$release$n)
+  (if (rate && fit$method %in% exact_methods) known(rate_log_lik(fit))) %||% log_noise_draws(fit)
+}
+
+rate_log_lik <- function(fit) {
+  value <- parameter_matrix(fit)[, fit$bound$parameters]
+  poisson <- inherits(fit$bound, "bound_poisson")
+  u <- if (poisson) log(value) else stats::qlogis(value)
+  rate_log_likelihood(rate_site(fit$release, fit$bound, NULL)$fields, poisson, u, NULL)(u)
+}
+
+# Of each draw, in natural values: powers of a density depend on the coordinates. Of partially pooled sites that of their mean.
 prior_log_density <- function(fit) {
   bound <- fit$bound
   theta <- apply(parameter_matrix(fit)[, bound$parameters, drop = FALSE], 1L, function(values) bound_theta(bound, values))

@@ -61,7 +61,7 @@ works_with <- function() {
     row("insight", "get_priors(fit)", "location and scale are the median and mad"),
     row("insight", "get_data(fit)", "`covariate_grid(fit)`: there are no records"),
     row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
-    row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the noise's at the imputed totals"),
+    row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the likelihood of a rate or else of the noise at the imputed totals"),
     row("SBC", "SBC_fit(noiseaware::sbc_backend(noiseaware::model_lm(), iter = 50), fit$release, cores = 1)",
         "a backend for `compute_SBC()`; SBC is not on CRAN, and was not tried with the package itself"),
     row("bridgesampling", "bridge_sampler(fit)", own_bridge, FALSE),

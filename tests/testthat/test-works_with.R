@@ -173,6 +173,27 @@ test_that("priorsense", {
   expect_identical(priorsense::powerscale_sensitivity(fit)$variable, posterior::variables(fit))
   naive <- sample_posterior(rel, model_lm(), method = "naive", iter = 20, seed = 1)
   expect_error(priorsense::log_lik_draws(naive), class = "noiseaware_error_argument")
+  expect_message(prior <- priorsense::powerscale_sensitivity(naive, component = "prior"), class = "noiseaware_message_likelihood")
+  expect_true(all(is.finite(prior$prior)) && all(is.na(prior$likelihood)))
+  for (plot in c("powerscale_plot_dens", "powerscale_plot_ecdf", "powerscale_plot_quantities")) {
+    drawn <- getExportedValue("priorsense", plot)(counts, variable = "prob[yes]", help_text = FALSE)
+    expect_s3_class(drawn, "ggplot")
+  }
+  sites <- list(a = counts$release, b = as_release(c(7.2, 3.1), y, mech_laplace(epsilon = 1), n = 10))
+  pooled <- sample_posterior(sites, counts$bound$model, pool = "complete", chains = 2, iter = 400, seed = 1)
+  expect_true(all(is.finite(priorsense::powerscale_sensitivity(pooled)$likelihood)))
+  apart <- sample_posterior(sites, counts$bound$model, pool = "none", chains = 1, iter = 50, seed = 1)
+  expect_error(priorsense::powerscale_sensitivity(apart), class = "noiseaware_error_pool")
+})
+
+test_that("the likelihood for priorsense of a probability sums out the total", {
+  y <- stat_counts(~ y, levels = list(y = c("no", "yes")))
+  release <- as_release(c("y=yes" = 4.2), y, mech_laplace(scale = 2), n = 10)
+  fit <- sample_posterior(release, model_bernoulli(), chains = 1, iter = 40, seed = 1)
+  p <- as.matrix(fit)[, 1]
+  exact <- log(sum_of_totals(p, 10, function(s) -abs(4.2 - s) / 2))
+  got <- internal("release_log_lik")(fit)
+  expect_equal(unname(got - got[1]), unname(exact - exact[1]))
 })
 
 test_that("SBC", {

@@ -1,0 +1,179 @@
+# update(fit, prior = ): draws of the old posterior, weighted by the ratio of the two priors, stand for the new one where the
+# weights are good (Vehtari, Simpson, Gelman, Yao & Gabry 2024: Pareto smoothed importance sampling); else it is sampled.
+
+# Good weights: Pareto k at most this, or 1 - 1 / log10(draws) where that is less, and at least such a share of effective draws.
+highest_k <- 0.7
+least_share <- 0.2
+
+update_prior <- function(fit, prior, given, call = caller_env()) {
+  model <- with_prior(fit$asked$model, prior, call)
+  again <- function(why) {
+    cli::cli_inform(c("Sampled again for the new prior, since {why}.", i = "What {.fn update} weights, and what it samples: see its help."),
+                    class = c("noiseaware_message_sampled", "noiseaware_message_update"))
+    refit(fit, c(list(model = model), given))
+  }
+  others <- setdiff(names(given), "seed")
+  if (length(others)) return(again(paste("other arguments change too:", shorten_list(others))))
+  if (inherits(fit, "noiseaware_pool")) return(again("the fit is of several sites"))
+  if (is.null(fit$chains)) return(again(sprintf("method \"%s\" draws anew at once", fit$method)))
+  if (!is.null(fit$weighted)) return(again("the draws have been weighted for another prior already"))
+  bound <- bind_model(complete_model(model, fit$release, call), fit$release$statistic, call)
+  check_prior_draws(bound, call)
+  ratio <- prior_ratio(fit, bound)
+  if (is.null(ratio)) return(again("it is of other unknown parameters, or the old one excludes what it allows, or it excludes all that was drawn"))
+  weights <- smooth_weights(ratio)
+  draws <- length(ratio)
+  limit <- min(highest_k, 1 - 1 / log10(draws))
+  told <- list(k = weights$k, effective = 1 / sum(weights$weight^2), draws = draws)
+  if (told$effective < least_share * draws) return(again(sprintf("importance weights would leave %s of %s draws effective", format_count(told$effective), format_count(draws))))
+  if (told$k > limit) return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(told$k, 2), format_number(limit, 2))))
+  cli::cli_inform("The draws were weighted for the new prior, not sampled again: {weights_line(told)}.", class = c("noiseaware_message_weighted", "noiseaware_message_update"))
+  fit <- resampled_fit(fit, with_seed(check_seed(given$seed, call = call), systematic_rows(weights$weight)))
+  fit$bound <- bound
+  fit$weighted <- told
+  fit$asked$model <- model
+  with_troubles(fit, call)
+}
+
+weights_line <- function(told) {
+  paste0(sprintf("%s of %s draws effective", format_count(told$effective), format_count(told$draws)),
+         if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
+}
+
+format_count <- function(x) format(round(x), big.mark = ",", scientific = FALSE)
+
+# The model with the new prior in the place of its argument `prior`.
+with_prior <- function(model, prior, call) UseMethod("with_prior")
+
+#' @export
+with_prior.default <- function(model, prior, call) {
+  stop_classed("argument", c("{.arg prior} can be changed of models that have such an argument.", x = "The model has none: {format(model)[1L]}.",
+                             i = "{.code update(fit, model = )} takes another model."), call = call)
+}
+
+replace_prior <- function(model, prior, field = "prior", arguments = list(), constructor = paste0("model_", model$name), call) {
+  made <- withCallingHandlers(do.call(constructor, c(list(prior = prior), arguments), quote = TRUE),
+                              noiseaware_error = function(e) {
+                                e$call <- call
+                                rlang::cnd_signal(e)
+                              })
+  model[field] <- unclass(made)[field]
+  model
+}
+
+#' @export
+with_prior.model_bernoulli <- function(model, prior, call) replace_prior(model, prior, call = call)
+
+#' @export
+with_prior.model_categorical <- with_prior.model_bernoulli
+
+#' @export
+with_prior.model_poisson <- with_prior.model_bernoulli
+
+#' @export
+with_prior.model_exponential <- with_prior.model_bernoulli
+
+#' @export
+with_prior.model_normal <- with_prior.model_bernoulli
+
+#' @export
+with_prior.model_glm <- with_prior.model_bernoulli
+
+#' @export
+with_prior.model_mvnormal <- function(model, prior, call) replace_prior(model, prior, "covariates", call = call)
+
+#' @export
+with_prior.model_naive_bayes <- function(model, prior, call) {
+  replace_prior(model, prior, arguments = list(class = model$class_variable, conditional = model$conditional), call = call)
+}
+
+#' @export
+with_prior.model_table <- function(model, prior, call) {
+  several <- length(model$cliques) > 1L
+  if (several && length(prior$alpha) > 1L) {
+    stop_classed("prior", "{.arg prior} must have one weight for a table of several cliques, but has {length(prior$alpha)}.", call = call)
+  }
+  replace_prior(model, prior, call = call)
+}
+
+# prior_nig() has a prior of sigma with it; other priors keep the one that there is
+#' @export
+with_prior.model_lm <- function(model, prior, call) {
+  kept <- if (!inherits(prior, "prior_nig") || inherits(model$sigma, "fixed")) model["sigma"]
+  replace_prior(model, prior, c("prior", "sigma"), kept, call = call)
+}
+
+# log p_new / p_old of each draw; NULL where the coordinates differ, or where the old prior is cut off and the new one not likewise
+prior_ratio <- function(fit, bound) {
+  old <- fit$bound
+  if (!identical(bound$parameters, old$parameters) || !identical(bound$unknown, old$unknown) || isTRUE(bound$callbacks)) return(NULL)
+  draws <- parameter_matrix(fit)[, old$parameters, drop = FALSE]
+  theta <- matrix(apply(draws, 1L, function(values) bound_theta(old, values)), ncol = nrow(draws))
+  if (!isTRUE(all.equal(reported(bound, theta[, 1L, drop = FALSE])[1L, ], draws[1L, ], tolerance = 1e-6))) return(NULL)
+  if (!identical(cut_fields(old), cut_fields(bound)) && bound_is_cut(old)) return(NULL)
+  ratio <- .Call(ffi_model_log_prior, bound$spec, theta) - .Call(ffi_model_log_prior, old$spec, theta)
+  if (any(is.finite(ratio))) ratio
+}
+
+cut_fields <- function(bound) bound$spec$fields[startsWith(names(bound$spec$fields), "within")]
+
+# ---- weights -----------------------------------------------------------------------------------
+
+# Weights that sum to 1, and Pareto k, from their logarithms: the greatest are replaced by quantiles of a generalised Pareto distribution
+# that is fitted to them.
+smooth_weights <- function(log_ratio) {
+  draws <- length(log_ratio)
+  log_weight <- log_ratio - max(log_ratio)
+  size <- ceiling(min(0.2 * draws, 3 * sqrt(draws)))
+  k <- -Inf
+  order <- order(log_weight)
+  tail <- order[seq(draws - size + 1L, draws)]
+  if (size >= 5L && is.finite(log_weight[tail[1L]]) && diff(range(log_weight[tail])) > 1e-12) {
+    cutoff <- exp(log_weight[order[draws - size]])
+    fitted <- fit_pareto(exp(log_weight[tail]) - cutoff)
+    k <- fitted$k
+    p <- (seq_len(size) - 0.5) / size
+    log_weight[tail] <- pmin(log(cutoff + fitted$sigma * expm1(-k * log1p(-p)) / k), 0)
+  }
+  weight <- exp(log_weight)
+  list(weight = weight / sum(weight), k = k)
+}
+
+# Zhang & Stephens (2009), shape k drawn towards 1/2 as by ten more values; x in increasing order
+fit_pareto <- function(x, points = 30L) {
+  n <- length(x)
+  grid <- points + floor(sqrt(n))
+  quartile <- x[floor(n / 4 + 0.5)]
+  theta <- 1 / x[n] + (1 - sqrt(grid / (seq_len(grid) - 0.5))) / 3 / quartile
+  shape <- vapply(theta, function(t) mean(log1p(-t * x)), 0)
+  fit <- n * (log(-theta / shape) - shape - 1)
+  theta <- sum(theta * exp(fit - log_sum_exp(fit)))
+  k <- mean(log1p(-theta * x))
+  list(k = (n * k + 5) / (n + 10), sigma = -k / theta)
+}
+
+# As many rows as there are weights, each about in proportion to its weight, in order.
+systematic_rows <- function(weight) {
+  count <- length(weight)
+  findInterval((seq_len(count) - stats::runif(1L)) / count, c(0, cumsum(weight)[-count]))
+}
+
+# `rows`: of the chains' draws end to end. The chains have no state to be continued from.
+resampled_fit <- function(fit, rows) {
+  kept <- nrow(fit$draws)
+  part <- function(k) rows[(k - 1L) * kept + seq_len(kept)]
+  stack <- function(name) {
+    values <- lapply(fit$chains, `[[`, name)
+    if (is.matrix(values[[1L]])) do.call(rbind, lapply(values, function(v) v[seq_len(kept), , drop = FALSE])) else unlist(lapply(values, `[`, seq_len(kept)))
+  }
+  sampled <- setdiff(names(fit$chains[[1L]]), c("acceptance", "diagnostics", "state", "status"))
+  all <- lapply(stats::setNames(nm = sampled), stack)
+  take <- function(values, k) if (is.matrix(values)) values[part(k), , drop = FALSE] else values[part(k)]
+  for (k in seq_along(fit$chains)) {
+    fit$chains[[k]][sampled] <- lapply(all, take, k)
+    fit$chains[[k]]["state"] <- list(NULL)
+  }
+  values <- parameter_matrix(fit)[rows, , drop = FALSE]
+  fit$draws <- posterior::as_draws_array(array(values, dim(fit$draws), list(NULL, NULL, colnames(values))))
+  fit
+}
