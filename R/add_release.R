@@ -88,6 +88,7 @@ join_releases <- function(first, second, names, call = caller_env()) {
   result <- new_release(all_of("value"), statistic, mechanism, first$n %||% second$n, unname(all_of("scale")), unname(all_of("granularity")),
                         if (length(origin) == 1L) origin else "published", first$neighbours)
   parts <- design_parts(statistic, mechanism)
+  check_record_noise_alone(parts, first$neighbours, call)
   names(result$value) <- unlist(lapply(parts, function(p) part_components(p$statistic, result$n, p$name)))
   names(result$scale) <- names(result$granularity) <- names(result$value)
   check_invariants(release_parts(result), result$n, call)

@@ -86,6 +86,7 @@ as_release.default <- function(value, statistic, mechanism, n, neighbours = c("r
 # of every component of the statistics; `listed`: a list with an entry for each of several
 release_of <- function(value, statistic, mechanism, n, neighbours, listed, call = caller_env()) {
   parts <- design_parts(statistic, mechanism, neighbours)
+  check_record_noise_totals(parts, n, call)
   given <- if (listed) sum(lengths(value)) else length(value)
   if (sum(vapply(parts, function(p) value_size(p$statistic, n), 0)) > max(1e4, given)) {
     stop_classed("value", "{.arg value} must have a number for each record, but has {given} for {n} records.", call = call)

@@ -55,6 +55,7 @@ run_clt <- function(release, bound, seed, call) {
 
 # Can the totals' density be integrated?
 check_totals <- function(release, bound, call) {
+  if (has_record_noise(release)) stop_no_evidence("The noise is on every record.", call)
   if (!inherits(bound, c("bound_normal", "bound_mvnormal", "bound_lm"))) stop_no_evidence("The model is: {describe_model(bound)}.", call)
   if (is.null(release$n)) stop_no_evidence("The number of records is unknown.", call)
   if (length(bound$levels)) stop_no_evidence("The model has factors.", call)

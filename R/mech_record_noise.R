@@ -20,7 +20,7 @@
 #' sets them to three standard deviations about the mean, both those of the noisy values with the noise's variance taken off, which are as
 #' public as the noisy values. The default prior of [model_lm()], `prior_nig()`, which makes coefficients small where sigma is, stands here
 #' for [prior_normal()]: noise on covariates leaves sigma uncertain, and so it would decide the coefficients.
-#' With all `sd` 0 the draws are those of [nonprivate_posterior()]. Method `"naive"` takes the noisy values for the true ones.
+#' With all `sd` 0 the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy values for the true ones.
 #'
 #' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
 #' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.
@@ -50,6 +50,26 @@ mech_record_noise <- function(..., sd) {
 }
 
 has_record_noise <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "records", TRUE))
+
+check_record_noise_alone <- function(parts, neighbours, call) {
+  if (!any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))) return(invisible())
+  if (length(parts) > 1L) {
+    stop_classed("mechanism", "{.fn mech_record_noise} must be alone: what noisy records tell cannot be joined with another statistic of them.", call = call)
+  }
+  if (neighbours != "replace") {
+    stop_classed("neighbours", "{.fn mech_record_noise} has no guarantee that {.arg neighbours} could tell: leave it at {.val replace}.", call = call)
+  }
+}
+
+# Totals of noisy records that were summed elsewhere.
+check_record_noise_totals <- function(parts, n, call) {
+  if (!any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))) return(invisible())
+  if (is.null(n)) stop_argument("n", "the number of noisy records, which is public as they are", "NULL", call = call)
+  if (!inherits(parts[[1L]]$statistic, "stat_crossprod")) {
+    stop_classed("value", c("Noise on every record needs all totals and products of the noisy records.",
+                            x = "{.arg value} has {length(parts[[1L]]$statistic$components)} of them."), call = call)
+  }
+}
 
 # of each column of the statistic or of a bound model
 record_sd <- function(mechanism, columns) {
@@ -205,12 +225,11 @@ each_chunk.record_files <- function(data, columns, levels, add, call) {
 
 # ---- method "collapse" -----------------------------------------------------------------------
 
-check_record_noise_method <- function(method, release, bound, call = caller_env()) {
-  if (!method %in% c("auto", "collapse", "naive")) {
-    stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records in bounds.",
-                             x = "The release has {format(release$mechanism)}.", i = "Method {.val collapse} is exact here."), call = call)
-  }
-  check_normal_records(bound, call)
+# for methods that have no such noise
+check_noise_on_totals <- function(method, release, call) {
+  if (!has_record_noise(release)) return(invisible())
+  stop_classed("method", c("Method {.val {method}} needs noise on totals, or on records in bounds.",
+                           x = "The release has {format(release$mechanism)}.", i = "Method {.val collapse} is exact here."), call = call)
 }
 
 check_no_record_noise <- function(releases, call) {

@@ -3,7 +3,8 @@
 #   kernel  "absolute" or "squared": log density = -kernel(noise * weight);
 #           "match": -weight where a noisy value is not the true one;
 #           "density": an R function of all components at once;
-#           "objective": a function of sums that depend on the released value
+#           "objective": a function of sums that depend on the released value;
+#           "records": noise on every record, before anything is summed
 #   the budget or the scale, one of them given
 # Methods: mechanism_scale(), mechanism_sd(), privacy(); for noise that not
 # every statistic can take, check_pair(), check_noisy(); for noise that is not

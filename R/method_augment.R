@@ -1,6 +1,7 @@
 # Method "augment": see src/method_augment.c and src/augment_*.c. Here a problem is set up for chains.R.
 
 sample_augment <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
+  check_noise_on_totals("augment", release, call)
   words <- with_seed(run$seed, seed_words())
   problem <- augment_problem(release, bound, control$passes, words, run$chains, records, call)
   sample_chains(problem, release, bound, run, init, words)

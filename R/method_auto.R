@@ -90,6 +90,7 @@ chosen <- function(method, run, why, init = NULL) list(method = method, run = ru
 
 # Those that serve, what is free of n first. A user who sets the number of passes wants the records.
 able_methods <- function(release, bound, control) {
+  if (has_record_noise(release)) return("collapse")
   if (is.null(release$n)) {
     able <- size_methods(release, bound)
   } else {

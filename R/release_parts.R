@@ -90,9 +90,7 @@ check_design <- function(statistic, mechanism, neighbours = "replace", call = ca
     check_mechanism(mechanism, call)
   }
   parts <- design_parts(statistic, mechanism)
-  if (length(parts) > 1L && any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))) {
-    stop_classed("mechanism", "{.fn mech_record_noise} must be alone: what noisy records tell cannot be joined with another statistic of them.", call = call)
-  }
+  check_record_noise_alone(parts, neighbours, call)
   for (p in parts) {
     check_objective_pair(p$statistic, p$mechanism, call)
     check_unbounded(p$statistic, p$mechanism, call)

@@ -17,7 +17,8 @@ component_degrees.default <- function(statistic) NULL
 # where that, or n, is not known
 part_limits <- function(part, n) {
   limits <- component_limits(part$statistic)
-  if (is.null(limits) || is.null(n)) return(NULL)
+  # noise on every record has none
+  if (is.null(limits) || is.null(n) || part$mechanism$kernel == "records") return(NULL)
   if (part$statistic$kind == "records") limits[rep(seq_len(nrow(limits)), each = n), , drop = FALSE] else limits * n
 }
 

@@ -153,7 +153,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_prior_draws(bound)
   init <- check_init(init, bound, run$chains)
   if (is.null(release$n)) check_unknown_size(method, release, bound)
-  if (has_record_noise(release)) check_record_noise_method(method, release, bound)
+  if (has_record_noise(release)) check_normal_records(bound, environment())
   chosen <- NULL
   if (method == "auto") {
     chosen <- auto_method(release, bound, run, control, records)

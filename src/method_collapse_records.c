@@ -80,6 +80,15 @@ static double *doubles(int rows, int width) {
     return plugin_memory((size_t)rows * (size_t)width, sizeof(double));
 }
 
+static void transpose(int size, double *x) {
+    for (int i = 0; i < size; ++i)
+        for (int j = 0; j < i; ++j) {
+            const double swapped = x[i * size + j];
+            x[i * size + j] = x[j * size + i];
+            x[j * size + i] = swapped;
+        }
+}
+
 static enum hmc_metric metric(const struct noisy *s) {
     return s->moving <= FEW ? HMC_DENSE : HMC_DIAGONAL;
 }
@@ -252,12 +261,7 @@ static void draw_left(struct noisy *s, struct rng *rng, double n) {
     /* R^-T on both sides: on rows, and after a transposition on rows again */
     for (int side = 0; side < 2; ++side) {
         for (int a = 0; a < m; ++a) linalg_backward(m, s->root, s->rest + (size_t)a * (size_t)m);
-        for (int a = 0; a < m; ++a)
-            for (int b = 0; b < a; ++b) {
-                const double swapped = s->rest[a * m + b];
-                s->rest[a * m + b] = s->rest[b * m + a];
-                s->rest[b * m + a] = swapped;
-            }
+        transpose(m, s->rest);
     }
 }
 
@@ -351,13 +355,9 @@ static double log_likelihood(struct noisy *s) {
     double *slope = s->slope_cov;
     memcpy(slope, s->scatter, (size_t)d * (size_t)d * sizeof(double));
     solve_rows(s, d, slope);
+    transpose(d, slope);
     for (int i = 0; i < d; ++i) {
         log_density -= 0.5 * slope[i * d + i];
-        for (int j = 0; j < i; ++j) {
-            const double swapped = slope[i * d + j];
-            slope[i * d + j] = slope[j * d + i];
-            slope[j * d + i] = swapped;
-        }
         slope[i * d + i] -= s->n;
     }
     solve_rows(s, d, slope);

@@ -152,6 +152,25 @@ test_that("ranks of truths are uniform", {
   expect_false("log_eta" %in% summary(study)$variable)
 })
 
+test_that("a default prior is the same for noisy records, simulated ones and the records themselves", {
+  statistic <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)), rescale = FALSE)
+  noise <- mech_record_noise(sd = c(x = 0))
+  study <- function(method) calibrate(model_lm(), statistic, noise, n = 25, method = method, replicates = 40, chains = 2, iter = 1000, seed = 5)
+  # without noise both have the same posterior of the same records
+  imputed <- study("collapse")$results
+  known <- study("nonprivate")$results
+  expect_identical(imputed$truth, known$truth)
+  expect_lt(mean(abs(imputed$quantile - known$quantile)), 0.03)
+})
+
+test_that("its totals have no limits, and no other method is named", {
+  release <- noisy_release_of(noisy_data(40)$seen, y ~ x, c(x = 0.7))
+  table <- as.data.frame(release)
+  expect_true(all(is.na(c(table$lower, table$upper, table$noise_sd))))
+  bound <- internal("bind_model")(model_lm(), release$statistic)
+  expect_identical(internal("able_methods")(release, bound, list()), "collapse")
+})
+
 test_that("a run goes on as if it had not stopped", {
   release <- noisy_release_of(noisy_data(40)$seen, y ~ x + w, c(x = 0.7, w = 1.2))
   long <- sample_posterior(release, model_lm(), chains = 2, iter = 400, warmup = 200, seed = 1)
@@ -221,6 +240,14 @@ test_that("bad input is refused", {
   rel <- as_release(data, statistic, noise)
   for (method in c("augment", "clt")) expect_error(sample_posterior(rel, model_lm(), method), "noise on totals", class = "noiseaware_error_method")
   expect_error(sample_posterior(as_release(data, stat_records(~ x), noise), model_normal()), "normal given", class = "noiseaware_error_method")
+  totals <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)), rescale = FALSE)
+  expect_error(as_release(rel$value, totals, noise, n = NULL), "number of noisy records", class = "noiseaware_error_argument")
+  expect_error(as_release(rel$value[1:3], totals, noise, n = 30), "all totals", class = "noiseaware_error_value")
+  expect_error(as_release(rel$value, totals, noise, n = 30, neighbours = "add_remove"), "no guarantee", class = "noiseaware_error_neighbours")
+  expect_error(add_release(rel, rel), "alone", class = "noiseaware_error_mechanism")
+  expect_error(test_slope(rel, "x"), "noise is on every record", class = "noiseaware_error_method")
+  expect_error(log_evidence(sample_posterior(rel, model_lm(), chains = 1, iter = 100, seed = 1)), "noise is on every record", class = "noiseaware_error_method")
+  expect_error(plot(rel), "no noise of their own", class = "noiseaware_error_release")
   expect_error(sample_posterior(list(a = rel, b = noisy_release_of(data[-1, ], y ~ x, c(x = 0.7))), model_lm(), pool = "complete"),
                "cannot be pooled", class = "noiseaware_error_pool")
 })
