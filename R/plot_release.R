@@ -19,7 +19,8 @@
 plot.noiseaware_release <- function(x, ...) {
   check_no_dots(...)
   if (has_record_noise(x)) {
-    stop_classed("release", c("The totals of noisy records have no noise of their own to draw.", i = "{.fn pp_check} of a fit shows them beside what the model predicts."))
+    stop_classed("release", c("The totals of noisy records have no noise of their own to draw.",
+                              i = "{.fn pp_check} of a fit shows them beside what the model predicts."))
   }
   most <- 40L
   data <- as.data.frame(x)
