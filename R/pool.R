@@ -18,9 +18,8 @@
 #' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
 #'
 #' @section What can be pooled:
-#' [model_bernoulli()] and [model_poisson()], given what method `"collapse"` takes (counts, totals), where the
-#' posterior is exact; and [model_normal()], [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of
-#' two, where it is exact if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
+#' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
+#' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
 #' partial pooling and walks do not serve [model_mvnormal()].) The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
@@ -84,7 +83,7 @@ check_partial <- function(bound, releases, init, kind, call) {
     stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
   }
   if (bound$spec$name == "mvnormal") {
-    stop_classed("method", c("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_normal} and {.fn model_lm} without factors.",
+    stop_classed("method", c("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal} and {.fn model_lm} without factors.",
                              i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve {.fn model_mvnormal} too."), call = call)
   }
   as_regression(bound)
@@ -175,7 +174,7 @@ pool_problem <- function(releases, bound, call) {
   sites <- lapply(releases, function(release) if (family == "rates") rate_site(release, bound, call) else totals_site(release, bound, call))
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
-  list(method = "pool", exact = if (family == "rates") TRUE else NA, model = bound$spec, family = family, n = sum(vapply(releases, `[[`, 0, "n")), size_prior = NULL,
+  list(method = "pool", exact = if (bound$spec$name == "categorical") TRUE else NA, model = bound$spec, family = family, n = sum(vapply(releases, `[[`, 0, "n")), size_prior = NULL,
        released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
        where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),
        first = first, names = bound$parameters)
@@ -184,12 +183,12 @@ pool_problem <- function(releases, bound, call) {
 # "rates": a total whose distribution is that of one rate; "totals": of normal records
 pool_family <- function(bound, call) {
   family <- tryCatch(collapse_family(bound, call), noiseaware_error_method = function(e) "none")
-  rate <- family == "total" && bound$spec$name == "poisson" || family == "counts" && length(bound$levels) == 1L && length(bound$levels[[1L]]) == 2L &&
+  rate <- family == "total" || family == "counts" && length(bound$levels) == 1L && length(bound$levels[[1L]]) == 2L &&
     length(bound$unknown) == 1L
   if (rate) return("rates")
   if (family == "normal" && !bound_is_cut(bound)) return("totals")
-  stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_normal}, {.fn model_mvnormal} and",
-                                 "{.fn model_lm} without factors."),
+  stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
+                                 "{.fn model_mvnormal} and {.fn model_lm} without factors."),
                            x = "The model is: {describe_model(bound)}{if (family == 'normal') ', with a prior that is cut off'}.",
                            i = "{.code pool = \"none\"} takes every model."), call = call)
 }
@@ -216,7 +215,7 @@ rate_components <- function(release, bound, parts, call) {
   n <- release$n
   for (p in parts) check_collapse_part(p, collapse_family(bound, call), call)
   count <- length(release$value)
-  if (bound$spec$name == "poisson") {
+  if (is_log_rate(bound)) {
     total_distribution(bound, parts, n, FALSE, call)
     return(list(constant = numeric(count), slope = rep(1, count)))
   }
@@ -230,9 +229,8 @@ rate_site <- function(release, bound, call) {
   n <- as.double(release$n)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   map <- rate_components(release, bound, parts, call)
-  poisson <- bound$spec$name == "poisson"
-  range <- if (poisson) noise_range(parts, map) else c(0, n)
-  s <- range[1L]:range[2L]
+  nodes <- rate_nodes(bound, parts, map, n)
+  s <- nodes$at
   noise <- numeric(length(s))
   for (p in parts) for (k in seq_along(p$index)) {
     at <- p$index[k]
@@ -241,11 +239,15 @@ rate_site <- function(release, bound, call) {
   if (!any(noise > -Inf)) stop_classed("pool", "No {n} records can have the exact numbers of a release.", call = call)
   kept <- range(which(noise > max(noise) - furthest))
   kept <- kept[1L]:kept[2L]
-  base <- if (poisson) s * log(n) - lgamma(s + 1) else lchoose(n, s)
+  base <- switch(bound$spec$name, poisson = s * log(n) - lgamma(s + 1), exponential = (n - 1) * log(s) - lgamma(n), lchoose(n, s))
+  told <- moments_of(s, noise + (nodes$log_gap %||% 0))
+  continuous <- if (!is.null(nodes$log_gap)) list(node = s[kept], log_gap = nodes$log_gap[kept])
+  bounds <- if (is_log_rate(bound)) tightest_bounds(bound$columns$name, parts)
   times <- unlist(lapply(parts, `[[`, "times")) %||% rep(1, length(release$value))
-  list(components = 1L, released = NA_real_, where = 1L, likely = s[which.max(noise)], noise = spread_of(s, noise),
+  list(components = 1L, released = NA_real_, where = 1L, likely = if (is.null(continuous)) s[which.max(noise)] else told[1L], noise = told[2L],
        constant = times * map$constant, slope = times * map$slope,
-       fields = list(kind = as.double(poisson), n = n, first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])))
+       fields = c(list(kind = rate_kinds[[bound$spec$name]], n = n, first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])),
+                  continuous, bounds))
 }
 
 log_noise_at <- function(part, k, total) {
@@ -253,10 +255,48 @@ log_noise_at <- function(part, k, total) {
   log_noise_of_totals(part, k, total)
 }
 
-spread_of <- function(s, log_weight) {
+# mean and standard deviation
+moments_of <- function(s, log_weight) {
   weight <- exp(log_weight - max(log_weight))
   mean <- sum(weight * s) / sum(weight)
-  sqrt(sum(weight * (s - mean)^2) / sum(weight))
+  c(mean, sqrt(sum(weight * (s - mean)^2) / sum(weight)))
+}
+
+# as in src/pool_rate.h
+rate_kinds <- c(categorical = 0, poisson = 1, exponential = 2)
+
+is_log_rate <- function(bound) bound$spec$name %in% c("poisson", "exponential")
+
+# Totals to sum over: `at`, and where they are nodes of an integral `log_gap`, of what each stands for.
+rate_nodes <- function(bound, parts, map, n) {
+  if (bound$spec$name == "exponential") return(exponential_nodes(bound, parts, map, n))
+  range <- if (bound$spec$name == "poisson") whole_range(noise_range(parts, map)) else c(0, n)
+  list(at = range[1L]:range[2L])
+}
+
+whole_range <- function(range) c(floor(range[1L]), max(1, ceiling(range[2L])))
+
+# Steps between nodes are a part of the noise's scale and of the standard deviation of a total of n exponential records, whichever is less: even steps of
+# x(s) = dense log(s) + fine s / scale.
+exponential_nodes <- function(bound, parts, map, n, dense = 3 * sqrt(n), fine = 40) {
+  prior <- bound$spec$fields
+  # rates that sites may have: beyond the prior, since they spread about a mean
+  fastest <- stats::qgamma(1 - 1e-12, prior$shape, prior$rate) * exp(8)
+  range <- noise_range(parts, map)
+  least <- max(range[1L], stats::qgamma(1e-12, n) / fastest)
+  most <- max(range[2L], 10 * least)
+  scale <- min(unlist(lapply(parts, `[[`, "scale")))
+  place <- function(s) dense * log(s / scale) + fine * s / scale
+  x <- seq(place(least), place(most), length.out = ceiling(place(most) - place(least)) + 1)
+  # Newton's method for log(s / scale), from above, where the function is convex
+  u <- ifelse(x > fine, log(pmax(x, fine) / fine), pmin(x / dense, 0))
+  for (k in 1:60) {
+    step <- (dense * u + fine * exp(u) - x) / (dense + fine * exp(u))
+    u <- u - step
+    if (max(abs(step)) < 1e-13) break
+  }
+  s <- scale * exp(u)
+  list(at = s, log_gap = log(x[2L] - x[1L]) - log(dense / s + fine / scale))
 }
 
 # totals of which the noise is not out of the question
@@ -268,7 +308,7 @@ noise_range <- function(parts, map) {
     cbind(value[, 1L] - reach, value[, 2L] + reach) / slope
   }))
   ends[ends == -Inf] <- 0
-  c(max(0, floor(min(ends))), max(1, ceiling(max(ends[is.finite(ends)]))))
+  c(max(0, min(ends)), max(ends[is.finite(ends)]))
 }
 
 # ---- chains --------------------------------------------------------------------------------
@@ -320,8 +360,8 @@ start_pool <- function(problem, bound, words, k, theta) {
 # Within 1 of the rate that the likely totals have together, towards a draw from the prior.
 near_rate <- function(problem, theta) {
   total <- sum(vapply(problem$sites, `[[`, 0, "likely"))
-  poisson <- problem$sites[[1L]]$fields$kind == 1
-  about <- if (poisson) log((total + 0.5) / problem$n) else log((problem$n - total + 0.5) / (total + 0.5))
+  about <- switch(problem$model$name, poisson = log((total + 0.5) / problem$n), exponential = log(problem$n / total),
+                  log((problem$n - total + 0.5) / (total + 0.5)))
   about + pmin(pmax(theta - about, -1), 1)
 }
 

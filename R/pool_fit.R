@@ -200,7 +200,7 @@ print.noiseaware_pool <- function(x, ...) {
   exact <- if (isTRUE(x$exact)) " (exact)"
   cat("", paste0("  pooling    ", pool_lines[[x$pool]], exact), paste0("  sites      ", site_line(x$release)),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-      if (x$pool != "none" && x$problem$family == "totals") outside_lines(x),
+      if (x$pool != "none" && is.na(x$problem$exact)) outside_lines(x),
       if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)

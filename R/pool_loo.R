@@ -5,7 +5,7 @@
 #' `log_lik()` gives, for each draw, the log likelihood of each site's release; `loo()` compares models by how well they predict the release of a
 #' site that is left out, with package loo.
 #'
-#' @param object,x A fit of several sites of one rate or probability, [model_bernoulli()] or [model_poisson()], with complete or partial pooling.
+#' @param object,x A fit of several sites of one rate or probability, [model_bernoulli()], [model_poisson()] or [model_exponential()], with complete or partial pooling.
 #' @param ... For `loo()`, passed on to `loo::loo()`. Must be empty for `log_lik()`.
 #' @details
 #' The site is the unit: its release is one observation. The likelihood is that of the published numbers, with the confidential total summed
@@ -58,32 +58,40 @@ site_log_lik <- function(fit, call) {
   }
   draws <- parameter_matrix(fit)
   between <- fit$pool == "partial" && length(fit$problem$partial$vary)
-  poisson <- fit$bound$spec$name == "poisson"
-  u <- if (poisson) log(draws[, 1L]) else stats::qlogis(draws[, 1L])
+  u <- if (is_log_rate(fit$bound)) log(draws[, 1L]) else stats::qlogis(draws[, 1L])
   sd <- if (between) draws[, 2L]
   design <- fit$problem$partial$design$matrix
   effects <- if (!is.null(design)) draws[, 2L + seq_len(ncol(design)), drop = FALSE]
+  spread <- spread_of_rates(fit$problem)
   vapply(names(fit$release), function(name) {
     release <- fit$release[[name]]
     own <- if (is.null(design)) u else u + drop(effects %*% design[name, ])
-    log_likelihood <- rate_log_likelihood(fit$problem$sites[[name]]$fields, poisson, own, sd)
-    log_noise_constant(release, call) + if (between) integrate_site(log_likelihood, own, sd) else log_likelihood(own)
+    k <- match(name, names(fit$release))
+    about <- list(at = coordinate_sign(fit$bound) * spread$at[k], se = spread$se[k])
+    log_likelihood <- rate_log_likelihood(fit$problem$sites[[name]]$fields, fit$bound$spec$name, own, sd, about)
+    log_noise_constant(release, call) + if (between) integrate_site(log_likelihood, own, sd, about) else log_likelihood(own)
   }, double(nrow(draws)))
 }
 
 # Log likelihood of a site's rate or probability as a function of its logarithm or logit, the total summed out; by a spline through
 # values over the range that the draws can reach, since it is smooth there.
-rate_log_likelihood <- function(fields, poisson, u, sd, points = 1001L) {
-  s <- fields$first + seq_along(fields$log_weight) - 1
-  at <- function(u) {
-    log_rate <- if (poisson) u else stats::plogis(u, log.p = TRUE)
-    log_rest <- if (poisson) -exp(u) else stats::plogis(-u, log.p = TRUE)
-    vapply(seq_along(u), function(k) log_sum_exp(fields$log_weight + s * log_rate[k] + (if (poisson) fields$n else fields$n - s) * log_rest[k]), 0)
-  }
+rate_log_likelihood <- function(fields, model, u, sd, about, points = 1001L) {
+  s <- fields$node %||% (fields$first + seq_along(fields$log_weight) - 1)
+  n <- fields$n
+  log_weight <- fields$log_weight + (fields$log_gap %||% 0)
+  of_total <- switch(model, poisson = function(u) s * u - n * exp(u), exponential = function(u) n * u - s * exp(u),
+                     function(u) s * stats::plogis(u, log.p = TRUE) + (n - s) * stats::plogis(-u, log.p = TRUE))
+  at <- function(u) vapply(u, function(u) log_sum_exp(log_weight + of_total(u)), 0)
   if (length(u) <= points && is.null(sd)) return(at)
   reach <- furthest_site * if (is.null(sd)) 0 else sd
-  grid <- seq(max(min(u - reach), -least_log), min(max(u + reach), least_log), length.out = points)
+  grid <- grid_about(about, max(min(u - reach), -least_log), min(max(u + reach), least_log), points)
   stats::splinefun(grid, at(grid))
+}
+
+# Dense where the release says that the rate or probability is, about.
+grid_about <- function(about, from, to, points) {
+  ends <- asinh((c(from, to) - about$at) / about$se)
+  about$at + about$se * sinh(seq(ends[1L], ends[2L], length.out = points))
 }
 
 # A site is at most so many standard deviations from the mean, and its rate or probability not beyond exp() of this.
@@ -92,14 +100,13 @@ least_log <- 300
 
 # log of the integral over u_j ~ N(u, sd^2), one for each draw: the trapezoidal rule in t, u_j = centre + width sinh(t), dense where the
 # likelihood, taken for normal about its mode, and that distribution overlap, and as wide as the latter.
-integrate_site <- function(log_likelihood, u, sd, nodes = 121L) {
+integrate_site <- function(log_likelihood, u, sd, about, nodes = 121L) {
   range <- c(min(u - furthest_site * sd), max(u + furthest_site * sd))
   range <- pmin(pmax(range, -least_log), least_log)
-  grid <- seq(range[1L], range[2L], length.out = 2001L)
+  grid <- grid_about(about, range[1L], range[2L], 2001L)
   values <- log_likelihood(grid)
   k <- min(max(which.max(values), 2L), length(grid) - 1L)
-  gap <- grid[2L] - grid[1L]
-  information <- max(-(values[k + 1L] - 2 * values[k] + values[k - 1L]) / gap^2, 0)
+  information <- max(-log_likelihood(grid[k], deriv = 2L), 0)
   weight <- 1 / sd^2
   centre <- (weight * u + information * grid[k]) / (weight + information)
   width <- 1 / sqrt(weight + information)

@@ -340,7 +340,7 @@ terms_of_sum <- function(expression) {
 }
 
 coordinate_names <- function(bound, parameters, called) {
-  link <- switch(bound$spec$name, categorical = "logit", poisson = "log", NULL)
+  link <- switch(bound$spec$name, categorical = "logit", poisson = , exponential = "log", NULL)
   vapply(parameters, function(p) if (!is.null(link)) sprintf("%s(%s)", link, p) else if (p == "sigma") sprintf("log(%s)", called[[p]]) else called[[p]], "")
 }
 
@@ -368,8 +368,9 @@ likelihood_spec <- function(bound) {
 spread_of_rates <- function(problem) {
   each <- vapply(problem$sites, function(site) {
     n <- site$fields$n
+    if (problem$model$name == "exponential") return(c(log(n / site$likely), sqrt(1 / n + (site$noise / site$likely)^2)))
     s <- site$likely + 0.5
-    if (site$fields$kind == 1) return(c(log(s / n), sqrt(s + site$noise^2) / s))
+    if (problem$model$name == "poisson") return(c(log(s / n), sqrt(s + site$noise^2) / s))
     spread <- s * (n + 1 - s) / (n + 1)
     c(log((n + 1 - s) / s), sqrt(spread + site$noise^2) / spread)
   }, c(0, 0))
@@ -399,7 +400,7 @@ spread_of_totals <- function(problem, bound) {
 site_coordinates <- function(bound, values) {
   parameters <- site_parameters(bound)
   if (bound$spec$name == "categorical") return(stats::qlogis(1 - values))
-  if (bound$spec$name == "poisson") return(log(values))
+  if (is_log_rate(bound)) return(log(values))
   b <- parameters != "sigma"
   if (any(b)) {
     centring <- lm_centring(bound)
@@ -412,7 +413,7 @@ site_coordinates <- function(bound, values) {
 site_natural <- function(bound, values) {
   parameters <- site_parameters(bound)
   if (bound$spec$name == "categorical") return(1 - stats::plogis(values))
-  if (bound$spec$name == "poisson") return(exp(values))
+  if (is_log_rate(bound)) return(exp(values))
   b <- parameters != "sigma"
   if (any(b)) {
     centring <- lm_centring(bound)

@@ -411,8 +411,10 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
 }
 
 double pool_outside(struct pool *s) {
-    if (s->family == POOL_RATES) return 0;
     double sum = 0, *theta = s->site_theta;
+    for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j)
+        sum += s->site[j].n * pool_rate_outside(&s->site[j].rate, s->site[j].member.phi[0]);
+    if (s->family == POOL_RATES) return fmin(sum / s->n, 1);
     copy(theta, s->theta, s->model.parameters);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;

@@ -55,6 +55,75 @@ test_that("a Poisson rate: quadrature", {
   expect_distribution(parameter_draws(fit, "rate"), grid_quantile(grid, density))
 })
 
+# p(z | rate) of the total of n exponential records, by R's own integration
+exponential_likelihood <- function(rate, n, noise, ends) {
+  vapply(rate, function(rate) {
+    f <- function(s) stats::dgamma(s, n, rate) * noise(s)
+    sum(vapply(seq_len(length(ends) - 1L), function(k) stats::integrate(f, ends[k], ends[k + 1L], rel.tol = 1e-9, subdivisions = 1000L)$value, 0))
+  }, 0)
+}
+
+waits <- function() {
+  total <- stat_sums(~ x, bounds = list(x = c(0, 200)))
+  list(a = as_release(31.4, total, mech_laplace(scale = 6), n = 8), b = as_release(77, total, mech_gaussian(sd = 5), n = 15),
+       c = as_release(-2, total, mech_laplace(scale = 9), n = 3))
+}
+
+# rows: rates; columns: the sites
+waits_likelihood <- function(rate) {
+  cbind(exponential_likelihood(rate, 8, function(s) exp(-abs(31.4 - s) / 6), c(0, 10, 31.4, 60, 150, 400)),
+        exponential_likelihood(rate, 15, function(s) exp(-(77 - s)^2 / 50), c(0, 20, 60, 77, 95, 130)),
+        exponential_likelihood(rate, 3, function(s) exp(-abs(-2 - s) / 9), c(0, 1, 5, 20, 150, 500)))
+}
+
+test_that("an exponential rate: R's integration over the totals", {
+  grid <- exp(seq(log(0.03), log(3), length.out = 600))
+  likelihood <- waits_likelihood(grid)
+  model <- model_exponential(prior = prior_gamma(2, 4))
+  fit <- sample_posterior(waits(), model, pool = "complete", iter = 4000, seed = 3)
+  # the nodes' own error
+  state <- internal("start_pool")(fit$problem, fit$bound, c(1, 2), 1L, NULL)
+  told <- vapply(log(grid), function(t) .Call(internal("ffi_pool_density"), fit$problem, state, t), c(0, 0))
+  exact <- rowSums(log(likelihood)) + dgamma(grid, 2, 4, log = TRUE) + log(grid)
+  expect_lt(diff(range((told[1, ] - exact)[exact > max(exact) - 20])), 1e-3)
+  expect_equal(told[2, 300], diff(told[1, c(299, 301)]) / diff(log(grid[c(299, 301)])), tolerance = 1e-3)
+  expect_distribution(log(parameter_draws(fit, "rate")), grid_quantile(log(grid), exp(exact)))
+  expect_true(is.na(fit$exact))
+  expect_output(print(fit), "exact if no record lies outside the bounds")
+  # the total of the first, given its release and a rate
+  s <- seq(0.05, 200, by = 0.05)
+  expected <- vapply(grid, function(rate) sum(s * dgamma(s, 8, rate) * exp(-abs(31.4 - s) / 6)) / sum(dgamma(s, 8, rate) * exp(-abs(31.4 - s) / 6)), 0)
+  away <- posterior::extract_variable_matrix(denoise(fit), "x[a]") - approx(grid, expected, parameter_draws(fit, "rate"))$y
+  expect_same_mean(away, 0)
+})
+
+test_that("many exponential records: nodes are as dense as their total is sure", {
+  total <- stat_sums(~ x, bounds = list(x = c(0, 200)))
+  for (scale in c(1e2, 1e4, 1e6)) {
+    sites <- list(a = as_release(2.1e6, total, mech_laplace(scale = scale), n = 1e6))
+    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(2, 4)), pool = "complete", chains = 1, iter = 60, seed = 1)
+    grid <- seq(log(0.475), log(0.478), length.out = 20)
+    state <- internal("start_pool")(fit$problem, fit$bound, c(1, 2), 1L, NULL)
+    told <- vapply(grid, function(t) .Call(internal("ffi_pool_density"), fit$problem, state, t)[1L], 0)
+    exact <- log(vapply(exp(grid), function(rate) {
+      sd <- sqrt(1e6) / rate
+      f <- function(s) stats::dgamma(s, 1e6, rate) * exp(-abs(2.1e6 - s) / scale)
+      ends <- sort(c(1e6 / rate + c(-9, 0, 9) * sd, 2.1e6))
+      sum(vapply(1:3, function(k) stats::integrate(f, ends[k], ends[k + 1L], rel.tol = 1e-10, subdivisions = 2000L)$value, 0))
+    }, 0)) + dgamma(exp(grid), 2, 4, log = TRUE) + grid
+    expect_lt(diff(range(told - exact)), 2e-3)
+  }
+})
+
+test_that("Poisson records outside the bounds are told of", {
+  total <- stat_sums(~ x, bounds = list(x = c(0, 6)))
+  sites <- list(a = as_release(31.4, total, mech_laplace(scale = 6), n = 8), b = as_release(77, total, mech_gaussian(sd = 5), n = 15))
+  fit <- sample_posterior(sites, model_poisson(prior = prior_gamma(2, 0.4)), pool = "complete", chains = 1, iter = 2000, seed = 1)
+  expect_true(is.na(fit$exact))
+  expect_output(print(fit), "NOT exact: records outside the bounds are likely")
+  expect_equal(internal("outside_bounds")(fit)[["share"]], mean(ppois(6, parameter_draws(fit, "rate"), lower.tail = FALSE)), tolerance = 1e-3)
+})
+
 test_that("a mean with known standard deviation: the normal distribution in closed form, sites of other bounds", {
   model <- model_normal(prior = list(mean = prior_normal(1, 2), sd = fixed(1.5)))
   sites <- list(a = as_release(13.1, stat_sums(~ x, bounds = list(x = c(-40, 40))), mech_gaussian(sd = 4), n = 9),
@@ -241,6 +310,26 @@ test_that("two sites, one probability: quadrature over the mean, its spread and 
   # and one that released nothing
   new <- qlogis(internal("new_site_draws")(fit))
   expect_gt(sd(new), sd(qlogis(parameter_draws(fit, "prob[yes]"))))
+})
+
+test_that("three exponential rates: quadrature over the mean, its spread and the sites", {
+  at <- seq(-7, 6, by = 0.05)
+  likelihood <- waits_likelihood(exp(at))
+  mean <- seq(-5, 2.5, by = 0.05)
+  log_sd <- seq(-6, 1.2, by = 0.1)
+  log_prior <- function(m) dgamma(exp(m), 2, 4, log = TRUE) + m
+  # a spread below the grid's step is as none
+  joint <- vapply(exp(log_sd), function(sd) {
+    vapply(mean, function(m) {
+      weight <- dnorm(at, m, max(sd, 0.02)) * 0.05
+      prod(colSums(likelihood * weight / sum(weight)))
+    }, 0)
+  }, mean) * outer(exp(log_prior(mean)), exp(dnorm(exp(log_sd), 0, 0.6, log = TRUE) + log_sd))
+  fit <- sample_posterior(waits(), model_exponential(prior = prior_gamma(2, 4)), pool = partial_pooling(sd = prior_half_normal(0.6)), iter = 4000, seed = 1)
+  expect_distribution(log(parameter_draws(fit, "rate")), grid_quantile(mean, rowSums(joint)))
+  expect_distribution(log(parameter_draws(fit, "sd[log(rate)]")), grid_quantile(log_sd, colSums(joint)))
+  told <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+  expect_lt(max(told$rhat), 1.01)
 })
 
 test_that("means with known standard deviation: a grid over the spread alone", {

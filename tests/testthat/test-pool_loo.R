@@ -26,6 +26,26 @@ test_that("complete pooling: each draw's probability", {
   for (k in 1:4) expect_equal(got[, k], log(likelihood(k, p)), tolerance = 1e-9, ignore_attr = TRUE)
 })
 
+test_that("exponential sites, and one with many records", {
+  skip_if_not_installed("rstantools")
+  total <- stat_sums(~ x, bounds = list(x = c(0, 100)))
+  sites <- list(a = as_release(31.4, total, mech_laplace(scale = 6), n = 8), b = as_release(2.1e5, total, mech_gaussian(sd = 80), n = 1e5))
+  fit <- pooled("partial", sites, model_exponential())
+  got <- rstantools::log_lik(fit)
+  draws <- as.matrix(fit)
+  for (row in c(5, 200, 390)) {
+    prior <- function(u) dnorm(u, log(draws[row, 1]), draws[row, 2])
+    # given u, a total of many records is normal
+    u <- seq(log(1e5 / 2.1e5) - 0.05, log(1e5 / 2.1e5) + 0.05, length.out = 4001)
+    many <- sum(dnorm(2.1e5, 1e5 / exp(u), sqrt(1e5 / exp(2 * u) + 80^2)) * prior(u)) * (u[2] - u[1])
+    expect_equal(got[[row, 2]], log(many), tolerance = 1e-3)
+    s <- seq(0.02, 140, by = 0.02)
+    u <- seq(-6, 4, by = 0.02)
+    few <- vapply(u, function(u) sum(dgamma(s, 8, exp(u)) * exp(-abs(31.4 - s) / 6) / 12) * 0.02, 0)
+    expect_equal(got[[row, 1]], log(sum(few * prior(u)) * 0.02), tolerance = 1e-3)
+  }
+})
+
 test_that("partial pooling: the site's own probability is integrated out", {
   skip_if_not_installed("rstantools")
   fit <- pooled("partial")
