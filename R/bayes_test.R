@@ -215,14 +215,11 @@ test_equal_rates <- function(releases, model = NULL) {
 # log of the integral over one rate of its prior and the likelihoods of sites, their totals summed out; the constants of the noise are
 # left out. The trapezoidal rule on the log or logit scale, whose error falls exponentially.
 log_rate_integral <- function(bound, sites, points = 2001L) {
-  prior <- bound$spec$fields
   poisson <- inherits(bound, "bound_poisson")
   log_density <- function(u) {
     log_rate <- if (poisson) u else stats::plogis(u, log.p = TRUE)
     log_rest <- if (poisson) -exp(u) else stats::plogis(-u, log.p = TRUE)
-    own <- if (poisson) prior$shape * u + prior$rate * log_rest + prior$shape * log(prior$rate) - lgamma(prior$shape) else
-      prior$alpha[2L] * log_rate + prior$alpha[1L] * log_rest - lbeta(prior$alpha[2L], prior$alpha[1L])
-    own + Reduce(`+`, lapply(sites, function(site) {
+    log_rate_prior(bound, u) + Reduce(`+`, lapply(sites, function(site) {
       s <- site$fields$first + seq_along(site$fields$log_weight) - 1
       n <- site$fields$n
       vapply(seq_along(u), function(k) log_sum_exp(site$fields$log_weight + s * log_rate[k] + (if (poisson) n else n - s) * log_rest[k]), 0)

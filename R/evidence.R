@@ -1,5 +1,5 @@
 # The evidence of a release, log p(z | model). Here one probability or rate: the total is summed out, and the parameter
-# integrated out. Of normal records: evidence_totals.R.
+# integrated out. Of tables: evidence_counts.R; of sites: evidence_pool.R; of normal records: evidence_totals.R.
 
 #' Evidence of a release, and Bayes factors
 #'
@@ -7,8 +7,17 @@
 #' release.
 #'
 #' @details
-#' **Exact**: one probability ([model_bernoulli()]) and one rate ([model_poisson()]) given counts or totals of a known number of records, by any
-#' method. The parameter integrates out in closed form and the total is summed out; the Monte Carlo error is 0.
+#' **Exact**: the Monte Carlo error is 0. Parameters integrate out in closed form, and the confidential totals are summed or integrated out.
+#' * One probability ([model_bernoulli()]) and one rate ([model_poisson()], [model_exponential()]) given counts or totals.
+#' * The counts of one variable ([model_categorical()]) or a saturated [model_table()], if every number is of one cell, all of them or some.
+#' * An unknown number of records, if a number is released of it or of each cell. The sum is over all numbers that the noise leaves possible.
+#' * Sites of one rate or probability with `pool = "complete"`, and with `pool = "none"` whatever is exact of each.
+#'
+#' **Tempering**: other tables ([model_table()], [model_naive_bayes()]) whose numbers are sums of cells, such as margins, of a known number of records. The same engine
+#' samples with noise that is wider and wider, and each step between two widths is a bridge. `draws` is the number at each width, of which half serve each neighbour.
+#'
+#' **Sites whose rates differ**, `pool = "partial"`: each site's rate is integrated out by quadrature given the mean and the standard deviation between sites, which
+#' bridge sampling integrates out. `bayes_factor()` compares ways to pool the same sites.
 #'
 #' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a normal distribution that is
 #' fitted to half of these draws, as the bridgesampling package does it. The error is that of Fruehwirth-Schnatter (2004), autocorrelation included. A note
@@ -16,18 +25,19 @@
 #' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that of the totals, with the parameters
 #'   integrated out, for fits by `"collapse"` and by `"clt"` where it moves the totals. A note says so where records outside the bounds, which these
 #'   methods do not treat exactly, are likely.
-#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: that of the parameters and of the
-#'   variances of the noise, approximate as the method is.
+#' * Other fits by `"clt"`, under [model_normal()], [model_exponential()], [model_lm()] with factors, and [model_glm()]: that of the parameters and of
+#'   the variances of the noise, approximate as the method is.
 #'
 #' A fit by `"augment"` has no such density: the same release is then fitted by `"clt"` or `"collapse"`, which is told in a message of class
 #' `noiseaware_message_evidence`.
 #'
-#' Everything else is refused. Evidence depends on the prior, also where the posterior hardly does: a prior that is twice as wide has about half the
+#' Everything else is refused, among it pooled regressions, walks, and tables of an unknown number of records whose numbers are sums of cells.
+#' Evidence depends on the prior, also where the posterior hardly does: a prior that is twice as wide has about half the
 #' evidence for each parameter that the release determines.
 #'
-#' @param fit,fit1,fit2 Fits of one release by [sample_posterior()].
-#' @param draws Of bridge sampling: number of draws, over all chains.
-#' @param seed Fixes the draws of bridge sampling; see [sample_posterior()].
+#' @param fit,fit1,fit2 Fits of one release, or of several sites, by [sample_posterior()]; the two of the same one.
+#' @param draws Of bridge sampling and tempering: number of draws, over all chains.
+#' @param seed Fixes the draws of these; see [sample_posterior()].
 #' @return `log_evidence()`: a number, of class `noiseaware_evidence`, with its Monte Carlo error (one standard deviation) as the attribute
 #'   `error`, and in the attribute `note` what is approximate, if anything is. `bayes_factor()`: `p(release | model of fit1) / p(release | model of
 #'   fit2)`, a number of class `noiseaware_bayes_factor`, with the attributes `log`, its logarithm, `error`, the Monte Carlo error of that, and `note`.
@@ -53,13 +63,12 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   check_class(fit, "fit", "noiseaware_fit", "a fit of sample_posterior()", "argument")
   draws <- check_count(draws, "draws", lower = 100)
   seed <- check_seed(seed)
-  if (inherits(fit, "noiseaware_pool")) stop_no_evidence("The fit is of several sites.")
+  if (inherits(fit, "noiseaware_pool")) return(pool_evidence(fit, draws, seed, environment()))
   if (is.null(fit$release)) stop_no_evidence("The fit is of records, and not of a release.")
+  exact <- exact_evidence(fit, environment())
+  if (!is.null(exact)) return(exact)
+  if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
-  if (inherits(fit$bound, c("bound_bernoulli", "bound_poisson"))) {
-    exact <- tryCatch(rate_evidence(fit, environment()), noiseaware_error_method = identity)
-    if (!inherits(exact, "condition")) return(new_evidence(exact, 0))
-  }
   if (!is.null(fit$weighted)) {
     cli::cli_inform("The fit's draws were weighted for another prior: the evidence is that of a fit sampled with it.", class = "noiseaware_message_evidence")
     fit <- without_troubles(suppressMessages(refit(fit, list(seed = seed))))
@@ -74,6 +83,86 @@ new_evidence <- function(value, error, note = NULL) structure(value, error = err
 stop_no_evidence <- function(fault, call = caller_env(), .envir = parent.frame()) {
   stop_classed("method", c("The evidence of this fit is not known.", x = fault, i = "See {.fn log_evidence} for the models that have one."),
                call = call, .envir = .envir)
+}
+
+# One total that is summed or integrated out; NULL: it does not serve.
+exact_evidence <- function(fit, call) {
+  bound <- fit$bound
+  known <- !is.null(fit$release$n)
+  integrate <- if (known && inherits(bound, c("bound_bernoulli", "bound_poisson"))) rate_evidence else
+    if (inherits(bound, "bound_poisson") || (inherits(bound, "bound_exponential") && fit$method != "clt")) total_evidence
+  if (is.null(integrate)) return(NULL)
+  value <- tryCatch(integrate(fit, call), noiseaware_error_method = function(e) NULL)
+  if (is.null(value)) return(NULL)
+  outside <- inherits(bound, "bound_exponential") && exponential_outside(fit) > likely_outside
+  if (outside && known && fit$method == "augment") return(NULL) # "clt" knows of bounds
+  new_evidence(value, 0, if (outside) "NOT exact: bounds are ignored, and records outside them are likely")
+}
+
+# Is the release of counts, which the table engines take?
+is_counted <- function(fit) {
+  inherits(fit$bound, c("bound_categorical", "bound_table")) &&
+    without_refusal(collapse_distribution(fit$release, fit$bound, check = TRUE))
+}
+
+# Probability that a record exceeds the upper bound, over the draws.
+exponential_outside <- function(fit) {
+  draws <- parameter_matrix(fit)
+  n <- if (is.null(fit$release$n)) draws[, "n"] else fit$release$n
+  mean(-expm1(n * log1p(-exp(-draws[, "rate"] * fit$bound$columns$upper))))
+}
+
+# The total of Poisson or exponential records, their number too where it is unknown but released:
+#   sum_n p(n) eta_n(n) sum_s p(s | n) eta(s),
+# with p(s | n) the rate integrated out: negative binomial; or n of them a gamma, whose scale is one, by the trapezoidal rule in log s.
+total_evidence <- function(fit, call) {
+  release <- fit$release
+  bound <- fit$bound
+  prior <- bound$spec$fields
+  parts <- component_parts(release_for(bound, release), repeated = TRUE)
+  total_distribution(bound, parts, release$n %||% 1, is.null(release$n), call)
+  is_size <- vapply(parts, function(p) inherits(p$statistic, "stat_size"), TRUE)
+  n <- release$n
+  log_size <- 0
+  if (is.null(n)) {
+    if (!any(is_size)) return(NULL)
+    range <- noise_range(parts[is_size], list(slope = rep(1, length(release$value))))
+    n <- seq(max(range[1L], size_range(fit$problem$records)[1L]), range[2L])
+    log_size <- log_size_mass(fit$problem$records, n) + noise_of(parts[is_size], n)
+  }
+  own <- parts[!is_size]
+  if (length(own) == 0L) return(log_sum_exp(log_size) + log_noise_constant(release, call))
+  range <- noise_range(own, list(slope = rep(1, length(release$value))))
+  whole <- inherits(bound, "bound_poisson")
+  if (!whole && has_exact(release)) return(NULL)
+  if (whole && diff(range) * length(n) > 2e7) return(NULL)
+  log_of <- function(s, n) {
+    if (n == 0) return(if (whole) ifelse(s == 0, 0, -Inf) else rep(-Inf, length(s)))
+    if (whole) return(stats::dnbinom(s, prior$shape, prior$rate / (prior$rate + n), log = TRUE))
+    n * log(s) - (n + prior$shape) * log(prior$rate + s) + prior$shape * log(prior$rate) + lgamma(n + prior$shape) - lgamma(n) - lgamma(prior$shape)
+  }
+  each <- if (whole) {
+    s <- range[1L]:range[2L]
+    noise <- noise_of(own, s)
+    vapply(n, function(n) log_sum_exp(log_of(s, n) + noise), 0)
+  } else {
+    u <- total_nodes(own, range, if (length(n) > 100L) 4001L else 40001L)
+    noise <- noise_of(own, exp(u))
+    step <- u[2L] - u[1L]
+    none <- noise_of(own, 0)
+    vapply(n, function(n) if (n == 0) none else log_sum_exp(log_of(exp(u), n) + noise) + log(step), 0)
+  }
+  log_sum_exp(log_size + each) + log_noise_constant(release, call)
+}
+
+noise_of <- function(parts, total) {
+  Reduce(`+`, lapply(parts, function(p) Reduce(`+`, lapply(seq_along(p$index), function(k) log_noise_at(p, k, total)))))
+}
+
+# log s, from where its density is negligible to the last that the noise leaves possible
+total_nodes <- function(parts, range, points) {
+  ends <- c(range[1L], range[2L])
+  seq(log(max(ends[1L], 1e-8 * ends[2L])), log(ends[2L]), length.out = points)
 }
 
 # one probability or one rate
@@ -94,7 +183,8 @@ log_sum_exp <- function(x) {
 bayes_factor <- function(fit1, fit2, draws = 10000, seed = NULL) {
   check_given()
   for (name in c("fit1", "fit2")) check_class(get(name), name, "noiseaware_fit", "a fit of sample_posterior()", "argument")
-  told <- lapply(list(fit1$release, fit2$release), function(r) list(r$value, r$scale, r$n, r$statistic))
+  published <- function(release) if (is_sites(release)) lapply(release, published) else list(release$value, release$scale, release$n, release$statistic)
+  told <- lapply(list(fit1$release, fit2$release), published)
   if (!identical(told[[1L]], told[[2L]])) stop_classed("argument", "{.arg fit1} and {.arg fit2} must be fits of the same release.")
   one <- log_evidence(fit1, draws, seed)
   two <- log_evidence(fit2, draws, seed)

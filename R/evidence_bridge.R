@@ -27,14 +27,15 @@ bridge_normal <- function(draws, log_density) {
 # Below such a share of effective draws the error was found to be up to half of what it should be (bench/evidence.R).
 slow <- 0.2
 
-# log ratio of the integrals of p and g, from log p / g at draws of p (chain after chain) and at independent draws of g
-bridge_ratio <- function(own, other, chains, most = 1000L) {
-  effective <- function(x) min(posterior::ess_mean(matrix(x, ncol = chains)), length(x), na.rm = TRUE)
+# log ratio of the integrals of p and g, from log p / g at draws of p (chain after chain) and at draws of g, independent ones or `other_chains`
+bridge_ratio <- function(own, other, chains, other_chains = NULL, most = 1000L) {
+  effective <- function(x, among = chains) min(posterior::ess_mean(matrix(x, ncol = among)), length(x), na.rm = TRUE)
+  independent <- function(x) if (is.null(other_chains)) length(x) else effective(x, other_chains)
   middle <- stats::median(own)
   own <- own - middle
   other <- other - middle
   drawn <- effective(own)
-  share <- drawn / (drawn + length(other))
+  share <- drawn / (drawn + independent(other))
   log_ratio <- 0
   for (k in seq_len(most)) {
     # p / (s1 p + s2 r g), and g / (s1 p + s2 r g)
@@ -44,6 +45,6 @@ bridge_ratio <- function(own, other, chains, most = 1000L) {
     log_ratio <- log(mean(above)) - log(mean(below))
     if (!is.finite(log_ratio) || abs(log_ratio - last) < 1e-10) break
   }
-  error <- sqrt(stats::var(above) / mean(above)^2 / length(above) + stats::var(below) / mean(below)^2 / min(effective(below), drawn))
+  error <- sqrt(stats::var(above) / mean(above)^2 / independent(above) + stats::var(below) / mean(below)^2 / min(effective(below), drawn))
   list(value = log_ratio + middle, error = error, note = if (drawn < slow * length(own)) "rough: the chains move slowly, and the error may be larger; take more draws")
 }

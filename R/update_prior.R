@@ -25,9 +25,14 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   draws <- length(ratio)
   limit <- min(highest_k, 1 - 1 / log10(draws))
   told <- list(k = weights$k, effective = 1 / sum(weights$weight^2), draws = draws)
-  if (told$effective < least_share * draws) return(again(sprintf("importance weights would leave %s of %s draws effective", format_count(told$effective), format_count(draws))))
-  if (told$k > limit) return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(told$k, 2), format_number(limit, 2))))
-  cli::cli_inform("The draws were weighted for the new prior, not sampled again: {weights_line(told)}.", class = c("noiseaware_message_weighted", "noiseaware_message_update"))
+  if (told$effective < least_share * draws) {
+    return(again(sprintf("importance weights would leave %s of %s draws effective", format_count(told$effective), format_count(draws))))
+  }
+  if (told$k > limit) {
+    return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(told$k, 2), format_number(limit, 2))))
+  }
+  cli::cli_inform("The draws were weighted for the new prior, not sampled again: {weights_line(told)}.",
+                  class = c("noiseaware_message_weighted", "noiseaware_message_update"))
   fit <- resampled_fit(fit, with_seed(check_seed(given$seed, call = call), systematic_rows(weights$weight)))
   fit$bound <- bound
   fit$weighted <- told

@@ -101,5 +101,6 @@ test_that("imputed records that bounds clamp get this evidence; what has none is
   expect_error(log_evidence(fit), "cut off", class = "noiseaware_error_method")
   three <- as_release(c(5, 9, 6), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 20)
   fit <- suppressWarnings(sample_posterior(three, model_categorical(), method = "clt", chains = 1, iter = 100, seed = 1))
-  expect_error(log_evidence(fit), "categorical|k", class = "noiseaware_error_method")
+  # counts have an exact one, whatever the method of the fit
+  expect_identical(attr(log_evidence(fit), "error"), 0)
 })
