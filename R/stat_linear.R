@@ -224,7 +224,8 @@ query_matrix <- function(statistic) {
 describe_statistic.stat_linear <- function(statistic) {
   inner <- describe_statistic(statistic$statistic)
   size <- length(statistic$components)
-  if (statistic$subset) return(sprintf("%d of the %d components of: %s", size, length(statistic$statistic$components), inner))
+  whole <- length(statistic$statistic$components)
+  if (statistic$subset) return(sprintf("%s components of: %s", if (size == whole) paste("all", size) else paste(size, "of the", whole), inner))
   paste0(size, if (size == 1L) " linear query of: " else " linear queries of: ", inner)
 }
 

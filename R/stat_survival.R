@@ -1,0 +1,277 @@
+# Survival tables: a time and whether an event ended it, in declared intervals, are one factor, how a record leaves the
+# study. All else is that of tables: the statistic is stat_linear() of its counts, the model model_table().
+
+#' Survival times: records, counts and curves
+#'
+#' Counts of events and of people at risk by interval and group are a table of how people leave a study: by the event or
+#' censored, in which interval, or not at all. `survival_exits()` makes records of that; `stat_survival()` is what is published of them;
+#' [model_table()] is the model; `survival_measures()` and `plot_survival()` give survival curves and what follows from them.
+#'
+#' @param data A data frame of the confidential records.
+#' @param formula For `survival_exits()` a formula `Surv(time, event) ~ group`, with any number of factors joined by `+`, or `~ 1`. `time` is an
+#'   expression of numbers, `event` one of `TRUE` and `FALSE`, or 1 and 0: such as `status == 2`. The survival package is not needed.
+#'   For `stat_survival()` the groups alone, `~ group`; what has no groups is `~ 1`.
+#' @param breaks Three or more increasing numbers, the first 0 or more: the ends of the intervals, which have their lower ends and not
+#'   their upper ones. Who is still there at the last break has the exit `"after"`. Declared, not read off the data.
+#' @param levels Named list with the levels of each group.
+#' @param publish Beside the events of each interval and who is left after the last: `"censored"`, how many are censored in it, or
+#'   `"at_risk"`, how many enter it. The former tells as much with less noise: its sensitivity does not grow with the number of intervals.
+#' @param fit A fit of [model_table()] to a release of `stat_survival()`.
+#' @param measure `"survival"`: the probability of no event up to each break. `"hazard"`: the probability of an event in an
+#'   interval, of those who enter it. `"median"`: the time by which half have had the event, linear between breaks;
+#'   `Inf` if it is beyond the last. `"restricted_mean"`: the mean time without the event up to the last break, linear between breaks.
+#' @param level Probability inside the intervals.
+#'
+#' @details
+#' People who are censored in an interval count as at risk for half of it, as in life tables: with \eqn{e_j} and \eqn{c_j} the
+#' probabilities of an event and of being censored in interval \eqn{j}, and \eqn{l_j} that of leaving later, the hazard is
+#' \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)}, and survival the product of the \eqn{1 - h_j}. Censoring is taken to be independent of the event.
+#'
+#' **Prior.** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits the
+#' probabilities of an event, given that one enters the interval, are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}).
+#' Where there are many exits and few people, a weight below 1 leaves more to the release.
+#'
+#' The posterior is exact, whatever the noise, by method `"collapse"`, and free of the number of records.
+#'
+#' @return `survival_exits()`: a data frame of factors, `exit` and the groups: confidential, as `data` is. `stat_survival()`: a [stat_linear()]
+#'   of [stat_counts()]. `survival_measures()`: a [posterior::draws_array], for each group. `survival_data()`: a data frame with a row
+#'   for each break and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability. `plot_survival()`: a ggplot of it.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_data`, `noiseaware_error_missing`, `noiseaware_error_levels`,
+#'   `noiseaware_error_bounds`, `noiseaware_error_argument`.
+#' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
+#' @seealso [model_table()], [table_measures()], [denoise()] for the counts.
+#' @examples
+#' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
+#' sexes <- list(sex = c("1", "2"))
+#' exits <- survival_exits(survival::lung, Surv(time, status == 2) ~ sex, years, sexes)
+#' st <- stat_survival(~ sex, years, sexes)
+#' set.seed(1)
+#' rel <- simulate_release(exits, st, mech_discrete_laplace(epsilon = 1))
+#' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 1000, seed = 1)
+#' plot_survival(fit)
+#' posterior::summarise_draws(survival_measures(fit, "median"), "median", ~ quantile(.x, c(0.05, 0.95)))
+#' @export
+stat_survival <- function(formula, breaks, levels = NULL, publish = c("censored", "at_risk")) {
+  check_given()
+  groups <- survival_groups(formula, environment())
+  breaks <- check_survival_breaks(breaks, environment())
+  publish <- if (missing(publish)) "censored" else check_choice(publish, "publish", c("censored", "at_risk"))
+  levels <- check_group_levels(levels, groups, environment())
+  exits <- exit_levels(breaks)
+  table <- stat_counts(stats::as.formula(paste("~", paste(c("exit", groups), collapse = ":"))), levels = c(list(exit = exits), levels))
+  group <- group_labels(levels)
+  # the table's cells: the last variable is the fastest
+  cells <- matrix(table$components, length(exits), length(group), byrow = TRUE)
+  each <- expand.grid(group = seq_along(group), interval = seq_len(length(breaks) - 1L))
+  query <- function(name, interval, rows) {
+    of <- lapply(seq_along(interval), function(k) cells[rows(interval[k]), (k - 1L) %% length(group) + 1L])
+    where <- ifelse(interval < length(breaks), interval_labels(breaks)[interval], "")
+    stats::setNames(of, paste0(name, where, if (length(groups)) ":", group))
+  }
+  queries <- c(query("events", each$interval, function(j) 2L * j - 1L),
+               if (publish == "censored") query("censored", each$interval, function(j) 2L * j) else
+                 query("at_risk", each$interval, function(j) seq(2L * j - 1L, length(exits))),
+               query("after", rep(length(breaks), length(group)), function(j) length(exits)))
+  stat_linear(table, queries)
+}
+
+#' @rdname stat_survival
+#' @export
+survival_exits <- function(data, formula, breaks, levels = NULL) {
+  check_given()
+  if (!is.data.frame(data)) stop_argument("data", "a data frame", describe_shape(data), "data")
+  read <- read_survival_formula(formula, environment())
+  groups <- read$groups
+  breaks <- check_survival_breaks(breaks, environment())
+  levels <- check_group_levels(levels, groups, environment())
+  absent <- setdiff(c(all.vars(read$time), all.vars(read$event), groups), names(data))
+  if (length(absent)) stop_classed("data", c("{.arg data} must have every variable of {.arg formula}.", x = "Missing: {.var {absent}}."))
+  time <- eval(read$time, data, baseenv())
+  event <- eval(read$event, data, baseenv())
+  numbers <- is.numeric(time) && !is.object(time) && length(time) == nrow(data)
+  if (!numbers) stop_classed("data", "{.code {text_of(read$time)}} must be a number for each row of {.arg data}, but is {describe_shape(time)}.")
+  told <- length(event) == nrow(data) && (is.logical(event) || is.numeric(event) && all(event %in% c(0, 1, NA)))
+  if (!told) {
+    stop_classed("data", c("{.code {text_of(read$event)}} must be TRUE or FALSE, or 1 or 0, for each row of {.arg data}, but is something else.",
+                           i = "Where 2 stands for an event: {.code Surv(time, status == 2)}."))
+  }
+  missing <- which(is.na(time) | is.na(event))
+  if (length(missing)) stop_classed("missing", c("{.arg data} must have no missing times or events.", x = "{length(missing)} missing, in {rows_text(missing)}."))
+  early <- which(time < breaks[1L] | time == Inf)
+  if (length(early)) stop_classed("data", c("Times must be finite and not before the first break.", x = "{length(early)} {?is/are} not: {rows_text(early)}."))
+  columns <- data.frame(variable = groups, name = groups, level = rep(NA_character_, length(groups)))
+  codes <- if (length(groups)) record_matrix(data, columns, levels) + 1
+  interval <- findInterval(time, breaks)
+  exits <- exit_levels(breaks)
+  code <- pmin(2L * interval - (event == 1), length(exits))
+  result <- data.frame(exit = factor(exits[code], exits))
+  for (g in groups) result[[g]] <- factor(levels[[g]][codes[, g]], levels[[g]])
+  result
+}
+
+#' @rdname stat_survival
+#' @export
+survival_measures <- function(fit, measure = c("survival", "hazard", "median", "restricted_mean")) {
+  check_given()
+  measure <- if (missing(measure)) "survival" else check_choice(measure, "measure", c("survival", "hazard", "median", "restricted_mean"))
+  curves <- survival_draws(fit, environment())
+  breaks <- curves$breaks
+  measured <- Map(function(hazard, group) {
+    survival <- cumulated_survival(hazard)
+    out <- switch(measure, hazard = hazard, survival = survival[, -1L, drop = FALSE], median = cbind(half_time(survival, breaks)),
+                  restricted_mean = cbind(drop((survival[, -1L, drop = FALSE] + survival[, -ncol(survival), drop = FALSE]) %*% diff(breaks) / 2)))
+    names <- switch(measure, hazard = paste0("hazard", interval_labels(breaks)), survival = paste0("survival[", level_text(breaks[-1L]), "]"), measure)
+    colnames(out) <- paste0(names, if (nzchar(group)) "|", group)
+    out
+  }, curves$hazard, curves$group)
+  by_chain(do.call(cbind, unname(measured)), fit)
+}
+
+#' @rdname stat_survival
+#' @export
+survival_data <- function(fit, level = 0.9) {
+  check_given()
+  survival_table(fit, level, environment())
+}
+
+#' @rdname stat_survival
+#' @export
+plot_survival <- function(fit, level = 0.9) {
+  check_given()
+  data <- survival_table(fit, level, environment())
+  groups <- setdiff(names(data), c("time", "mean", "median", "lower", "upper"))
+  data$group <- if (length(groups)) interaction(data[groups], sep = ", ", lex.order = TRUE) else factor("")
+  breaks <- unique(data$time)
+  plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$time, y = .data$median, colour = .data$group, fill = .data$group)) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), alpha = 0.2, colour = NA) +
+    ggplot2::geom_line(linewidth = 0.8) +
+    ggplot2::geom_point(size = 1.5) +
+    ggplot2::scale_x_continuous(breaks = breaks, labels = function(x) format_number(x, 4)) +
+    ggplot2::scale_y_continuous(limits = c(0, 1)) +
+    ggplot2::labs(x = "time", y = "probability of no event", colour = paste(groups, collapse = ", "), fill = paste(groups, collapse = ", "),
+                  subtitle = paste0("posterior median and ", format_number(100 * level), "% intervals at the breaks")) +
+    theme_noiseaware()
+  if (length(groups)) plot else plot + ggplot2::guides(colour = "none", fill = "none")
+}
+
+# ---- declared facts ------------------------------------------------------------------------------
+
+interval_labels <- function(breaks) {
+  text <- level_text(breaks)
+  paste0("[", text[-length(text)], ",", text[-1L], ")")
+}
+
+exit_levels <- function(breaks) {
+  c(rbind(paste0("event", interval_labels(breaks)), paste0("censored", interval_labels(breaks))), "after")
+}
+
+# the way back
+breaks_of_exits <- function(exits) {
+  events <- exits[startsWith(exits, "event[")]
+  ends <- suppressWarnings(as.double(unlist(strsplit(gsub("event\\[|\\)", "", events), ",", fixed = TRUE))))
+  breaks <- unique(ends)
+  if (length(breaks) < 2L || anyNA(breaks) || is.unsorted(breaks, strictly = TRUE) || !identical(exits, exit_levels(breaks))) return(NULL)
+  breaks
+}
+
+# "sex=1:age=old" of each group; "" if there are none
+group_labels <- function(levels) if (length(levels)) margin_cells(names(levels), levels) else ""
+
+check_survival_breaks <- function(breaks, call) {
+  if (!are_breaks(breaks) || !all(is.finite(breaks)) || breaks[1L] < 0) {
+    stop_argument("breaks", "three or more increasing finite numbers, the first 0 or more", describe(breaks), "bounds", call)
+  }
+  as.double(breaks)
+}
+
+check_group_levels <- function(levels, groups, call) {
+  if (length(groups) == 0L && is.null(levels)) return(NULL)
+  check_levels(levels, groups, call)
+}
+
+text_of <- function(expression) shorten_text(paste(deparse(expression), collapse = " "))
+
+survival_groups <- function(formula, call) {
+  must <- "a one-sided formula of groups joined by +, such as ~ sex, or ~ 1"
+  if (!inherits(formula, "formula") || length(formula) != 2L) {
+    was <- if (inherits(formula, "formula")) formula_text(formula) else describe(formula)
+    stop_argument("formula", must, was, "formula", call)
+  }
+  read_groups(formula[[2L]], must, call)
+}
+
+read_groups <- function(side, must, call) {
+  if (identical(side, 1)) return(character())
+  leaves <- formula_leaves(side, function(side) if (is_operation(side, "(", 1L) || is_operation(side, "+", 2L)) as.list(side)[-1L], call)
+  groups <- vapply(leaves, function(leaf) if (is.name(leaf)) as.character(leaf) else "", "")
+  if (!all(nzchar(groups)) || anyDuplicated(groups) || "exit" %in% groups) {
+    stop_argument("formula", paste0(must, ", each once, none called exit"), text_of(side), "formula", call)
+  }
+  groups
+}
+
+read_survival_formula <- function(formula, call) {
+  must <- "a formula such as Surv(time, event) ~ group, or ~ 1 on the right"
+  ok <- inherits(formula, "formula") && length(formula) == 3L
+  left <- if (ok) formula[[2L]]
+  if (is.call(left) && identical(left[[1L]], quote(survival::Surv))) left[[1L]] <- quote(Surv)
+  if (!is_operation(left, "Surv", 2L)) {
+    stop_argument("formula", must, if (inherits(formula, "formula")) formula_text(formula) else describe(formula), "formula", call)
+  }
+  list(time = left[[2L]], event = left[[3L]], groups = read_groups(formula[[3L]], must, call))
+}
+
+# ---- what a fit says -----------------------------------------------------------------------------
+
+# the hazards of each group, draws x intervals
+survival_draws <- function(fit, call) {
+  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()", call = call)
+  levels <- fit$bound$levels
+  breaks <- if (inherits(fit$bound, "bound_table")) breaks_of_exits(as.character(levels$exit))
+  if (is.null(breaks)) {
+    stop_classed("argument", c("{.arg fit} must be of {.fn model_table} and a release of {.fn stat_survival}.",
+                               x = "It is one of {describe_model(fit$bound)}."), call = call)
+  }
+  groups <- setdiff(names(levels), "exit")
+  exits <- conditional_draws(fit, list(of = "exit", given = groups), call)
+  each <- length(levels$exit)
+  hazard <- lapply(seq_len(ncol(exits) / each), function(g) life_table_hazard(exits[, (g - 1L) * each + seq_len(each), drop = FALSE]))
+  list(hazard = hazard, group = group_labels(levels[groups]), breaks = breaks, levels = levels[groups])
+}
+
+# of probabilities of exits, draws x exits
+life_table_hazard <- function(exits) {
+  intervals <- (ncol(exits) - 1L) / 2L
+  event <- 2L * seq_len(intervals) - 1L
+  entered <- t(apply(exits, 1L, function(p) rev(cumsum(rev(p)))))[, event, drop = FALSE]
+  exits[, event, drop = FALSE] / (entered - exits[, event + 1L, drop = FALSE] / 2)
+}
+
+# from 1 at the first break, draws x breaks
+cumulated_survival <- function(hazard) {
+  survival <- matrix(1, nrow(hazard), ncol(hazard) + 1L)
+  for (j in seq_len(ncol(hazard))) survival[, j + 1L] <- survival[, j] * (1 - hazard[, j])
+  survival
+}
+
+half_time <- function(survival, breaks) {
+  apply(survival, 1L, function(s) {
+    j <- match(TRUE, s <= 0.5)
+    if (is.na(j)) return(Inf)
+    breaks[j - 1L] + (s[j - 1L] - 0.5) / (s[j - 1L] - s[j]) * (breaks[j] - breaks[j - 1L])
+  })
+}
+
+survival_table <- function(fit, level, call) {
+  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
+  curves <- survival_draws(fit, call)
+  probabilities <- c((1 - level) / 2, 0.5, (1 + level) / 2)
+  groups <- if (length(curves$levels)) rev(expand.grid(rev(curves$levels), stringsAsFactors = TRUE))
+  rows <- Map(function(hazard, g) {
+    survival <- cumulated_survival(hazard)
+    quantiles <- apply(survival, 2L, stats::quantile, probabilities, names = FALSE)
+    table <- data.frame(time = curves$breaks, mean = colMeans(survival), median = quantiles[2L, ], lower = quantiles[1L, ], upper = quantiles[3L, ])
+    if (is.null(groups)) table else cbind(table["time"], groups[rep(g, nrow(table)), , drop = FALSE], table[-1L], row.names = NULL)
+  }, curves$hazard, seq_along(curves$hazard))
+  do.call(rbind, unname(rows))
+}
