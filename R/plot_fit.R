@@ -196,17 +196,20 @@ plot_predictive <- function(data, fit, level) {
   others <- setdiff(unique(fit$bound$columns$variable[-1L]), data$covariate[1L])
   factors <- intersect(others, names(fit$bound$levels))
   numbers <- setdiff(others, factors)
-  held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at the middle of the bounds"),
+  # of noisy records the bounds lie about the means, and nothing is clamped
+  noisy <- has_record_noise(fit$release)
+  held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at", if (noisy) "the mean of the noisy values" else "the middle of the bounds"),
             if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
   # a new answer of yes or no has no band
   binary <- response_of(fit$bound)$binary
+  bounded <- !binary && !noisy
   yes <- if (response$variable %in% names(fit$bound$levels)) fit$bound$levels[[response$variable]][2L] else "1"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
     (if (is.factor(data$x)) predictive_levels(binary) else predictive_bands(binary)) +
-    (if (!binary) ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40")) +
+    (if (bounded) ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40")) +
     ggplot2::labs(x = data$covariate[1L], y = if (binary) sprintf("P(%s = %s)", response$variable, yes) else response$name,
                   subtitle = paste0(format_number(100 * level), if (is.factor(data$x)) "% intervals" else "% bands",
-                                    if (!binary) paste("; dotted: bounds of", response$name)),
+                                    if (bounded) paste("; dotted: bounds of", response$name)),
                   caption = if (length(held)) paste(held, collapse = "; ")) +
     theme_noiseaware() +
     (if (binary) ggplot2::theme(legend.position = "none"))

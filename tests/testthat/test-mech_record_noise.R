@@ -163,6 +163,13 @@ test_that("a default prior is the same for noisy records, simulated ones and the
   expect_lt(mean(abs(imputed$quantile - known$quantile)), 0.03)
 })
 
+test_that("a predictive picture shows no bounds, which are not those of the records", {
+  fit <- sample_posterior(noisy_release_of(noisy_data(60)$seen, y ~ x + w, c(x = 0.7)), model_lm(), chains = 1, iter = 200, seed = 1)
+  plot <- plot(fit, "predictive", covariate = "x")
+  expect_identical(plot$labels$subtitle, "90% bands")
+  expect_match(plot$labels$caption, "w held at the mean of the noisy values")
+})
+
 test_that("its totals have no limits, and no other method is named", {
   release <- noisy_release_of(noisy_data(40)$seen, y ~ x, c(x = 0.7))
   table <- as.data.frame(release)
@@ -247,6 +254,7 @@ test_that("bad input is refused", {
   expect_error(add_release(rel, rel), "alone", class = "noiseaware_error_mechanism")
   expect_error(test_slope(rel, "x"), "noise is on every record", class = "noiseaware_error_method")
   expect_error(log_evidence(sample_posterior(rel, model_lm(), chains = 1, iter = 100, seed = 1)), "noise is on every record", class = "noiseaware_error_method")
+  expect_error(stan_program(rel, model_lm()), "noise is on every record", class = "noiseaware_error_method")
   expect_error(plot(rel), "no noise of their own", class = "noiseaware_error_release")
   expect_error(sample_posterior(list(a = rel, b = noisy_release_of(data[-1, ], y ~ x, c(x = 0.7))), model_lm(), pool = "complete"),
                "cannot be pooled", class = "noiseaware_error_pool")
