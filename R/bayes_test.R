@@ -215,16 +215,8 @@ test_equal_rates <- function(releases, model = NULL) {
 # log of the integral over one rate of its prior and the likelihoods of sites, their totals summed out; the constants of the noise are
 # left out. The trapezoidal rule on the log or logit scale, whose error falls exponentially.
 log_rate_integral <- function(bound, sites, points = 2001L) {
-  poisson <- inherits(bound, "bound_poisson")
-  log_density <- function(u) {
-    log_rate <- if (poisson) u else stats::plogis(u, log.p = TRUE)
-    log_rest <- if (poisson) -exp(u) else stats::plogis(-u, log.p = TRUE)
-    log_rate_prior(bound, u) + Reduce(`+`, lapply(sites, function(site) {
-      s <- site$fields$first + seq_along(site$fields$log_weight) - 1
-      n <- site$fields$n
-      vapply(seq_along(u), function(k) log_sum_exp(site$fields$log_weight + s * log_rate[k] + (if (poisson) n else n - s) * log_rest[k]), 0)
-    }))
-  }
+  likelihoods <- lapply(sites, function(site) rate_likelihood(site$fields, bound$spec$name))
+  log_density <- function(u) log_rate_prior(bound, u) + Reduce(`+`, lapply(likelihoods, function(of) of(u)))
   ends <- c(-700, 700) # of u; then where the density is not negligible
   for (width in 1:6) {
     u <- seq(ends[1L], ends[2L], length.out = 201L)

@@ -26,14 +26,14 @@ partial_evidence <- function(fit, draws, seed, call) {
   effect_sd <- fit$problem$partial$effect_sd
   of_layer <- seq_len(2L + length(effect_sd))
   spread <- fit$problem$partial$sd[[1L]]$fields
-  poisson <- fit$bound$spec$name == "poisson"
+  log_rate <- is_log_rate(fit$bound)
   values <- unclass(fit$draws)[, , of_layer, drop = FALSE]
   q <- values
-  q[, , 1L] <- if (poisson) log(values[, , 1L]) else stats::qlogis(values[, , 1L])
+  q[, , 1L] <- if (log_rate) log(values[, , 1L]) else stats::qlogis(values[, , 1L])
   q[, , 2L] <- log(values[, , 2L])
   log_density <- function(q) {
     at <- q
-    at[, 1L] <- if (poisson) exp(q[, 1L]) else stats::plogis(q[, 1L])
+    at[, 1L] <- if (log_rate) exp(q[, 1L]) else stats::plogis(q[, 1L])
     at[, 2L] <- exp(q[, 2L])
     colnames(at) <- posterior::variables(fit$draws)[of_layer]
     fit$draws <- posterior::as_draws_matrix(at)
@@ -47,7 +47,7 @@ partial_evidence <- function(fit, draws, seed, call) {
 # log density of the logit or of the log rate
 log_rate_prior <- function(bound, u) {
   prior <- bound$spec$fields
-  if (inherits(bound, "bound_poisson")) return(prior$shape * u - prior$rate * exp(u) + prior$shape * log(prior$rate) - lgamma(prior$shape))
+  if (is_log_rate(bound)) return(prior$shape * u - prior$rate * exp(u) + prior$shape * log(prior$rate) - lgamma(prior$shape))
   prior$alpha[2L] * stats::plogis(u, log.p = TRUE) + prior$alpha[1L] * stats::plogis(-u, log.p = TRUE) - lbeta(prior$alpha[2L], prior$alpha[1L])
 }
 

@@ -42,10 +42,12 @@ release_log_lik <- function(fit) {
 }
 
 rate_log_lik <- function(fit) {
-  value <- parameter_matrix(fit)[, fit$bound$parameters]
-  poisson <- inherits(fit$bound, "bound_poisson")
-  u <- if (poisson) log(value) else stats::qlogis(value)
-  rate_log_likelihood(rate_site(fit$release, fit$bound, NULL)$fields, poisson, u, NULL)(u)
+  bound <- fit$bound
+  value <- parameter_matrix(fit)[, bound$parameters]
+  u <- if (is_log_rate(bound)) log(value) else stats::qlogis(value)
+  site <- rate_site(fit$release, bound, NULL)
+  about <- about_site(bound, spread_of_rates(list(model = bound$spec, sites = list(site))), 1L)
+  rate_log_likelihood(site$fields, bound$spec$name, u, NULL, about)(u)
 }
 
 # Of each draw, in natural values: powers of a density depend on the coordinates. Of partially pooled sites that of their mean.

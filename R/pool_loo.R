@@ -67,26 +67,33 @@ site_log_lik <- function(fit, call) {
     release <- fit$release[[name]]
     own <- if (is.null(design)) u else u + drop(effects %*% design[name, ])
     k <- match(name, names(fit$release))
-    about <- list(at = coordinate_sign(fit$bound) * spread$at[k], se = spread$se[k])
+    about <- about_site(fit$bound, spread, k)
     log_likelihood <- rate_log_likelihood(fit$problem$sites[[name]]$fields, fit$bound$spec$name, own, sd, about)
     log_noise_constant(release, call) + if (between) integrate_site(log_likelihood, own, sd, about) else log_likelihood(own)
   }, double(nrow(draws)))
 }
 
-# Log likelihood of a site's rate or probability as a function of its logarithm or logit, the total summed out; by a spline through
-# values over the range that the draws can reach, since it is smooth there.
-rate_log_likelihood <- function(fields, model, u, sd, about, points = 1001L) {
+# Log likelihood of a site's rate or probability as a function of its logarithm or logit, the total summed out.
+rate_likelihood <- function(fields, model) {
   s <- fields$node %||% (fields$first + seq_along(fields$log_weight) - 1)
   n <- fields$n
   log_weight <- fields$log_weight + (fields$log_gap %||% 0)
   of_total <- switch(model, poisson = function(u) s * u - n * exp(u), exponential = function(u) n * u - s * exp(u),
                      function(u) s * stats::plogis(u, log.p = TRUE) + (n - s) * stats::plogis(-u, log.p = TRUE))
-  at <- function(u) vapply(u, function(u) log_sum_exp(log_weight + of_total(u)), 0)
+  function(u) vapply(u, function(u) log_sum_exp(log_weight + of_total(u)), 0)
+}
+
+# The same by a spline through values over the range that the draws can reach, since it is smooth there.
+rate_log_likelihood <- function(fields, model, u, sd, about, points = 1001L) {
+  at <- rate_likelihood(fields, model)
   if (length(u) <= points && is.null(sd)) return(at)
   reach <- furthest_site * if (is.null(sd)) 0 else sd
   grid <- grid_about(about, max(min(u - reach), -least_log), min(max(u + reach), least_log), points)
   stats::splinefun(grid, at(grid))
 }
+
+# Where a site's release says that its rate or probability is.
+about_site <- function(bound, spread, k) list(at = coordinate_sign(bound) * spread$at[k], se = spread$se[k])
 
 # Dense where the release says that the rate or probability is, about.
 grid_about <- function(about, from, to, points) {

@@ -26,7 +26,7 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   limit <- min(highest_k, 1 - 1 / log10(draws))
   told <- list(k = weights$k, effective = 1 / sum(weights$weight^2), draws = draws)
   if (told$effective < least_share * draws) {
-    return(again(sprintf("importance weights would leave %s of %s draws effective", format_count(told$effective), format_count(draws))))
+    return(again(sprintf("importance weights would leave %s of %s draws effective", format_size(round(told$effective)), format_size(draws))))
   }
   if (told$k > limit) {
     return(again(sprintf("importance weights are not to be relied on: Pareto k is %s, above %s", format_number(told$k, 2), format_number(limit, 2))))
@@ -41,11 +41,9 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
 }
 
 weights_line <- function(told) {
-  paste0(sprintf("%s of %s draws effective", format_count(told$effective), format_count(told$draws)),
+  paste0(sprintf("%s of %s draws effective", format_size(round(told$effective)), format_size(told$draws)),
          if (is.finite(told$k)) paste(", Pareto k", format_number(told$k, 2)))
 }
-
-format_count <- function(x) format(round(x), big.mark = ",", scientific = FALSE)
 
 # The model with the new prior in the place of its argument `prior`.
 with_prior <- function(model, prior, call) UseMethod("with_prior")

@@ -143,3 +143,42 @@ test_that("pooled rates: one for all, rates that differ, and separate ones", {
   walk <- pooled("walk", 1, 60)
   expect_error(log_evidence(walk), class = "noiseaware_error_method")
 })
+
+test_that("pooled rates of exponential records", {
+  totals <- stat_sums(~ x, list(x = c(0, 40)))
+  site <- function(value, n) as_release(c(x = value), totals, mech_laplace(scale = 3), n = n)
+  sites <- list(a = site(28, 12), b = site(19, 15))
+  model <- model_exponential(prior = prior_gamma(2, 4))
+  pooled <- function(pool) suppressWarnings(sample_posterior(sites, model, pool = pool, chains = 4, iter = 2000, seed = 1))
+  # the likelihood of each site by quadrature over its total
+  of_site <- function(value, n) {
+    function(rate) vapply(rate, function(r) integrate(function(s) dgamma(s, n, r) * exp(-abs(value - s) / 3) / 6, 0, 300, rel.tol = 1e-9)$value, 0)
+  }
+  given <- list(of_site(28, 12), of_site(19, 15))
+  exact <- log(integrate(function(r) given[[1]](r) * given[[2]](r) * dgamma(r, 2, 4), 0.02, 6, rel.tol = 1e-7)$value)
+  expect_equal(as.numeric(log_evidence(pooled("complete"))), exact, tolerance = 1e-4)
+  # the mean's logarithm, the sd and each site's deviation on a grid
+  z <- seq(-6, 6, by = 0.1)
+  u <- seq(-5, 3, by = 0.1)
+  sd <- seq(0.01, 4, by = 0.02)
+  wide <- seq(-30, 6, by = 0.05)
+  logs <- lapply(given, function(of) splinefun(wide, of(exp(wide))))
+  inner <- vapply(sd, function(sd) {
+    both <- Reduce(`*`, lapply(logs, function(of) drop(matrix(of(pmax(pmin(outer(u, sd * z, "+"), 6), -30)), length(u)) %*% dnorm(z)) * 0.1))
+    sum(both * dgamma(exp(u), 2, 4) * exp(u)) * 0.1
+  }, 0)
+  exact <- log(sum(inner * 2 * dnorm(sd, 0, 0.7)) * 0.02)
+  told <- log_evidence(pooled(partial_pooling(sd = prior_half_normal(0.7))), seed = 2)
+  expect_lt(abs(as.numeric(told) - exact), max(5 * attr(told, "error"), 0.01))
+  expect_lt(attr(told, "error"), 0.05)
+})
+
+test_that("the likelihood of a rate's draws is that of the release", {
+  counts <- as_release(c("x=yes" = 21.2), stat_subset(stat_counts(~ x, list(x = c("no", "yes"))), "x=yes"), mech_laplace(scale = 2), n = 30)
+  fit <- sample_posterior(counts, model_bernoulli(), chains = 2, iter = 1400, warmup = 400, seed = 1)
+  told <- internal("release_log_lik")(fit)
+  p <- as.vector(fit$draws)
+  s <- 0:30
+  exact <- vapply(p, function(p) log(sum(dbinom(s, 30, p) * exp(-abs(21.2 - s) / 2))), 0)
+  expect_equal(told - mean(told), exact - mean(exact), tolerance = 1e-6)
+})
