@@ -278,7 +278,7 @@ whole_range <- function(range) c(floor(range[1L]), max(1, ceiling(range[2L])))
 
 # Steps between nodes are a part of the noise's scale and of the standard deviation of a total of n exponential records, whichever is less: even steps of
 # x(s) = dense log(s) + fine s / scale.
-exponential_nodes <- function(bound, parts, map, n, dense = 3 * sqrt(n), fine = 40) {
+exponential_nodes <- function(bound, parts, map, n, dense = 3 * sqrt(n), fine = 15) {
   prior <- bound$spec$fields
   # rates that sites may have: beyond the prior, since they spread about a mean
   fastest <- stats::qgamma(1 - 1e-12, prior$shape, prior$rate) * exp(8)

@@ -44,6 +44,16 @@
 #' partial_pooling(sd = prior_half_t(3, 0.5))
 #' partial_pooling(~ . | rural, sites = data.frame(site = names(sites), rural = c(1, 0, 0)))
 #'
+#' # years from the diagnosis of AIDS to death, of those who died, by state
+#' died <- subset(MASS::Aids2, status == "D")
+#' years <- split(data.frame(years = (died$death - died$diag) / 365.25), died$state)
+#' asked <- stat_sums(~ years, bounds = list(years = c(0, 15)))
+#' set.seed(1)
+#' states <- lapply(years, simulate_release, asked, mech_laplace(epsilon = 1))
+#' model <- model_exponential(prior = prior_gamma(2, 2))
+#' fit <- sample_posterior(states, model, pool = "partial", chains = 2, iter = 2000, seed = 1)
+#' shrinkage_data(fit)
+#'
 #' # deaths of car drivers, a month each, as rates a day
 #' total <- stat_sums(~ deaths, bounds = list(deaths = c(0, 500)))
 #' set.seed(1)

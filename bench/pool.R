@@ -27,6 +27,16 @@ pool_proportions <- function(count) {
   })
 }
 
+# the rate of one exponential variable, 50 to 500 records a site
+pool_waits <- function(count) {
+  set.seed(3)
+  asked <- stat_sums(~ wait, bounds = list(wait = c(0, 100)))
+  rate <- exp(stats::rnorm(count, -1, 0.4))
+  lapply(stats::setNames(rate, paste0("site", seq_along(rate))), function(rate) {
+    simulate_release(data.frame(wait = stats::rexp(sample(50:500, 1), rate)), asked, mech_laplace(epsilon = 1))
+  })
+}
+
 pool_row <- function(label, sites, model, quick) {
   say("%s, %d sites", label, length(sites))
   time <- seconds(fit <- suppressWarnings(suppressMessages(
@@ -48,6 +58,7 @@ bench_pool <- function(quick) {
   proportions <- lapply(counts, function(count) pool_row("one proportion", pool_proportions(count), model_bernoulli(), quick))
   rows <- do.call(rbind, c(regressions, proportions))
   largest <- rows[nrow(rows), ]
+  waits <- do.call(rbind, lapply(counts[c(1, 4)], function(count) pool_row("one exponential rate", pool_waits(count), model_exponential(), quick)))
   growth <- stats::coef(stats::lm(log(seconds / `steps a draw`) ~ log(sites), rows[rows$model == "one proportion", ]))[[2L]]
   figures <- list(
     figure("least ESS per second", "10 sites, regression, p = 2", rows[["ESS per second"]][1L], 200),
@@ -55,9 +66,10 @@ bench_pool <- function(quick) {
     figure("greatest R-hat", "10 sites, regression, p = 2", rows$rhat[1L], 1.01, at_most = TRUE),
     figure("greatest R-hat", "10 sites, regression, p = 5", rows$rhat[2L], 1.01, at_most = TRUE),
     figure("ESS in a minute", sprintf("%d sites, one proportion", largest$sites), 60 * largest[["ESS per second"]], 1000),
+    figure("ESS in a minute", sprintf("%d sites, one exponential rate", waits$sites[2L]), 60 * waits[["ESS per second"]][2L], 1000),
     figure("power of the number of sites in the time of a step", "one proportion", growth, 1.1, at_most = TRUE))
-  bench_result(figures, list("Partial pooling, 4 chains x 2,000, epsilon 1" = rows),
-               "Means over sites and standard deviations between them; each site of the regressions has 100 to 1,000 records, each of the proportions 100.")
+  bench_result(figures, list("Partial pooling, 4 chains x 2,000, epsilon 1" = rbind(rows, waits)),
+               "Means over sites and standard deviations between them; each site of the regressions has 100 to 1,000 records, each of the proportions 100, each of the exponential rates 50 to 500.")
 }
 
 run_alone(bench_pool)
