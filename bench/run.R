@@ -31,6 +31,8 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             glm = "Generalised linear models",
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",
+            pool_calibration = "Calibration of pooled sites",
+            distributed = "Regressions of several owners, against MCMC-normalX",
             evidence = "Evidence by bridge sampling",
             noisy_records = "Noise on every record")
 
