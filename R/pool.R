@@ -19,7 +19,8 @@
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
-#' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
+#' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers
+#' only if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
 #' partial pooling and walks do not serve [model_mvnormal()].) The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
@@ -83,7 +84,8 @@ check_partial <- function(bound, releases, init, kind, call) {
     stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
   }
   if (bound$spec$name == "mvnormal") {
-    stop_classed("method", c("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal} and {.fn model_lm} without factors.",
+    stop_classed("method", c(paste("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal} and",
+                                   "{.fn model_lm} without factors."),
                              i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve {.fn model_mvnormal} too."), call = call)
   }
   as_regression(bound)
@@ -174,7 +176,8 @@ pool_problem <- function(releases, bound, call) {
   sites <- lapply(releases, function(release) if (family == "rates") rate_site(release, bound, call) else totals_site(release, bound, call))
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
-  list(method = "pool", exact = if (bound$spec$name == "categorical") TRUE else NA, model = bound$spec, family = family, n = sum(vapply(releases, `[[`, 0, "n")), size_prior = NULL,
+  exact <- if (bound$spec$name == "categorical") TRUE else NA
+  list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(releases, `[[`, 0, "n")), size_prior = NULL,
        released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
        where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),
        first = first, names = bound$parameters)
