@@ -126,7 +126,7 @@ total_evidence <- function(fit, call) {
   log_size <- 0
   if (is.null(n)) {
     if (!any(is_size)) return(NULL)
-    range <- noise_range(parts[is_size], list(slope = rep(1, length(release$value))))
+    range <- whole_range(noise_range(parts[is_size], list(slope = rep(1, length(release$value)))))
     n <- seq(max(range[1L], size_range(fit$problem$records)[1L]), range[2L])
     log_size <- log_size_mass(fit$problem$records, n) + noise_of(parts[is_size], n)
   }
@@ -134,6 +134,7 @@ total_evidence <- function(fit, call) {
   if (length(own) == 0L) return(log_sum_exp(log_size) + log_noise_constant(release, call))
   range <- noise_range(own, list(slope = rep(1, length(release$value))))
   whole <- inherits(bound, "bound_poisson")
+  if (whole) range <- whole_range(range)
   if (!whole && has_exact(release)) return(NULL)
   if (whole && diff(range) * length(n) > 2e7) return(NULL)
   log_of <- function(s, n) {

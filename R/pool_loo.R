@@ -89,7 +89,9 @@ rate_log_likelihood <- function(fields, model, u, sd, about, points = 1001L) {
   if (length(u) <= points && is.null(sd)) return(at)
   reach <- furthest_site * if (is.null(sd)) 0 else sd
   grid <- grid_about(about, max(min(u - reach), -least_log), min(max(u + reach), least_log), points)
-  stats::splinefun(grid, at(grid))
+  values <- at(grid)
+  # far below the greatest a spline through values that fall ever faster would overshoot
+  stats::splinefun(grid, pmax(values, max(values) - 1000))
 }
 
 # Where a site's release says that its rate or probability is.

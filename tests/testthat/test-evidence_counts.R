@@ -182,3 +182,28 @@ test_that("the likelihood of a rate's draws is that of the release", {
   exact <- vapply(p, function(p) log(sum(dbinom(s, 30, p) * exp(-abs(21.2 - s) / 2))), 0)
   expect_equal(told - mean(told), exact - mean(exact), tolerance = 1e-6)
 })
+
+test_that("totals and sizes that the noise keeps away from 0 are whole numbers", {
+  parts <- list(total = stat_sums(~ x, list(x = c(0, 30))), size = stat_size())
+  release <- as_release(c("total: x" = 131.3, "size: n" = 52.2), parts, list(total = mech_laplace(scale = 0.4), size = mech_gaussian(sd = 0.3)), n = NULL, neighbours = "add_remove")
+  fit <- sample_posterior(release, model_poisson(prior = prior_gamma(2, 0.8)), records = prior_poisson(50), chains = 1, iter = 60, seed = 1)
+  n <- 40:65
+  total <- 80:180
+  each <- vapply(n, function(n) sum(dnbinom(total, 2, 0.8 / (0.8 + n)) * exp(-abs(131.3 - total) / 0.4) / 0.8), 0)
+  expect_equal(as.numeric(log_evidence(fit)), log(sum(dpois(n, 50) * dnorm(52.2, n, 0.3) * each)), tolerance = 1e-6)
+})
+
+test_that("the likelihood of a site holds where sites may differ without end", {
+  totals <- stat_sums(~ x, list(x = c(0, 500)))
+  sites <- Map(function(value, n) as_release(c(x = value), totals, mech_laplace(scale = 2), n = n), c(a = 61, b = 22, c = 140), c(30, 20, 40))
+  fit <- suppressWarnings(sample_posterior(sites, model_poisson(prior = prior_gamma(2, 1)), pool = "partial", chains = 1, iter = 100, seed = 1))
+  fields <- fit$problem$sites$a$fields
+  about <- internal("about_site")(fit$bound, internal("spread_of_rates")(fit$problem), 1L)
+  u <- seq(0, 1.4, by = 0.05)
+  by_spline <- internal("rate_log_likelihood")(fields, "poisson", u, rep(50, length(u)), about)
+  exact <- internal("rate_likelihood")(fields, "poisson")
+  expect_equal(by_spline(u), exact(u), tolerance = 1e-6)
+  # far away, where it falls without end or stays at what the noise leaves
+  far <- c(-290, -100, -20, 20, 100, 290)
+  expect_lt(max(abs(by_spline(far) - pmax(exact(far), max(exact(u)) - 1000))), 5)
+})
