@@ -49,7 +49,8 @@
 #' rel <- simulate_release(exits, st, mech_discrete_laplace(epsilon = 1))
 #' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 1000, seed = 1)
 #' plot_survival(fit)
-#' posterior::summarise_draws(survival_measures(fit, "median"), "median", ~ quantile(.x, c(0.05, 0.95)))
+#' medians <- survival_measures(fit, "median")
+#' posterior::summarise_draws(medians, "median", ~ quantile(.x, c(0.05, 0.95)))
 #' @export
 stat_survival <- function(formula, breaks, levels = NULL, publish = c("censored", "at_risk")) {
   check_given()
