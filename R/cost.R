@@ -12,7 +12,7 @@
 # `method` with this release: the engine that runs, and what its cost depends on.
 cost_features <- function(method, release, bound, control = list(), records = NULL) {
   sized <- if (is.null(release$n)) without_size(release, typical_size(release, records)$n) else release
-  engine <- switch(method, augment = augment_engine(release, bound, control, records), collapse = collapse_engine(release, bound),
+  engine <- switch(method, augment = augment_engine(sized, bound, control, is.null(release$n)), collapse = collapse_engine(release, bound),
                    clt = clt_engine(sized, bound, control, records))
   size <- if (inherits(bound, "bound_table")) bound$sizes$complete else
     if (engine %in% c("counts", "recursion", "marginal")) length(sized$value) else
@@ -21,9 +21,9 @@ cost_features <- function(method, release, bound, control = list(), records = NU
        noise = noise_ratio(sized), levels = sum(lengths(bound$levels) - 1))
 }
 
-augment_engine <- function(release, bound, control, records) {
+augment_engine <- function(release, bound, control, unknown) {
   if (bound$by_records) return("responses")
-  if (is.null(control$passes) && is.null(records) && !is.null(surrogate_columns(bound, component_parts(release), release$n))) "shape" else "sweeps"
+  if (is.null(control$passes) && !is.null(surrogate_columns(bound, component_parts(release), release$n, unknown))) "shape" else "sweeps"
 }
 
 collapse_engine <- function(release, bound) {

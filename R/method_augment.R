@@ -12,9 +12,10 @@ augment_problem <- function(release, bound, passes, words, chains, records = NUL
   parts <- component_parts(release)
   check_no_exact(parts, "augment", call)
   layout <- layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
-  c(augment_size(release, records), list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains),
+  size <- augment_size(release, records)
+  c(size, list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains),
          theta_sd = if (bound$walks > 0) utils::head(prior_sd(bound, words, chains), bound$walks),
-         surrogate = if (is.null(passes) && is.null(records)) surrogate_fields(bound, parts, release$n, layout) else list(),
+         surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(records), layout) else list(),
          passes = as.double(passes %||% -1), times = released_times(parts)), layout)
 }
 

@@ -98,7 +98,7 @@
 #' fit's print says what was chosen and why. `vignette("algorithms")` has a table of what is chosen for a linear regression.
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
-#' deaths of records, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
+#' deaths of records, beside all moves that it makes of a known number, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
 #' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and takes it that there is an exponential record, and that there are
 #' more normal records than variables; method
 #' `"clt"` takes two records or more for granted. Otherwise n must be known: describe the

@@ -2,31 +2,34 @@
 
 # With so few unknown parameters non-centred moves cost less for an effective draw, unless they are
 # fewer than the coordinates of the totals, the rest being known, and the noise is small beside the
-# sampling variation (bench/dimension.R: Ju et al. at epsilon 10 and 100).
+# sampling variation (bench/dimension.R: Ju et al. at epsilon 10 and 100), or the number of records is
+# unknown (bench/unknown_n.R).
 few_parameters <- 6L
 small_noise <- 0.1
+
+non_centred_serve <- function(moving, free, parts, n, unknown) {
+  !unknown && moving <= few_parameters && (moving >= free * (free + 3) / 2 || parts_noise_ratio(parts, n) > small_noise)
+}
 
 # Their columns, see surrogate_design(); NULL where there are none: for models of continuous
 # columns that are normal given the factors' dummies, or that enter the distribution of the other
 # columns through a linear predictor, and releases of totals of columns and of their products.
-surrogate_columns <- function(bound, parts, n) {
+surrogate_columns <- function(bound, parts, n, unknown) {
   design <- surrogate_design(bound)
-  if (is.null(design)) return(NULL)
-  free <- sum(design$role == "free")
-  moving <- length(bound$moves)
-  if (moving <= few_parameters && (moving >= free * (free + 3) / 2 || parts_noise_ratio(parts, n) > small_noise)) return(NULL)
+  if (is.null(design) || non_centred_serve(length(bound$moves), sum(design$role == "free"), parts, n, unknown)) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
+    if (inherits(statistic, "stat_size")) return(part$mechanism$kernel %in% c("absolute", "squared"))
     if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
     statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
   }
   if (all(vapply(parts, serves, TRUE))) design
 }
 
-# What the C code needs, an empty list where there are no such transitions. `layout` places the
-# components (see layout_parts()).
-surrogate_fields <- function(bound, parts, n, layout) {
-  design <- surrogate_columns(bound, parts, n)
+# What the C code needs, an empty list where there are no such transitions. `n`: the number of records, or about that
+# where it is unknown; `layout` places the components (see layout_parts()).
+surrogate_fields <- function(bound, parts, n, unknown, layout) {
+  design <- surrogate_columns(bound, parts, n, unknown)
   if (is.null(design)) return(list())
   terms <- matrix(0, layout$dense, 6L) # components that only pad are 0
   for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {

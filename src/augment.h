@@ -137,6 +137,9 @@ void augment_saw_size(struct augment *a, int closes);
 
 /* ---- augment_levels.c ------------------------------------------------------------ */
 
+/* Workspace of one entry a record. */
+void augment_make_level_room(struct augment *a);
+
 /* Leaves the records' distribution with the probabilities of levels integrated out invariant:
  * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
 void augment_move_levels(struct augment *a, int learning);
@@ -151,6 +154,10 @@ void augment_saw_round(struct augment *a, int iteration, int warmup, double work
 /* Readies the surrogate for moves; with `search`, moves the records of a start to where
  * the release has density, theta drawn given them. */
 void augment_search(struct augment *a, int search);
+
+/* Tells the surrogate how many records there are now. Returns 0 if they are too few for moves of
+ * all at once, which then must be left out. */
+int augment_set_size(struct augment *a);
 
 /* A move that leaves the records' distribution with theta integrated out invariant: theta
  * must be drawn after it. Needs the complete-data statistic. */

@@ -23,15 +23,19 @@
 /* transfers between two neighbours in an iteration */
 enum { TRANSFERS = 8 };
 
+void augment_make_level_room(struct augment *a) {
+    struct regroup *g = &a->regroup;
+    g->code = plugin_memory((size_t)a->stride, sizeof *g->code);
+    g->sorted = plugin_memory((size_t)a->stride, sizeof *g->sorted);
+}
+
 void augment_prepare_levels(struct augment *a) {
     const struct model *model = &a->model;
     struct regroup *g = &a->regroup;
-    const size_t n = (size_t)a->n;
     int levels = 0;
     for (int f = 0; f < model->factors; ++f)
         if (model->factor[f].levels > levels) levels = model->factor[f].levels;
-    g->code = plugin_memory(n, sizeof *g->code);
-    g->sorted = plugin_memory(n, sizeof *g->sorted);
+    augment_make_level_room(a);
     g->level = plugin_memory(MAX_BLOCK, sizeof *g->level);
     g->order = plugin_memory((size_t)levels, sizeof *g->order);
     g->place = plugin_memory((size_t)levels, sizeof *g->place);

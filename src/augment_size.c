@@ -13,6 +13,9 @@
  * die come from f(. | theta) of the side that has them, so that the ratio has the prior of theta in
  * addition.
  *
+ * Beside a surrogate (augment_surrogate.c) these moves stay as they are: they leave the records'
+ * joint distribution with theta invariant, and the surrogate then moves the records that there are.
+ *
  * Records that are born stand last, as their order does not matter. m is geometric-like, cut off at
  * MOST_BORN; its scale is learned in warmup.
  *
@@ -25,7 +28,8 @@
 enum { SIZE_MOVES = 4, TILTED = 2 };
 
 int augment_is_full(const struct augment *a) {
-    return a->stride - a->n < (ptrdiff_t)(SIZE_MOVES + TILTED) * MOST_BORN;
+    const ptrdiff_t rounds = a->surrogate ? (ptrdiff_t)*a->rounds.count : 1;
+    return a->stride - a->n < rounds * (SIZE_MOVES + TILTED) * MOST_BORN;
 }
 
 static void swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
@@ -175,6 +179,6 @@ void augment_saw_size(struct augment *a, int closes) {
 
 void augment_move_size(struct augment *a, int learning) {
     for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
-    const int can = a->model.class->move != NULL && a->model.moving > 0 && !a->plain;
+    const int can = a->model.class->move != NULL && a->slope.moving > 0 && !a->plain;
     for (int k = 0; k < TILTED && can; ++k) move_tilted(a, learning);
 }

@@ -126,10 +126,16 @@ void augment_prepare_surrogate(struct augment *a, int same_bounds) {
     for (int i = 0; i < t->d; ++i) a->clamped_x[i] = plugin_memory(MAX_BLOCK, sizeof(double));
 }
 
+int augment_set_size(struct augment *a) {
+    if (!a->size_prior) return 1;
+    if (a->response) a->response->n = (double)a->n;
+    return surrogate_resize(a->surrogate, (double)a->n);
+}
+
 double augment_surrogate_density(struct augment *a, int exact, double *q, double *gradient) {
     struct surrogate *s = a->surrogate;
     augment_take_complete(a, 0, a->complete);
-    if (!surrogate_begin(s, a->complete, a->theta)) return NAN;
+    if (!augment_set_size(a) || !surrogate_begin(s, a->complete, a->theta)) return NAN;
     return surrogate_density(s, exact, q, gradient);
 }
 
@@ -251,6 +257,7 @@ static void settle_levels(struct augment *a) {
 
 void augment_search(struct augment *a, int search) {
     struct surrogate *s = a->surrogate;
+    if (!augment_set_size(a)) return;
     if (search && a->model.factors > 0) settle_levels(a);
     augment_take_complete(a, 0, a->complete);
     if (!surrogate_begin(s, a->complete, a->theta) ||

@@ -87,6 +87,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
                          1 + (int)Rf_xlength(fixed), INTEGER(fixed), (int)Rf_xlength(rider),
                          INTEGER(rider)))
         a->surrogate = s;
+    if (a->surrogate && a->size_prior) surrogate_vary(s);
     struct response *r = plugin_memory(1, sizeof *r);
     s->density.released = a->released;
     if (a->surrogate && response_create(r, &a->model, (double)a->n, &s->density)) a->response = r;
@@ -105,6 +106,7 @@ static void *read(SEXP problem) {
     if (a->size_prior) {
         a->stride = (ptrdiff_t)list_number(problem, "room");
         a->size_spread = list_number(problem, "size_spread");
+        a->slope.moving = a->model.moving;
     }
     a->plain = list_number(problem, "passes") == 0;
     if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
@@ -160,7 +162,7 @@ static struct state_shape shape(const void *self) {
     };
     if (a->size_prior)
         shape.part[shape.parts++] = (struct state_part){
-            "size", REALSXP, SIZE_STATE + (R_xlen_t)size_slope_stored(a->model.moving)};
+            "size", REALSXP, SIZE_STATE + (R_xlen_t)size_slope_stored(a->slope.moving)};
     if (update_theta_steps(&a->model) > 0)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -182,11 +184,9 @@ static struct state_shape shape(const void *self) {
 /* n, and room for as many records as the state has: it may have been given more */
 static void attach_size(struct augment *a, SEXP state) {
     double *size = REAL(list_element(state, "size"));
-    size_slope_attach(&a->slope, a->model.moving, a->model.moves, size + SIZE_STATE);
+    size_slope_attach(&a->slope, a->slope.moving, a->model.moves, size + SIZE_STATE);
     const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));
-    if (a->moved_x && room > a->stride)
-        a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
-    a->stride = room;
+    if (room > a->stride) augment_make_room(a, room);
     a->n = (ptrdiff_t)size[0];
     memcpy(&a->births, size + 1, sizeof a->births);
 }

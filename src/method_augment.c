@@ -141,6 +141,13 @@ void augment_prepare(struct augment *a) {
     augment_count_work(a);
 }
 
+void augment_make_room(struct augment *a, ptrdiff_t room) {
+    a->stride = room;
+    if (a->moved_x)
+        a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
+    if (augment_has_levels(a)) augment_make_level_room(a);
+}
+
 /* ---- blocks and chunks ----------------------------------------------------- */
 
 static void shift_columns(const struct augment *a, double *const *x, int start, double **out) {
@@ -489,10 +496,12 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
     double *before = a->step, *after = a->place;
     if (learning) augment_gather(a, before);
     const double followed = a->work;
-    if (augment_has_levels(a)) augment_move_levels(a, learning);
-    if (a->surrogate) augment_follow(a, iteration, warmup);
-    for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
-    if (a->surrogate && class->add_latent) augment_take_latent(a);
+    if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
+    if (a->surrogate && augment_set_size(a)) {
+        augment_follow(a, iteration, warmup);
+        for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
+    }
+    if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
     const struct record_columns records = {.x = a->x, .n = a->n, .stride = a->stride};
     int status = PLUGIN_OK;
     if (empty)

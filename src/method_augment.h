@@ -82,9 +82,9 @@ struct augment {
     struct adapt adapt;
     struct theta_update update; /* of a model without rtheta() */
     struct births births;
-    struct size_slope slope;
-    struct regroup regroup; /* only beside a surrogate, */
-    struct rounds rounds;   /* as well */
+    struct size_slope slope; /* of the coordinates that move without a surrogate */
+    struct regroup regroup;  /* only beside a surrogate, */
+    struct rounds rounds;    /* as well */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -141,6 +141,9 @@ struct augment {
  * dense and cells, from the parts' kinds, kernels and sizes. */
 void augment_lay_out(struct augment *a);
 void augment_prepare(struct augment *a);
+
+/* Workspace that has one entry a record, for so many. */
+void augment_make_room(struct augment *a, ptrdiff_t room);
 
 /* With a surrogate, after that. `same_bounds`: all statistics clamp a column to the same. */
 void augment_prepare_surrogate(struct augment *a, int same_bounds);

@@ -118,6 +118,15 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     return 1;
 }
 
+void surrogate_vary(struct surrogate *s) { totals_density_vary(&s->density); }
+
+int surrogate_resize(struct surrogate *s, double n) {
+    const struct totals *t = &s->density.totals;
+    if (n < t->k + t->d + 1) return 0;
+    totals_density_resize(&s->density, n);
+    return 1;
+}
+
 size_t surrogate_stored(const struct surrogate *s) {
     const int size = s->density.size;
     return SCALARS + 4 * (size_t)size + hmc_stored(size, metric(s)) +

@@ -57,6 +57,10 @@ struct surrogate {
  * too few records. */
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,
                      const int *column, int k, const int *fixed, int riders, const int *rider);
+/* After that, where n is to change; and, before the records are read, n. Returns 0 where there are
+ * too few records to move. */
+void surrogate_vary(struct surrogate *s);
+int surrogate_resize(struct surrogate *s, double n);
 size_t surrogate_stored(const struct surrogate *s);
 void surrogate_attach(struct surrogate *s, double *store);
 

@@ -53,6 +53,24 @@ void totals_density_create(struct totals_density *density, const struct model *m
     density->theta = plugin_memory((size_t)model->parameters, sizeof(double));
 }
 
+void totals_density_vary(struct totals_density *s) {
+    const size_t count = (size_t)s->components;
+    s->sized = plugin_memory(count, sizeof *s->sized);
+    s->rate = plugin_memory(count, sizeof(double));
+    for (int k = 0; k < s->components; ++k) {
+        s->sized[k] = s->component[k];
+        s->rate[k] = s->component[k].constant / s->totals.n;
+    }
+    s->component = s->sized;
+}
+
+void totals_density_resize(struct totals_density *s, double n) {
+    struct totals *t = &s->totals;
+    t->power += n - t->n;
+    t->n = n;
+    for (int k = 0; k < s->components; ++k) s->sized[k].constant = n * s->rate[k];
+}
+
 static void own_seen(struct totals_density *density) {
     const size_t complete = (size_t)density->model->complete;
     density->seen = plugin_memory(complete, sizeof(double));

@@ -27,6 +27,9 @@ struct totals_density {
     int size;                 /* coordinates: those of the totals, then what model->kept lists */
     int components, absolute; /* first those with the absolute kernel */
     const struct component *component;
+    /* n that changes: these components, and their constants for each record */
+    struct component *sized;
+    double *rate;
     const double *released, *weight;
     struct clamped *clamped;     /* NULL: no record is taken to lie outside the bounds */
     struct clamped_cells *cells; /* NULL: or all records are taken to have one mean */
@@ -62,6 +65,11 @@ const struct component *read_components(int columns, int count, const double *te
  * release: components to weight. */
 void totals_density_create(struct totals_density *density, const struct model *model, double n,
                            int d, const int *column, int k, const int *fixed);
+
+/* After that, where n is to change: the components' constants are in proportion to it. Then n, at
+ * least k + d; coordinates are those of n records. */
+void totals_density_vary(struct totals_density *density);
+void totals_density_resize(struct totals_density *density, double n);
 
 /* Columns that stay, see totals.h; k must be 1 if the model ties coefficients. */
 void totals_density_carry(struct totals_density *density, int riders, const int *rider);

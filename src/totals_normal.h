@@ -50,9 +50,8 @@ struct normal {
     double n;
     int *fixed; /* columns that are dummies */
     struct cross_table table;
-    struct totals_size size;     /* size.prior NULL: n is known */
-    struct component *component; /* unknown n: those of the density, their constants those of n */
-    double *rate, *pace, *trial; /* these constants for each record; a column; a gradient */
+    struct totals_size size; /* size.prior NULL: n is known */
+    double *pace, *trial;    /* of an unknown n: a column; a gradient */
     const double *released, *weight;
     int components; /* of the release: those of the density, then exact ones */
     struct rng *rng;

@@ -13,12 +13,10 @@
 enum { SIZE_STEPS = 2 };
 
 void normal_set_size(struct normal *s, double n) {
-    struct totals *totals = &s->density.totals;
     totals_size_set(&s->size, n);
-    s->n = totals->n = n;
-    totals->power = n - 1;
-    totals->design[0] = sqrt(n);
-    for (int k = 0; k < s->density.components; ++k) s->component[k].constant = n * s->rate[k];
+    totals_density_resize(&s->density, n);
+    s->n = n;
+    s->density.totals.design[0] = sqrt(n);
 }
 
 /* what a factor of the target depends on n alone */
@@ -94,31 +92,27 @@ static int move_size(struct normal *s, enum size_step kind, int learning) {
     return accept;
 }
 
-/* Of an unknown n: the components' constants for each record, and what a column's total gains with
- * a record if a component that it alone is part of stays. */
+/* Of an unknown n: what a column's total gains with a record if a component that it alone is part
+ * of stays. */
 int normal_prepare_size(const struct fields *fields, const struct collapse *of, struct normal *s) {
     const int d = s->model.columns, count = s->density.components;
     const double *spread = fields_vector(fields, "size_spread", 1);
     if (!spread || !s->model.class->marginal_size) return PLUGIN_BAD_FIELDS;
     totals_size_create(&s->size, of->size_prior, of->n, *spread, d, s->density.size);
-    s->component = plugin_memory((size_t)count, sizeof *s->component);
-    s->rate = normal_doubles((size_t)count);
+    totals_density_vary(&s->density);
     s->pace = normal_doubles((size_t)d);
     s->trial = normal_doubles((size_t)normal_coordinates(s));
     for (int k = 0; k < count; ++k) {
-        const struct component *one = s->component + k;
-        s->component[k] = s->density.component[k];
-        s->rate[k] = one->constant / of->n;
+        const struct component *one = s->density.component + k;
         for (int i = 0; i < d; ++i) {
             if (one->at[0] != s->model.order[i] || one->coef[0] == 0 || one->coef[1] != 0 ||
                 one->coef[2] != 0)
                 continue;
             const double told = s->weight[k] * one->coef[0];
-            s->pace[i] = -s->rate[k] / one->coef[0];
+            s->pace[i] = -s->density.rate[k] / one->coef[0];
             s->size.told[i] += told * told / (k < s->density.absolute ? 2 : 1);
         }
     }
-    s->density.component = s->component;
     return PLUGIN_OK;
 }
 

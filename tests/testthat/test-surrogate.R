@@ -197,3 +197,83 @@ test_that("draws do not depend on the blocks that iterations come in, in warmup 
     expect_identical(run(c(20L, 20L, 40L, 80L)), run(160L))
   }
 })
+
+# ---- the number of records is unknown ------------------------------------------------------
+
+sized_release <- function(case, mechanism, of_size, n) {
+  simulate_release(case$model, list(t = case$statistic, size = stat_size()), list(t = mechanism, size = of_size), n = n, neighbours = "add_remove")
+}
+
+# quantiles of n are whole numbers, of no Monte Carlo error
+expect_same_posterior <- function(a, b) {
+  expect_same_quantiles(posterior::subset_draws(a$draws, a$bound$parameters), posterior::subset_draws(b$draws, b$bound$parameters))
+  for (power in 1:2) expect_agreement(parameter_draws(a, "n")^power, parameter_draws(b, "n")^power)
+}
+
+test_that("unknown n: the posterior of the plain sampler where bounds bind", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(12)
+  for (kind in c("factor", "logistic")) {
+    case <- surrogate_case(kind)
+    release <- sized_release(case, mech_laplace(epsilon = 4), mech_gaussian(sd = 6), n = 25)
+    fit <- function(control, iter) {
+      suppressWarnings(sample_posterior(release, case$model, method = "augment", records = prior_negative_binomial(25, 5), chains = 4, iter = iter,
+                                        seed = 5, control = control))
+    }
+    moved <- fit(list(), 6000)
+    expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$records > 0.1 & acceptance(moved)$tilted > 0.05))
+    expect_same_posterior(moved, fit(list(passes = 8), 20000))
+  }
+})
+
+test_that("unknown n: collapse and the moved records agree where nothing is clamped, n wide and narrow", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(13)
+  wide <- list(y = c(-60, 60), x1 = c(-40, 40), x2 = c(-40, 40))
+  truth <- model_lm(prior = fixed(c(1, 2, -1)), sigma = fixed(2), covariates = fixed(list(mean = c(3, 0), cov = diag(4, 2))))
+  case <- list(model = truth, statistic = stat_crossprod(y ~ x1 + x2, wide, rescale = FALSE))
+  for (sd in c(2, 60)) {
+    release <- sized_release(case, mech_laplace(scale = 60), mech_gaussian(sd = sd), n = 200)
+    fit <- function(method) {
+      suppressWarnings(sample_posterior(release, model_lm(), method = method, records = prior_uniform(10, 600), chains = 4, iter = 5000, seed = 2))
+    }
+    expect_same_posterior(fit("augment"), fit("collapse"))
+  }
+})
+
+test_that("unknown n: calibrated with n drawn, records moved at once", {
+  skip_on_cran() # takes long; `make test` runs it
+  for (kind in c("factor", "kept")) {
+    case <- surrogate_case(kind)
+    cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
+                     n = prior_negative_binomial(20, 4), replicates = 120, method = "augment", chains = 1, iter = 2500, warmup = 500, seed = 3,
+                     neighbours = "add_remove")
+    expect_false(any(cal$runs$failed))
+    expect_true("n" %in% cal$results$variable)
+    expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  }
+})
+
+test_that("unknown n: too few records to move at once, and none", {
+  set.seed(14)
+  case <- surrogate_case("factor")
+  release <- sized_release(case, mech_laplace(epsilon = 1), mech_gaussian(sd = 2), n = 3)
+  fit <- sample_posterior(release, case$model, method = "augment", records = prior_poisson(1), chains = 2, iter = 400, seed = 1)
+  expect_true(all(is.finite(posterior::as_draws_matrix(fit))))
+  expect_true(all(c(0, 1, 5) %in% parameter_draws(fit, "n")))
+})
+
+test_that("unknown n: a chain of moved records is the same chain in parts, and in more room", {
+  set.seed(15)
+  case <- surrogate_case("factor")
+  release <- sized_release(case, mech_laplace(epsilon = 3), mech_gaussian(sd = 40), n = 60)
+  ask <- function(iter) suppressWarnings(sample_posterior(release, case$model, method = "augment", records = prior_poisson(60), chains = 2, iter = iter, warmup = 200, seed = 1))
+  whole <- ask(500)
+  part <- ask(300)
+  expect_identical(posterior::as_draws_matrix(suppressWarnings(extend(part, 200))), posterior::as_draws_matrix(whole))
+  # `x` has a column for each variable, of as many records as there is room for: sorting and moving must see them all
+  state <- internal("give_room")(part$chains[[1]]$state, part$problem)
+  roomy <- part
+  roomy$chains[[1]]$state <- state
+  expect_identical(posterior::as_draws_matrix(suppressWarnings(extend(roomy, 200))), posterior::as_draws_matrix(whole))
+})
