@@ -1,6 +1,7 @@
 # What it costs not to know the number of records: seconds per effective draw with n released
 # with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known. For counts and for
-# sums of normal, Poisson and exponential records (method "collapse"), and for sums of Poisson and of normal records (method "augment"). And the coverage of
+# sums of normal, Poisson and exponential records (method "collapse"), and for sums of Poisson and of normal records and
+# a regression with a factor (method "augment"). And the coverage of
 # intervals in a problem of Awan & Wang: 100 answers, theta = 0.2, Laplace noise on the successes and
 # on the failures, epsilon = 1 for one record added or removed, n not known.
 #
@@ -20,7 +21,12 @@ unknown_cases <- list(
   totals = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "collapse",
                 draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1))),
   normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "augment",
-                draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1)))
+                draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1))),
+  regression = list(statistic = stat_crossprod(y ~ x + g, list(y = c(-6, 6), x = c(-4, 4), g = c("a", "b"))), model = model_lm(), method = "augment",
+                    draw = function(n) {
+                      d <- data.frame(x = stats::rnorm(n), g = sample(c("a", "b"), n, TRUE))
+                      cbind(y = d$x + (d$g == "b") + stats::rnorm(n), d)
+                    })
 )
 
 unknown_run <- function(case, n, sd, iter) {
