@@ -132,7 +132,11 @@ void augment_gather(const struct augment *a, double *out);
 /* A few births and deaths; the complete-data statistic must be taken after them. */
 void augment_move_size(struct augment *a, int learning);
 
-/* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. */
+/* Workspace. */
+void augment_prepare_size(struct augment *a);
+
+/* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. Needs
+ * the complete-data statistic, latent variables included. */
 void augment_saw_size(struct augment *a, int closes);
 
 /* ---- augment_levels.c ------------------------------------------------------------ */

@@ -9,9 +9,11 @@
  *
  * Where a total is known better than n, theta and n trade off. So some moves take theta along:
  * theta's moving coordinates by slope * log(n' / n), a slope that warmup learned, and the old
- * records with their innovations held fixed, as the non-centred moves do. Those that are born or
- * die come from f(. | theta) of the side that has them, so that the ratio has the prior of theta in
- * addition.
+ * records with their innovations held fixed, as the non-centred moves do. The slope is that of an
+ * update given the statistic of the complete data, which follows n closely; theta itself varies by
+ * the sampling of n records, and more of them than warmup has would be needed to see how. Those
+ * that are born or die come from f(. | theta) of the side that has them, so that the ratio has the
+ * prior of theta in addition.
  *
  * Beside a surrogate (augment_surrogate.c) these moves stay as they are: they leave the records'
  * joint distribution with theta invariant, and the surrogate then moves the records that there are.
@@ -24,8 +26,25 @@
  */
 #include "augment.h"
 
+#include <stdlib.h>
+
 /* moves in an iteration, and those that take theta along */
 enum { SIZE_MOVES = 4, TILTED = 2 };
+
+/* pairs of updates, an odd number */
+enum { UPDATES = 15 };
+
+void augment_prepare_size(struct augment *a) {
+    const int complete = a->pace.moving;
+    a->born = plugin_memory((size_t)a->model.columns, sizeof(double *));
+    for (int v = 0; v < a->model.columns; ++v)
+        a->born[v] = plugin_memory(MOST_BORN, sizeof(double));
+    a->followed = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->updates = plugin_memory((size_t)a->slope.moving * UPDATES, sizeof(double));
+    int *all = plugin_memory((size_t)complete, sizeof(int));
+    for (int j = 0; j < complete; ++j) all[j] = j;
+    a->pace.moves = all;
+}
 
 int augment_is_full(const struct augment *a) {
     const ptrdiff_t rounds = a->surrogate ? (ptrdiff_t)*a->rounds.count : 1;
@@ -170,10 +189,57 @@ static void move_tilted(struct augment *a, int learning) {
     memcpy(a->theta, a->theta_new, (size_t)model->parameters * sizeof(double));
 }
 
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How an update's theta goes with n where the statistic goes with it as the window saw: from two
+ * updates of the same random numbers. Their difference may be far off where one of them rejects a
+ * number that the other takes, so the median of UPDATES is taken. */
+static void follow_updates(struct augment *a) {
+    const struct model_class *class = a->model.class;
+    const struct size_slope *pace = &a->pace;
+    const int moving = a->slope.moving, complete = a->model.complete;
+    const double about = *pace->at_mean, square = *pace->at_square;
+    const double width = sqrt(square / *pace->count);
+    if (!(width > 0)) return;
+    double *const c[] = {a->complete_before, a->complete_after};
+    for (int j = 0; j < complete; ++j)
+        for (int k = 0; k < 2; ++k)
+            c[k][j] = pace->mean[j] + (2 * k - 1) * width * pace->cross[j] / square;
+    for (int u = 0; u < UPDATES; ++u) {
+        const struct rng start = *a->rng;
+        double *const theta[] = {a->theta_new, a->followed};
+        for (int k = 0; k < 2; ++k) {
+            const double n = exp(about + (2 * k - 1) * width);
+            *a->rng = start;
+            memcpy(theta[k], a->theta, (size_t)a->model.parameters * sizeof(double));
+            if ((a->model.cut ? class->rtheta_uncut : class->rtheta)(a->model.self, c[k], n, a->rng,
+                                                                     theta[k]) != PLUGIN_OK)
+                return;
+        }
+        for (int j = 0; j < moving; ++j) {
+            const int at = a->slope.moves[j];
+            a->updates[j * UPDATES + u] = (theta[1][at] - theta[0][at]) / (2 * width);
+        }
+    }
+    for (int j = 0; j < moving; ++j) {
+        double *const of = a->updates + (size_t)j * UPDATES;
+        qsort(of, UPDATES, sizeof *of, compare_numbers);
+        a->slope.slope[j] = of[UPDATES / 2];
+    }
+}
+
 void augment_saw_size(struct augment *a, int closes) {
     size_slope_saw(&a->slope, log((double)a->n), a->theta);
+    if (a->pace.moving > 0) size_slope_saw(&a->pace, log((double)a->n), a->complete);
     if (!closes) return;
     size_slope_close(&a->slope);
+    if (a->pace.moving > 0) {
+        follow_updates(a);
+        size_slope_close(&a->pace);
+    }
     a->births.tries = 0;
 }
 

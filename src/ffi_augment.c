@@ -107,6 +107,8 @@ static void *read(SEXP problem) {
         a->stride = (ptrdiff_t)list_number(problem, "room");
         a->size_spread = list_number(problem, "size_spread");
         a->slope.moving = a->model.moving;
+        if (a->model.class->rtheta && update_theta_steps(&a->model) == 0)
+            a->pace.moving = a->model.complete;
     }
     a->plain = list_number(problem, "passes") == 0;
     if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
@@ -136,7 +138,7 @@ enum {
     COUNTERS
 };
 
-/* where n is unknown, the state's `size`: n, struct births, struct size_slope */
+/* where n is unknown, the state's `size`: n, struct births, twice struct size_slope */
 enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
 
 static struct adapt_shape learned_shape(const struct model *model) {
@@ -161,8 +163,10 @@ static struct state_shape shape(const void *self) {
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
     };
     if (a->size_prior)
-        shape.part[shape.parts++] = (struct state_part){
-            "size", REALSXP, SIZE_STATE + (R_xlen_t)size_slope_stored(a->slope.moving)};
+        shape.part[shape.parts++] =
+            (struct state_part){"size", REALSXP,
+                                SIZE_STATE + (R_xlen_t)(size_slope_stored(a->slope.moving) +
+                                                        size_slope_stored(a->pace.moving))};
     if (update_theta_steps(&a->model) > 0)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -185,6 +189,8 @@ static struct state_shape shape(const void *self) {
 static void attach_size(struct augment *a, SEXP state) {
     double *size = REAL(list_element(state, "size"));
     size_slope_attach(&a->slope, a->slope.moving, a->model.moves, size + SIZE_STATE);
+    size_slope_attach(&a->pace, a->pace.moving, a->pace.moves,
+                      size + SIZE_STATE + size_slope_stored(a->slope.moving));
     const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));
     if (room > a->stride) augment_make_room(a, room);
     a->n = (ptrdiff_t)size[0];

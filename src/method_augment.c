@@ -115,9 +115,7 @@ void augment_prepare(struct augment *a) {
     for (int v = 0; v < columns; ++v)
         a->x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
-    a->born = plugin_memory((size_t)columns, sizeof(double *));
-    for (int v = 0; v < columns && a->size_prior; ++v)
-        a->born[v] = plugin_memory(MOST_BORN, sizeof(double));
+    if (a->size_prior) augment_prepare_size(a);
     a->map = terms_new(columns);
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));

@@ -83,8 +83,10 @@ struct augment {
     struct theta_update update; /* of a model without rtheta() */
     struct births births;
     struct size_slope slope; /* of the coordinates that move without a surrogate */
-    struct regroup regroup;  /* only beside a surrogate, */
-    struct rounds rounds;    /* as well */
+    struct size_slope
+        pace; /* of the complete-data statistic; of nothing where no update takes it */
+    struct regroup regroup; /* only beside a surrogate, */
+    struct rounds rounds;   /* as well */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -122,7 +124,8 @@ struct augment {
     double *by;       /* and how far they would move residuals, touched * block */
     double *path, *path_energy, *path_log; /* see accept_speculatively */
     double accepted_share;                 /* share of the last proposals that were accepted */
-    double **born;                         /* unknown n: records that are to be born */
+    double **born;                         /* unknown n: records that are to be born, */
+    double *followed, *updates;            /* and of augment_saw_size() */
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
     /* all records after a move, columns of `stride`: where they are expensive to make twice */
