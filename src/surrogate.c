@@ -51,6 +51,9 @@ static const double QUARTER = 1.5, LONGEST = 15, LEAST_SHARE = 0.02, EXACT_SHARE
  * slopes are worth their work, and another run of NUTS after the first window. */
 static const double TARGET = 0.75, POOR = 0.5;
 
+/* What bounds do to a total that need not be known, in units of the noise. */
+static const double NEGLIGIBLE = 0.01;
+
 /* What a trajectory of full length is worth, see choose_density(). How fast running means
  * forget. */
 static const double WORTH = 1.6, FORGET = 0.05;
@@ -71,7 +74,7 @@ enum { TERMS = 3 };
 /* So many coordinates have a dense metric: with more, training is too short to learn one. */
 enum { FEW = 20 };
 
-enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 8 };
+enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 9 };
 
 static double log_density(void *self, const double *q, double *gradient);
 
@@ -148,6 +151,8 @@ void surrogate_attach(struct surrogate *s, double *store) {
     s->seen = store + 5;
     s->length = store + 6;
     s->trained = store + 7;
+    s->unbounded = store + 8;
+    s->density.unbounded = *s->unbounded != 0;
     s->reference = store + SCALARS;
     s->mean_seen = s->reference + size;
     s->left = s->mean_seen + size;
@@ -321,11 +326,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
         tilt_start(&s->tilt);
         use_slopes(s);
     }
-    /* Without the bounds: far outside them they leave no slope to follow. */
-    struct clamped *const clamped = density->clamped;
-    double *const seen = density->seen;
-    density->clamped = NULL;
-    density->seen = density->c;
+    density->unbounded = 1; /* far outside the bounds they leave no slope to follow */
     density->temper = temper;
     int possible = run(s, 0, 0, rng);
     if (iterations > 0 && possible) {
@@ -337,8 +338,7 @@ int surrogate_search(struct surrogate *s, int iterations, double temper, struct 
         density->temper = temper;
         possible = possible && run(s, iterations, 0, rng);
     }
-    density->clamped = clamped;
-    density->seen = seen;
+    *s->unbounded = density->unbounded = 0;
     if (!possible) return 0;
     copy(s, s->there, s->hmc.q);
     totals_density_place(density, s->there);
@@ -446,6 +446,23 @@ static void choose_density(struct surrogate *s) {
     if (surrogate_is_exact(s)) *s->share = EXACT_SHARE;
 }
 
+/* Where what the bounds do to the totals at the reference is lost in the noise, the surrogate does
+ * without them: a third of its work. */
+static void judge_bounds(struct surrogate *s) {
+    struct totals_density *density = &s->density;
+    double most = 0;
+    if (!density->clamped) return;
+    density->unbounded = 0;
+    totals_expand(&density->totals, s->reference, density->c);
+    totals_density_expect(density);
+    for (int k = 0; k < density->components; ++k) {
+        const struct component *one = density->component + k;
+        const double off = component_value(one, density->seen) - component_value(one, density->c);
+        most = fmax(most, fabs(off) * density->weight[k]);
+    }
+    *s->unbounded = density->unbounded = most < NEGLIGIBLE;
+}
+
 /* An eighth of warmup, a quarter and a half. */
 static int ends_window(int iteration, int warmup) {
     for (int part = 8; part > 1; part /= 2)
@@ -471,6 +488,7 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     if (!ends_window(iteration, warmup)) return;
     const int poor = *s->share < POOR || surrogate_is_exact(s);
     copy(s, s->reference, s->mean_seen);
+    judge_bounds(s);
     if (has_tilt(s)) {
         if (poor || *s->tilt.learned != 0)
             tilt_solve(&s->tilt);

@@ -32,6 +32,7 @@ struct surrogate {
     double *share;            /* and what of it a surrogate's has */
     double *followed;         /* running mean of the probability that the records follow */
     double *exact;            /* are trajectories those of the exact density? */
+    double *unbounded;        /* or of a surrogate that needs no bounds? */
     double *tried;            /* iterations since the reference is what it is, */
     double *trained;          /* and whether NUTS has run there */
     double *reference;        /* coordinates; they stay once warmup is over */

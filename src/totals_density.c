@@ -88,7 +88,7 @@ void totals_density_clamp_cells(struct totals_density *density, int cells, const
 }
 
 void totals_density_expect(struct totals_density *s) {
-    if (s->clamped && !s->cells) {
+    if (s->clamped && !s->cells && !s->unbounded) {
         clamped_expect(s->clamped, s->c, s->seen);
         return;
     }
@@ -256,7 +256,7 @@ double totals_log_density(void *self, const double *q, double *gradient) {
         tilt_correct(s->tilt, q, s->tilt_at, released, s->tilted);
         released = s->tilted;
     }
-    if (s->clamped) {
+    if (s->clamped && !s->unbounded) {
         memset(s->gradient_seen, 0, (size_t)complete * sizeof(double));
         totals_density_noise(s, released, s->gradient_seen);
         if (s->cells) {

@@ -31,7 +31,8 @@ struct totals_density {
     struct component *sized;
     double *rate;
     const double *released, *weight;
-    struct clamped *clamped;     /* NULL: no record is taken to lie outside the bounds */
+    struct clamped *clamped;     /* NULL: no record is taken to lie outside the bounds, */
+    int unbounded;               /* nor while that is set */
     struct clamped_cells *cells; /* NULL: or all records are taken to have one mean */
     double *slope; /* NULL, or where the slope of the log density in each component goes */
     /* What is added to the components, a linear function of q less `tilt_at`; needs `slope`.

@@ -123,6 +123,7 @@ test_that("the joint distribution is right, for both densities and every kind of
     draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 15000, passes = NULL, warmup = 300L,
                     prepare = function(state, problem) {
                       state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
+                      if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
                       with_slopes(state, problem)
                     })
     prior <- prior_draws(case$model, case$statistic)
@@ -151,6 +152,19 @@ test_that("a logistic regression has the posterior of the plain sampler where bo
   expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
   plain <- suppressWarnings(fit(list(passes = 8), 20000))
   expect_same_quantiles(moved$draws, plain$draws)
+})
+
+test_that("the surrogate does without bounds that no record reaches", {
+  set.seed(9)
+  unbounded <- function(factor) {
+    wide <- lapply(list(y = c(-1, 1), x1 = c(-1, 1), x2 = c(-1, 1)), `*`, factor)
+    truth <- model_lm(prior = fixed(c(0, 1, -1)), sigma = fixed(1), covariates = fixed(list(mean = c(0, 0), cov = diag(2))))
+    release <- simulate_release(truth, stat_crossprod(y ~ x1 + x2, wide), mech_laplace(epsilon = 1), n = 300)
+    fit <- suppressWarnings(sample_posterior(release, model_lm(), method = "augment", chains = 1, iter = 400, warmup = 300, seed = 1))
+    fit$chains[[1]]$state$surrogate[9]
+  }
+  expect_identical(unbounded(12), 1)
+  expect_identical(unbounded(1.5), 0)
 })
 
 test_that("few records, an empty level and two pairs of bounds are no obstacle", {
