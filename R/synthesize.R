@@ -18,9 +18,12 @@
 #' is mean(u), times the records of a set over those of the release. For imputed records it is (1 + 1/m) b + mean(u) on
 #' (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of freedom (Rubin 1987). The rules need twenty sets or so, better a hundred.
 #'
+#' **The mice package.** `as_mids()` gives the sets as that package's `mids` object, with every value imputed, for its `with()` and `complete()`. Its `pool()` has Rubin's
+#' rules: right for `of = "records"`, too wide for sets from a population.
+#'
 #' @return `synthesize()`: a list of `m` data frames, an object of class `noiseaware_synthetic`. `combine_synthetic()`: a data frame with
-#'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`.
+#'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_package` (mice is not installed).
 #' @references
 #' Raghunathan, T. E., Reiter, J. P. and Rubin, D. B. (2003). Multiple imputation for statistical disclosure limitation. *Journal of
 #' Official Statistics* 19, 1-16.
@@ -152,4 +155,26 @@ read_analysis <- function(result, call = caller_env(2L)) {
   if (ok) return(told)
   stop_classed("argument", c("{.arg analysis} must return a fit with coefficients and a covariance matrix, or a list of {.field estimate} and {.field variance}, finite.",
                              x = "It returned {describe(result)}."), call = call)
+}
+
+#' @rdname synthesize
+#' @export
+as_mids <- function(sets) {
+  check_given()
+  check_class(sets, "sets", "noiseaware_synthetic", "data sets made by synthesize()")
+  sizes <- vapply(sets, nrow, 0L)
+  if (length(unique(sizes)) > 1L || sizes[1L] < 1L) {
+    stop_classed("argument", c("{.arg sets} must have the same number of records each, at least one, but have from {format_size(min(sizes))} to {format_size(max(sizes))}.",
+                               i = "Give {.fn synthesize} an {.arg n}; or use {.fn combine_synthetic}."))
+  }
+  check_installed("mice", "makes such an object")
+  # mice() takes a first data set, which it marks as missing throughout, and whose values are then taken out
+  long <- do.call(rbind, Map(function(set, k) data.frame(.imp = k, set, check.names = FALSE), c(sets[1L], unclass(sets)), c(0L, seq_along(sets))))
+  missing <- matrix(TRUE, sizes[1L], ncol(sets[[1L]]), dimnames = list(NULL, names(sets[[1L]])))
+  made <- suppressWarnings(mice::as.mids(long, where = missing)) # it logs that it would have had nothing to impute from
+  made$data[] <- lapply(made$data, function(x) replace(x, TRUE, NA))
+  made$nmis[] <- sizes[1L]
+  made$method[] <- ""
+  made$loggedEvents <- NULL
+  made
 }

@@ -85,6 +85,25 @@ test_that("the rules, by hand", {
   expect_equal(told$df, 3 * (1 + 0.5 / b)^2)
 })
 
+test_that("mice has the same sets, and the same rules for records", {
+  skip_if_not_installed("mice")
+  fit <- table_of()
+  sets <- synthesize(fit, m = 5, of = "records", seed = 1)
+  told <- as_mids(sets)
+  expect_s3_class(told, "mids")
+  for (k in 1:5) expect_equal(mice::complete(told, k), sets[[k]], ignore_attr = TRUE)
+  expect_true(all(is.na(told$data))) # no set stands for the data
+  analysis <- function(data) stats::lm(as.integer(x) ~ y, data)
+  ours <- combine_synthetic(sets, analysis)
+  theirs <- mice::pool(lapply(unclass(sets), analysis))$pooled
+  expect_equal(ours$estimate, theirs$estimate)
+  expect_equal(ours$std.error, sqrt(theirs$t))
+  expect_output(print(told), "mids")
+  attr(sets, "class") <- "noiseaware_synthetic"
+  sets[[1]] <- sets[[1]][-1, ]
+  refusals("argument", expression(as_mids(1), as_mids(sets)))
+})
+
 test_that("what cannot be is refused", {
   fit <- table_of()
   sets <- synthesize(fit, m = 3, seed = 1)
