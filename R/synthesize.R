@@ -164,7 +164,8 @@ as_mids <- function(sets) {
   check_class(sets, "sets", "noiseaware_synthetic", "data sets made by synthesize()")
   sizes <- vapply(sets, nrow, 0L)
   if (length(unique(sizes)) > 1L || sizes[1L] < 1L) {
-    stop_classed("argument", c("{.arg sets} must have the same number of records each, at least one, but have from {format_size(min(sizes))} to {format_size(max(sizes))}.",
+    stop_classed("argument", c("{.arg sets} must have the same number of records each, at least one.",
+                               x = "They have from {format_size(min(sizes))} to {format_size(max(sizes))}.",
                                i = "Give {.fn synthesize} an {.arg n}; or use {.fn combine_synthetic}."))
   }
   check_installed("mice", "makes such an object")
