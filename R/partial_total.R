@@ -125,7 +125,7 @@ summed_unit <- function(part, grid) if (part$statistic$kind == "cells") pmin(gri
 # of one data frame of records
 frame_total <- function(data, parts, statistic, mechanism, neighbours, call = caller_env()) {
   totals <- lapply(parts, function(part) {
-    x <- record_matrix(data, part$statistic$columns, part$statistic$levels, call, empty = TRUE)
+    x <- statistic_records(part$statistic, data, call, empty = TRUE)
     .Call(ffi_exact_totals, statistic_spec(part$statistic, confidential = TRUE, call), x, part$statistic$kind, part$unit, part$grid$records)
   })
   new_partial(totals, lapply(parts, function(part) part$unit), nrow(data), statistic, mechanism, neighbours)

@@ -9,9 +9,10 @@
 
 other_source <- "{.fn record_chunks} takes records from any source."
 
-# What backends call things. `round`: of a double to a whole number, halves to the even one; `bounded`, where there is
-# something cheaper than CASE; `fence`, what a subquery begins with that is not to be merged with the one around it, so that what is
-# used several times is computed once; `nan_is_greatest`: is NaN above all numbers, so that a maximum tells of it?
+# What backends call things. `round`: of a double to a whole number, halves to the even one; `round_small`, where there is something
+# cheaper for whole numbers below 2^31; `bounded`, where there is something cheaper than CASE; `fence`, what a subquery begins with
+# that is not to be merged with the one around it, so that what is used several times is computed once; `number`: is a double a
+# number, neither NaN nor NULL, where one comparison tells?
 sql_dialect <- function(con, call) {
   half_even <- function(x) {
     whole <- paste0("CAST(", x, " AS INTEGER)")
@@ -26,9 +27,12 @@ sql_dialect <- function(con, call) {
     SQLiteConnection = list(double = cast("REAL"), integer = cast("INTEGER"), text = cast("TEXT"), round = half_even, collate = " COLLATE BINARY",
                             wrong = function(x) paste0("typeof(", x, ") NOT IN ('integer', 'real', 'null')")),
     PostgreSQLConnection = list(double = cast("DOUBLE PRECISION"), integer = cast("BIGINT"), text = cast("TEXT"), round = cast("BIGINT"),
+                                round_small = cast("INTEGER"),
                                 bounded = function(v, lower, upper) paste0("LEAST(GREATEST(", v, ", ", lower, "), ", upper, ")"),
                                 # PostgreSQL merges a subquery that has no WITH; one with OFFSET 0 would rule out parallel workers
-                                collate = " COLLATE \"C\"", nan = not_number("DOUBLE PRECISION"), fence = "WITH nothing AS (SELECT 1) ", nan_is_greatest = TRUE),
+                                collate = " COLLATE \"C\"", nan = not_number("DOUBLE PRECISION"), fence = "WITH nothing AS (SELECT 1) ",
+                                # NaN is above all others there
+                                number = function(x) paste0(x, " < CAST('NaN' AS DOUBLE PRECISION)")),
     duckdb_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("VARCHAR"),
                              round = function(x) paste0("CAST(round_even(", x, ", 0) AS BIGINT)"),
                              nan = not_number("DOUBLE")),
@@ -94,7 +98,7 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   query <- totals_query(parts, columns, variables, records, dialect, call)
   count <- function(sql) lapply(ask(sql), function(text) if (is.na(text)) "0" else as.character(text))
   numbers <- count(query$sql)
-  if (!is.null(query$missing) && any(unlist(numbers[startsWith(names(numbers), "m")]) != "0")) numbers <- utils::modifyList(numbers, count(query$missing))
+  if (!is.null(query$missing) && numbers$complete != numbers$n) numbers <- utils::modifyList(numbers, count(query$missing))
   check_database(numbers, names(variables), columns$levels, call)
   n_found <- as.double(numbers$n)
   if (n_found == 0 && replaces(neighbours)) stop_classed("data", "{.arg data} must have at least one row, but has none.", call = call)
@@ -105,8 +109,10 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
 check_rounding <- function(ask, dialect, call) {
   tried <- c(0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.5 - 2^-54, 2^51 + 0.5, -2^51 - 1.5, 2^60)
   known <- sprintf("%.0f", c(0, 2, 2, 0, -2, -2, 0, 2^51, -2^51 - 2, 2^60))
-  got <- ask(paste("SELECT", paste0(dialect$text(dialect$round(sql_number(tried, dialect))), " AS r", seq_along(tried), collapse = ", ")))
-  if (!identical(sub("^-0$", "0", unname(unlist(lapply(got, as.character)))), known)) {
+  small <- abs(tried) < 2^31 & !is.null(dialect$round_small)
+  rounded <- c(dialect$round(sql_number(tried, dialect)), if (any(small)) dialect$round_small(sql_number(tried[small], dialect)))
+  got <- ask(paste("SELECT", paste0(dialect$text(rounded), " AS r", seq_along(rounded), collapse = ", ")))
+  if (!identical(sub("^-0$", "0", unname(unlist(lapply(got, as.character)))), c(known, known[small]))) {
     stop_classed("database", c("This database does not round as {.fn release} does, so it cannot add up the totals.", i = other_source), call = call)
   }
 }
@@ -130,7 +136,7 @@ database_variables <- function(columns, types, con, dialect, call) {
       stop_classed("data", "{.arg data} must have numbers in {.var {v}}, but the column is of class {.cls {class(type)[1]}}.", call = call)
     }
     value <- if (is.logical(type)) sql_when(name, sql_number(1, dialect), sql_number(0, dialect)) else dialect$double(name)
-    list(value = value, missing = missing, wrong = if (!is.null(dialect$wrong)) dialect$wrong(name), by_greatest = number && isTRUE(dialect$nan_is_greatest))
+    list(value = value, missing = missing, wrong = if (!is.null(dialect$wrong)) dialect$wrong(name), compared = number && !is.null(dialect$number))
   })
 }
 
@@ -144,10 +150,10 @@ has_level <- function(name, type, levels, con, dialect) {
 
 # list(sql, components: names of each part's sums; missing: NULL, or a query that counts exactly what `sql` tells to be there)
 totals_query <- function(parts, columns, variables, records, dialect, call) {
-  greatest <- vapply(variables, function(v) isTRUE(v$by_greatest), TRUE)
+  compared <- vapply(variables, function(v) isTRUE(v$compared), TRUE)
   first <- if (length(variables) == 0L) c(c1 = "1") else unlist(lapply(seq_along(variables), function(k) {
     v <- variables[[k]]
-    exprs <- c(c = v$value, m = if (!greatest[[k]]) sql_when(v$missing, 1, 0), w = if (!is.null(v$wrong)) sql_when(v$wrong, 1, 0))
+    exprs <- c(c = v$value, m = if (!compared[[k]]) sql_when(v$missing, 1, 0), w = if (!is.null(v$wrong)) sql_when(v$wrong, 1, 0))
     stats::setNames(exprs, paste0(names(exprs), k))
   }))
   made <- lapply(seq_along(parts), function(k) {
@@ -172,13 +178,13 @@ totals_query <- function(parts, columns, variables, records, dialect, call) {
   sums <- unlist(lapply(made, `[[`, "components"))
   checks <- names(first)[!startsWith(names(first), "c")]
   total <- function(name) paste0(dialect$text(paste0("SUM(", name, ")")), " AS ", name)
-  by_greatest <- which(greatest)
-  of_missing <- vapply(by_greatest, function(k) {
-    one <- paste0("c", k)
-    paste(dialect$text(paste0("COUNT(*) - COUNT(", one, ") + ", sql_when(dialect$nan(paste0("MAX(", one, ")")), 1, 0))), "AS", paste0("m", k))
-  }, "")
-  each <- vapply(by_greatest, function(k) paste(dialect$text(paste0("SUM(", sql_when(variables[[k]]$missing, 1, 0), ")")), "AS", paste0("m", k)), "")
-  list(sql = paste("SELECT", paste(c(paste(dialect$text("COUNT(*)"), "AS n"), of_missing, total(c(checks, sums))), collapse = ", "), "FROM", sql),
+  compared <- which(compared)
+  complete <- if (length(compared)) {
+    numbers <- paste(dialect$number(paste0("c", compared)), collapse = " AND ")
+    paste(dialect$text(paste0("COUNT(CASE WHEN ", numbers, " THEN 1 END)")), "AS complete")
+  }
+  each <- vapply(compared, function(k) paste(dialect$text(paste0("SUM(", sql_when(variables[[k]]$missing, 1, 0), ")")), "AS", paste0("m", k)), "")
+  list(sql = paste("SELECT", paste(c(paste(dialect$text("COUNT(*)"), "AS n"), complete, total(c(checks, sums))), collapse = ", "), "FROM", sql),
        missing = if (length(each)) paste("SELECT", paste(each, collapse = ", "), "FROM", records), components = lapply(made, `[[`, "components"))
 }
 
@@ -191,7 +197,9 @@ part_layers <- function(part, value, prefix, dialect, call) {
   number <- function(v) sql_number(v, dialect)
   round_units <- function(names, unit = part$unit) {
     units <- named("u", ifelse(unit == 1, names, paste0(names, " * ", number(1 / unit))))
-    rounded <- named("r", dialect$round(names(units)))
+    small <- apply(abs(component_limits(statistic)), 1L, max) / part$unit < 2^30
+    round_small <- dialect$round_small %||% dialect$round
+    rounded <- named("r", ifelse(small, round_small(names(units)), dialect$round(names(units))))
     list(list(units, rounded), names(rounded))
   }
   bounded <- function(v, lower, upper) (dialect$bounded %||% sql_bounded)(v, number(lower), number(upper))
@@ -200,7 +208,8 @@ part_layers <- function(part, value, prefix, dialect, call) {
       # Columns in the square root of a unit make products in units: powers of two change no rounding.
       root <- product_root(part$unit, fields)
       fields[c("scale", "shift", "lower", "upper")] <- lapply(fields[c("scale", "shift", "lower", "upper")], function(x) x / root)
-      scaled <- named("x", paste0("(", number(fields$scale), " * ", value, " + ", number(fields$shift), ")"))
+      shift <- ifelse(fields$shift == 0, "", paste(" +", number(fields$shift)))
+      scaled <- named("x", paste0("(", number(fields$scale), " * ", value, shift, ")"))
       clamped <- named("v", bounded(names(scaled), fields$lower, fields$upper))
       names <- names(clamped)
       layers <- list(scaled, clamped)

@@ -112,7 +112,7 @@ exact_part <- function(part, data, call) {
   x <- part_records(part, data, call)
   if (part$mechanism$kernel == "match") return(exact_response(part, data, call))
   if (is_exact(part$mechanism)) return(simulated_part(part, data, call)) # no noise is drawn
-  grid <- part_grid(part, nrow(x), call)
+  grid <- part_grid(part, nrow(data), call)
   value <- .Call(ffi_exact_release, statistic_spec(statistic, confidential = TRUE, call), x, statistic$kind, grid$unit, grid$family,
                  grid$scale$numerator, grid$scale$denominator, grid$records)
   exact_result(value, part, grid, call)

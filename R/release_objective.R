@@ -73,7 +73,7 @@ release_objective <- function(data, statistic, mechanism, budget = NULL, neighbo
 #' @export
 simulated_part.mech_objective <- function(part, data, call, uniform = stats::runif) {
   statistic <- part$statistic
-  x <- part_records(part, data, call)
+  x <- record_matrix(data, statistic$columns, statistic$levels, call, empty = !replaces(part$neighbours))
   noise <- objective_noise(part$mechanism, statistic, call, part$neighbours)
   d <- length(statistic$components)
   b <- perturbation(d, noise$scale, part$mechanism, uniform)

@@ -31,6 +31,12 @@ statistic_spec <- function(statistic, confidential = FALSE, call = caller_env())
 # rows, never values. `name` is that of the caller's argument: "data" of an owner or
 # "newdata" of an analyst, which has the covariates alone.
 record_matrix <- function(data, columns, levels, call = caller_env(), name = "data", empty = FALSE) {
+  x <- record_columns(data, columns, levels, call, name, empty)
+  matrix(as.double(unlist(x, use.names = FALSE)), nrow(data), nrow(columns), dimnames = list(NULL, columns$name))
+}
+
+# The same as a list of columns, numbers not copied.
+record_columns <- function(data, columns, levels, call = caller_env(), name = "data", empty = FALSE) {
   if (!is.data.frame(data)) stop_classed("data", "{.arg {name}} must be a data frame, but is {describe_shape(data)}.", call)
   variables <- unique(columns$variable)
   absent <- setdiff(variables, names(data))
@@ -45,11 +51,11 @@ record_matrix <- function(data, columns, levels, call = caller_env(), name = "da
   if (nrow(data) == 0L && !empty) stop_classed("data", "{.arg {name}} must have at least one row, but has none.", call)
   for (v in variables) check_column(data[[v]], v, is.null(levels[[v]]), call, name)
   check_missing(data, variables, call, name)
-  x <- matrix(0, nrow(data), nrow(columns), dimnames = list(NULL, columns$name))
+  x <- vector("list", nrow(columns))
   for (v in variables) {
     at <- which(columns$variable == v)
     if (is.null(levels[[v]])) {
-      x[, at] <- as.double(data[[v]])
+      x[at] <- list(as.double(data[[v]]))
     } else {
       index <- match(level_text(data[[v]]), levels[[v]])
       index[is.na(index)] <- match(as.character(data[[v]][is.na(index)]), levels[[v]])
@@ -59,9 +65,9 @@ record_matrix <- function(data, columns, levels, call = caller_env(), name = "da
                                  i = "Declared: {shorten_list(encodeString(levels[[v]], quote = '\"'))}."), call)
       }
       if (is.na(columns$level[at[1L]])) {
-        x[, at] <- index - 1 # one column of codes
+        x[at] <- list(index - 1) # one column of codes
       } else {
-        for (k in seq_along(at)) x[, at[k]] <- as.double(index == k + 1L)
+        x[at] <- lapply(seq_along(at), function(k) as.double(index == k + 1L))
       }
     }
   }
@@ -129,12 +135,18 @@ shorten_list <- function(x, most = 12L) {
 # Of a part's statistic. Where a record may be added, there may be none: the empty database is a
 # neighbour of one with a single record.
 part_records <- function(part, data, call = caller_env()) {
-  record_matrix(data, part$statistic$columns, part$statistic$levels, call, empty = !replaces(part$neighbours))
+  statistic_records(part$statistic, data, call, empty = !replaces(part$neighbours))
+}
+
+# as C takes them: a list of columns, or a matrix where there is none
+statistic_records <- function(statistic, data, call, empty) {
+  of <- if (nrow(statistic$columns) > 0L) record_columns else record_matrix
+  of(data, statistic$columns, statistic$levels, call, empty = empty)
 }
 
 # what is summed; with one value a record, component after component
 statistic_total <- function(statistic, data, call = caller_env(), confidential = FALSE, empty = FALSE) {
-  x <- record_matrix(data, statistic$columns, statistic$levels, call, empty = empty)
+  x <- statistic_records(statistic, data, call, empty)
   spec <- statistic_spec(statistic, confidential, call)
   if (statistic$kind == "records") return(as.vector(.Call(ffi_stat_eval, spec, x)))
   stats::setNames(.Call(ffi_stat_total, spec, x), statistic$components)

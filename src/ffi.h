@@ -50,7 +50,10 @@ const struct mech_class *read_mechanism(SEXP name);
 void rng_read(SEXP raw, struct rng *rng);
 SEXP rng_write(const struct rng *rng);
 
-/* A matrix of records, block by block. */
+/* Records as R sends them: a matrix, or a list of its columns, one or more. */
+R_xlen_t records_count(SEXP records);
+
+/* Records, block by block. */
 struct blocks {
     double **x; /* columns of `size` */
     int columns, size;
@@ -60,7 +63,7 @@ struct blocks {
 struct blocks blocks_new(int columns, int whole, R_xlen_t n);
 
 /* the block of records that begins at `start`; returns how many there are */
-int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start);
+int blocks_load(struct blocks *b, SEXP records, R_xlen_t start);
 const double *const *read_only(const struct blocks *b);
 
 /* a pending user interrupt, consumed */

@@ -8,6 +8,7 @@
 #include "entropy.h"
 #include "exact.h"
 #include "ffi.h"
+#include "lanes.h"
 
 static int from_system(void *self, unsigned char *out, size_t bytes) {
     (void)self;
@@ -76,6 +77,41 @@ static int64_t to_grid(double value, double unit, double most) {
     return (int64_t)(units > most ? most : units < -most ? -most : units);
 }
 
+/* Below this, a number is rounded to a whole one by adding ROUNDING, whose last bit is worth 1: the
+ * bits of the sum, less those of ROUNDING, are that whole number. Halves go to the even one, as
+ * in rint(). */
+#define SMALL 0x1p51
+#define ROUNDING 0x1.8p52
+
+/* Adds to `sum` the m values in units, as to_grid() rounds them; 0, and nothing added, where one of
+ * them is not below `small`, which is at most SMALL. Times 1 / unit is as good as a division: it is
+ * a power of two. */
+VECTOR_CLONES static int add_small(int m, const double *value, double per_unit, double small,
+                                   int64_t *sum) {
+    int64_t total = 0;
+    int i = 0;
+#if HAS_LANES
+    const lanes by = LANES_OF(per_unit), limit = LANES_OF(small), rounding = LANES_OF(ROUNDING);
+    lanes_bits units = {0}, large = {0};
+    for (; i + LANES <= m; i += LANES) {
+        const lanes v = LANES_LOAD(value + i) * by;
+        large |= ~(lanes_bits)(LANES_ABS(v) < limit);
+        units += (lanes_bits)(v + rounding) - (lanes_bits)rounding;
+    }
+    for (int k = 0; k < LANES; ++k) {
+        if (large[k]) return 0;
+        total += units[k];
+    }
+#endif
+    for (; i < m; ++i) {
+        const double v = value[i] * per_unit;
+        if (!(fabs(v) < small)) return 0;
+        total += (int64_t)rint(v);
+    }
+    *sum += total;
+    return 1;
+}
+
 struct grid {
     const double *unit, *numerator, *denominator;
     exact_sampler *draw;
@@ -89,7 +125,7 @@ static double release_total(struct bit_source *source, const struct grid *grid, 
 
 /* integers already, and no finer unit loses one: few components are touched */
 static void sum_counts(const struct stat *stat, SEXP x, const double *unit, int64_t *sum) {
-    const R_xlen_t n = Rf_nrows(x);
+    const R_xlen_t n = records_count(x);
     struct blocks b = blocks_new(stat->columns, stat->whole, n);
     double *total = plugin_memory((size_t)stat->size, sizeof *total);
     for (R_xlen_t start = 0; start < n; start += b.size) {
@@ -109,7 +145,8 @@ struct values {
 
 static void each_value(const struct stat *stat, SEXP x, const double *unit, double most,
                        const struct values *v) {
-    const R_xlen_t n = Rf_nrows(x);
+    const R_xlen_t n = records_count(x);
+    const double small = most < SMALL ? most : SMALL;
     struct blocks b = blocks_new(stat->columns, stat->whole, n);
     const int stride = PAD_LANES(b.size);
     double *t = plugin_memory((size_t)stat->size * stride, sizeof *t);
@@ -117,8 +154,10 @@ static void each_value(const struct stat *stat, SEXP x, const double *unit, doub
         const int m = blocks_load(&b, x, start);
         stat->class->eval(stat->self, m, read_only(&b), stride, t);
         for (int j = 0; j < stat->size; ++j) {
+            const double *value = t + (size_t)j * stride;
+            if (v->sum && add_small(m, value, 1 / unit[j], small, &v->sum[j])) continue;
             for (int i = 0; i < m; ++i) {
-                const int64_t units = to_grid(t[(size_t)j * stride + i], unit[j], most);
+                const int64_t units = to_grid(value[i], unit[j], most);
                 if (v->sum)
                     v->sum[j] += units;
                 else
@@ -141,7 +180,7 @@ static int64_t *sum_units(const struct stat *stat, SEXP x, SEXP kind, const doub
     return sum;
 }
 
-/* What is released of the records x (n x columns): totals, or with kind
+/* What is released of the records x: totals, or with kind
  * "records" every value; with noise of scale numerator[j] / denominator[j]
  * units[j] in component j. NULL without entropy. */
 SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP distribution, SEXP numerator,
@@ -152,8 +191,8 @@ SEXP ffi_exact_release(SEXP spec, SEXP x, SEXP kind, SEXP unit, SEXP distributio
                               sampler_named(distribution)};
     struct bit_source source;
     bits_start(&source, from_system, NULL);
-    SEXP out =
-        PROTECT(Rf_allocVector(REALSXP, summed ? stat.size : (R_xlen_t)stat.size * Rf_nrows(x)));
+    SEXP out = PROTECT(
+        Rf_allocVector(REALSXP, summed ? stat.size : (R_xlen_t)stat.size * records_count(x)));
     if (summed) {
         const int64_t *sum = sum_units(&stat, x, kind, grid.unit, records);
         for (int j = 0; j < stat.size; ++j) REAL(out)[j] = release_total(&source, &grid, j, sum[j]);

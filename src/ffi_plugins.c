@@ -1,5 +1,5 @@
 /* The plug-ins' hooks, one by one, as R sees them: for releases, baselines,
- * simulation and the tests. Records are n x columns matrices here. */
+ * simulation and the tests. Records are n x columns matrices here, or lists of columns. */
 #include "ffi.h"
 #include "model.h"
 #include "update_theta.h"
@@ -37,7 +37,11 @@ SEXP ffi_density(SEXP spec, SEXP noise) {
     return out;
 }
 
-/* ---- blocks over a matrix ----------------------------------------------- */
+/* ---- blocks of records --------------------------------------------------- */
+
+R_xlen_t records_count(SEXP records) {
+    return TYPEOF(records) == VECSXP ? Rf_xlength(VECTOR_ELT(records, 0)) : Rf_nrows(records);
+}
 
 struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
     struct blocks b;
@@ -50,11 +54,14 @@ struct blocks blocks_new(int columns, int whole, R_xlen_t n) {
     return b;
 }
 
-int blocks_load(struct blocks *b, SEXP matrix, R_xlen_t start) {
-    const R_xlen_t n = Rf_nrows(matrix);
-    const int m = (int)(n - start < b->size ? n - start : b->size);
-    for (int v = 0; v < b->columns; ++v)
-        memcpy(b->x[v], REAL(matrix) + v * n + start, (size_t)m * sizeof(double));
+int blocks_load(struct blocks *b, SEXP records, R_xlen_t start) {
+    const R_xlen_t n = records_count(records);
+    const int m = (int)(n - start < b->size ? n - start : b->size),
+              list = TYPEOF(records) == VECSXP;
+    for (int v = 0; v < b->columns; ++v) {
+        const double *column = list ? REAL(VECTOR_ELT(records, v)) : REAL(records) + v * n;
+        memcpy(b->x[v], column + start, (size_t)m * sizeof(double));
+    }
     return m;
 }
 
@@ -70,7 +77,7 @@ const double *const *read_only(const struct blocks *b) { return (const double *c
 
 SEXP ffi_stat_eval(SEXP spec, SEXP x) {
     const struct stat stat = read_stat(spec);
-    const R_xlen_t n = Rf_nrows(x);
+    const R_xlen_t n = records_count(x);
     struct blocks b = blocks_new(stat.columns, stat.whole, n);
     const int stride = PAD_LANES(b.size);
     double *t = plugin_memory((size_t)stat.size * stride, sizeof(double));
@@ -87,7 +94,7 @@ SEXP ffi_stat_eval(SEXP spec, SEXP x) {
 
 SEXP ffi_stat_total(SEXP spec, SEXP x) {
     const struct stat stat = read_stat(spec);
-    const R_xlen_t n = Rf_nrows(x);
+    const R_xlen_t n = records_count(x);
     struct blocks b = blocks_new(stat.columns, stat.whole, n);
     SEXP out = PROTECT(Rf_allocVector(REALSXP, stat.size));
     memset(REAL(out), 0, (size_t)stat.size * sizeof(double));

@@ -5,7 +5,8 @@ postgres_drivers <- function() {
   Filter(function(package) requireNamespace(package, quietly = TRUE), c("RPostgreSQL", "RPostgres"))
 }
 
-# A PostgreSQL server of the test's own, on a socket in a temporary directory; NULL where there is none.
+# A PostgreSQL server of the test's own, on a socket in a temporary directory, with the log that it writes by default; NULL where
+# there is none.
 local_postgres <- function(frame = parent.frame(), driver = postgres_drivers()[1L]) {
   programs <- Sys.glob("/usr/lib/postgresql/*/bin")
   if (length(programs) == 0L || is.na(driver)) return(NULL)
@@ -30,5 +31,5 @@ local_postgres <- function(frame = parent.frame(), driver = postgres_drivers()[1
     driver <- switch(driver, RPostgreSQL = RPostgreSQL::PostgreSQL(), RPostgres = RPostgres::Postgres())
     DBI::dbConnect(driver, host = directory, user = "postgres", dbname = "postgres")
   }
-  list(connect = connect, stop = function() run("pg_ctl", "-D", file.path(directory, "data"), "-m", "immediate", "stop"))
+  list(connect = connect, log = file.path(directory, "log"), stop = function() run("pg_ctl", "-D", file.path(directory, "data"), "-m", "immediate", "stop"))
 }

@@ -37,6 +37,21 @@ test_that("values are rounded to the nearest unit, halves to the even one", {
   expect_identical(units(got)[[1]], 0 + 2 + 2 + 2 + 4 + 8)
 })
 
+test_that("large values beside small ones are rounded as they are alone, however many there are", {
+  one <- stat_sums(~ x, list(x = c(-2^55, 2^55)))
+  mechanism <- mech_laplace(scale = 2^23)
+  alone <- function(x) partial_total(data.frame(x = x), one, mechanism, n = 20)
+  small <- c(-0.5, 1.5, 2.5, -2.5, 0.5 - 2^-54, 7.75, -1e-300, 2^51 - 0.5, 2^51 - 1.5)
+  for (x in small) expect_identical(units(alone(x))[[1]], round(x))
+  for (x in c(2^51, 2^51 + 1, -2^52 - 1, 2^53 - 1)) expect_identical(units(alone(x))[[1]], x)
+  expect_identical(alone(1)$unit[[1]], 1)
+  set.seed(1)
+  for (m in 1:17) for (large in 0:1) {
+    x <- sample(c(rep_len(small, m), rep(c(2^51 + 1, -2^54 - 4), large)))
+    expect_identical(alone(x), add(lapply(x, alone)))
+  }
+})
+
 test_that("release_total() is release(): the same numbers for the same noise", {
   skip_on_cran()
   parts <- list(records[1:100, ], records[101:300, ])
