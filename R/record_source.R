@@ -22,6 +22,16 @@
 #' frame are. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
 #' can be behind [record_chunks()].
 #'
+#' **Arrow**: a table, a data set of many files or a query of one (`dataset` here) gives its records batch by batch. This follows
+#' the documentation of arrow and is not among the tests:
+#' ```r
+#' reader <- arrow::as_record_batch_reader(dataset)
+#' chunks <- record_chunks(function() {
+#'   batch <- reader$read_next_batch()
+#'   if (!is.null(batch)) as.data.frame(batch)
+#' })
+#' ```
+#'
 #' With very little noise, or with [stat_custom()], the number of records has to be known before the first is added: files are then read
 #' twice, and chunks from a function are refused.
 #' @return An object of class `record_files` or `record_chunks`.
