@@ -55,6 +55,7 @@ naive_complete.default <- function(bound, release, call) {
 #' @export
 naive_complete.bound_lm <- function(bound, release, call) {
   if (!inherits(release$statistic, "stat_crossprod")) NextMethod()
+  check_normal_covariates(bound, "naive", call)
   valid <- valid_moments(crossprod_moments(release$statistic, release$value, release$n))
   list(complete = bound_complete(bound, valid$moments, release$n), projected = valid$projected)
 }

@@ -2,7 +2,7 @@
 # the elements `covariates` (see split_covariates()) and `levels`, a
 # prior_dirichlet().
 
-# list(mean =, cov =), each fixed() or prior_niw()
+# list(mean =, cov =), each fixed() or prior_niw(); `lone` beside, where some have a distribution of their own
 split_covariates <- function(covariates, name = "covariates", call = caller_env()) {
   must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
   if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
@@ -13,6 +13,7 @@ split_covariates <- function(covariates, name = "covariates", call = caller_env(
     }
     return(list(mean = fixed(value$mean), cov = fixed(value$cov)))
   }
+  if (is.list(covariates) && !is.object(covariates) && any(vapply(covariates, is_lone, TRUE))) return(split_lone(covariates, name, call))
   ok <- is.list(covariates) && setequal(names(covariates), c("mean", "cov")) && length(covariates) == 2L &&
     all(vapply(covariates, inherits, TRUE, c("fixed", "prior_niw")))
   if (!ok) stop_argument(name, must, describe(covariates), "prior", call)
@@ -72,13 +73,15 @@ check_fixed <- function(value, k, name, call) {
 # `design`: its rows of covariates, at the places `at` (from 0) of the moments
 covariate_fields <- function(design, at, model, levels, call, name = "covariates") {
   dummy <- !is.na(design$level)
+  check_lone(design, model, call)
+  normal <- !dummy & !seq_along(dummy) %in% lone_rows(design, model)
   levels <- levels[unique(design$variable[dummy])]
   weights <- lapply(lengths(levels), function(l) expand_prior(model$levels$alpha, l, "alpha", call))
-  fields <- c(list(continuous = as.double(at[!dummy]), factor_first = as.double(at[match(names(levels), design$variable)]),
+  fields <- c(list(continuous = as.double(at[normal]), factor_first = as.double(at[match(names(levels), design$variable)]),
          factor_levels = as.double(lengths(levels)), alpha = as.double(unlist(weights))),
-    covariate_mean_fields(design[!dummy, ], model$covariates$mean, paste0(name, "$mean"), call),
-    covariate_cov_fields(design[!dummy, ], model$covariates$cov, paste0(name, "$cov"), call))
-  c(fields, covariate_within_fields(design[!dummy, ], model$covariates, fields, call))
+    covariate_mean_fields(design[normal, ], model$covariates$mean, paste0(name, "$mean"), call),
+    covariate_cov_fields(design[normal, ], model$covariates$cov, paste0(name, "$cov"), call))
+  c(fields, covariate_within_fields(design[normal, ], model$covariates[c("mean", "cov")], fields, call), lone_fields(design, at, model, call))
 }
 
 # where the priors are cut off
@@ -135,11 +138,12 @@ covariate_cov_fields <- function(continuous, prior, name, call) {
 }
 
 covariate_parameters <- function(design, model, levels) {
-  continuous <- design$name[is.na(design$level)]
+  continuous <- setdiff(design$name[is.na(design$level)], names(model$covariates$lone))
   p <- length(continuous)
   lower <- which(upper.tri(diag(p), diag = TRUE), arr.ind = TRUE) # rows of the lower triangle
   factors <- intersect(design$variable, names(levels))
   c(if (p > 0L && !inherits(model$covariates$mean, "fixed")) paste0("mean[", continuous, "]"),
     if (p > 0L && !inherits(model$covariates$cov, "fixed")) paste0("cov[", continuous[lower[, 2L]], ",", continuous[lower[, 1L]], "]"),
-    unlist(lapply(factors, function(v) paste0("prob[", v, "=", levels[[v]], "]"))))
+    unlist(lapply(factors, function(v) paste0("prob[", v, "=", levels[[v]], "]"))),
+    names(lone_priors(design, model)))
 }

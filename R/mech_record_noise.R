@@ -240,6 +240,7 @@ check_no_record_noise <- function(releases, call) {
 }
 
 check_normal_records <- function(bound, call) {
+  check_normal_covariates(bound, "collapse", call)
   if (inherits(bound, c("bound_lm", "bound_mvnormal"))) return(invisible())
   stop_classed("method", c("{.fn mech_record_noise} needs records that are normal given the parameters and their factors: {.fn model_lm} or {.fn model_mvnormal}.",
                            x = "The model is {describe_model(bound)}."), call = call)

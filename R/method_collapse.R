@@ -118,6 +118,7 @@ collapse_family <- function(bound, call = caller_env()) UseMethod("collapse_fami
 #' @export
 collapse_family.default <- function(bound, call = caller_env()) {
   check_records_distribution(bound, call)
+  check_normal_covariates(bound, "collapse", call)
   if (!is.null(collapse_origin(bound))) return("normal")
   fault <- if (length(bound$levels)) "The factor{?s} {.var {names(bound$levels)}} make{?s/} the records non-normal." else
     "The distribution of this model's totals is unknown."

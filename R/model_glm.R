@@ -1,8 +1,8 @@
 #' Generalised linear models, covariates modelled too
 #'
 #' A binary or a count response given covariates, through a linear predictor eta =
-#' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal, factor covariates
-#' categorical and independent of the rest. The coefficients, the covariates'
+#' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal (or as [covariate_beta()] and its
+#' kin have it), factor covariates categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
 #' @param formula `response ~ covariates`, with all variables of the release, each
@@ -42,7 +42,7 @@
 #'
 #' @return A model: an object of class `model_glm`, of `binomial("logit")` that of [model_logistic()]. Its
 #'   parameters are the coefficients (`(Intercept)`, the covariates' names, a factor's name and
-#'   level), `mean[x]`, `cov[x,x']` and `prob[factor=level]`.
+#'   level), `mean[x]`, `cov[x,x']` and `prob[factor=level]`, or those of [covariate_beta()] and its kin.
 #' @section Errors: `noiseaware_error_family`: not a family, or a link that is not there;
 #'   `noiseaware_error_prior`, `noiseaware_error_formula`; `noiseaware_error_variables`, also where family
 #'   and response do not fit.
@@ -81,7 +81,7 @@ format.model_glm <- function(x, ...) {
   c(paste("<model>", family_of(x)$text),
     paste0("  formula       ", x$formula %||% "the statistic's"),
     paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
-    paste0("  covariates    mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov)))
+    paste0("  covariates    ", format_covariates(x$covariates)))
 }
 
 #' @export

@@ -17,7 +17,8 @@
 #' @param covariates Of the continuous covariates: [prior_niw()];
 #'   `fixed(list(mean = , cov = ))`; or `list(mean = , cov = )` with one of the
 #'   two [fixed()] and the other a [prior_niw()]. Or, for method `"clt"`, no distribution
-#'   but their moments: [covariate_moments()].
+#'   but their moments: [covariate_moments()]. A list with [covariate_beta()], [covariate_count()] or
+#'   [covariate_mixture()] by name gives those covariates distributions of their own.
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
 #'
@@ -63,7 +64,7 @@ format.model_lm <- function(x, ...) {
     paste0("  coefficients  ", format(x$prior)),
     paste0("  sigma         ", sigma),
     paste0("  covariates    ", if (inherits(x$covariates, "covariate_moments")) paste("known", format(x$covariates)) else
-      paste0("mean ", format(x$covariates$mean), "; cov ", format(x$covariates$cov))))
+      format_covariates(x$covariates)))
 }
 
 #' @export

@@ -3,6 +3,7 @@
 #' @export
 clt_distribution.bound_glm <- function(bound, release, call) {
   if (!is_binary_family(bound$model)) refuse_clt(bound, release, call)
+  check_normal_covariates(bound, "clt", call)
   part <- crossprod_part(bound, release, call)
   factors <- setdiff(names(bound$levels), bound$columns$variable[1L])
   if (length(factors)) {

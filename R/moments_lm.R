@@ -2,6 +2,7 @@
 
 #' @export
 clt_distribution.bound_lm <- function(bound, release, call) {
+  check_normal_covariates(bound, "clt", call)
   part <- crossprod_part(bound, release, call)
   fields <- c(crossprod_fields(bound, part$statistic), bound$spec$fields[c("continuous", "factor_first", "factor_levels")])
   if (!is.null(bound$moments)) fields <- c(fields, fourth_fields(bound$moments, fields))

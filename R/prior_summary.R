@@ -117,7 +117,7 @@ describe_covariates <- function(bound) {
     rep(say("dirichlet", unique(fields$alpha[ends[f] - size[f] + seq_len(size[f])])), size[f])
   }))
   if (length(levels)) names(levels) <- grep("^prob\\[", bound$parameters, value = TRUE)
-  c(mean, cov, levels)
+  c(mean, cov, levels, lone_priors(design, bound$model))
 }
 
 #' @export

@@ -1,13 +1,14 @@
 /* The distribution of covariates, shared by the models that have some: continuous ones
  * N(mean, cov) with a normal-inverse-Wishart prior or known values, factors
- * categorical with Dirichlet priors, independent of the rest and of each other.
+ * categorical with Dirichlet priors, lone ones (covariates_lone.c) with distributions of their own;
+ * both independent of the rest and of each other.
  *
  * A factor of a record is either dummy columns, one a level but the first, or
  * one column of codes 0, 1, ... The moments, and a regression's design, always
  * have dummies.
  *
- * theta: mean | cov | probabilities of each factor's levels, in the coordinates of
- * coordinates.h and sticks.h. What is known stays at its value.
+ * theta: mean | cov | probabilities of each factor's levels | lone ones' parts, in the coordinates
+ * of coordinates.h and sticks.h. What is known stays at its value.
  *
  * Innovations: x = mean + L u, u standard normal; a level's is a uniform (levels.c).
  * Updates are conjugate (MATH: NIW, Dirichlet).
@@ -22,6 +23,7 @@
  * O(normal^3) per update.
  */
 #include "covariates_factors.h"
+#include "covariates_lone.h"
 
 #include "dist.h"
 #include "linalg.h"
@@ -102,7 +104,7 @@ static void prepare_marginal(struct covariates *cov) {
 /* theta's blocks, and where they are */
 static void describe(int blocks, const struct theta_block *own, struct model *model,
                      struct covariates *cov) {
-    const int p = cov->normal, count = blocks + 2 + cov->factors;
+    const int p = cov->normal, count = blocks + 2 + cov->factors + cov->lone_blocks;
     struct theta_block *block = plugin_memory((size_t)count, sizeof *block);
     for (int k = 0; k < blocks; ++k) block[k] = own[k];
     double *chol = NULL;
@@ -119,6 +121,7 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
                                                      .transform = TRANSFORM_STICKS,
                                                      .size = cov->factor[f].levels,
                                                      .rows = 1};
+    lones_describe(cov, block + blocks + 2 + cov->factors);
     model_describe(model, count, block);
     block = model->coordinates.block + blocks;
     cov->at_mean = block[0].offset;
@@ -126,6 +129,7 @@ static void describe(int blocks, const struct theta_block *own, struct model *mo
     cov->at_sticks = cov->at_chol + block[1].length;
     cov->end = model->coordinates.length;
     for (int f = 0; f < cov->factors; ++f) cov->factor[f].stick = block[2 + f].offset;
+    lones_place(cov, block + 2 + cov->factors);
 }
 
 /* the regression and the distribution of its covariates are moved apart */
@@ -140,7 +144,8 @@ static void set_groups(const struct covariates *cov, struct model *model) {
 
 int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
                       struct model *model, struct covariates *cov) {
-    const int status = read_layout(fields, cov);
+    int status = read_layout(fields, cov);
+    if (status == PLUGIN_OK) status = lones_create(fields, cov);
     if (status != PLUGIN_OK) return status;
     const int p = cov->normal;
     const size_t square = (size_t)p * (size_t)p;
@@ -278,12 +283,13 @@ void covariates_rprior(struct covariates *cov, struct rng *rng, double *theta) {
     } while (covariates_is_cut(cov) &&
              !is_within(cov, theta)); /* R sees to the prior's mass there */
     factors_rprior(cov, rng, theta);
+    lones_rprior(cov, rng, theta);
 }
 
 double covariates_dprior(struct covariates *cov, const double *theta) {
     if (covariates_is_cut(cov) && !is_within(cov, theta)) return -INFINITY;
     return (cov->normal > 0 ? niw_log_density(cov, &cov->prior, theta) : 0) +
-           factors_dprior(cov, theta);
+           factors_dprior(cov, theta) + lones_dprior(cov, theta);
 }
 
 /* Adds the gradient of niw_log_density(). With R the columns of the prior's factor C and
@@ -341,6 +347,7 @@ void covariates_set(struct covariates *cov, const double *theta) {
     memcpy(cov->mean_now, theta + cov->at_mean, (size_t)cov->normal * sizeof(double));
     unpack_chol(cov, theta, cov->chol);
     factors_set(cov, theta);
+    lones_set(cov, theta);
 }
 
 /* x* = mean + rho (x - mean) + sqrt(1 - rho^2) L z */
@@ -360,6 +367,7 @@ void covariates_form(struct covariates *cov, double rho, int m, const double *co
 void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
                         const double *const *x, double *const *x_new) {
     factors_refresh(cov, rho, rng, m, x, x_new);
+    lones_refresh(cov, rho, rng, m, x, x_new);
     for (int j = 0; j < cov->normal; ++j) rng_fill_normal(rng, m, cov->innovation[j]);
     covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
 }
@@ -371,6 +379,7 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
     const int p = cov->normal;
     cov->moves_normal = covariates_differ(theta, theta_new, cov->at_mean, cov->at_sticks);
     factors_set_move(cov, theta, theta_new, changed);
+    lones_set_move(cov, theta, theta_new, changed);
     for (int i = 0; i < p; ++i) changed[cov->column[i]] = cov->moves_normal;
     if (!cov->moves_normal) return;
 
@@ -391,6 +400,7 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
                      double *const *x_new) {
     const int p = cov->normal;
     factors_move(cov, rng, m, x, x_new);
+    lones_move(cov, rng, m, x, x_new);
     for (int i = 0; cov->moves_normal && i < p; ++i) {
         terms_clear(&cov->terms);
         for (int j = 0; j <= i; ++j)
@@ -487,6 +497,7 @@ int covariates_update(struct covariates *cov, const struct moments *moments, con
         update_niw(cov, cut && covariates_is_cut(cov), rng, theta);
     }
     factors_update(cov, c, n, rng, theta);
+    lones_update(cov, c, n, rng, theta);
     return PLUGIN_OK;
 }
 

@@ -3,11 +3,12 @@
 
 #include "block.h"
 #include "levels.h"
+#include "lone.h"
 #include "plugin.h"
 #include "rng.h"
 
 /* The distribution of covariates, a part of other models: continuous ones N(mean, cov),
- * factors categorical and independent of the rest. See covariates.c. */
+ * factors categorical and independent of the rest, lone ones (lone.h) too. See covariates.c. */
 
 struct factor {
     struct levels of;
@@ -39,6 +40,14 @@ struct covariates {
     int factors, coded, levels;
     struct factor *factor;
     const double *design_column, *design_code;
+
+    int lones, lone_blocks, lone_statistics;
+    struct lone *lone;
+    int at_complete; /* where their statistic is in the model's, which says so */
+    struct {
+        double draw, move, latent; /* of all of them, as model_costs has it */
+    } costs;
+    double *keep; /* MAX_BLOCK */
 
     const double *mean, *cov_chol; /* if known */
     struct niw prior;
@@ -73,8 +82,8 @@ struct covariates {
 };
 
 /* Reads the fields and describes theta: `blocks` blocks of the model's `own`, then
- * mean, cov, and the probabilities of each factor. The own coordinates and the
- * covariates' are groups apart. */
+ * mean, cov, the probabilities of each factor, and the blocks of the lone ones. The own coordinates
+ * and the covariates' are groups apart. */
 int covariates_create(const struct fields *fields, int blocks, const struct theta_block *own,
                       struct model *model, struct covariates *cov);
 
@@ -118,14 +127,18 @@ void covariates_move(struct covariates *cov, struct rng *rng, int m, const doubl
 /* The moments' columns of a block: codes of a factor become dummies. */
 const double *const *covariates_design(struct covariates *cov, int m, const double *const *x);
 
-/* The covariates' part of theta given the records' moments; `cut`: under the prior as it
- * is cut off, if it is. */
+/* Adds the statistic of the lone ones, where at_complete says. */
+void covariates_add_latent(struct covariates *cov, struct rng *rng, int m, const double *const *x,
+                           double *c);
+
+/* The covariates' part of theta given the records' moments, and that statistic; `cut`: under the
+ * prior as it is cut off, if it is. */
 int covariates_update(struct covariates *cov, const struct moments *moments, const double *c,
                       double n, int cut, struct rng *rng, double *theta);
 int covariates_is_cut(const struct covariates *cov);
 
 /* Log of the integral over their part of theta, as the model's hook; adds to the
- * gradient. */
+ * gradient. Where there are no lone ones. */
 double covariates_marginal(struct covariates *cov, const double *c, double n, double *gradient);
 /* What that leaves out and depends on n alone, of the continuous ones. */
 double covariates_marginal_size(const struct covariates *cov, double n);

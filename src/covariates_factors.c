@@ -5,6 +5,7 @@
  */
 #include "covariates_factors.h"
 
+#include "covariates_lone.h"
 #include "dist.h"
 #include "sticks.h"
 
@@ -12,8 +13,7 @@
 
 /* ---- prior -------------------------------------------------------------- */
 
-/* Sticks of a Dirichlet distribution with these weights; never infinite. */
-static void draw_sticks(struct rng *rng, int levels, const double *weight, double *stick) {
+void sticks_draw(struct rng *rng, int levels, const double *weight, double *stick) {
     double rest = weight[levels - 1];
     for (int l = levels - 2; l >= 0; --l) {
         const double odds = dist_log_gamma(rng, weight[l]) - dist_log_gamma(rng, rest);
@@ -22,7 +22,7 @@ static void draw_sticks(struct rng *rng, int levels, const double *weight, doubl
     }
 }
 
-static double sticks_log_density(int levels, const double *weight, const double *stick) {
+double sticks_log_density(int levels, const double *weight, const double *stick) {
     double rest = weight[levels - 1], log_density = 0;
     for (int l = levels - 2; l >= 0; --l) {
         rest += weight[l];
@@ -34,7 +34,7 @@ static double sticks_log_density(int levels, const double *weight, const double 
 void factors_rprior(const struct covariates *cov, struct rng *rng, double *theta) {
     for (int f = 0; f < cov->factors; ++f) {
         const struct factor *factor = cov->factor + f;
-        draw_sticks(rng, factor->levels, cov->alpha + factor->at, theta + factor->stick);
+        sticks_draw(rng, factor->levels, cov->alpha + factor->at, theta + factor->stick);
     }
 }
 
@@ -105,6 +105,7 @@ void covariates_relevel(struct covariates *cov, int factor, int to, int m, const
                         double *const *x_new) {
     for (int i = 0; i < cov->normal; ++i)
         memcpy(x_new[cov->column[i]], x[cov->column[i]], (size_t)m * sizeof(double));
+    lones_copy(cov, m, x, x_new);
     for (int f = 0; f < cov->factors; ++f) {
         if (f != factor) read_levels(cov->factor + f, m, x, cov->level);
         for (int i = 0; f == factor && i < m; ++i) cov->level[i] = to;
@@ -180,7 +181,7 @@ void factors_update(struct covariates *cov, const double *c, double n, struct rn
             rest -= count;
         }
         weight[0] = cov->alpha[factor->at] + (rest > 0 ? rest : 0);
-        draw_sticks(rng, factor->levels, weight, theta + factor->stick);
+        sticks_draw(rng, factor->levels, weight, theta + factor->stick);
     }
 }
 

@@ -6,6 +6,11 @@
 /* The part of factors in what covariates.h names: each does for them what its namesake there
  * does for all covariates. */
 
+/* Sticks of a Dirichlet distribution with these weights, never infinite; the log density of theirs.
+ */
+void sticks_draw(struct rng *rng, int levels, const double *weight, double *stick);
+double sticks_log_density(int levels, const double *weight, const double *stick);
+
 void factors_rprior(const struct covariates *cov, struct rng *rng, double *theta);
 double factors_dprior(const struct covariates *cov, const double *theta);
 void factors_prior_gradient(const struct covariates *cov, const double *theta, double *gradient);

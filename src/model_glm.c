@@ -17,8 +17,9 @@
  * kappa z. Otherwise the coefficients walk (update_theta.c).
  *
  * Complete-data statistic: moments of y and the design (block.h), then the upper
- * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2. Cost O(k^2), a
- * draw of y and one of the latent variables per record, O(k^3) per update.
+ * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2, then what lone
+ * covariates need. Cost O(k^2), a draw of y and one of the latent variables per record, O(k^3) per
+ * update.
  */
 #include "covariates.h"
 #include "dist.h"
@@ -51,6 +52,8 @@ static double natural_intercept(const struct glm *s, const double *theta) {
 }
 
 /* ---- set-up ------------------------------------------------------------- */
+
+static const struct model_class with_lones;
 
 static int create(const struct fields *fields, struct model *model) {
     struct glm *s = plugin_memory(1, sizeof *s);
@@ -91,16 +94,19 @@ static int create(const struct fields *fields, struct model *model) {
     const struct family_class *family = s->family->class;
     s->latent = !s->beta && family->latent;
     s->at_kappa = s->at_omega + (s->latent ? k * (k + 1) / 2 : 0);
-    model->complete = s->at_kappa + (s->latent && family->pseudo ? k : 0);
+    s->cov.at_complete = s->at_kappa + (s->latent && family->pseudo ? k : 0);
+    model->complete = s->cov.at_complete + s->cov.lone_statistics;
     /* in units of a normal, an exponential function among them */
-    model->costs.latent = s->latent ? family->cost_latent : 0;
-    model->costs.move = model->columns + 4 + 2 * family->cost;
-    if (family->cost > 0) model->costs.records = model->columns + family->cost;
+    model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.costs.latent;
+    model->costs.move = model->columns + 4 + 2 * family->cost + s->cov.costs.move;
+    if (family->cost + s->cov.costs.draw > 0)
+        model->costs.records = model->columns + family->cost + s->cov.costs.draw;
     if (!s->beta && !family->latent) {
         model->walked = k;
         model->costs.density = 1 + 0.2 * k;
     }
-    if (!s->beta && !covariates_is_cut(&s->cov)) model->tied = k;
+    if (!s->beta && !covariates_is_cut(&s->cov) && s->cov.lones == 0) model->tied = k;
+    if (s->cov.lones > 0) model->class = &with_lones;
     return PLUGIN_OK;
 }
 
@@ -269,6 +275,7 @@ VECTOR_CLONES static void add_weighted(struct glm *s, int m, double *c) {
 
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
     struct glm *s = self;
+    covariates_add_latent(&s->cov, rng, m, x, c);
     if (!s->latent) return;
     const struct family_class *family = s->family->class;
     const double *const *design = covariates_design(&s->cov, m, x);
@@ -338,4 +345,23 @@ const struct model_class model_glm = {
     .marginal = marginal,
     .tied_prior = tied_prior,
     .tied_means = tied_means,
+};
+
+/* Nothing integrates out. */
+static const struct model_class with_lones = {
+    .name = "glm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .add_latent = add_latent,
+    .rtheta = rtheta,
+    .log_density = log_density,
 };

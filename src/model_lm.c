@@ -10,9 +10,9 @@
  * theta: alpha, slopes (k = p + 1) | log sigma | the covariates' part. What is
  * known stays at its value.
  *
- * Complete-data statistic: moments of all columns (block.h). Updates are conjugate (MATH:
- * NIG, normal with sigma given, NIW), but for sigma under a prior that is not
- * (scale_prior.c), and Student-t coefficients: these are a scale mixture of normals, whose
+ * Complete-data statistic: moments of all columns (block.h), then what lone covariates need.
+ * Updates are conjugate (MATH: NIG, normal with sigma given, NIW), but for sigma under a prior that
+ * is not (scale_prior.c), and Student-t coefficients: these are a scale mixture of normals, whose
  * weights are drawn given the coefficients, then the coefficients given the weights. Both
  * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
  */
@@ -68,6 +68,7 @@ static double natural_intercept(const struct lm *lm, const double *theta) {
 /* ---- set-up ------------------------------------------------------------- */
 
 static void prepare_marginal(struct lm *lm);
+static const struct model_class with_lones;
 
 /* Does marginal() keep the coefficients? */
 static int reads_coefficients(const struct lm *lm) {
@@ -129,11 +130,11 @@ static int create(const struct fields *fields, struct model *model) {
     lm->student = plugin_memory((size_t)k * (size_t)k, sizeof(double));
     lm->terms = terms_new(2 * k);
 
-    if (lm->cov.factors == 0) {
+    if (lm->cov.factors == 0 && lm->cov.lones == 0) {
         model->innovations = k;
         model->innovation = RNG_NORMAL;
     }
-    if (!lm->cov.coded) {
+    if (!lm->cov.coded && lm->cov.lones == 0) {
         const int normal = lm->cov.normal;
         lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
         memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
@@ -142,7 +143,8 @@ static int create(const struct fields *fields, struct model *model) {
     }
     model->self = lm;
     model->columns = k;
-    model->complete = moments_size(k);
+    lm->cov.at_complete = moments_size(k);
+    model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
@@ -152,6 +154,12 @@ static int create(const struct fields *fields, struct model *model) {
     model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
     prepare_marginal(lm);
+    if (lm->cov.lones > 0) {
+        model->class = &with_lones;
+        model->costs.latent = lm->cov.costs.latent;
+        model->costs.move = k + lm->cov.costs.move;
+        model->costs.records = k + lm->cov.costs.draw;
+    }
     return PLUGIN_OK;
 }
 
@@ -426,6 +434,11 @@ static void add(void *self, int m, const double *const *x, double *c) {
     moments_add(&lm->moments, m, x, c);
 }
 
+static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
+    struct lm *lm = self;
+    covariates_add_latent(&lm->cov, rng, m, x, c);
+}
+
 /* X'X, X'y, y'y of the centred regression, read from c */
 static double gram_entry(const struct lm *lm, const double *c, double n, int i, int j) {
     if (i == 0) return j == 0 ? n : c[j];
@@ -647,4 +660,22 @@ const struct model_class model_lm = {
     .marginal_size = marginal_size,
     .distribution = distribution,
     .pull_distribution = pull_distribution,
+};
+
+/* Nothing integrates out, and records are not normal. */
+static const struct model_class with_lones = {
+    .name = "lm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .add_latent = add_latent,
+    .rtheta = rtheta,
 };

@@ -1,0 +1,230 @@
+# Lone covariates: a distribution of its own for one of them, src/lone.h.
+
+# in the order of lone_classes, src/covariates_lone.c
+lone_kinds <- c("beta", "count", "mixture")
+
+#' Covariates that are not normal
+#'
+#' What a covariate of [model_glm()], [model_logistic()] or [model_lm()] is distributed as, if not normally:
+#' `covariates = list(age = covariate_beta(), visits = covariate_count(), income = covariate_mixture(2))`. The
+#' others are multivariate normal, with the prior that stands in that list without a name, or [prior_niw()].
+#'
+#' @param share,precision Of `covariate_beta()`: a [prior_beta()] and a [prior_gamma()], or [fixed()] values.
+#' @param mean Of `covariate_count()`: a [prior_gamma()] or a [fixed()] mean; by default of shape 1.5, and a sixth of the
+#'   upper bound is expected. Of `covariate_mixture()`: the [prior_normal()] of every component's mean, by default
+#'   about the middle of the bounds with a half of their half-width for its sd.
+#' @param size Of `covariate_count()`: `NULL` for Poisson counts; a [prior_gamma()] or a [fixed()] value for negative binomial
+#'   ones.
+#' @param components How many normal distributions are mixed, from 2 to 8.
+#' @param weights The [prior_dirichlet()] of the components' probabilities, one number.
+#' @param variance The [prior_inverse_gamma()] of every component's variance, by default of shape 2 and of the square of a
+#'   quarter of the bounds' half-width for its mean.
+#'
+#' @details
+#' * `covariate_beta()`: x = lower + (upper - lower) p with the declared bounds, p ~ Beta(a, b), a = precision share, b =
+#'   precision (1 - share). So share is the mean as a share of the way from bound to bound, and the standard deviation is
+#'   (upper - lower) sqrt(share (1 - share) / (precision + 1)). Both shapes at 1/2 make a U, one below 1 a distribution
+#'   with most of its mass at a bound. The default prior of the precision has a mean of 10: it leaves standard deviations
+#'   of a tenth to a third of the bounds' width. Values nearer to a bound than a 10^-9th of the width count as the bound.
+#' * `covariate_count()`: whole numbers from 0 on, Poisson with that mean, or negative binomial with the variance mean +
+#'   mean^2 / size, as in [stats::dnbinom()].
+#' * `covariate_mixture()`: a mixture of normal distributions in the order of their means. A few of them make a skewed
+#'   distribution, or one with several modes.
+#'
+#' Each is **independent of all other covariates** given the parameters. Where that matters, as it does for
+#' coefficients of covariates that go together, numbers had better be normal: then they are correlated. [pp_check()][pp_check.noiseaware_fit] of the fit
+#' shows which of the released numbers a model does not explain, such as the square of a skewed covariate
+#' that is taken for normal.
+#'
+#' Only method `"augment"` serves, and it is exact: records are drawn with these covariates, and as bounds clamp them. Their
+#' parameters are drawn given the records (conjugate or by slice sampling, with latent variables for negative binomial and
+#' mixed ones), and move with the records' innovations held fixed.
+#'
+#' @return A distribution, of class `noiseaware_covariate`, for the argument `covariates` of a model. The model has the parameters `share[x]` and
+#'   `precision[x]`; `mean[x]` and `size[x]`; or `weight[x,k]`, `mean[x,k]` and `sd[x,k]`.
+#' @section Errors: `noiseaware_error_prior`; from the model, `noiseaware_error_variables` where the name is none of a number
+#'   among the covariates.
+#' @examples
+#' model_logistic(covariates = list(age = covariate_beta()))
+#' st <- stat_crossprod(low ~ age + ftv, list(low = c(0, 1), age = c(14, 50), ftv = c(0, 6)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 5))
+#' model <- model_logistic(covariates = list(ftv = covariate_count(size = prior_gamma(2, 0.5))))
+#' fit <- sample_posterior(rel, model, chains = 2, iter = 400, seed = 1)
+#' summary(fit)
+#' @name covariates
+NULL
+
+new_covariate <- function(kind, ...) structure(list(kind = kind, ...), class = c(paste0("covariate_", kind), "noiseaware_covariate"))
+
+#' @rdname covariates
+#' @export
+covariate_beta <- function(share = prior_beta(1, 1), precision = prior_gamma(1.5, 0.15)) {
+  check_class(share, "share", c("prior_beta", "fixed"), "prior_beta() or fixed()", "prior")
+  if (inherits(share, "fixed")) check_number(share$value, "share", "fixed at a number between 0 and 1", 0, 1, strict = TRUE, kind = "prior")
+  check_class(precision, "precision", c("prior_gamma", "fixed"), "prior_gamma() or fixed()", "prior")
+  new_covariate("beta", share = share, precision = check_positive_prior(precision, "precision"))
+}
+
+#' @rdname covariates
+#' @export
+covariate_count <- function(mean = prior_gamma(1.5), size = NULL) {
+  check_class(mean, "mean", c("prior_gamma", "fixed"), "prior_gamma() or fixed()", "prior")
+  if (!is.null(size)) check_class(size, "size", c("prior_gamma", "fixed"), "NULL, prior_gamma() or fixed()", "prior")
+  new_covariate("count", mean = check_positive_prior(mean, "mean", TRUE), size = if (!is.null(size)) check_positive_prior(size, "size"))
+}
+
+#' @rdname covariates
+#' @export
+covariate_mixture <- function(components = 2, weights = prior_dirichlet(2), mean = prior_normal(), variance = NULL) {
+  components <- check_number(components, "components", "a whole number from 2 to 8", 2, 8, kind = "prior")
+  if (components != round(components)) stop_argument("components", "a whole number from 2 to 8", describe(components), "prior")
+  check_class(weights, "weights", "prior_dirichlet", "prior_dirichlet()", "prior")
+  check_one_number(weights$alpha, "weights")
+  check_class(mean, "mean", "prior_normal", "prior_normal()", "prior")
+  for (value in mean) if (!is.null(value)) check_one_number(value, "mean")
+  if (!is.null(variance)) check_class(variance, "variance", "prior_inverse_gamma", "NULL or prior_inverse_gamma()", "prior")
+  new_covariate("mixture", components = components, weights = weights, mean = mean, variance = variance)
+}
+
+# the same for all components
+check_one_number <- function(x, name, call = caller_env()) {
+  if (length(x) != 1L) stop_classed("prior", "{.arg {name}} must have one value for all components, but has {length(x)}.", call = call)
+}
+
+check_positive_prior <- function(prior, name, scaled = FALSE, call = caller_env()) {
+  if (inherits(prior, "fixed")) {
+    check_positive(prior$value, name, "prior", call)
+  } else if (is.null(prior$rate) && !scaled) {
+    stop_classed("prior", "{.arg {name}} must have a rate: bounds do not scale it.", call = call)
+  }
+  prior
+}
+
+#' @export
+format.noiseaware_covariate <- function(x, ...) {
+  parts <- Filter(Negate(is.null), unclass(x)[-1L])
+  said <- vapply(parts, function(p) if (is.numeric(p)) format_number(p) else format(p), "")
+  paste0(if (x$kind == "count" && !is.null(x$size)) "negative binomial" else if (x$kind == "count") "Poisson" else x$kind, ": ",
+         paste(names(parts), said, collapse = ", "))
+}
+
+#' @export
+print.noiseaware_covariate <- function(x, ...) {
+  cat("<covariate> ", format(x), "\n", sep = "")
+  invisible(x)
+}
+
+format_covariates <- function(covariates) {
+  paste0("mean ", format(covariates$mean), "; cov ", format(covariates$cov),
+         if (length(covariates$lone)) paste0("; ", names(covariates$lone), " ", vapply(covariates$lone, format, ""), collapse = ""))
+}
+
+is_lone <- function(x) inherits(x, "noiseaware_covariate")
+
+# list(mean =, cov =, lone =) of a list with some of them
+split_lone <- function(covariates, name, call) {
+  lone <- vapply(covariates, is_lone, TRUE)
+  rest <- covariates[!lone]
+  if (length(rest) > 1L || any(nzchar(names(rest))) || !all(nzchar(names(covariates)[lone])) || is.null(names(covariates))) {
+    stop_argument(name, "a list of covariate_beta(), covariate_count() and covariate_mixture() by the covariates' names, and at most one prior without a name, of the others",
+                  describe(covariates), "prior", call)
+  }
+  if (anyDuplicated(names(covariates)[lone])) stop_classed("prior", "{.arg {name}} must name each covariate once.", call = call)
+  c(split_covariates(if (length(rest)) rest[[1L]] else prior_niw(), name, call), list(lone = covariates[lone]))
+}
+
+# Which rows of the design are lone, in the order of their parameters.
+lone_rows <- function(design, model) {
+  at <- match(names(model$covariates$lone), design$name)
+  sort(at[!is.na(at)])
+}
+
+check_lone <- function(design, model, call) {
+  names <- names(model$covariates$lone)
+  numbers <- design$name[is.na(design$level)]
+  strange <- setdiff(names, numbers)
+  if (length(strange)) {
+    stop_classed("variables", c("{.arg covariates} must name numbers among the covariates, but {.var {strange}} {?is/are} not.",
+                                i = "The release has {.var {numbers}}."), call = call)
+  }
+}
+
+# a prior's two numbers, or one that is known
+gamma_numbers <- function(prior, rate = prior$rate) if (inherits(prior, "fixed")) c(1, 1, prior$value) else c(prior$shape, rate, NA)
+
+lone_numbers <- function(covariate, row, call) UseMethod("lone_numbers")
+
+#' @export
+lone_numbers.covariate_beta <- function(covariate, row, call) {
+  share <- covariate$share
+  precision <- gamma_numbers(covariate$precision)
+  known <- inherits(share, "fixed")
+  c(row$lower, row$upper - row$lower, if (known) c(1, 1) else c(share$a, share$b), precision[1:2], if (known) share$value else NA, precision[3L])
+}
+
+#' @export
+lone_numbers.covariate_count <- function(covariate, row, call) {
+  if (row$lower < 0 || row$upper < 1) {
+    stop_classed("variables", c("A count must have bounds from 0 on, the upper one at least 1.", x = "{.var {row$name}} has {row$lower} and {row$upper}."), call = call)
+  }
+  mean <- covariate$mean
+  c(gamma_numbers(mean, mean$rate %||% (6 * mean$shape / row$upper)), if (!is.null(covariate$size)) gamma_numbers(covariate$size))
+}
+
+#' @export
+lone_numbers.covariate_mixture <- function(covariate, row, call) {
+  half <- (row$upper - row$lower) / 2
+  variance <- covariate$variance %||% prior_inverse_gamma(2, (half / 4)^2)
+  c(covariate$components, covariate$mean$mean %||% (row$lower + half), covariate$mean$sd %||% (half / 2), variance$shape, variance$rate,
+    covariate$weights$alpha)
+}
+
+lone_fields <- function(design, at, model, call) {
+  rows <- lone_rows(design, model)
+  if (length(rows) == 0L) return(list())
+  lone <- model$covariates$lone[design$name[rows]]
+  numbers <- lapply(seq_along(rows), function(k) as.double(unname(lone_numbers(lone[[k]], design[rows[k], ], call))))
+  list(lone_kind = as.double(match(vapply(lone, `[[`, "", "kind"), lone_kinds) - 1), lone_at = as.double(at[rows]),
+       lone_size = as.double(lengths(numbers)), lone_number = unlist(numbers))
+}
+
+# Their parameters and priors: what prior_summary() says, by name.
+lone_priors <- function(design, model, call = caller_env()) {
+  unlist(lapply(lone_rows(design, model), function(row) {
+    name <- design$name[row]
+    covariate <- model$covariates$lone[[name]]
+    said <- describe_lone(covariate, lone_numbers(covariate, design[row, ], call))
+    if (is.null(said)) return(NULL)
+    stats::setNames(said, paste0(sub("@.*", "", names(said)), "[", name, sub("^[^@]*@?", "", sub("@", "@,", names(said))), "]"))
+  }))
+}
+
+# names "mean", or "mean@1" of a component
+describe_lone <- function(covariate, numbers) UseMethod("describe_lone")
+
+#' @export
+describe_lone.covariate_beta <- function(covariate, numbers) {
+  c(share = if (is.na(numbers[7L])) say("beta", numbers[3:4]), precision = if (is.na(numbers[8L])) say("gamma", numbers[5:6]))
+}
+
+#' @export
+describe_lone.covariate_count <- function(covariate, numbers) {
+  c(mean = if (is.na(numbers[3L])) say("gamma", numbers[1:2]), size = if (length(numbers) > 3L && is.na(numbers[6L])) say("gamma", numbers[4:5]))
+}
+
+#' @export
+describe_lone.covariate_mixture <- function(covariate, numbers) {
+  k <- seq_len(numbers[1L])
+  each <- function(name, text) stats::setNames(rep(text, length(k)), paste0(name, "@", k))
+  c(each("weight", say("dirichlet", numbers[6L])), each("mean", paste0(say("normal", numbers[2:3]), ", ordered")),
+    each("sd", paste("sd^2 ~", say("inverse_gamma", numbers[4:5]))))
+}
+
+# for methods that know the moments, or the density of totals, of normal covariates alone
+check_normal_covariates <- function(bound, method, call) {
+  lone <- names(bound$model$covariates$lone)
+  if (length(lone) == 0L) return(invisible())
+  stop_classed("method", c("Method {.val {method}} needs normal covariates.", x = "{.var {lone}} {?has/have} a distribution of {?its/their} own.",
+                           i = "Method {.val augment} serves, and is exact."), call = call)
+}
