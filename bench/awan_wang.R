@@ -1,0 +1,47 @@
+# The logistic problem of Awan & Wang (2024): intercept 0.5, slope 2, x = 2 Beta(1/2, 1/2) - 1, n = 1,000, epsilon = 1;
+# objective perturbation with noise in the norm "Linf", q = 0.85, 90% of epsilon, the rest on the totals of x and x^2.
+# Their confidence set of the slope: 5,139 s, coverage 0.994, width 0.969.
+#
+#   Rscript bench/awan_wang.R [quick]
+
+if (!exists("bench_result")) source("bench/helpers.R")
+
+# coefficients N(0, 1.5^2) and N(0, 3^2), the defaults; share ~ Beta(1, 1), precision ~ Gamma(1.5, 0.15)
+awan_wang_model <- model_logistic(covariates = list(x = covariate_beta()))
+
+awan_wang_release <- function(seed, n = 1000, epsilon = 1) {
+  set.seed(seed)
+  x <- 2 * stats::rbeta(n, 0.5, 0.5) - 1
+  data <- data.frame(y = as.numeric(stats::runif(n) < stats::plogis(0.5 + 2 * x)), x = x)
+  bounds <- list(y = c(0, 1), x = c(-1, 1))
+  share <- 0.9 * epsilon
+  # a row (1, x) has length sqrt(2): curvature of at most 1/2
+  perturbed <- mech_objective(epsilon = share, ridge = 0.5 / expm1(0.15 * share), norm = "Linf")
+  simulate_release(data, list(fit = stat_objective(y ~ x, bounds), moments = stat_sums(~ x + I(x^2), bounds["x"])),
+                   list(fit = perturbed, moments = mech_laplace(epsilon = 0.1 * epsilon)))
+}
+
+awan_wang_row <- function(seed) {
+  release <- awan_wang_release(seed)
+  time <- seconds(fit <- suppressMessages(suppressWarnings(
+    sample_posterior(release, awan_wang_model, method = "augment", chains = 2, iter = 1500, seed = seed, control = list(passes = 4)))))
+  draws <- posterior::as_draws_array(fit)
+  rhat <- posterior::summarise_draws(draws, "rhat")
+  interval <- stats::quantile(draws[, , "x"], c(0.025, 0.975))
+  data.frame(seconds = time, covered = interval[1L] < 2 && interval[2L] > 2, width = diff(interval), rhat = rhat$rhat[rhat$variable == "x"],
+             largest = max(rhat$rhat))
+}
+
+bench_awan_wang <- function(quick = FALSE) {
+  runs <- do.call(rbind, lapply(seq_len(if (quick) 2L else 300L), awan_wang_row))
+  bench_result(
+    list(figure("seconds", "mean of one posterior", mean(runs$seconds), 60, at_most = TRUE),
+         figure("coverage of 95% intervals", "slope, at least", mean(runs$covered), 0.93),
+         figure("coverage of 95% intervals", "slope, at most", mean(runs$covered), 0.97, at_most = TRUE),
+         figure("width of 95% intervals", "slope, mean", mean(runs$width), 0.85, at_most = TRUE),
+         figure("R-hat", "slope, largest", max(runs$rhat), 1.01, at_most = TRUE),
+         figure("R-hat", "all four parameters, largest", max(runs$largest))),
+    notes = sprintf("%d replicates, 2 chains x 1,500 with 4 moves an iteration.", nrow(runs)))
+}
+
+run_alone(bench_awan_wang)
