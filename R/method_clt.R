@@ -10,7 +10,7 @@
 #' **Where it runs.** `subset(supported(), method == "clt")`: counts under models of
 #' factors; clamped or dropped powers under the Poisson, exponential and normal
 #' models and any [model_expfam()]; cross-products under [model_lm()] and, of numbers,
-#' binary responses in [model_glm()].
+#' [model_glm()].
 #'
 #' **What an iteration does.** The parameters move with the confidential totals
 #' integrated out (the published values are normal given the parameters and the
@@ -26,7 +26,7 @@
 #' In other regressions, with [covariate_moments()] or an unknown number of records, the totals are drawn
 #' first, and the parameters move with the totals' standard normal innovations fixed,
 #' which achieves nearly the same as integrating them out at a fraction of the cost. With more than 40 unknown parameters, and in
-#' a regression of a binary response, the No-U-Turn sampler moves parameters and innovations at once instead, in
+#' a regression of a binary response or a count, the No-U-Turn sampler moves parameters and innovations at once instead, in
 #' coordinates in which the posterior is about standard normal, and nothing else is drawn: the draws are those of the
 #' normal distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
 #' approximation. Without it a chain that has no `init`
@@ -64,7 +64,7 @@
 #' The print shows the expected share of records outside the bounds, and says when more than 30 per cent of the variables' values are: then use
 #' `"augment"`.
 #'
-#' The other samplers of a regression leave clamping out, those with [covariate_moments()], an unknown number of records and of binary responses
+#' The other samplers of a regression leave clamping out, those with [covariate_moments()], an unknown number of records and of binary responses or counts
 #' among them, and more records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
 #' 300 replicates of a linear regression by `sampler = "noncentred"`, Laplace noise with epsilon = 1
 #' (`inst/replication/clt_calibration.R`; chance alone leaves 0.87 to 0.93):
@@ -99,9 +99,10 @@
 #' coefficients and sigma move, which mix better. With factors and more than 1,000 unknown parameters
 #' the Gibbs sampler is the default.
 #'
-#' **Binary responses.** With normal covariates the linear predictor is one normal variable, and all
+#' **Binary responses and counts.** With normal covariates the linear predictor is one normal variable, and all
 #' moments of the response with the covariates follow from four means over it
-#' (Stein's identity), in closed form for a probit link, to rounding error by the trapezoidal rule for the others. Factors among the covariates are refused:
+#' (Stein's identity), in closed form for a probit link, to rounding error by the trapezoidal rule for the others. Counts have as many means for
+#' each of their powers up to the fourth, as the upper bound clamps them, which is thus accounted for. Factors among the covariates are refused:
 #' take `"augment"`.
 #'
 #' **Factors** among the covariates of a regression have the moments of the
@@ -345,7 +346,7 @@ check_sampler_serves <- function(sampler, distribution, call) {
     stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)
   }
   if (sampler == "gibbs" && !has_update(distribution)) {
-    stop_classed("argument", "{.arg control$sampler} cannot be {.val gibbs} where the response is binary: its totals do not determine the update of the coefficients.",
+    stop_classed("argument", "{.arg control$sampler} cannot be {.val gibbs} in a generalised linear model: its totals do not determine the update of the coefficients.",
                  call = call)
   }
 }

@@ -37,8 +37,8 @@
 #' 1993). The others walk, with steps whose shape and length are learned in warmup. In all of them they also move with the innovations of the responses held
 #' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
-#' **Method `"clt"`** takes binary responses and numbers as covariates: the moments follow from means over one normal variable,
-#' the linear predictor.
+#' **Method `"clt"`** takes numbers as covariates: the moments follow from means over one normal variable,
+#' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0.
 #'
 #' @return A model: an object of class `model_glm`, of `binomial("logit")` that of [model_logistic()]. Its
 #'   parameters are the coefficients (`(Intercept)`, the covariates' names, a factor's name and

@@ -19,6 +19,7 @@ glm_release <- function(family, n = 1000, epsilon = 1) {
 
 speed_cases <- list(
   list(family = stats::poisson(), method = "augment", target = 100),
+  list(family = stats::poisson(), method = "clt", target = 1000),
   list(family = stats::binomial("probit"), method = "augment", target = 100),
   list(family = stats::binomial("probit"), method = "clt", target = 1000),
   list(family = stats::binomial("cloglog"), method = "augment", target = NA),

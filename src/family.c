@@ -205,7 +205,8 @@ static const struct family_class families[] = {
      .respond = poisson_respond,
      .log_density = poisson_log_density,
      .means = family_means_poisson,
-     .squares = family_squares_poisson},
+     .squares = family_squares_poisson,
+     .powers = family_powers_poisson},
 };
 
 struct family *family_create(const struct fields *fields) {

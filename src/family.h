@@ -7,7 +7,7 @@
 /* Families of responses of a generalised linear model: the distribution of y given the linear
  * predictor eta. See family.c. */
 
-enum { FAMILY_MEANS = 6 };
+enum { FAMILY_MEANS = 6, FAMILY_POWERS = 4 };
 
 struct family_class;
 
@@ -15,6 +15,9 @@ struct family {
     const struct family_class *class;
     double most; /* a rate is never larger */
     struct polya_gamma polya_gamma;
+
+    /* of powers of counts clamped to [0, upper]: family_counts.c */
+    double upper, edge[FAMILY_POWERS][FAMILY_MEANS][FAMILY_MEANS];
 };
 
 struct family_class {
@@ -45,6 +48,10 @@ struct family_class {
 
     /* Goal: the same of E(y^2 | eta), k < 3. NULL: y is 0 or 1. */
     void (*squares)(const struct family *f, double centre, double sd, double *mean);
+
+    /* Goal: mean[(m - 1) * FAMILY_MEANS + k], k < FAMILY_MEANS + 1 - m: that of the derivative k of
+     * E(y^m | eta), y clamped as family_clamp() was told. NULL: y is 0 or 1. */
+    void (*powers)(const struct family *f, double centre, double sd, double *mean);
 };
 
 /* The family of which there is a field, its largest rate or 0; NULL if there is none. */
@@ -56,5 +63,9 @@ void family_means_probit(const struct family *f, double centre, double sd, doubl
 void family_means_cloglog(const struct family *f, double centre, double sd, double *mean);
 void family_means_poisson(const struct family *f, double centre, double sd, double *mean);
 void family_squares_poisson(const struct family *f, double centre, double sd, double *mean);
+
+/* Counts are clamped to [0, upper]: family_counts.c. */
+void family_clamp(struct family *f, double upper);
+void family_powers_poisson(const struct family *f, double centre, double sd, double *mean);
 
 #endif

@@ -43,7 +43,7 @@
     X(moments_counts) \
     X(moments_sums) \
     X(moments_lm) \
-    X(moments_binary) \
+    X(moments_glm) \
     X(moments_expfam)
 
 #define DECLARE_MODEL(name) extern const struct model_class name;

@@ -6,7 +6,7 @@
  * What does need R's mathematics (Rmath: normal tails and quantiles, gamma functions):
  * covariates.c, and so the models lm, logistic and mvnormal; mech_gaussian.c,
  * dist_discrete.c and the mechanisms of discrete noise; moments_sums.c,
- * moments_binary.c, moments_lm_outside.c, totals_normal.c, method_collapse_total.c,
+ * moments_glm.c, moments_lm_outside.c, totals_normal.c, method_collapse_total.c,
  * diagnostics.c.
  */
 #include "method_augment.h"

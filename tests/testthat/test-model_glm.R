@@ -273,7 +273,4 @@ test_that("what does not fit is refused", {
   misfit(bind(poisson(), c(-1, 4)), "poisson")
   misfit(bind(poisson(), c(0, 0.5)), "poisson")
   misfit(bind(binomial("probit"), c(0, 4)), "binomial")
-  st <- stat_crossprod(y ~ x, list(y = c(0, 9), x = c(-1, 1)))
-  rel <- as_release(numeric(length(st$components)), st, mech_laplace(epsilon = 1), 10)
-  expect_error(sample_posterior(rel, model_glm(family = poisson()), method = "clt"), class = "noiseaware_error_method")
 })

@@ -1,4 +1,4 @@
-# Method "clt" for binary responses: moments against quadrature and records, gradients
+# Method "clt" for binary responses and counts: moments against quadrature and records, gradients
 # against finite differences, posteriors against "augment".
 
 binary_links <- c("logit", "probit", "cloglog")
@@ -41,6 +41,55 @@ test_that("moments are those of quadrature, slopes flat or steep", {
     expect_equal(got$mean, expected$mean, tolerance = 1e-8)
     expect_equal(got$cov, expected$cov, tolerance = 1e-7)
   }
+})
+
+# mean and covariance of (y, x, y:x, y^2, x^2), y a Poisson count clamped to [0, upper]
+count_moments <- function(beta, mean, sd, upper) {
+  x <- mean + sd * seq(-10, 10, length.out = 4001)
+  weight <- dnorm(x, mean, sd) * (x[2] - x[1])
+  rate <- exp(beta[1] + beta[2] * x)
+  whole <- 0:(ceiling(upper) - 1)
+  power <- function(m) {
+    if (m == 0) return(1)
+    below <- 0
+    for (y in whole) below <- below + y^m * dpois(y, rate)
+    below + upper^m * ppois(max(whole), rate, lower.tail = FALSE)
+  }
+  powers <- lapply(0:4, power)
+  of_y <- c(1, 0, 1, 2, 0)
+  of_x <- c(0, 1, 1, 0, 2)
+  first <- vapply(1:5, function(a) sum(weight * powers[[of_y[a] + 1]] * x^of_x[a]), 0)
+  second <- outer(1:5, 1:5, Vectorize(function(a, b) sum(weight * powers[[of_y[a] + of_y[b] + 1]] * x^(of_x[a] + of_x[b]))))
+  list(mean = first, cov = second - outer(first, first))
+}
+
+test_that("moments of counts are those of quadrature, clamped at bounds near and far", {
+  for (upper in c(1, 2, 7.5, 30, 200)) for (slope in c(0, 1e-4, -0.7, 2.5)) for (at in c(-3, log(upper), log(upper) + 0.3)) {
+    statistic <- stat_crossprod(y ~ x, list(y = c(0, upper), x = c(-9, 7)), rescale = FALSE)
+    beta <- c(at, slope)
+    model <- model_glm(family = poisson(), prior = fixed(beta), covariates = fixed(list(mean = 0.3, cov = 1.7)))
+    expected <- count_moments(beta, 0.3, sqrt(1.7), upper)
+    got <- clt_moments(logistic_clt(model, statistic))
+    order <- match(statistic$components, c("y", "x", "y:x", "y^2", "x^2"))
+    expect_equal(got$mean, expected$mean[order], tolerance = 1e-9)
+    # rounding of second moments is what is left where hardly any count is below the bound
+    unit <- sqrt(diag(expected$cov))[order]
+    allowed <- 1e-7 * outer(unit, unit) + 1e-13 * abs(outer(got$mean, got$mean))
+    expect_true(all(abs(got$cov - expected$cov[order, order]) <= allowed))
+  }
+})
+
+test_that("log rates may vary however much", {
+  statistic <- stat_crossprod(y ~ x, list(y = c(0, 20), x = c(-9, 7)), rescale = FALSE)
+  moments <- function(slope) {
+    unlist(clt_moments(logistic_clt(model_glm(family = poisson(), prior = fixed(c(0.4, slope)), covariates = fixed(list(mean = 0.3, cov = 1))), statistic)))
+  }
+  # a parabola foretells what follows, where the quadrature changes too
+  for (slope in c(5, 21.4, 60)) {
+    near <- lapply(slope + c(-0.2, -0.1, 0, 0.1) * slope / 200, moments)
+    expect_equal(near[[4]], near[[1]] - 3 * near[[2]] + 3 * near[[3]], tolerance = 1e-8)
+  }
+  expect_equal(moments(1e4)[1:2] / 20, c(pnorm(0.3), 0.3 / 20), tolerance = 1e-3, ignore_attr = TRUE)
 })
 
 test_that("slopes may be as steep as a step, and cost no more", {
@@ -118,6 +167,9 @@ test_that("gradients are those of finite differences", {
   for (response in list(c(FALSE, TRUE), c(0, 1))) {
     for (link in binary_links) expect_gradients(binary_model(link), stat_crossprod(y ~ a + b + c, c(list(y = response), numbers)))
   }
+  counts <- model_glm(family = poisson())
+  for (upper in c(1, 9.5, 60)) expect_gradients(counts, stat_crossprod(y ~ a + b + c, c(list(y = c(0, upper)), numbers)))
+  expect_gradients(counts, stat_crossprod(y ~ 1, list(y = c(0, 12))))
   expect_gradients(model_logistic(), stat_crossprod(y ~ 1, list(y = c(FALSE, TRUE))))
   expect_gradients(model_lm(), stat_crossprod(y ~ a + b + c, c(list(y = c(-9, 7)), numbers)))
   expect_gradients(model_lm(), stat_crossprod(y ~ a + f + b + g, c(list(y = c(-9, 7), f = c("u", "v", "w", "z"), g = c("p", "q")), numbers[1:2])))
@@ -152,6 +204,27 @@ test_that("the posterior is that of 'augment', where n is not small", {
   }
   expect_output(print(fit), "gradients an iteration")
   expect_output(print(acceptance(fit)), "transition of NUTS")
+})
+
+test_that("the posterior of a regression of counts is that of 'augment', and tells what it leaves out", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ a + b, list(y = c(0, 6), a = c(-6, 6), b = c(-6, 6)))
+  truth <- model_glm(family = poisson(), prior = fixed(c(0.5, 0.5, -0.4)), covariates = fixed(list(mean = c(0.3, 0), cov = diag(2))))
+  set.seed(75)
+  release <- simulate_release(truth, statistic, mech_laplace(epsilon = 5), n = 1000)
+  model <- model_glm(family = poisson(), prior = prior_normal(0, 2))
+  fit <- suppressWarnings(sample_posterior(release, model, method = "clt", chains = 2, iter = 4000, seed = 1))
+  exact <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 1500, seed = 2))
+  for (name in posterior::variables(fit$draws)) {
+    a <- posterior::extract_variable_matrix(fit$draws, name)
+    b <- posterior::extract_variable_matrix(exact$draws, name)
+    error <- sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2)
+    expect_lt(abs(mean(a) - mean(b)), 5 * error + 0.1 * sd(b))
+    expect_lt(abs(log(sd(a) / sd(b))), 0.3)
+  }
+  least <- stat_crossprod(y ~ a, list(y = c(1, 6), a = c(-6, 6)))
+  release <- as_release(numeric(length(least$components)), least, mech_laplace(epsilon = 1), 100)
+  expect_error(sample_posterior(release, model, method = "clt"), "lower bound 1", class = "noiseaware_error_method")
 })
 
 test_that("NUTS and moves with the total integrated out have the same posterior", {

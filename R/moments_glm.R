@@ -1,0 +1,26 @@
+# What src/moments_glm.c needs to know of a response, its covariates and their cross-products.
+
+#' @export
+clt_distribution.bound_glm <- function(bound, release, call) {
+  check_normal_covariates(bound, "clt", call)
+  part <- crossprod_part(bound, release, call)
+  factors <- setdiff(names(bound$levels), bound$columns$variable[1L])
+  if (length(factors)) {
+    stop_classed("method", c("Method {.val clt} knows the moments of such a response given numbers, not factors.",
+                             x = "{.var {factors}} {?is a factor/are factors}.", i = "Method {.val augment} takes factors."), call = call)
+  }
+  response <- bound$design[1L, ]
+  if (!is_binary_family(bound$model) && response$lower > 0) {
+    stop_classed("method", c("Method {.val clt} knows the moments of counts that are clamped from above only.",
+                             x = "{.var {response$name}} has the lower bound {response$lower}.", i = "Method {.val augment} takes any bounds."), call = call)
+  }
+  fields <- c(crossprod_fields(bound, part$statistic), family_fields(bound$model, response))
+  list(spec = list(name = "glm", fields = fields, model = bound$spec), index = part$index,
+       innovations = TRUE, update = FALSE)
+}
+
+#' @export
+clt_statistics.model_glm <- function(model) "stat_crossprod"
+
+#' @export
+clt_leaves_out_bounds.bound_glm <- function(bound) TRUE
