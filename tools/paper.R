@@ -20,7 +20,7 @@ most <- function(section, figure) {
   as.numeric(vapply(Filter(function(c) length(c) >= 4L && c[2L] == figure, cells), `[[`, "", 4L))
 }
 
-matrix <- utils::read.csv("inst/replication/results/support_matrix.csv")
+matrix <- utils::read.csv("inst/replication/results/support_matrix.csv.gz")
 exact <- matrix$method != "clt"
 regression <- "Regression of Ju et al. (2022), against dapper and Stan"
 owner <- "Releases made where the data live"

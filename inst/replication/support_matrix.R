@@ -1,5 +1,5 @@
 # Every model, mechanism and method, calibrated: simulation-based calibration at a
-# small and a moderate number of records. One row of support_matrix.csv for each
+# small and a moderate number of records. One row of support_matrix.csv.gz for each
 # variable of each case: the KS test of its ranks, whether their ECDF stays inside
 # the 99 per cent simultaneous band, and how many replicates failed.
 #
@@ -12,7 +12,7 @@ replicates <- if (length(arguments) >= 1) as.numeric(arguments[1]) else 500
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)))
 directory <- if (length(arguments) >= 2) arguments[2] else file.path(here, "results")
 dir.create(directory, showWarnings = FALSE, recursive = TRUE)
-path <- file.path(directory, "support_matrix.csv")
+path <- file.path(directory, "support_matrix.csv.gz")
 minutes <- if (length(arguments) >= 3) as.numeric(arguments[3]) else Inf
 
 source(file.path(here, "support_matrix_cases.R"))
@@ -39,7 +39,9 @@ for (i in seq_len(nrow(cases))) {
                      lapply(table[c("coverage_50", "coverage_90", "ks", "p.value")], signif, 3), inside = table$in_band,
                      seconds = round(proc.time()[["elapsed"]] - started, 1), row.names = NULL)
   done <- rbind(done, rows)
-  utils::write.csv(done, path, row.names = FALSE)
+  file <- gzfile(path, "w")
+  utils::write.csv(done, file, row.names = FALSE)
+  close(file)
   cat(sprintf("%-10s %-16s %-20s n = %-4d %s inside, %d failed, %.0f s\n", case$method, case$design, case$mechanism, case$n,
               paste(sum(rows$inside), "of", nrow(rows)), rows$failed[1], rows$seconds[1]))
 }
