@@ -69,6 +69,7 @@ test_that("equal rates: all totals of two sites", {
 })
 
 test_that("a slope: records from both priors", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-40, 40), x = c(-30, 30)), rescale = FALSE)
   value <- c(y = 5, x = 2, "y^2" = 60, "y:x" = 45, "x^2" = 30)
   release <- as_release(value, st, mech_laplace(scale = 8), n = 8)

@@ -123,6 +123,7 @@ test_that("shapes near 0 and values at the bounds stay finite", {
 })
 
 test_that("parameters given the records: importance sampling from the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(42)
   k <- 2e5
   for (case in lone_cases) {

@@ -14,6 +14,7 @@ mean_noise <- function(totals, release, scale) {
 }
 
 test_that("400 normal records: as the totals' own distribution has it", {
+  skip_on_cran() # takes long; `make test` runs it
   squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)))
   priors <- list(prior_nig(0, 1 / 4, 2, 6), list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(2, 6)), list(mean = fixed(0.3), sd = prior_inverse_gamma(2, 6)))
   for (noise in list(mech_laplace(scale = 40), mech_gaussian(sd = 40))) {

@@ -145,6 +145,7 @@ test_that("pooled rates: one for all, rates that differ, and separate ones", {
 })
 
 test_that("pooled rates of exponential records", {
+  skip_on_cran() # takes long; `make test` runs it
   totals <- stat_sums(~ x, list(x = c(0, 40)))
   site <- function(value, n) as_release(c(x = value), totals, mech_laplace(scale = 3), n = n)
   sites <- list(a = site(28, 12), b = site(19, 15))

@@ -27,6 +27,7 @@ given_theta <- function(mean, sd) {
 }
 
 test_that("one variable, a normal-inverse-gamma prior: quadrature over the totals", {
+  skip_on_cran() # takes long; `make test` runs it
   want <- over_totals(function(t, s) {
     rate <- 6 + s / 2 + (20 * 0.25 / 20.25) * (t / 20 - 0.5)^2 / 2
     # records in terms of t and s, and their density with mean and sd integrated out
@@ -43,6 +44,7 @@ test_that("one variable, a normal-inverse-gamma prior: quadrature over the total
 })
 
 test_that("one variable, independent priors, known or not: quadrature over totals and parameters", {
+  skip_on_cran() # takes long; `make test` runs it
   mean <- seq(-4, 5, length.out = 46)
   log_sd <- seq(log(0.6), log(6), length.out = 30)
   log_ig <- function(u) log(2) + 3 * log(6) - lgamma(3) - 6 * u - 6 * exp(-2 * u)
@@ -83,6 +85,7 @@ from_prior <- function(release, model, known, scale, bounds = NULL, draws = 5e4)
 }
 
 test_that("a regression on one covariate: records from the prior, whatever is known", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-40, 40), x = c(-30, 30)), rescale = FALSE)
   release <- as_release(c(y = 5, x = 2, "y^2" = 60, "y:x" = 20, "x^2" = 30), st, mech_laplace(scale = 25), n = 8)
   niw <- prior_niw(0.2, 2, 6, 6)
@@ -113,6 +116,7 @@ test_that("a regression on two covariates: records from the prior", {
 })
 
 test_that("clamping by method \"clt\": records from the prior, clamped", {
+  skip_on_cran() # takes long; `make test` runs it
   bounds <- list(y = c(-3, 3), x = c(-2.5, 2.5)) # about 1.5 standard deviations
   st <- stat_crossprod(y ~ x, bounds = bounds, rescale = FALSE)
   release <- as_release(c(y = 2, x = -3, "y^2" = 90, "y:x" = 25, "x^2" = 60), st, mech_laplace(scale = 15), n = 40)
@@ -126,6 +130,7 @@ test_that("clamping by method \"clt\": records from the prior, clamped", {
 })
 
 test_that("the error is about as large as the evidence varies by", {
+  skip_on_cran() # takes long; `make test` runs it
   told <- vapply(1:20, function(seed) {
     fit <- suppressWarnings(sample_posterior(published, model_normal(), method = "collapse", chains = 2, iter = 500, seed = seed))
     got <- log_evidence(fit, draws = 500, seed = seed)

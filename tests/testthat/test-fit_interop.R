@@ -59,6 +59,7 @@ test_that("a release is checked against replicates of itself", {
 })
 
 test_that("replicates have the predictive distribution: mean and variance of a normal total", {
+  skip_on_cran() # takes long; `make test` runs it
   sums <- stat_sums(~ x, bounds = list(x = c(-50, 50)))
   known <- model_normal(prior = prior_nig(mean = 0, precision = 1e8, shape = 1e7, rate = 4e7))
   fit <- sample_posterior(as_release(3, sums, mech_gaussian(sd = 5), n = 25), known, chains = 1, iter = 400, seed = 2)

@@ -96,6 +96,7 @@ test_that("a class with a feature: exact classes by moves, exact cells where all
 })
 
 test_that("an unknown number of records: births and deaths leave the exact numbers alone", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- list(law = upper, counts = four, size = stat_size())
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 1.4), size = mech_gaussian(sd = 2))
   rel <- as_release(list(law = c(ab = 3), counts = z4, size = 5), st, noise, n = NULL, neighbours = "add_remove")
@@ -117,6 +118,7 @@ test_that("an unknown number of records: births and deaths leave the exact numbe
 })
 
 test_that("posteriors given exact numbers are calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- list(law = upper, counts = four)
   noise <- list(law = mech_exact(), counts = mech_discrete_laplace(scale = 4))
   cal <- calibrate(model_categorical(), st, noise, n = 30, replicates = 150, chains = 1, iter = 2500, warmup = 500, seed = 2)
@@ -239,6 +241,7 @@ test_that("a regression with exact totals: the limit of small noise, and the den
 })
 
 test_that("posteriors given exact totals of normal records are calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- list(law = stat_subset(squares, "x^2"), noisy = stat_subset(squares, "x"))
   cal <- calibrate(nig, st, list(law = mech_exact(), noisy = mech_laplace(scale = 10)), n = 20, replicates = 150, method = "collapse",
                    chains = 1, iter = 1500, warmup = 500, seed = 2)

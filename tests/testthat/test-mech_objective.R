@@ -91,6 +91,7 @@ test_that("given the records the density of z integrates to one", {
 })
 
 test_that("noise of the largest component: its density, what it is drawn from, and its one coefficient", {
+  skip_on_cran() # takes long; `make test` runs it
   mechanism <- mech_objective(scale = 0.4, ridge = 0.3, norm = "Linf")
   side <- seq(-26, 26, by = 0.1)
   z <- as.matrix(expand.grid(side, side))
@@ -169,6 +170,7 @@ test_that("the minimiser is found, near and far", {
 # ---- privacy -------------------------------------------------------------------
 
 test_that("neighbours' densities differ by a factor of at most exp(epsilon), wherever z is", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   corner <- function() c(rbinom(1, 1, 0.5), sample(c(-1, 3, runif(1, -2, 4)), 1), sample(c(0, 2, runif(1, 0, 2)), 1))
   st <- stat_objective(y ~ a + b, bounds = list(y = c(0, 1), a = c(-1, 3), b = c(0, 2)))

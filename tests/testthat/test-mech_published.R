@@ -84,6 +84,7 @@ release_of_design <- function(family, design, scale, n = 6) {
 }
 
 test_that("the likelihood is that of all noisy numbers that come out as what was published", {
+  skip_on_cran() # takes long; `make test` runs it
   for (family in names(masses)) for (design in designs) for (scale in c(0.8, 3)) {
     rel <- release_of_design(family, design, scale)
     part <- internal("release_parts")(rel)[[1]]
@@ -251,6 +252,7 @@ test_that("posteriors are calibrated", {
 # ---- the owner, files, prints ----------------------------------------------------------
 
 test_that("releases and simulations are what published() says, at no cost", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(x = rep(c("a", "b", "c"), c(60, 25, 3)))
   step <- function(mechanism) published(mechanism, threshold = 10, round = 5, lower = 15)
   for (mechanism in list(mech_laplace(epsilon = 1), mech_discrete_gaussian(rho = 0.5))) {

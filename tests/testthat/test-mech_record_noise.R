@@ -33,6 +33,7 @@ log_seen <- function(bound, theta, x, noise) {
 }
 
 test_that("with few records the posterior is that of the prior weighted by the density of the noisy records", {
+  skip_on_cran() # takes long; `make test` runs it
   sd <- c(y = 0.3, x = 0.8)
   prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 6, scale = 3))
   model <- do.call(model_lm, prior)
@@ -145,6 +146,7 @@ test_that("much noise leaves slopes right that the noisy values attenuate", {
 })
 
 test_that("ranks of truths are uniform", {
+  skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
   study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 150,
                      chains = 2, iter = 1500, seed = 5)

@@ -139,6 +139,7 @@ test_that("noise is compared with the sampling variation of the totals", {
 })
 
 test_that("the choice follows dimension, number of records, noise and bounds", {
+  skip_on_cran() # takes long; `make test` runs it
   method <- function(...) suppressWarnings(suppressMessages(auto(regression(...), model_lm())))
   thousand <- function(method, ...) predicted(method, regression(...), model_lm())$thousand
   # the fastest exact method, if it takes but a moment

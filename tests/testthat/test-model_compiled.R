@@ -202,6 +202,7 @@ test_that("what does not fit is refused before it is called", {
 })
 
 test_that("debug_model() passes what is right and names what is wrong", {
+  skip_on_cran() # takes long; `make test` runs it
   failed <- function(model, ...) {
     result <- debug_model(model, times, ...)
     unique(result$hook[result$ok %in% FALSE])

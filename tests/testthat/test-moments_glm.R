@@ -64,6 +64,7 @@ count_moments <- function(beta, mean, sd, upper) {
 }
 
 test_that("moments of counts are those of quadrature, clamped at bounds near and far", {
+  skip_on_cran() # takes long; `make test` runs it
   for (upper in c(1, 2, 7.5, 30, 200)) for (slope in c(0, 1e-4, -0.7, 2.5)) for (at in c(-3, log(upper), log(upper) + 0.3)) {
     statistic <- stat_crossprod(y ~ x, list(y = c(0, upper), x = c(-9, 7)), rescale = FALSE)
     beta <- c(at, slope)
@@ -114,6 +115,7 @@ test_that("slopes may be as steep as a step, and cost no more", {
 })
 
 test_that("moments are those of records: rescaled, in any order, the response as a number too", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(71)
   n <- 4e5
   covariance <- crossprod(matrix(rnorm(9), 3)) / 2 + diag(0.3, 3)

@@ -14,6 +14,7 @@ add <- function(partials) Reduce(internal("add_partials"), partials)
 units <- function(partial) partial$totals[[1]] %*% c(1e9, 1)
 
 test_that("20 random partitions have the total of all records, to the last bit", {
+  skip_on_cran() # takes long; `make test` runs it
   mechanisms <- list(laplace, mech_gaussian(rho = 0.01), mech_laplace(scale = 1e9))
   for (st in statistics) for (k in seq_along(mechanisms)) {
     mechanism <- mechanisms[[k]]

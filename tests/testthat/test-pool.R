@@ -77,6 +77,7 @@ waits_likelihood <- function(rate) {
 }
 
 test_that("an exponential rate: R's integration over the totals", {
+  skip_on_cran() # takes long; `make test` runs it
   grid <- exp(seq(log(0.03), log(3), length.out = 600))
   likelihood <- waits_likelihood(grid)
   model <- model_exponential(prior = prior_gamma(2, 4))
@@ -98,6 +99,7 @@ test_that("an exponential rate: R's integration over the totals", {
 })
 
 test_that("many exponential records: nodes are as dense as their total is sure", {
+  skip_on_cran() # takes long; `make test` runs it
   total <- stat_sums(~ x, bounds = list(x = c(0, 200)))
   for (scale in c(1e2, 1e4, 1e6)) {
     sites <- list(a = as_release(2.1e6, total, mech_laplace(scale = scale), n = 1e6))
@@ -288,6 +290,7 @@ hyper_density <- function(at, likelihood, mean, log_sd, log_prior_mean, log_prio
 }
 
 test_that("two sites, one probability: quadrature over the mean, its spread and the sites", {
+  skip_on_cran() # takes long; `make test` runs it
   at <- seq(-7, 7, by = 0.02)
   first <- sum_of_totals(plogis(at), 30, function(s) -abs(7.3 - s) / 2 - abs(21.2 - (30 - s)) / 2)
   second <- sum_of_totals(plogis(at), 20, function(s) -(11 - s)^2 / 18)
@@ -313,6 +316,7 @@ test_that("two sites, one probability: quadrature over the mean, its spread and 
 })
 
 test_that("three exponential rates: quadrature over the mean, its spread and the sites", {
+  skip_on_cran() # takes long; `make test` runs it
   at <- seq(-7, 6, by = 0.05)
   likelihood <- waits_likelihood(exp(at))
   mean <- seq(-5, 2.5, by = 0.05)

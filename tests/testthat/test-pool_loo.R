@@ -27,6 +27,7 @@ test_that("complete pooling: each draw's probability", {
 })
 
 test_that("exponential sites, and one with many records", {
+  skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("rstantools")
   total <- stat_sums(~ x, bounds = list(x = c(0, 100)))
   sites <- list(a = as_release(31.4, total, mech_laplace(scale = 6), n = 8), b = as_release(2.1e5, total, mech_gaussian(sd = 80), n = 1e5))
@@ -47,6 +48,7 @@ test_that("exponential sites, and one with many records", {
 })
 
 test_that("partial pooling: the site's own probability is integrated out", {
+  skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("rstantools")
   fit <- pooled("partial")
   got <- rstantools::log_lik(fit)

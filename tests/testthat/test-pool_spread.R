@@ -187,6 +187,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
 })
 
 test_that("runs cut in two are the same run; predictions of the next site and of a new one", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   sites <- totals_sites(c(first = 40, second = 70, third = 50))
   covariates <- data.frame(site = names(sites), rural = factor(c("yes", "no", "yes")))

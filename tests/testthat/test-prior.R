@@ -142,6 +142,7 @@ prior_predictive <- function(model, numbers, factors, response = c(-3, 9)) {
 }
 
 test_that("the default prior predicts responses between the bounds, however many covariates there are", {
+  skip_on_cran() # takes long; `make test` runs it
   cases <- list(list(1, NULL), list(1, 2), list(4, c(2, 3)), list(8, c(2, 2, 3, 5)), list(12, NULL), list(0, c(2, 3, 4)))
   for (model in list(model_lm(), model_lm(prior = prior_normal()), model_lm(prior = prior_normal(), sigma = prior_exponential()))) {
     for (case in cases) {

@@ -40,6 +40,7 @@ written_parquet <- function(data, starts = 1L, name = ".parquet", frame = parent
 }
 
 test_that("a Parquet file has the total of its data frame, whatever its row groups are", {
+  skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("nanoparquet")
   typed <- transform(records, g = factor(g), k = sample(3L, n, TRUE), l = y > 0, day = Sys.Date())
   kinds <- stat_crossprod(y ~ x + g + k + l, list(y = c(-10, 10), x = c(0, 1), g = unique(records$g), k = c(0, 2.5), l = c(FALSE, TRUE)))

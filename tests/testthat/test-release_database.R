@@ -83,6 +83,7 @@ expect_same_refusals <- function(con) {
 }
 
 test_that("SQLite", {
+  skip_on_cran() # takes long; `make test` runs it
   needs_database()
   skip_if_not_installed("RSQLite")
   con <- local_sqlite()

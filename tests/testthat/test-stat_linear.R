@@ -64,6 +64,7 @@ test_that("queries of queries, names, groups, cumulative counts and means", {
 # ---- sensitivity --------------------------------------------------------------------
 
 test_that("the sensitivity of queries of counts is the largest distance between two records", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   far <- function(st, norm) {
     combinations <- expand.grid(lapply(st$levels, identity), stringsAsFactors = FALSE)
@@ -201,6 +202,7 @@ test_that("bad subsets and queries are refused by name", {
 })
 
 test_that("a release of a subset prints, plots, is written and read, and is made", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   data <- random_data(crossed, 300)
   query <- stat_linear(crossed, list(`u or v` = c("g=u", "g=v"), gap = c(`g=u:h=no` = 1, `g=w:h=yes` = -1), mean = c(`g=w` = 1 / 300)))

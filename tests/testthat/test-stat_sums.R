@@ -93,6 +93,7 @@ test_that("a statistic holds its formula as text and no environment", {
 })
 
 test_that("other formulas, bounds and choices are refused", {
+  skip_on_cran() # takes long; `make test` runs it
   refused <- function(formula, bounds = list(x = c(0, 1), z = c(0, 1)), ...) {
     expect_error(stat_sums(formula, bounds, ...), class = "noiseaware_error_formula")
   }

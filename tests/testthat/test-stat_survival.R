@@ -8,6 +8,7 @@ drawn <- function(draws, name) matrix(draws[, , name], ncol = 2)
 lung_exits <- function() survival_exits(survival::lung, Surv(time, status == 2) ~ sex, ends, sexes)
 
 test_that("records become exits, counts those of the records", {
+  skip_on_cran() # takes long; `make test` runs it
   lung <- survival::lung
   exits <- lung_exits()
   expect_identical(names(exits), c("exit", "sex"))

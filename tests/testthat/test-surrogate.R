@@ -143,6 +143,7 @@ test_that("it draws from the posterior of the plain sampler where bounds bind", 
 
 # the responses' own moves have the innovations of the responses fixed, not the records' shape
 test_that("a logistic regression has the posterior of the plain sampler where bounds bind", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(7)
   case <- surrogate_case("logistic")
   truth <- model_logistic(y ~ x1 + x2 + g, prior = fixed(c(0.5, 1, -1, 0.5, 0)), covariates = fixed(list(mean = c(0, 0.5), cov = diag(0.3, 2))))

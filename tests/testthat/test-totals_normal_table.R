@@ -16,6 +16,7 @@ all_tables <- function(n, cells) {
 }
 
 test_that("with the coefficients known, the levels' probabilities are those of all tables enumerated", {
+  skip_on_cran() # takes long; `make test` runs it
   n <- 6
   beta <- c(0.5, 2, -1, 1.5) # at a and u; b, c, v more
   sigma <- 0.8
@@ -97,6 +98,7 @@ test_that("gradients are those of finite differences, with levels that have no r
 })
 
 test_that("with next to no noise the posterior is that of the data", {
+  skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(y = MASS::birthwt$bwt / 1000, x = (MASS::birthwt$lwt - 130) / 30, g = factor(c("a", "b", "c")[MASS::birthwt$race]),
                      h = factor(c("u", "v")[MASS::birthwt$smoke + 1]))
   rel <- simulate_release(data, table_statistic(1), mech_gaussian(sd = 0.02))
@@ -109,6 +111,7 @@ test_that("with next to no noise the posterior is that of the data", {
 })
 
 test_that("a run goes on as if it had not stopped, from a start of the user's too", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   rel <- simulate_release(model_lm(), table_statistic(1), mech_laplace(epsilon = 5), n = 100)
   expect_extends(function(iter) sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = iter, warmup = 500, seed = 7))

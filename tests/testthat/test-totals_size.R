@@ -56,6 +56,7 @@ test_that("unknown n: the total of normal records of unknown sd, against a sum o
 })
 
 test_that("unknown n: both totals of normal records, against totals simulated from the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60))), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
   model <- model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9)))
   fit <- sample_posterior(rel, model, method = "collapse", records = prior_uniform(0, 60), chains = 2, iter = 31000, warmup = 1000, seed = 1)
