@@ -23,4 +23,7 @@ clt_distribution.bound_glm <- function(bound, release, call) {
 clt_statistics.model_glm <- function(model) "stat_crossprod"
 
 #' @export
+clt_statistics.model_logistic <- clt_statistics.model_glm
+
+#' @export
 clt_leaves_out_bounds.bound_glm <- function(bound) TRUE
