@@ -3,8 +3,8 @@
 # Usage: Rscript bench/owner.R [rows of the files] [rows of the database]
 #
 # Files: CSV in chunks of 10^6 rows and Parquet in row groups of as many, 3 numeric columns, cross-products; against reading the same
-# chunks by scan(), or the row groups by nanoparquet, and summing columns and products in R. Each kind of file in a process of its own, for its peak memory. Database: the same totals against one plain SELECT with as many sums. Each is
-# timed once after a first run of the other, in seconds; the peak memory is the process's (VmHWM).
+# chunks by scan(), or the row groups by nanoparquet, and summing columns and products in R. Each kind of file in a process of its own, for its
+# peak memory (VmHWM), timed once. Database: the same totals against one plain SELECT with as many sums, the median of nine runs that take turns.
 
 library(noiseaware)
 arguments <- as.double(commandArgs(TRUE))
@@ -83,9 +83,11 @@ if (table_rows > 0) {
     plain_sql <- "SELECT sum(y), sum(a), sum(b), sum(y*y), sum(y*a), sum(y*b), sum(a*a), sum(a*b), sum(b*b) FROM t"
     records <- suppressWarnings(dplyr::tbl(con, "t"))
     invisible(DBI::dbGetQuery(con, plain_sql))
-    ours <- seconds(release(records, statistic, mechanism))
-    plain <- seconds(DBI::dbGetQuery(con, plain_sql))
-    cat(sprintf("PostgreSQL: %.0f rows: release %.1f s, plain sums %.1f s, ratio %.2f\n", table_rows, ours, plain, ours / plain))
+    runs <- replicate(9L, c(ours = seconds(release(records, statistic, mechanism)), plain = seconds(DBI::dbGetQuery(con, plain_sql))))
+    times <- apply(runs, 1L, stats::median)
+    ratios <- range(runs["ours", ] / runs["plain", ])
+    cat(sprintf("PostgreSQL: %.0f rows: release %.2f s, plain sums %.2f s, ratio %.2f (%.2f to %.2f)\n", table_rows, times[["ours"]], times[["plain"]],
+                times[["ours"]] / times[["plain"]], ratios[1L], ratios[2L]))
   }
   measure()
 }

@@ -184,6 +184,7 @@ test_that("a run with bounds that clamp goes on bit for bit, in warmup too", {
 })
 
 test_that("bounds that cut off most values are said to be too much", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
   narrow <- stat_crossprod(y ~ x1, list(y = c(-0.2, 0.2), x1 = c(-0.3, 0.3)))
   release <- simulate_release(data.frame(y = stats::rnorm(5000), x1 = stats::rnorm(5000)), narrow, mech_laplace(epsilon = 10))
@@ -332,6 +333,7 @@ test_that("a run with factors and bounds that clamp goes on bit for bit, in warm
 })
 
 test_that("what runs of moves of the table take the bounds to do decides nothing", {
+  skip_on_cran() # takes long; `make test` runs it
   case <- crossed_problem(mech_laplace(epsilon = 10))
   counts <- function(off) {
     state <- .Call(internal("ffi_duplicate"), case$state) # C writes to it

@@ -61,6 +61,7 @@ test_that("an unknown number of records: the sum over it too", {
 })
 
 test_that("tables whose numbers are sums of cells: tempering, within its error of enumeration", {
+  skip_on_cran() # takes long; `make test` runs it
   tables <- all_tables(15, 4L) # (u, s), (u, t), (v, s), (v, t)
   prior <- log_dirichlet_multinomial(tables, rep(1, 4))
   crossed <- short_fit(as_release(c(3.1, 6.2, 1.7, 3.4), two, mech_laplace(scale = 1.5), n = 15), model_table())
@@ -110,6 +111,7 @@ test_that("an exponential total, and totals with a number of records: quadrature
 })
 
 test_that("pooled rates: one for all, rates that differ, and separate ones", {
+  skip_on_cran() # takes long; `make test` runs it
   sites <- two_yes()
   given <- list(function(p) sum_of_totals(p, 30, function(s) -(abs(7.3 - s) + abs(21.2 - 30 + s)) / 2 - 2 * log(4)),
                 function(p) sum_of_totals(p, 20, function(s) -(11 - s)^2 / 18 - log(sum(exp(-(-200:200)^2 / 18)))))

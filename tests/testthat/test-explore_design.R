@@ -27,6 +27,7 @@ test_that("the noise of a design is that of its release", {
 })
 
 test_that("sliders make the design, and the table has its rows", {
+  skip_on_cran() # takes long; `make test` runs it
   skip_if_not_installed("shiny")
   app <- explore_design(make_model, make_statistic, bounds = limits, prior = c(0.1, 10), replicates = 2, iter = 100)
   expect_s3_class(app, "shiny.appobj")

@@ -43,6 +43,7 @@ by_moves <- function(code) {
 }
 
 test_that("one variable: every table that has the exact numbers, and no other", {
+  skip_on_cran() # takes long; `make test` runs it
   all <- tables_of(6, 4)
   components <- paste0("counts: ", four$components)
   cases <- list(
@@ -70,6 +71,7 @@ test_that("one variable: every table that has the exact numbers, and no other", 
 })
 
 test_that("a class with a feature: exact classes by moves, exact cells where all counts are drawn at once", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- list(y = c("a", "b", "c"), x = c("u", "v"))
   counts <- stat_counts(~ y:x, levels)
   all <- tables_of(5, 6) # y=a:x=u, y=a:x=v, y=b:x=u, ...

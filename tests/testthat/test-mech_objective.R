@@ -244,6 +244,7 @@ test_that("two records, intercept alone: enumeration", {
 })
 
 test_that("two records with a covariate: quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   z <- c(0.5, -1.2)
   x <- seq(-5, 6, length.out = 45)
   state <- expand.grid(x = x, y = 0:1)

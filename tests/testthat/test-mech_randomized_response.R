@@ -97,6 +97,7 @@ response_posterior <- function(z, k, epsilon, alpha) {
 }
 
 test_that("the posterior from randomised response is the exact mixture", {
+  skip_on_cran() # takes long; `make test` runs it
   z <- c(0, 2, 2, 1, 2)
   for (epsilon in c(0.7, 3)) {
     rel <- as_release(z, one_factor, mech_randomized_response(epsilon = epsilon), 5)

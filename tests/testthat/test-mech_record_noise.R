@@ -155,6 +155,7 @@ test_that("ranks of truths are uniform", {
 })
 
 test_that("a default prior is the same for noisy records, simulated ones and the records themselves", {
+  skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-4, 4)), rescale = FALSE)
   noise <- mech_record_noise(sd = c(x = 0))
   study <- function(method) calibrate(model_lm(), statistic, noise, n = 25, method = method, replicates = 40, chains = 2, iter = 1000, seed = 5)

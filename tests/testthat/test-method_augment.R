@@ -431,6 +431,7 @@ test_that("joint-distribution test, with and without non-centred moves", {
 poisson_total <- list(total = stat_sums(~ x, list(x = c(0, 60))), size = stat_size())
 
 test_that("unknown n: totals of Poisson records, n and theta against sums over all n and totals", {
+  skip_on_cran() # takes long; `make test` runs it
   cases <- list(
     list(z = c(70, 25), noise = c(5, 3), prior = prior_poisson(22), log_mass = function(n) dpois(n, 22, log = TRUE), n = 0:150),
     # no record at all has its share

@@ -212,6 +212,7 @@ test_that("where bounds bind, the exact method with fewer iterations is preferre
 })
 
 test_that("a regression with factors is looked at too", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   data <- data.frame(x = stats::rnorm(4000), f = sample(c("a", "b"), 4000, TRUE))
   data$y <- data$x + (data$f == "b") + stats::rnorm(4000)

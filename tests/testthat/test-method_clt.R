@@ -352,6 +352,7 @@ test_that("unknown n: the posterior of the normal distribution, on a grid of n a
 })
 
 test_that("unknown n: with hardly any noise on it the draws are those of n known, and a chain goes on bit for bit", {
+  skip_on_cran() # takes long; `make test` runs it
   crossed <- stat_crossprod(y ~ x, list(y = c(-6, 6), x = c(-5, 5)))
   set.seed(3)
   z <- simulate_release(model_lm(), crossed, mech_laplace(scale = 8), n = 400)

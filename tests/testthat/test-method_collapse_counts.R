@@ -331,6 +331,7 @@ test_that("unknown n: every database of up to six records enumerated", {
 })
 
 test_that("unknown n: what no release tells of is the prior", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels2["y"])
   rel <- as_release(c(30, 90), st, mech_gaussian(sd = 1e9), n = NULL)
   mass <- list(list(prior_poisson(70), 0:400, dpois(0:400, 70)), list(prior_negative_binomial(30, 2), 0:2000, dnbinom(0:2000, 2, mu = 30)),

@@ -20,6 +20,7 @@ test_that("two draws a side, computed by hand", {
 })
 
 test_that("it is its definition for any numbers of draws and variables, over tiles and their ends", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
   for (size in list(c(255, 255, 1), c(256, 257, 2), c(512, 512, 3), c(3, 700, 4), c(300, 300, 11))) {
     x <- matrix(rnorm(size[1] * size[3]), size[1])

@@ -14,6 +14,7 @@ custom_mean <- function(move = TRUE, ...) {
 }
 
 test_that("a model in R has the distribution of the built-in one", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(y ~ 1, bounds = list(y = c(-2, 3)))
   built_in <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   set.seed(3)

@@ -83,6 +83,7 @@ test_that("pairs are of draws, with the correlations", {
 })
 
 test_that("pairs of many variables are those of the first 8, with a message", {
+  skip_on_cran() # takes long; `make test` runs it
   levels <- list(g = paste0("l", 1:9))
   many <- sample_posterior(as_release(rep(5, 9), stat_counts(~ g, levels = levels), mech_laplace(epsilon = 5), 45), model_categorical(), chains = 1, iter = 100, seed = 1)
   expect_message(plot <- plot(many, "pairs"), "first 8 of 9", class = "noiseaware_message_pairs")

@@ -120,6 +120,7 @@ test_that("a walk over three sites: quadrature", {
 })
 
 test_that("no steps are complete pooling, and wide ones separate sites", {
+  skip_on_cran() # takes long; `make test` runs it
   none <- sample_posterior(two_yes(), model_bernoulli(), pool = walk_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
   complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes][north]"), parameter_draws(complete, "prob[yes]"))

@@ -89,6 +89,7 @@ with_others <- function(pair, which) rbind(pair[which, , drop = FALSE], pair[c(1
 on_pair <- function(pair, statistic, mechanism) both_distributions(with_others(pair, 1), with_others(pair, 2), statistic, mechanism)
 
 test_that("release() spends its epsilon, no more and not much less", {
+  skip_on_cran() # takes long; `make test` runs it
   for (case in tight_cases) {
     statistic <- case[[1]]
     integer <- internal("integer_valued")(statistic)
@@ -107,6 +108,7 @@ test_that("release() spends its epsilon, no more and not much less", {
 })
 
 test_that("release() spends its rho, mu, or epsilon and delta, no more and not much less", {
+  skip_on_cran() # takes long; `make test` runs it
   for (case in tight_cases) {
     statistic <- case[[1]]
     attained <- function(mechanism) {
@@ -179,6 +181,7 @@ added_cases <- list(
 others <- data.frame(x = c(0.25, 5, 0.5), y = c(-1, 2, 0.5), g = c("a", "c", "b"), h = c("u", "u", "v"))
 
 test_that("one record more spends the budget, no more and not much less, whatever n is", {
+  skip_on_cran() # takes long; `make test` runs it
   for (case in added_cases) {
     statistic <- case[[1]]
     for (n in c(0, 1, 3)) {
@@ -329,6 +332,7 @@ quantile_distribution <- function(x, probability, steps, epsilon, neighbours = "
 }
 
 test_that("private_quantile() spends its epsilon, no more and not much less", {
+  skip_on_cran() # takes long; `make test` runs it
   # the record that moves is alone on the left of the quantile, and nearly all
   # candidates are on its right: numerator and normaliser both change by epsilon / 2
   steps <- 2^18
@@ -348,6 +352,7 @@ test_that("private_quantile() spends its epsilon, no more and not much less", {
 })
 
 test_that("private_quantile() spends its epsilon on one record more", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   for (i in 1:60) {
     x <- round(stats::runif(sample(0:6, 1)), sample(3, 1))
@@ -403,6 +408,7 @@ objective_noise_of <- function(statistic, mechanism, data, rows, y) {
 }
 
 test_that("release_objective() spends its epsilon: the gradient's share and the determinant's", {
+  skip_on_cran() # takes long; `make test` runs it
   one <- stat_objective(y ~ x, bounds = list(y = c(0, 1), x = c(-1, 1)), radius = 1)
   data <- data.frame(y = c(0, 1, 1), x = c(-0.5, 0.2, 0.9))
   row <- function(x) cbind(1, x) / sqrt(1 + x^2) # shortened to the radius

@@ -87,6 +87,7 @@ only_bounded <- function(statistic) {
 }
 
 test_that("every statistic: its sensitivities are what one record can do at most, and it can", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(7)
   norms <- list(L1 = function(t) sum(abs(t)), L2 = function(t) sqrt(sum(t^2)))
   for (statistic in c(every_statistic, size_statistics)) {

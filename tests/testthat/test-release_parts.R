@@ -40,6 +40,7 @@ test_that("designs that do not fit are refused", {
 })
 
 test_that("the posterior uses all parts: two records against weighted prior draws", {
+  skip_on_cran() # takes long; `make test` runs it
   model <- model_lm(prior = prior_nig(0, 1, 3, 2), covariates = prior_niw(0, 1, 2, 4))
   mechanisms <- list(a = mech_laplace(scale = 0.4), b = mech_gaussian(sd = 0.6))
   set.seed(8)

@@ -91,6 +91,7 @@ both_samplers <- function(release, model, iter = 30000) {
 one_noise <- function(kernel, r) exp(if (kernel == "absolute") -abs(r) else -r^2 / 2)
 
 test_that("two records with noise of their own, against quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   only_y <- stat_records(y ~ 1, list(y = c(-1, 2)))
   model <- model_lm(prior = prior_normal(0.5, 2), sigma = fixed(1.5))
   beta <- seq(-9, 10, length.out = 801)

@@ -189,6 +189,7 @@ test_that("by hand: the square of [10, 11] ranges over 21, and may drop to 0", {
 })
 
 test_that("no pair of records goes beyond the sensitivity, found by maximisation", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(41)
   for (outside in c("clamp", "drop")) {
     for (st in list(stat_sums(~ x + I(x^2), list(x = c(-1, 3)), outside), stat_sums(~ x + I(x^2) + I(x^3), list(x = c(-2, -0.5)), outside),

@@ -47,6 +47,7 @@ test_that("sensitivities are those of the worst pair of records", {
 })
 
 test_that("with hardly any noise the curve is that of the life table", {
+  skip_on_cran() # takes long; `make test` runs it
   exits <- lung_exits()
   statistic <- stat_survival(~ sex, ends, sexes, "at_risk")
   exact <- as_release(internal("statistic_total")(statistic, exits), statistic, mech_discrete_gaussian(sd = 0.1), n = nrow(exits))

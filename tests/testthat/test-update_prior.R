@@ -28,6 +28,7 @@ test_that("weighted draws have the posterior with the new prior", {
 })
 
 test_that("a regression: weights and sampling agree, and all that a fit does works", {
+  skip_on_cran() # takes long; `make test` runs it
   st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(0, 6500), age = c(0, 60)))
   set.seed(1)
   release <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 5))
