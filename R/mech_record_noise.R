@@ -185,7 +185,7 @@ record_moments <- function(data, columns, levels, call) {
     part <- crossprod(cbind(1, sweep(x, 2L, origin)))
     whole <<- if (is.null(whole)) part else whole + part
   }
-  each_chunk(data, columns, levels, add, call)
+  each_chunk(record_source(data, call), columns, levels, add, call)
   if (is.null(whole)) stop_classed("data", "{.arg value} must have at least one record, but has none.", call = call)
   n <- whole[1L, 1L]
   shift <- diag(ncol(whole))

@@ -37,7 +37,7 @@ partial_total <- function(data, statistic, mechanism, n = NULL, neighbours = c("
   check_design(statistic, mechanism, neighbours)
   check_exact(design_parts(statistic, mechanism, neighbours))
   if (!is.null(n)) n <- check_count(n, "n")
-  source_total(data, statistic, mechanism, neighbours, n)
+  source_total(record_source(data), statistic, mechanism, neighbours, n)
 }
 
 #' @rdname partial_total

@@ -11,7 +11,7 @@
 #' @param sep One character, of text files.
 #' @param rows How many records of a text file are read at once. Parquet files are read by their row groups.
 #' @param next_chunk A function without arguments that returns a data frame with some records each time it is called, and `NULL` when
-#'   there are no more. Whatever reads batches can be behind it: a database cursor, an Arrow scanner.
+#'   there are no more. Whatever reads batches can be behind it, such as a database cursor.
 #' @details
 #' Files are read one after the other, or at the same time where [future::plan()] says so: each in a process of its own, from
 #' which confidential totals come back. A variable with bounds must have numbers, a factor's levels are compared with the text
@@ -22,15 +22,10 @@
 #' frame are. One row group has to fit in memory; usually it holds 10^5 to 10^6 records. Packages that read other files or sets of files, such as arrow,
 #' can be behind [record_chunks()].
 #'
-#' **Arrow**: a table, a data set of many files or a query of one (`dataset` here) gives its records batch by batch. This follows
-#' the documentation of arrow and is not among the tests:
-#' ```r
-#' reader <- arrow::as_record_batch_reader(dataset)
-#' chunks <- record_chunks(function() {
-#'   batch <- reader$read_next_batch()
-#'   if (!is.null(batch)) as.data.frame(batch)
-#' })
-#' ```
+#' **Arrow**: [release()], [partial_total()] and [as_release()] take a table, a data set of many files, a query of one, a scanner or a
+#' reader of the package arrow, and any stream of the package nanoarrow, which reads them batch by batch and has to be installed. A query that
+#' selects the variables spares reading the others. Streams and readers can be read once. Tested with streams of nanoarrow; objects of
+#' arrow become such streams, and are not among the tests.
 #'
 #' With very little noise, or with [stat_custom()], the number of records has to be known before the first is added: files are then read
 #' twice, and chunks from a function are refused.
@@ -75,6 +70,28 @@ print.record_chunks <- function(x, ...) {
   invisible(x)
 }
 
+# what nanoarrow makes a stream of batches
+arrow_classes <- c("nanoarrow_array_stream", "RecordBatchReader", "ArrowTabular", "Dataset", "Scanner", "arrow_dplyr_query")
+
+# `data` as something that source_total() takes; `none` is a chunk without records
+record_source <- function(data, call = caller_env()) {
+  if (!inherits(data, arrow_classes)) return(data)
+  check_installed("nanoarrow", "reads records of Arrow", call)
+  opened <- tryCatch({
+    stream <- nanoarrow::as_nanoarrow_array_stream(data)
+    list(stream = stream, none = as.data.frame(nanoarrow::infer_nanoarrow_ptype(stream$get_schema())))
+  }, error = function(e) {
+    stop_classed("data", c("{.arg data} must be records of Arrow, but cannot be read: its message is not shown, because it may quote records.",
+                           i = "A stream or a reader can be read once."), call = call)
+  })
+  structure(list(next_chunk = function() {
+    batch <- opened$stream$get_next()
+    if (!is.null(batch)) return(as.data.frame(batch))
+    opened$stream$release() # read again, it would have no records, and not say why
+    NULL
+  }, none = opened$none), class = "record_chunks")
+}
+
 # a partial total of what `data` stands for
 source_total <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) UseMethod("source_total")
 
@@ -97,7 +114,9 @@ source_total.record_chunks <- function(data, statistic, mechanism, neighbours, n
       stop_classed("data", c("{.arg next_chunk} failed; its message is not shown, because it may quote records.", i = "Try it on made-up records."), call = call)
     })
   }
-  add_chunks(next_chunk, parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call) %||%
+  whole <- add_chunks(next_chunk, parts, statistic, mechanism, neighbours, function(k) paste("chunk", k), call)
+  if (is.null(whole) && !is.null(data$none)) whole <- frame_total(data$none, parts, statistic, mechanism, neighbours, call)
+  whole %||%
     stop_classed("data", "{.arg next_chunk} must return a data frame at least once.", call = call)
 }
 

@@ -28,7 +28,7 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'
 #' @param data A data frame, one record per row, with every variable of the
 #'   statistic and no missing values in them. Or records that are not in memory: [record_files()],
-#'   [record_chunks()], or a table of a database, as [dplyr::tbl()] gives it, see below.
+#'   [record_chunks()], tables and data sets of Arrow, or a table of a database, as [dplyr::tbl()] gives it, see below.
 #' @param statistic What is summed, such as [stat_crossprod()]; or a named list
 #'   of statistics of the same data.
 #' @param mechanism How noise is added, such as [mech_laplace()]; with a list of
@@ -70,7 +70,8 @@ new_release <- function(value, statistic, mechanism, n, scale, granularity, nois
 #'
 #'   **In a database** (SQLite, PostgreSQL, DuckDB, Spark) one SQL query clamps, multiplies and rounds each record and adds up
 #'   integers; only the sums leave it, and the noise is added here. The result is that of the data frame, bit for bit for the same
-#'   noise. Tested with SQLite and PostgreSQL (by RPostgres and RPostgreSQL), with DuckDB where that package is; the SQL for Spark has not been run.
+#'   noise. Tested with SQLite and PostgreSQL (by RPostgres and RPostgreSQL), with DuckDB where that package is. The SQL for Spark is read with
+#'   Spark's grammar by `tools/spark_grammar.R` in the repository, but has not been run.
 #'   A database that rounds in another way is refused before records are read. Missing
 #'   values and levels that are not declared are counted there, and refused. Names and levels are quoted; the query holds no value of a record. Messages
 #'   of the database are replaced by an error of class `noiseaware_error_database`, but drivers may print some, and servers
@@ -118,7 +119,7 @@ release <- function(data, statistic, mechanism, budget = NULL, neighbours = c("r
   check_given()
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
-  publish_with_budget(function() if (is.data.frame(data)) data else source_total(data, statistic, mechanism, neighbours),
+  publish_with_budget(function() if (is.data.frame(data)) data else source_total(record_source(data), statistic, mechanism, neighbours),
                       statistic, mechanism, neighbours, budget)
 }
 

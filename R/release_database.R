@@ -4,15 +4,16 @@
 #   c1, c2, ...   the variables, numbers as doubles, factors as codes; m1, ... 1 where missing, w1, ... 1 where not allowed
 #   p1v1, ...     of each part, the variables within their bounds; products; then
 #   p1r1, ...     of each component a whole number of units
-# Names and levels are quoted by DBI; numbers are written as whole numbers and powers of two, so that no backend has to
-# read decimals. What rounds is tried first on numbers whose answer is known.
+# Names and levels are quoted by DBI, or as the dialect says; numbers are written as whole numbers and powers of two, so that no
+# backend has to read decimals. What rounds is tried first on numbers whose answer is known, and what quotes on a text.
 
 other_source <- "{.fn record_chunks} takes records from any source."
 
 # What backends call things. `round`: of a double to a whole number, halves to the even one; `round_small`, where there is something
 # cheaper for whole numbers below 2^31; `bounded`, where there is something cheaper than CASE; `fence`, what a subquery begins with
 # that is not to be merged with the one around it, so that what is used several times is computed once; `number`: is a double a
-# number, neither NaN nor NULL, where one comparison tells?
+# number, neither NaN nor NULL, where one comparison tells? `sum`: of whole numbers, which is not to overflow unnoticed.
+# `name` and `string` quote columns and texts.
 sql_dialect <- function(con, call) {
   half_even <- function(x) {
     whole <- paste0("CAST(", x, " AS INTEGER)")
@@ -37,14 +38,21 @@ sql_dialect <- function(con, call) {
                              round = function(x) paste0("CAST(round_even(", x, ", 0) AS BIGINT)"),
                              nan = not_number("DOUBLE")),
     spark_connection = list(double = cast("DOUBLE"), integer = cast("BIGINT"), text = cast("STRING"), round = function(x) paste0("CAST(rint(", x, ") AS BIGINT)"),
-                            nan = not_number("DOUBLE")))
+                            nan = not_number("DOUBLE"),
+                            # a sum of BIGINT goes round there when it is too large
+                            sum = function(x) paste0("SUM(CAST(", x, " AS DECIMAL(20, 0)))"),
+                            # two quotes end a text and begin the next, and a backslash is an escape
+                            name = function(x) paste0("`", gsub("`", "``", x, fixed = TRUE), "`"),
+                            string = function(x) paste0("'", gsub("(['\\\\])", "\\\\\\1", x), "'")))
   dialects$PqConnection <- dialects$PostgreSQLConnection
   found <- intersect(class(con), names(dialects))
   if (length(found) == 0L) {
     stop_classed("database", c("{.fn release} adds up in SQLite, PostgreSQL, DuckDB and Spark, but the connection is of class {.cls {class(con)[1]}}.",
                                i = other_source), call = call)
   }
-  dialects[[found[1L]]]
+  usual <- list(sum = function(x) paste0("SUM(", x, ")"), name = function(x) as.character(DBI::dbQuoteIdentifier(con, x)),
+                string = function(x) as.character(DBI::dbQuoteString(con, x)))
+  utils::modifyList(usual, dialects[[found[1L]]])
 }
 
 # A double, exactly: whole numbers and divisions by powers of two.
@@ -77,7 +85,7 @@ sql_when <- function(condition, yes, no) paste0("CASE WHEN ", condition, " THEN 
 source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NULL, call = caller_env()) {
   con <- dbplyr::remote_con(data)
   dialect <- sql_dialect(con, call)
-  records <- paste0("(", dbplyr::sql_render(data, con), ") ", DBI::dbQuoteIdentifier(con, "records"))
+  records <- paste0("(", dbplyr::sql_render(data, con), ") ", dialect$name("records"))
   ask <- function(sql) {
     # what a database says may quote records; some drivers warn and return NULL
     answer <- tryCatch(suppressWarnings(DBI::dbGetQuery(con, sql)), error = function(e) NULL)
@@ -85,7 +93,7 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
     stop_classed("database", c("The database gave no answer; its message is not shown, because it may quote records.",
                                i = "Is the connection open, and can you see the table?"), call = call)
   }
-  check_rounding(ask, dialect, call)
+  check_dialect(ask, dialect, call)
   # records are counted beforehand only where the unit depends on their number
   parts <- tryCatch(partial_parts(statistic, mechanism, neighbours, n, call), noiseaware_error = function(e) NULL)
   if (is.null(parts)) {
@@ -94,7 +102,7 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   }
   columns <- release_columns(statistic)
   types <- ask(paste("SELECT * FROM", records, "WHERE 1 = 0"))
-  variables <- database_variables(columns, types, con, dialect, call)
+  variables <- database_variables(columns, types, dialect, call)
   query <- totals_query(parts, columns, variables, records, dialect, call)
   count <- function(sql) lapply(ask(sql), function(text) if (is.na(text)) "0" else as.character(text))
   numbers <- count(query$sql)
@@ -106,30 +114,34 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   new_partial(lapply(totals, unname), lapply(parts, `[[`, "unit"), n_found, statistic, mechanism, neighbours)
 }
 
-check_rounding <- function(ask, dialect, call) {
+check_dialect <- function(ask, dialect, call) {
   tried <- c(0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.5 - 2^-54, 2^51 + 0.5, -2^51 - 1.5, 2^60)
   known <- sprintf("%.0f", c(0, 2, 2, 0, -2, -2, 0, 2^51, -2^51 - 2, 2^60))
   small <- abs(tried) < 2^31 & !is.null(dialect$round_small)
   rounded <- c(dialect$round(sql_number(tried, dialect)), if (any(small)) dialect$round_small(sql_number(tried[small], dialect)))
-  got <- ask(paste("SELECT", paste0(dialect$text(rounded), " AS r", seq_along(rounded), collapse = ", ")))
-  if (!identical(sub("^-0$", "0", unname(unlist(lapply(got, as.character)))), c(known, known[small]))) {
+  quoted <- "it's \\ \"so\""
+  got <- ask(paste("SELECT", paste0(dialect$text(rounded), " AS r", seq_along(rounded), collapse = ", "), ",", dialect$text(dialect$string(quoted)), "AS quoted"))
+  if (!identical(sub("^-0$", "0", unname(unlist(lapply(got[seq_along(rounded)], as.character)))), c(known, known[small]))) {
     stop_classed("database", c("This database does not round as {.fn release} does, so it cannot add up the totals.", i = other_source), call = call)
+  }
+  if (!identical(as.character(got$quoted), quoted)) {
+    stop_classed("database", c("This database does not read quoted texts as {.fn release} writes them, so it cannot tell levels.", i = other_source), call = call)
   }
 }
 
 # Of each variable: `value`, a double or a code; when it is `missing`; and when it is `wrong`.
-database_variables <- function(columns, types, con, dialect, call) {
+database_variables <- function(columns, types, dialect, call) {
   variables <- unique(columns$columns$variable)
   absent <- setdiff(variables, names(types))
   if (length(absent)) stop_classed("data", c("{.arg data} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call = call)
   lapply(stats::setNames(nm = variables), function(v) {
-    name <- as.character(DBI::dbQuoteIdentifier(con, v))
+    name <- dialect$name(v)
     type <- types[[v]]
     number <- is.numeric(type) || inherits(type, "integer64")
     levels <- columns$levels[[v]]
     missing <- paste0(name, " IS NULL", if (number && !is.integer(type) && !is.null(dialect$nan)) paste(" OR", dialect$nan(dialect$double(name))))
     if (!is.null(levels)) {
-      codes <- paste0("CASE", paste0(" WHEN ", has_level(name, type, levels, con, dialect), " THEN ", seq_along(levels) - 1L, collapse = ""), " ELSE -1 END")
+      codes <- paste0("CASE", paste0(" WHEN ", has_level(name, type, levels, dialect), " THEN ", seq_along(levels) - 1L, collapse = ""), " ELSE -1 END")
       return(list(value = codes, missing = missing, wrong = paste0("NOT (", missing, ") AND (", codes, ") = -1")))
     }
     if (!number && !is.logical(type)) {
@@ -141,9 +153,9 @@ database_variables <- function(columns, types, con, dialect, call) {
 }
 
 # does the column have that level, compared as the text that R makes of it?
-has_level <- function(name, type, levels, con, dialect) {
+has_level <- function(name, type, levels, dialect) {
   if (is.logical(type)) return(ifelse(levels == "TRUE", name, ifelse(levels == "FALSE", paste("NOT", name), "1 = 0")))
-  if (!is.numeric(type)) return(paste0(dialect$text(name), dialect$collate, " = ", DBI::dbQuoteString(con, enc2utf8(levels))))
+  if (!is.numeric(type)) return(paste0(dialect$text(name), dialect$collate, " = ", dialect$string(enc2utf8(levels))))
   numbers <- suppressWarnings(as.double(levels))
   ifelse(is.finite(numbers) & level_text(numbers) == levels, paste0(dialect$double(name), " = ", sql_number(replace(numbers, !is.finite(numbers), 0), dialect)), "1 = 0")
 }
@@ -177,7 +189,7 @@ totals_query <- function(parts, columns, variables, records, dialect, call) {
   }
   sums <- unlist(lapply(made, `[[`, "components"))
   checks <- names(first)[!startsWith(names(first), "c")]
-  total <- function(name) paste0(dialect$text(paste0("SUM(", name, ")")), " AS ", name)
+  total <- function(name) paste0(dialect$text(dialect$sum(name)), " AS ", name)
   compared <- which(compared)
   complete <- if (length(compared)) {
     numbers <- paste(dialect$number(paste0("c", compared)), collapse = " AND ")

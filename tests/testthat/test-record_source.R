@@ -112,6 +112,35 @@ test_that("a function gives chunks", {
   for (bad in list(3, NULL, function(a) a)) expect_error(record_chunks(bad), class = "noiseaware_error_argument")
 })
 
+test_that("a stream of Arrow gives batches", {
+  skip_if_not_installed("nanoarrow")
+  typed <- transform(records, g = factor(g), k = sample(3L, n, TRUE), l = y > 0, day = Sys.Date())
+  kinds <- stat_crossprod(y ~ x + g + k + l, list(y = c(-10, 10), x = c(0, 1), g = unique(records$g), k = c(0, 2.5), l = c(FALSE, TRUE)))
+  stream <- function(data, starts = 1L) {
+    ends <- c(starts[-1L] - 1L, nrow(data))
+    nanoarrow::basic_array_stream(Map(function(from, to) nanoarrow::as_nanoarrow_array(data[seq_len(nrow(data)) >= from & seq_len(nrow(data)) <= to, ]), starts, ends))
+  }
+  whole <- partial_total(typed, kinds, laplace)
+  set.seed(5)
+  for (batches in 1:20) expect_identical(partial_total(stream(typed, sort(c(1L, sample(2:n, batches - 1)))), kinds, laplace), whole)
+  expect_identical(release(stream(records, c(1L, 90L)), st, laplace)[c("n", "scale", "noise")], release(records, st, laplace)[c("n", "scale", "noise")])
+  # no batch at all, and one without records
+  schema <- nanoarrow::infer_nanoarrow_schema(records)
+  for (none in list(nanoarrow::basic_array_stream(list(), schema), stream(records[0, ]))) {
+    expect_identical(total(none, neighbours = "add_remove"), total(records[0, ], neighbours = "add_remove"))
+  }
+  # noisy records
+  noisy <- stat_records(~ y + x)
+  noise <- mech_record_noise(sd = c(y = 1, x = 0.1))
+  expect_equal(as_release(stream(records, c(1L, 60L)), noisy, noise), as_release(records, noisy, noise))
+  holes <- transform(records, x = replace(x, 120, NA))
+  expect_error(total(stream(holes, c(1L, 101L))), "chunk 2", class = "noiseaware_error_missing")
+  once <- stream(records)
+  total(once)
+  expect_error(total(once), "read once", class = "noiseaware_error_data")
+  expect_error(release(stream(records), st, mech_laplace(scale = 1e-6)), class = "noiseaware_error_partial")
+})
+
 test_that("little noise needs the number of records: files are read twice", {
   fine <- mech_laplace(scale = 1e-6)
   path <- written(as_text)

@@ -162,9 +162,24 @@ test_that("what is not known to add up as C does is refused", {
   con <- local_sqlite()
   dialect <- internal("sql_dialect")(con, NULL)
   ask <- function(sql) DBI::dbGetQuery(con, sql)
-  expect_no_error(internal("check_rounding")(ask, dialect, NULL))
+  expect_no_error(internal("check_dialect")(ask, dialect, NULL))
   dialect$round <- function(x) paste0("CAST(ROUND(", x, ") AS INTEGER)")
-  expect_error(internal("check_rounding")(ask, dialect, NULL), class = "noiseaware_error_database")
+  expect_error(internal("check_dialect")(ask, dialect, NULL), class = "noiseaware_error_database")
+})
+
+test_that("Spark: texts and names are quoted as Spark reads them, and sums do not go round", {
+  # the statements are read with Spark's grammar by tools/spark_grammar.R
+  dialect <- internal("sql_dialect")(structure(list(), class = "spark_connection"), NULL)
+  expect_identical(dialect$string("b'c\\d"), "'b\\'c\\\\d'")
+  expect_identical(dialect$name("a`b"), "`a``b`")
+  expect_identical(dialect$sum("x"), "SUM(CAST(x AS DECIMAL(20, 0)))")
+  # a session that reads backslashes as they are
+  answers <- c(0, 2, 2, 0, -2, -2, 0, 2^51, -2^51 - 2, 2^60)
+  answer <- function(quoted) {
+    function(sql) cbind(stats::setNames(as.data.frame(t(sprintf("%.0f", answers))), paste0("r", seq_along(answers))), quoted = quoted)
+  }
+  expect_no_error(internal("check_dialect")(answer("it's \\ \"so\""), dialect, NULL))
+  expect_error(internal("check_dialect")(answer("it\\'s \\\\ \"so\""), dialect, NULL), "quoted texts", class = "noiseaware_error_database")
 })
 
 test_that("numbers are written exactly", {
