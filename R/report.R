@@ -82,7 +82,8 @@ html_text <- function(x) {
 bullets <- function(lines) knitr::asis_output(paste0("\n", paste0("- ", html_text(lines), collapse = "\n"), "\n\n"))
 
 # numbers of a table to be looked at
-rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(v, digits), big.mark = ","))
+# posterior marks its numbers with a class that prints them in its own way
+rounded_text <- function(v, digits) ifelse(is.na(v), "", prettyNum(signif(as.double(v), digits), big.mark = ","))
 
 number_table <- function(table, digits = 4, ...) {
   numbers <- vapply(table, is.numeric, TRUE)

@@ -29,7 +29,7 @@ test_that("the page holds every part, with its pictures inside", {
   # the words, and the numbers of the tables
   for (line in c(internal("diagnosis")(fit), internal("cost_words")(noise_cost(fit, 3, seed = 1)),
                  internal("check_words")(release_check_data(fit, seed = 1)))) expect_match(text, line, fixed = TRUE)
-  expect_match(text, prettyNum(signif(coef(fit)[["x"]], 3)), fixed = TRUE)
+  expect_match(text, prettyNum(signif(coef(fit)[["x"]], 4)), fixed = TRUE)
   expect_false(grepl("Not shown|Error", text))
 })
 
