@@ -1,5 +1,5 @@
 # Tables moved by transfers: how many a second, whatever the number of records; the problem of NAPSU-MQ (Raisa et al. 2023), as
-# twinify's coverage test has it; thirty binary variables on a tree; real tables by default calls.
+# twinify's coverage test has it; thirty binary variables on a tree; real tables by default calls; nested areas.
 
 if (!exists("bench_result")) source("bench/helpers.R")
 
@@ -105,6 +105,34 @@ real_run <- function(data, name) {
              posterior = off(colMeans(posterior::as_draws_matrix(denoise(fit)))), released = off(rel$value))
 }
 
+# Nested areas: 10 states of so many counties of 100 blocks by 10 cells, about 30 persons in a block; exact state totals, discrete
+# Gaussian noise of sd 2 above blocks and 3 on them. Effective draws of 100 cells at random.
+geography_run <- function(counties, iterations, warmup = 100, cells = 10L) {
+  set.seed(1)
+  codes <- list(state = rep(1:10, each = 100 * counties), county = rep(seq_len(10 * counties), each = 100), block = seq_len(1000 * counties))
+  areas <- as.data.frame(Map(paste0, c("s", "c", "b"), codes), col.names = names(codes))
+  about <- function(center, scale) {
+    g <- matrix(stats::rgamma(length(center), scale * center + 1e-3), nrow(center))
+    g / rowSums(g)
+  }
+  states <- about(matrix(seq_len(cells) / sum(seq_len(cells)), 10L, cells, byrow = TRUE), 200)
+  shares <- about(about(states[rep(1:10, each = counties), ], 100)[codes$county, ], 20)
+  n <- t(vapply(seq_len(nrow(areas)), function(b) stats::rmultinom(1L, stats::rpois(1L, 15 * stats::rgamma(1L, 2)), shares[b, ])[, 1L], integer(cells)))
+  of <- function(level) stat_counts(stats::reformulate(paste0(level, ":x")), c(lapply(areas[level], unique), list(x = letters[seq_len(cells)])))
+  noisy <- function(x, sd) as.vector(t(x)) + rdiscrete_gaussian(length(x), sd = sd)
+  value <- list(law = as.vector(tapply(rowSums(n), codes$state, sum)), states = noisy(rowsum(n, codes$state), 2), counties = noisy(rowsum(n, codes$county), 2),
+                blocks = noisy(n, 3))
+  rel <- as_release(value, list(law = stat_counts(~ state, lapply(areas["state"], unique)), states = of("state"), counties = of("county"), blocks = of("block")),
+                    list(law = mech_exact(), states = mech_discrete_gaussian(sd = 2), counties = mech_discrete_gaussian(sd = 2), blocks = mech_discrete_gaussian(sd = 3)))
+  fit <- NULL
+  time <- seconds(fit <- suppressWarnings(sample_geography(rel, ~ state/county/block, areas, chains = 1, iter = iterations, warmup = warmup, seed = 1)))
+  sampled <- fit$draws[, , startsWith(posterior::variables(fit$draws), "cell[")]
+  ess <- apply(sampled, 3L, function(d) posterior::ess_bulk(d))
+  off <- function(x) sqrt(mean((x - as.vector(t(n)))^2))
+  data.frame(cells = length(n), iterations = iterations, seconds = time, `median ess` = stats::median(ess, na.rm = TRUE), `least ess` = min(ess, na.rm = TRUE),
+             posterior = off(summary(fit)$mean), released = off(value$blocks), check.names = FALSE)
+}
+
 bench_tables <- function(quick = FALSE) {
   say("transfers")
   iterations <- if (quick) 2e4 else 2e5
@@ -118,13 +146,17 @@ bench_tables <- function(quick = FALSE) {
   say("tables")
   data <- real_tables()
   tables <- do.call(rbind, c(Map(real_run, data, names(data)), list(tree_run()), make.row.names = FALSE))
+  say("nested areas")
+  areas <- geography_run(if (quick) 5 else 100, if (quick) 300 else 1500)
   bench_result(
-    c(list(figure("million transfers a second", "Gaussian noise, n = 1,000", gaussian[1L] / 1e6, 5), figure("million transfers a second", "Laplace noise, n = 1,000", laplace[1L] / 1e6, 5),
+    c(list(figure("seconds to 1,000 effective draws", sprintf("%s cells of nested areas, the median one", format_figure(areas$cells)),
+                  1000 * areas$seconds / areas[["median ess"]], 600, at_most = TRUE),
+           figure("million transfers a second", "Gaussian noise, n = 1,000", gaussian[1L] / 1e6, 5), figure("million transfers a second", "Laplace noise, n = 1,000", laplace[1L] / 1e6, 5),
            figure("most over least of n = 10^3, 10^6, 10^9", "Gaussian noise", max(gaussian) / min(gaussian), 1.3, at_most = TRUE),
            figure("most over least of n = 10^3, 10^6, 10^9", "Laplace noise", max(laplace) / min(laplace), 1.3, at_most = TRUE),
            figure("seconds to 4,000 effective draws", "NAPSU-MQ's problem", time[["thousand4"]], 0.05, at_most = TRUE)),
       Map(function(name, share) figure("coverage of 95% intervals, per cent", paste("coefficient", name), 100 * share), names(napsu_truth), rowMeans(covered))),
-    list("Default calls, four chains of 2,000 iterations" = tables),
+    list("Default calls, four chains of 2,000 iterations" = tables, "Nested areas: root mean squared errors of block cells" = areas),
     c("Transfers: a 2 x 2 x 2 table whose cells were released; with the draws of theta, in iterations of about 25 transfers.",
       "NAPSU-MQ's problem: n = 2,000, three binary variables, full margin, Gaussian noise, epsilon = 1, delta = n^-2; coefficients of a logistic regression from 100 synthetic sets.",
       sprintf("Coverage: %d repeats; its standard error is about %s.", repeats, format(signif(100 * sqrt(0.05 * 0.95 / repeats), 2))),
