@@ -28,7 +28,7 @@
 #'
 #' **Draws** are exact whatever the noise: units move between cells (`vignette("algorithms")`). One iteration takes about half a second
 #' for a million cells, and memory is a few numbers for each cell. Exact counts, of one level and a partition of the cells, and whatever follows from them, are never
-#' changed. The number of persons must be known or follow from exact counts.
+#' changed. The number of persons must be known.
 #'
 #' @return An object of class `noiseaware_geography`. `summary()` gives a data frame with a row for each cell of the smallest
 #'   areas, or of `level` (areas of one level): its codes, `mean`, `sd` and, with several chains, `rhat`, of their means;
@@ -97,7 +97,8 @@ tell_geography <- function(fit, call = caller_env()) {
   found <- apply(fit$draws, 3L, function(d) c(posterior::rhat(d), posterior::ess_bulk(d)))
   if (max(found[1L, ], 1, na.rm = TRUE) <= highest_r_hat && min(found[2L, ], Inf, na.rm = TRUE) >= fewest_effective) return(invisible())
   worst <- posterior::variables(fit$draws)[which.min(found[2L, ])]
-  cli::cli_warn(c("The draws have not converged: the greatest R-hat is {format_number(max(found[1L, ], na.rm = TRUE), 3)}, the fewest effective draws {format_size(round(min(found[2L, ], na.rm = TRUE)))} ({.code {worst}}).",
+  shown <- c(format_number(max(found[1L, ], na.rm = TRUE), 3), format_size(round(min(found[2L, ], na.rm = TRUE))))
+  cli::cli_warn(c("The draws have not converged: the greatest R-hat is {shown[1]}, the fewest effective draws {shown[2]} ({.code {worst}}).",
                   i = "Increase {.arg iter}."), class = "noiseaware_warning_convergence", call = call)
 }
 
@@ -137,7 +138,8 @@ area_tree <- function(formula, areas, call = caller_env()) {
     first <- match(own, codes[[v]])
     if (any(above[first][at + 1L] != above)) {
       torn <- own[at[above[first][at + 1L] != above][1L] + 1L]
-      stop_classed("areas", c("{.arg areas} must be nested, but {.var {v}} {.val {torn}} is in several larger areas.", i = "Give areas of the same name different codes."), call = call)
+      stop_classed("areas", c("{.arg areas} must be nested, but {.var {v}} {.val {torn}} is in several larger areas.",
+                              i = "Give areas of the same name different codes."), call = call)
     }
     levels[[v]] <- list(codes = own, parent = above[first], leaf = at)
     above <- at
@@ -224,7 +226,8 @@ fold_measure <- function(part, used, cell, size, level, groups, group) {
   released <- all_weights <- numeric(size)
   released[cell] <- part$value[used]
   all_weights[cell] <- weight
-  list(level = level, groups = groups, group = group, exact = exact, absolute = absolute, released = released, weight = all_weights, whole = length(cell) == size)
+  list(level = level, groups = groups, group = group, exact = exact, absolute = absolute, released = released, weight = all_weights,
+       whole = length(cell) == size)
 }
 
 measure_fields <- function(m) m[c("level", "groups", "absolute", "group", "released", "weight")]
@@ -252,7 +255,9 @@ geography_exact <- function(measures, n, tree, persons, call = caller_env()) {
     to <- m$group[match(seq_len(finest$groups) - 1L, finest$group)]
     key <- rep(area, each = finest$groups) * m$groups + rep(to, length(area))
     sums <- tapply(finest$released, factor(key, seq_along(m$released) - 1), sum)
-    if (any(abs(sums - m$released) > 0.5)) stop_classed("value", "The exact counts contradict each other: sums of smaller areas are not those of larger ones.", call = call)
+    if (any(abs(sums - m$released) > 0.5)) {
+      stop_classed("value", "The exact counts contradict each other: sums of smaller areas are not those of larger ones.", call = call)
+    }
   }
   list(level = as.integer(finest$level), group = as.integer(finest$group), groups = finest$groups, released = round(finest$released))
 }
@@ -320,7 +325,8 @@ sampled_cells <- function(tree, persons) {
   size <- tree$leaves * nrow(persons$codes)
   at <- sort(if (size <= most_sampled) seq_len(size) else sample.int(size, most_sampled))
   leaf <- (at - 1L) %/% nrow(persons$codes) + 1L
-  names <- paste0(tree$levels[[length(tree$levels)]]$codes[leaf], if (length(persons$levels)) ":", if (length(persons$levels)) persons$names[(at - 1L) %% nrow(persons$codes) + 1L])
+  names <- tree$levels[[length(tree$levels)]]$codes[leaf]
+  if (length(persons$levels)) names <- paste0(names, ":", persons$names[(at - 1L) %% nrow(persons$codes) + 1L])
   stats::setNames(as.list(at - 1L), sprintf("cell[%s]", names))
 }
 

@@ -123,7 +123,7 @@ geography_run <- function(counties, iterations, warmup = 100, cells = 10L) {
   value <- list(law = as.vector(tapply(rowSums(n), codes$state, sum)), states = noisy(rowsum(n, codes$state), 2), counties = noisy(rowsum(n, codes$county), 2),
                 blocks = noisy(n, 3))
   rel <- as_release(value, list(law = stat_counts(~ state, lapply(areas["state"], unique)), states = of("state"), counties = of("county"), blocks = of("block")),
-                    list(law = mech_exact(), states = mech_discrete_gaussian(sd = 2), counties = mech_discrete_gaussian(sd = 2), blocks = mech_discrete_gaussian(sd = 3)))
+                    list(law = mech_exact(), states = mech_discrete_gaussian(sd = 2), counties = mech_discrete_gaussian(sd = 2), blocks = mech_discrete_gaussian(sd = 3)), n = sum(n))
   fit <- NULL
   time <- seconds(fit <- suppressWarnings(sample_geography(rel, ~ state/county/block, areas, chains = 1, iter = iterations, warmup = warmup, seed = 1)))
   sampled <- fit$draws[, , startsWith(posterior::variables(fit$draws), "cell[")]

@@ -132,21 +132,22 @@ test_that("three levels, many areas: what is exact stays, sums are those of the 
   law <- as.vector(tapply(colSums(n), areas$state, sum))
   counties <- apply(rbind(n[1, ] + n[3, ], n[2, ] + n[4, ]), 1, tapply, factor(areas$county, unique(areas$county)), sum)
   rel <- as_release(list(law = law, counties = as.vector(counties) + rdiscrete_gaussian(12, sd = 1), blocks = as.vector(n)[1:200] + rdiscrete_gaussian(200, sd = 2)),
-                    st, list(law = mech_exact(), counties = mech_discrete_gaussian(sd = 1), blocks = mech_discrete_gaussian(sd = 2)), n = NULL)
+                    st, list(law = mech_exact(), counties = mech_discrete_gaussian(sd = 1), blocks = mech_discrete_gaussian(sd = 2)), n = sum(law))
   shuffled <- areas[sample(60), ]
-  run <- function(seed) sample_geography(rel, ~ state/county/block, shuffled, iter = 600, seed = seed, chains = 2,
+  run <- function(seed) sample_geography(rel, ~ state/county/block, shuffled, concentration = fixed(c(50, 50, 20)), iter = 1200, seed = seed, chains = 2,
                                          track = list(s1 = ~ state == "s1", young = ~ age == "y" & county == "c2"))
   fit <- run(1)
   expect_identical(fit$draws, run(1)$draws)
   expect_true(all(fit$draws[, , "s1"] == law[1]))
   cells <- summary(fit)
-  expect_named(cells, c("state", "county", "block", "sex", "age", "mean", "sd", "rhat"))
+  expect_named(cells, c("state", "county", "block", "age", "sex", "mean", "sd", "rhat"))
   expect_equal(sum(cells$mean), sum(law))
   expect_equal(sum(cells$mean[cells$age == "y" & cells$county == "c2"]), mean(fit$draws[, , "young"]))
   expect_equal(sum(summary(fit, "county")$mean), sum(law))
   truth <- n[cbind(match(paste(cells$sex, cells$age), c("f y", "f o", "m y", "m o")), match(cells$block, areas$block))]
   expect_lt(mean((cells$mean - truth)^2), 4)
   expect_lt(abs(mean((cells$mean - truth)^2 / cells$sd^2, na.rm = TRUE) - 1), 0.5)
+  expect_warning(sample_geography(rel, ~ state/county/block, areas, iter = 20, seed = 1), class = "noiseaware_warning_convergence")
   expect_output(print(fit), "2 state, 6 county, 60 block; 4 cells in each")
 })
 
