@@ -147,7 +147,7 @@ test_that("three levels, many areas: what is exact stays, sums are those of the 
   truth <- n[cbind(match(paste(cells$sex, cells$age), c("f y", "f o", "m y", "m o")), match(cells$block, areas$block))]
   expect_lt(mean((cells$mean - truth)^2), 4)
   expect_lt(abs(mean((cells$mean - truth)^2 / cells$sd^2, na.rm = TRUE) - 1), 0.5)
-  expect_warning(sample_geography(rel, ~ state/county/block, areas, iter = 20, seed = 1), class = "noiseaware_warning_convergence")
+  expect_warning(told(sample_geography(rel, ~ state/county/block, areas, iter = 20, seed = 1)), class = "noiseaware_warning_convergence")
   expect_output(print(fit), "2 state, 6 county, 60 block; 4 cells in each")
 })
 
