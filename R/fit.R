@@ -301,7 +301,7 @@ acceptance <- function(fit) {
   rows <- switch(fit$method, augment = augment_acceptance(fit), collapse = collapse_acceptance(fit), clt = clt_acceptance(fit),
                  pool = pool_acceptance(fit))
   lines <- switch(fit$method, augment = acceptance_lines(fit, rows), collapse = collapse_moves(fit, rows), clt = clt_moves(fit, rows),
-                  pool = pool_moves(rows))
+                  pool = pool_moves(fit, rows))
   structure(rows, lines = lines, class = c("noiseaware_acceptance", "data.frame"))
 }
 

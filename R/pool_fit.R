@@ -166,7 +166,8 @@ denoise_sites <- function(fit, site, call = caller_env()) {
   chains_array(lapply(fit$chains, function(c) {
     do.call(cbind, lapply(sites, function(name) {
       values <- site_totals(fit$problem, name, c$statistic)
-      colnames(values) <- site_variables(names(fit$release[[name]]$value), name)
+      names <- names(fit$release[[name]]$value)
+      colnames(values) <- site_variables(names[fit$problem$sites[[name]]$index %||% seq_along(names)], name)
       values
     }))
   }))
@@ -176,7 +177,7 @@ denoise_sites <- function(fit, site, call = caller_env()) {
 site_totals <- function(problem, name, statistic) {
   site <- problem$sites[[name]]
   first <- problem$first[[name]]
-  if (problem$family == "totals") {
+  if (problem$family != "rates") {
     values <- statistic[, first + seq_len(site$components), drop = FALSE]
     return(if (is.null(site$times)) values else values * rep(site$times, each = nrow(values)))
   }
@@ -197,11 +198,12 @@ print.noiseaware_pool <- function(x, ...) {
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)), "rhat", "ess_bulk", "ess_tail")
   print_first(table)
   size <- dim(x$draws)
-  exact <- if (isTRUE(x$exact)) " (exact)"
+  by_clt <- is_pooled_by_clt(x)
+  exact <- if (by_clt) " (approximate: a normal distribution for the totals)" else if (isTRUE(x$exact)) " (exact)"
   cat("", paste0("  pooling    ", pool_lines[[x$pool]], exact), paste0("  sites      ", site_line(x$release)),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
       if (x$pool != "none" && is.na(x$problem$exact)) outside_lines(x),
-      if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
+      if (by_clt) clt_lines(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)
 }
@@ -219,6 +221,7 @@ site_line <- function(releases) {
 }
 
 pool_acceptance <- function(fit) {
+  if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
   rows <- lapply(seq_along(fit$chains), function(k) {
     told <- as.list(fit$chains[[k]]$diagnostics)
     data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
@@ -227,6 +230,7 @@ pool_acceptance <- function(fit) {
   do.call(rbind, rows)
 }
 
-pool_moves <- function(a) {
+pool_moves <- function(fit, a) {
+  if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
   sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2))
 }

@@ -4,6 +4,7 @@
 #include "method_augment.h"
 #include "method_clt.h"
 #include "registry.h"
+#include "sites.h"
 
 void *host_allocate(size_t bytes) { return R_alloc(bytes, 1); }
 
@@ -121,7 +122,20 @@ struct stat read_stat(SEXP spec) {
     return stat;
 }
 
+/* One after the other, as those of one release. */
+static struct record_moments read_moments_of_sites(SEXP sites, const double *share) {
+    const int count = (int)Rf_xlength(sites);
+    struct record_moments *of = plugin_memory((size_t)count, sizeof *of);
+    for (int j = 0; j < count; ++j) of[j] = read_moments(VECTOR_ELT(sites, j));
+    struct record_moments moments;
+    if (moments_sites(count, share, of, &moments) != PLUGIN_OK)
+        Rf_error("internal error: sites have different complete-data statistics");
+    return moments;
+}
+
 struct record_moments read_moments(SEXP spec) {
+    SEXP sites = optional_element(spec, "sites");
+    if (sites) return read_moments_of_sites(sites, REAL(list_element(spec, "share")));
     SEXP of = optional_element(spec, "of");
     if (of) {
         const struct fields queries = read_fields(spec);

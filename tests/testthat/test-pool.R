@@ -247,6 +247,7 @@ test_that("what cannot be pooled is refused", {
   b <- two_yes()$south
   other <- as_release(c(11, 9), stat_counts(~ smoke, levels = list(smoke = c("never", "daily"))), mech_laplace(scale = 2), n = 20)
   three <- as_release(c(5, 9, 6), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 20)
+  more <- as_release(c(7, 8, 9), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 25)
   unknown <- as_release(c("smoke=yes" = 3.2), smoking(), mech_laplace(scale = 2), n = NULL)
   line <- simulate_release(data.frame(y = rnorm(9), x = rnorm(9)), wide_totals(), mech_laplace(scale = 2))
   show(c(
@@ -267,8 +268,10 @@ test_that("what cannot be pooled is refused", {
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", control = list(passes = 2))))),
     refusals("method", list(
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", method = "augment")),
-      quote(sample_posterior(list(north = three), model_categorical(), pool = "complete")),
-      quote(sample_posterior(list(north = line), model_lm(covariates = prior_niw(within = TRUE)), pool = "complete"))))))
+      quote(sample_posterior(list(north = three, south = more), model_categorical(), pool = "complete", method = "collapse")),
+      quote(sample_posterior(list(north = three, south = more), model_categorical(), pool = "partial")),
+      quote(sample_posterior(list(north = three, south = more), model_table(~ k), pool = "complete")),
+      quote(sample_posterior(list(north = line), model_lm(covariates = prior_niw(within = TRUE)), pool = "complete", method = "collapse"))))))
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1)
   expect_equal(dim(vcov(sample_posterior(two_yes(), model_bernoulli(), pool = "none", chains = 1, iter = 100, seed = 1))), c(2, 2))
   show(c(refusals("argument", list(quote(denoise(fit, site = "west")), quote(denoise(sample_posterior(a, model_bernoulli(), iter = 100, seed = 1), site = "north")))),

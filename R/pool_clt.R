@@ -1,0 +1,73 @@
+# Complete pooling by a normal distribution for the totals of each site: method "clt" for several releases, see src/moments_sites.c.
+
+# More coordinates, or released numbers, would take minutes to start: the map of NUTS and the marginal moves have a square matrix of them.
+most_coordinates <- 2000L
+most_marginal <- 300L
+
+# Which of the two ways complete pooling goes: "collapse" where totals or rates can be moved, else "clt".
+pooled_method <- function(releases, bound, method, call) {
+  if (method != "auto") return(method)
+  refusal <- tryCatch({
+    pool_family(bound, call)
+    NULL
+  }, noiseaware_error_method = identity)
+  if (is.null(refusal)) return("collapse")
+  served <- tryCatch({
+    for (release in releases) sites_distribution(bound, release, call)
+    TRUE
+  }, noiseaware_error_method = function(e) FALSE)
+  if (!served) rlang::cnd_signal(refusal)
+  warn_method("Method {.val clt} was chosen, which is approximate: it is the only one that pools sites under this model.")
+  "clt"
+}
+
+# What clt_distribution() gives of one site.
+sites_distribution <- function(bound, release, call) {
+  if (!is.null(bound$moments)) {
+    stop_classed("method", c("Sites cannot be pooled under a model whose covariates are known by their moments: each site has other people.",
+                             i = "{.code pool = \"none\"} takes them."), call = call)
+  }
+  if (release$n < 2) stop_classed("method", "Method {.val clt} needs at least two records in each site.", call = call)
+  clt_noise(release_parts(release), call)
+  released_distribution(bound, release, call)
+}
+
+pool_clt_problem <- function(releases, bound, words, chains, call) {
+  n <- vapply(releases, function(r) as.double(r$n), 0)
+  each <- Map(function(release, own) {
+    check_noise_on_totals("clt", release, call)
+    distribution <- sites_distribution(bound, release, call)
+    flat <- clt_noise(release_parts(release), call)
+    index <- distribution$index
+    site <- list(n = own, moments = distribution$spec, released = as.double(release$value[index]), scale = as.double(flat$scale[index]),
+                 absolute = as.double(flat$absolute[index]), index = index, components = length(index), distribution = distribution)
+    c(site, clt_expectation(site, bound, words, chains, call))
+  }, releases, n)
+  joined <- function(name) unlist(lapply(each, `[[`, name), use.names = FALSE)
+  moving <- length(bound$unknown)
+  # one sampler, which all of them serve
+  distribution <- list(spec = each[[1L]]$moments, index = seq_along(joined("released")),
+                       innovations = all_sites(each, function(d) isTRUE(d$innovations)), update = all_sites(each, has_update),
+                       integrates = !all_sites(each, function(d) !isTRUE(d$integrates)))
+  sampler <- clt_sampler(distribution, moving)
+  check_pool_size(sampler, distribution, bound, length(each), moving, call)
+  width <- vapply(each, `[[`, 0L, "components")
+  list(method = "clt", family = "clt", exact = FALSE, model = bound$spec, n = sum(n), size_prior = NULL,
+       moments = list(name = "sites", share = unname(n) / sum(n), sites = unname(lapply(each, `[[`, "moments"))),
+       released = joined("released"), scale = joined("scale"), absolute = joined("absolute"), ridge = joined("ridge"), drowned = all(joined("drowned")),
+       sampler = sampler, conjugate = as.double(has_update(distribution)), passes = as.double(clt_passes(distribution, sampler, moving)),
+       move_sd = prior_sd(bound, words, chains), search = clt_search(distribution, sampler), where = distribution$index, summed = distribution$index,
+       sites = lapply(each, `[`, c("components", "index")), first = cumsum(width) - width, names = bound$parameters)
+}
+
+all_sites <- function(each, is) all(vapply(each, function(site) is(site$distribution), TRUE))
+
+check_pool_size <- function(sampler, distribution, bound, sites, moving, call) {
+  numbers <- length(distribution$index)
+  most <- switch(sampler, nuts = most_coordinates - moving, marginal = , gibbs = most_marginal, most_coordinates)
+  if (numbers <= most) return(invisible())
+  stop_classed("method", c("Method {.val clt} takes at most {most} released numbers of all sites together under this model.",
+                           x = "{sites} sites have {numbers} numbers.", i = "{.code pool = \"none\"} takes any number of sites."), call = call)
+}
+
+is_pooled_by_clt <- function(fit) identical(fit$problem$method, "clt")
