@@ -32,7 +32,7 @@
 #'
 #' @return An object of class `noiseaware_geography`. `summary()` gives a data frame with a row for each cell of the smallest
 #'   areas, or of `level` (areas of one level): its codes, `mean`, `sd` and, with several chains, `rhat`, of their means;
-#'   for larger areas the means of sums, `sd` is `NA` unless they are tracked. [posterior::as_draws_array()] gives the draws of the
+#'   for larger areas the means of sums alone: their draws are kept where `track` names them. [posterior::as_draws_array()] gives the draws of the
 #'   tracked sums, of `concentration[level]`, of the shares `share[cell]` in all areas, and of up to 100 cells at random, `cell[..]`, by
 #'   which convergence is judged.
 #'   Where what was kept has an R-hat above 1.05 or fewer than 100 effective draws, a warning of class `noiseaware_warning_convergence` says so: concentrations
