@@ -41,7 +41,7 @@ deepcheck:
 # the papers' tables and figures: QUICK=1 takes few replicates, CIRRHOSIS=file.csv
 # adds the one whose data are not in the package
 replicate: install
-	cd inst/replication && $(RSCRIPT) run.R $(if $(QUICK),--quick) $(if $(CIRRHOSIS),--cirrhosis=$(abspath $(CIRRHOSIS)))
+	cd inst/replication && $(RSCRIPT) run.R --pictures=../../vignettes/replication $(if $(QUICK),--quick) $(if $(CIRRHOSIS),--cirrhosis=$(abspath $(CIRRHOSIS)))
 
 lint:
 	tools/install-packages lint

@@ -3,9 +3,9 @@
 # to release and 10 to predict. Data: H. Spaeth's regression set x20, a csv with
 # the columns wine and cirrhosis, not part of the package.
 #
-#   Rscript bernstein_sheldon_2019_figure4.R cirrhosis.csv [result.csv]
+#   Rscript bernstein_sheldon_2019_figure4.R cirrhosis.csv [result.csv [picture.png]]
 #
-# writes result.csv and result.png.
+# writes result.csv, and its picture beside it if not elsewhere.
 #
 # As in the paper: both variables scaled to [0, 1] (from the data: not private),
 # prior NIG((intercept 0, slope 1), precision diag(.25, .25), shape 20, rate .5),
@@ -73,5 +73,5 @@ if (length(arguments) > 1) {
     labs(x = "privacy budget epsilon (log scale)", y = "predictive coverage", shape = NULL, linetype = NULL,
          subtitle = sprintf("%d records predicted at each epsilon; grey: nominal", max(result$records))) +
     theme_minimal(base_size = 10) + theme(legend.position = "bottom", panel.grid.minor = element_blank(), strip.text = element_text(face = "bold"))
-  ggsave(sub("[.]csv$", ".png", arguments[2]), plot, width = 7, height = 3.6, dpi = 80, bg = "white")
+  ggsave(if (length(arguments) > 2) arguments[3] else sub("[.]csv$", ".png", arguments[2]), plot, width = 7, height = 3.6, dpi = 80, bg = "white")
 }

@@ -1,6 +1,6 @@
 # Shared by the scripts of this folder. Each runs as
-#   Rscript stem.R [--quick] [--most=N] [--cores=N] [--results=FOLDER]
-# and writes FOLDER/stem*.csv.gz and FOLDER/stem*.png. "--quick" takes fewer
+#   Rscript stem.R [--quick] [--most=N] [--cores=N] [--results=FOLDER] [--pictures=FOLDER]
+# and writes stem*.csv.gz and stem*.png, pictures with the results if no folder is named. "--quick" takes fewer
 # replicates: the number stands in the results.
 suppressPackageStartupMessages({
   library(noiseaware)
@@ -14,6 +14,7 @@ option <- function(name, default) {
 quick <- "--quick" %in% commandArgs(TRUE)
 cores <- as.integer(option("cores", "2"))
 folder <- option("results", "results")
+pictures <- option("pictures", folder)
 most <- as.numeric(option("most", "Inf"))
 # a number of replicates in the full and in the quick version, "--most=N" at most
 replicates <- function(full, few) min(if (quick) few else full, most)
@@ -60,10 +61,10 @@ save_table <- function(table, name) {
 }
 
 save_plot <- function(plot, name, width = 7, height = 4) {
-  dir.create(folder, FALSE, TRUE)
+  dir.create(pictures, FALSE, TRUE)
   plot <- plot + theme_minimal(base_size = 10) +
     theme(panel.grid.minor = element_blank(), panel.spacing = unit(1, "lines"), legend.position = "bottom", strip.text = element_text(face = "bold"))
-  grDevices::png(file.path(folder, paste0(name, ".png")), width = width, height = height, units = "in", res = 80,
+  grDevices::png(file.path(pictures, paste0(name, ".png")), width = width, height = height, units = "in", res = 80,
                  type = if (capabilities("cairo")) "cairo" else getOption("bitmapType"))
   print(plot)
   invisible(grDevices::dev.off())
