@@ -6,6 +6,10 @@ pool_evidence <- function(fit, draws, seed, call) {
   if (fit$problem$family != "rates") {
     stop_no_evidence("Sites are pooled under: {describe_model(fit$bound)}. It is known of one rate or probability, and of separate sites.", call)
   }
+  if (isTRUE(fit$problem$sized)) stop_no_evidence("The sizes of groups are not known.", call)
+  if (fit$pool == "separate") return(new_evidence(sum(vapply(seq_along(fit$release), function(j) {
+    log_rate_integral(fit$bound, fit$problem$sites[j]) + log_noise_constant(fit$release[[j]], call)
+  }, 0)), 0))
   if (fit$pool == "walk") stop_no_evidence("Sites in a walk are not independent given its parameters.", call)
   if (fit$pool == "complete" || !length(fit$problem$partial$vary)) return(new_evidence(one_rate_evidence(fit, call), 0))
   partial_evidence(fit, draws, seed, call)

@@ -338,7 +338,7 @@ augment_acceptance <- function(fit) {
 #' @param site Of a fit of several sites ([pooling]), the names of those wanted; `NULL` stands for all.
 #' @return A [posterior::draws_array] of the statistic's components, in the units
 #'   of the release; of several statistics, those that were summed. Of several sites, a component of one is called
-#'   `component[site]`. With `margin` the counts of its cells, which have the names that [stat_counts()] gives them.
+#'   `component[site]`; of [groups] it has the name that the release has. With `margin` the counts of its cells, which have the names that [stat_counts()] gives them.
 #' @section Errors: `noiseaware_error_argument`, also for a release
 #'   without totals, of single records or of coefficients ([stat_objective()]): the draws of the n
 #'   records are not kept. `noiseaware_error_formula`, `noiseaware_error_variables`: of `margin`.

@@ -25,6 +25,7 @@ log_lik_draws.noiseaware_fit <- function(x, ...) {
 
 #' @exportS3Method priorsense::log_prior_draws
 log_prior_draws.noiseaware_fit <- function(x, ...) {
+  if (identical(x$pool, "separate")) stop_classed("pool", "Groups that are not pooled have a prior each.")
   if (identical(x$pool, "none")) {
     stop_classed("pool", c("Fits of separate sites have a prior each.", i = "Take one of them: {.code fit$fits${names(x$fits)[1L]}}."))
   }

@@ -155,7 +155,7 @@ likely_outside <- 0.01
 outside_bounds <- function(fit) {
   summed <- unlist(lapply(fit$chains, `[[`, "outside"))
   share <- pmin(summed, 1)
-  n <- if (is.null(fit$problem$records)) nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
+  n <- if (is.null(fit$problem$records)) fit$problem$n %||% nobs(fit) else unlist(lapply(fit$chains, `[[`, "records"))
   c(summed = mean(summed), share = mean(share), any = mean(-expm1(n * log1p(-share))))
 }
 

@@ -20,6 +20,9 @@ bind_model <- function(model, statistic, call = caller_env()) {
 
 # `public`: what release_columns() tells
 bind_public <- function(model, public, call) {
+  if (is_grouped(model)) {
+    stop_classed("groups", "A model of groups, by {.var {model$group}}, is fitted by {.fn sample_posterior} alone, to a release.", call = call)
+  }
   if (nrow(public$columns) == 0L) {
     stop_classed("variables", "The release tells only the number of records: there is no variable for a model to describe.", call = call)
   }

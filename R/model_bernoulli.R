@@ -6,6 +6,7 @@
 #' One published number is enough: the count of one level, or the total of a 0/1 variable.
 #'
 #' @param variable The variable's name; `NULL` takes the release's only variable.
+#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
 #' @param prior Of that probability: [prior_beta()].
 #'
 #' @return A model: an object of class `model_bernoulli`. Its parameter is
@@ -24,15 +25,15 @@
 #' sample_posterior(total, model_bernoulli(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_bernoulli <- function(variable = NULL, prior = prior_beta(1, 1)) {
-  check_variable(variable, "variable", null = TRUE)
+  of <- read_variable(variable)
   check_class(prior, "prior", "prior_beta", "prior_beta()", "prior")
-  new_model("bernoulli", variable = variable, prior = prior, class = "model_bernoulli")
+  new_model("bernoulli", variable = of$variable, group = of$group, prior = prior, class = "model_bernoulli")
 }
 
 #' @export
 format.model_bernoulli <- function(x, ...) {
   c("<model> Bernoulli",
-    paste0("  variable  ", x$variable %||% "the release's"),
+    variable_line(x),
     paste0("  prob      ", format(x$prior)))
 }
 
@@ -41,7 +42,7 @@ variable_kinds.model_bernoulli <- function(x) c("code", "number")
 
 #' @export
 bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) {
-  columns <- bind_only_column(model$variable, columns, call)
+  columns <- bind_only_column(model$variable, columns, levels, call)
   number <- !columns$variable %in% names(levels)
   if (number && !(columns$lower == 0 && columns$upper == 1)) {
     stop_classed("variables", c("The variable of {.fn model_bernoulli} must have two levels, or be a number with bounds 0 and 1.",

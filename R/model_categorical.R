@@ -34,7 +34,7 @@ variable_kinds.model_categorical <- function(x) "code"
 
 #' @export
 bind_columns.model_categorical <- function(model, columns, levels, formula, call) {
-  columns <- bind_only_column(model$variable, columns, call)
+  columns <- bind_only_column(model$variable, columns, levels, call)
   levels <- coded_levels(columns, levels, call)
   count <- length(levels[[1L]])
   weights <- list(matrix(expand_prior(model$prior$alpha, count, "alpha", call), 1L))

@@ -3,6 +3,7 @@
 #' x ~ Exponential(rate): waiting times, with an unknown rate.
 #'
 #' @param variable Name of the variable; `NULL` takes the release's only one.
+#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
 #' @param prior Of the rate: [prior_gamma()]. Its defaults are shape 1 and the
 #'   mean that the middle of the public bounds suggests, E(rate) = 1 / middle.
 #'
@@ -29,15 +30,15 @@
 #' sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_exponential <- function(variable = NULL, prior = prior_gamma()) {
-  check_variable(variable, "variable", null = TRUE)
+  of <- read_variable(variable)
   check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
-  new_model("exponential", variable = variable, prior = prior, class = "model_exponential")
+  new_model("exponential", variable = of$variable, group = of$group, prior = prior, class = "model_exponential")
 }
 
 #' @export
 format.model_exponential <- function(x, ...) {
   c("<model> exponential",
-    paste0("  variable  ", x$variable %||% "the release's"),
+    variable_line(x),
     paste0("  rate      ", format(x$prior)))
 }
 

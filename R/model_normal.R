@@ -3,6 +3,7 @@
 #' x ~ N(mean, sd^2); the mean, the standard deviation or both are unknown.
 #'
 #' @param variable Name of the variable; `NULL` takes the release's only one.
+#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
 #' @param prior [prior_nig()] for both, the mean's prior in units of sd; or
 #'   `list(mean = , sd = )` with a [prior_normal()] or a [fixed()] mean, and a
 #'   [prior_inverse_gamma()] (of sd^2) or a [fixed()] sd.
@@ -27,8 +28,8 @@
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
 model_normal <- function(variable = NULL, prior = prior_nig()) {
-  check_variable(variable, "variable", null = TRUE)
-  new_model("normal", variable = variable, prior = split_normal_prior(prior), class = "model_normal")
+  of <- read_variable(variable)
+  new_model("normal", variable = of$variable, group = of$group, prior = split_normal_prior(prior), class = "model_normal")
 }
 
 # list(mean =, sd =), twice the same prior_nig() or one each
@@ -52,7 +53,7 @@ split_normal_prior <- function(prior, call = caller_env()) {
 format.model_normal <- function(x, ...) {
   both <- inherits(x$prior$mean, "prior_nig")
   c("<model> normal",
-    paste0("  variable  ", x$variable %||% "the release's"),
+    variable_line(x),
     if (both) paste0("  mean, sd  ", format(x$prior$mean)) else
       c(paste0("  mean      ", format(x$prior$mean)), paste0("  sd        ", format(x$prior$sd))))
 }

@@ -3,6 +3,7 @@
 #' x ~ Poisson(rate): counts, with an unknown rate.
 #'
 #' @param variable Name of the variable; `NULL` takes the release's only one.
+#'   Or a formula, as `visits ~ ward` or `~ ward`: for the groups of one release, see [groups].
 #' @param prior Of the rate: [prior_gamma()]. Its defaults are shape 1 and the
 #'   mean that the middle of the public bounds suggests, E(rate) = middle.
 #'
@@ -23,15 +24,15 @@
 #' sample_posterior(rel, model_poisson(prior = prior_gamma(1, 0.2)), chains = 2, iter = 400, seed = 1)
 #' @export
 model_poisson <- function(variable = NULL, prior = prior_gamma()) {
-  check_variable(variable, "variable", null = TRUE)
+  of <- read_variable(variable)
   check_class(prior, "prior", "prior_gamma", "prior_gamma()", "prior")
-  new_model("poisson", variable = variable, prior = prior, class = "model_poisson")
+  new_model("poisson", variable = of$variable, group = of$group, prior = prior, class = "model_poisson")
 }
 
 #' @export
 format.model_poisson <- function(x, ...) {
   c("<model> Poisson",
-    paste0("  variable  ", x$variable %||% "the release's"),
+    variable_line(x),
     paste0("  rate      ", format(x$prior)))
 }
 

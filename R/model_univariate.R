@@ -6,10 +6,11 @@ check_variable <- function(x, name, null = FALSE, call = caller_env()) {
 }
 
 # The release's column that a model of one variable describes.
-bind_only_column <- function(variable, columns, call) {
+bind_only_column <- function(variable, columns, levels, call) {
   variable <- variable %||% (if (nrow(columns) == 1L) columns$name)
   if (is.null(variable)) {
     stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
+                                i = if (length(levels)) "Groups are in the formula of a model, as in {.code model_poisson(~ {names(levels)[1L]})}: see {.code ?groups}.",
                                 i = "A model must describe every variable of the release."), call = call)
   }
   if (!identical(variable, columns$name)) {
@@ -21,7 +22,7 @@ bind_only_column <- function(variable, columns, call) {
 
 # the release's column, which must be a number
 bind_number <- function(variable, columns, levels, call) {
-  columns <- bind_only_column(variable, columns, call)
+  columns <- bind_only_column(variable, columns, levels, call)
   if (columns$variable %in% names(levels)) {
     stop_classed("variables", "The model's variable must be a number, but {.var {columns$variable}} is a factor.", call = call)
   }

@@ -49,7 +49,7 @@
 #' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, an unknown number of records, two sites with the same release,
 #'   a model that does not bind to each of them, or sites with different variables. `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
-#' @seealso [pool_methods] for what to do with the fit.
+#' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
 #' @examples
 #' asked <- stat_counts(~ smoke, levels = list(smoke = c("no", "yes")))
 #' north <- as_release(c("smoke=yes" = 73.2), asked, mech_laplace(epsilon = 0.5), n = 189)
@@ -195,7 +195,7 @@ pool_problem <- function(releases, bound, call) {
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
   exact <- if (bound$spec$name == "categorical") TRUE else NA
-  list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(releases, `[[`, 0, "n")), size_prior = NULL,
+  list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(releases, function(r) as.double(r$n), 0)), size_prior = NULL,
        released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
        where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),
        first = first, names = bound$parameters)
@@ -237,8 +237,8 @@ rate_components <- function(release, bound, parts, call) {
   for (p in parts) check_collapse_part(p, collapse_family(bound, call), call)
   count <- length(release$value)
   if (is_log_rate(bound)) {
-    total_distribution(bound, parts, n, FALSE, call)
-    return(list(constant = numeric(count), slope = rep(1, count)))
+    is_size <- total_distribution(bound, parts, n, FALSE, call)$component$is_size
+    return(list(constant = n * is_size, slope = 1 - is_size))
   }
   entries <- counts_components(bound, parts, n, FALSE, call)
   if (!is.data.frame(entries)) entries <- data.frame(component = seq_len(count), target = entries, coefficient = 1)
@@ -260,7 +260,7 @@ rate_site <- function(release, bound, call) {
   if (!any(noise > -Inf)) stop_classed("pool", "No {n} records can have the exact numbers of a release.", call = call)
   kept <- range(which(noise > max(noise) - furthest))
   kept <- kept[1L]:kept[2L]
-  base <- switch(bound$spec$name, poisson = s * log(n) - lgamma(s + 1), exponential = (n - 1) * log(s) - lgamma(n), lchoose(n, s))
+  base <- switch(bound$spec$name, poisson = ifelse(s == 0, 0, s * log(n)) - lgamma(s + 1), exponential = (n - 1) * log(s) - lgamma(n), lchoose(n, s))
   told <- moments_of(s, noise + (nodes$log_gap %||% 0))
   continuous <- if (!is.null(nodes$log_gap)) list(node = s[kept], log_gap = nodes$log_gap[kept])
   bounds <- if (is_log_rate(bound)) tightest_bounds(bound$columns$name, parts)
@@ -344,10 +344,10 @@ sample_pool <- function(problem, releases, bound, run, init, words, call) {
 pool_from_chains <- function(chains, releases, bound, run, problem, words) {
   draws <- chains_array(lapply(chains, function(c) {
     colnames(c$draws) <- problem$names
-    c$draws
+    if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
-  fit$pool <- if (is.null(problem$partial)) "complete" else if (problem$partial$walk) "walk" else "partial"
+  fit$pool <- if (is.null(problem$partial)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else if (problem$partial$walk) "walk" else "partial"
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 
@@ -362,7 +362,7 @@ start_pool <- function(problem, bound, words, k, theta) {
     stream <- prior$state
   }
   partial <- problem$partial
-  begin <- if (!is.null(partial)) begin_partial(problem, k)
+  begin <- if (isTRUE(partial$separate)) begin_separate(problem, k, theta) else if (!is.null(partial)) begin_partial(problem, k)
   if (problem$family == "rates") {
     theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
   } else {

@@ -5,7 +5,7 @@
 
 #' Work with a fit of several sites
 #'
-#' @param object,x A fit of a list of releases, see [pooling].
+#' @param object,x A fit of a list of releases, see [pooling], or of the [groups] of one.
 #' @param site Names of sites. `NULL` stands for all.
 #' @param ... As for a fit of one release: [fit_methods], [predict()][predict.noiseaware_fit], [plot()][plot.noiseaware_fit].
 #' @param newdata A data frame with the covariates.
@@ -82,14 +82,18 @@ as_chains <- function(values, fit) {
 
 with_pool_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
-  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), unlist(lapply(fit$release, release_troubles), recursive = FALSE))
+  of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
+  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), unlist(lapply(of_releases, release_troubles), recursive = FALSE))
   tell_troubles(fit, call)
   fit
 }
 
 #' @rdname pool_methods
 #' @export
-nobs.noiseaware_pool <- function(object, ...) sum(vapply(object$release, `[[`, 0, "n"))
+nobs.noiseaware_pool <- function(object, ...) if (isTRUE(object$problem$sized)) object$problem$groups$release$n %||% NA_real_ else sum(site_sizes(object$release))
+
+# NA: latent
+site_sizes <- function(releases) vapply(releases, function(r) as.double(r$n %||% NA_real_), 0)
 
 #' @rdname pool_methods
 #' @export
@@ -167,7 +171,8 @@ denoise_sites <- function(fit, site, call = caller_env()) {
     do.call(cbind, lapply(sites, function(name) {
       values <- site_totals(fit$problem, name, c$statistic)
       names <- names(fit$release[[name]]$value)
-      colnames(values) <- site_variables(names[fit$problem$sites[[name]]$index %||% seq_along(names)], name)
+      names <- names[fit$problem$sites[[name]]$index %||% seq_along(names)]
+      colnames(values) <- if (is_of_groups(fit)) names else site_variables(names, name)
       values
     }))
   }))
@@ -181,7 +186,8 @@ site_totals <- function(problem, name, statistic) {
     values <- statistic[, first + seq_len(site$components), drop = FALSE]
     return(if (is.null(site$times)) values else values * rep(site$times, each = nrow(values)))
   }
-  outer(statistic[, first + 1L], site$slope) + rep(site$constant, each = nrow(statistic))
+  values <- outer(statistic[, first + 1L], site$slope) + rep(site$constant, each = nrow(statistic))
+  if (is.null(site$size_slope)) values else values + outer(statistic[, first + 2L], site$size_slope)
 }
 
 # ---- what it shows ---------------------------------------------------------------------------
@@ -189,18 +195,26 @@ site_totals <- function(problem, name, statistic) {
 pool_lines <- c(complete = "complete: one set of parameters, each site with its own noise",
                 partial = "partial: parameters of sites are normal about a mean",
                 walk = "walk: parameters of each site are normal about those of the one before",
-                none = "none: separate fits, nothing is shared")
+                none = "none: separate fits, nothing is shared",
+                separate = "none: each group has parameters of its own, nothing is shared")
+
+# Of one release with several groups: what stands in messages for a site
+is_of_groups <- function(fit) !is.null(fit$problem$groups)
 
 #' @rdname pool_methods
 #' @export
 print.noiseaware_pool <- function(x, ...) {
-  cat("<posterior> ", describe_model(x$bound), ", ", format(length(x$release), big.mark = ","), if (length(x$release) == 1L) " site" else " sites", "\n\n", sep = "")
+  cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
+      if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
   table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)), "rhat", "ess_bulk", "ess_tail")
   print_first(table)
   size <- dim(x$draws)
   by_clt <- is_pooled_by_clt(x)
   exact <- if (by_clt) " (approximate: a normal distribution for the totals)" else if (isTRUE(x$exact)) " (exact)"
-  cat("", paste0("  pooling    ", pool_lines[[x$pool]], exact), paste0("  sites      ", site_line(x$release)),
+  group <- if (is_of_groups(x)) "group" else "site"
+  line <- gsub("site", group, pool_lines[[x$pool]])
+  cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
+      if (isTRUE(x$problem$sized)) size_line(x),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
       if (x$pool != "none" && is.na(x$problem$exact)) outside_lines(x),
       if (by_clt) clt_lines(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
@@ -214,23 +228,32 @@ print_first <- function(table, most = 40L) {
   if (nrow(table) > most) cat("... ", nrow(table) - most, " more variables, which summary() shows\n", sep = "")
 }
 
-site_line <- function(releases) {
-  n <- vapply(releases, `[[`, 0, "n")
+site_line <- function(releases, one = "site") {
+  n <- site_sizes(releases)
+  if (anyNA(n)) return(shorten_list(names(releases), 6L))
   paste0(shorten_list(names(releases), 6L), "; ", format_size(sum(n)), " records",
-         if (length(n) > 1L) paste0(", ", format_size(min(n)), " to ", format_size(max(n)), " a site"))
+         if (length(n) > 1L) paste0(", ", format_size(min(n)), " to ", format_size(max(n)), " a ", one))
+}
+
+size_line <- function(fit) {
+  n <- fit$problem$groups$release$n
+  paste0("  records    ", if (is.null(n)) paste0("not known (n); prior ", format(fit$problem$records)) else format_size(n), "; how many are in each group is sampled")
 }
 
 pool_acceptance <- function(fit) {
   if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
   rows <- lapply(seq_along(fit$chains), function(k) {
     told <- as.list(fit$chains[[k]]$diagnostics)
-    data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
-               divergent = told$divergent, deepest = told$deepest)
+    row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
+                      divergent = told$divergent, deepest = told$deepest)
+    if (isTRUE(fit$problem$sized)) row$sizes <- told$size_accepted / told$size_made
+    row
   })
   do.call(rbind, rows)
 }
 
 pool_moves <- function(fit, a) {
   if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
-  sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2))
+  paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         if (!is.null(a$sizes)) sprintf("; sizes of groups: accepted %s", format_number(mean(a$sizes), 2)))
 }

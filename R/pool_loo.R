@@ -50,6 +50,12 @@ site_log_lik <- function(fit, call) {
     stop_classed("method", c("Sites that are not pooled share nothing: what the others tell of a site that is left out is the prior.",
                              i = "{.fn log_evidence} of each fit in {.code fit$fits} has that."), call = call)
   }
+  if (isTRUE(fit$problem$sized)) {
+    stop_classed("method", "The likelihood of a group's totals is not known where its size is not: sizes of groups are sampled.", call = call)
+  }
+  if (fit$pool == "separate") {
+    stop_classed("method", "Groups that are not pooled share nothing: what the others tell of a group that is left out is the prior.", call = call)
+  }
   if (fit$pool == "walk") {
     stop_classed("method", "A site in a walk is told of by its neighbours in time, so that leaving it out is not what {.fn loo} takes it for.", call = call)
   }

@@ -377,12 +377,14 @@ likelihood_spec <- function(bound) {
 
 spread_of_rates <- function(problem) {
   each <- vapply(problem$sites, function(site) {
-    n <- site$fields$n
+    n <- max(site$fields$n, 1)
+    more <- (site$size_error %||% 0) / n # of a size that is not known
     if (problem$model$name == "exponential") return(c(log(n / site$likely), sqrt(1 / n + (site$noise / site$likely)^2)))
     s <- site$likely + 0.5
-    if (problem$model$name == "poisson") return(c(log(s / n), sqrt(s + site$noise^2) / s))
+    if (problem$model$name == "poisson") return(c(log(s / n), sqrt((s + site$noise^2) / s^2 + more^2)))
+    s <- min(s, n + 0.5)
     spread <- s * (n + 1 - s) / (n + 1)
-    c(log((n + 1 - s) / s), sqrt(spread + site$noise^2) / spread)
+    c(log((n + 1 - s) / s), sqrt((spread + site$noise^2) / spread^2 + (more * s / (n + 1 - s))^2))
   }, c(0, 0))
   list(at = cbind(each[1L, ]), se = cbind(each[2L, ]))
 }

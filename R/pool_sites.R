@@ -95,20 +95,20 @@ shrinkage_data <- function(fit, parameter = NULL, level = 0.9, alone = NULL) {
 shrinkage_table <- function(fit, parameter, level, alone, call = caller_env()) {
   check_sites_fit(fit, call)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
-  if (fit$pool == "none") stop_classed("pool", "{.arg fit} has sites that are not pooled: {.code pool = \"none\"}.", call = call)
+  if (fit$pool %in% c("none", "separate")) stop_classed("pool", "{.arg fit} has sites that are not pooled: {.code pool = \"none\"}.", call = call)
   pooled <- parameter_of_sites(fit, parameter, call)
   if (!is.null(alone)) check_alone(alone, fit, call)
-  by_itself <- if (is.null(alone) && fit$problem$family == "rates") rates_alone(fit, level) else {
+  by_itself <- if (is.null(alone) && fit$problem$family == "rates" && !isTRUE(fit$problem$sized)) rates_alone(fit, level) else {
     summary_columns(parameter_of_sites(alone %||% fit_alone(fit), pooled$name, call)$values, level)
   }
   both <- rbind(by_itself, summary_columns(pooled$values, level))
   rownames(both) <- c("alone", "alone_lower", "alone_upper", "pooled", "pooled_lower", "pooled_upper")
-  data <- data.frame(site = names(fit$release), n = vapply(fit$release, `[[`, 0, "n"), t(both), row.names = NULL)
+  data <- data.frame(site = names(fit$release), n = site_sizes(fit$release), t(both), row.names = NULL)
   structure(data, parameter = pooled$name)
 }
 
 check_alone <- function(alone, fit, call = caller_env()) {
-  good <- inherits(alone, "noiseaware_pool") && alone$pool == "none" && identical(names(alone$release), names(fit$release))
+  good <- inherits(alone, "noiseaware_pool") && alone$pool %in% c("none", "separate") && identical(names(alone$release), names(fit$release))
   if (!good) stop_argument("alone", "a fit of the same sites with pool = \"none\"", describe(alone), call = call)
 }
 
@@ -117,6 +117,7 @@ summary_columns <- function(values, level) rbind(colMeans(values), draws_interva
 
 # What `fit` was warned of is not said again for each of its sites.
 fit_alone <- function(fit) {
+  if (is_of_groups(fit)) return(without_troubles(refit(fit, list(pool = "none", chains = 2, iter = 2000, warmup = 1000, thin = 1, seed = 1))))
   without_troubles(sample_posterior(fit$release, fit$asked$model, pool = "none", method = "collapse", chains = 2, iter = 1000, seed = 1))
 }
 

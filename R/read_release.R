@@ -165,7 +165,7 @@ few_values <- 1e4
 # Readers of the statistics, by name: each checks its fields, claims as many values as
 # it has components (or a lower bound of that), and calls the constructor.
 statistic_readers <- function() {
-  list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json,
+  list(crossprod = stat_crossprod_from_json, moments4 = stat_moments4_from_json, sums = stat_sums_from_json, by = stat_by_from_json,
        counts = stat_counts_from_json, records = stat_records_from_json, objective = stat_objective_from_json,
        linear = stat_linear_from_json, centred = stat_centred_from_json, histogram = stat_histogram_from_json, size = stat_size_from_json)
 }

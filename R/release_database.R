@@ -238,15 +238,23 @@ part_layers <- function(part, value, prefix, dialect, call) {
       rounded <- round_units(names, part$unit / ifelse(seq_along(names) <= length(value), root, root^2))
       list(layers = c(layers, rounded[[1L]]), components = rounded[[2L]], shared = 2L)
     },
+    by = ,
     sums = {
+      grouped <- statistic$name == "by"
+      code <- if (grouped) value[length(value)]
+      if (grouped) value <- value[-length(value)]
       inside <- paste0("(", paste0(value, " >= ", number(fields$lower), " AND ", value, " <= ", number(fields$upper), collapse = " AND "), ")")
       kept <- named("v", if (fields$drop != 0) sql_when(inside, value, number(0)) else bounded(value, fields$lower, fields$upper))
       ends <- cumsum(fields$degree)
       products <- named("t", vapply(seq_along(ends), function(j) {
         paste(names(kept)[fields$factor[seq(ends[j] - fields$degree[j] + 1, ends[j])] + 1], collapse = " * ")
       }, ""))
-      rounded <- round_units(names(products))
-      list(layers = c(list(kept, products), rounded[[1L]]), components = rounded[[2L]], shared = 1L)
+      by_group <- if (grouped) {
+        cells <- expand.grid(group = seq_len(fields$groups) - 1, term = names(products), stringsAsFactors = FALSE)
+        named("g", sql_when(paste0(code, " = ", cells$group), cells$term, number(0)))
+      }
+      rounded <- round_units(names(by_group %||% products))
+      list(layers = c(list(kept, products), if (grouped) list(by_group), rounded[[1L]]), components = rounded[[2L]], shared = 1L)
     },
     counts = ,
     histogram = {

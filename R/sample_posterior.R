@@ -32,7 +32,8 @@
 #'   [prior_records]. `NULL` stands for [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
 #'   same probability. The number is then among the draws, as `n`.
 #' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
-#'   `"partial"` or [partial_pooling()], `"walk"` or [walk_pooling()], or `"none"`: see [pooling].
+#'   `"partial"` or [partial_pooling()], `"walk"` or [walk_pooling()], or `"none"`: see [pooling]. The same for a model of the
+#'   groups in one release, such as `model_poisson(~ ward)`, where `NULL` stands for `"none"`: see [groups].
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details
@@ -138,11 +139,21 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control,
                 records = records)
   if (!missing(warmup)) asked$warmup <- warmup
+  if (is_grouped(model)) {
+    if (is_sites(release)) {
+      stop_classed("groups", c("A model of groups takes one release, which has the totals of all of them.",
+                               i = "A list of releases has one for each site, and {.arg pool} says how these belong together."))
+    }
+    return(sample_groups(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
+  }
   if (is_sites(release)) {
     if (!is.null(records)) stop_classed("argument", "{.arg records} must be NULL for a list of releases: the number of records of every site must be known.")
     return(sample_sites(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, c(asked, list(pool = pool))))
   }
-  if (!is.null(pool)) stop_classed("pool", "{.arg pool} is for a list of releases, one a site; a single release has nothing to pool.")
+  if (!is.null(pool)) {
+    stop_classed("pool", c("{.arg pool} is for a list of releases, one a site, or for the groups of one release; a single release has nothing to pool.",
+                           i = "Groups are in the formula of a model, such as {.code model_poisson(~ ward)}."))
+  }
   check_release(release)
   check_model(model)
   records <- check_size_prior(records, release)

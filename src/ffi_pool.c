@@ -29,9 +29,11 @@ static void read_partial(SEXP partial, struct pool *s) {
     spread->mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP effect_sd = list_element(partial, "effect_sd");
     spread->effect_sd = REAL(effect_sd);
-    spread->covariates = (int)(Rf_xlength(effect_sd) / spread->varying);
+    spread->covariates = spread->varying > 0 ? (int)(Rf_xlength(effect_sd) / spread->varying) : 0;
     spread->lkj = list_number(partial, "lkj");
     spread->walk = Rf_asLogical(list_element(partial, "walk"));
+    SEXP separate = optional_element(partial, "separate");
+    s->separate = separate && Rf_asLogical(separate);
     if (s->family == POOL_TOTALS) s->likelihood = read_model(list_element(partial, "likelihood"));
 }
 
@@ -66,6 +68,8 @@ static void *read(SEXP problem) {
                                                   REAL(list_element(spec, "weight")), site);
         if (status != PLUGIN_OK) Rf_error("internal error: a site refuses its fields");
     }
+    s->sizes.groups = s->sites > 0 && s->site[0].rate.sized ? s->sites : 0;
+    s->sizes.prior = read_size_prior(problem);
     if (pool_create(s) != PLUGIN_OK) Rf_error("internal error: nothing to sample");
     return s;
 }
@@ -73,8 +77,10 @@ static void *read(SEXP problem) {
 static struct state_shape shape(const void *self) {
     const struct state_shape shape = {
         .counters = POOL_COUNTERS,
-        .parts = 1,
-        .part = {{"store", REALSXP, pool_stored(self)}},
+        .parts = 3,
+        .part = {{"store", REALSXP, pool_stored(self)},
+                 {"sizes", REALSXP, ((const struct pool *)self)->sizes.groups},
+                 {"size_scale", REALSXP, ((const struct pool *)self)->sizes.groups}},
     };
     return shape;
 }
@@ -84,6 +90,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     s->theta = REAL(list_element(state, "theta"));
     s->store = REAL(list_element(state, "store"));
     s->counter = REAL(list_element(state, "counters"));
+    s->sizes.n = REAL(list_element(state, "sizes"));
+    s->sizes.log_scale = REAL(list_element(state, "size_scale"));
     s->rng = rng;
     pool_attach(s);
 }
@@ -104,7 +112,9 @@ static void start(void *self, SEXP problem) {
     const struct pool_begin begin = {.complete = optional_numbers(problem, "complete"),
                                      .phi = optional_numbers(problem, "phi"),
                                      .spread = optional_numbers(problem, "spread"),
-                                     .error = optional_numbers(problem, "error")};
+                                     .error = optional_numbers(problem, "error"),
+                                     .sizes = optional_numbers(problem, "sizes"),
+                                     .size_error = optional_numbers(problem, "size_error")};
     pool_start(self, &begin);
 }
 
@@ -148,9 +158,12 @@ static double log_noise(void *self) {
 
 static double outside(void *self) { return pool_outside(self); }
 
+static double records(void *self) { return pool_sizes_sum(&((const struct pool *)self)->sizes); }
+
 static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
-    static const char *const names[POOL_COUNTERS] = {"transitions", "acceptance", "leapfrogs",
-                                                     "divergent", "deepest"};
+    static const char *const names[POOL_COUNTERS] = {"transitions",  "acceptance", "leapfrogs",
+                                                     "divergent",    "deepest",    "size_made",
+                                                     "size_accepted"};
     const struct pool *s = self;
     (void)after;
     for (int k = 0; k < POOL_COUNTERS; ++k) diagnostics_tell(told, names[k], s->counter[k]);
@@ -162,7 +175,8 @@ const struct method method_pool = {
                 .report = report,
                 .statistic = statistic,
                 .log_noise = log_noise,
-                .outside = outside},
+                .outside = outside,
+                .records = records},
     .read = read,
     .shape = shape,
     .attach = attach,

@@ -23,6 +23,9 @@
  * of totals, in coordinates where those of the response may be innovations (totals_residual.c);
  * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own.
  *
+ * Separate rates, of groups of one release: each phi_j has the model's prior. Sizes of groups that
+ * the release has with noise are latent, and move given the rates (pool_size.c).
+ *
  * NUTS moves all coordinates (hmc.c), those that are shared first. Then the model's own update
  * draws theta given sum c_j.
  *
@@ -75,6 +78,27 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     return PLUGIN_OK;
 }
 
+/* log k!, for all groups whose sizes are latent */
+static void share_factorials(struct pool *s) {
+    enum { MOST_FACTORIALS = 1 << 20 };
+    double most = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct pool_rate *rate = &s->site[j].rate;
+        if (!rate->sized) continue;
+        most = fmax(most, rate->first + rate->count);
+        if (rate->size.count > 0) most = fmax(most, rate->size.first + rate->size.count);
+        if (rate->rest.count > 0) most = fmax(most, rate->rest.first + rate->rest.count);
+    }
+    const int count = (int)fmin(most + 1, MOST_FACTORIALS);
+    double *log_factorial = doubles((size_t)count);
+    for (int k = 2; k < count; ++k) log_factorial[k] = log_factorial[k - 1] + log(k);
+    for (int j = 0; j < s->sites; ++j) {
+        s->site[j].rate.log_factorial = log_factorial;
+        s->site[j].rate.factorials = count;
+        s->sizes.group[j].rate = &s->site[j].rate;
+    }
+}
+
 int pool_create(struct pool *s) {
     const struct model *model = &s->model;
     const struct model *keeper = s->partial ? &s->likelihood : model;
@@ -84,12 +108,13 @@ int pool_create(struct pool *s) {
     s->spread.parameters = s->parameters;
     s->spread.last = &s->site[s->sites - 1].member;
     pool_spread_create(&s->spread);
-    s->shared = s->parameters + s->spread.size;
+    s->shared = s->separate ? 0 : s->parameters + s->spread.size;
     s->size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         site->member.before = j > 0 ? &site[-1].member : NULL;
         pool_member_create(&s->spread, &site->member);
+        if (s->separate) site->member.own = 1;
         site->at = s->size;
         site->size = site->member.own + (rates ? 0 : site->density.totals.size);
         if (site->innovates) {
@@ -98,6 +123,10 @@ int pool_create(struct pool *s) {
         }
         site->statistic = doubles((size_t)site->components);
         s->size += site->size;
+    }
+    if (s->sizes.groups > 0) {
+        pool_sizes_create(&s->sizes);
+        share_factorials(s);
     }
     const size_t d = (size_t)model->columns, parameters = (size_t)model->parameters;
     s->trial = doubles(parameters);
@@ -120,6 +149,8 @@ void pool_attach(struct pool *s) {
     if (s->partial)
         s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
     copy(s->trial, s->theta, s->model.parameters);
+    s->sizes.counter = s->counter + POOL_SIZE_MADE;
+    for (int j = 0; j < s->sizes.groups; ++j) pool_rate_set_size(&s->site[j].rate, s->sizes.n[j]);
 }
 
 /* ---- the target -------------------------------------------------------------------------- */
@@ -145,6 +176,19 @@ static double log_prior(struct pool *s) {
         s->trial[at] = here;
     }
     return value;
+}
+
+static double density_of_separate(struct pool *s, const double *q, double *gradient) {
+    const int at = s->place[0];
+    double log_density = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_member *member = &s->site[j].member;
+        s->trial[at] = q[s->site[j].at];
+        log_density += log_prior(s) + pool_rate_log(&s->site[j].rate, s->trial[at], member->slope);
+        if (!(log_density > -INFINITY)) return -INFINITY;
+        gradient[s->site[j].at] = s->slope_theta[at] + member->slope[0];
+    }
+    return log_density;
 }
 
 static double density_of_rates(struct pool *s, double *gradient) {
@@ -251,8 +295,17 @@ static void place_parameters(struct pool *s, const double *q, double *theta) {
     for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = s->spread.mean[k];
 }
 
+/* The parameters of a site to its member. */
+static void place_site(struct pool *s, struct pool_site *site, const double *q) {
+    if (s->separate)
+        site->member.phi[0] = q[site->at];
+    else
+        pool_spread_place(&s->spread, q, &site->member, q + site->at);
+}
+
 double pool_log_density(void *self, const double *q, double *gradient) {
     struct pool *s = self;
+    if (s->separate) return density_of_separate(s, q, gradient);
     place_parameters(s, q, s->trial);
     if (s->partial) return density_of_partial(s, q, gradient);
     return s->family == POOL_RATES ? density_of_rates(s, gradient)
@@ -282,14 +335,22 @@ static void measure(struct pool *s) {
     }
 }
 
-/* theta of the state, and for rates a total of each site */
-static int update(struct pool *s) {
-    place_parameters(s, s->hmc.q, s->theta);
-    for (int j = 0; j < s->sites; ++j) {
+static int move_sizes(struct pool *s, int iteration, int warmup) {
+    for (int j = 0; j < s->sites; ++j) s->sizes.group[j].t = s->site[j].member.phi[0];
+    pool_sizes_move(&s->sizes, iteration, warmup, s->rng);
+    return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+/* theta of the state, and for rates a total of each site, and its size where that is latent */
+static int update(struct pool *s, int iteration, int warmup) {
+    if (!s->separate) place_parameters(s, s->hmc.q, s->theta);
+    for (int j = 0; j < s->sites; ++j) place_site(s, s->site + j, s->hmc.q);
+    if (s->sizes.groups > 0 && move_sizes(s, iteration, warmup) != PLUGIN_OK)
+        return PLUGIN_NUMERICAL;
+    for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
-        pool_spread_place(&s->spread, s->hmc.q, &site->member, s->hmc.q + site->at);
-        if (s->family == POOL_RATES)
-            site->statistic[0] = pool_rate_draw(&site->rate, site->member.phi[0], s->rng);
+        site->statistic[0] = pool_rate_draw(&site->rate, site->member.phi[0], s->rng);
+        if (s->sizes.groups > 0) site->statistic[1] = s->sizes.n[j];
     }
     if (s->family == POOL_RATES) return PLUGIN_OK;
     measure(s);
@@ -299,6 +360,22 @@ static int update(struct pool *s) {
     /* what is kept moves a little more */
     for (int k = 0; k < s->shared; ++k) s->hmc.q[k] = s->theta[s->place[k]];
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
+}
+
+static void start_separate(struct pool *s, const struct pool_begin *begin, double *q,
+                           double *unit) {
+    for (int j = 0; j < s->sites; ++j) {
+        q[s->site[j].at] = begin->phi[j];
+        unit[s->site[j].at] = begin->error[j];
+    }
+}
+
+static void start_sizes(struct pool *s, const struct pool_begin *begin) {
+    for (int j = 0; j < s->sizes.groups; ++j) {
+        s->sizes.n[j] = begin->sizes[j];
+        s->sizes.log_scale[j] = log(fmax(2 * begin->size_error[j], 0.5));
+        pool_rate_set_size(&s->site[j].rate, s->sizes.n[j]);
+    }
 }
 
 static void start_spread(struct pool *s, const struct pool_begin *begin, double *q, double *unit) {
@@ -364,8 +441,13 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
 void pool_start(struct pool *s, const struct pool_begin *begin) {
     double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
     for (int i = 0; i < s->size; ++i) unit[i] = 1;
-    for (int k = 0; k < s->parameters; ++k) q[k] = s->theta[s->place[k]];
-    if (s->partial) start_spread(s, begin, q, unit);
+    start_sizes(s, begin);
+    if (s->separate) {
+        start_separate(s, begin, q, unit);
+    } else {
+        for (int k = 0; k < s->parameters; ++k) q[k] = s->theta[s->place[k]];
+        if (s->partial) start_spread(s, begin, q, unit);
+    }
     if (s->family == POOL_TOTALS) start_totals(s, begin->complete, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
@@ -388,7 +470,7 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
     counter[POOL_DEEPEST] += told.leapfrogs >= (1 << HMC_MOST_DEPTH) - 1;
     s->leapfrogs = told.leapfrogs;
     *accepted = told.accept;
-    return update(s);
+    return update(s, iteration, warmup);
 }
 
 /* Expected number of records of a site outside its bounds, of parameters theta: the tails of the
@@ -412,9 +494,13 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
 
 double pool_outside(struct pool *s) {
     double sum = 0, *theta = s->site_theta;
-    for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j)
-        sum += s->site[j].n * pool_rate_outside(&s->site[j].rate, s->site[j].member.phi[0]);
-    if (s->family == POOL_RATES) return fmin(sum / s->n, 1);
+    double n = 0;
+    for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
+        const struct pool_rate *rate = &s->site[j].rate;
+        sum += rate->n * pool_rate_outside(rate, s->site[j].member.phi[0]);
+        n += rate->n;
+    }
+    if (s->family == POOL_RATES) return fmin(sum / fmax(n, 1), 1);
     copy(theta, s->theta, s->model.parameters);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;

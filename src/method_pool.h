@@ -4,6 +4,7 @@
 
 #include "hmc.h"
 #include "pool_rate.h"
+#include "pool_size.h"
 #include "pool_spread.h"
 #include "totals_density.h"
 #include "totals_residual.h"
@@ -15,6 +16,8 @@ enum {
     POOL_LEAPFROGS,
     POOL_DIVERGENT,
     POOL_DEEPEST,
+    POOL_SIZE_MADE,
+    POOL_SIZE_ACCEPTED,
     POOL_COUNTERS
 };
 
@@ -45,6 +48,9 @@ struct pool {
     /* Parameters that are coordinates, or whose mean over sites is, and where they stand in theta.
      */
     int parameters, *place;
+
+    int separate; /* has each site a rate of its own, with the model's prior? */
+    struct pool_sizes sizes;
 
     /* Where parameters vary between sites; `likelihood` keeps all of them. */
     int partial;
@@ -93,11 +99,12 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
 void pool_attach(struct pool *pool);
 
 /* Where a chain begins: `complete`, complete-data statistics of the sites, one after the other,
- * NULL for rates; with partial pooling, else NULL, `phi`, the parameters of one site after the
- * other, `spread`, the coordinates of pool_spread.c, and `error`, about how uncertain the
- * parameters' means over sites and these are. */
+ * NULL for rates; with partial pooling and for separate rates, else NULL, `phi`, the parameters of
+ * one site after the other, `spread`, the coordinates of pool_spread.c, and `error`, about how
+ * uncertain the parameters' means over sites and these are. */
 struct pool_begin {
     const double *complete, *phi, *spread, *error;
+    const double *sizes, *size_error; /* of groups whose sizes are latent: about what they are */
 };
 
 /* A new state: theta as given. */

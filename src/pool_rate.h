@@ -12,6 +12,14 @@ enum pool_rate_kind {
     POOL_RATE_EXPONENTIAL
 };
 
+/* log weights of whole numbers from `first` on; count 0: all weigh the same */
+struct pool_weights {
+    double first;
+    int count;
+    const double *log_weight;
+    const double *rise, *fall; /* a weight over the one before it, and over the one after it */
+};
+
 struct pool_rate {
     enum pool_rate_kind kind;
     double n, first; /* records; the total that the first weight is of */
@@ -19,13 +27,25 @@ struct pool_rate {
     const double *log_weight;
     const double *at, *log_gap;  /* a continuous total: nodes, and what each stands for; or NULL */
     int concave;                 /* is log_weight? */
+    const double *rise, *fall;   /* as above; NULL: terms are not summed by their ratios */
     const double *lower, *upper; /* bounds of a record; NULL: none is outside */
+
+    /* Where n is a latent number: what its noise says of it, and of n - s. */
+    int sized;
+    struct pool_weights size, rest;
+    const double *log_factorial; /* of 0, 1, ..., factorials - 1, for pool_rate_set_size() */
+    int factorials;
+    int from, to; /* totals from the `from`-th to before the `to`-th are possible */
 };
 
-/* Fields: kind, n, first, log_weight; node, log_gap; lower, upper. Returns PLUGIN_*. */
+/* Fields: kind, n, first, log_weight; node, log_gap; lower, upper; where n is latent sized,
+ * size_first, size_log, rest_first, rest_log. Returns PLUGIN_*. */
 int pool_rate_read(const struct fields *fields, struct pool_rate *rate);
 
-/* log p(release | t), and its derivative in t. */
+/* The number of records, where that is latent. */
+void pool_rate_set_size(struct pool_rate *rate, double n);
+
+/* log p(release | t), of a latent n given n, and its derivative in t. */
 double pool_rate_log(const struct pool_rate *rate, double t, double *slope);
 
 /* A draw of the total given the release and t. */

@@ -21,6 +21,7 @@
 #define STATS(X) \
     X(stat_crossprod) \
     X(stat_sums) \
+    X(stat_by) \
     X(stat_counts) \
     X(stat_histogram) \
     X(stat_records) \

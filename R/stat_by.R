@@ -1,0 +1,100 @@
+#' Totals in each group
+#'
+#' The totals of [stat_sums()] in each level of a factor: visits by ward, income by county. A record belongs to one group, so
+#' all groups together cost little more budget than one.
+#'
+#' @param statistic What is summed: [stat_sums()].
+#' @param levels A named list with the vector of all levels of the factor, as in [stat_counts()]. Levels are
+#'   public: choose them from subject knowledge, never from the confidential data.
+#'
+#' @details
+#' **Components.** Term after term, the groups fastest: `visits:ward=a`, `visits:ward=b`, ...
+#'
+#' **Sensitivity** (add or remove one record): that of `statistic`, since a record is in one group. Replace one record: the new one may
+#' be in another group, and then two groups change, each by at most what one record adds: twice that in the L1 norm, sqrt(2) times in the
+#' L2 norm; or that of `statistic`, if that is more.
+#'
+#' The sizes of groups are `stat_counts(~ ward, levels)`, a statistic of its own in a list of several.
+#'
+#' @return A statistic: an object of class `stat_by`.
+#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_levels`.
+#' @seealso [groups], for the rates and the means of groups; [stat_counts()] for the counts of a factor's levels by group.
+#' @examples
+#' wards <- list(ward = c("north", "east", "south"))
+#' visits <- stat_by(stat_sums(~ visits, bounds = list(visits = c(0, 20))), wards)
+#' visits
+#' set.seed(1)
+#' people <- data.frame(ward = rep(wards$ward, 100), visits = rpois(300, 4))
+#' release(people, list(size = stat_counts(~ ward, wards), visits = visits),
+#'         list(size = mech_laplace(epsilon = 0.5), visits = mech_laplace(epsilon = 0.5)))
+#' @export
+stat_by <- function(statistic, levels) {
+  check_given()
+  check_class(statistic, "statistic", "stat_sums", "a statistic made by stat_sums()", "argument")
+  if (!is.list(levels) || length(levels) != 1L || is.null(names(levels))) {
+    stop_argument("levels", "a list with the levels of one variable, named like it", describe(levels), "levels")
+  }
+  variable <- names(levels)
+  levels <- check_levels(levels, variable)
+  if (variable %in% statistic$columns$name) {
+    stop_classed("levels", "{.arg levels} must be of another variable than those that are summed, but is of {.var {variable}}.")
+  }
+  count <- length(levels[[1L]])
+  size <- count * length(statistic$components)
+  if (size > most_cells) {
+    stop_classed("levels", "{.arg statistic} and {.arg levels} must give at most {format_size(most_cells)} totals, but give {format_size(size)}.")
+  }
+  components <- as.vector(t(outer(statistic$components, paste0(variable, "=", levels[[1L]]), paste, sep = ":")))
+  columns <- rbind(statistic$columns, data.frame(name = variable, lower = 0, upper = count - 1, variable = variable, level = NA_character_))
+  new_statistic("by", "totals", columns = columns, levels = levels, components = components, formula = statistic$formula,
+                outside = statistic$outside, statistic = statistic, class = "stat_by")
+}
+
+#' @export
+statistic_fields.stat_by <- function(statistic) c(statistic_fields(statistic$statistic), list(groups = as.double(length(statistic$levels[[1L]]))))
+
+#' @export
+variable_kinds.stat_by <- function(x) character()
+
+#' @export
+describe_statistic.stat_by <- function(statistic) {
+  sprintf("%s, by %s (%s groups)", describe_statistic(statistic$statistic), names(statistic$levels), format_size(length(statistic$levels[[1L]])))
+}
+
+#' @export
+format.stat_by <- function(x, ...) {
+  c(paste0("<statistic> ", describe_statistic(x)), format(x$statistic)[2L],
+    sprintf("  components  %d: %s", length(x$components), shorten_list(x$components)),
+    sprintf("  sensitivity L1 %s, L2 %s", format_number(sensitivity(x, "L1")), format_number(sensitivity(x, "L2"))))
+}
+
+#' @export
+sensitivity.stat_by <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
+  norm <- match_norm(norm)
+  one <- sensitivity(statistic$statistic, norm, "add_remove")
+  if (!replaces(neighbours)) return(one)
+  max(sensitivity(statistic$statistic, norm, "replace"), (if (norm == "L1") 2 else sqrt(2)) * one)
+}
+
+each_group <- function(statistic, of_terms) rep(of_terms, each = length(statistic$levels[[1L]]))
+
+# a record outside a group adds 0 to it
+#' @export
+component_limits.stat_by <- function(statistic) {
+  limits <- component_limits(statistic$statistic)
+  cbind(each_group(statistic, pmin(limits[, 1L], 0)), each_group(statistic, pmax(limits[, 2L], 0)))
+}
+
+#' @export
+component_degrees.stat_by <- function(statistic) each_group(statistic, component_degrees(statistic$statistic))
+
+#' @export
+statistic_json.stat_by <- function(statistic) list(name = "by", statistic = statistic_json(statistic$statistic), levels = statistic$levels)
+
+stat_by_from_json <- function(x, refuse, claim) {
+  require_fields(x, c("name", "statistic", "levels"), "statistic", refuse)
+  if (!identical(x$statistic[["name"]], "sums")) refuse("The statistic of groups must be \"sums\".")
+  levels <- json_levels(x$levels, refuse)
+  inner <- stat_sums_from_json(x$statistic, refuse, function(count) claim(count * sum(lengths(levels))))
+  stat_by(inner, levels)
+}
