@@ -26,13 +26,16 @@
 #' * `"complete"`: all groups have the same rate. `"walk"`: groups are in order, see [walk_pooling()].
 #'
 #' [site_ranks()], [shrinkage_data()], `plot(fit, "shrinkage")` and [site_draws()] take groups as they take sites; [denoise()] draws the
-#' confidential totals and sizes. The cost grows with the number of groups; a thousand take about a minute.
+#' confidential totals and sizes. The cost grows with the number of groups; a thousand take a minute or two.
 #'
 #' @section Sizes that are not known:
 #' Each group's size is then a latent whole number, sampled with the rates: exact, whatever the noise. Given the number of
 #' all records n, all sizes that add up to it are equally probable beforehand (their shares are uniform); n is that of the release, or has the prior
 #' `records` of [sample_posterior()] where the release does not tell it. A rate tells nothing about the size of its group. [model_exponential()]
 #' and [model_normal()] need sizes that are known.
+#'
+#' Where the noise of sizes is large beside the sizes themselves, and larger in proportion than that of totals, chains mix slowly under partial pooling: a
+#' warning says so, and a larger share of the budget for sizes helps.
 #'
 #' @section Errors: `noiseaware_error_groups`: a release that does not hold what is needed. `noiseaware_error_method`: a
 #'   method other than `"auto"` and `"collapse"`, or what the method cannot use. `noiseaware_error_argument`.

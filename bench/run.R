@@ -33,6 +33,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",
             pool_calibration = "Calibration of pooled sites",
+            groups = "Groups of one release",
             distributed = "Regressions of several owners, against MCMC-normalX",
             evidence = "Evidence by bridge sampling",
             noisy_records = "Noise on every record")

@@ -14,6 +14,7 @@ total_likelihood <- function(n, rate, z, s = 0:250) vapply(rate, function(r) sum
 noise_of_sizes <- function(a, b, size = c(4.3, 6.9)) exp(-abs(size[1] - a) / 2 - abs(size[2] - b) / 2)
 
 test_that("Poisson rates of two groups whose sizes have noise: enumeration and quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
   rate <- seq(0.005, 30, by = 0.01)
   prior <- dgamma(rate, 2, 0.5)
   each <- function(z, most) vapply(0:most, function(n) total_likelihood(n, rate, z) * prior, rate)
@@ -38,6 +39,7 @@ test_that("Poisson rates of two groups whose sizes have noise: enumeration and q
 })
 
 test_that("an unknown number of all records", {
+  skip_on_cran() # takes long; `make test` runs it
   rate <- seq(0.02, 30, by = 0.04)
   prior <- dgamma(rate, 2, 0.5)
   most <- 20
@@ -55,6 +57,7 @@ test_that("an unknown number of all records", {
 })
 
 test_that("probabilities by group, from cells, from one level and sizes, and from both", {
+  skip_on_cran() # takes long; `make test` runs it
   cells <- stat_counts(~ g:x, c(two_groups, list(x = c("no", "yes"))))
   value <- c("g=a:x=no" = 3.1, "g=a:x=yes" = 5.8, "g=b:x=no" = 1.2, "g=b:x=yes" = 2.5)
   n <- 14
@@ -121,6 +124,7 @@ test_that("partial pooling with sizes that have noise: quadrature over the mean,
 })
 
 test_that("sizes that are known: the same as a list of releases", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(1)
   levels <- list(g = c("a", "b", "c"))
   y <- stat_sums(~ y, list(y = c(0, 20)))
@@ -160,6 +164,7 @@ test_that("sizes that are known: the same as a list of releases", {
 })
 
 test_that("noise of sizes that is almost none, and groups without records", {
+  skip_on_cran() # takes long; `make test` runs it
   model <- model_poisson(~ g, prior = prior_gamma(2, 0.5))
   nearly <- sample_posterior(noisy_groups(11, mech_laplace(scale = 0.01), c(4, 7)), model, pool = "partial", iter = 4000, seed = 1)
   known <- sample_posterior(noisy_groups(11, mech_exact(), c(4, 7)), model, pool = "partial", iter = 4000, seed = 2)
@@ -192,6 +197,7 @@ test_that("the gradient is that of the density", {
 })
 
 test_that("a run cut in two is the same run, and what a fit shows", {
+  skip_on_cran() # takes long; `make test` runs it
   for (pool in c("none", "partial")) for (n in list(12, NULL)) {
     whole <- sample_posterior(noisy_groups(n), model_poisson(~ g), pool = pool, chains = 2, iter = 400, warmup = 150, seed = 1)
     cut <- extend(sample_posterior(noisy_groups(n), model_poisson(~ g), pool = pool, chains = 2, iter = 250, warmup = 150, seed = 1), 150)
@@ -258,4 +264,15 @@ test_that("what cannot be is refused", {
     refusals("argument", expression(
       sample_posterior(of_groups, model, records = prior_poisson(10)), sample_posterior(of_groups, model, init = list(1)),
       sample_posterior(of_groups, model, control = list(passes = 2)), model_poisson(log(y) ~ g), model_poisson(y ~ g + h), model_poisson(~ .)))))
+})
+
+test_that("sites that publish their known number of records with noise, too", {
+  total <- stat_sums(~ y, list(y = c(0, 20)))
+  site <- function(y, size) {
+    as_release(list(y = y, size = size), list(y = total, size = stat_size()), list(y = mech_laplace(scale = 3), size = mech_laplace(scale = 2)), n = 9,
+               neighbours = "add_remove")
+  }
+  alone <- function(y) as_release(y, total, mech_laplace(scale = 3), n = 9, neighbours = "add_remove")
+  draws <- function(sites) sample_posterior(sites, model_poisson(), pool = "complete", chains = 1, iter = 100, seed = 1)$draws
+  expect_identical(draws(list(a = site(20.3, 7.1), b = site(31.4, 9.8))), draws(list(a = alone(20.3), b = alone(31.4))))
 })
