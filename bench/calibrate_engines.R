@@ -1,4 +1,4 @@
-# Calibration of the engines for regressions (Cook, Gelman & Rubin 2006; Talts et al. 2018): theta
+# Calibration of the engines for regressions and tables (Cook, Gelman & Rubin 2006; Talts et al. 2018): theta
 # from its prior, records, a release, the ranks of theta and of the log noise density among
 # their draws. Three covariates, a factor among them, bounds that bind where a method allows for it.
 #
@@ -26,6 +26,10 @@ engine_designs <- function() {
   crossed <- list(model = model_lm(prior = prior_nig(0, 2, 6, 6), covariates = list(mean = fixed(0.3), cov = fixed(matrix(1)))),
                   statistic = stat_crossprod(y ~ x + g + h, list(y = c(-40, 40), x = c(-20, 20), g = c("a", "b", "c"), h = c("u", "v"))),
                   mechanism = mech_laplace(epsilon = 5), method = "collapse")
+  levels <- list(a = c("r", "s"), b = c("t", "u", "v"), c = c("w", "x"), d = c("y", "z"))
+  tree <- list(model = model_table(~ a:b + b:c + c:d), statistic = stat_counts(~ a:b + b:c + c:d, levels), mechanism = mech_laplace(epsilon = 2), method = "collapse")
+  zeros <- list(model = model_table(~ a:b:c, zeros = ~ a == "r" & b != "v" | b == "u" & c == "x"), statistic = stat_counts(~ a:b + b:c + a:c, levels[1:3]),
+                mechanism = mech_gaussian(mu = 1), method = "collapse")
   free <- list(model = tight, statistic = stat_crossprod(y ~ x1 + x2 + x3, wide), mechanism = mech_laplace(epsilon = 5))
   list(
     `"augment", factor, bounds that bind, n = 20` = c(binding, n = 20),
@@ -35,6 +39,10 @@ engine_designs <- function() {
     `"collapse", two factors, n = 8` = c(crossed, n = 8),
     `"collapse", two factors, n = 20` = c(crossed, n = 20),
     `"collapse", two factors, n = 500` = c(crossed, n = 500),
+    `"collapse", a tree of four factors, n = 40` = c(tree, n = 40),
+    `"collapse", a tree of four factors, n = 500` = c(tree, n = 500),
+    `"collapse", a table with structural zeros, n = 40` = c(zeros, n = 40),
+    `"collapse", a table with structural zeros, n = 500` = c(zeros, n = 500),
     `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500),
     `"clt", bounds at 3 sd, n = 500` = c(clamped(3), n = 500),
     `"clt", bounds at 2 sd, n = 500` = c(clamped(2), n = 500),
