@@ -122,7 +122,7 @@ static int try_size(struct collapse *c, struct counts *s, int class, enum size_m
 
 static void move_size(struct collapse *c, struct counts *s, int class, enum size_move kind,
                       int fine, int learning) {
-    const int learner = kind == ALL_CLASSES ? 2 * s->classes : kind * s->classes + class;
+    const int learner = kind == ALL_CLASSES ? 2 * s->classes : (int)kind * s->classes + class;
     const double d = units_draw(c->rng, s->size_scale[learner] * (fine ? 1.0 / 16 : 1));
     const int accepted = try_size(c, s, class, kind, d, rng_bits(c->rng) >> 63 ? 1 : -1, 0);
     collapse_count(c, SIZE, accepted);

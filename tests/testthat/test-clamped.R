@@ -251,6 +251,7 @@ cell_moments <- function(mean, cov) {
 }
 
 test_that("with factors, expected clamped totals are those of each cell by quadrature", {
+  skip_on_cran()
   for (data in list(crossed_records(1000), subset(crossed_records(400), g != "b" | h == "u"))) {
     case <- crossed_problem(data = data)
     told <- .Call(internal("ffi_collapse_clamped"), case$problem, crossed_complete(case, data))$mean[case$problem$where]
@@ -325,6 +326,7 @@ test_that("with factors and bounds that bind the posterior is close to that of '
 })
 
 test_that("a run with factors and bounds that clamp goes on bit for bit, in warmup too", {
+  skip_on_cran()
   case <- crossed_problem()
   run <- function(iter, warmup) sample_posterior(case$release, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
   whole <- run(320, 200)

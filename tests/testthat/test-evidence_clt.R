@@ -49,6 +49,7 @@ test_that("regressions by every sampler: as the totals' own distribution has it"
 })
 
 test_that("exponential records: quadrature over the rate and the total", {
+  skip_on_cran()
   release <- as_release(810, stat_sums(~ x, bounds = list(x = c(0, 1e4))), mech_laplace(scale = 20), n = 400)
   total <- seq(400, 1400, length.out = 2001)
   log_total <- 399 * log(total) - lgamma(400) + 3 * log(2) - lgamma(3) + lgamma(403) - 403 * log(2 + total)

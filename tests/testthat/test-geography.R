@@ -122,6 +122,7 @@ test_that("concentrations and shares have their posterior: joint draws of data a
 })
 
 test_that("three levels, many areas: what is exact stays, sums are those of the tracked cells, seeds fix the draws", {
+  skip_on_cran()
   set.seed(5)
   areas <- data.frame(state = rep(c("s1", "s2"), each = 30), county = rep(paste0("c", 1:6), each = 10), block = paste0("b", 1:60))
   n <- matrix(stats::rpois(240, rep(c(1, 5, 10, 2), 60)), 4)

@@ -88,6 +88,7 @@ test_that("the example compiles and runs as it stands", {
 })
 
 test_that("the compiled model has the exact posterior", {
+  skip_on_cran()
   prior <- c(8, 6)
   z <- 7.5
   scale <- 1.3
@@ -103,6 +104,7 @@ test_that("the compiled model has the exact posterior", {
 })
 
 test_that("a density in place of an update gives the same posterior", {
+  skip_on_cran()
   prior <- c(8, 6)
   rel <- as_release(7.5, times, mech_laplace(scale = 1.3), n = 3)
   rate <- seq(0.02, 5, length.out = 800)

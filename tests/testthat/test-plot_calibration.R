@@ -37,6 +37,7 @@ test_that("coverage and quantiles are counted", {
 })
 
 test_that("every type draws", {
+  skip_on_cran()
   for (type in c("ecdf_diff", "ecdf", "rank", "coverage", "qq")) {
     built <- drawn(plot(cal, type))
     expect_identical(nlevels(factor(built$layout$layout$variable)), 2L)

@@ -1,6 +1,7 @@
 # Plug-ins and methods do not know R: they link into a program without it.
 
 test_that("a chain runs in a program that links neither R nor Rmath", {
+  skip_on_cran()
   source_folder <- test_path("..", "..", "src")
   program <- test_path("..", "..", "tools", "standalone.c")
   skip_if_not(file.exists(file.path(source_folder, "plugin.c")) && file.exists(program), "the sources")

@@ -53,6 +53,7 @@ test_that("moments of all sites are those of each, side by side, and so are inno
 })
 
 test_that("logistic regression of three sites: draws from the prior, weighted by the density of all releases", {
+  skip_on_cran()
   set.seed(2)
   sites <- logistic_sites()
   sites$west$mechanism <- sites$south$mechanism
@@ -99,6 +100,7 @@ test_that("one probability of two sites: near the exact posterior", {
 })
 
 test_that("categories, a regression with factors and counts are pooled; what is drawn, told and continued", {
+  skip_on_cran()
   set.seed(3)
   asked <- stat_counts(~ k, levels = list(k = c("a", "b", "c")))
   sites <- lapply(c(north = 300, south = 500), function(n) simulate_release(data.frame(k = sample(c("a", "b", "c"), n, TRUE, c(0.2, 0.3, 0.5))), asked, mech_laplace(epsilon = 1)))

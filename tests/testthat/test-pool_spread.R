@@ -36,6 +36,7 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
 })
 
 test_that("three sites with a covariate: quadrature over the mean, the effect and the spread", {
+  skip_on_cran()
   at <- seq(-8, 8, by = 0.04)
   likelihood <- yes_on_logit(at)
   mean <- seq(-4, 4, by = 0.1)
@@ -95,6 +96,7 @@ test_that("a covariate that is the same everywhere changes nothing", {
 })
 
 test_that("a walk over three sites: quadrature", {
+  skip_on_cran()
   at <- seq(-7, 7, by = 0.05)
   likelihood <- yes_on_logit(at)
   log_sd <- seq(-5, 2, by = 0.1)

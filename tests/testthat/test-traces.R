@@ -70,6 +70,7 @@ test_that("data frames, partial totals and budgets", {
 })
 
 test_that("files and chunks", {
+  skip_on_cran()
   place <- withr::local_tempdir(tmpdir = dirname(tempdir()))
   text <- function(data, name = "d.csv") {
     utils::write.csv(data, file.path(place, name), row.names = FALSE)
