@@ -7,6 +7,7 @@ VERSION := $(shell sed -n 's/^Version: //p' DESCRIPTION)
 TARBALL := noiseaware_$(VERSION).tar.gz
 # where the package is installed for demo, test and bench: nothing outside is touched
 LIBRARY := $(CURDIR)/.library
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 export R_LIBS := $(LIBRARY)
 SOURCES := $(wildcard R/*.R src/*.c src/*.h src/Makevars inst/include/*.h) DESCRIPTION NAMESPACE
 
@@ -62,7 +63,7 @@ install: $(LIBRARY)/.installed
 $(LIBRARY)/.installed: $(SOURCES)
 	tools/install-packages
 	mkdir -p $(LIBRARY)
-	$(R) CMD INSTALL --preclean --clean --no-test-load --library=$(LIBRARY) .
+	MAKEFLAGS=-j$(CORES) $(R) CMD INSTALL --preclean --clean --no-test-load --library=$(LIBRARY) .
 	touch $@
 
 $(TARBALL): $(SOURCES) $(wildcard man/*.Rd tests/testthat/*.R vignettes/*)

@@ -3,9 +3,11 @@
 
 # Neither the text nor the condition that a caller may log has any confidential
 # value: do.call() and literals put the data into the call and the backtrace, so
-# only the functions' names are left there.
+# only the functions' names are left there. Where it is only asked whether a method takes something (without_refusal()),
+# there is no text.
 #' @noRd
 stop_classed <- function(kind, message, call = caller_env(), .envir = parent.frame()) {
+  if (kind == "method" && !session$reasons_wanted) stop(errorCondition("refused", class = c("noiseaware_error_method", "noiseaware_error")))
   trace <- tryCatch(rlang::trace_back(bottom = if (is.environment(call)) call else caller_env()), error = function(e) NULL)
   if (!is.null(trace)) trace$call <- lapply(trace$call, without_arguments)
   if (is.environment(call)) call <- public_call(call)

@@ -15,6 +15,7 @@ fewest_effective <- 100
 # What lasts for a session: which fits were told of, and whether nothing is to be
 # told (of the replicates of a calibration, which warn_unconverged() counts).
 session <- new.env(parent = emptyenv())
+session$reasons_wanted <- TRUE
 session$told <- character()
 session$quiet <- FALSE
 

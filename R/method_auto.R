@@ -171,7 +171,11 @@ clt_serves <- function(release, bound) {
   })
 }
 
+# Whether the code runs without a refusal, whose reason nobody will read: formatting it takes longer than a short chain.
 without_refusal <- function(code) {
+  before <- session$reasons_wanted
+  session$reasons_wanted <- FALSE
+  on.exit(session$reasons_wanted <- before)
   tryCatch({
     force(code)
     TRUE

@@ -148,7 +148,7 @@ test_that("much noise leaves slopes right that the noisy values attenuate", {
 test_that("ranks of truths are uniform", {
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
-  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 150,
+  study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 80,
                      chains = 2, iter = 1500, seed = 5)
   expect_gt(min(summary(study)$p.value) * nrow(summary(study)), 0.01)
   expect_false("log_eta" %in% summary(study)$variable)

@@ -437,7 +437,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
     step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
     state$store[step] <- state$store[step] / 3
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 6000, thin = 8)
+    draws <- geweke_sites(problem, state, 2500, thin = 8)
     bound <- parts$bound
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 50000L)$theta)
     coordinates <- internal("site_coordinates")(bound, mean[, c("(Intercept)", "x", "sigma")])
