@@ -217,10 +217,12 @@ static void find_range(const struct collapse *c, const struct table *s, double *
     double low = -INFINITY, high = INFINITY;
     for (int k = 0; k < along->nodes; ++k) {
         const double by = along->by[along->node[k]], count = s->count[along->node[k]];
-        if (by > 0)
-            low = fmax(low, -floor(count / by));
-        else
-            high = fmin(high, floor(-count / by));
+        const double units = fabs(by) == 1 ? count : floor(count / fabs(by)); /* nearly always */
+        if (by > 0) {
+            if (low < -units) low = -units;
+        } else if (high > units) {
+            high = units;
+        }
     }
     const double born = along->by[s->at_size], n = s->count[s->at_size];
     if (born != 0) {
@@ -241,11 +243,12 @@ static double draw_units(const struct collapse *c, const struct table *s, double
     double low = least, high = most + 1;
     if (width < possible) {
         const double start = rng_uniform_inline(c->rng) - width * rng_uniform_inline(c->rng);
-        low = fmax(low, start);
-        high = fmin(high, start + width);
+        if (low < start) low = start;
+        if (high > start + width) high = start + width;
     }
     for (;;) {
-        const double j = fmin(floor(low + (high - low) * rng_uniform_inline(c->rng)), most);
+        double j = floor(low + (high - low) * rng_uniform_inline(c->rng));
+        if (j > most) j = most;
         if (j == 0 || log_at(c, s, j) >= level) return j;
         if (j < 0)
             low = j + 1;
