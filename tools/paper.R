@@ -38,7 +38,7 @@ sources <- list(
   fifty = benchmark("Regressions of real size", "least ESS per second", "\"collapse\", p = 50, n = 1,000, epsilon 1"),
   file = benchmark(owner, "time of a release over that of reading and summing in R", "CSV, 3 x 10^7 rows x 3 columns, chunks of 10^6"),
   memory = benchmark(owner, "peak memory, MB", "CSV"),
-  postgres = benchmark(owner, "time of a release over that of plain sums in SQL", "PostgreSQL, 10^7 rows x 3 columns, 9 totals; the middle of three runs"),
+  postgres = benchmark(owner, "time of a release over that of plain sums in SQL", "PostgreSQL, 10^7 rows x 3 columns, 9 totals; median of nine runs"),
   calls = sub("of ", "", strsplit(grep("^\\| default calls with R-hat at most 1.01, 400", results, value = TRUE), " *\\| *")[[1L]][3L]),
   converged = benchmark("Default calls on data that nobody prepared", "default calls with R-hat at most 1.01, 400 effective draws, in a minute", "of 40"),
   held = benchmark("Default calls on data that nobody prepared", "intervals (95%) of the first slope that hold its value from the records", "of 40"))
