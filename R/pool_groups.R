@@ -47,8 +47,8 @@
 #' people <- data.frame(ward = sample(wards$ward, 500, replace = TRUE))
 #' people$visits <- rpois(500, c(north = 3, east = 4, south = 4, west = 6, centre = 5)[people$ward])
 #' visits <- stat_by(stat_sums(~ visits, bounds = list(visits = c(0, 20))), wards)
-#' rel <- simulate_release(people, list(size = stat_counts(~ ward, wards), visits = visits),
-#'                         list(size = mech_laplace(epsilon = 0.5), visits = mech_laplace(epsilon = 1)))
+#' noise <- list(size = mech_laplace(epsilon = 0.5), visits = mech_laplace(epsilon = 1))
+#' rel <- simulate_release(people, list(size = stat_counts(~ ward, wards), visits = visits), noise)
 #' fit <- sample_posterior(rel, model_poisson(~ ward), pool = "partial",
 #'                         chains = 2, iter = 1000, seed = 1)
 #' fit

@@ -387,7 +387,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
   noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_negative_binomial(20, 3), replicates = 200, chains = 1, iter = 3000,
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_negative_binomial(20, 3), replicates = 120, chains = 1, iter = 3000,
                    warmup = 500, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)

@@ -379,7 +379,7 @@ test_that("unknown n: what no release tells of is the prior", {
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
-      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 11000, warmup = 1000, seed = 1)
+      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 7000, warmup = 1000, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
   }
@@ -390,7 +390,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 200, chains = 1, iter = 2500, warmup = 500, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 120, chains = 1, iter = 2500, warmup = 500, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)

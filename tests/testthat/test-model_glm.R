@@ -212,7 +212,7 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     }
     moved <- fit(list(), 5000)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-    expect_same_quantiles(moved$draws, fit(list(passes = 8), 16000)$draws)
+    expect_same_quantiles(moved$draws, fit(list(passes = 8), 11000)$draws)
   }
 })
 

@@ -277,7 +277,7 @@ test_that("under Laplace noise the samplers have the same posterior, few records
   for (case in list(list(n = 100, scale = 2, conjugate = FALSE), list(n = 5000, scale = 1, conjugate = TRUE))) {
     rel <- simulate_release(fixed_model(known_lm(2)), st, mech_laplace(scale = case$scale), n = case$n)
     fits <- lapply(c("noncentred", "marginal"), function(sampler) {
-      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 30000, warmup = 5000, seed = 9,
+      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 18000, warmup = 3000, seed = 9,
                        control = list(conjugate = case$conjugate, sampler = sampler, passes = if (sampler == "marginal") 5))
     })
     for (v in posterior::variables(fits[[1]]$draws)) {

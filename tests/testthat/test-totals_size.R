@@ -32,7 +32,7 @@ test_that("unknown n: the total of normal records of known sd, against the sum o
                 list(70, 5, -186, 50, prior_log_uniform(4000), function(n) -log(n)))
   for (case in cases) {
     rel <- size_release(total, case[[1]], mech_gaussian(sd = case[[2]]), case[[3]], mech_gaussian(sd = case[[4]]))
-    fit <- sample_posterior(rel, model, method = "collapse", records = case[[5]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", records = case[[5]], chains = 2, iter = 8000, warmup = 1000, seed = 1)
     expect_size_moments(fit, total_known(case[[1]], case[[2]], case[[3]], case[[4]], case[[6]]))
   }
 })
@@ -160,7 +160,7 @@ test_that("unknown n: totals calibrated with n drawn", {
   noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
   st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60))), size = stat_size())
   for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
-    cal <- calibrate(model, st, noise, n = prior_negative_binomial(30, 5), replicates = 200, method = "collapse", chains = 1, iter = 3000, warmup = 600,
+    cal <- calibrate(model, st, noise, n = prior_negative_binomial(30, 5), replicates = 120, method = "collapse", chains = 1, iter = 3000, warmup = 600,
                      seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
