@@ -10,7 +10,7 @@ transfer_rate <- function(n, mechanism, iterations) {
   set.seed(1)
   counts <- stats::rmultinom(1L, n, stats::rgamma(8L, 2))[, 1L]
   rel <- as_release(counts + stats::rnorm(8L, 0, 3), stat_counts(~ a:b:c, levels), mechanism, n)
-  fit <- suppressWarnings(sample_posterior(rel, model_table(), method = "collapse", chains = 1, iter = 1500, warmup = 1000, seed = 1))
+  fit <- suppressWarnings(sample_posterior(rel, model_table(), method = "collapse", chains = 1, iter = 3000, warmup = 1000, thin = 20, seed = 1))
   before <- transfers_made(fit)
   longer <- NULL
   time <- seconds(longer <- extend(fit, iterations))
