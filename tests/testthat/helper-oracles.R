@@ -126,15 +126,23 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   inside <- problem$where
   d <- length(inside)
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
+  noise <- noise_matrix(mechanism, rel$scale, d, iterations)
+  ffi <- sapply(c("ffi_block", "ffi_run"), internal, simplify = FALSE)
+  run <- list(warmup = warmup, thin = 1)
   for (i in seq_len(iterations)) {
-    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
-    .Call(internal("ffi_run"), problem, state, block, list(warmup = warmup, thin = 1))
+    block <- .Call(ffi$ffi_block, problem, 1L, 1L)
+    .Call(ffi$ffi_run, problem, state, block, run)
     draws[i, ] <- block$draws
-    noise <- internal("mechanism_noise")(mechanism, runif(d), rel$scale)
-    problem$released[inside] <- block$statistic[inside] + noise
-    state$residual[inside] <- noise * problem$weight[inside]
+    problem$released[inside] <- block$statistic[inside] + noise[, i]
+    state$residual[inside] <- noise[, i] * problem$weight[inside]
   }
   draws
+}
+
+# components x draws
+noise_matrix <- function(mechanism, scale, components, draws) {
+  noise <- internal("mechanism_noise")(mechanism, runif(components * draws), rep(rep_len(scale, components), draws))
+  matrix(noise, components, draws)
 }
 
 # The same for method "collapse", of one release. `prepare` may change what warmup learned.
@@ -150,11 +158,13 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
   state <- prepare(state)
   scale <- 1 / problem$weight
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
+  noise <- noise_matrix(mechanism, scale, length(scale), iterations)
+  ffi <- sapply(c("ffi_block", "ffi_run"), internal, simplify = FALSE)
   for (i in seq_len(iterations)) {
-    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
-    .Call(internal("ffi_run"), problem, state, block, list(warmup = 600, thin = 1))
+    block <- .Call(ffi$ffi_block, problem, 1L, 1L)
+    .Call(ffi$ffi_run, problem, state, block, run)
     draws[i, ] <- block$draws
-    problem$released <- drop(block$statistic) + internal("mechanism_noise")(mechanism, runif(length(scale)), scale)
+    problem$released <- drop(block$statistic) + noise[, i]
   }
   draws
 }
@@ -177,8 +187,10 @@ expect_sizes <- function(n, sizes, p) {
 # draws x parameters against draws from the prior, at some of its quantiles
 expect_prior <- function(draws, prior, probabilities = c(0.1, 0.5, 0.9)) {
   for (name in colnames(draws)) {
-    for (p in probabilities) {
-      below <- (draws[, name] <= quantile(prior[, name], p)) + 0
+    at <- quantile(prior[, name], probabilities)
+    for (j in seq_along(probabilities)) {
+      p <- probabilities[[j]]
+      below <- (draws[, name] <= at[[j]]) + 0
       expect_lt(abs(mean(below) - p) / posterior::mcse_mean(below), 5)
     }
   }

@@ -32,15 +32,19 @@ totals_sites <- function(sizes = c(first = 4, second = 7, third = 5)) {
 # Draws of a chain whose release is drawn anew after every `thin` iterations.
 geweke_sites <- function(problem, state, draws, thin = 1L) {
   out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
+  noise <- do.call(rbind, lapply(problem$sites, function(s) {
+    absolute <- seq_len(s$components) <= s$absolute
+    one <- noise_matrix(mech_laplace(scale = 1), 1, s$components, draws)
+    one[!absolute, ] <- rnorm(sum(!absolute) * draws)
+    one / s$weight
+  }))
+  ffi <- sapply(c("ffi_block", "ffi_run"), internal, simplify = FALSE)
+  run <- list(warmup = 600, thin = thin)
   for (i in seq_len(draws)) {
-    block <- .Call(internal("ffi_block"), problem, as.integer(thin), 1L)
-    .Call(internal("ffi_run"), problem, state, block, list(warmup = 600, thin = thin))
+    block <- .Call(ffi$ffi_block, problem, as.integer(thin), 1L)
+    .Call(ffi$ffi_run, problem, state, block, run)
     out[i, ] <- block$draws
-    noise <- lapply(problem$sites, function(s) {
-      u <- runif(s$components)
-      ifelse(seq_len(s$components) <= s$absolute, internal("mechanism_noise")(mech_laplace(scale = 1), u, rep(1, s$components)), qnorm(u)) / s$weight
-    })
-    problem$released <- drop(block$statistic) + unlist(noise, use.names = FALSE)
+    problem$released <- drop(block$statistic) + noise[, i]
   }
   out
 }

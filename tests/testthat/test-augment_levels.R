@@ -33,7 +33,7 @@ test_that("levels have the posterior of the plain sampler where noise is wide", 
     fit <- sample_posterior(release, case$model, method = "augment", chains = 4, iter = iter, seed = 5, control = control)
     posterior::subset_draws(fit$draws, variable = c("prob", "gb", "gc", "sigma"), regex = TRUE)
   }
-  expect_same_quantiles(draws(list(), 6000), draws(list(passes = 8), 40000))
+  expect_same_quantiles(draws(list(), 6000), draws(list(passes = 8), 28000))
 })
 
 test_that("acceptance() tells how often records were transferred", {

@@ -155,7 +155,7 @@ test_that("one and two records: importance sampling from the prior", {
     }
     weight <- exp(log_noise("absolute", unname(release$scale), unname(released), total))
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 7000, warmup = 1000, seed = 3, control = list(passes = passes))
+      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 5500, warmup = 1000, seed = 3, control = list(passes = passes))
       expect_weighted(fit, p, weight)
     }
   }

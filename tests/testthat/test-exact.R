@@ -198,7 +198,7 @@ test_that("frequencies on neighbours differ by no more than exp(epsilon)", {
   skip_on_cran() # takes long; `make test` runs it
   counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
   epsilon <- 1
-  draws <- 4000
+  draws <- 3000
   values <- function(levels) {
     frame <- data.frame(g = levels)
     vapply(seq_len(draws), function(i) release(frame, counts, mech_discrete_laplace(epsilon = epsilon))$value, numeric(2))

@@ -43,12 +43,12 @@ test_that("with few records the posterior is that of the prior weighted by the d
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, as.matrix(data[c("y", "x")]))))
     release <- as_release(value, statistic, mech_record_noise(sd = sd), n)
     bound <- internal("bind_model")(model, statistic)
-    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 60000L)$theta
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 40000L)$theta
     log_weight <- log_seen(bound, theta, as.matrix(data[c("y", "x")]), unname(sd))
     weight <- exp(log_weight - max(log_weight))
     weight <- weight / sum(weight)
     natural <- internal("reported")(bound, theta)
-    fit <- sample_posterior(release, model, chains = 4, iter = 3000, seed = n)
+    fit <- sample_posterior(release, model, chains = 4, iter = 2000, seed = n)
     draws <- internal("parameter_matrix")(fit)
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)

@@ -31,7 +31,7 @@ indicators <- function(statistic, cells = cube_cells) {
   }, numeric(nrow(cells)))
 }
 
-table_fit <- function(release, model = model_table(), ..., iter = 9000, warmup = 1000) {
+table_fit <- function(release, model = model_table(), ..., iter = 7000, warmup = 1000) {
   fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -333,7 +333,7 @@ test_that("unknown n: every table of up to five records", {
       log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
       released <- cbind(released, n)
     }
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 12000)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 9000)
     p <- expect_tables(fit, tables, log_p, released, alpha)
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
@@ -449,7 +449,7 @@ test_that("exact numbers: every table that has them, and no other", {
     zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
     log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
     if (inherits(case$records, "prior_log_uniform")) log_p <- log_p - log(n)
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 12000)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 9000)
     p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
     if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
@@ -504,7 +504,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 100, chains = 1, iter = 2000, warmup = 500, seed = 2, method = "collapse")
+  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 70, chains = 1, iter = 2000, warmup = 500, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   set.seed(1)
@@ -512,12 +512,12 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   st <- list(law = stat_counts(~ a:b + c, wide), counts = stat_counts(~ b:c + a:c, wide))
   rel <- simulate_release(model_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
   ask <- function(iter) suppressWarnings(sample_posterior(rel, model_table(~ a:b:c), chains = 2, iter = iter, warmup = 500, seed = 1))
-  fit <- ask(700)
+  fit <- ask(600)
   at <- posterior::as_draws_matrix(denoise(fit))
   exact <- startsWith(colnames(at), "law")
   expect_true(all(t(at[, exact]) == rel$value[exact]))
   expect_lt(max(abs((colMeans(at) - rel$value) / noise_sd(rel))[!exact]), 5)
-  expect_identical(extend(fit, 50)$draws, ask(750)$draws)
+  expect_identical(extend(fit, 50)$draws, ask(650)$draws)
   expect_named(acceptance(fit), c("chain", "mean", "pair", "swap", "contrast", "kept"))
   expect_output(print(acceptance(fit)), "made to keep exact numbers: accepted 0")
 })

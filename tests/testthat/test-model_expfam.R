@@ -76,7 +76,7 @@ test_that("both methods agree with quadrature", {
   rate <- seq(0.02, 9, length.out = 600)
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 6, r) * exp(-abs(1.8 - s) / 1.5)), 0)
   family <- gamma_family(r_records = function(theta, n) stats::rgamma(n, 3, theta["rate"]))
-  fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 6000, warmup = 500, seed = 2)
+  fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 3500, warmup = 500, seed = 2)
   expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
 })
 

@@ -120,7 +120,7 @@ test_that("the joint distribution is right, for both densities and every kind of
   set.seed(3)
   for (kind in c("numbers", "factor", "kept", "cut", "logistic")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 7000, passes = NULL, warmup = 300L,
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 5500, passes = NULL, warmup = 300L,
                     prepare = function(state, problem) {
                       state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
                       if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
@@ -151,7 +151,7 @@ test_that("a logistic regression has the posterior of the plain sampler where bo
   fit <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
   moved <- suppressWarnings(fit(list(), 6000))
   expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-  plain <- suppressWarnings(fit(list(passes = 8), 20000))
+  plain <- suppressWarnings(fit(list(passes = 8), 14000))
   expect_same_quantiles(moved$draws, plain$draws)
 })
 
@@ -235,9 +235,9 @@ test_that("unknown n: the posterior of the plain sampler where bounds bind", {
       suppressWarnings(sample_posterior(release, case$model, method = "augment", records = prior_negative_binomial(25, 5), chains = 4, iter = iter,
                                         seed = 5, control = control))
     }
-    moved <- fit(list(), 6000)
+    moved <- fit(list(), 4500)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$records > 0.1 & acceptance(moved)$tilted > 0.05))
-    expect_same_posterior(moved, fit(list(passes = 8), 20000))
+    expect_same_posterior(moved, fit(list(passes = 8), 14000))
   }
 })
 
@@ -250,7 +250,7 @@ test_that("unknown n: collapse and the moved records agree where nothing is clam
   for (sd in c(2, 60)) {
     release <- sized_release(case, mech_laplace(scale = 60), mech_gaussian(sd = sd), n = 200)
     fit <- function(method) {
-      suppressWarnings(sample_posterior(release, model_lm(), method = method, records = prior_uniform(10, 600), chains = 4, iter = 3000, seed = 2))
+      suppressWarnings(sample_posterior(release, model_lm(), method = method, records = prior_uniform(10, 600), chains = 4, iter = 2200, seed = 2))
     }
     expect_same_posterior(fit("augment"), fit("collapse"))
   }
@@ -261,7 +261,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_negative_binomial(20, 4), replicates = 80, method = "augment", chains = 1, iter = 1700, warmup = 500, seed = 3,
+                     n = prior_negative_binomial(20, 4), replicates = 55, method = "augment", chains = 1, iter = 1700, warmup = 500, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -116,7 +116,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
                 list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_uniform(5, 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
-      sample_posterior(rel, case[[1]], method = method, records = case[[2]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
+      sample_posterior(rel, case[[1]], method = method, records = case[[2]], chains = 2, iter = 11000, warmup = 1000, seed = 1)
     })
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
@@ -130,7 +130,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
 test_that("unknown n: a prior that is cut off", {
   rel <- size_release(stat_sums(~ x, list(x = c(-1000, 1000))), 60, mech_gaussian(sd = 10), 30, mech_gaussian(sd = 5))
   ask <- function(method) sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8, within = list(x = c(-3, 2.5)))), method = method,
-                                           records = prior_poisson(30), chains = 2, iter = 16000, warmup = 1000, seed = 1)
+                                           records = prior_poisson(30), chains = 2, iter = 11000, warmup = 1000, seed = 1)
   a <- ask("augment")
   b <- ask("collapse")
   for (name in c("mean", "sd", "n")) {
