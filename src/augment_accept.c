@@ -111,7 +111,7 @@ static INLINE void change_cells(struct augment *a, const struct part *part, int 
 /* Thresholds and the next block's innovations are drawn here where `draws` is not NULL. */
 VECTOR_CLONES static void accept_records(struct augment *a, struct draws *draws, int m) {
     const int width = a->dense, absolute = a->absolute;
-    const int sparse = a->cells > 0 || a->locals > 0;
+    const int sparse = a->open > 0 || a->locals > 0;
     const double *diff = a->diff;
     double *residual = a->residual, *candidate = a->candidate;
     double energy = augment_dense_energy(a, residual), most = a->most_energy_step;
@@ -228,7 +228,8 @@ static INLINE void decide_few(struct augment *a, const struct draws *draws, int 
 
 static int few_totals_alone(const struct augment *a) {
     const int one_kernel = a->absolute == a->dense || a->absolute == 0;
-    return one_kernel && a->cells == 0 && a->locals == 0 && a->dense <= 4 * LANES;
+    const int alone = a->open == 0 && a->locals == 0 && a->dense > 0;
+    return one_kernel && alone && a->dense <= 4 * LANES;
 }
 
 static int few_totals_waiting(const struct augment *a, int ahead) {
@@ -377,7 +378,7 @@ static INLINE double kernel_change(enum kernel kernel, double old, double change
 /* A record's change of energy, in lanes: leaving the cell of an even margin,
  * entering its other one, leaving that of an odd margin, entering. */
 static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one, int count) {
-    const struct part *part = a->part;
+    const struct part *part = a->counts;
     const int touched = one ? 1 : part->stat.touched, stride = a->block;
     const int *from = part->cell_before, *to = part->cell_after;
     const double weight = a->weight[0], *by = a->by, *threshold = a->threshold;
@@ -410,12 +411,12 @@ static INLINE void accept_changes(struct augment *a, enum kernel kernel, int one
 
 static int one_margin_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->counts_alone && a->part->stat.touched == 1;
+    return a->counts && a->counts->stat.touched == 1;
 }
 
 /* A record that is known to change nothing is accepted without a random number. */
 VECTOR_CLONES static void accept_one_margin(struct augment *a, double temper, int m) {
-    const struct part *part = a->part;
+    const struct part *part = a->counts;
     double *restrict gap = a->gap;
     FOR_RECORDS(i, m) gap[i] = 0;
     const int count = list_changes(m, part->cell_before, part->cell_after, a->listed);
@@ -424,18 +425,18 @@ VECTOR_CLONES static void accept_one_margin(struct augment *a, double temper, in
 }
 
 VECTOR_CLONES static void compare_margins(struct augment *a, int m) {
-    const struct part *part = a->part;
+    const struct part *part = a->counts;
     for (int at = 0; at < part->stat.touched * a->block; at += a->block)
         compare_cells(m, a->weight[0], part->cell_before + at, part->cell_after + at, a->by + at);
 }
 
 static int margins_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->counts_alone;
+    return a->counts != NULL;
 }
 
 VECTOR_CLONES static void accept_margins(struct augment *a, int m) {
-    accept_changes(a, a->part->kernel, 0, m);
+    accept_changes(a, a->counts->kernel, 0, m);
 }
 
 #if HAS_LANES
@@ -444,7 +445,7 @@ enum { MOST_PAIRS = 4 };
 /* The same for a few pairs of margins; what the residuals would be stays in
  * registers until it is known whether they will. */
 static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs, int m) {
-    const int *before = a->part->cell_before, *after = a->part->cell_after, stride = a->block;
+    const int *before = a->counts->cell_before, *after = a->counts->cell_after, stride = a->block;
     const double *threshold = a->threshold;
     double *restrict residual = a->cell_residual, *restrict gap = a->gap;
     double most = a->most_energy_step;
@@ -486,11 +487,11 @@ static INLINE void accept_pairs(struct augment *a, enum kernel kernel, int pairs
 
 static int few_margins_alone(const struct augment *a, int ahead) {
     (void)ahead;
-    return a->counts_alone && a->part->stat.touched <= 2 * MOST_PAIRS;
+    return a->counts && a->counts->stat.touched <= 2 * MOST_PAIRS;
 }
 
 static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, int m) {
-    const int pairs = (a->part->stat.touched + 1) / 2;
+    const int pairs = (a->counts->stat.touched + 1) / 2;
     if (pairs == 1) accept_pairs(a, kernel, 1, m);
     if (pairs == 2) accept_pairs(a, kernel, 2, m);
     if (pairs == 3) accept_pairs(a, kernel, 3, m);
@@ -498,7 +499,7 @@ static INLINE void accept_constant_pairs(struct augment *a, enum kernel kernel, 
 }
 
 VECTOR_CLONES static void accept_few_margins(struct augment *a, int m) {
-    if (a->part->kernel == KERNEL_ABSOLUTE)
+    if (a->counts->kernel == KERNEL_ABSOLUTE)
         accept_constant_pairs(a, KERNEL_ABSOLUTE, m);
     else
         accept_constant_pairs(a, KERNEL_SQUARED, m);

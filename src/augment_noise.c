@@ -37,7 +37,7 @@ static double cells_energy(const struct augment *a, const double *residual) {
     double energy = 0;
     for (int k = 0; k < a->parts; ++k) {
         const struct part *part = a->part + k;
-        if (part->kind == PART_CELLS)
+        if (part_is_counts(part->kind))
             energy += kernel_energy(part->kernel, part->stat.size, residual + part->offset);
     }
     return energy;
@@ -108,7 +108,7 @@ double augment_add_totals(struct augment *a, ptrdiff_t start, int m, const doubl
         const struct part *part = a->part + k;
         if (part->kind == PART_RECORDS) continue;
         const struct stat *stat = &part->stat;
-        double *total = a->total + part->offset + (part->kind == PART_CELLS ? a->dense : 0);
+        double *total = a->total + part->offset + (part_is_counts(part->kind) ? a->dense : 0);
         for (int at = 0, chunk; at < m; at += chunk) {
             chunk = augment_chunk(stat->whole, m - at);
             stat->class->total(stat->self, chunk, augment_view(a, part, x, at), total);

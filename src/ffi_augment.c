@@ -20,6 +20,7 @@ static void read_part(SEXP spec, struct part *part) {
     part->stat = read_stat(spec);
     part->kind =
         (enum part_kind)find_name(list_element(spec, "kind"), COUNT(part_kinds), part_kinds);
+    if (part->kind == PART_CELLS && part->stat.columns == 0) part->kind = PART_SIZE;
     part->kernel = (enum kernel)find_name(list_element(spec, "kernel"), COUNT(kernels), kernels);
     part->column = INTEGER(list_element(spec, "column"));
     if (part->kernel == KERNEL_DENSITY)
@@ -52,7 +53,7 @@ SEXP ffi_augment_layout(SEXP parts) {
     for (int k = 0; k < a->parts; ++k) {
         const struct part *part = a->part + k;
         const int summed = part->kind != PART_RECORDS, count = summed ? part->stat.size : 0;
-        const int at = part->offset + (part->kind == PART_CELLS ? a->dense : 0);
+        const int at = part->offset + (part_is_counts(part->kind) ? a->dense : 0);
         SEXP spec = VECTOR_ELT(parts, k), places = Rf_allocVector(INTSXP, count);
         SET_VECTOR_ELT(where, k, places);
         for (int j = 0; j < count; ++j) {

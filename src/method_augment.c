@@ -49,17 +49,23 @@ static int place_dense(struct augment *a, enum kernel kernel, int at) {
     return PAD_LANES(at);
 }
 
+/* the same of the cells of one kind of part */
+static int place_cells(struct augment *a, enum part_kind kind, int at) {
+    for (int k = 0; k < a->parts; ++k) {
+        struct part *part = a->part + k;
+        if (part->kind != kind) continue;
+        part->offset = at;
+        at += part->stat.size;
+    }
+    return at;
+}
+
 void augment_lay_out(struct augment *a) {
     a->absolute = place_dense(a, KERNEL_ABSOLUTE, 0);
     a->separable = place_dense(a, KERNEL_SQUARED, a->absolute);
     a->dense = place_dense(a, KERNEL_DENSITY, a->separable);
-    a->cells = 0;
-    for (int k = 0; k < a->parts; ++k) {
-        struct part *part = a->part + k;
-        if (part->kind != PART_CELLS) continue;
-        part->offset = a->cells;
-        a->cells += part->stat.size;
-    }
+    a->open = place_cells(a, PART_CELLS, 0);
+    a->cells = place_cells(a, PART_SIZE, a->open);
 }
 
 void augment_prepare(struct augment *a) {
@@ -130,9 +136,9 @@ void augment_prepare(struct augment *a) {
         part->cell_after = plugin_memory(touched, sizeof(int));
         for (size_t i = own; i < touched; ++i)
             part->cell_before[i] = part->cell_after[i] = part->stat.size;
-        a->counts_alone = a->parts == 1;
-        for (int j = 0; j < a->cells; ++j)
-            if (a->weight[j] != a->weight[0]) a->counts_alone = 0;
+        a->counts = a->dense == 0 && a->locals == 0 && a->open == part->stat.size ? part : NULL;
+        for (int j = 0; j < a->open; ++j)
+            if (a->weight[j] != a->weight[0]) a->counts = NULL;
         a->listed = plugin_memory(records, sizeof(int));
         a->by = plugin_memory(touched, sizeof(double));
     }
@@ -303,7 +309,7 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     const struct model_class *class = a->model.class;
     a->taken = a->drawn = 0;
     class->set(a->model.self, a->theta);
-    const int ahead = a->draws_ahead && !a->counts_alone && rho == 0 &&
+    const int ahead = a->draws_ahead && !a->counts && rho == 0 &&
                       (!class->innovations_serve || class->innovations_serve(a->model.self));
     const int innovations = a->model.innovations;
     for (ptrdiff_t start = first; start < end; start += a->block) {

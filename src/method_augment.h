@@ -13,8 +13,13 @@
 
 /* How a part's noise meets its statistic. DENSE: a record may change every
  * total. CELLS: it touches a few of many counts. RECORDS: one noisy value per
- * record, nothing is summed (local privacy). */
-enum part_kind { PART_DENSE, PART_CELLS, PART_RECORDS };
+ * record, nothing is summed (local privacy). SIZE: counts that depend on n alone, so that a
+ * sweep need not look at them. */
+enum part_kind { PART_DENSE, PART_CELLS, PART_RECORDS, PART_SIZE };
+
+static inline int part_is_counts(enum part_kind kind) {
+    return kind == PART_CELLS || kind == PART_SIZE;
+}
 
 /* One released statistic, and the model's columns that hold its variables. */
 struct part {
@@ -22,7 +27,7 @@ struct part {
     enum part_kind kind;
     enum kernel kernel;
     const int *column;
-    int offset; /* DENSE: among the dense components; CELLS: among the cells */
+    int offset; /* DENSE: among the dense components; CELLS, SIZE: among the cells */
     /* RECORDS: released values, n a component, and each component's weight */
     const double *local_released, *local_weight;
     int *cell_before, *cell_after; /* CELLS: touched * block */
@@ -65,8 +70,8 @@ struct augment {
     /* Dense components come first: `absolute` with the absolute kernel, then
      * the rest of `separable` with the squared one, the rest of `dense` with a
      * density of their own. All are multiples of LANES; a component that only pads
-     * has released = weight = 0. Then the cells. */
-    int absolute, separable, dense, cells;
+     * has released = weight = 0. Then the cells, first the `open` ones that records can leave. */
+    int absolute, separable, dense, cells, open;
     const double *released, *weight; /* dense + cells */
     ptrdiff_t n, stride; /* records, and room for them: PAD_LANES(n), or more where n is unknown */
     const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
@@ -119,7 +124,7 @@ struct augment {
     double *innovation; /* of a block, column after column */
     const double **column_of;
     double *gap;      /* of the records of a block: above 0 where the proposal is rejected */
-    int counts_alone; /* counts of one statistic, with one scale, are all there is */
+    const struct part *counts; /* if its cells, of one scale, are all that records can change */
     int *listed;      /* then: the records of a block that would change a cell */
     double *by;       /* and how far they would move residuals, touched * block */
     double *path, *path_energy, *path_log; /* see accept_speculatively */
