@@ -130,7 +130,7 @@ void augment_gather(const struct augment *a, double *out);
 /* ---- augment_size.c -------------------------------------------------------------- */
 
 /* A few births and deaths; the complete-data statistic must be taken after them. */
-void augment_move_size(struct augment *a, int learning);
+void augment_move_size(struct augment *a, int iteration, int learning);
 
 /* Workspace. */
 void augment_prepare_size(struct augment *a);

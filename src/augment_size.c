@@ -31,6 +31,10 @@
 /* moves in an iteration, and those that take theta along */
 enum { SIZE_MOVES = 4, TILTED = 2 };
 
+/* after warmup, one of so many iterations has a step of n to a number near it that takes theta
+ * along, beside the one to where warmup saw n */
+enum { WALK_EVERY = 4 };
+
 /* pairs of updates, an odd number */
 enum { UPDATES = 15 };
 
@@ -155,14 +159,15 @@ static double tilted_energy(struct augment *a, int m, int birth, struct rng *inn
     return augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 
-static void move_tilted(struct augment *a, int learning) {
+static void move_tilted(struct augment *a, int fresh, int learning) {
     struct births *b = &a->births;
     const struct model *model = &a->model;
-    const int m = augment_draw_count(a->rng, *a->slope.scale, MOST_BORN);
-    const int birth = (int)(rng_bits(a->rng) >> 63);
-    const double n = (double)a->n + (birth ? m : -m);
-    const double log_prior = n < 1 || a->n < 1 ? -INFINITY : size_prior_log(a->size_prior, n);
-    double log_ratio = -INFINITY;
+    double log_ratio = -INFINITY, log_back;
+    const double n = fresh ? size_slope_fresh(&a->slope, (double)a->n, a->rng, &log_back)
+                           : size_slope_walk(&a->slope, (double)a->n, a->rng, &log_back);
+    const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), MOST_BORN + 1);
+    const int possible = n >= 1 && a->n >= 1 && m <= MOST_BORN;
+    const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
     struct rng innovations;
     if (log_prior > -INFINITY) {
         const double log_step = log(n / (double)a->n);
@@ -170,7 +175,7 @@ static void move_tilted(struct augment *a, int learning) {
         const double forth = model->class->dprior(model->self, a->theta_new);
         if (isfinite(forth)) {
             const double energy = augment_total_energy(a, a->residual, a->cell_residual);
-            log_ratio = forth - model->class->dprior(model->self, a->theta) + log_prior -
+            log_ratio = log_back + forth - model->class->dprior(model->self, a->theta) + log_prior -
                         size_prior_log(a->size_prior, (double)a->n);
             log_ratio -= *a->adapt.temper * (tilted_energy(a, m, birth, &innovations) - energy);
             a->work += 2 * a->pass_work;
@@ -179,7 +184,7 @@ static void move_tilted(struct augment *a, int learning) {
     const int accept = -log_ratio < rng_exponential(a->rng);
     b->tilt_made += 1;
     b->tilt_accepted += accept;
-    if (learning) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
     if (!accept) return;
     if (!birth) a->n -= m;
     const struct rng later = *a->rng;
@@ -243,8 +248,10 @@ void augment_saw_size(struct augment *a, int closes) {
     a->births.tries = 0;
 }
 
-void augment_move_size(struct augment *a, int learning) {
+void augment_move_size(struct augment *a, int iteration, int learning) {
     for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
-    const int can = a->model.class->move != NULL && a->slope.moving > 0 && !a->plain;
-    for (int k = 0; k < TILTED && can; ++k) move_tilted(a, learning);
+    if (a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
+    const int knows = size_slope_knows(&a->slope);
+    if (knows) move_tilted(a, 1, learning);
+    if (!knows || learning || iteration % WALK_EVERY == 0) move_tilted(a, 0, learning);
 }

@@ -471,7 +471,7 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
     }
-    if (a->size_prior) augment_move_size(a, learning);
+    if (a->size_prior) augment_move_size(a, iteration, learning);
     const int empty = a->n == 0; /* only where n is unknown: theta has its prior */
     if (!empty) augment_interweave(a, learning, looking);
 
@@ -516,7 +516,8 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
         status = update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (a->size_prior && learning && !empty)
-        augment_saw_size(a, adapt_window(iteration, warmup) != WINDOW_GOES_ON);
+        augment_saw_size(a, adapt_window(iteration, warmup) != WINDOW_GOES_ON ||
+                                iteration + 1 == warmup);
     if (learning) {
         augment_gather(a, after);
         adapt_saw_sweep(adapt, before, after, work + a->work - followed);

@@ -123,10 +123,10 @@ struct augment {
     int draws_ahead;
     double *innovation; /* of a block, column after column */
     const double **column_of;
-    double *gap;      /* of the records of a block: above 0 where the proposal is rejected */
+    double *gap; /* of the records of a block: above 0 where the proposal is rejected */
     const struct part *counts; /* if its cells, of one scale, are all that records can change */
-    int *listed;      /* then: the records of a block that would change a cell */
-    double *by;       /* and how far they would move residuals, touched * block */
+    int *listed;               /* then: the records of a block that would change a cell */
+    double *by;                /* and how far they would move residuals, touched * block */
     double *path, *path_energy, *path_log; /* see accept_speculatively */
     double accepted_share;                 /* share of the last proposals that were accepted */
     double **born;                         /* unknown n: records that are to be born, */

@@ -3,10 +3,11 @@
  * theta: log rate. Complete-data statistic: sum of x. The update is conjugate,
  * Gamma(shape + sum x, rate + n). Records are doubles that hold integers.
  *
- * Innovations, rates below POISSON_TABLE_MEAN: the uniform number of which a record
- * is the quantile. Given x it lies anywhere between F(x - 1) and F(x).
+ * Innovations, rates below POISSON_TABLE_MEAN and moves that change the rate by more than FEW:
+ * the uniform number of which a record is the quantile. Given x it lies anywhere between
+ * F(x - 1) and F(x).
  *
- * Innovations, other rates: a Poisson process of intensity 1 for each record, which counts
+ * Innovations, otherwise: a Poisson process of intensity 1 for each record, which counts
  * x = N(rate) arrivals by the time `rate`. Holding it fixed while the rate
  * changes means, given x alone: for a smaller rate, every arrival was before
  * the new time with probability rate' / rate, so x' ~ Binomial(x, rate' / rate);
@@ -25,6 +26,9 @@
 
 /* Arrivals that go or come per record: beyond it a draw per record is cheaper. */
 static const double MANY = 0.5;
+
+/* Below it they are so few that they cost less than a search for each record's quantile. */
+static const double FEW = 0.1;
 
 struct poisson {
     const double *shape, *rate;                 /* of the prior */
@@ -163,7 +167,8 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     p->gain = step > 0 ? exp(*theta_new) - p->rate_now : 0;
     changed[0] = step != 0;
     const double rate_new = exp(*theta_new);
-    p->couples = p->rate_now < POISSON_TABLE_MEAN && rate_new < POISSON_TABLE_MEAN;
+    p->couples = p->rate_now < POISSON_TABLE_MEAN && rate_new < POISSON_TABLE_MEAN &&
+                 fabs(rate_new - p->rate_now) > FEW;
     if (!p->couples) return;
     prepare(p->records, p->rate_now);
     prepare(p->next, rate_new);
