@@ -15,6 +15,14 @@
  * that are born or die come from f(. | theta) of the side that has them, so that the ratio has the
  * prior of theta in addition.
  *
+ * How well the totals of those m records fit is a matter of luck, and a step of both has moved all
+ * others for nothing without it. So it draws K batches of them where they are few beside the
+ * others, and takes one with the probability of its eta: the mean of eta over the batches stands in
+ * the ratio in place of eta(z | s'). A step back finds its m records and K - 1 batches more, drawn
+ * from f(. | theta), whose mean of eta stands in place of eta(z | s).
+ *
+ * Once warmup has seen where n is, such steps go there, and less often to a number near n.
+ *
  * Beside a surrogate (augment_surrogate.c) these moves stay as they are: they leave the records'
  * joint distribution with theta invariant, and the surrogate then moves the records that there are.
  *
@@ -35,6 +43,10 @@ enum { SIZE_MOVES = 4, TILTED = 2 };
  * along, beside the one to where warmup saw n */
 enum { WALK_EVERY = 4 };
 
+/* Batches of records of such a step: at most, and together so many times fewer than the others. */
+enum { MOST_BATCHES = 16 };
+static const double SMALL = 8;
+
 /* pairs of updates, an odd number */
 enum { UPDATES = 15 };
 
@@ -43,6 +55,9 @@ void augment_prepare_size(struct augment *a) {
     a->born = plugin_memory((size_t)a->model.columns, sizeof(double *));
     for (int v = 0; v < a->model.columns; ++v)
         a->born[v] = plugin_memory(MOST_BORN, sizeof(double));
+    a->batch_log = plugin_memory(MOST_BATCHES, sizeof(double));
+    a->batch_start = plugin_memory(MOST_BATCHES, sizeof *a->batch_start);
+    a->beside = plugin_memory((size_t)(a->dense + a->cells), sizeof(double));
     a->followed = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->updates = plugin_memory((size_t)a->slope.moving * UPDATES, sizeof(double));
     int *all = plugin_memory((size_t)complete, sizeof(int));
@@ -90,15 +105,15 @@ static void find_records(struct augment *a, int m, int birth) {
         memcpy(a->born[v], a->x + v * a->stride + a->n - m, (size_t)m * sizeof(double));
 }
 
-/* Energy with those records more or less, whose residuals are in `candidate`. */
-static double changed_energy(struct augment *a, int m, int sign) {
+/* Energy with the m records of `born` more or less than dense and cells have, as candidate. */
+static double changed_energy(struct augment *a, const double *dense, const double *cells, int m,
+                             int sign) {
     augment_clear_total(a);
     (void)augment_add_totals(a, 0, m, augment_read_only(a->born));
     for (int j = 0; j < a->dense; ++j)
-        a->candidate[j] = a->residual[j] - sign * a->total[j] * a->weight[j];
+        a->candidate[j] = dense[j] - sign * a->total[j] * a->weight[j];
     for (int j = 0; j < a->cells; ++j)
-        a->candidate_cells[j] =
-            a->cell_residual[j] - sign * a->total[a->dense + j] * a->weight[a->dense + j];
+        a->candidate_cells[j] = cells[j] - sign * a->total[a->dense + j] * a->weight[a->dense + j];
     return augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 
@@ -127,8 +142,9 @@ static void move_size(struct augment *a, int learning) {
     if (log_prior > -INFINITY) {
         const double energy = augment_total_energy(a, a->residual, a->cell_residual);
         find_records(a, m, birth);
-        const double log_ratio = log_prior - size_prior_log(a->size_prior, (double)a->n) -
-                                 *a->adapt.temper * (changed_energy(a, m, sign) - energy);
+        const double log_ratio =
+            log_prior - size_prior_log(a->size_prior, (double)a->n) -
+            *a->adapt.temper * (changed_energy(a, a->residual, a->cell_residual, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
         a->work += a->pass_work * m / fmax((double)a->n, m);
         if (accept) keep(a, m, birth);
@@ -138,25 +154,111 @@ static void move_size(struct augment *a, int learning) {
     if (learning) units_learn(&b->scale, &b->tries, accept, MOST_BORN);
 }
 
-/* The energy with the old records moved to it and m born or, last now, dead */
-static double tilted_energy(struct augment *a, int m, int birth, struct rng *innovations) {
+/* How many batches of m records cost little beside so many others. */
+static int count_batches(double others, int m) {
+    const double most = floor(others / (SMALL * m));
+    return most < 1 ? 1 : most > MOST_BATCHES ? MOST_BATCHES : (int)most;
+}
+
+static double largest(int count, const double *x) {
+    double most = x[0];
+    for (int k = 1; k < count; ++k) most = fmax(most, x[k]);
+    return most;
+}
+
+/* of exp(log_x), which are not all 0, over the largest */
+static double relative_sum(int count, const double *log_x) {
+    const double most = largest(count, log_x);
+    double sum = 0;
+    for (int k = 0; k < count; ++k) sum += exp(log_x[k] - most);
+    return sum;
+}
+
+static double log_mean(int count, const double *log_x) {
+    const double most = largest(count, log_x);
+    return most > -INFINITY ? most + log(relative_sum(count, log_x) / count) : most;
+}
+
+/* Draws batches of m records under theta beside those that a->beside is of, from `first` on, and
+ * the log of the mean of eta over all `count`. */
+static double draw_batches(struct augment *a, const double *theta, int m, int first, int count) {
+    double *const log_eta = a->batch_log;
+    for (int k = first; k < count; ++k) {
+        a->batch_start[k] = *a->rng;
+        draw_born(a, theta, m);
+        log_eta[k] = -*a->adapt.temper * changed_energy(a, a->beside, a->beside + a->dense, m, 1);
+    }
+    return log_mean(count, log_eta);
+}
+
+/* One batch of those, as likely as its eta is high, to `born`, and candidates with it. */
+static void choose_batch(struct augment *a, int m, int count) {
+    const double *const log_eta = a->batch_log;
+    const double most = largest(count, log_eta);
+    double left = rng_uniform(a->rng) * relative_sum(count, log_eta);
+    int chosen = 0;
+    while (chosen < count - 1 && (left -= exp(log_eta[chosen] - most)) >= 0) ++chosen;
+    const struct rng later = *a->rng;
+    *a->rng = a->batch_start[chosen];
+    draw_born(a, a->theta_new, m);
+    *a->rng = later;
+    (void)changed_energy(a, a->beside, a->beside + a->dense, m, 1);
+}
+
+static void set_move(struct augment *a) {
     const struct model *model = &a->model;
-    if (birth)
-        draw_born(a, a->theta_new, m);
-    else
-        choose_last(a, m);
     model->class->set(model->self, a->theta);
     model->class->set_move(model->self, a->theta_new, a->changed);
+}
+
+/* Energy of the first n records moved, whose residuals are the candidates then. */
+static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovations) {
+    const ptrdiff_t old = a->n;
+    set_move(a);
     *innovations = *a->rng;
-    if (!birth) a->n -= m;
+    a->n = n;
     const double energy = augment_moved_energy(a);
-    if (!birth) {
-        a->n += m;
-        return energy;
-    }
-    (void)augment_add_totals(a, 0, m, augment_read_only(a->born));
-    augment_residuals(a, a->candidate, a->candidate_cells);
-    return augment_total_energy(a, a->candidate, a->candidate_cells);
+    a->n = old;
+    return energy;
+}
+
+static void copy_beside(struct augment *a) {
+    memcpy(a->beside, a->candidate, (size_t)a->dense * sizeof(double));
+    memcpy(a->beside + a->dense, a->candidate_cells, (size_t)a->cells * sizeof(double));
+}
+
+/* What the ratio of a step to m records more, with theta_new, has of eta */
+static double tilted_birth(struct augment *a, int m, struct rng *innovations) {
+    const int count = count_batches((double)a->n, m);
+    const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    (void)moved_energy(a, a->n, innovations);
+    copy_beside(a);
+    return draw_batches(a, a->theta_new, m, 0, count) + *a->adapt.temper * energy;
+}
+
+/* The same for m less: those that stand last then. */
+static double tilted_death(struct augment *a, int m, struct rng *innovations) {
+    const int count = count_batches((double)(a->n - m), m);
+    const double energy = augment_total_energy(a, a->residual, a->cell_residual);
+    find_records(a, m, 0);
+    (void)changed_energy(a, a->residual, a->cell_residual, m, -1);
+    copy_beside(a);
+    a->batch_log[0] = -*a->adapt.temper * energy;
+    const double back = draw_batches(a, a->theta, m, 1, count);
+    return -*a->adapt.temper * moved_energy(a, a->n - m, innovations) - back;
+}
+
+static void keep_tilted(struct augment *a, int m, int birth, const struct rng *innovations) {
+    if (birth)
+        choose_batch(a, m, count_batches((double)a->n, m));
+    else
+        a->n -= m;
+    const struct rng later = *a->rng;
+    set_move(a);
+    augment_keep_moved(a, innovations);
+    *a->rng = later;
+    if (birth) append_born(a, m);
+    memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
 static void move_tilted(struct augment *a, int fresh, int learning) {
@@ -166,7 +268,7 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
     const double n = fresh ? size_slope_fresh(&a->slope, (double)a->n, a->rng, &log_back)
                            : size_slope_walk(&a->slope, (double)a->n, a->rng, &log_back);
     const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), MOST_BORN + 1);
-    const int possible = n >= 1 && a->n >= 1 && m <= MOST_BORN;
+    const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= MOST_BORN;
     const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
     struct rng innovations;
     if (log_prior > -INFINITY) {
@@ -174,10 +276,10 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
         size_slope_follow(&a->slope, log_step, a->theta, (size_t)model->parameters, a->theta_new);
         const double forth = model->class->dprior(model->self, a->theta_new);
         if (isfinite(forth)) {
-            const double energy = augment_total_energy(a, a->residual, a->cell_residual);
             log_ratio = log_back + forth - model->class->dprior(model->self, a->theta) + log_prior -
                         size_prior_log(a->size_prior, (double)a->n);
-            log_ratio -= *a->adapt.temper * (tilted_energy(a, m, birth, &innovations) - energy);
+            log_ratio +=
+                birth ? tilted_birth(a, m, &innovations) : tilted_death(a, m, &innovations);
             a->work += 2 * a->pass_work;
         }
     }
@@ -185,13 +287,7 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
     b->tilt_made += 1;
     b->tilt_accepted += accept;
     if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
-    if (!accept) return;
-    if (!birth) a->n -= m;
-    const struct rng later = *a->rng;
-    augment_keep_moved(a, &innovations);
-    *a->rng = later;
-    if (birth) append_born(a, m);
-    memcpy(a->theta, a->theta_new, (size_t)model->parameters * sizeof(double));
+    if (accept) keep_tilted(a, m, birth, &innovations);
 }
 
 static int compare_numbers(const void *a, const void *b) {

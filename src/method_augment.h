@@ -130,7 +130,9 @@ struct augment {
     double *path, *path_energy, *path_log; /* see accept_speculatively */
     double accepted_share;                 /* share of the last proposals that were accepted */
     double **born;                         /* unknown n: records that are to be born, */
-    double *followed, *updates;            /* and of augment_saw_size() */
+    double *followed, *updates;            /* of augment_saw_size(), */
+    double *batch_log, *beside;            /* and of steps that take theta along */
+    struct rng *batch_start;
     double **x_new, **x_at, **at_chunk, **to_chunk;
     const double **view, **view_new, **moved;
     /* all records after a move, columns of `stride`: where they are expensive to make twice */
