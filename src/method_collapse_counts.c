@@ -452,7 +452,8 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     if (s->coefficient) sum_up(c); /* sums of fractions drift */
     const int sweeps = (int)*s->sweeps, first = iteration % (CYCLE * FINER) * sweeps;
     for (int k = 0; k < sweeps; ++k) {
-        counts_sweep(c, s, first + k, learning);
+        if (!c->size_prior || (first + k) % 2 == 0 || !counts_redraws(s))
+            counts_sweep(c, s, first + k, learning);
         if (c->size_prior) counts_move_size(c, s, first + k, learning);
     }
     for (int k = 0; k < COLLAPSE_COUNTERS; k += 2) {

@@ -154,7 +154,14 @@ static inline void counts_all_units(struct rng *rng, const struct counts *s, int
 /* One sweep of moves, number `turn` (from 0). `learning`: scales are learned from it. */
 void counts_sweep(struct collapse *c, struct counts *s, int turn, int learning);
 
-/* The same of births and deaths, where n is unknown. */
+/* Where s->weight is not 0: a class's count, from 0 to `most`, by the noise alone; what it is where
+ * none is released. */
+double counts_draw_alone(const struct collapse *c, const struct counts *s, int cell, double most);
+
+/* The same as counts_sweep() of births and deaths, where n is unknown. */
 void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning);
+
+/* Does that draw all counts again? Then a sweep has less to do. */
+int counts_redraws(const struct counts *s);
 
 #endif

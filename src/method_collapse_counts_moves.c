@@ -152,6 +152,12 @@ static void move_fresh(struct collapse *c, struct counts *s, int v, int row, int
     collapse_count(c, WITHIN, accept);
 }
 
+double counts_draw_alone(const struct collapse *c, const struct counts *s, int cell, double most) {
+    double kink[MOST_KINKS];
+    const int kinks = add_kinks(c, s, cell, s->count[cell], 1, 0, kink);
+    return kinks > 0 ? draw_between_kinks(s, c->rng, most, kinks, kink) : s->count[cell];
+}
+
 /* log ratio of the cells of feature v when `part_from` leaves class `from` and
  * `part_to` enters class `to`; their new log phi at phi_from and phi_to */
 static double carry_feature(const struct collapse *c, const struct counts *s, int v, int from,

@@ -18,6 +18,10 @@
  * in (0, 1), goes to y exp(z), z normal, and k to the whole part of that. The log ratio gains
  * z, the Jacobian.
  *
+ * Without features, and where n is known less well than a class's count, renewing n is left to
+ * counts that are drawn again one by one, by their noise alone where that is Laplace of one scale:
+ * they are accepted by the rest, which hardly changes over the width of the noise.
+ *
  * Cost: O(features), O(cells of a class), O(cells).
  */
 #include "method_collapse_counts.h"
@@ -150,11 +154,53 @@ static void renew_size(struct collapse *c, struct counts *s) {
     collapse_count(c, SIZE, accepted);
 }
 
+/* What a factor of the target depends on n alone. */
+static double log_size(const struct collapse *c, const struct counts *s, double n) {
+    const double log_prior = size_prior_log(c->size_prior, n);
+    return log_prior > -INFINITY ? log_prior + counts_log_root(s, n) : log_prior;
+}
+
+static void redraw_class(struct collapse *c, struct counts *s, int class) {
+    const double most = c->size_prior->upper - (s->n - s->count[class]);
+    const double to = counts_draw_alone(c, s, class, most), by = to - s->count[class];
+    int accept = 1;
+    if (by != 0) {
+        const double phi = counts_log_phi(s, class, to);
+        const double log_ratio = phi - s->log_phi[class] + log_size(c, s, s->n + by) -
+                                 log_size(c, s, s->n) -
+                                 counts_gain_energy(c, s, s->size_target, by);
+        accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
+        if (accept) {
+            s->count[class] = to;
+            s->log_phi[class] = phi;
+            s->n += by;
+            counts_gain(s, class, by);
+            counts_gain(s, s->size_target, by);
+        }
+    }
+    collapse_count(c, SIZE, accept);
+}
+
+/* Is the sd of n, as warmup saw it, above the noise that every class has? */
+int counts_redraws(const struct counts *s) {
+    const double spread = *s->slope.width * exp(*s->slope.centre);
+    if (s->variables > 1 || s->coefficient || !(spread * s->weight > 1)) return 0;
+    for (int i = 0; i < s->classes; ++i)
+        if (s->first[i] == s->first[i + 1]) return 0;
+    return 1;
+}
+
 /* Where warmup has seen that n is known well, one of the other moves goes with that. */
 void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning) {
     const int fine = turn / CYCLE % FINER == FINER - 1, knows = size_slope_knows(&s->slope);
     const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
-    for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
+    if (knows && counts_redraws(s)) {
+        for (int i = 0; i < s->classes; ++i)
+            if (counts_is_open(s, i)) redraw_class(c, s, i);
+        if (turn % CYCLE != 0) return;
+    } else {
+        for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
+    }
     if (knows && *s->slope.width < NARROW) {
         const int which = counts_choose(c->rng, s->classes + 1);
         if (which == s->classes)

@@ -32,7 +32,7 @@
 enum { WALK, FRESH, SIZE };
 
 /* of an unknown n: s stays, or s / n */
-enum { STAYS, ALONG, SIZE_KINDS_OF_STEP, SIZE_ROUNDS = 2 };
+enum { STAYS, ALONG, SIZE_KINDS_OF_STEP };
 
 enum { WALKS = 8, INDEPENDENT = 2 };
 
@@ -193,7 +193,7 @@ static double log_size(const struct collapse *c, double n, double value) {
     if (s->whole)
         return log_prior + dist_log_rising(&s->rising, value) - a * log(b + n) -
                (value > 0 ? value * log1p(b / n) : 0);
-    return log_prior + Rf_lgammafn(a + n) - Rf_lgammafn(n) - (n - 1) * log1p(b / value) -
+    return log_prior + dist_log_rising(&s->rising, n) + log(n) - (n - 1) * log1p(b / value) -
            (a + 1) * log(b + value);
 }
 
@@ -225,12 +225,12 @@ static int move_size(struct collapse *c, int kind, int fresh, int learning) {
     return accept;
 }
 
-static void move_sizes(struct collapse *c, int learning, int closes) {
+static void move_sizes(struct collapse *c, int turn, int learning, int closes) {
     struct total *s = c->self;
-    for (int k = 0; k < SIZE_ROUNDS * SIZE_KINDS_OF_STEP; ++k) {
-        const int kind = k % SIZE_KINDS_OF_STEP;
-        const int fresh = k >= SIZE_KINDS_OF_STEP && size_slope_knows(s->step + kind);
-        move_size(c, kind, fresh, learning);
+    for (int k = 0; k < SIZE_KINDS_OF_STEP; ++k) {
+        const int knows = size_slope_knows(s->step + k);
+        if (!knows || learning || k == turn % SIZE_KINDS_OF_STEP) move_size(c, k, 0, learning);
+        move_size(c, k, knows, learning);
     }
     for (int kind = 0; learning && kind < SIZE_KINDS_OF_STEP; ++kind) {
         size_slope_saw(s->step + kind, log(s->n + 0.5), NULL);
@@ -252,7 +252,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     for (int k = 0; k < INDEPENDENT; ++k) collapse_count(c, FRESH, propose_fresh(c));
     *accepted = (double)kept / WALKS;
     const int closes = learning && adapt_window(iteration, warmup);
-    if (c->size_prior) move_sizes(c, learning, closes);
+    if (c->size_prior) move_sizes(c, iteration, learning, closes);
     if (closes) *s->tries = 0;
     return c->model.class->rtheta(c->model.self, s->value, s->n, c->rng, c->theta);
 }
