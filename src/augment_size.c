@@ -333,8 +333,8 @@ static void follow_updates(struct augment *a) {
 }
 
 void augment_saw_size(struct augment *a, int closes) {
-    size_slope_saw(&a->slope, log((double)a->n), a->theta);
-    if (a->pace.moving > 0) size_slope_saw(&a->pace, log((double)a->n), a->complete);
+    size_slope_saw(&a->slope, (double)a->n, log((double)a->n), a->theta);
+    if (a->pace.moving > 0) size_slope_saw(&a->pace, (double)a->n, log((double)a->n), a->complete);
     if (!closes) return;
     size_slope_close(&a->slope);
     if (a->pace.moving > 0) {

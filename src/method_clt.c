@@ -405,7 +405,7 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     gather_moving(a, before);
     if (a->conjugate && update(a, possible, learning) != PLUGIN_OK) return PLUGIN_NUMERICAL;
     if (learning && a->size_prior) {
-        size_slope_saw(&a->slope, log(a->n), a->theta);
+        size_slope_saw(&a->slope, a->n, log(a->n), a->theta);
         if (adapt_window(iteration, warmup)) size_slope_close(&a->slope);
     }
     if (!learning || a->sampler == CLT_GIBBS) return PLUGIN_OK;

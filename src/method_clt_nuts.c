@@ -441,7 +441,7 @@ static void move_size(struct clt *a, int fresh, int learning) {
 static void learn_size(struct clt *a, int closes) {
     const int moving = a->model.moving;
     for (int j = 0; j < moving; ++j) a->step[a->model.moves[j]] = a->nuts.point[j];
-    size_slope_saw(&a->slope, log(a->n), a->step);
+    size_slope_saw(&a->slope, a->n, log(a->n), a->step);
     if (!closes) return;
     const double off = log(a->n / a->size_about);
     for (int j = 0; j < moving; ++j) a->nuts.reference[j] += a->slope.slope[j] * off;

@@ -425,7 +425,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
         s->mean[k] += off / *s->seen;
         s->square[k] += off * (s->count[k] - s->mean[k]);
     }
-    if (c->size_prior) size_slope_saw(&s->slope, log(s->n + 0.5), s->count);
+    if (c->size_prior) size_slope_saw(&s->slope, s->n, log(s->n + 0.5), s->count);
     if (!adapt_window(iteration, warmup)) return;
     *s->sweeps = largest_share(s) > SMALL_SHARE ? SWEEPS : 1;
     if (c->size_prior) learn_size(s);

@@ -183,8 +183,8 @@ static void redraw_class(struct collapse *c, struct counts *s, int class) {
 
 /* Is the sd of n, as warmup saw it, above the noise that every class has? */
 int counts_redraws(const struct counts *s) {
-    const double spread = *s->slope.width * exp(*s->slope.centre);
-    if (s->variables > 1 || s->coefficient || !(spread * s->weight > 1)) return 0;
+    if (s->variables > 1 || s->coefficient || !size_slope_knows(&s->slope)) return 0;
+    if (!(size_slope_spread(&s->slope) * s->weight > 1)) return 0;
     for (int i = 0; i < s->classes; ++i)
         if (s->first[i] == s->first[i + 1]) return 0;
     return 1;
@@ -194,14 +194,14 @@ int counts_redraws(const struct counts *s) {
 void counts_move_size(struct collapse *c, struct counts *s, int turn, int learning) {
     const int fine = turn / CYCLE % FINER == FINER - 1, knows = size_slope_knows(&s->slope);
     const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
-    if (knows && counts_redraws(s)) {
+    if (counts_redraws(s)) {
         for (int i = 0; i < s->classes; ++i)
             if (counts_is_open(s, i)) redraw_class(c, s, i);
         if (turn % CYCLE != 0) return;
     } else {
         for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
     }
-    if (knows && *s->slope.width < NARROW) {
+    if (knows && size_slope_share(&s->slope) < NARROW) {
         const int which = counts_choose(c->rng, s->classes + 1);
         if (which == s->classes)
             move_size(c, s, 0, ALL_CLASSES, fine, learning);

@@ -233,7 +233,7 @@ static void move_sizes(struct collapse *c, int turn, int learning, int closes) {
         move_size(c, k, knows, learning);
     }
     for (int kind = 0; learning && kind < SIZE_KINDS_OF_STEP; ++kind) {
-        size_slope_saw(s->step + kind, log(s->n + 0.5), NULL);
+        size_slope_saw(s->step + kind, s->n, log(s->n + 0.5), NULL);
         if (closes) size_slope_close(s->step + kind);
     }
 }

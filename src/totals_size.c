@@ -99,8 +99,8 @@ void totals_size_learn(struct totals_size *t, int closes, double *free) {
     const double n = *t->n, share = n / t->about, log_n = log(n);
     totals_size_place(t, free);
     for (int j = 0; j < t->columns; ++j) t->place[j] /= t->stretch[j];
-    size_slope_saw(&t->linear, share, t->place);
-    size_slope_saw(&t->logarithmic, log_n, t->place);
+    size_slope_saw(&t->linear, n, share, t->place);
+    size_slope_saw(&t->logarithmic, n, log_n, t->place);
     if (!closes) return;
     size_slope_close(&t->linear);
     size_slope_close(&t->logarithmic);
