@@ -127,6 +127,7 @@ void augment_prepare(struct augment *a) {
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->step = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->place = plugin_memory((size_t)a->model.parameters, sizeof(double));
+    a->jump = plugin_memory((size_t)a->model.parameters, sizeof(double));
     for (int k = 0; k < a->parts; ++k) {
         struct part *part = a->part + k;
         if (part->kind != PART_CELLS) continue;
@@ -471,7 +472,12 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
         const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
         adapt_anneal(adapt, augment_energy(a), values, warmup);
     }
-    if (a->size_prior) augment_move_size(a, iteration, learning);
+    if (a->size_prior) {
+        augment_gather(a, a->jump);
+        augment_move_size(a, iteration, learning);
+        augment_gather(a, a->place);
+        for (int j = 0; j < a->model.moving; ++j) a->jump[j] = a->place[j] - a->jump[j];
+    }
     const int empty = a->n == 0; /* only where n is unknown: theta has its prior */
     if (!empty) augment_interweave(a, learning, looking);
 
@@ -520,6 +526,7 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
                                 iteration + 1 == warmup);
     if (learning) {
         augment_gather(a, after);
+        for (int j = 0; a->size_prior && j < a->model.moving; ++j) before[j] -= a->jump[j];
         adapt_saw_sweep(adapt, before, after, work + a->work - followed);
     }
     adapt_cool(adapt);

@@ -138,6 +138,7 @@ struct augment {
     /* all records after a move, columns of `stride`: where they are expensive to make twice */
     double *moved_x;
     double *theta_new, *step, *place; /* place: moving coordinates of theta */
+    double *jump;                     /* by which steps of n moved these: no pass need do it */
     int *changed;
     double log_prior, energy;
     double pass_work, column_work; /* see count_work() */
