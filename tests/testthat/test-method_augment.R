@@ -436,7 +436,9 @@ test_that("unknown n: totals of Poisson records, n and theta against sums over a
     list(z = c(70, 25), noise = c(5, 3), prior = prior_poisson(22), log_mass = function(n) dpois(n, 22, log = TRUE), n = 0:150),
     # no record at all has its share
     list(z = c(3, 1), noise = c(2, 3), prior = prior_negative_binomial(2, 1), log_mass = function(n) dnbinom(n, 1, mu = 2, log = TRUE), n = 0:200),
-    list(z = c(30, 60), noise = c(20, 25), prior = prior_uniform(40, 90), log_mass = function(n) 0 * n, n = 40:90)
+    list(z = c(30, 60), noise = c(20, 25), prior = prior_uniform(40, 90), log_mass = function(n) 0 * n, n = 40:90),
+    # n known well enough for many batches of births
+    list(z = c(400, 100), noise = c(5, 4), prior = prior_uniform(40, 160), log_mass = function(n) 0 * n, n = 40:160)
   )
   for (case in cases) {
     rel <- as_release(list(total = case$z[1], size = case$z[2]), poisson_total, n = NULL, neighbours = "add_remove",
@@ -444,7 +446,7 @@ test_that("unknown n: totals of Poisson records, n and theta against sums over a
     fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), records = case$prior, chains = 2, iter = 22000, warmup = 2000, seed = 1)
     expect_identical(fit$method, "augment")
     expect_true(fit$exact)
-    all <- expand.grid(n = case$n, total = 0:600)
+    all <- expand.grid(n = case$n, total = 0:700)
     given_n <- ifelse(all$n == 0, ifelse(all$total == 0, 0, -Inf), dnbinom(all$total, 3, prob = 1 / (1 + all$n), log = TRUE))
     weight <- case$log_mass(all$n) + given_n - abs(case$z[1] - all$total) / case$noise[1] - (case$z[2] - all$n)^2 / (2 * case$noise[2]^2)
     p <- exp(weight - max(weight))

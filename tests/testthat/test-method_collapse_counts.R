@@ -330,6 +330,41 @@ test_that("unknown n: every database of up to six records enumerated", {
   }
 })
 
+test_that("unknown n: counts drawn again one by one, against all tables", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- stat_counts(~ g, list(g = c("a", "b", "c")))
+  alpha <- c(0.7, 1.5, 4)
+  z <- c(2.3, 9.6, 15.2)
+  all <- as.matrix(expand.grid(a = 0:45, b = 0:55, c = 0:60))
+  n <- rowSums(all)
+  given_n <- lgamma(n + 1) - lgamma(sum(alpha) + n) + rowSums(lgamma(t(alpha + t(all))) - lgamma(all + 1))
+  cases <- list(
+    list(noise = 1.5, size = NULL, prior = prior_poisson(20), log_mass = dpois(n, 20, log = TRUE)),
+    list(noise = 2, size = 4, prior = prior_negative_binomial(12, 3), log_mass = dnbinom(n, 3, mu = 12, log = TRUE)),
+    list(noise = 3, size = 30, prior = prior_uniform(20, 30), log_mass = ifelse(n >= 20 & n <= 30, 0, -Inf))
+  )
+  for (case in cases) {
+    sized <- !is.null(case$size)
+    rel <- if (!sized) as_release(z, st, mech_laplace(scale = case$noise), n = NULL, neighbours = "add_remove") else
+      as_release(list(counted = z, size = 24), list(counted = st, size = stat_size()), n = NULL, neighbours = "add_remove",
+                 mechanism = list(counted = mech_laplace(scale = case$noise), size = mech_gaussian(sd = case$size)))
+    fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), records = case$prior, chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    weight <- case$log_mass + given_n + log_noise("absolute", case$noise, z, all)
+    if (sized) weight <- weight - (24 - n)^2 / (2 * case$size^2)
+    p <- exp(weight - max(weight))
+    p <- p / sum(p)
+    counted <- denoise(fit)
+    expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
+    expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
+    for (k in 1:3) {
+      count <- posterior::extract_variable_matrix(counted, posterior::variables(counted)[k])
+      expect_same_mean(count, sum(p * all[, k]))
+      expect_same_mean(count^2, sum(p * all[, k]^2))
+    }
+    expect_same_mean(parameter_draws(fit, "prob[c]"), sum(p * (alpha[3] + all[, 3]) / (sum(alpha) + n)))
+  }
+})
+
 test_that("unknown n: what no release tells of is the prior", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ y, levels2["y"])
