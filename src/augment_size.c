@@ -21,7 +21,8 @@
  * the ratio in place of eta(z | s'). A step back finds its m records and K - 1 batches more, drawn
  * from f(. | theta), whose mean of eta stands in place of eta(z | s).
  *
- * Once warmup has seen where n is, such steps go there, and less often to a number near n.
+ * Once warmup has seen where n is, such steps go there, and less often to a number near n. They are
+ * seldom made where births and deaths alone go as far.
  *
  * Beside a surrogate (augment_surrogate.c) these moves stay as they are: they leave the records'
  * joint distribution with theta invariant, and the surrogate then moves the records that there are.
@@ -39,9 +40,12 @@
 /* moves in an iteration, and those that take theta along */
 enum { SIZE_MOVES = 4, TILTED = 2 };
 
-/* after warmup, one of so many iterations has a step of n to a number near it that takes theta
- * along, beside the one to where warmup saw n */
-enum { WALK_EVERY = 4 };
+/* After warmup one of so many iterations has a step that takes theta along to a number near n,
+ * beside the one to where warmup saw n; or one of the latter, if births alone go as far. */
+enum { SELDOM = 4 };
+
+/* in units of the scale of births: theta, which waits for an update, holds them back */
+static const double ALONE = 0.1;
 
 /* Batches of records of such a step: at most, and together so many times fewer than the others. */
 enum { MOST_BATCHES = 16 };
@@ -347,7 +351,8 @@ void augment_saw_size(struct augment *a, int closes) {
 void augment_move_size(struct augment *a, int iteration, int learning) {
     for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
     if (a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
-    const int knows = size_slope_knows(&a->slope);
-    if (knows) move_tilted(a, 1, learning);
-    if (!knows || learning || iteration % WALK_EVERY == 0) move_tilted(a, 0, learning);
+    const int knows = size_slope_knows(&a->slope), seldom = iteration % SELDOM == 0;
+    const int far = knows && size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
+    if (knows && (far || learning || seldom)) move_tilted(a, 1, learning);
+    if (!knows || learning || (far && seldom)) move_tilted(a, 0, learning);
 }
