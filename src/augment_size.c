@@ -41,7 +41,8 @@
 enum { SIZE_MOVES = 4, TILTED = 2 };
 
 /* After warmup one of so many iterations has a step that takes theta along to a number near n,
- * beside the one to where warmup saw n; or one of the latter, if births alone go as far. */
+ * beside the one to where warmup saw n, and in warmup these alternate. Where births alone go as
+ * far, two of so many in warmup have either, and one after it the latter. */
 enum { SELDOM = 4 };
 
 /* in units of the scale of births: theta, which waits for an update, holds them back */
@@ -351,8 +352,12 @@ void augment_saw_size(struct augment *a, int closes) {
 void augment_move_size(struct augment *a, int iteration, int learning) {
     for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
     if (a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
-    const int knows = size_slope_knows(&a->slope), seldom = iteration % SELDOM == 0;
+    const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM;
     const int far = knows && size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
-    if (knows && (far || learning || seldom)) move_tilted(a, 1, learning);
-    if (!knows || learning || (far && seldom)) move_tilted(a, 0, learning);
+    if (!knows || (learning && (far || turn < 2))) {
+        move_tilted(a, knows && iteration % 2 == 0, learning);
+    } else if (!learning) {
+        if (far || turn == 0) move_tilted(a, 1, learning);
+        if (far && turn == 0) move_tilted(a, 0, learning);
+    }
 }
