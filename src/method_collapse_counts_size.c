@@ -18,9 +18,10 @@
  * in (0, 1), goes to y exp(z), z normal, and k to the whole part of that. The log ratio gains
  * z, the Jacobian.
  *
- * Without features, and where n is known less well than a class's count, renewing n is left to
- * counts that are drawn again one by one, by their noise alone where that is Laplace of one scale:
- * they are accepted by the rest, which hardly changes over the width of the noise.
+ * Without features, and where n is known less well than a class's count, n is renewed in every
+ * other turn only, and counts are drawn again one by one, by their noise alone where that is
+ * Laplace of one scale: they are accepted by the rest, which hardly changes over the width of the
+ * noise.
  *
  * Cost: O(features), O(cells of a class), O(cells).
  */
@@ -160,20 +161,22 @@ static double log_size(const struct collapse *c, const struct counts *s, double 
     return log_prior > -INFINITY ? log_prior + counts_log_root(s, n) : log_prior;
 }
 
-static void redraw_class(struct collapse *c, struct counts *s, int class) {
+/* `now`: log_size() of n as it is */
+static void redraw_class(struct collapse *c, struct counts *s, int class, double *now) {
     const double most = c->size_prior->upper - (s->n - s->count[class]);
     const double to = counts_draw_alone(c, s, class, most), by = to - s->count[class];
     int accept = 1;
     if (by != 0) {
         const double phi = counts_log_phi(s, class, to);
-        const double log_ratio = phi - s->log_phi[class] + log_size(c, s, s->n + by) -
-                                 log_size(c, s, s->n) -
-                                 counts_gain_energy(c, s, s->size_target, by);
+        const double then = log_size(c, s, s->n + by);
+        const double log_ratio =
+            phi - s->log_phi[class] + then - *now - counts_gain_energy(c, s, s->size_target, by);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(c->rng);
         if (accept) {
             s->count[class] = to;
             s->log_phi[class] = phi;
             s->n += by;
+            *now = then;
             counts_gain(s, class, by);
             counts_gain(s, s->size_target, by);
         }
@@ -195,8 +198,10 @@ void counts_move_size(struct collapse *c, struct counts *s, int turn, int learni
     const int fine = turn / CYCLE % FINER == FINER - 1, knows = size_slope_knows(&s->slope);
     const enum size_move kind = s->variables > 1 && turn % CYCLE != 0 ? ONE_CLASS : ONE_CELL;
     if (counts_redraws(s)) {
+        double now = log_size(c, s, s->n);
         for (int i = 0; i < s->classes; ++i)
-            if (counts_is_open(s, i)) redraw_class(c, s, i);
+            if (counts_is_open(s, i)) redraw_class(c, s, i, &now);
+        if (turn % 2 != 0) renew_size(c, s);
         if (turn % CYCLE != 0) return;
     } else {
         for (int k = 0; k < RENEWALS && knows; ++k) renew_size(c, s);
