@@ -42,8 +42,10 @@ enum { SIZE_MOVES = 4, TILTED = 2 };
 
 /* After warmup one of so many iterations has a step that takes theta along to a number near n,
  * beside the one to where warmup saw n, and in warmup these alternate. Where births alone go as
- * far, two of so many in warmup have either, and one after it the latter. */
+ * far, two of so many in warmup have either, and one after it the latter. Where the latter are
+ * accepted less often than POOR, every iteration has both. */
 enum { SELDOM = 4 };
+static const double POOR = 0.4, FORGET = 0.02;
 
 /* in units of the scale of births: theta, which waits for an update, holds them back */
 static const double ALONE = 0.1;
@@ -292,6 +294,7 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
     b->tilt_made += 1;
     b->tilt_accepted += accept;
     if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
+    if (learning && fresh) b->followed += FORGET * (accept - b->followed);
     if (accept) keep_tilted(a, m, birth, &innovations);
 }
 
@@ -358,6 +361,6 @@ void augment_move_size(struct augment *a, int iteration, int learning) {
         move_tilted(a, knows && iteration % 2 == 0, learning);
     } else if (!learning) {
         if (far || turn == 0) move_tilted(a, 1, learning);
-        if (far && turn == 0) move_tilted(a, 0, learning);
+        if (far && (turn == 0 || a->births.followed < POOR)) move_tilted(a, 0, learning);
     }
 }

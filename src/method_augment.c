@@ -446,7 +446,7 @@ static void start_size(struct augment *a) {
     const struct size_prior *prior = a->size_prior;
     const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
     a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
-    a->births.scale = 1;
+    a->births.scale = a->births.followed = 1;
     size_slope_start(&a->slope);
 }
 

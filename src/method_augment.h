@@ -42,6 +42,7 @@ enum { MOST_BORN = 2048 };
 struct births {
     double scale, tries, made, accepted, visited, updated;
     double tilt_made, tilt_accepted; /* of those that take theta along */
+    double followed; /* in warmup, running mean of those accepted that go where n was seen */
 };
 
 /* Transfers between levels take so many records at once, at most. */
