@@ -68,6 +68,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   exact <- exact_evidence(fit, environment())
   if (!is.null(exact)) return(exact)
   if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))
+  if (inherits(fit$bound, "bound_loglinear")) stop_no_evidence("The coefficients of a log-linear table are not integrated out.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
   if (!is.null(fit$weighted)) {
     cli::cli_inform("The fit's draws were weighted for another prior: the evidence is that of a fit sampled with it.", class = "noiseaware_message_evidence")
@@ -101,7 +102,7 @@ exact_evidence <- function(fit, call) {
 
 # Is the release of counts, which the table engines take?
 is_counted <- function(fit) {
-  inherits(fit$bound, c("bound_categorical", "bound_table")) &&
+  inherits(fit$bound, c("bound_categorical", "bound_table")) && !inherits(fit$bound, "bound_loglinear") &&
     without_refusal(collapse_distribution(fit$release, fit$bound, check = TRUE))
 }
 

@@ -175,7 +175,7 @@ collapse_lines <- function(fit) {
   a <- collapse_acceptance(fit)
   switch(fit$problem$family,
          normal = c(outside_lines(fit), hamiltonian_lines(a)),
-         records = hamiltonian_lines(a),
+         records = , table = hamiltonian_lines(a),
          total = outside_lines(fit))
 }
 
@@ -195,7 +195,9 @@ collapse_moves <- function(fit, a) {
          records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
            sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
-                        if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n),
+                        if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
+                        if (!is.null(a$steps)) sprintf("; coefficients Hamiltonian: %s steps a trajectory, acceptance %s",
+                                                       format_number(mean(a$steps), 2), format_number(mean(a$acceptance), 2))),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
          total = paste0(sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)), of_n))
 }
@@ -222,6 +224,10 @@ collapse_acceptance <- function(fit) {
              row <- data.frame(chain = k, mean = accepted / made, pair = share(told$pair_accepted, told$pair_made),
                                swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made))
              if (!is.null(fit$problem$fields$exact_start)) row$kept <- share(told$kept_accepted, told$kept_made)
+             if (inherits(fit$bound, "bound_loglinear")) {
+               row <- cbind(row, steps = told$leapfrogs / told$transitions, acceptance = told$acceptance / told$transitions, divergent = told$divergent,
+                            deepest = told$deepest)
+             }
              with_records(row, fit, told)
            },
            counts = {

@@ -32,9 +32,9 @@ table_served <- function(bound, parts, n, unknown, call) {
 # its `coefficient`, in the order of the nodes.
 table_entries <- function(bound, parts, n, unknown, call) {
   entries <- do.call(rbind, lapply(parts, part_entries, bound = bound, call = call))
-  key <- paste(entries$target, entries$component)
+  key <- entries$target * (max(entries$component) + 1) + entries$component
   if (anyDuplicated(key)) {
-    sums <- rowsum(entries$coefficient, factor(key, unique(key)))[, 1L]
+    sums <- rowsum(entries$coefficient, match(key, unique(key)))[, 1L]
     entries <- entries[!duplicated(key), ]
     entries$coefficient <- unname(sums)
   }

@@ -50,9 +50,12 @@
 #' posterior::summarise_draws(denoise(fit, ~ Admit:Dept), "mean", "sd")
 #' @export
 model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL) {
-  cliques <- if (!is.null(formula)) formula_cliques(formula)
-  check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")
+  check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "prior_dirichlet() or prior_normal()", "prior")
   if (!is.null(zeros)) check_zeros(zeros)
+  if (inherits(prior, "prior_normal")) {
+    return(new_model("table", cliques = if (!is.null(formula)) formula_generators(formula), prior = prior, zeros = zeros, class = "model_table"))
+  }
+  cliques <- if (!is.null(formula)) formula_cliques(formula)
   if (length(cliques) > 1L && length(prior$alpha) > 1L) {
     stop_classed("prior", "{.arg prior} must have one weight for a table of several cliques, but has {length(prior$alpha)}.")
   }
@@ -64,21 +67,23 @@ model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL
 
 #' @export
 format.model_table <- function(x, ...) {
+  if (is_loglinear(x)) return(format_loglinear(x))
   several <- length(x$cliques) > 1L
   c(paste("<model> table,", if (several) "decomposable" else "saturated"),
     if (several) paste0("  cliques    ", shorten_list(clique_names(x$cliques))) else
       paste0("  variables  ", if (is.null(x$cliques)) "the release's" else shorten_list(x$cliques[[1L]])),
     paste0("  prob       ", if (several) sprintf("hyper-Dirichlet, weight %s of a cell of the largest clique", format_number(x$prior$alpha)) else format(x$prior)),
-    if (!is.null(x$zeros)) paste0("  zeros      ", if (is.data.frame(x$zeros)) paste(nrow(x$zeros), "combinations") else shorten_text(formula_text(x$zeros))))
+    if (!is.null(x$zeros)) paste0("  zeros      ", format_zeros(x$zeros)))
 }
+
+format_zeros <- function(zeros) if (is.data.frame(zeros)) paste(nrow(zeros), "combinations") else shorten_text(formula_text(zeros))
 
 clique_names <- function(cliques) vapply(cliques, paste, "", collapse = ":")
 
 # ---- the graph ---------------------------------------------------------------------------
 
-# The terms that are not part of others, as variables; cliques of a decomposable graph in an order in which each
-# shares with those before it what one of them has.
-formula_cliques <- function(formula, call = caller_env()) {
+# The terms that are not part of others, as variables.
+formula_generators <- function(formula, call = caller_env()) {
   if (!inherits(formula, "formula") || length(formula) != 2L) {
     stop_argument("formula", "NULL or a formula without a left-hand side, such as ~ a:b:c", describe(formula), "formula", call)
   }
@@ -88,12 +93,17 @@ formula_cliques <- function(formula, call = caller_env()) {
     for (name in names) if (!is.name(name) || identical(name, quote(.))) refuse_table_term(name, call)
     unique(vapply(names, as.character, ""))
   })
-  generators <- largest_sets(terms)
+  largest_sets(terms)
+}
+
+# The same of a decomposable graph, its cliques, in an order in which each shares with those before it what one of them has.
+formula_cliques <- function(formula, call = caller_env()) {
+  generators <- formula_generators(formula, call)
   cliques <- ordered_cliques(generators, call)
   strange <- Filter(function(c) !any(vapply(generators, setequal, TRUE, c)), cliques)
   if (length(strange)) {
     stop_classed("formula", c("{.arg formula} must be the cliques of a graph, but has all pairs of {.var {strange[[1L]]}} without their common term.",
-                              i = "Add the term {.code {clique_names(strange[1L])}}."), call = call)
+                              i = "Add the term {.code {clique_names(strange[1L])}}; or say {.code prior = prior_normal()}, which takes any formula."), call = call)
   }
   cliques
 }
@@ -128,7 +138,7 @@ ordered_cliques <- function(generators, call) {
     if (length(apart)) {
       pair <- joined[apart[1L, ]]
       stop_classed("formula", c("{.arg formula} must be a decomposable graph, but has a cycle of four or more variables without a chord, through {.var {vertex}}.",
-                                i = "A term {.code {pair[1]}:{pair[2]}:{vertex}} would close it."), call = call)
+                                i = "A term {.code {pair[1]}:{pair[2]}:{vertex}} would close it; and {.code prior = prior_normal()} takes any formula."), call = call)
     }
     sets <- c(sets, list(c(joined, vertex)))
     before <- c(before, vertex)
@@ -152,10 +162,9 @@ most_table_cells <- 1e5
 
 #' @export
 bind_columns.model_table <- function(model, columns, levels, formula, call) {
+  if (is_loglinear(model)) return(bind_loglinear(model, columns, levels, call))
   cliques <- model$cliques %||% list(columns$variable)
-  variables <- unique(unlist(cliques))
-  check_all_described(variables, columns, NULL, call)
-  columns <- columns[match(variables, columns$variable), ]
+  columns <- table_columns(cliques, columns, call)
   levels <- coded_levels(columns, levels, call)
   size <- lengths(levels)
   check_table_size(cliques, size, call)
@@ -167,6 +176,12 @@ bind_columns.model_table <- function(model, columns, levels, formula, call) {
   weights <- table_weights(model$prior, parts, levels, call)
   names <- unlist(lapply(parts, part_names, levels))
   bind_parts(model, columns, levels, parts, weights, vector("list", length(parts)), parameters = paste0("prob[", names, "]"), class = "bound_table")
+}
+
+table_columns <- function(cliques, columns, call) {
+  variables <- unique(unlist(cliques))
+  check_all_described(variables, columns, NULL, call)
+  columns[match(variables, columns$variable), ]
 }
 
 check_table_size <- function(cliques, size, call) {

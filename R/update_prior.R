@@ -92,11 +92,10 @@ with_prior.model_naive_bayes <- function(model, prior, call) {
 
 #' @export
 with_prior.model_table <- function(model, prior, call) {
-  several <- length(model$cliques) > 1L
-  if (several && length(prior$alpha) > 1L) {
-    stop_classed("prior", "{.arg prior} must have one weight for a table of several cliques, but has {length(prior$alpha)}.", call = call)
-  }
-  replace_prior(model, prior, call = call)
+  join <- function(operation, sides) Reduce(function(a, b) as.call(list(as.name(operation), a, b)), sides)
+  terms <- lapply(model$cliques, function(clique) join(":", lapply(clique, as.name)))
+  formula <- if (length(terms)) stats::as.formula(as.call(list(as.name("~"), join("+", terms))))
+  replace_prior(model, prior, c("cliques", "prior"), list(formula = formula, zeros = model$zeros), call = call)
 }
 
 # prior_nig() has a prior of sigma with it; other priors keep the one that there is

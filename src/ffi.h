@@ -91,6 +91,7 @@ int interrupt_pending(void);
     X(ffi_model_prior, 3) \
     X(ffi_model_log_prior, 2) \
     X(ffi_model_prior_gradient, 2) \
+    X(ffi_model_cells, 2) \
     X(ffi_model_report, 2) \
     X(ffi_model_invert, 2) \
     X(ffi_model_log_jacobian, 2) \

@@ -187,6 +187,20 @@ SEXP ffi_model_log_prior(SEXP spec, SEXP theta) {
     return out;
 }
 
+/* probabilities of the cells, a column for each theta; where log_cells is there */
+SEXP ffi_model_cells(SEXP spec, SEXP theta) {
+    const struct model model = read_model(spec);
+    const int count = Rf_ncols(theta);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, model.complete, count));
+    for (int i = 0; i < count; ++i) {
+        double *p = REAL(out) + (size_t)i * (size_t)model.complete;
+        model.class->log_cells(model.self, REAL(theta) + (size_t)i * (size_t)model.parameters, p);
+        for (int k = 0; k < model.complete; ++k) p[k] = exp(p[k]);
+    }
+    UNPROTECT(1);
+    return out;
+}
+
 /* of one theta; NULL without the hook */
 SEXP ffi_model_prior_gradient(SEXP spec, SEXP theta) {
     const struct model model = read_model(spec);

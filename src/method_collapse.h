@@ -14,7 +14,7 @@ struct collapse_class;
 
 /* Moves made after warmup, of kinds that each family names, and next to
  * each how many were accepted. */
-enum { MADE, ACCEPTED, MOVE_KINDS = 5, COLLAPSE_COUNTERS = 2 * MOVE_KINDS };
+enum { MADE, ACCEPTED, MOVE_KINDS = 8, COLLAPSE_COUNTERS = 2 * MOVE_KINDS };
 
 struct collapse {
     const struct collapse_class *class;

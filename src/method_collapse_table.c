@@ -16,6 +16,9 @@
  * An iteration makes transfers (method_collapse_table_moves.c), as many as warmup found
  * it takes to forget the table, then draws theta given it.
  *
+ * A model whose probabilities do not integrate out has theta moved given the table, see
+ * method_collapse_table_theta.c; it has one part.
+ *
  * Where n is unknown the target has the prior of n and psi(n) of the parts that have no parents,
  * and births and deaths are transfers too: n is one more node.
  *
@@ -120,8 +123,6 @@ static void place_rows(struct table *s, int unknown) {
 
 static void read_weights(struct table *s, const double *alpha) {
     s->weights = cell_weights_new(s->nodes, s->most);
-    s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
-    s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
     for (int cell = 0; cell < s->cells; ++cell) {
         s->weight[cell] = cell_weights_find(&s->weights, 0, alpha[cell]);
         s->sign[cell] = 1;
@@ -249,22 +250,34 @@ static int create(const struct fields *fields, struct collapse *c) {
         return PLUGIN_BAD_FIELDS;
     if (unknown) s->spread = *spread;
     place_rows(s, unknown);
-    const double *alpha = fields_vector(fields, "alpha", s->cells);
-    if (!alpha || c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
+    if (c->model.complete != s->cells) return PLUGIN_BAD_FIELDS;
     s->tracked = *tracked != 0;
-    read_weights(s, alpha);
+    s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
+    s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
+    if (c->model.class->rtheta) {
+        const double *alpha = fields_vector(fields, "alpha", s->cells);
+        if (!alpha) return PLUGIN_BAD_FIELDS;
+        read_weights(s, alpha);
+    } else {
+        if (!table_theta_serves(c) || s->parts > 1) return PLUGIN_BAD_FIELDS;
+        for (int node = 0; node < s->nodes; ++node) s->sign[node] = node < s->cells ? 1 : -1;
+    }
     if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (table_exact_read(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
     c->stored = s->nodes + 5 * watched(c, s) + s->cells + 4 * s->kinds + 2;
+    if (!c->model.class->rtheta) {
+        table_theta_create(c, s);
+        c->stored += table_theta_stored(c);
+    }
     return PLUGIN_OK;
 }
 
 /* ---- state ------------------------------------------------------------------------ */
 
-static void attach(const struct collapse *c) {
+static void attach(struct collapse *c) {
     struct table *s = c->self;
     const int watch = watched(c, s);
     double *at = c->store;
@@ -281,6 +294,7 @@ static void attach(const struct collapse *c) {
     s->gain_cells = at, at += s->kinds;
     s->seen = at, at += 1;
     s->moves = at, at += 1;
+    if (s->log_p) table_theta_attach(c, s, at);
 }
 
 static void sum_up(const struct collapse *c) {
@@ -293,6 +307,7 @@ static void load(struct collapse *c) {
     attach(c);
     sum_up(c);
     table_set_choices(c->self);
+    if (((struct table *)c->self)->log_p) table_theta_use(c, c->self);
 }
 
 static void save(struct collapse *c) { (void)c; /* the tables are the state's own */ }
@@ -354,8 +369,12 @@ static void start(struct collapse *c) {
         table_exact_start(c->rng, s, n);
     } else {
         s->count[s->at_size] = n;
-        start_cells(c, s);
+        if (s->log_p)
+            table_theta_draw_cells(c, s, n);
+        else
+            start_cells(c, s);
     }
+    if (s->log_p) table_theta_start(c, s);
     *s->moves = FIRST_MOVES * s->cells;
 }
 
@@ -447,12 +466,13 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     const int moves = (int)*s->moves, wide = 2 * iteration < warmup;
     const int learning = iteration < warmup;
     for (int k = 0; k < moves; ++k) table_transfer(c, s, wide, learning);
-    for (int k = 0; k < COLLAPSE_COUNTERS; k += 2) {
+    for (int k = 0; k < THETA_COUNTERS; k += 2) {
         made += c->counter[k + MADE] - before[k + MADE];
         kept += c->counter[k + ACCEPTED] - before[k + ACCEPTED];
     }
     *accepted = kept / made;
     if (learning) learn(c, iteration, warmup);
+    if (s->log_p) return table_theta_move(c, s, iteration, warmup);
     return c->model.class->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng, c->theta);
 }
 
@@ -474,9 +494,14 @@ static double energy(const struct collapse *c) {
     return sum;
 }
 
+static double density_at(const struct collapse *c, const double *q, double *gradient) {
+    const struct table *s = c->self;
+    return s->log_p ? table_theta_density(c, s, q, gradient) : NAN;
+}
+
 static double work(const struct collapse *c) {
     const struct table *s = c->self;
-    return 100.0 * *s->moves;
+    return 100.0 * *s->moves + (s->log_p ? table_theta_work(c, s) : 0);
 }
 
 const struct collapse_class collapse_table = {
@@ -493,6 +518,11 @@ const struct collapse_class collapse_table = {
             [2 * SIZE + ACCEPTED] = "size_accepted",
             [2 * KEPT + MADE] = "kept_made",
             [2 * KEPT + ACCEPTED] = "kept_accepted",
+            [THETA_COUNTERS + TRANSITIONS] = "transitions",
+            [THETA_COUNTERS + ACCEPTANCE] = "acceptance",
+            [THETA_COUNTERS + LEAPFROGS] = "leapfrogs",
+            [THETA_COUNTERS + DIVERGENT] = "divergent",
+            [THETA_COUNTERS + DEEPEST] = "deepest",
         },
     .create = create,
     .start = start,
@@ -503,4 +533,5 @@ const struct collapse_class collapse_table = {
     .records = records,
     .energy = energy,
     .work = work,
+    .log_density = density_at,
 };

@@ -2,17 +2,23 @@
 #define NOISEAWARE_METHOD_COLLAPSE_TABLE_H
 
 #include "cells.h"
+#include "hmc.h"
 #include "method_collapse.h"
 
 /* What the files of family "table" share:
  *   method_collapse_table.c        the target, the state, learning, an iteration;
  *   method_collapse_table_moves.c  transfers between cells;
- *   method_collapse_table_exact.c  exact numbers: where tables start, which directions keep them.
+ *   method_collapse_table_exact.c  exact numbers: where tables start, which directions keep them;
+ *   method_collapse_table_theta.c  probabilities that are not integrated out.
  */
 
 /* transfers that are counted: between two cells, of codes that are exchanged, of contrasts; births
  * and deaths; those that are made for exact numbers */
-enum { PAIR, SWAP, CONTRAST, SIZE, KEPT };
+enum { PAIR, SWAP, CONTRAST, SIZE, KEPT, TRANSFERS };
+
+/* after these, of NUTS */
+enum { THETA_COUNTERS = 2 * TRANSFERS };
+enum { TRANSITIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST };
 
 /* the most columns of a contrast */
 enum { MOST_CONTRASTED = 4 };
@@ -41,6 +47,7 @@ struct direction {
     double *by, *change;     /* dense: 0 but where a node or a component is listed */
     unsigned char *listed;   /* of nodes, then of components */
     double slope, curvature; /* of the energy of components with the squared kernel */
+    double log_p;            /* slope of the log probability of cells that is known */
     int kinks;               /* components with the absolute kernel */
     double *kink_residual, *kink_change, *kink_weight;
     int intervals; /* what was hidden, rounded or clipped */
@@ -81,6 +88,12 @@ struct table {
      * exact numbers, what keeps them. A set's columns start at kind_first. */
     int kinds, sets, births, kept, *kind_first, *kind_column;
     struct table_exact exact; /* no groups: there are no exact numbers */
+
+    /* Where theta moves given the table: log probabilities of nodes, 0 for others than cells; and
+     * NUTS. log_p NULL: probabilities are integrated out. */
+    double *log_p, *log_factorial;
+    struct hmc hmc;
+    double *theta_unit, *theta_work;
 
     /* state */
     double *count;                       /* of nodes */
@@ -157,6 +170,31 @@ void table_exact_start(struct rng *rng, struct table *s, double n);
 
 /* Adds corners that leave the exact numbers as they are. Returns 0 if one is impossible. */
 int table_exact_direction(struct rng *rng, struct table *s);
+
+/* ---- theta given the table: method_collapse_table_theta.c ---- */
+
+int table_theta_serves(const struct collapse *c);
+void table_theta_create(const struct collapse *c, struct table *s);
+int table_theta_stored(const struct collapse *c);
+void table_theta_attach(struct collapse *c, struct table *s, double *store);
+
+/* Makes log_p that of theta as it is. */
+void table_theta_use(const struct collapse *c, struct table *s);
+
+/* Counts of n records, given theta; then a new state of NUTS. */
+void table_theta_draw_cells(const struct collapse *c, struct table *s, double n);
+void table_theta_start(struct collapse *c, struct table *s);
+
+/* theta given the table. Returns PLUGIN_*. */
+int table_theta_move(struct collapse *c, struct table *s, int iteration, int warmup);
+double table_theta_work(const struct collapse *c, const struct table *s);
+
+/* What NUTS samples from, given the table as it is. */
+double table_theta_density(const struct collapse *c, const struct table *s, const double *q,
+                           double *gradient);
+
+/* log(to! / from!) */
+double table_log_factorial_ratio(const struct table *s, double from, double to);
 
 static inline void table_gain(struct table *s, int node, double by) {
     for (int k = s->first[node]; k < s->first[node + 1]; ++k)

@@ -5,6 +5,8 @@
  *
  *   p(j) proportional to prod_nodes phi(n + j d) eta(z | s + j Q d),
  *
+ * (phi of known probabilities: method_collapse_table_theta.c)
+ *
  * by slice sampling (Neal 2003) on the whole numbers that leave no cell below 0: an interval
  * around j = 0 in proportion to the noise along the direction, no larger than what is
  * possible, is shrunk to the slice. Its length does not depend on j, so that the draw leaves
@@ -168,7 +170,9 @@ static int changes_exact(const struct collapse *c, const struct direction *along
 static double prepare(const struct collapse *c, struct table *s) {
     struct direction *along = &s->along;
     double rate = 0;
-    along->slope = along->curvature = 0;
+    along->slope = along->curvature = along->log_p = 0;
+    for (int k = 0; s->log_p && k < along->nodes; ++k)
+        along->log_p += along->by[along->node[k]] * s->log_p[along->node[k]];
     along->kinks = along->intervals = 0;
     for (int k = 0; k < along->components; ++k) {
         const int j = along->component[k];
@@ -192,12 +196,28 @@ static double prepare(const struct collapse *c, struct table *s) {
     return sqrt(along->curvature + rate * rate);
 }
 
+/* Factorials, where probabilities are known. */
+static double log_given(const struct table *s, double j) {
+    const struct direction *along = &s->along;
+    double log_p = 0;
+    for (int k = 0; k < along->nodes; ++k) {
+        const int node = along->node[k];
+        const double count = s->count[node];
+        log_p -= s->sign[node] * table_log_factorial_ratio(s, count, count + j * along->by[node]);
+    }
+    return log_p;
+}
+
 static double log_at(const struct collapse *c, const struct table *s, double j) {
     const struct direction *along = &s->along;
     double log_p = -j * (along->slope + 0.5 * along->curvature * j);
-    for (int k = 0; k < along->nodes; ++k) {
-        const int node = along->node[k];
-        log_p += table_log(s, node, s->count[node] + j * along->by[node]);
+    if (s->log_p) {
+        log_p += j * along->log_p + log_given(s, j);
+    } else {
+        for (int k = 0; k < along->nodes; ++k) {
+            const int node = along->node[k];
+            log_p += table_log(s, node, s->count[node] + j * along->by[node]);
+        }
     }
     for (int k = 0; k < along->kinks; ++k)
         log_p -= along->kink_weight[k] * fabs(along->kink_residual[k] - j * along->kink_change[k]);

@@ -11,6 +11,7 @@
     X(model_glm) \
     X(model_mvnormal) \
     X(model_categorical) \
+    X(model_loglinear) \
     X(model_normal) \
     X(model_poisson) \
     X(model_exponential) \

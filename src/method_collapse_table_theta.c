@@ -1,0 +1,131 @@
+/* Method "collapse", tables whose probabilities are functions of few parameters (model_loglinear.c)
+ * and are not integrated out: a Gibbs sampler of the table given theta, by transfers, and of theta
+ * given the table, by a transition of NUTS (hmc.c). The target of transfers is then
+ *
+ *   n! prod_cells p_k^(n_k) / n_k! eta(z | s),
+ *
+ * with n! where n is unknown. A direction has the slope sum_k by_k log p_k; factorials enter as
+ * ratios to those of the counts as they are, without loss of digits however large these are.
+ *
+ * Cost of theta's part: a few densities of the model, that is so many times its cells.
+ */
+#include "method_collapse_table.h"
+#include "sticks.h"
+
+enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
+
+static enum hmc_metric metric(const struct collapse *c) {
+    return c->model.parameters <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+}
+
+int table_theta_serves(const struct collapse *c) {
+    const struct model_class *class = c->model.class;
+    return class->log_cells && class->observe && class->log_posterior &&
+           c->model.moving == c->model.parameters;
+}
+
+/* ---- factorials --------------------------------------------------------------- */
+
+/* log n! less its leading terms (n + 1/2) log n - n, for n >= CELL_TABLE */
+static double remainder_of(double n) { return (1 - 1 / (30 * n * n)) / (12 * n); }
+
+static double log_factorial(const struct table *s, double n) {
+    const double constant = 0.91893853320467274178; /* log(2 pi) / 2 */
+    if (n < CELL_TABLE) return s->log_factorial[(int)n];
+    return (n + 0.5) * log(n) - n + constant + remainder_of(n);
+}
+
+double table_log_factorial_ratio(const struct table *s, double from, double to) {
+    if (from < CELL_TABLE || to < CELL_TABLE) return log_factorial(s, to) - log_factorial(s, from);
+    const double by = to - from;
+    return (to + 0.5) * log1p(by / from) + by * (log(from) - 1) + remainder_of(to) -
+           remainder_of(from);
+}
+
+/* ---- set-up ------------------------------------------------------------------- */
+
+void table_theta_create(const struct collapse *c, struct table *s) {
+    const int size = c->model.parameters;
+    s->log_p = plugin_memory((size_t)s->nodes, sizeof(double));
+    s->log_factorial = plugin_memory(CELL_TABLE, sizeof(double));
+    for (int n = 2; n < CELL_TABLE; ++n) s->log_factorial[n] = s->log_factorial[n - 1] + log(n);
+    s->theta_unit = plugin_memory(5 * (size_t)size, sizeof(double));
+    s->theta_work = plugin_memory(hmc_workspace(size, metric(c)), sizeof(double));
+}
+
+int table_theta_stored(const struct collapse *c) {
+    return (int)hmc_stored(c->model.parameters, metric(c));
+}
+
+/* for hmc.h */
+static double log_density(void *self, const double *q, double *gradient) {
+    const struct collapse *c = self;
+    return c->model.class->log_posterior(c->model.self, q, gradient);
+}
+
+void table_theta_attach(struct collapse *c, struct table *s, double *store) {
+    const struct hmc_target target = {c->model.parameters, c, log_density};
+    hmc_attach(&s->hmc, &target, metric(c), store, s->theta_work);
+}
+
+void table_theta_use(const struct collapse *c, struct table *s) {
+    c->model.class->log_cells(c->model.self, c->theta, s->log_p);
+}
+
+/* Where theta is; counts of the cells from there. */
+void table_theta_draw_cells(const struct collapse *c, struct table *s, double n) {
+    double *probability = s->count + s->part[0].at_cell, *stick = s->correlation;
+    table_theta_use(c, s);
+    for (int k = 0; k < s->cells; ++k) probability[k] = exp(s->log_p[k]);
+    sticks_from_probabilities(s->cells, probability, stick);
+    cells_draw(c->rng, s->cells, stick, n, probability);
+}
+
+static void observe(const struct collapse *c, const struct table *s) {
+    c->model.class->observe(c->model.self, s->count, s->count[s->at_size]);
+}
+
+void table_theta_start(struct collapse *c, struct table *s) {
+    const int size = c->model.parameters;
+    double *unit = s->theta_unit, *q = unit + size;
+    table_theta_use(c, s);
+    observe(c, s);
+    for (int j = 0; j < size; ++j) {
+        q[j] = c->theta[j];
+        unit[j] = 1 + fabs(q[j]);
+    }
+    hmc_lower_units(&s->hmc.target, q, unit, q + size);
+    hmc_start(&s->hmc, q, unit);
+    if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, c->rng);
+}
+
+/* ---- an iteration ------------------------------------------------------------- */
+
+int table_theta_move(struct collapse *c, struct table *s, int iteration, int warmup) {
+    struct hmc_step told;
+    observe(c, s);
+    memcpy(s->hmc.q, c->theta, (size_t)c->model.parameters * sizeof(double));
+    if (!hmc_refresh(&s->hmc)) return PLUGIN_NUMERICAL;
+    hmc_nuts(&s->hmc, c->rng, &told);
+    hmc_learn(&s->hmc, iteration, warmup, &told, c->rng);
+    memcpy(c->theta, s->hmc.q, (size_t)c->model.parameters * sizeof(double));
+    table_theta_use(c, s);
+    double *counter = c->counter + THETA_COUNTERS;
+    counter[TRANSITIONS] += 1;
+    counter[ACCEPTANCE] += told.accept;
+    counter[LEAPFROGS] += told.leapfrogs;
+    counter[DIVERGENT] += told.divergent;
+    counter[DEEPEST] += told.depth == HMC_MOST_DEPTH;
+    return PLUGIN_OK;
+}
+
+double table_theta_density(const struct collapse *c, const struct table *s, const double *q,
+                           double *gradient) {
+    observe(c, s);
+    return c->model.class->log_posterior(c->model.self, q, gradient);
+}
+
+double table_theta_work(const struct collapse *c, const struct table *s) {
+    const double gradients = 8; /* about */
+    return gradients * 20 * s->cells + 10.0 * c->model.parameters;
+}

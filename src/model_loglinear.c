@@ -1,0 +1,327 @@
+/* Model "loglinear": columns of codes 0, 1, ..., whose combinations, the cells, have probabilities
+ * of a log-linear model,
+ *
+ *   log p_k = eta_k - log sum_l exp(eta_l),  eta_k = sum_g m_g[k],
+ *
+ * a sum over margins g of the table (the generators of the model; Bishop, Fienberg & Holland 1975).
+ * The value m_g of a cell of a margin is the sum of the coefficients of theta that are listed for
+ * it: under treatment contrasts those of its factors' levels but the first, and of their
+ * combinations. Each coefficient stands in one margin. Cells that cannot be are left out of the
+ * sum.
+ *
+ * theta: the coefficients, with independent normal priors. There is no constant: the probabilities
+ * sum to 1. Innovations: record i has one uniform (levels.c).
+ *
+ * Complete-data statistic: the counts of the cells. Their log density given theta, and its
+ * gradient in the coefficients, that is in margins N_g - n P_g of what is counted less what is
+ * expected, summed where a coefficient is listed, are there for methods that move theta by
+ * gradients; it is concave.
+ *
+ * Cost: one uniform a record and one search; of a density, an exponential and two additions a
+ * margin for each cell.
+ */
+#include "levels.h"
+#include "plugin.h"
+
+struct loglinear {
+    int columns, cells, margins, coefficients;
+    int *size;          /* codes of a column */
+    const double *code; /* of the cells, one after the other */
+    int *cell_of;       /* of a combination of codes, -1: it cannot be */
+    /* Cells of all margins, one margin after the other. Those of cell k of the table: at[k *
+     * margins
+     * + g]. Coefficients of cell m of a margin: listed[first[m]], ... */
+    int entries, *at, *first, *listed;
+    const double *mean, *sd;
+
+    /* counts that log_posterior() is given, their sum, and their sums by margin */
+    double n, *counted;
+
+    double *now; /* log probabilities of the cells, under the current theta */
+
+    /* workspace: of the cells; of the margins' cells */
+    double *log_p, *stick, *value, *expected;
+    struct levels of;
+    struct level_work work;
+    double *level, *level_to; /* MAX_BLOCK */
+    int *place;
+};
+
+/* ---- set-up ------------------------------------------------------------------- */
+
+static void read_cells(struct loglinear *s) {
+    int all = 1;
+    for (int v = 0; v < s->columns; ++v) all *= s->size[v];
+    s->cell_of = plugin_memory((size_t)all, sizeof *s->cell_of);
+    for (int k = 0; k < all; ++k) s->cell_of[k] = -1;
+    for (int k = 0; k < s->cells; ++k) {
+        int combination = 0;
+        for (int v = 0; v < s->columns; ++v)
+            combination = combination * s->size[v] + (int)s->code[k * s->columns + v];
+        s->cell_of[combination] = k;
+    }
+}
+
+/* Where each cell stands in each margin. Returns PLUGIN_*. */
+static int read_margins(const struct fields *fields, struct loglinear *s) {
+    s->margins = fields_length(fields, "margin");
+    const double *margin = fields_vector(fields, "margin", s->margins);
+    const double *column = fields_vector(fields, "margin_column", -1);
+    if (!margin || !column) return PLUGIN_BAD_FIELDS;
+    s->at = plugin_memory((size_t)s->cells * (size_t)s->margins, sizeof *s->at);
+    for (int g = 0; g < s->margins; ++g) {
+        const int count = (int)margin[g];
+        int all = 1;
+        for (int v = 0; v < count; ++v) all *= s->size[(int)column[v]];
+        for (int k = 0; k < s->cells; ++k) {
+            int place = 0;
+            for (int v = 0; v < count; ++v)
+                place = place * s->size[(int)column[v]] +
+                        (int)s->code[(size_t)k * s->columns + (size_t)column[v]];
+            s->at[(size_t)k * s->margins + g] = s->entries + place;
+        }
+        s->entries += all;
+        column += count;
+    }
+    const double *first = fields_vector(fields, "margin_first", s->entries + 1);
+    const int length = fields_length(fields, "margin_listed");
+    const double *listed = fields_vector(fields, "margin_listed", length);
+    if (!first || !listed || first[s->entries] != length) return PLUGIN_BAD_FIELDS;
+    s->first = plugin_memory((size_t)s->entries + 1, sizeof *s->first);
+    s->listed = plugin_memory((size_t)length, sizeof *s->listed);
+    for (int m = 0; m <= s->entries; ++m) s->first[m] = (int)first[m];
+    for (int e = 0; e < length; ++e) s->listed[e] = (int)listed[e];
+    return PLUGIN_OK;
+}
+
+/* Fields: columns, the codes of each; code, of each cell in turn; margin, how many columns each
+ * has, and margin_column, these, one margin after the other; for the cells of all margins,
+ * margin_first, where their coefficients begin in margin_listed, and where the last ones end;
+ * prior_mean and prior_sd, of the coefficients. */
+static int create(const struct fields *fields, struct model *model) {
+    struct loglinear *s = plugin_memory(1, sizeof *s);
+    s->columns = fields_length(fields, "columns");
+    s->coefficients = fields_length(fields, "prior_mean");
+    const double *size = fields_vector(fields, "columns", s->columns);
+    s->mean = fields_vector(fields, "prior_mean", s->coefficients);
+    s->sd = fields_vector(fields, "prior_sd", s->coefficients);
+    const int codes = fields_length(fields, "code");
+    s->code = fields_vector(fields, "code", codes);
+    if (s->columns < 1 || !size || !s->mean || !s->sd || !s->code || codes % s->columns != 0)
+        return PLUGIN_BAD_FIELDS;
+    s->cells = codes / s->columns;
+    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
+    for (int v = 0; v < s->columns; ++v) s->size[v] = (int)size[v];
+    read_cells(s);
+    if (s->cells < 2 || read_margins(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+
+    const size_t cells = (size_t)s->cells, entries = (size_t)s->entries;
+    s->counted = plugin_memory(entries, sizeof(double));
+    s->value = plugin_memory(entries, sizeof(double));
+    s->expected = plugin_memory(entries, sizeof(double));
+    s->now = plugin_memory(cells, sizeof(double));
+    s->log_p = plugin_memory(cells, sizeof(double));
+    s->stick = plugin_memory(cells, sizeof(double));
+    s->of = levels_new(s->cells, 1);
+    s->work = level_work_new();
+    s->level = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->level_to = plugin_memory(MAX_BLOCK, sizeof(double));
+    s->place = plugin_memory(MAX_BLOCK, sizeof(int));
+
+    const struct theta_block block = {
+        .name = "coefficients",
+        .transform = TRANSFORM_IDENTITY,
+        .size = s->coefficients,
+    };
+    model_describe(model, 1, &block);
+    model->self = s;
+    model->columns = s->columns;
+    model->complete = s->cells;
+    model->costs.records = model->costs.move = 1;
+    model->costs.refresh = 3;
+    model->costs.density = 1;
+    return PLUGIN_OK;
+}
+
+/* ---- prior -------------------------------------------------------------------- */
+
+static void rprior(void *self, struct rng *rng, double *theta) {
+    const struct loglinear *s = self;
+    for (int j = 0; j < s->coefficients; ++j) theta[j] = s->mean[j] + s->sd[j] * rng_normal(rng);
+}
+
+static double dprior(void *self, const double *theta) {
+    const struct loglinear *s = self;
+    double log_density = 0;
+    for (int j = 0; j < s->coefficients; ++j) {
+        const double z = (theta[j] - s->mean[j]) / s->sd[j];
+        log_density -= 0.5 * z * z;
+    }
+    return log_density;
+}
+
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    const struct loglinear *s = self;
+    for (int j = 0; j < s->coefficients; ++j)
+        gradient[j] -= (theta[j] - s->mean[j]) / (s->sd[j] * s->sd[j]);
+}
+
+/* ---- cells -------------------------------------------------------------------- */
+
+/* eta of the cells, and the largest of them; the margins' values stay in `value` */
+static double predict(struct loglinear *s, const double *theta, double *restrict eta) {
+    for (int m = 0; m < s->entries; ++m) {
+        double sum = 0;
+        for (int e = s->first[m]; e < s->first[m + 1]; ++e) sum += theta[s->listed[e]];
+        s->value[m] = sum;
+    }
+    const int margins = s->margins, *at = s->at;
+    double most = -INFINITY;
+    for (int k = 0; k < s->cells; ++k, at += margins) {
+        double sum = 0;
+        for (int g = 0; g < margins; ++g) sum += s->value[at[g]];
+        eta[k] = sum;
+        if (most < sum) most = sum;
+    }
+    return most;
+}
+
+static void log_cells(void *self, const double *theta, double *log_p) {
+    struct loglinear *s = self;
+    const double most = predict(s, theta, log_p);
+    double sum = 0;
+    for (int k = 0; k < s->cells; ++k) sum += exp(log_p[k] - most);
+    const double log_sum = most + log(sum);
+    for (int k = 0; k < s->cells; ++k) log_p[k] -= log_sum;
+}
+
+static void observe(void *self, const double *c, double n) {
+    struct loglinear *s = self;
+    s->n = n;
+    memset(s->counted, 0, (size_t)s->entries * sizeof(double));
+    const int *at = s->at;
+    for (int k = 0; k < s->cells; ++k, at += s->margins) {
+        if (c[k] == 0) continue;
+        for (int g = 0; g < s->margins; ++g) s->counted[at[g]] += c[k];
+    }
+}
+
+static double log_posterior(void *self, const double *theta, double *gradient) {
+    struct loglinear *s = self;
+    const int margins = s->margins, *at = s->at;
+    const double most = predict(s, theta, s->log_p);
+    if (!isfinite(most)) return -INFINITY;
+    memset(s->expected, 0, (size_t)s->entries * sizeof(double));
+    double sum = 0;
+    for (int k = 0; k < s->cells; ++k, at += margins) {
+        const double share = exp(s->log_p[k] - most);
+        sum += share;
+        for (int g = 0; g < margins; ++g) s->expected[at[g]] += share;
+    }
+    memset(gradient, 0, (size_t)s->coefficients * sizeof(double));
+    double log_density = dprior(s, theta) - s->n * (most + log(sum));
+    prior_gradient(s, theta, gradient);
+    for (int m = 0; m < s->entries; ++m) {
+        const double slope = s->counted[m] - s->n / sum * s->expected[m];
+        log_density += s->counted[m] * s->value[m];
+        for (int e = s->first[m]; e < s->first[m + 1]; ++e) gradient[s->listed[e]] += slope;
+    }
+    return log_density;
+}
+
+/* ---- records ------------------------------------------------------------------ */
+
+static void find_sticks(struct loglinear *s, const double *log_p) {
+    double rest = log_p[s->cells - 1];
+    for (int k = s->cells - 2; k >= 0; --k) {
+        const double one = log_p[k], large = one > rest ? one : rest;
+        s->stick[k] = one - rest;
+        rest = large + log1p(exp(-fabs(one - rest)));
+    }
+}
+
+static void set(void *self, const double *theta) {
+    struct loglinear *s = self;
+    log_cells(s, theta, s->now);
+    find_sticks(s, s->now);
+    levels_set(&s->of, s->stick);
+}
+
+static const double *read_cells_of(const struct loglinear *s, int m, const double *const *x,
+                                   double *out) {
+    memset(out, 0, (size_t)m * sizeof *out);
+    for (int v = 0; v < s->columns; ++v) {
+        const double size = s->size[v], *restrict code = x[v];
+        for (int i = 0; i < m; ++i) out[i] = out[i] * size + code[i];
+    }
+    for (int i = 0; i < m; ++i) out[i] = s->cell_of[(int)out[i]];
+    return out;
+}
+
+static void write_codes(const struct loglinear *s, int m, const double *cell, double *const *x) {
+    for (int v = 0; v < s->columns; ++v) {
+        double *restrict column = x[v];
+        for (int i = 0; i < m; ++i) column[i] = s->code[(size_t)cell[i] * (size_t)s->columns + v];
+    }
+}
+
+static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
+    struct loglinear *s = self;
+    levels_draw(&s->of, &s->work, rng, m, NULL, s->place, s->level);
+    write_codes(s, m, s->level, x);
+}
+
+static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
+                    double *const *x_new) {
+    struct loglinear *s = self;
+    levels_refresh(&s->of, &s->work, rho, rng, m, NULL, NULL, NULL,
+                   read_cells_of(s, m, x, s->level), s->level_to);
+    write_codes(s, m, s->level_to, x_new);
+}
+
+static void set_move(void *self, const double *theta_new, int *changed) {
+    struct loglinear *s = self;
+    log_cells(s, theta_new, s->log_p);
+    find_sticks(s, s->log_p);
+    levels_set_next(&s->of, s->stick);
+    for (int v = 0; v < s->columns; ++v) changed[v] = 1;
+}
+
+static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+    struct loglinear *s = self;
+    levels_move(&s->of, &s->work, rng, m, NULL, NULL, read_cells_of(s, m, x, s->level),
+                s->level_to);
+    write_codes(s, m, s->level_to, x_new);
+}
+
+static void add(void *self, int m, const double *const *x, double *c) {
+    struct loglinear *s = self;
+    const double *cell = read_cells_of(s, m, x, s->level);
+    for (int i = 0; i < m; ++i) c[(int)cell[i]] += 1;
+}
+
+static double log_density(void *self, int m, const double *const *x) {
+    struct loglinear *s = self;
+    const double *cell = read_cells_of(s, m, x, s->level);
+    double sum = 0;
+    for (int i = 0; i < m; ++i) sum += s->now[(int)cell[i]];
+    return sum;
+}
+
+const struct model_class model_loglinear = {
+    .name = "loglinear",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .prior_gradient = prior_gradient,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .add = add,
+    .log_density = log_density,
+    .log_cells = log_cells,
+    .observe = observe,
+    .log_posterior = log_posterior,
+};
