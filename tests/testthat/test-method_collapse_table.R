@@ -1,34 +1,13 @@
 # Method "collapse" for tables: against enumeration of all tables of a few records, against
 # method "augment", and where single transfers would not do.
 
-binary <- c("a", "b")
-cube <- list(x = binary, y = binary, z = binary)
-
-# All tables of n records in k cells, a row each, and log probabilities under Dirichlet weights: of each record
-# given those before it, times the number of their orders.
-all_tables <- function(n, k) {
-  if (k == 1L) return(matrix(n, 1L, 1L))
-  do.call(rbind, lapply(0:n, function(first) {
-    rest <- all_tables(n - first, k - 1L)
-    cbind(first, rest, deparse.level = 0)
-  }))
-}
-
+# Log probabilities of tables under Dirichlet weights: of each record given those before it, times the number of their orders.
 log_prior <- function(tables, alpha) {
   alpha <- rep_len(alpha, ncol(tables))
   apply(tables, 1L, function(n) {
     weights <- unlist(Map(function(a, k) a + seq_len(k) - 1, alpha, n))
     lfactorial(sum(n)) - sum(lfactorial(n)) + sum(log(weights)) - sum(log(sum(alpha) + seq_len(sum(n)) - 1))
   })
-}
-
-# cells x components, of margins written out by hand
-cube_cells <- rev(expand.grid(z = binary, y = binary, x = binary)) # the last variable fastest
-indicators <- function(statistic, cells = cube_cells) {
-  vapply(statistic$components, function(name) {
-    needs <- strsplit(strsplit(name, ":")[[1]], "=")
-    as.numeric(Reduce(`&`, lapply(needs, function(need) cells[[need[1]]] == need[2])))
-  }, numeric(nrow(cells)))
 }
 
 table_fit <- function(release, model = model_table(), ..., iter = 7000, warmup = 1000) {
@@ -56,21 +35,6 @@ expect_tables <- function(fit, tables, log_p, released, alpha = 1) {
   at <- posterior::as_draws_array(denoise(fit))
   for (k in which(apply(at, 3, stats::sd) > 0)) expect_same_mean(matrix(at[, , k], ncol = 2L), sum(p * released[, k]))
   invisible(p)
-}
-
-cube_statistics <- list(
-  pairs = stat_counts(~ x:y + y:z + x:z, cube),
-  whole = stat_counts(~ x:y:z + y, cube),
-  ones = stat_counts(~ x + y + z, cube),
-  nested = stat_counts(~ z:x + z + y, cube),
-  some = stat_subset(stat_counts(~ x:y + z:y, cube), c("x=a:y=b", "z=b:y=a", "z=b:y=b")),
-  linear = stat_linear(stat_counts(~ x:y:z + x, cube), list(diagonal = c("x=a:y=a:z=a", "x=b:y=b:z=b"),
-    gap = c(`x=a` = 1, `x=b:y=a:z=a` = -0.5), mixed = c(`x=a` = 1, `x=a:y=a:z=b` = 2, `x=b` = 1)))
-)
-
-released_of <- function(statistic, tables, cells = cube_cells) {
-  if (!inherits(statistic, "stat_linear")) return(tables %*% indicators(statistic, cells))
-  tables %*% indicators(statistic$statistic, cells) %*% internal("query_matrix")(statistic)
 }
 
 test_that("2 x 2 x 2 tables are enumerated, every kind of margin set and noise", {
