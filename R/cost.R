@@ -29,7 +29,8 @@ augment_engine <- function(release, bound, control, unknown) {
 collapse_engine <- function(release, bound) {
   family <- collapse_family(bound)
   at_once <- family == "counts" && counts_at_once(bound, collapse_distribution(release, bound, check = TRUE), release$n)
-  if (at_once) "recursion" else if (family == "normal" && length(bound$levels)) "cross-table" else family
+  if (at_once) return("recursion")
+  if (family == "normal" && length(bound$levels)) "cross-table" else if (inherits(bound, "bound_loglinear")) "log-linear table" else family
 }
 
 clt_engine <- function(release, bound, control, records) {

@@ -97,7 +97,9 @@ able_methods <- function(release, bound, control) {
     able <- c(if (collapse_serves(release, bound)) "collapse", if (without_refusal(check_records_distribution(bound)) && !has_exact(release)) "augment",
               if (clt_serves(release, bound)) "clt")
   }
-  if (!is.null(control$passes) && "augment" %in% able) "augment" else able
+  if (!is.null(control$passes) && "augment" %in% able) return("augment")
+  # by "augment" the coefficients of a log-linear table walk, and do not get far
+  if (inherits(bound, "bound_loglinear") && "collapse" %in% able) "collapse" else able
 }
 
 # whatever the bounds

@@ -1,15 +1,16 @@
 #' A table of factors
 #'
 #' Combinations of the levels of several factors: any combination with a probability of its own, or a graphical model, in which
-#' factors are independent given others.
+#' factors are independent given others, or any other log-linear model.
 #'
 #' @param formula The model. One term with all variables, `~ a:b:c` or `~ a * b * c`, is a saturated table: any combination
 #'   of levels has a probability of its own. Several terms, as in `~ a:b + b:c`, are the cliques of a decomposable
 #'   graph: here `a` and `c` are independent given `b`. `~ a + b` makes two factors independent. `NULL` takes all variables of the
-#'   release, saturated.
+#'   release, saturated. With `prior_normal()` any terms will do, such as `~ a:b + b:c + a:c`, which leaves out the interaction of three.
 #' @param prior Of the probabilities: [prior_dirichlet()]. Of a saturated table one weight, or one for each possible
-#'   cell, named after the cells or in their order. Of several cliques one weight: see below.
-#' @param zeros Combinations of levels that cannot be, of a saturated table: a formula such as `~ sex == "male" & pregnant == "yes"`, true where
+#'   cell, named after the cells or in their order. Of several cliques one weight: see below. Or [prior_normal()], of the
+#'   coefficients of a log-linear model: one mean and sd for all of them, or named after some; by default 0 and 2.
+#' @param zeros Combinations of levels that cannot be, of a saturated or a log-linear table: a formula such as `~ sex == "male" & pregnant == "yes"`, true where
 #'   they are; or a data frame with a column for each of some variables and a row for each impossible combination.
 #'
 #' @details
@@ -29,12 +30,23 @@
 #' Dirichlet distribution, and any two cliques the same for what they share. The weights of all
 #' cells of a clique have the same sum in each, spread evenly; in the largest clique a cell has the weight that was given.
 #'
-#' @return A model: an object of class `model_table`. Its parameters are `prob[a=x:b=y]`, one for each cell that is possible,
+#' **Log-linear models.** With [prior_normal()] the logarithms of the probabilities are sums of coefficients (Bishop, Fienberg & Holland
+#' 1975): of each term and of all terms inside it, in R's treatment contrasts, as [stats::glm()] with the family `poisson()` has them.
+#' There is no intercept, since probabilities sum to 1. The coefficients are the parameters, named as by `glm()`; probabilities
+#' and all else come from [table_measures()]. The whole table of counts is kept, up to 10^6 cells, and any margins may be released; method
+#' `"collapse"` moves it given the coefficients, and these by Hamiltonian Monte Carlo given the table. Tables of some
+#' thousand cells take minutes.
+#'
+#' @return A model: an object of class `model_table`. Its parameters are the coefficients of a log-linear model; else they are
+#'   `prob[a=x:b=y]`, one for each cell that is possible,
 #'   the last variable fastest; of several cliques those of the first, then `prob[c=z|b=y]`, of each further clique what is new
 #'   in it given what it shares with those before.
-#' @section Errors: `noiseaware_error_formula` (also for a model that is not decomposable), `noiseaware_error_prior`, `noiseaware_error_argument`,
-#'   `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all cliques).
+#' @section Errors: `noiseaware_error_formula` (also for a model that is not decomposable, with a Dirichlet prior), `noiseaware_error_prior`,
+#'   `noiseaware_error_argument`, `noiseaware_error_variables`, `noiseaware_error_zeros`, `noiseaware_error_size` (more than 100,000 cells in all
+#'   cliques; of a log-linear model more than 10^6 cells or 5,000 coefficients).
 #' @references
+#' Bishop, Y. M. M., Fienberg, S. E. and Holland, P. W. (1975). *Discrete Multivariate Analysis: Theory and Practice*. MIT Press.
+#'
 #' Dawid, A. P. and Lauritzen, S. L. (1993). Hyper Markov laws in the statistical analysis of decomposable graphical models. *The
 #' Annals of Statistics* 21, 1272-1317. \doi{10.1214/aos/1176349260}
 #' @seealso [model_categorical()] for one variable, [model_naive_bayes()], [stat_counts()].
@@ -48,6 +60,9 @@
 #' fit <- sample_posterior(rel, model_table(~ Admit:Dept + Gender:Dept),
 #'                         chains = 2, iter = 400, seed = 1)
 #' posterior::summarise_draws(denoise(fit, ~ Admit:Dept), "mean", "sd")
+#'
+#' # the same odds ratio of admission and gender in every department
+#' model_table(~ Admit:Gender + Admit:Dept + Gender:Dept, prior_normal())
 #' @export
 model_table <- function(formula = NULL, prior = prior_dirichlet(1), zeros = NULL) {
   check_class(prior, "prior", c("prior_dirichlet", "prior_normal"), "prior_dirichlet() or prior_normal()", "prior")

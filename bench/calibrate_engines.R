@@ -28,6 +28,8 @@ engine_designs <- function() {
                   mechanism = mech_laplace(epsilon = 5), method = "collapse")
   levels <- list(a = c("r", "s"), b = c("t", "u", "v"), c = c("w", "x"), d = c("y", "z"))
   tree <- list(model = model_table(~ a:b + b:c + c:d), statistic = stat_counts(~ a:b + b:c + c:d, levels), mechanism = mech_laplace(epsilon = 2), method = "collapse")
+  cycle <- list(model = model_table(~ a:b + b:c + c:d + d:a, prior_normal(0, 1)), statistic = stat_counts(~ a:b + b:c + c:d + d:a, levels),
+                mechanism = mech_laplace(epsilon = 4), method = "collapse")
   zeros <- list(model = model_table(~ a:b:c, zeros = ~ a == "r" & b != "v" | b == "u" & c == "x"), statistic = stat_counts(~ a:b + b:c + a:c, levels[1:3]),
                 mechanism = mech_gaussian(mu = 1), method = "collapse")
   free <- list(model = tight, statistic = stat_crossprod(y ~ x1 + x2 + x3, wide), mechanism = mech_laplace(epsilon = 5))
@@ -41,6 +43,8 @@ engine_designs <- function() {
     `"collapse", two factors, n = 500` = c(crossed, n = 500),
     `"collapse", a tree of four factors, n = 40` = c(tree, n = 40),
     `"collapse", a tree of four factors, n = 500` = c(tree, n = 500),
+    `"collapse", a cycle of four factors, n = 40` = c(cycle, n = 40),
+    `"collapse", a cycle of four factors, n = 500` = c(cycle, n = 500),
     `"collapse", a table with structural zeros, n = 40` = c(zeros, n = 40),
     `"collapse", a table with structural zeros, n = 500` = c(zeros, n = 500),
     `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500),

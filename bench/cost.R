@@ -47,6 +47,9 @@ table_release <- function(n, factors, levels, epsilon) {
   simulate_release(data, st, mech_laplace(epsilon = epsilon))
 }
 
+# without terms of three or more
+all_pairs <- function(factors) function() model_table(stats::reformulate(utils::combn(letters[seq_len(factors)], 2L, paste, collapse = ":")), prior_normal())
+
 case <- function(engine, method, release, model, arguments, control = list()) {
   list(engine = engine, method = method, release = release, model = model, arguments = arguments, control = control)
 }
@@ -89,6 +92,9 @@ cases <- function() {
     # n, factors, levels, epsilon
     grid("table", "collapse", table_release, function() model_table(), c(1000, 1, 5, 1), c(1000, 2, 3, 1), c(1000, 3, 2, 0.1), c(1000, 3, 2, 1), c(1000, 3, 2, 10),
          c(1e5, 3, 4, 1), c(1e4, 4, 3, 1), c(1e4, 4, 3, 0.1), c(1e4, 4, 3, 10), c(1e5, 3, 8, 1), c(1e5, 9, 2, 1)),
+    grid("log-linear table", "collapse", table_release, all_pairs(3), c(1000, 3, 2, 0.1), c(1000, 3, 2, 1), c(1000, 3, 2, 10), c(1e5, 3, 4, 1), c(1e5, 3, 8, 1)),
+    grid("log-linear table", "collapse", table_release, all_pairs(4), c(1e4, 4, 3, 1), c(1e4, 4, 3, 0.1), c(1e4, 4, 3, 10)),
+    grid("log-linear table", "collapse", table_release, all_pairs(9), c(1e5, 9, 2, 1)),
     grid("total", "collapse", poisson_release, function() model_poisson(), c(1000, 1), c(1000, 0.1), c(1000, 10), c(1e5, 1)),
     # n, p, epsilon, half width
     grid("clamped totals", "clt", normal_release, lm, c(1000, 1, 1, 4), c(1e5, 1, 1, 4), c(1000, 1, 10, 2.5), c(1000, 5, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 10, 4), c(1e5, 5, 1, 2.5),

@@ -71,7 +71,7 @@ tree_run <- function(variables = 30L, n = 1e4) {
   rel <- simulate_release(model_table(tree), stat_counts(tree, levels), mech_gaussian(mu = 1), n = n)
   fit <- NULL
   time <- seconds(fit <- suppressWarnings(sample_posterior(rel, model_table(tree), seed = 1)))
-  data.frame(table = paste(variables, "binary variables, a tree"), records = n, cells = length(fit$bound$parameters), method = fit$method, seconds = time,
+  data.frame(table = paste(variables, "binary variables, a tree"), records = n, cells = 2^variables, parameters = length(fit$bound$parameters), method = fit$method, seconds = time,
              rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat), ess = min_ess(fit$draws), posterior = NA, released = NA)
 }
 
@@ -91,18 +91,20 @@ real_tables <- function() {
        housing = houses[rep(seq_len(nrow(houses)), houses$Freq), 1:4])
 }
 
-# all margins of two variables, mu = 1; root mean squared errors of the released counts
-real_run <- function(data, name) {
-  variables <- names(data)
-  st <- stat_counts(stats::reformulate(utils::combn(variables, 2L, paste, collapse = ":")), lapply(data, levels))
+# all margins of two variables, mu = 1, and a saturated table or the log-linear model of these margins; root mean squared errors of
+# the released counts
+real_run <- function(data, name, loglinear = FALSE) {
+  pairs <- stats::reformulate(utils::combn(names(data), 2L, paste, collapse = ":"))
+  st <- stat_counts(pairs, lapply(data, levels))
+  model <- if (loglinear) model_table(pairs, prior_normal()) else model_table()
   set.seed(1)
   rel <- simulate_release(data, st, mech_gaussian(mu = 1))
   fit <- NULL
-  time <- seconds(fit <- suppressMessages(suppressWarnings(sample_posterior(rel, model_table(), seed = 1))))
+  time <- seconds(fit <- suppressMessages(suppressWarnings(sample_posterior(rel, model, seed = 1))))
   truth <- unlist(lapply(st$margins, function(m) as.vector(t(table(data[m])))))
   off <- function(x) sqrt(mean((x - truth)^2))
-  data.frame(table = name, records = nrow(data), cells = length(fit$bound$parameters), method = fit$method, seconds = time,
-             rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat), ess = min_ess(fit$draws),
+  data.frame(table = name, records = nrow(data), cells = prod(vapply(data, nlevels, 0L)), parameters = length(fit$bound$parameters), method = fit$method,
+             seconds = time, rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat), ess = min_ess(fit$draws),
              posterior = off(colMeans(posterior::as_draws_matrix(denoise(fit)))), released = off(rel$value))
 }
 
@@ -147,6 +149,7 @@ bench_tables <- function(quick = FALSE) {
   say("tables")
   data <- real_tables()
   tables <- do.call(rbind, c(Map(real_run, data, names(data)), list(tree_run()), make.row.names = FALSE))
+  loglinear <- do.call(rbind, c(Map(real_run, data, names(data), loglinear = TRUE), make.row.names = FALSE))
   say("nested areas")
   areas <- geography_run(if (quick) 5 else 100, if (quick) 300 else 1500)
   bench_result(
@@ -157,7 +160,7 @@ bench_tables <- function(quick = FALSE) {
            figure("most over least of n = 10^3, 10^6, 10^9", "Laplace noise", max(laplace) / min(laplace), 1.3, at_most = TRUE),
            figure("seconds to 4,000 effective draws", "NAPSU-MQ's problem", time[["thousand4"]], 0.05, at_most = TRUE)),
       Map(function(name, share) figure("coverage of 95% intervals, per cent", paste("coefficient", name), 100 * share), names(napsu_truth), rowMeans(covered))),
-    list("Default calls, four chains of 2,000 iterations" = tables, "Nested areas: root mean squared errors of block cells" = areas),
+    list("Default calls, four chains of 2,000 iterations" = tables, "Log-linear models without terms of three" = loglinear, "Nested areas: root mean squared errors of block cells" = areas),
     c("Transfers: a 2 x 2 x 2 table whose cells were released; with the draws of theta, in iterations of about 25 transfers.",
       "NAPSU-MQ's problem: n = 2,000, three binary variables, full margin, Gaussian noise, epsilon = 1, delta = n^-2; coefficients of a logistic regression from 100 synthetic sets.",
       sprintf("Coverage: %d repeats; its standard error is about %s.", repeats, format(signif(100 * sqrt(0.05 * 0.95 / repeats), 2))),

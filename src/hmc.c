@@ -13,7 +13,8 @@
  * Warmup is Stan's: step size by dual averaging (gamma 0.05, t0 10, kappa 0.75,
  * target 0.8 unless told otherwise); the metric from windows of 25, 50, 100, ... iterations between
  * a start of 75 and an end of 50, in proportion where warmup is shorter. A window's variances are
- * shrunk as Stan does, 5 pseudo-observations of 1e-3, in the units that hmc_start() was given.
+ * shrunk as Stan does, 5 pseudo-observations of 1e-3, in the units that hmc_start() was given. A
+ * target that tells its information is asked for it instead, at the start and in each window.
  *
  * Invariants: a transition leaves the target invariant whatever the metric and the
  * step size; the store determines what follows, given the random stream. No
@@ -185,6 +186,49 @@ void hmc_lower_units(const struct hmc_target *target, const double *q, double *u
     }
 }
 
+/* A dense factor; the old one stays if the matrix has none. */
+static void use_covariance(struct hmc *hmc, double *a) {
+    const int size = hmc->target.size, width = hmc->width;
+    if (linalg_cholesky(size, a) != 0) return;
+    for (int i = 0; i < size; ++i)
+        memcpy(hmc->factor + (size_t)i * (size_t)width, a + (size_t)i * (size_t)size,
+               (size_t)(i + 1) * sizeof(double));
+}
+
+/* ---- a target that tells its information: sums of it are in `scatter`, rows of `size` ---- */
+
+enum { APART = 4 /* positions of a window between two that are asked about */ };
+
+static int informed(const struct hmc *hmc) {
+    return hmc->target.information && hmc->metric == HMC_DENSE;
+}
+
+static void learn_information(struct hmc *hmc) {
+    const size_t size = (size_t)hmc->target.size;
+    const long seen = (long)*hmc->seen;
+    *hmc->seen += 1;
+    if (seen % APART != 0) return;
+    hmc->target.information(hmc->target.self, hmc->q, hmc->scratch);
+    for (size_t i = 0; i < size * size; ++i) hmc->scatter[i] += hmc->scratch[i];
+}
+
+/* the factor from the mean information */
+static void invert_information(struct hmc *hmc) {
+    const int size = hmc->target.size;
+    double *l = hmc->scatter, *covariance = hmc->scratch, *column = hmc->mean;
+    const double count = floor((*hmc->seen - 1) / APART) + 1;
+    for (size_t i = 0; i < (size_t)size * (size_t)size; ++i) l[i] /= count;
+    if (linalg_cholesky(size, l) != 0) return;
+    for (int j = 0; j < size; ++j) {
+        memset(column, 0, (size_t)size * sizeof(double));
+        column[j] = 1;
+        linalg_forward(size, l, column);
+        linalg_backward(size, l, column);
+        for (int i = j; i < size; ++i) covariance[(size_t)i * (size_t)size + (size_t)j] = column[i];
+    }
+    use_covariance(hmc, covariance);
+}
+
 void hmc_start(struct hmc *hmc, const double *q, const double *unit) {
     for (int i = 0; i < hmc->width; ++i) {
         hmc->q[i] = i < hmc->target.size ? q[i] : 0;
@@ -192,6 +236,11 @@ void hmc_start(struct hmc *hmc, const double *q, const double *unit) {
     }
     set_unit_factor(hmc);
     forget_window(hmc);
+    if (informed(hmc)) {
+        learn_information(hmc);
+        invert_information(hmc);
+        forget_window(hmc);
+    }
     memset(hmc->dual, 0, DUALS * sizeof(double));
     *hmc->step_size = 1;
     *hmc->learned = *hmc->length = 0;
@@ -442,10 +491,7 @@ static void set_factor(struct hmc *hmc) {
         for (int j = 0; j <= i; ++j) a[(size_t)i * (size_t)size + (size_t)j] = weight * row[j];
         a[(size_t)i * (size_t)size + (size_t)i] += pseudo * hmc->unit[i] * hmc->unit[i];
     }
-    if (linalg_cholesky(size, a) != 0) return; /* then the old one stays */
-    for (int i = 0; i < size; ++i)
-        memcpy(hmc->factor + (size_t)i * (size_t)width, a + (size_t)i * (size_t)size,
-               (size_t)(i + 1) * sizeof(double));
+    use_covariance(hmc, a);
 }
 
 enum hmc_window hmc_window(int iteration, int warmup) {
@@ -482,9 +528,17 @@ void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step
         learn_step(hmc, told->accept);
     }
     const enum hmc_window window = hmc_window(iteration, warmup);
-    if (window != HMC_OUTSIDE) learn_metric(hmc);
+    if (window != HMC_OUTSIDE) {
+        if (informed(hmc))
+            learn_information(hmc);
+        else
+            learn_metric(hmc);
+    }
     if (window == HMC_LAST) {
-        set_factor(hmc);
+        if (informed(hmc))
+            invert_information(hmc);
+        else
+            set_factor(hmc);
         forget_window(hmc);
         hmc_find_step(hmc, rng);
         *hmc->learned = *hmc->length = 0;

@@ -13,6 +13,12 @@ struct hmc_target {
     int size;
     void *self;
     double (*log_density)(void *self, const double *q, double *gradient);
+
+    /* Minus the second derivatives at q, or what is expected of them: rows of the lower triangle. A
+     * dense metric is then their inverse, on average over positions, and is not learned from
+     * draws, which have more than the target's own spread where that changes between
+     * transitions. NULL: it is learned. */
+    void (*information)(void *self, const double *q, double *out);
 };
 
 /* Of the momentum: one scale a coordinate, or a full matrix. */

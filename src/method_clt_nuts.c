@@ -223,7 +223,7 @@ static void take_state(struct clt *a) {
 }
 
 void clt_nuts_resume(struct clt *a) {
-    const struct hmc_target target = {coordinates(a), a, mapped_density};
+    const struct hmc_target target = {coordinates(a), a, mapped_density, NULL};
     const size_t size = (size_t)target.size;
     a->nuts.widen = 1;
     a->nuts.rotated = a->nuts.store;

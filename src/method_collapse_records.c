@@ -399,7 +399,7 @@ static int read_theta(struct collapse *of, double *q) {
 
 static void attach(struct collapse *of) {
     struct noisy *s = of->self;
-    const struct hmc_target target = {s->moving, s, log_density};
+    const struct hmc_target target = {s->moving, s, log_density, NULL};
     s->c = of->store;
     s->energy = of->store + s->complete;
     hmc_attach(&s->hmc, &target, metric(s), s->energy + 1, s->work);

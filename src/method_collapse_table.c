@@ -36,6 +36,9 @@
  * more */
 enum { FIRST_MOVES = 4, MOST_MOVES = 10000, MOST_PER_CELL = 20 };
 
+/* transfers for each cell between two moves of theta given the table */
+enum { ROUND_MOVES = 2 };
+
 /* the most columns that all sets of them have together */
 enum { MOST_LISTED = 4000 };
 
@@ -458,22 +461,48 @@ static void learn(struct collapse *c, int iteration, int warmup) {
     *s->seen = 0;
 }
 
+/* Transfers; where theta is moved given the table, in rounds, for each of them leaves the other
+ * where it is. Returns PLUGIN_*. */
+static int make_moves(struct collapse *c, struct table *s, int iteration, int warmup) {
+    const int wide = 2 * iteration < warmup, learning = iteration < warmup;
+    int left = (int)*s->moves;
+    if (s->log_p) {
+        const int round = ROUND_MOVES * s->cells;
+        for (; left > round; left -= round) {
+            for (int k = 0; k < round; ++k) table_transfer(c, s, wide, learning);
+            struct hmc_step told;
+            const int status = table_theta_move(c, s, &told);
+            if (status != PLUGIN_OK) return status;
+        }
+    }
+    for (int k = 0; k < left; ++k) table_transfer(c, s, wide, learning);
+    return PLUGIN_OK;
+}
+
+static int draw_theta(struct collapse *c, struct table *s, int iteration, int warmup) {
+    if (!s->log_p)
+        return c->model.class->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng,
+                                      c->theta);
+    struct hmc_step told;
+    const int status = table_theta_move(c, s, &told);
+    if (status == PLUGIN_OK) hmc_learn(&s->hmc, iteration, warmup, &told, c->rng);
+    return status;
+}
+
 static int iterate(struct collapse *c, int iteration, int warmup, double *accepted) {
     struct table *s = c->self;
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
     if (s->fractions) sum_up(c); /* sums of fractions drift */
-    const int moves = (int)*s->moves, wide = 2 * iteration < warmup;
-    const int learning = iteration < warmup;
-    for (int k = 0; k < moves; ++k) table_transfer(c, s, wide, learning);
+    const int status = make_moves(c, s, iteration, warmup);
+    if (status != PLUGIN_OK) return status;
     for (int k = 0; k < THETA_COUNTERS; k += 2) {
         made += c->counter[k + MADE] - before[k + MADE];
         kept += c->counter[k + ACCEPTED] - before[k + ACCEPTED];
     }
     *accepted = kept / made;
-    if (learning) learn(c, iteration, warmup);
-    if (s->log_p) return table_theta_move(c, s, iteration, warmup);
-    return c->model.class->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng, c->theta);
+    if (iteration < warmup) learn(c, iteration, warmup);
+    return draw_theta(c, s, iteration, warmup);
 }
 
 static void statistic(const struct collapse *c, double *out) {

@@ -186,7 +186,7 @@ void table_theta_draw_cells(const struct collapse *c, struct table *s, double n)
 void table_theta_start(struct collapse *c, struct table *s);
 
 /* theta given the table. Returns PLUGIN_*. */
-int table_theta_move(struct collapse *c, struct table *s, int iteration, int warmup);
+int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told);
 double table_theta_work(const struct collapse *c, const struct table *s);
 
 /* What NUTS samples from, given the table as it is. */

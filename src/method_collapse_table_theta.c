@@ -12,7 +12,7 @@
 #include "method_collapse_table.h"
 #include "sticks.h"
 
-enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
+enum { FEW = 200 /* up to so many coordinates the metric is a full matrix */ };
 
 static enum hmc_metric metric(const struct collapse *c) {
     return c->model.parameters <= FEW ? HMC_DENSE : HMC_DIAGONAL;
@@ -20,7 +20,7 @@ static enum hmc_metric metric(const struct collapse *c) {
 
 int table_theta_serves(const struct collapse *c) {
     const struct model_class *class = c->model.class;
-    return class->log_cells && class->observe && class->log_posterior &&
+    return class->log_cells && class->observe && class->log_posterior && class->information &&
            c->model.moving == c->model.parameters;
 }
 
@@ -63,8 +63,13 @@ static double log_density(void *self, const double *q, double *gradient) {
     return c->model.class->log_posterior(c->model.self, q, gradient);
 }
 
+static void information(void *self, const double *q, double *out) {
+    const struct collapse *c = self;
+    c->model.class->information(c->model.self, q, out);
+}
+
 void table_theta_attach(struct collapse *c, struct table *s, double *store) {
-    const struct hmc_target target = {c->model.parameters, c, log_density};
+    const struct hmc_target target = {c->model.parameters, c, log_density, information};
     hmc_attach(&s->hmc, &target, metric(c), store, s->theta_work);
 }
 
@@ -94,28 +99,27 @@ void table_theta_start(struct collapse *c, struct table *s) {
         q[j] = c->theta[j];
         unit[j] = 1 + fabs(q[j]);
     }
-    hmc_lower_units(&s->hmc.target, q, unit, q + size);
+    if (metric(c) == HMC_DIAGONAL) hmc_lower_units(&s->hmc.target, q, unit, q + size);
     hmc_start(&s->hmc, q, unit);
     if (hmc_refresh(&s->hmc)) hmc_find_step(&s->hmc, c->rng);
 }
 
 /* ---- an iteration ------------------------------------------------------------- */
 
-int table_theta_move(struct collapse *c, struct table *s, int iteration, int warmup) {
-    struct hmc_step told;
+int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told) {
+    const size_t bytes = (size_t)c->model.parameters * sizeof(double);
     observe(c, s);
-    memcpy(s->hmc.q, c->theta, (size_t)c->model.parameters * sizeof(double));
+    memcpy(s->hmc.q, c->theta, bytes);
     if (!hmc_refresh(&s->hmc)) return PLUGIN_NUMERICAL;
-    hmc_nuts(&s->hmc, c->rng, &told);
-    hmc_learn(&s->hmc, iteration, warmup, &told, c->rng);
-    memcpy(c->theta, s->hmc.q, (size_t)c->model.parameters * sizeof(double));
+    hmc_nuts(&s->hmc, c->rng, told);
+    memcpy(c->theta, s->hmc.q, bytes);
     table_theta_use(c, s);
     double *counter = c->counter + THETA_COUNTERS;
     counter[TRANSITIONS] += 1;
-    counter[ACCEPTANCE] += told.accept;
-    counter[LEAPFROGS] += told.leapfrogs;
-    counter[DIVERGENT] += told.divergent;
-    counter[DEEPEST] += told.depth == HMC_MOST_DEPTH;
+    counter[ACCEPTANCE] += told->accept;
+    counter[LEAPFROGS] += told->leapfrogs;
+    counter[DIVERGENT] += told->divergent;
+    counter[DEEPEST] += told->depth == HMC_MOST_DEPTH;
     return PLUGIN_OK;
 }
 

@@ -144,7 +144,7 @@ int pool_create(struct pool *s) {
 int pool_stored(const struct pool *s) { return (int)hmc_stored(s->size, HMC_DIAGONAL); }
 
 void pool_attach(struct pool *s) {
-    const struct hmc_target target = {s->size, s, pool_log_density};
+    const struct hmc_target target = {s->size, s, pool_log_density, NULL};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
     if (s->partial)
         s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
@@ -405,7 +405,7 @@ static void start_innovations(struct pool *s, struct pool_site *site, const doub
                               double *scratch) {
     const int d = site->density.totals.d, size = site->density.totals.size;
     struct totals_of_site of = {s, site};
-    const struct hmc_target target = {size, &of, log_density_of_site};
+    const struct hmc_target target = {size, &of, log_density_of_site, NULL};
     unit[d - 1] = 1;
     site->density.smooth = 1;
     hmc_lower_units(&target, q, unit, scratch);

@@ -18,7 +18,7 @@
  * gradients; it is concave.
  *
  * Cost: one uniform a record and one search; of a density, an exponential and two additions a
- * margin for each cell.
+ * margin for each cell; of the information, a pair of a cell's coefficients each.
  */
 #include "levels.h"
 #include "plugin.h"
@@ -41,6 +41,8 @@ struct loglinear {
 
     /* workspace: of the cells; of the margins' cells */
     double *log_p, *stick, *value, *expected;
+    double *slope; /* of the coefficients */
+    int *list;
     struct levels of;
     struct level_work work;
     double *level, *level_to; /* MAX_BLOCK */
@@ -122,6 +124,8 @@ static int create(const struct fields *fields, struct model *model) {
     s->now = plugin_memory(cells, sizeof(double));
     s->log_p = plugin_memory(cells, sizeof(double));
     s->stick = plugin_memory(cells, sizeof(double));
+    s->slope = plugin_memory((size_t)s->coefficients, sizeof(double));
+    s->list = plugin_memory((size_t)s->coefficients, sizeof(int));
     s->of = levels_new(s->cells, 1);
     s->work = level_work_new();
     s->level = plugin_memory(MAX_BLOCK, sizeof(double));
@@ -229,6 +233,40 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     return log_density;
 }
 
+/* Coefficients of a cell of the table; returns how many. */
+static int list_of_cell(const struct loglinear *s, int k, int *list) {
+    const int *at = s->at + (size_t)k * (size_t)s->margins;
+    int count = 0;
+    for (int g = 0; g < s->margins; ++g)
+        for (int e = s->first[at[g]]; e < s->first[at[g] + 1]; ++e) list[count++] = s->listed[e];
+    return count;
+}
+
+/* n (sum p x x' - sum p x sum p x'), x a cell's row of the design, and the prior's precision */
+static void information(void *self, const double *theta, double *matrix) {
+    struct loglinear *s = self;
+    const size_t size = (size_t)s->coefficients;
+    double *mean = s->slope;
+    log_cells(s, theta, s->log_p);
+    memset(matrix, 0, size * size * sizeof(double));
+    memset(mean, 0, size * sizeof(double));
+    for (int k = 0; k < s->cells; ++k) {
+        const double p = exp(s->log_p[k]);
+        const int count = list_of_cell(s, k, s->list);
+        for (int a = 0; a < count; ++a) {
+            double *row = matrix + (size_t)s->list[a] * size;
+            mean[s->list[a]] += p;
+            for (int b = 0; b < count; ++b)
+                if (s->list[b] <= s->list[a]) row[s->list[b]] += p;
+        }
+    }
+    for (size_t i = 0; i < size; ++i) {
+        for (size_t j = 0; j <= i; ++j)
+            matrix[i * size + j] = s->n * (matrix[i * size + j] - mean[i] * mean[j]);
+        matrix[i * size + i] += 1 / (s->sd[i] * s->sd[i]);
+    }
+}
+
 /* ---- records ------------------------------------------------------------------ */
 
 static void find_sticks(struct loglinear *s, const double *log_p) {
@@ -324,4 +362,5 @@ const struct model_class model_loglinear = {
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,
+    .information = information,
 };

@@ -13,8 +13,8 @@
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
  * add_latent, marginal, marginal_size, tied_prior, tied_means, rtheta_uncut, distribution,
- * pull_distribution, log_cells, observe, log_posterior, read_levels, relevel, groups and costs are
- * not offered; and it has a version.
+ * pull_distribution, log_cells, observe, log_posterior, information, read_levels, relevel, groups
+ * and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -338,7 +338,7 @@ struct model_class {
                               double *gradient);
 
     /* Of a model of codes whose complete-data statistic is the counts of cells, and whose theta
-     * "collapse" of tables is to move by gradients given the table. These three together; default:
+     * "collapse" of tables is to move by gradients given the table. These four together; default:
      * it integrates Dirichlet probabilities out and draws theta by rtheta.
      *
      * Goal: the log probability of each cell, -INFINITY for none. */
@@ -349,6 +349,9 @@ struct model_class {
     /* Goal: log p(theta) + log p(c | theta, n) up to a constant, of all coordinates, and its
      * gradient; -INFINITY where that is not finite. */
     double (*log_posterior)(void *self, const double *theta, double *gradient);
+    /* Goal: minus the second derivatives of that, or what is expected of them: rows of the lower
+     * triangle. */
+    void (*information)(void *self, const double *theta, double *matrix);
 };
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else

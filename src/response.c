@@ -92,7 +92,7 @@ void response_attach(struct response *r, double *store) {
     r->referred = store;
     r->length = store + 1;
     r->reference = store + SCALARS;
-    const struct hmc_target target = {size, r, log_density};
+    const struct hmc_target target = {size, r, log_density, NULL};
     hmc_attach(&r->hmc, &target, HMC_DIAGONAL, r->reference + size, r->work);
 }
 

@@ -157,7 +157,7 @@ void surrogate_attach(struct surrogate *s, double *store) {
     s->mean_seen = s->reference + size;
     s->left = s->mean_seen + size;
     s->swept = s->left + size;
-    const struct hmc_target target = {size, s, log_density};
+    const struct hmc_target target = {size, s, log_density, NULL};
     hmc_attach(&s->hmc, &target, metric(s), s->swept + size, s->work);
     if (!has_tilt(s)) return;
     tilt_attach(&s->tilt, size, s->density.components,

@@ -292,7 +292,7 @@ void totals_density_natural_units(struct totals_density *s, const double *q, dou
 
 /* Kernels are taken to be squared: absolute ones have no curvature. */
 void totals_density_units(struct totals_density *s, const double *q, double *unit, double *work) {
-    const struct hmc_target target = {s->size, s, totals_log_density};
+    const struct hmc_target target = {s->size, s, totals_log_density, NULL};
     totals_density_natural_units(s, q, unit);
     s->smooth = 1;
     hmc_lower_units(&target, q, unit, work);

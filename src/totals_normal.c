@@ -232,7 +232,7 @@ static int create(const struct fields *fields, struct collapse *of) {
 
 void normal_attach(const struct collapse *of) {
     struct normal *s = of->self;
-    const struct hmc_target target = {normal_coordinates(s), s, log_density};
+    const struct hmc_target target = {normal_coordinates(s), s, log_density, NULL};
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
     double *rest = of->store + hmc_stored(target.size, metric(s));
     if (s->size.prior) totals_size_attach(&s->size, rest);
