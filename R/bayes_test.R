@@ -106,6 +106,11 @@ without_slopes <- function(bound, term, call) {
   list(bound = bound, prior = paste(told, collapse = "; "))
 }
 
+has_saturated_table <- function(fit) {
+  bound <- fit$bound
+  inherits(bound, "bound_table") && !inherits(bound, "bound_loglinear") && fit$method == "collapse" && length(bound$parts) == 1L && is.null(bound$model$zeros)
+}
+
 #' @rdname bayes_tests
 #' @export
 test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 10000, seed = NULL) {
@@ -115,7 +120,7 @@ test_independence <- function(x, formula, prior = prior_dirichlet(), draws = 100
   is_fit <- inherits(x, "noiseaware_fit")
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
   if (is_fit && !missing(prior)) stop_classed("argument", "{.arg prior} must be left out where {.arg x} is a fit, which has one.")
-  if (is_fit && (!inherits(x$bound, "bound_table") || x$method != "collapse" || length(x$bound$parts) > 1L || is_loglinear(x$bound$model) || !is.null(x$bound$model$zeros))) {
+  if (is_fit && !has_saturated_table(x)) {
     stop_classed("argument", "{.arg x} must be a fit of a saturated {.fn model_table} with {.fn prior_dirichlet}, without zeros, by method {.val collapse}.")
   }
   check_class(prior, "prior", "prior_dirichlet", "prior_dirichlet()", "prior")

@@ -37,9 +37,10 @@ theme_many_rows <- function(rows) {
   if (nrow(rows) > 25L) ggplot2::theme(axis.text.y = ggplot2::element_text(size = ggplot2::rel(0.7)))
 }
 
-# a panel for each variable; long names, as of conditional probabilities, in two lines
+# a panel for each variable; long names, as of conditional probabilities and of interactions, in two lines
 facet_variables <- function(facets = ggplot2::vars(.data$variable), ...) {
-  two_lines <- function(name) ifelse(nchar(name) > 14L, sub("|", "\n|", name, fixed = TRUE), name)
+  broken <- function(name) ifelse(grepl("|", name, fixed = TRUE), sub("|", "\n|", name, fixed = TRUE), sub("^([^:[]+:)", "\\1\n", name))
+  two_lines <- function(name) ifelse(nchar(name) > 14L, broken(name), name)
   ggplot2::facet_wrap(facets, labeller = ggplot2::as_labeller(two_lines), ...)
 }
 
