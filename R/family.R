@@ -1,47 +1,99 @@
 # Families of responses, as src/family.c has them. `scale` and `middle`: of the default priors, the
-# standard deviation of what covariates add to the linear predictor, and the intercept's mean and sd.
+# standard deviation of what covariates add to the linear predictor, and the intercept's mean and sd (NA: that of a
+# sixth of the upper bound). `shaped`: there is a coefficient of variation. `kind`: what bounds a response may have.
 
 glm_families <- list(
-  logit = list(family = "binomial", link = "logit", text = "logistic regression", scale = 1.5, middle = c(0, 1.5)),
-  probit = list(family = "binomial", link = "probit", text = "probit regression", scale = 0.9, middle = c(0, 0.9)),
-  cloglog = list(family = "binomial", link = "cloglog", text = "complementary log-log regression", scale = 1, middle = c(log(log(2)), 1)),
-  poisson = list(family = "poisson", link = "log", text = "Poisson regression", scale = 1, middle = c(NA, 1.5))
+  logit = list(family = "binomial", link = "logit", text = "logistic regression", kind = "binary", scale = 1.5, middle = c(0, 1.5)),
+  probit = list(family = "binomial", link = "probit", text = "probit regression", kind = "binary", scale = 0.9, middle = c(0, 0.9)),
+  cloglog = list(family = "binomial", link = "cloglog", text = "complementary log-log regression", kind = "binary", scale = 1, middle = c(log(log(2)), 1)),
+  poisson = list(family = "poisson", link = "log", text = "Poisson regression", kind = "count", scale = 1, middle = c(NA, 1.5)),
+  negative_binomial = list(family = "negative_binomial", link = "log", text = "negative binomial regression", kind = "count", shaped = TRUE, scale = 1,
+                           middle = c(NA, 1.5)),
+  gamma = list(family = "Gamma", link = "log", text = "Gamma regression", kind = "positive", shaped = TRUE, scale = 1, middle = c(NA, 1.5))
 )
 
-# The name of R's own family object, of a function that makes it, or of that function's name.
+# The name of a family object, of a function that makes it, or of that function's name; MASS::negative.binomial(theta)
+# has the attribute cv. A link that was not asked for is the one there is.
 check_family <- function(family, call = caller_env()) {
   there <- vapply(glm_families, function(f) sprintf("%s(\"%s\")", f$family, f$link), "")
-  must <- paste0("one of R's families ", paste(there, collapse = ", "))
-  if (is.character(family) && length(family) == 1L && family %in% c("binomial", "poisson")) family <- getExportedValue("stats", family)
+  must <- paste0("one of the families ", paste(there, collapse = ", "))
+  named <- list(binomial = stats::binomial, poisson = stats::poisson, Gamma = function() stats::Gamma("log"), negative_binomial = negative_binomial)
+  if (is.character(family) && length(family) == 1L && family %in% names(named)) family <- named[[family]]
+  if (identical(family, stats::Gamma)) family <- named$Gamma
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (!inherits(family, "family")) stop_argument("family", must, describe(family), "family", call)
-  name <- names(which(there == sprintf("%s(\"%s\")", family$family, family$link)))
-  if (length(name) == 0L) stop_argument("family", must, sprintf("%s(\"%s\")", family$family, family$link), "family", call)
-  name
+  given <- sprintf("%s(\"%s\")", family$family, family$link)
+  size <- if (startsWith(family$family, "Negative Binomial")) get0(".Theta", environment(family$variance))
+  if (!is.null(size)) given <- sprintf("negative_binomial(\"%s\")", family$link)
+  name <- names(which(there == given))
+  if (length(name) == 0L) stop_argument("family", must, given, "family", call)
+  if (is.null(size)) name else structure(name, cv = 1 / sqrt(size))
+}
+
+#' Negative binomial responses
+#'
+#' The family of counts that vary more than Poisson's, for [model_glm()]: of the rate mu and the coefficient of variation `cv`
+#' the variance is mu + cv^2 mu^2. What other packages call size, or theta, is 1 / cv^2.
+#'
+#' @return An object of R's class [family][stats::family], with the link `"log"`. Its variance function is that of `cv` = 1.
+#' @seealso `negative.binomial()` in the package MASS, where the size is known.
+#' @examples
+#' model_glm(family = negative_binomial())
+#' @export
+negative_binomial <- function() {
+  family <- stats::poisson()[c("family", "link", "linkfun", "linkinv", "variance", "mu.eta", "valideta")]
+  family$family <- "negative_binomial"
+  family$variance <- function(mu) mu + mu^2
+  structure(family, class = "family")
 }
 
 family_of <- function(model) glm_families[[model$family]]
 
-is_binary_family <- function(model) family_of(model)$family == "binomial"
+is_binary_family <- function(model) family_of(model)$kind == "binary"
+
+is_shaped_family <- function(model) isTRUE(family_of(model)$shaped)
 
 # R's own object
 stats_family <- function(model) {
   family <- family_of(model)
-  getExportedValue("stats", family$family)(family$link)
+  if (family$family == "negative_binomial") negative_binomial() else getExportedValue("stats", family$family)(family$link)
 }
 
-# What src/family.c reads: a field of the family's name, with the largest rate. With rates so large every count is
+# What src/family.c reads: a field of the family's name, with the largest rate. With rates so large every response is
 # beyond the upper bound, so that the limit changes nothing that is released.
 family_fields <- function(model, response) {
   stats::setNames(list(if (is_binary_family(model)) 0 else 4 * response$upper + 100), model$family)
 }
 
+# of the coefficient of variation, as a standard deviation's
+cv_fields <- function(model) {
+  if (!is_shaped_family(model)) return(list())
+  fields <- sigma_fields(model$cv, 1)
+  names(fields)[names(fields) == "sigma"] <- "cv"
+  fields
+}
+
+# New responses of these means
+draw_responses <- function(bound, fit, expected) {
+  count <- length(expected)
+  shape <- if (is_shaped_family(bound$model)) rep_len((bound$spec$fields[["cv"]] %||% parameter_matrix(fit)[, "cv"])^-2, count)
+  expected[] <- switch(bound$model$family,
+    poisson = stats::rpois(count, expected),
+    negative_binomial = stats::rnbinom(count, size = shape, mu = expected),
+    gamma = stats::rgamma(count, shape, shape / expected),
+    stats::rbinom(count, 1L, expected))
+  expected
+}
+
 check_family_response <- function(model, response, call) {
-  if (is_binary_family(model)) return(check_binary(response, call))
-  count <- nrow(response) == 1L && is.na(response$level) && !is.na(response$lower) && response$lower >= 0 && response$upper >= 1 &&
+  family <- family_of(model)
+  if (family$kind == "binary") return(check_binary(response, call))
+  least <- if (family$kind == "count") 1 else 0
+  bounded <- nrow(response) == 1L && is.na(response$level) && !is.na(response$lower) && response$lower >= 0 && response$upper >= least &&
     is.finite(response$upper)
-  if (count) return(invisible())
-  stop_classed("variables", c("The response of {.code poisson()} must be a number with bounds, the lower one at least 0 and the upper one at least 1.",
+  if (bounded) return(invisible())
+  must <- if (family$kind == "count") "the lower one at least 0 and the upper one at least 1" else "the lower one at least 0"
+  stop_classed("variables", c("The response of {.code {family$family}()} must be a number with bounds, {must}.",
                               x = "{.var {response$variable[1]}} has other bounds, or is a factor."), call = call)
 }
 

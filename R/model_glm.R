@@ -1,6 +1,6 @@
 #' Generalised linear models, covariates modelled too
 #'
-#' A binary or a count response given covariates, through a linear predictor eta =
+#' A binary, a count or a positive response given covariates, through a linear predictor eta =
 #' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal (or as [covariate_beta()] and its
 #' kin have it), factor covariates categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
@@ -8,16 +8,25 @@
 #' @param formula `response ~ covariates`, with all variables of the release, each
 #'   once, as in [model_logistic()]. `NULL` takes the statistic's own formula.
 #' @param family One of R's family objects, or a function or name that gives one: `binomial()` with the
-#'   link `"logit"`, `"probit"` or `"cloglog"`, or `poisson()` with the link `"log"`.
+#'   link `"logit"`, `"probit"` or `"cloglog"`; or, with the link `"log"`, `poisson()`, [negative_binomial()] or `Gamma("log")`.
+#'   `MASS::negative.binomial(theta)` is one of known size.
 #' @param prior Of the coefficients (intercept first): [prior_normal()],
 #'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
 #'   bounds, see below.
 #' @param covariates,levels As in [model_lm()].
+#' @param cv Of the coefficient of variation of a Gamma response, or of the rates of a negative binomial one: `fixed(value)`,
+#'   [prior_half_normal()], [prior_half_t()], [prior_exponential()], or `prior_inverse_gamma(shape, rate)` for its square;
+#'   by default `prior_half_normal(1)`. Other families have none.
 #'
 #' @details
 #' **Responses.** A binary one is a number with the bounds 0 and 1, or a factor with two levels, of
 #' which the second counts as 1. A count is a number with declared bounds, such as `c(0, 40)`: it is clamped to
-#' them before it is summed, as all numbers are, and methods `"augment"` allows for that.
+#' them before it is summed, as all numbers are, and method `"augment"` allows for that. A Gamma response is a number whose
+#' bounds are not negative.
+#'
+#' **Shapes.** With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
+#' variance mu + cv^2 mu^2. What other packages call the Gamma distribution's shape, or the negative binomial's size (or
+#' theta), is 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
 #' N(m, s^2), slope j N(0, (2 t / (sqrt(p) h_j))^2), a level's coefficient N(0, (t / sqrt(p))^2). The
@@ -28,7 +37,7 @@
 #' | `binomial("logit")` | 0 | 1.5 | 1.5 |
 #' | `binomial("probit")` | 0 | 0.9 | 0.9 |
 #' | `binomial("cloglog")` | log(log(2)) | 1 | 1 |
-#' | `poisson()` | log of a sixth of the upper bound | 1.5 | 1 |
+#' | `poisson()`, `negative_binomial()`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
 #'
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
 #'
@@ -38,7 +47,8 @@
 #' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
 #' **Method `"clt"`** takes numbers as covariates: the moments follow from means over one normal variable,
-#' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0.
+#' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0. Responses with a `cv` are
+#' left to method `"augment"`.
 #'
 #' @return A model: an object of class `model_glm`, of `binomial("logit")` that of [model_logistic()]. Its
 #'   parameters are the coefficients (`(Intercept)`, the covariates' names, a factor's name and
@@ -63,16 +73,36 @@
 #' fit <- sample_posterior(rel, model_glm(family = poisson()), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(wool = "A", tension = c("L", "H")), interval = "credible")
 #' @export
-model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet()) {
-  new_glm(check_family(family), formula, prior, covariates, levels)
+model_glm <- function(formula = NULL, family = stats::binomial(), prior = NULL, covariates = prior_niw(), levels = prior_dirichlet(), cv = NULL) {
+  family <- check_family(family)
+  new_glm(as.vector(family), formula, prior, covariates, levels, check_cv(cv, family, prior))
 }
 
-new_glm <- function(family, formula, prior, covariates, levels, call = caller_env()) {
+# NULL where the family has none
+check_cv <- function(cv, family, prior, call = caller_env()) {
+  shaped <- isTRUE(glm_families[[family]]$shaped)
+  known <- attr(family, "cv")
+  if (!is.null(cv) && (!shaped || !is.null(known))) {
+    why <- if (shaped) "its size is given" else "no coefficient of variation"
+    stop_argument("cv", "NULL for this family", why, "prior", call)
+  }
+  if (!shaped) return(NULL)
+  cv <- cv %||% if (is.null(known)) prior_half_normal(1) else fixed(known)
+  check_class(cv, "cv", c("fixed", "prior_inverse_gamma", "prior_half_normal", "prior_half_t", "prior_exponential"),
+              "fixed(), prior_half_normal(), prior_half_t(), prior_exponential() or prior_inverse_gamma()", "prior", call)
+  if (inherits(cv, "fixed")) check_positive(cv$value, "cv", "prior", call = call)
+  if (inherits(prior, "fixed") && !inherits(cv, "fixed")) {
+    stop_classed("prior", "{.arg cv} must be fixed where the coefficients are.", call = call)
+  }
+  cv
+}
+
+new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, call = caller_env()) {
   if (!is.null(formula)) formula_variables(formula, call)
   if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior", call)
   covariates <- split_covariates(covariates, call = call)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
-  new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, covariates = covariates,
+  new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, cv = cv, covariates = covariates,
             levels = levels, class = c(if (family == "logit") "model_logistic", "model_glm"))
 }
 
@@ -81,6 +111,7 @@ format.model_glm <- function(x, ...) {
   c(paste("<model>", family_of(x)$text),
     paste0("  formula       ", x$formula %||% "the statistic's"),
     paste0("  coefficients  ", if (is.null(x$prior)) "normal(scaled by the bounds)" else format(x$prior)),
+    if (!is.null(x$cv)) paste0("  cv            ", format(x$cv)),
     paste0("  covariates    ", format_covariates(x$covariates)))
 }
 
@@ -99,16 +130,20 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
     stop_classed("variables", "A factor must be released in one form, but {.var {names(forms)[forms]}} {?is/are} released as codes and as dummy variables.",
                  call = call)
   }
+  if (is_shaped_family(model) && "cv" %in% columns$name[columns$variable != variables[1L]]) {
+    stop_classed("variables", "A covariate must not be called {.var cv}: that is the coefficient of variation.", call = call)
+  }
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]
   bound$design <- design_columns(columns, factors)
   bound$design$centre[1L] <- 0
   covariates <- bound$design[-1L, ]
   bound$spec <- list(name = "glm", fields = c(
-    design_fields(bound$design), list(columns = as.double(nrow(columns))), family_fields(model, response), glm_coefficient_fields(bound, call),
+    design_fields(bound$design), list(columns = as.double(nrow(columns))), family_fields(model, response), cv_fields(model), glm_coefficient_fields(bound, call),
     covariate_fields(covariates, seq_len(nrow(covariates)), model, factors, call)))
   bound$formula <- model$formula %||% formula
   bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", covariates$name),
+                        if (is_shaped_family(model) && !inherits(model$cv, "fixed")) "cv",
                         covariate_parameters(covariates, model, factors))
   structure(bound, class = c("bound_glm", "bound_regression", "noiseaware_bound"))
 }
@@ -125,13 +160,10 @@ glm_coefficient_fields <- function(bound, call) {
 #' @export
 describe_model.bound_glm <- function(bound) paste(family_of(bound$model)$text, bound$formula)
 
-# expected: the probability of a 1, or the rate
+# expected: the probability of a 1, or the mean
 #' @export
 response_of.bound_glm <- function(bound) {
-  binary <- is_binary_family(bound$model)
   family <- stats_family(bound$model)
-  list(binary = binary, family = family, mean = family$linkinv, draw = function(fit, expected) {
-    expected[] <- if (binary) stats::rbinom(length(expected), 1L, expected) else stats::rpois(length(expected), expected)
-    expected
-  })
+  list(binary = is_binary_family(bound$model), family = family, mean = family$linkinv,
+       draw = function(fit, expected) draw_responses(bound, fit, expected))
 }

@@ -9,6 +9,9 @@ clt_distribution.bound_glm <- function(bound, release, call) {
     stop_classed("method", c("Method {.val clt} knows the moments of such a response given numbers, not factors.",
                              x = "{.var {factors}} {?is a factor/are factors}.", i = "Method {.val augment} takes factors."), call = call)
   }
+  if (is_shaped_family(bound$model)) {
+    stop_classed("method", c("Method {.val clt} knows no moments of a {family_of(bound$model)$text}.", i = "Method {.val augment} takes it."), call = call)
+  }
   response <- bound$design[1L, ]
   if (!is_binary_family(bound$model) && response$lower > 0) {
     stop_classed("method", c("Method {.val clt} knows the moments of counts that are clamped from above only.",

@@ -54,7 +54,7 @@ say <- function(name, ...) paste0(name, "(", paste(format_number(c(...)), collap
 describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields), describe_covariates(bound))
 
 #' @export
-describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), describe_covariates(bound))
+describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields, "cv"), describe_covariates(bound))
 
 #' @export
 describe_priors.bound_mvnormal <- function(bound) describe_covariates(bound)
@@ -88,11 +88,12 @@ describe_nig <- function(prior, bound) {
   list(mean = fields$beta_mean, sd = sd, first = first)
 }
 
-describe_sigma <- function(fields) {
+# a standard deviation's or a coefficient of variation's
+describe_sigma <- function(fields, name = "sigma") {
   kind <- grep("^sigma_", names(fields), value = TRUE)
   if (length(kind) == 0L) return(character())
   text <- say(sub("sigma_", "", kind), fields[[kind]])
-  c(sigma = if (kind == "sigma_inverse_gamma") paste("sigma^2 ~", text) else text)
+  stats::setNames(if (kind == "sigma_inverse_gamma") paste0(name, "^2 ~ ", text) else text, name)
 }
 
 describe_covariates <- function(bound) {

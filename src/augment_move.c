@@ -159,6 +159,7 @@ void augment_interweave(struct augment *a, int learning, int looking) {
 /* ---- a response ------------------------------------------------------------------- */
 
 double augment_response_density(struct augment *a, double *q, double *gradient) {
+    a->model.class->set(a->model.self, a->theta);
     augment_take_complete(a, 0, a->complete);
     if (!response_begin(a->response, a->complete, a->theta, a->rng)) return NAN;
     return response_density(a->response, q, gradient);
@@ -169,11 +170,11 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
     struct response *r = a->response;
+    class->set(self, a->theta);
     if (!response_begin(r, a->complete, a->theta, a->rng)) return;
     r->noise.temper = *a->adapt.temper;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     const struct rng innovations = *a->rng;
-    class->set(self, a->theta);
     response_refer(r, a->theta_new);
     class->set_move(self, a->theta_new, a->changed);
     (void)augment_moved_energy(a);

@@ -112,8 +112,13 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
 void augment_prepare_surrogate(struct augment *a, int same_bounds) {
     struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
-    /* surrogate and transfers between levels move all of theta */
+    /* surrogate, response and transfers between levels move all of theta but a response's shape */
     a->model.moving = a->model.groups = 0;
+    if (a->model.shape > 0) {
+        a->model.moving = 1;
+        a->model.moves = plugin_memory(1, sizeof *a->model.moves);
+        a->model.moves[0] = a->model.shape;
+    }
     if (!same_bounds) return;
     s->records.self = a;
     s->records.sum = sum_clamped;

@@ -12,6 +12,8 @@
  * that the limit makes no difference to what is released and bounds the cost of a record.
  * Quantiles are found by adding up probabilities from 0, or from below where all are negligible.
  *
+ * Negative binomial and Gamma: family_shaped.c.
+ *
  * Cost per record: an exponential or error function for each eta; of a Poisson response its rate
  * or, from WIDE_RATE on, some multiple of the square root of it.
  */
@@ -30,16 +32,17 @@ static inline double cloglog_probability(double eta) { return -expm1(-exp(eta));
 
 /* One function for each link, so that its probability is compiled into the loops. */
 #define BINARY(link) \
-    static void link##_draw(const struct family *f, int m, const double *restrict u, \
-                            const double *restrict eta, double *restrict y) { \
-        (void)f; \
+    static void link##_draw(const struct family *f, struct rng *rng, int m, \
+                            const double *restrict u, const double *restrict eta, \
+                            double *restrict y) { \
+        (void)f, (void)rng; \
         for (int i = 0; i < m; ++i) y[i] = u[i] < link##_probability(eta[i]) ? 1 : 0; \
     } \
-    static void link##_respond(const struct family *f, int m, double keep, \
+    static void link##_respond(const struct family *f, struct rng *rng, int m, double keep, \
                                const double *restrict w, const double *restrict eta, \
                                const double *restrict y, const double *restrict eta_new, \
                                double *restrict y_new) { \
-        (void)f; \
+        (void)f, (void)rng; \
         for (int i = 0; i < m; ++i) { \
             double u; \
             if (w[i] < keep) { \
@@ -142,14 +145,16 @@ static double poisson_place(double u, double y, double rate) {
     return k < y ? 1 : sum + u * p;
 }
 
-static void poisson_draw(const struct family *f, int m, const double *u, const double *eta,
-                         double *y) {
+static void poisson_draw(const struct family *f, struct rng *rng, int m, const double *u,
+                         const double *eta, double *y) {
+    (void)rng;
     for (int i = 0; i < m; ++i) y[i] = poisson_quantile(u[i], rate_of(f, eta[i]));
 }
 
-static void poisson_respond(const struct family *f, int m, double keep, const double *w,
-                            const double *eta, const double *y, const double *eta_new,
-                            double *y_new) {
+static void poisson_respond(const struct family *f, struct rng *rng, int m, double keep,
+                            const double *w, const double *eta, const double *y,
+                            const double *eta_new, double *y_new) {
+    (void)rng;
     for (int i = 0; i < m; ++i) {
         const double rate_new = rate_of(f, eta_new[i]);
         if (w[i] < keep) {
@@ -207,6 +212,24 @@ static const struct family_class families[] = {
      .means = family_means_poisson,
      .squares = family_squares_poisson,
      .powers = family_powers_poisson},
+    {.name = "negative_binomial",
+     .cost = 80,
+     .cost_move = 80,
+     .shaped = 1,
+     .draw = family_negative_binomial_draw,
+     .respond = family_negative_binomial_respond,
+     .log_density = family_negative_binomial_log_density,
+     .means = family_means_poisson,
+     .squares = family_squares_negative_binomial},
+    {.name = "gamma",
+     .cost = 15,
+     .cost_move = 400,
+     .shaped = 1,
+     .draw = family_gamma_draw,
+     .respond = family_gamma_respond,
+     .log_density = family_gamma_log_density,
+     .means = family_means_poisson,
+     .squares = family_squares_gamma},
 };
 
 struct family *family_create(const struct fields *fields) {

@@ -14,6 +14,8 @@ struct family_class;
 struct family {
     const struct family_class *class;
     double most; /* a rate is never larger */
+    /* of those that have one: 1 / cv^2, and that to which a move goes (family_shaped.c) */
+    double shape, shape_new;
     struct polya_gamma polya_gamma;
 
     /* of powers of counts clamped to [0, upper]: family_counts.c */
@@ -23,15 +25,18 @@ struct family {
 struct family_class {
     const char *name;         /* of R's field that asks for it */
     double cost, cost_latent; /* more than a logit's, and of latent(), in random normals */
+    double cost_move;         /* of a move from one shape to another */
     int pseudo;               /* latent() draws pseudo-responses; else they are y - 1/2 */
+    int shaped;               /* there is a coefficient of variation */
 
-    /* Goal: y of uniform numbers u. */
-    void (*draw)(const struct family *f, int m, const double *u, const double *eta, double *y);
+    /* Goal: y of uniform numbers u, or drawn where quantiles would take long. */
+    void (*draw)(const struct family *f, struct rng *rng, int m, const double *u, const double *eta,
+                 double *y);
 
     /* Goal: y at eta_new. Where w is below `keep`, with the innovation of (eta, y), drawn
      * uniformly among those that it may have, else with a fresh one; w serves for either. */
-    void (*respond)(const struct family *f, int m, double keep, const double *w, const double *eta,
-                    const double *y, const double *eta_new, double *y_new);
+    void (*respond)(const struct family *f, struct rng *rng, int m, double keep, const double *w,
+                    const double *eta, const double *y, const double *eta_new, double *y_new);
 
     /* Goal: weights and pseudo-responses with which, given these, the coefficients have a normal
      * likelihood: sum over the records of pseudo eta - weight eta^2 / 2. NULL: there are none; the
@@ -39,23 +44,39 @@ struct family_class {
     void (*latent)(const struct family *f, struct rng *rng, int m, const double *eta,
                    const double *y, double *weight, double *pseudo);
 
-    /* Goal: the sum of log f(y | eta), up to what eta has no part in. */
+    /* Goal: the sum of log f(y | eta), up to what neither eta nor the shape has a part in. */
     double (*log_density)(const struct family *f, int m, const double *eta, const double *y);
 
     /* Goal: mean[k], k < FAMILY_MEANS: that of the derivative k of E(y | eta), over
      * eta ~ N(centre, sd^2). */
     void (*means)(const struct family *f, double centre, double sd, double *mean);
 
-    /* Goal: the same of E(y^2 | eta), k < 3. NULL: y is 0 or 1. */
+    /* Goal: the same of E(y^2 | eta), k < 3, for the shape there is. NULL: y is 0 or 1. */
     void (*squares)(const struct family *f, double centre, double sd, double *mean);
 
     /* Goal: mean[(m - 1) * FAMILY_MEANS + k], k < FAMILY_MEANS + 1 - m: that of the derivative k of
-     * E(y^m | eta), y clamped as family_clamp() was told. NULL: y is 0 or 1. */
+     * E(y^m | eta), y clamped as family_clamp() was told. NULL: y is 0 or 1, or method "clt" does
+     * not serve the family. */
     void (*powers)(const struct family *f, double centre, double sd, double *mean);
 };
 
 /* The family of which there is a field, its largest rate or 0; NULL if there is none. */
 struct family *family_create(const struct fields *fields);
+
+/* With a shape: family_shaped.c. */
+void family_negative_binomial_draw(const struct family *f, struct rng *rng, int m, const double *u,
+                                   const double *eta, double *y);
+void family_negative_binomial_respond(const struct family *f, struct rng *rng, int m, double keep,
+                                      const double *w, const double *eta, const double *y,
+                                      const double *eta_new, double *y_new);
+double family_negative_binomial_log_density(const struct family *f, int m, const double *eta,
+                                            const double *y);
+void family_gamma_draw(const struct family *f, struct rng *rng, int m, const double *u,
+                       const double *eta, double *y);
+void family_gamma_respond(const struct family *f, struct rng *rng, int m, double keep,
+                          const double *w, const double *eta, const double *y,
+                          const double *eta_new, double *y_new);
+double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y);
 
 /* mean[k] = E F^(k)(eta), k < FAMILY_MEANS, over eta ~ N(centre, sd^2): family_means.c. */
 void family_means_logit(const struct family *f, double centre, double sd, double *mean);
@@ -63,6 +84,9 @@ void family_means_probit(const struct family *f, double centre, double sd, doubl
 void family_means_cloglog(const struct family *f, double centre, double sd, double *mean);
 void family_means_poisson(const struct family *f, double centre, double sd, double *mean);
 void family_squares_poisson(const struct family *f, double centre, double sd, double *mean);
+void family_squares_negative_binomial(const struct family *f, double centre, double sd,
+                                      double *mean);
+void family_squares_gamma(const struct family *f, double centre, double sd, double *mean);
 
 /* Counts are clamped to [0, upper]: family_counts.c. */
 void family_clamp(struct family *f, double upper);

@@ -6,7 +6,7 @@
  * exponentials.
  * probit: E Phi(eta) = Phi(t), t = centre / s, s^2 = 1 + sd^2; the derivatives in the centre are
  * those of that.
- * poisson: E exp(k eta) = exp(k centre + k^2 sd^2 / 2).
+ * poisson, negative_binomial, gamma: E exp(k eta) = exp(k centre + k^2 sd^2 / 2).
  */
 #include "family.h"
 
@@ -120,8 +120,22 @@ void family_means_poisson(const struct family *f, double centre, double sd, doub
     for (int k = 0; k < FAMILY_MEANS; ++k) mean[k] = rate;
 }
 
-void family_squares_poisson(const struct family *f, double centre, double sd, double *mean) {
+/* y has the variance `linear` mu + `quadratic` mu^2 */
+static void squares(double linear, double quadratic, double centre, double sd, double *mean) {
     const double rate = exp(centre + 0.5 * sd * sd), square = rate * rate * exp(sd * sd);
+    for (int k = 0; k < 3; ++k) mean[k] = linear * rate + (1 + quadratic) * ldexp(square, k);
+}
+
+void family_squares_poisson(const struct family *f, double centre, double sd, double *mean) {
     (void)f;
-    for (int k = 0; k < 3; ++k) mean[k] = rate + ldexp(square, k);
+    squares(1, 0, centre, sd, mean);
+}
+
+void family_squares_negative_binomial(const struct family *f, double centre, double sd,
+                                      double *mean) {
+    squares(1, 1 / f->shape, centre, sd, mean);
+}
+
+void family_squares_gamma(const struct family *f, double centre, double sd, double *mean) {
+    squares(0, 1 / f->shape, centre, sd, mean);
 }

@@ -108,6 +108,7 @@ static void *read(SEXP problem) {
         a->stride = (ptrdiff_t)list_number(problem, "room");
         a->size_spread = list_number(problem, "size_spread");
         a->slope.moving = a->model.moving;
+        a->slope.moves = a->model.moves;
         if (a->model.class->rtheta && update_theta_steps(&a->model) == 0)
             a->pace.moving = a->model.complete;
     }
@@ -189,7 +190,7 @@ static struct state_shape shape(const void *self) {
 /* n, and room for as many records as the state has: it may have been given more */
 static void attach_size(struct augment *a, SEXP state) {
     double *size = REAL(list_element(state, "size"));
-    size_slope_attach(&a->slope, a->slope.moving, a->model.moves, size + SIZE_STATE);
+    size_slope_attach(&a->slope, a->slope.moving, a->slope.moves, size + SIZE_STATE);
     size_slope_attach(&a->pace, a->pace.moving, a->pace.moves,
                       size + SIZE_STATE + size_slope_stored(a->slope.moving));
     const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));

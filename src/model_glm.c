@@ -5,8 +5,8 @@
  * centred at a fixed public point, as in model_lm.c: eta = alpha + sum beta_j
  * (x_j - c_j), over the columns of the design.
  *
- * theta: alpha, slopes (k of them) | the covariates' part. What is known stays
- * at its value.
+ * theta: alpha, slopes (k of them) | log of the coefficient of variation, where the family has
+ * one | the covariates' part. What is known stays at its value.
  *
  * Innovations: y is a quantile at u, uniform.
  *
@@ -25,6 +25,7 @@
 #include "dist.h"
 #include "family.h"
 #include "linalg.h"
+#include "scale_prior.h"
 
 struct glm {
     int columns; /* of a record */
@@ -32,8 +33,12 @@ struct glm {
     int at_omega, at_kappa;
     struct covariates cov;
     struct moments moments;
-    const struct family *family;
-    int latent;                                      /* does the family give the update? */
+    struct family *family;
+    int latent;                  /* does the family give the update? */
+    int at_cv;                   /* in theta; 0: there is none */
+    struct scale_prior cv_prior; /* unless it is known */
+    const double *cv;
+    double log_cv;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
 
     /* current parameter and the one that a move goes to, intercepts natural */
@@ -66,15 +71,22 @@ static int create(const struct fields *fields, struct model *model) {
     s->family = family_create(fields);
     if (!columns || !s->family || !(s->beta || (s->beta_mean && s->beta_precision)))
         return PLUGIN_BAD_FIELDS;
-    const struct theta_block coefficients = {
-        .name = "coefficients",
-        .transform = TRANSFORM_CENTRE,
-        .size = k,
-        .centre = fields_vector(fields, "centre", k),
-        .known = s->beta,
+    const int shaped = s->family->class->shaped;
+    s->cv = fields_vector(fields, "cv", 1);
+    if (s->cv) s->log_cv = log(*s->cv);
+    if (shaped && !s->cv && scale_prior_read(fields, &s->cv_prior) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    const struct theta_block own[] = {
+        {.name = "coefficients",
+         .transform = TRANSFORM_CENTRE,
+         .size = k,
+         .centre = fields_vector(fields, "centre", k),
+         .known = s->beta},
+        {.name = "cv", .transform = TRANSFORM_LOG, .size = 1, .known = s->cv ? &s->log_cv : NULL},
     };
-    const int status = covariates_create(fields, 1, &coefficients, model, &s->cov);
+    const int status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
     if (status != PLUGIN_OK) return status;
+    s->at_cv = shaped ? k : 0;
 
     s->moments = moments_new(k, s->cov.centre);
     s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
@@ -98,14 +110,18 @@ static int create(const struct fields *fields, struct model *model) {
     model->complete = s->cov.at_complete + s->cov.lone_statistics;
     /* in units of a normal, an exponential function among them */
     model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.costs.latent;
-    model->costs.move = model->columns + 4 + 2 * family->cost + s->cov.costs.move;
+    model->costs.move =
+        model->columns + 4 + 2 * family->cost + family->cost_move + s->cov.costs.move;
     if (family->cost + s->cov.costs.draw > 0)
         model->costs.records = model->columns + family->cost + s->cov.costs.draw;
     if (!s->beta && !family->latent) {
-        model->walked = k;
-        model->costs.density = 1 + 0.2 * k;
+        model->walked = k + (shaped && !s->cv);
+        model->costs.density = 1 + 0.2 * k + (shaped ? 30 : 0);
     }
-    if (!s->beta && !covariates_is_cut(&s->cov) && s->cov.lones == 0) model->tied = k;
+    if (!s->beta && !covariates_is_cut(&s->cov) && s->cov.lones == 0) {
+        model->tied = k;
+        model->shape = s->cv ? 0 : s->at_cv;
+    }
     if (s->cov.lones > 0) model->class = &with_lones;
     return PLUGIN_OK;
 }
@@ -120,6 +136,7 @@ static void rprior(void *self, struct rng *rng, double *theta) {
         (void)linalg_cholesky(k, s->gram); /* checked in R */
         dist_normal_precision(rng, k, s->beta_mean, 1, s->gram, theta);
     }
+    if (s->at_cv && !s->cv) theta[s->at_cv] = scale_prior_draw(&s->cv_prior, rng);
     covariates_rprior(&s->cov, rng, theta);
 }
 
@@ -128,6 +145,7 @@ static double dprior(void *self, const double *theta) {
     double log_density = covariates_dprior(&s->cov, theta);
     if (!s->beta)
         log_density -= 0.5 * linalg_quadratic(s->k, s->beta_precision, theta, s->beta_mean);
+    if (s->at_cv && !s->cv) log_density += scale_prior_density(&s->cv_prior, theta[s->at_cv], NULL);
     return log_density;
 }
 
@@ -135,6 +153,11 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     struct glm *s = self;
     const int k = s->k;
     covariates_prior_gradient(&s->cov, theta, gradient);
+    if (s->at_cv && !s->cv) {
+        double slope;
+        (void)scale_prior_density(&s->cv_prior, theta[s->at_cv], &slope);
+        gradient[s->at_cv] += slope;
+    }
     for (int i = 0; !s->beta && i < k; ++i)
         for (int j = 0; j < k; ++j)
             gradient[i] -= s->beta_precision[(size_t)i * k + j] * (theta[j] - s->beta_mean[j]);
@@ -174,8 +197,16 @@ static double marginal(void *self, const double *c, double n, const double *thet
 
 /* ---- records ------------------------------------------------------------ */
 
+/* narrower distributions cannot be told apart */
+static const double MOST_SHAPE = 1e10;
+
+static double shape_of(const struct glm *s, const double *theta) {
+    return s->at_cv ? fmin(exp(-2 * theta[s->at_cv]), MOST_SHAPE) : 0;
+}
+
 static void set(void *self, const double *theta) {
     struct glm *s = self;
+    s->family->shape = shape_of(s, theta);
     memcpy(s->theta, theta, (size_t)s->cov.end * sizeof(double));
     s->intercept = natural_intercept(s, theta);
     covariates_set(&s->cov, theta);
@@ -188,11 +219,13 @@ static void linear_predictor(struct glm *s, const double *theta, double intercep
     terms_sum(&s->terms, intercept, m, eta);
 }
 
-/* y at eta_new, u its innovation where it is not held fixed, see family.h */
-static void respond(struct glm *s, struct rng *rng, double keep, int m, const double *y,
-                    double *y_new) {
+/* y at eta_new and the shape of that theta, u its innovation where it is not held fixed, see
+ * family.h */
+static void respond(struct glm *s, struct rng *rng, double keep, int m, const double *theta_new,
+                    const double *y, double *y_new) {
     rng_fill_uniform(rng, m, s->u);
-    s->family->class->respond(s->family, m, keep, s->u, s->eta, y, s->eta_new, y_new);
+    s->family->shape_new = shape_of(s, theta_new);
+    s->family->class->respond(s->family, rng, m, keep, s->u, s->eta, y, s->eta_new, y_new);
 }
 
 static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
@@ -201,7 +234,7 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
     rng_fill_uniform(rng, m, s->u);
-    s->family->class->draw(s->family, m, s->u, s->eta_new, x[0]);
+    s->family->class->draw(s->family, rng, m, s->u, s->eta_new, x[0]);
 }
 
 static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
@@ -211,7 +244,7 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
-    respond(s, rng, rho, m, x[0], x_new[0]);
+    respond(s, rng, rho, m, s->theta, x[0], x_new[0]);
 }
 
 /* ---- non-centred move --------------------------------------------------- */
@@ -233,7 +266,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
     linear_predictor(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved),
                      s->eta_new);
-    respond(s, rng, 1, m, x[0], x_new[0]);
+    respond(s, rng, 1, m, s->theta_new, x[0], x_new[0]);
 }
 
 static void read_levels(void *self, int factor, int m, const double *const *x, double *level) {
@@ -248,7 +281,7 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
     covariates_relevel(&s->cov, factor, to, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;
-    respond(s, rng, 1, m, x[0], x_new[0]);
+    respond(s, rng, 1, m, s->theta, x[0], x_new[0]);
 }
 
 /* ---- complete-data statistic and its update ----------------------------- */

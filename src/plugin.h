@@ -114,6 +114,11 @@ struct model {
      * logarithm of that in theta. 0: there is none. */
     int residual;
 
+    /* Next to tied coefficients: the place in theta of what else the response's distribution
+     * depends on, which moves that tied coefficients and marginal() allow leave as it is. 0: there
+     * is none, or it is known. */
+    int shape;
+
     /* The first coordinates of theta, so many of them, that rtheta leaves as they are: random walks
      * by dprior and log_density move them after it. */
     int walked;
@@ -318,7 +323,8 @@ struct model_class {
 
     /* Goal: mean[k]: the mean of the derivative k of E(y | linear predictor), k < 4, and square[k]
      * of E(y^2 | linear predictor), k < 3, over a normal linear predictor with that centre and
-     * standard deviation. `mean` has room for 6. Together with tied_prior. */
+     * standard deviation, what else they depend on being as in the current theta. `mean` has room
+     * for 6. Together with tied_prior. */
     void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
 
     /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
