@@ -32,7 +32,7 @@ check_family <- function(family, call = caller_env()) {
 
 #' Negative binomial responses
 #'
-#' The family of counts that vary more than Poisson's, for [model_glm()]: of the rate mu and the coefficient of variation `cv`
+#' The family of counts that vary more than Poisson ones, for [model_glm()]: of the rate mu and the coefficient of variation `cv`
 #' the variance is mu + cv^2 mu^2. What other packages call size, or theta, is 1 / cv^2.
 #'
 #' @return An object of R's class [family][stats::family], with the link `"log"`. Its variance function is that of `cv` = 1.

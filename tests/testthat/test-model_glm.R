@@ -224,9 +224,10 @@ test_that("one and two records of unknown coefficient of variation: quadrature",
       noise <- exp(log_noise("squared", unname(rel$scale), unname(rel$value), total))
       likelihood <- if (n == 1) drop(f %*% noise) else rowSums((f %*% matrix(noise, k)) * f)
       density <- matrix(likelihood * prior, length(b0))
+      of_cv <- colSums(density) * replace(rep(1, length(cv)), 1, 0.5)
       for (fit in glm_samplers(rel, model)) {
         expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
-        expect_distribution(parameter_draws(fit, "cv"), grid_quantile(cv, colSums(density)), sum(colSums(density) * cv) / sum(density))
+        expect_distribution(parameter_draws(fit, "cv"), grid_quantile(cv, colSums(density)), sum(of_cv * cv) / sum(of_cv))
       }
     }
   }
@@ -303,7 +304,7 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
       suppressWarnings(sample_posterior(release, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
     moved <- fit(list(), 4000)
-    expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
+    expect_true(all(acceptance(moved)$moved > 0.1 & (acceptance(moved)$responded > 0.1 | !is.null(case$cv))))
     expect_same_quantiles(moved$draws, fit(list(passes = 8), 8000)$draws)
   }
 })
