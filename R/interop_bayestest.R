@@ -13,7 +13,7 @@ get_parameters.noiseaware_fit <- function(x, component = c("conditional", "all")
 find_parameters.noiseaware_fit <- function(x, flatten = FALSE, ...) {
   conditional <- colnames(coefficient_draws(x))
   other <- setdiff(posterior::variables(x$draws), conditional)
-  found <- c(list(conditional = conditional), if (length(other)) list(covariates = setdiff(other, "sigma"), sigma = intersect(other, "sigma")))
+  found <- c(list(conditional = conditional), if (length(other)) list(covariates = setdiff(other, c("sigma", "cv")), sigma = intersect(other, c("sigma", "cv"))))
   found <- found[lengths(found) > 0L]
   if (flatten) unlist(found, use.names = FALSE) else found
 }
@@ -32,7 +32,10 @@ get_data.noiseaware_fit <- function(x, ...) covariate_grid(x)
 model_info.noiseaware_fit <- function(x, ...) {
   family <- stats::family(x)
   # of the same family and formula, since insight reads the rest off the class
-  info <- insight::model_info(stats::glm(y ~ 1, family, data.frame(y = c(0, 1, 0, 1))), ...)
+  y <- if (family$family == "Gamma") c(1, 2, 1, 2) else c(0, 1, 0, 1)
+  like <- stats::glm(y ~ 1, if (family$family == "negative_binomial") stats::poisson() else family, data.frame(y = y))
+  if (family$family == "negative_binomial") like$family$family <- "Negative Binomial(1)"
+  info <- insight::model_info(like, ...)
   info$is_bayesian <- TRUE
   info
 }

@@ -85,8 +85,8 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
   shaped <- isTRUE(glm_families[[family]]$shaped)
   known <- attr(family, "cv")
   if (!is.null(cv) && (!shaped || !is.null(known))) {
-    why <- if (shaped) "its size is given" else "no coefficient of variation"
-    stop_argument("cv", "NULL for this family", why, "prior", call)
+    why <- if (shaped) "whose size is known" else "which has no coefficient of variation"
+    stop_argument("cv", paste0("NULL for this family, ", why), describe(cv), "prior", call)
   }
   if (!shaped) return(NULL)
   cv <- cv %||% if (is.null(known)) prior_half_normal(1) else fixed(known)

@@ -79,8 +79,12 @@ with_prior.model_exponential <- with_prior.model_bernoulli
 #' @export
 with_prior.model_normal <- with_prior.model_bernoulli
 
+# known coefficients with an unknown coefficient of variation are refused
 #' @export
-with_prior.model_glm <- with_prior.model_bernoulli
+with_prior.model_glm <- function(model, prior, call) {
+  shape <- if (is_shaped_family(model)) list(family = family_of(model)$family, cv = model$cv)
+  replace_prior(model, prior, arguments = shape, call = call)
+}
 
 #' @export
 with_prior.model_mvnormal <- function(model, prior, call) replace_prior(model, prior, "covariates", call = call)

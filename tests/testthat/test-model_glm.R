@@ -299,12 +299,14 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
   for (case in glm_discrete) {
     st <- stat_crossprod(y ~ x1 + x2, list(y = if (is.logical(case$y)) case$y else c(0, 4), x1 = c(-1, 1), x2 = c(-1.5, 1)))
     truth <- glm_model(case, prior = fixed(c(0.5, 0.6, -0.5)), covariates = fixed(list(mean = c(0, 0.3), cov = diag(0.4, 2))))
-    release <- simulate_release(truth, st, mech_laplace(epsilon = 2), n = 150)
+    # quantiles of negative binomial counts take long
+    release <- if (is.null(case$cv)) simulate_release(truth, st, mech_laplace(epsilon = 2), n = 150) else
+      simulate_release(truth, st, mech_laplace(epsilon = 4), n = 40)
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
     moved <- fit(list(), 4000)
-    expect_true(all(acceptance(moved)$moved > 0.1 & (acceptance(moved)$responded > 0.1 | !is.null(case$cv))))
+    expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
     expect_same_quantiles(moved$draws, fit(list(passes = 8), 8000)$draws)
   }
 })

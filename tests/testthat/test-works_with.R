@@ -161,6 +161,26 @@ test_that("bayestestR and insight", {
   expect_identical(insight::get_data(fit), covariate_grid(fit))
 })
 
+test_that("negative binomial and Gamma responses", {
+  skip_if_not_installed("insight")
+  skip_if_not_installed("emmeans")
+  counted <- stat_crossprod(days ~ age, list(days = c(0, 60), age = c(14, 50)))
+  for (family in list(negative_binomial(), Gamma("log"))) {
+    set.seed(3)
+    shaped <- simulate_release(model_glm(family = family), counted, mech_laplace(epsilon = 5), n = 50)
+    shaped <- suppressWarnings(sample_posterior(shaped, model_glm(family = family), chains = 1, iter = 60, seed = 1))
+    info <- insight::model_info(shaped)
+    expect_identical(info$link_function, "log")
+    expect_identical(c(info$is_negbin, info$is_count, info$is_binomial), family$family == c("negative_binomial", "negative_binomial", "binomial"))
+    expect_identical(insight::find_parameters(shaped)$sigma, "cv")
+    means <- as.data.frame(emmeans::emmeans(shaped, ~ age, at = list(age = c(20, 30)), type = "response"))
+    expect_equal(means[[if (family$family == "Gamma") "response" else "rate"]], medians(exp(coefficients_at(shaped, c(20, 30)))))
+    expect_true("cv" %in% levels(plot(shaped)$data$parameter))
+    expect_error(update(shaped, prior = fixed(c(1, 0))), class = "noiseaware_error_prior")
+    expect_identical(suppressMessages(update(shaped, prior = prior_normal(0, 3)))$asked$model$cv, prior_half_normal(1))
+  }
+})
+
 test_that("priorsense", {
   # in natural values: Beta(2, 5) of the probability
   y <- stat_counts(~ y, levels = list(y = c("no", "yes")))
