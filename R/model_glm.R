@@ -27,7 +27,7 @@
 #' **Shapes.** With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
 #' variance mu + cv^2 mu^2. What other packages call the Gamma distribution's shape, or the negative binomial's size (or
 #' theta), is 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
-#' The `cv` of a negative binomial response mixes slowly given factors alone and much noise, or many records: where
+#' The `cv` mixes slowly given few records, factors alone or much noise, that of counts given many records, too: where
 #' [sample_posterior()] warns of few effective draws, run longer ([extend()]).
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
