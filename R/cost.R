@@ -14,7 +14,7 @@ cost_features <- function(method, release, bound, control = list(), records = NU
   sized <- if (is.null(release$n)) without_size(release, typical_size(release, records)$n) else release
   engine <- switch(method, augment = augment_engine(sized, bound, control, is.null(release$n)), collapse = collapse_engine(release, bound),
                    clt = clt_engine(sized, bound, control, records))
-  size <- if (inherits(bound, "bound_table")) bound$sizes$complete else
+  size <- if (engine == "crossing") sum(lengths(bound$levels)) else if (inherits(bound, "bound_table")) bound$sizes$complete else
     if (engine %in% c("counts", "recursion", "marginal")) length(sized$value) else
       if (engine == "clamped cross-table") bound$sizes$columns * prod(lengths(bound$levels)) else bound$sizes$columns
   list(engine = engine, size = size, n = sized$n,
@@ -30,6 +30,7 @@ collapse_engine <- function(release, bound) {
   family <- collapse_family(bound)
   at_once <- family == "counts" && counts_at_once(bound, collapse_distribution(release, bound, check = TRUE), release$n)
   if (at_once) return("recursion")
+  if (release_crosses(release, bound)) return("crossing")
   if (family == "normal" && length(bound$levels)) "cross-table" else if (inherits(bound, "bound_loglinear")) "log-linear table" else family
 }
 

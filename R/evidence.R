@@ -69,6 +69,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   if (!is.null(exact)) return(exact)
   if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))
   if (inherits(fit$bound, "bound_loglinear")) stop_no_evidence("The coefficients of a log-linear table are not integrated out.")
+  if (release_crosses(fit$release, fit$bound)) stop_no_evidence("Released margins cross the cliques of the model.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
   if (!is.null(fit$weighted)) {
     cli::cli_inform("The fit's draws were weighted for another prior: the evidence is that of a fit sampled with it.", class = "noiseaware_message_evidence")
@@ -103,7 +104,7 @@ exact_evidence <- function(fit, call) {
 # Is the release of counts, which the table engines take?
 is_counted <- function(fit) {
   inherits(fit$bound, c("bound_categorical", "bound_table")) && !inherits(fit$bound, "bound_loglinear") &&
-    without_refusal(collapse_distribution(fit$release, fit$bound, check = TRUE))
+    without_refusal(collapse_distribution(fit$release, fit$bound, check = TRUE)) && !release_crosses(fit$release, fit$bound)
 }
 
 # Probability that a record exceeds the upper bound, over the draws.

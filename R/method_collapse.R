@@ -34,7 +34,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
-  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "table")) TRUE else NA,
+  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "table", "crossing")) TRUE else NA,
                   model = bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
@@ -198,6 +198,7 @@ collapse_moves <- function(fit, a) {
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
                         if (!is.null(a$steps)) sprintf("; coefficients Hamiltonian: %s steps a trajectory, acceptance %s",
                                                        format_number(mean(a$steps), 2), format_number(mean(a$acceptance), 2))),
+         crossing = sprintf("records  a variable at a time, given all else: %s changed", format_number(mean(a$mean), 2)),
          counts = paste0(sprintf("counts   moves within a class: %s; between classes: %s", share(a$within), share(a$between)), of_n),
          total = paste0(sprintf("total    walk: %s; proposals from the prior: %s", share(a$mean), share(a$fresh)), of_n))
 }
@@ -215,6 +216,7 @@ collapse_acceptance <- function(fit) {
              with_records(row, fit, told)
            },
            recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
+           crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
            records = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                         divergent = told$divergent, deepest = told$deepest),

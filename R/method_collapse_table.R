@@ -13,6 +13,7 @@ collapse_is_exact.bound_table <- function(bound) TRUE
 most_tracked <- 5000
 
 table_distribution <- function(bound, parts, n, unknown, call) {
+  if (crosses_cliques(bound, parts)) return(crossing_distribution(bound, parts, n, unknown, call))
   entries <- table_entries(bound, parts, n, unknown, call)
   fields <- bound$spec$fields
   cells <- length(fields$alpha)
@@ -24,6 +25,7 @@ table_distribution <- function(bound, parts, n, unknown, call) {
 }
 
 table_served <- function(bound, parts, n, unknown, call) {
+  if (crosses_cliques(bound, parts)) return(check_crossing(bound, parts, n, unknown, call))
   table_entries(bound, parts, n, unknown, call)
   table_exact_groups(bound, parts, n, unknown, call)
 }
@@ -46,16 +48,18 @@ part_entries <- function(part, bound, call) {
   # n is the node after the cells
   if (inherits(statistic, "stat_size")) return(data.frame(target = length(bound$spec$fields$alpha), component = part$index, coefficient = 1))
   linear <- inherits(statistic, "stat_linear")
-  counted <- if (linear) statistic$statistic else statistic
+  counted <- counted_statistic(part)
   if (!inherits(counted, "stat_counts")) stop_collapse_part(part, "counts of its variables", call)
   uses <- if (linear) data.frame(component = part$index[query_rows(statistic)], column = statistic$queries$column, weight = statistic$queries$weight) else
     data.frame(component = part$index, column = part$at, weight = 1)
   nodes <- margin_nodes(counted$margins, bound)
-  if (is.null(nodes)) stop_crossing(counted$margins, bound, call)
   cells <- nodes[uses$column]
   each <- rep(seq_len(nrow(uses)), lengths(cells))
   data.frame(target = unlist(cells), component = uses$component[each], coefficient = uses$weight[each])
 }
+
+# What a part of a release, or its queries, are sums of.
+counted_statistic <- function(part) if (inherits(part$statistic, "stat_linear")) part$statistic$statistic else part$statistic
 
 # The nodes of the table that each cell of some margins is the sum of: a list of them, or NULL if no clique has all variables of one.
 margin_nodes <- function(margins, bound) {
@@ -73,7 +77,7 @@ margin_nodes <- function(margins, bound) {
 }
 
 # Says what cliques the margins would need.
-stop_crossing <- function(margins, bound, call) {
+stop_crossing <- function(margins, bound, fault, call) {
   cliques <- bound$model$cliques
   inside <- vapply(margins, function(margin) any(vapply(cliques, function(c) all(margin %in% c), TRUE)), TRUE)
   wider <- chordal_cliques(c(cliques, margins))
@@ -81,8 +85,8 @@ stop_crossing <- function(margins, bound, call) {
   wide <- wider[[which.max(cells)]]
   enough <- if (sum(cells) <= most_table_cells) "These terms hold them all: {.code {clique_names(wider)}}." else
     "Terms that hold them all have {format_size(sum(cells))} cells (at most {format_size(most_table_cells)} are possible), one of them {length(wide)} variables."
-  stop_classed("method", c("Method {.val collapse} needs, for this model, released margins that are inside a clique each.",
-                           x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", i = enough,
+  stop_classed("method", c("Method {.val collapse} cannot serve this release: it has margins that are not inside a clique of the model.",
+                           x = "No clique has all variables of {.code {clique_names(margins[!inside])}}.", x = fault, i = enough,
                            i = "Method {.val augment} can use them as they are."), call = call)
 }
 

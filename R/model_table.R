@@ -18,7 +18,8 @@
 #' or not, some of their cells, linear queries ([stat_linear()], [stat_cumulative()]), or several of these with a
 #' mechanism each. Method `"collapse"` moves the table of counts itself, at a cost that does not depend on
 #' the number of records, with the probabilities integrated out. It is exact, whatever the noise. With several cliques it moves their
-#' tables, which agree with one another, so that many variables are no trouble; each released margin must then be inside a clique.
+#' tables, which agree with one another, so that many variables are no trouble. Where a released margin has variables that no clique has together, it
+#' moves the records' codes instead, at a cost in proportion to their number, of which there may be 5 million.
 #'
 #' The number of records need not be known (`n = NULL` in [as_release()]): see [prior_records]. The table then also
 #' gains and loses records.

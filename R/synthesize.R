@@ -71,6 +71,10 @@ check_has_table <- function(fit, n, call = caller_env()) {
     stop_classed("method", c("{.code of = \"records\"} needs the counts of a table in each draw, which the fit does not have.",
                              i = "Method {.val collapse} for {.fn model_table} keeps them, of up to {format_size(most_tracked)} cells."), call = call)
   }
+  if (release_crosses(fit$release, fit$bound)) {
+    stop_classed("method", c("{.code of = \"records\"} needs released margins that are inside a clique of the model each.",
+                             i = "{.code of = \"population\"} serves any release."), call = call)
+  }
   if (!is.null(n)) stop_classed("argument", "{.arg n} must be NULL with {.code of = \"records\"}: each draw says how many records there are.", call = call)
 }
 

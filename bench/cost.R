@@ -50,6 +50,9 @@ table_release <- function(n, factors, levels, epsilon) {
 # without terms of three or more
 all_pairs <- function(factors) function() model_table(stats::reformulate(utils::combn(letters[seq_len(factors)], 2L, paste, collapse = ":")), prior_normal())
 
+# each with the next alone, so that released margins cross the cliques
+chain_of <- function(factors) function() model_table(stats::reformulate(paste(letters[seq_len(factors - 1)], letters[seq_len(factors)[-1L]], sep = ":")))
+
 case <- function(engine, method, release, model, arguments, control = list()) {
   list(engine = engine, method = method, release = release, model = model, arguments = arguments, control = control)
 }
@@ -95,6 +98,10 @@ cases <- function() {
     grid("log-linear table", "collapse", table_release, all_pairs(3), c(1000, 3, 2, 0.1), c(1000, 3, 2, 1), c(1000, 3, 2, 10), c(1e5, 3, 4, 1), c(1e5, 3, 8, 1)),
     grid("log-linear table", "collapse", table_release, all_pairs(4), c(1e4, 4, 3, 1), c(1e4, 4, 3, 0.1), c(1e4, 4, 3, 10)),
     grid("log-linear table", "collapse", table_release, all_pairs(9), c(1e5, 9, 2, 1)),
+    grid("crossing", "collapse", table_release, chain_of(3), c(1000, 3, 2, 0.1), c(1000, 3, 2, 1), c(1000, 3, 2, 10), c(1e4, 3, 4, 1), c(1e4, 3, 8, 1)),
+    grid("crossing", "collapse", table_release, chain_of(4), c(1e4, 4, 3, 1), c(1e4, 4, 3, 0.1), c(1e4, 4, 3, 10)),
+    grid("crossing", "collapse", table_release, chain_of(6), c(1e4, 6, 4, 1)),
+    grid("crossing", "collapse", table_release, chain_of(8), c(5e4, 8, 8, 10)),
     grid("total", "collapse", poisson_release, function() model_poisson(), c(1000, 1), c(1000, 0.1), c(1000, 10), c(1e5, 1)),
     # n, p, epsilon, half width
     grid("clamped totals", "clt", normal_release, lm, c(1000, 1, 1, 4), c(1e5, 1, 1, 4), c(1000, 1, 10, 2.5), c(1000, 5, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 10, 4), c(1e5, 5, 1, 2.5),
@@ -131,7 +138,7 @@ measure <- function(one, quick) {
 # Chains that have not met do not say what draws cost.
 fit_engine <- function(measured) {
   measured <- measured[measured$rhat < 1.2, ]
-  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses")
+  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses", "crossing")
   log_iteration <- log(measured$seconds / measured$iterations)
   iteration <- function(k) exp(k[1L]) * measured$size^k[2L] + if (by_record) measured$n * exp(k[3L]) * measured$size^k[4L] else 0
   loss <- function(k) sum((log_iteration - log(iteration(k)))^2) + 0.05 * sum(k[c(2L, 4L)]^2)

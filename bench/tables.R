@@ -75,6 +75,61 @@ tree_run <- function(variables = 30L, n = 1e4) {
              rhat = max(posterior::summarise_draws(fit$draws, "rhat")$rhat), ess = min_ess(fit$draws), posterior = NA, released = NA)
 }
 
+# ---- margins that cross the cliques: eight variables, all pairs released, a tree ------------------------------------------
+
+# sizes of those of Adult; a mixture of eight classes
+adult_like <- function(n = 48842L, sizes = c(9, 16, 7, 15, 6, 5, 2, 2)) {
+  set.seed(5)
+  class <- sample(8L, n, TRUE)
+  data <- lapply(sizes, function(k) {
+    p <- matrix(stats::rexp(8L * k)^3, 8L)
+    code <- integer(n)
+    for (c in 1:8) code[class == c] <- sample(k, sum(class == c), TRUE, p[c, ])
+    factor(paste0("l", code), paste0("l", seq_len(k)))
+  })
+  stats::setNames(as.data.frame(data), paste0("v", seq_along(sizes)))
+}
+
+# the tree of greatest mutual information in the released pairs (Chow & Liu 1968)
+tree_of <- function(release, levels) {
+  names <- names(levels)
+  pairs <- utils::combn(names, 2L, simplify = FALSE)
+  at <- split(seq_along(release$value), rep(seq_along(pairs), vapply(pairs, function(p) prod(lengths(levels[p])), 0)))
+  information <- vapply(at, function(k) {
+    p <- pmax(release$value[k], 0.5)
+    pair <- pairs[[match(k[1L], vapply(at, `[`, 0L, 1L))]]
+    p <- matrix(p / sum(p), length(levels[[pair[1L]]]), byrow = TRUE)
+    sum(p * log(p / outer(rowSums(p), colSums(p))))
+  }, 0)
+  joined <- stats::setNames(seq_along(names), names)
+  chosen <- list()
+  for (k in order(-information)) {
+    ends <- joined[pairs[[k]]]
+    if (ends[1L] == ends[2L]) next
+    joined[joined == ends[2L]] <- ends[1L]
+    chosen <- c(chosen, list(pairs[[k]]))
+  }
+  stats::reformulate(vapply(chosen, paste, "", collapse = ":"))
+}
+
+crossing_run <- function(sd, iterations) {
+  data <- adult_like()
+  levels <- lapply(data, levels)
+  st <- stat_counts(stats::reformulate(utils::combn(names(data), 2L, paste, collapse = ":")), levels)
+  set.seed(1)
+  rel <- simulate_release(data, st, mech_gaussian(sd = sd))
+  fit <- NULL
+  time <- seconds(fit <- suppressWarnings(sample_posterior(rel, model_table(tree_of(rel, levels)), method = "collapse", chains = 2, iter = iterations, warmup = iterations / 4, seed = 1)))
+  at <- cumsum(c(0, vapply(st$margins, function(m) prod(lengths(levels[m])), 0)))
+  truth <- unlist(lapply(st$margins, function(m) as.vector(t(table(data[m])))))
+  largest <- vapply(seq_along(st$margins), function(k) at[k] + which.max(truth[at[k] + seq_len(at[k + 1L] - at[k])]), 0)
+  draws <- posterior::as_draws_array(denoise(fit))[, , largest]
+  told <- posterior::summarise_draws(draws, "rhat", "ess_bulk")
+  off <- function(x) sqrt(mean((x - truth)^2))
+  data.frame(sd = sd, records = nrow(data), iterations = 2 * iterations, seconds = time, rhat = max(told$rhat), `least ess` = min(told$ess_bulk),
+             `seconds to 1,000` = 1000 * time / min(told$ess_bulk), posterior = off(colMeans(posterior::as_draws_matrix(denoise(fit)))), released = off(rel$value), check.names = FALSE)
+}
+
 records_of <- function(table) {
   cells <- as.data.frame(table)
   out <- cells[rep(seq_len(nrow(cells)), cells$Freq), setdiff(names(cells), "Freq")]
@@ -150,17 +205,21 @@ bench_tables <- function(quick = FALSE) {
   data <- real_tables()
   tables <- do.call(rbind, c(Map(real_run, data, names(data)), list(tree_run()), make.row.names = FALSE))
   loglinear <- do.call(rbind, c(Map(real_run, data, names(data), loglinear = TRUE), make.row.names = FALSE))
+  say("margins that cross cliques")
+  crossing <- do.call(rbind, Map(crossing_run, if (quick) 7.5 else c(7.5, 30, 100), if (quick) 40 else 800))
   say("nested areas")
   areas <- geography_run(if (quick) 5 else 100, if (quick) 300 else 1500)
   bench_result(
     c(list(figure("seconds to 1,000 effective draws", sprintf("%s cells of nested areas, the median one", format_figure(areas$cells)),
                   1000 * areas$seconds / areas[["median ess"]], 600, at_most = TRUE),
+           figure("seconds to 1,000 effective draws", "the largest cell of each of 28 pairs, eight variables on a tree", crossing$`seconds to 1,000`[1L], 60, at_most = TRUE),
            figure("million transfers a second", "Gaussian noise, n = 1,000", gaussian[1L] / 1e6, 5), figure("million transfers a second", "Laplace noise, n = 1,000", laplace[1L] / 1e6, 5),
            figure("most over least of n = 10^3, 10^6, 10^9", "Gaussian noise", max(gaussian) / min(gaussian), 1.3, at_most = TRUE),
            figure("most over least of n = 10^3, 10^6, 10^9", "Laplace noise", max(laplace) / min(laplace), 1.3, at_most = TRUE),
            figure("seconds to 4,000 effective draws", "NAPSU-MQ's problem", time[["thousand4"]], 0.05, at_most = TRUE)),
       Map(function(name, share) figure("coverage of 95% intervals, per cent", paste("coefficient", name), 100 * share), names(napsu_truth), rowMeans(covered))),
-    list("Default calls, four chains of 2,000 iterations" = tables, "Log-linear models without terms of three" = loglinear, "Nested areas: root mean squared errors of block cells" = areas),
+    list("Default calls, four chains of 2,000 iterations" = tables, "Log-linear models without terms of three" = loglinear, "Eight variables on a tree, all pairs released" = crossing,
+         "Nested areas: root mean squared errors of block cells" = areas),
     c("Transfers: a 2 x 2 x 2 table whose cells were released; with the draws of theta, in iterations of about 25 transfers.",
       "NAPSU-MQ's problem: n = 2,000, three binary variables, full margin, Gaussian noise, epsilon = 1, delta = n^-2; coefficients of a logistic regression from 100 synthetic sets.",
       sprintf("Coverage: %d repeats; its standard error is about %s.", repeats, format(signif(100 * sqrt(0.05 * 0.95 / repeats), 2))),

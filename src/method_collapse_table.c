@@ -28,8 +28,6 @@
  */
 #include "method_collapse_table.h"
 
-#include <stdlib.h>
-
 #include "adapt.h"
 
 /* transfers of an iteration: at first, for each cell; and at most, or for each cell if that is
@@ -44,10 +42,6 @@ enum { MOST_LISTED = 4000 };
 
 /* beyond that not all whole numbers are doubles */
 static const double MOST_RECORDS = 9007199254740992.0;
-
-/* Correlation of what is watched from one iteration to the next that is aimed at; it is
- * that of the component or cell that so large a share of them do not exceed. */
-static const double AIM = 0.3, QUANTILE = 0.9;
 
 /* the share of transfers whose kind does not depend on what they were good for */
 static const double ANY_KIND = 0.1;
@@ -235,7 +229,7 @@ static void prepare_work(const struct collapse *c, struct table *s) {
     s->small = plugin_memory(most, sizeof *s->small);
     s->large = plugin_memory(most, sizeof *s->large);
     s->total = plugin_memory(size, sizeof(double));
-    s->correlation = plugin_memory((size_t)watched(c, s), sizeof(double));
+    watch_create(&s->watch, watched(c, s));
 }
 
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
@@ -270,7 +264,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     choose_kinds(s, unknown);
     prepare_work(c, s);
     c->self = s;
-    c->stored = s->nodes + 5 * watched(c, s) + s->cells + 4 * s->kinds + 2;
+    c->stored =
+        s->nodes + watch_stored(s->watch.count) + s->watch.count + s->cells + 4 * s->kinds + 1;
     if (!c->model.class->rtheta) {
         table_theta_create(c, s);
         c->stored += table_theta_stored(c);
@@ -282,20 +277,15 @@ static int create(const struct fields *fields, struct collapse *c) {
 
 static void attach(struct collapse *c) {
     struct table *s = c->self;
-    const int watch = watched(c, s);
     double *at = c->store;
     s->count = at, at += s->nodes;
-    s->mean = at, at += watch;
-    s->square = at, at += watch;
-    s->step = at, at += watch;
-    s->last = at, at += watch;
-    s->inverse = at, at += watch;
+    at = watch_attach(&s->watch, at);
+    s->inverse = at, at += s->watch.count;
     s->visit = at, at += s->cells;
     s->use = at, at += s->kinds;
     s->tried = at, at += s->kinds;
     s->gain_released = at, at += s->kinds;
     s->gain_cells = at, at += s->kinds;
-    s->seen = at, at += 1;
     s->moves = at, at += 1;
     if (s->log_p) table_theta_attach(c, s, at);
 }
@@ -383,29 +373,8 @@ static void start(struct collapse *c) {
 
 /* ---- learning, an iteration -------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Correlation of successive iterations of the window, of what moves; of all that one quantile, and
- * an unknown n. */
-static double correlation(const struct collapse *c, struct table *s) {
-    int moving = 0;
-    for (int k = 0; k < watched(c, s); ++k) {
-        if (s->square[k] == 0) continue;
-        s->correlation[moving++] = 1 - 0.5 * s->step[k] / s->square[k];
-    }
-    if (moving == 0) return 0;
-    const int size_moves = c->size_prior && s->square[watched(c, s) - 1] > 0;
-    const double of_size = size_moves ? s->correlation[moving - 1] : 0;
-    qsort(s->correlation, (size_t)moving, sizeof(double), compare);
-    return fmax(s->correlation[(int)(QUANTILE * (moving - 1))], of_size);
-}
-
 static void choose_moves(const struct collapse *c, struct table *s) {
-    const double found = fmin(fmax(correlation(c, s), 0.01), 0.99);
-    const double factor = fmin(fmax(log(AIM) / log(found), 0.5), 4);
+    const double factor = watch_factor(&s->watch, c->size_prior != NULL);
     const double most = fmax(MOST_MOVES, MOST_PER_CELL * s->cells);
     *s->moves = fmin(fmax(rint(*s->moves * factor), fmax(10, s->cells)), most);
 }
@@ -432,7 +401,7 @@ static void learn_kinds(struct table *s) {
 
 /* Cells with more records are visited more often. */
 static void learn_choices(const struct collapse *c, struct table *s) {
-    const double *mean = s->mean + c->size;
+    const double *mean = s->watch.mean + c->size;
     for (int k = 0; k < s->cells; ++k) s->visit[k] = sqrt(mean[k] + 0.5);
     learn_kinds(s);
     table_set_choices(s);
@@ -440,25 +409,15 @@ static void learn_choices(const struct collapse *c, struct table *s) {
 
 static void learn(struct collapse *c, int iteration, int warmup) {
     struct table *s = c->self;
-    *s->seen += 1;
-    for (int k = 0; k < watched(c, s); ++k) {
-        const double x = k < c->size ? s->total[k] : s->count[k - c->size];
-        const double off = x - s->mean[k], step = *s->seen > 1 ? x - s->last[k] : 0;
-        s->mean[k] += off / *s->seen;
-        s->square[k] += off * (x - s->mean[k]);
-        s->step[k] += step * step;
-        s->last[k] = x;
-    }
+    watch_next(&s->watch);
+    for (int k = 0; k < s->watch.count; ++k)
+        watch_add(&s->watch, k, k < c->size ? s->total[k] : s->count[k - c->size]);
     if (adapt_window(iteration, warmup) == WINDOW_GOES_ON) return;
     choose_moves(c, s);
     learn_choices(c, s);
-    for (int k = 0; k < watched(c, s); ++k)
-        s->inverse[k] = s->square[k] > 0 ? *s->seen / s->square[k] : 0;
-    const size_t bytes = (size_t)watched(c, s) * sizeof(double);
-    memset(s->mean, 0, bytes);
-    memset(s->square, 0, bytes);
-    memset(s->step, 0, bytes);
-    *s->seen = 0;
+    for (int k = 0; k < s->watch.count; ++k)
+        s->inverse[k] = s->watch.square[k] > 0 ? *s->watch.seen / s->watch.square[k] : 0;
+    watch_forget(&s->watch);
 }
 
 /* Transfers; where theta is moved given the table, in rounds, for each of them leaves the other

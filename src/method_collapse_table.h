@@ -4,6 +4,7 @@
 #include "cells.h"
 #include "hmc.h"
 #include "method_collapse.h"
+#include "watch.h"
 
 /* What the files of family "table" share:
  *   method_collapse_table.c        the target, the state, learning, an iteration;
@@ -96,14 +97,14 @@ struct table {
     double *theta_unit, *theta_work;
 
     /* state */
-    double *count;                       /* of nodes */
-    double *mean, *square, *step, *last; /* of what is watched: components, cells, unknown n */
-    double *inverse;                     /* of their variances in the window before */
-    double *visit;                       /* how often a cell is to be visited, up to a constant */
-    double *use;                         /* and a kind */
-    double *tried;                       /* transfers of a kind in a window */
-    double *gain_released, *gain_cells;  /* squared jumps by them in units of the variances */
-    double *seen, *moves;                /* iterations of a window; transfers of an iteration */
+    double *count;                      /* of nodes */
+    struct watch watch;                 /* components, cells, unknown n */
+    double *inverse;                    /* of their variances in the window before */
+    double *visit;                      /* how often a cell is to be visited, up to a constant */
+    double *use;                        /* and a kind */
+    double *tried;                      /* transfers of a kind in a window */
+    double *gain_released, *gain_cells; /* squared jumps by them in units of the variances */
+    double *moves;                      /* transfers of an iteration */
 
     /* follows from the state */
     double *total;
@@ -113,7 +114,6 @@ struct table {
     struct direction along;
     int *codes, *codes_to; /* a column each */
     int *small, *large;    /* lists of levels */
-    double *correlation;   /* of what is watched */
 };
 
 static inline double table_log(const struct table *s, int node, double n) {

@@ -79,7 +79,7 @@ void table_theta_use(const struct collapse *c, struct table *s) {
 
 /* Where theta is; counts of the cells from there. */
 void table_theta_draw_cells(const struct collapse *c, struct table *s, double n) {
-    double *probability = s->count + s->part[0].at_cell, *stick = s->correlation;
+    double *probability = s->count + s->part[0].at_cell, *stick = s->watch.correlation;
     table_theta_use(c, s);
     for (int k = 0; k < s->cells; ++k) probability[k] = exp(s->log_p[k]);
     sticks_from_probabilities(s->cells, probability, stick);
