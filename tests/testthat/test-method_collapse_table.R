@@ -540,13 +540,14 @@ test_that("restarts, seeds, thin, init, prints", {
 })
 
 test_that("margins that cross cliques are refused with the terms that they need", {
-  rel <- as_release(rep(1, 12), cube_statistics$pairs, mech_laplace(scale = 1), 4)
-  expect_error(sample_posterior(rel, model_table(~ x:y + y:z), method = "collapse"), "variables of `x:z`.*hold them all: `[xyz]:[xyz]:[xyz]`", class = "noiseaware_error_method")
+  # with more records than can be drawn one by one
+  rel <- as_release(rep(1, 12), cube_statistics$pairs, mech_laplace(scale = 1), 1e7)
+  expect_error(sample_posterior(rel, model_table(~ x:y + y:z), method = "collapse"), "variables of `x:z`.*10,000,000.*hold them all: `[xyz]:[xyz]:[xyz]`", class = "noiseaware_error_method")
   size <- c(9, 16, 7, 15, 6, 5, 2, 2)
   levels <- stats::setNames(lapply(size, seq_len), paste0("v", 1:8))
   all_pairs <- stats::reformulate(utils::combn(names(levels), 2L, paste, collapse = ":"))
   st <- stat_counts(all_pairs, levels)
-  wide <- as_release(rep(1, length(st$components)), st, mech_gaussian(sd = 1), 48842)
+  wide <- as_release(rep(1, length(st$components)), st, mech_gaussian(sd = 1), 1e7)
   chain <- stats::reformulate(paste0("v", 1:7, ":v", 2:8))
   expect_error(sample_posterior(wide, model_table(chain), method = "collapse"), "1,814,400 cells \\(at most 100,000 are possible\\), one of them 8 variables",
                class = "noiseaware_error_method")
@@ -575,7 +576,7 @@ test_that("what cannot be is refused", {
   refusals("argument", expression(denoise(suppressWarnings(sample_posterior(as_release(c(2, 2, 2, 2), stat_counts(~ x + y, cube[1:2]), mech_laplace(scale = 1), 4),
                                                                             model_table(~ x + y), chains = 1, iter = 20)), ~ x:y)))
   refusals("method", expression(
-    sample_posterior(rel, model_table(~ x:y + y:z), method = "collapse"),
+    sample_posterior(as_release(rep(1, 12), st, mech_laplace(scale = 1), 1e7), model_table(~ x:y + y:z), method = "collapse"),
     sample_posterior(as_release(list(a = rep(1, 4), b = rep(0:1, 2)), list(a = stat_counts(~ x:y, cube[1:2]), b = stat_records(~ z, levels = cube["z"])),
                                 list(a = mech_laplace(scale = 1), b = mech_randomized_response(epsilon = 1)), 4), model_table(), method = "collapse")))
   expect_output(print(model_table(~ x * y, zeros = ~ x == "a")), "variables  x, y")
