@@ -28,8 +28,8 @@ augment_engine <- function(release, bound, control, unknown) {
 
 collapse_engine <- function(release, bound) {
   family <- collapse_family(bound)
-  at_once <- family == "counts" && counts_at_once(bound, collapse_distribution(release, bound, check = TRUE), release$n)
-  if (at_once) return("recursion")
+  # independent draws of a row of counts are cheaper than those of the recursion, and far cheaper than moves
+  if (isTRUE(collapse_distribution(release, bound, check = TRUE))) return("recursion")
   if (release_crosses(release, bound)) return("crossing")
   if (family == "normal" && length(bound$levels)) "cross-table" else if (inherits(bound, "bound_loglinear")) "log-linear table" else family
 }

@@ -26,7 +26,7 @@ cells_evidence <- function(fit, call) {
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   entries <- if (inherits(bound, "bound_table")) table_entries(bound, parts, release$n %||% 1, unknown, call) else
     counts_components(bound, parts, release$n %||% 1, unknown, call)
-  if (!is.data.frame(entries)) entries <- data.frame(component = seq_along(entries), target = entries, coefficient = 1)
+  entries <- counts_entries(entries)
   if (anyDuplicated(entries$component) || nrow(entries) < length(release$value)) return(NULL)
   cells <- length(fields$alpha)
   each <- lapply(seq_len(cells + 1L) - 1, function(node) cell_noise(entries[entries$target == node, ], parts, release$n))

@@ -4,13 +4,15 @@
 #           parameters
 #   counts  counts of a class and of features by class; `recursion` where few
 #           records make independent draws possible
+#   table   counts of a table of factors; `crossing` where margins cross its cliques
+#   row     counts of single cells of one table: independent draws, of either
 #   total   the total of one Poisson or exponential variable
 #   records totals of noisy records, see mech_record_noise.R
 
 sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
   problem <- collapse_problem(release, bound, records, call)
-  if (problem$family == "recursion" && !is.null(init)) say_init_unused("collapse")
+  if (problem$family %in% c("recursion", "row") && !is.null(init)) say_init_unused("collapse")
   if (hides_residual(problem, bound, words, run$chains)) problem$fields$innovates <- 1
   sample_chains(problem, release, bound, run, init, words, call)
 }
@@ -34,7 +36,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
-  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "table", "crossing")) TRUE else NA,
+  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "row", "table", "crossing")) TRUE else NA,
                   model = bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
@@ -191,7 +193,7 @@ collapse_moves <- function(fit, a) {
   switch(fit$problem$family,
          normal = paste0(sprintf("totals   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
                          if (!is.null(a$table)) sprintf("; cross-table of the factors: %s", share(a$table)), of_n),
-         recursion = "counts   independent draws, all counts at once",
+         recursion = , row = "counts   independent draws, all counts at once",
          records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
            sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
@@ -215,7 +217,7 @@ collapse_acceptance <- function(fit) {
              if (length(fit$bound$levels)) row$table <- share(told$table_accepted, told$table_made)
              with_records(row, fit, told)
            },
-           recursion = data.frame(chain = k, mean = share(told$accepted, told$made)),
+           recursion = , row = data.frame(chain = k, mean = share(told$accepted, told$made)),
            crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
            records = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,

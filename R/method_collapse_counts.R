@@ -1,4 +1,5 @@
-# Method "collapse", counts: see src/method_collapse_counts.c and src/method_collapse_recursion.c.
+# Method "collapse", counts: see src/method_collapse_counts.c; independent draws in method_collapse_row.R and, with features, in
+# src/method_collapse_recursion.c.
 
 #' @export
 collapse_family.bound_categorical <- function(bound, call = caller_env()) "counts"
@@ -22,14 +23,24 @@ counts_queries <- function(bound, parts, call) {
   }))
 }
 
+# TRUE where all counts are drawn at once
 counts_served <- function(bound, parts, n, unknown, call) {
   target <- counts_components(bound, parts, n, unknown, call)
-  if (!counts_at_once(bound, target, if (!unknown) n)) exact_groups(bound, parts, target, n, unknown, call)
+  known <- if (!unknown) n
+  at_once <- row_serves(bound, parts, counts_entries(target), known) || counts_at_once(bound, target, known)
+  if (!at_once) exact_groups(bound, parts, target, n, unknown, call)
+  at_once
+}
+
+counts_entries <- function(target) {
+  if (is.data.frame(target)) target else data.frame(component = seq_along(target), target = target, coefficient = 1)
 }
 
 counts_distribution <- function(bound, parts, n, unknown, call) {
   fields <- bound$spec$fields
   target <- counts_components(bound, parts, n, unknown, call)
+  entries <- counts_entries(target)
+  if (row_serves(bound, parts, entries, if (!unknown) n)) return(row_distribution(bound, parts, entries, n, call = call))
   probability <- ifelse(is.na(bound$probability), 0, bound$probability)
   table <- list(levels = fields$levels, known = fields$known, alpha = fields$alpha, probability = probability)
   if (counts_at_once(bound, target, if (!unknown) n)) {
@@ -49,7 +60,7 @@ counts_distribution <- function(bound, parts, n, unknown, call) {
 exact_groups <- function(bound, parts, target, n, unknown, call) {
   exact <- Filter(function(p) is_exact(p$mechanism), parts)
   if (length(exact) == 0L) return(NULL)
-  entries <- if (is.data.frame(target)) target else data.frame(component = seq_along(target), target = target, coefficient = 1)
+  entries <- counts_entries(target)
   index <- unlist(lapply(exact, `[[`, "index"))
   entries <- entries[entries$component %in% index, ]
   size <- length(bound$spec$fields$alpha) + sum(lengths(bound$levels)[-1L])

@@ -18,16 +18,20 @@ table_distribution <- function(bound, parts, n, unknown, call) {
   fields <- bound$spec$fields
   cells <- length(fields$alpha)
   tracked <- if (cells <= most_tracked) cells else 0
+  if (row_serves(bound, parts, entries, if (!unknown) n)) return(row_distribution(bound, parts, entries, n, tracked, call))
   of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
   host <- vapply(bound$parts, `[[`, 0, "host") - 1 # from 0
   fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, unknown, call))
   list(family = "table", fields = fields, entries = entries, tracked = tracked)
 }
 
+# TRUE where all counts are drawn at once
 table_served <- function(bound, parts, n, unknown, call) {
   if (crosses_cliques(bound, parts)) return(check_crossing(bound, parts, n, unknown, call))
-  table_entries(bound, parts, n, unknown, call)
-  table_exact_groups(bound, parts, n, unknown, call)
+  entries <- table_entries(bound, parts, n, unknown, call)
+  at_once <- row_serves(bound, parts, entries, if (!unknown) n)
+  if (!at_once) table_exact_groups(bound, parts, n, unknown, call)
+  at_once
 }
 
 # What each released component is a sum of: entries with a node of the table (`target`, from 0), the `component` and

@@ -3,9 +3,9 @@
 #include "method_collapse.h"
 #include "model.h"
 
-static const void *const family_list[] = {&collapse_normal,  &collapse_counts, &collapse_recursion,
-                                          &collapse_table,   &collapse_total,  &collapse_records,
-                                          &collapse_crossing};
+static const void *const family_list[] = {&collapse_normal,   &collapse_counts, &collapse_recursion,
+                                          &collapse_table,    &collapse_total,  &collapse_records,
+                                          &collapse_crossing, &collapse_row};
 static const struct registry families = {"family", COUNT(family_list), family_list};
 
 static void *read(SEXP problem) {

@@ -12,6 +12,17 @@ set_constant <- function(name, value) {
   old
 }
 
+# counts by moves, not by independent draws, whatever the size
+by_moves <- function(code) {
+  row <- set_constant("most_row", list(work = -1, size = 0, n = 0))
+  recursion <- set_constant("most_recursion_work", -1)
+  on.exit({
+    set_constant("most_row", row)
+    set_constant("most_recursion_work", recursion)
+  })
+  code
+}
+
 # code that may warn of doubtful fits: see setup.R
 told <- function(code) {
   session <- internal("session")

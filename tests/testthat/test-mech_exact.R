@@ -35,13 +35,6 @@ expect_counts <- function(fit, tables, weight, names) {
   p
 }
 
-# by moves, whatever the size
-by_moves <- function(code) {
-  old <- set_constant("most_recursion_work", -1)
-  on.exit(set_constant("most_recursion_work", old))
-  code
-}
-
 test_that("one variable: every table that has the exact numbers, and no other", {
   skip_on_cran() # takes long; `make test` runs it
   all <- tables_of(6, 4)

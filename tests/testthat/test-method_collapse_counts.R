@@ -1,14 +1,11 @@
 # Method "collapse" for counts: against enumeration of all databases, against
 # method "augment", at sizes that no record-level method reaches.
 
-# independent draws (recursion) or moves, whatever the size
+# independent draws or moves, whatever the size
 counts_fit <- function(release, model, moves, ...) {
-  if (moves) {
-    old <- set_constant("most_recursion_work", -1)
-    on.exit(set_constant("most_recursion_work", old))
-  }
-  fit <- sample_posterior(release, model, method = "collapse", ...)
-  expect_identical(fit$problem$family, if (moves) "counts" else "recursion")
+  sample <- function() sample_posterior(release, model, method = "collapse", ...)
+  fit <- if (moves) by_moves(sample()) else sample()
+  expect_identical(fit$problem$family, if (moves) "counts" else if (length(fit$bound$levels) == 1L) "row" else "recursion")
   expect_true(fit$exact)
   fit
 }
@@ -166,12 +163,13 @@ test_that("millions of records: the posterior of a count", {
       weight <- 29 * log(k + 14.5) + 1 * log(n - k + 1) + log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), cbind(n - k, k))
       p <- exp(weight - max(weight))
       p <- p / sum(p)
-      fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(30, 2)), method = "collapse", chains = 2, iter = 12000, warmup = 2000, seed = 3)
-      expect_identical(fit$problem$family, "counts")
-      draws <- posterior::extract_variable_matrix(denoise(fit), "y=b")
-      expect_distribution(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
-      expect_same_mean((draws - 0.3 * n)^2, sum(p * (k - 0.3 * n)^2))
-      expect_equal(mean(parameter_draws(fit, "prob[b]")), 0.3, tolerance = 1e-3)
+      for (moves in c(TRUE, FALSE)) {
+        fit <- counts_fit(rel, model_bernoulli(prior = prior_beta(30, 2)), moves, chains = 2, iter = 12000, warmup = 2000, seed = 3)
+        draws <- posterior::extract_variable_matrix(denoise(fit), "y=b")
+        expect_distribution(draws, function(q) k[findInterval(q, cumsum(p)) + 1] - 0.5, sum(p * k), probabilities = numeric())
+        expect_same_mean((draws - 0.3 * n)^2, sum(p * (k - 0.3 * n)^2))
+        expect_equal(mean(parameter_draws(fit, "prob[b]")), 0.3, tolerance = 1e-3)
+      }
     }
   }
 })
@@ -179,14 +177,12 @@ test_that("millions of records: the posterior of a count", {
 # Laplace noise draws two cells anew; with Gaussian noise they only walk.
 test_that("joint-distribution test", {
   skip_on_cran() # takes long; `make test` runs it
-  old <- set_constant("most_recursion_work", -1)
-  on.exit(set_constant("most_recursion_work", old))
   set.seed(32)
   model <- bayes_model(alpha2)
   st <- stat_counts(~ y:x1 + y:x2 + x2, levels2)
   prior <- prior_draws(model, st)
   for (case in list(list(12, mech_laplace(scale = 3)), list(40, mech_laplace(scale = 15)), list(30, mech_gaussian(sd = 8)))) {
-    expect_prior(geweke_totals(model, st, case[[2]], case[[1]], 8000), prior)
+    expect_prior(by_moves(geweke_totals(model, st, case[[2]], case[[1]], 8000)), prior)
   }
 })
 

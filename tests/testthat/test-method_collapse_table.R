@@ -11,7 +11,7 @@ log_prior <- function(tables, alpha) {
 }
 
 table_fit <- function(release, model = model_table(), ..., iter = 7000, warmup = 1000) {
-  fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
+  fit <- by_moves(sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
   fit
