@@ -66,7 +66,6 @@ static struct geography *read(SEXP problem, SEXP state) {
         g->share[l] = numbers(list_element(state, "share"), l);
         g->customer[l] = plugin_memory((size_t)g->areas[l] * (size_t)g->cells, sizeof(double));
     }
-    g->last_step = 1;
     rng_read(list_element(state, "rng"), &g->rng);
     return g;
 }

@@ -44,7 +44,7 @@ enum { MOST_LISTED = 64 };
 static const double WIDTH = 5;
 
 /* share of draws that are overrelaxed; transfers between two cells and back, for each cell */
-static const double OVERRELAXED = 0.75, CONTRASTS = 0.1;
+static const double OVERRELAXED = 0.9, CONTRASTS = 0.1;
 
 /* log Gamma(top + n + sign j) - log Gamma(bottom + n + sign j), up to a constant */
 struct term {
@@ -158,35 +158,40 @@ static void add_numbers(const struct geography *g, struct transfer *t, const int
 /* ---- the draw of j -----------------------------------------------------------------------------
  */
 
-/* p(j + 1) / p(j) without the noise */
-static inline double ratio(const struct transfer *t, double j) {
-    double above = 1, below = 1;
-    for (int k = 0; k < t->terms; ++k) {
-        const struct term *term = t->term + k;
-        if (term->sign > 0) {
-            above *= term->top + term->n + j;
-            below *= term->bottom + term->n + j;
-        } else {
-            above *= term->bottom + term->n - j - 1;
-            below *= term->top + term->n - j - 1;
+/* p(j + 1) / p(j) without the noise, of j = low to high, and of some more */
+static void find_ratios(const struct transfer *t, int low, int high, double *ratio) {
+    for (int base = low; base <= high; base += LANES, ratio += LANES) {
+        double above[LANES], below[LANES];
+        for (int i = 0; i < LANES; ++i) above[i] = below[i] = 1;
+        for (int k = 0; k < t->terms; ++k) {
+            const struct term *term = t->term + k;
+            const int gains = term->sign > 0;
+            const double n = term->n + (gains ? base : -base - 1);
+            const double up = n + (gains ? term->top : term->bottom);
+            const double down = n + (gains ? term->bottom : term->top);
+            for (int i = 0; i < LANES; ++i) {
+                above[i] *= up + term->sign * i;
+                below[i] *= down + term->sign * i;
+            }
         }
+        for (int i = 0; i < LANES; ++i) ratio[i] = above[i] / below[i];
     }
-    return above / below;
 }
 
 /* The j in [low, high] at some quantile; NaN if their probabilities are too far apart. `step`:
  * exp(-curvature). */
 static double draw_listed(struct rng *rng, const struct transfer *t, double step, int low,
                           int high) {
-    double weight[MOST_LISTED + 1], sum = 1, before = 0;
-    double *const p = weight - low;
+    double weight[MOST_LISTED + 1], ratios[MOST_LISTED + LANES], sum = 1, before = 0;
+    double *const p = weight - low, *const ratio = ratios - low;
+    find_ratios(t, low, high - 1, ratios);
     p[0] = 1;
     const double up = exp(t->slope - 0.5 * t->curvature);
     double noise = up;
-    for (int j = 0; j < high; ++j, noise *= step) sum += p[j + 1] = p[j] * ratio(t, j) * noise;
+    for (int j = 0; j < high; ++j, noise *= step) sum += p[j + 1] = p[j] * ratio[j] * noise;
     noise = step / up;
     for (int j = 0; j > low; --j, noise *= step) {
-        p[j - 1] = p[j] / ratio(t, j - 1) * noise;
+        p[j - 1] = p[j] / ratio[j - 1] * noise;
         before += p[j - 1];
     }
     sum += before;
@@ -237,10 +242,23 @@ static double draw_slice(struct rng *rng, struct transfer *t, double width) {
     }
 }
 
-static double draw_units(struct geography *g, struct transfer *t) {
-    struct rng *rng = &g->rng;
+/* Of this transfer, from the last one of its kind where that had the same. */
+static const struct geography_noise *find_noise(struct geography_noise *noise,
+                                                const struct transfer *t) {
+    if (noise->width > 0 && noise->curvature == t->curvature && noise->rate == t->rate)
+        return noise;
     const double precision = sqrt(t->curvature + t->rate * t->rate);
-    const double width = precision > 0 ? 2 + floor(WIDTH / precision) : INFINITY;
+    noise->curvature = t->curvature;
+    noise->rate = t->rate;
+    noise->step = exp(-t->curvature);
+    noise->width = precision > 0 ? 2 + floor(WIDTH / precision) : INFINITY;
+    return noise;
+}
+
+static double draw_units(struct geography *g, struct transfer *t, int kind) {
+    struct rng *rng = &g->rng;
+    const struct geography_noise *noise = find_noise(g->noise + kind, t);
+    const double width = noise->width;
     const double possible = t->most - t->least + 1;
     if (!t->absolute && fmin(width, possible) <= MOST_LISTED) {
         double low = t->least, high = t->most;
@@ -249,11 +267,7 @@ static double draw_units(struct geography *g, struct transfer *t) {
             low = fmax(low, start);
             high = fmin(high, start + width - 1);
         }
-        if (t->curvature != g->last_curvature) {
-            g->last_curvature = t->curvature;
-            g->last_step = exp(-t->curvature);
-        }
-        const double j = draw_listed(rng, t, g->last_step, (int)low, (int)high);
+        const double j = draw_listed(rng, t, noise->step, (int)low, (int)high);
         if (!isnan(j)) return j;
     }
     return draw_slice(rng, t, width);
@@ -261,7 +275,8 @@ static double draw_units(struct geography *g, struct transfer *t) {
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
-static void move(struct geography *g, const int *leaf, const int *cell, int back) {
+static void move(struct geography *g, const int *leaf, const int *cell, int kind) {
+    const int back = kind == THERE_AND_BACK;
     struct transfer t;
     t.terms = t.numbers = t.absolute = 0;
     t.slope = t.curvature = t.rate = 0;
@@ -278,7 +293,7 @@ static void move(struct geography *g, const int *leaf, const int *cell, int back
     }
     if (t.least == t.most) return;
     add_numbers(g, &t, leaf, cell, back);
-    const double j = draw_units(g, &t);
+    const double j = draw_units(g, &t, kind);
     if (j == 0) return;
     const size_t cells = (size_t)g->cells;
     g->count[(size_t)leaf[0] * cells + (size_t)cell[0]] -= j;
@@ -321,12 +336,13 @@ static int together(const struct geography *g, const int *leaf, const int *cell)
 static void move_cell(struct geography *g, int leaf, int cell) {
     const int sibling = choose_leaf(g, g->levels - 1, leaf);
     const int both[] = {leaf, sibling}, alone[] = {leaf, leaf}, same[] = {cell, cell};
-    if (sibling >= 0 && together(g, both, same)) move(g, both, same, 0);
+    if (sibling >= 0 && together(g, both, same)) move(g, both, same, BETWEEN_LEAVES);
     if (g->cells < 2) return;
     const int cells[] = {cell, choose_other(&g->rng, g->cells, cell)};
-    if (together(g, alone, cells)) move(g, alone, cells, 0);
+    if (together(g, alone, cells)) move(g, alone, cells, WITHIN_LEAF);
     if (sibling < 0 || rng_uniform_inline(&g->rng) >= CONTRASTS) return;
-    if (g->exact_level < g->levels || together(g, alone, cells)) move(g, both, cells, 1);
+    if (g->exact_level < g->levels || together(g, alone, cells))
+        move(g, both, cells, THERE_AND_BACK);
 }
 
 void geography_sweep(struct geography *g) {
@@ -336,7 +352,8 @@ void geography_sweep(struct geography *g) {
             const int both[] = {leaf, choose_leaf(g, level, leaf)};
             int cells[] = {choose(&g->rng, g->cells), choose(&g->rng, g->cells)};
             if (rng_bits_inline(&g->rng) >> 63) cells[1] = cells[0];
-            if (both[1] >= 0 && together(g, both, cells)) move(g, both, cells, 0);
+            if (both[1] >= 0 && together(g, both, cells))
+                move(g, both, cells, BETWEEN_AREAS + level);
         }
     }
     geography_draw_shares(g);

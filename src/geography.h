@@ -7,6 +7,16 @@
  * leaves. The children of an area follow one another, and so do its leaves. */
 enum { GEOGRAPHY_LEVELS = 8, GEOGRAPHY_MEASURES = 32 };
 
+/* What the noise of a transfer's numbers says of how far it goes: of the squared kernel
+ * `curvature`, of the absolute one `rate`; `step`: exp(-curvature); `width`, of the interval. */
+struct geography_noise {
+    double curvature, rate, step, width;
+};
+
+/* Kinds of transfers, whose noise is mostly the same everywhere: of one cell between leaves, of
+ * two cells in a leaf, of both, and between leaves of areas of a level, from 0. */
+enum { BETWEEN_LEAVES, WITHIN_LEAF, THERE_AND_BACK, BETWEEN_AREAS };
+
 /* A margin that was released at a level: its groups of cells in each area. */
 struct geography_measure {
     int level, groups, absolute;
@@ -40,8 +50,8 @@ struct geography {
     /* follows from the state */
     double *size[GEOGRAPHY_LEVELS + 1]; /* of areas */
 
-    /* workspace; exp(-last_curvature) is last_step */
-    double last_curvature, last_step;
+    /* workspace */
+    struct geography_noise noise[BETWEEN_AREAS + GEOGRAPHY_LEVELS]; /* the last one of a kind */
     double *customer[GEOGRAPHY_LEVELS + 1];
 };
 

@@ -498,7 +498,7 @@ test_that("exact numbers that cannot be kept are refused", {
   expect_error(ask(stat_counts(~ x + y, cube[1:2]), c(3, 3, 2, 4)), "4 such groups", class = "noiseaware_error_method")
   set_constant("most_exact_groups", old)
   old <- set_constant("most_exact_cells", 7)
-  expect_error(ask(stat_counts(~ x:y:z, cube), c(0, 1, 1, 0, 1, 1, 1, 1)), "8 combinations", class = "noiseaware_error_method")
+  expect_error(by_moves(ask(stat_counts(~ x:y:z, cube), c(0, 1, 1, 0, 1, 1, 1, 1))), "8 combinations", class = "noiseaware_error_method")
   set_constant("most_exact_cells", old)
   rel <- with_law(stat_subset(whole, "x=a:y=a:z=a"), 8, whole, rep(1, 8), mech_laplace(scale = 1), NULL, neighbours = "add_remove")
   expect_error(sample_posterior(rel, model_table(), records = prior_uniform(0, 7)), "must allow 8 records", class = "noiseaware_error_argument")

@@ -620,7 +620,7 @@ test_that("starting values that are no probabilities are refused", {
     expect_error(start("prob[a]" = p[1], "prob[b]" = p[2], "prob[c]" = p[3]), class = "noiseaware_error_argument")
   }
   expect_error(start("prob[a]" = 1), class = "noiseaware_error_argument")
-  expect_s3_class(start("prob[c]" = 0, "prob[a]" = 0.25, "prob[b]" = 0.75), "noiseaware_fit")
+  expect_s3_class(suppressMessages(start("prob[c]" = 0, "prob[a]" = 0.25, "prob[b]" = 0.75)), "noiseaware_fit")
 })
 
 test_that("models print, and fits say what was modelled", {
