@@ -122,7 +122,7 @@ total_evidence <- function(fit, call) {
   bound <- fit$bound
   prior <- bound$spec$fields
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
-  total_distribution(bound, parts, release$n %||% 1, is.null(release$n), call)
+  total_distribution(bound, parts, release$n %||% 1, fit$problem$records, call)
   is_size <- vapply(parts, function(p) inherits(p$statistic, "stat_size"), TRUE)
   n <- release$n
   log_size <- 0

@@ -24,8 +24,8 @@ cells_evidence <- function(fit, call) {
   if (length(fields$levels) != 1L || any(fields$known > 0)) return(NULL)
   unknown <- is.null(release$n)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
-  entries <- if (inherits(bound, "bound_table")) table_entries(bound, parts, release$n %||% 1, unknown, call) else
-    counts_components(bound, parts, release$n %||% 1, unknown, call)
+  entries <- if (inherits(bound, "bound_table")) table_entries(bound, parts, call) else
+    counts_components(bound, parts, call)
   entries <- counts_entries(entries)
   if (anyDuplicated(entries$component) || nrow(entries) < length(release$value)) return(NULL)
   cells <- length(fields$alpha)

@@ -24,7 +24,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   if (has_record_noise(release)) return(records_problem(release, bound, call))
   size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
   if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
-  distribution <- collapse_distribution(release, bound, size$n, call = call)
+  distribution <- collapse_distribution(release, bound, size$n, records, call = call)
   if (!is.null(records)) check_size_least(records, bound, distribution$family, call)
   check_size_exact(records, distribution$fields$group_total %||% distribution$fields$exact_start, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
@@ -67,8 +67,9 @@ entry_fields <- function(entries, place) {
   list(target = as.double(entries$target), component = as.double(place[entries$component] - 1), coefficient = as.double(entries$coefficient))
 }
 
-# `n`: where it is unknown, about what it is. `check`: only whether there is one
-collapse_distribution <- function(release, bound, n = release$n %||% 1, check = FALSE, call = caller_env()) {
+# `n`: where it is unknown, about what it is, and `records` its prior. `check`: only whether there is one, of counts TRUE if all are
+# drawn at once
+collapse_distribution <- function(release, bound, n = release$n %||% 1, records = NULL, check = FALSE, call = caller_env()) {
   if (has_record_noise(release)) return(check_normal_records(bound, call))
   family <- collapse_family(bound, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
@@ -80,7 +81,7 @@ collapse_distribution <- function(release, bound, n = release$n %||% 1, check = 
                             counts = if (check) counts_served else counts_distribution,
                             table = if (check) table_served else table_distribution, total = total_distribution)
   for (p in parts) check_collapse_part(p, family, call)
-  distribution_of(bound, parts, n, is.null(release$n), call)
+  distribution_of(bound, parts, n, if (is.null(release$n)) records %||% prior_log_uniform(), call)
 }
 
 # The scatter of normal records needs more of them than there are columns.
@@ -217,7 +218,10 @@ collapse_acceptance <- function(fit) {
              if (length(fit$bound$levels)) row$table <- share(told$table_accepted, told$table_made)
              with_records(row, fit, told)
            },
-           recursion = , row = data.frame(chain = k, mean = share(told$accepted, told$made)),
+           recursion = , row = {
+             row <- data.frame(chain = k, mean = share(told$accepted, told$made))
+             if (is.null(fit$problem$records)) row else cbind(row, records = row$mean)
+           },
            crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
            records = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,

@@ -3,18 +3,18 @@
 # where the model measures the columns from; NULL if its records are not normal
 collapse_origin <- function(bound) .Call(ffi_collapse_origin, bound$spec)
 
-normal_distribution <- function(bound, parts, n, unknown, call) {
+normal_distribution <- function(bound, parts, n, records, call) {
   origin <- collapse_origin(bound)
   terms <- do.call(rbind, lapply(parts, normal_terms, names = bound$columns$name, origin = origin, n = n, call = call))
-  check_normal_exact(parts, terms, n, unknown, nrow(bound$columns), call)
+  check_normal_exact(parts, terms, n, records, nrow(bound$columns), call)
   list(family = "normal", fields = tightest_bounds(bound$columns$name, parts), component = list(terms = terms))
 }
 
 # Exact are totals of columns and of their squares: each is one of the sampler's coordinates then.
-check_normal_exact <- function(parts, terms, n, unknown, columns, call) {
+check_normal_exact <- function(parts, terms, n, records, columns, call) {
   exact <- Filter(function(p) is_exact(p$mechanism) && !inherits(p$statistic, "stat_size"), parts)
   if (length(exact) == 0L) return(invisible())
-  if (unknown) stop_classed("method", "Method {.val collapse} keeps exact totals of normal records if their number is known.", call = call)
+  if (!is.null(records)) stop_classed("method", "Method {.val collapse} keeps exact totals of normal records if their number is known.", call = call)
   for (p in exact) {
     own <- terms[p$index, , drop = FALSE]
     if (any(own[, 6L] != 0 & own[, 1L] != own[, 2L])) {

@@ -6,35 +6,46 @@ most_row <- list(work = 3e8, size = 1e6, n = 1e9)
 # Probabilities below this share of the greatest are left out (in C too), and a range of counts must reach so far.
 least_kept <- 1e-30
 
-# `entries`: the component, target and coefficient of what is released, cells from 0 and n after them.
-row_distribution <- function(bound, parts, entries, n, tracked = 0, call = caller_env()) {
-  cells <- lapply(seq_along(bound$spec$fields$alpha) - 1, function(node) entries[entries$target == node, ])
-  row <- row_counts(bound, parts, cells, n, call)
-  order <- order(lengths(row$probability), row$variance)
+# `entries`: the component, target and coefficient of what is released, cells from 0 and n after them. `records`: the prior of n where
+# it is unknown.
+row_distribution <- function(bound, parts, entries, n, records, tracked = 0, call = caller_env()) {
+  cells <- length(bound$spec$fields$alpha)
+  numbers <- lapply(0:cells, function(node) cell_numbers(entries[entries$target == node, ], parts))
+  row <- row_counts(bound, numbers, if (is.null(records)) c(n, n) else size_range(records), records)
+  if (is.null(row)) stop_classed("value", "No table of counts has all of the exact numbers.", call = call)
+  size <- lapply(row, `[[`, cells + 1L)
+  order <- order(lengths(row$probability)[-(cells + 1L)], row$variance[-(cells + 1L)])
   by_width <- lapply(row, `[`, order)
   entries <- entries[order(entries$component), ]
   fields <- list(cell = order - 1, first = by_width$first, width = as.double(lengths(by_width$probability)), mean = by_width$mean,
-                 variance = by_width$variance, probability = unlist(by_width$probability), tracked = as.double(tracked > 0))
+                 variance = by_width$variance, probability = unlist(by_width$probability), size_first = size$first,
+                 size_mean = size$mean, size_probability = size$probability, tracked = as.double(tracked > 0))
   list(family = "row", fields = fields, component = list(place = entries$target, multiple = entries$coefficient), tracked = tracked)
 }
 
 # Can all counts be drawn at once? Judged by the scales of the noise alone.
-row_serves <- function(bound, parts, entries, n) {
+row_serves <- function(bound, parts, entries, n, records) {
   fields <- bound$spec$fields
   cells <- length(fields$alpha)
   if (length(fields$levels) != 1L && !inherits(bound, "bound_table")) return(FALSE)
-  if (inherits(bound, "bound_loglinear") || length(bound$parts) > 1L || is.null(n) || n > most_row$n || cells < 2L) return(FALSE)
+  if (inherits(bound, "bound_loglinear") || length(bound$parts) > 1L || cells < 2L) return(FALSE)
+  kernels <- vapply(parts, function(p) p$mechanism$kernel, "")
+  if (!is.null(records) && "exact" %in% kernels) return(FALSE)
   numbers <- unlist(lapply(parts, `[[`, "index"))
   if (anyDuplicated(entries$component) || !setequal(entries$component, numbers) || any(entries$coefficient == 0)) return(FALSE)
-  reach <- unlist(lapply(parts, component_reach))[match(entries$component, numbers)] / abs(entries$coefficient)
-  width <- rep(n + 1, cells)
-  inside <- entries$target < cells
-  least <- tapply(reach[inside], entries$target[inside], min)
-  at <- as.integer(names(least)) + 1L
-  width[at] <- pmin(width[at], 2 * least + 1)
-  width <- sort(width)
-  sums <- pmin(sqrt(cumsum(width^2)), n + 1)[-cells] # lengths of F
-  sum(width[-c(1L, cells)] * sums[-length(sums)]) <= most_row$work && sum(sums) + sum(width) <= most_row$size
+  at <- match(entries$component, numbers)
+  reach <- unlist(lapply(parts, component_reach))[at] / abs(entries$coefficient)
+  upper <- unlist(lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval$upper else p$value))[at] / entries$coefficient
+  least <- function(x) vapply(split(x, factor(entries$target, 0:cells)), function(of) if (length(of)) min(of) else Inf, 0)
+  top <- least(pmax(upper, 0) + reach) # of each count, and of n
+  most <- if (is.null(records)) n else min(size_range(records)[2L], top[cells + 1L], sum(top[-(cells + 1L)]))
+  if (most > most_row$n) return(FALSE)
+  width <- pmin(2 * least(reach) + 1, most + 1)
+  size <- if (is.null(records)) 1 else width[cells + 1L]
+  width <- sort(width[-(cells + 1L)])
+  sums <- pmin(sqrt(cumsum(width^2)), most + 1) # lengths of F
+  work <- sum(width[-c(1L, cells)] * sums[seq_len(cells - 2L)]) + width[cells] * min(sums[cells - 1L], size)
+  work <= most_row$work && sum(sums[-cells]) + sum(width) + size <= most_row$size
 }
 
 # how far from a number its total may well be, where the noise falls off to `least_kept`
@@ -45,28 +56,40 @@ component_reach <- function(part) {
   times * rep_len(part$scale, length(part$value)) + width
 }
 
-# Of each cell: its least count `first`, the `probability` of each from there on if counts were independent and made up n on average,
-# their `mean` and `variance`. Ranges of counts are doubled until what they leave out does not matter.
-row_counts <- function(bound, parts, cells, n, call) {
-  numbers <- lapply(cells, cell_numbers, parts)
-  exact <- vapply(numbers, function(of) any(of$exact), TRUE)
+# Of each cell, and of n last: its least count `first`, the `probability` of each from there on if counts and n were independent, with the
+# same mean of n and of the counts' sum, their `mean` and `variance`. Ranges of counts are doubled until what they leave out does
+# not matter. NULL: there are no such counts. `limits`: of n.
+row_counts <- function(bound, numbers, limits, records) {
+  is_size <- seq_along(numbers) == length(numbers)
+  fixed <- vapply(numbers, function(of) any(of$exact), TRUE)
+  lowest <- ifelse(is_size, limits[1L], 0)
   times <- 1
   repeat {
-    ranges <- vapply(numbers, cell_range, c(0, 0), n, times)
-    low <- pmax(ranges[1L, ], n - (sum(ranges[2L, ]) - ranges[2L, ]))
-    high <- pmin(ranges[2L, ], n - (sum(ranges[1L, ]) - ranges[1L, ]))
-    soft <- cbind(ranges[1L, ] > 0 & low == ranges[1L, ], ranges[2L, ] < n & high == ranges[2L, ]) & !exact
-    if (all(low <= high)) {
-      row <- tilted_counts(Map(function(k, from, to) cell_weights(bound, k, numbers[[k]], seq(from, to)), seq_along(cells), low, high), low, n)
-      if (is.null(row) || !any(row$kept[soft])) break
-    } else {
-      row <- NULL
-      if (!any(soft)) break
+    ranges <- mapply(cell_range, numbers, lowest, MoreArgs = list(highest = limits[2L], times = times))
+    ends <- cut_ranges(ranges, is_size)
+    soft <- cbind(ranges[1L, ] > lowest & ends$low == ranges[1L, ], ranges[2L, ] < limits[2L] & ends$high == ranges[2L, ]) & !fixed
+    row <- NULL
+    if (all(ends$low <= ends$high)) {
+      weights <- Map(function(k, from, to) cell_weights(bound, k, numbers[[k]], seq(from, to), records), seq_along(numbers), ends$low, ends$high)
+      row <- tilted_counts(weights, ends$low, ifelse(is_size, -1, 1))
+      if (is.null(row) || !any(row$kept[soft])) return(row)
+    } else if (!any(soft)) {
+      return(NULL)
     }
     times <- 2 * times
   }
-  if (is.null(row)) stop_classed("value", "No table of counts has all of the exact numbers.", call = call)
-  row[c("first", "probability", "mean", "variance")]
+}
+
+# What ranges of the counts and of n leave of one another. A range may be without end.
+cut_ranges <- function(ranges, is_size) {
+  low <- ranges[1L, ]
+  high <- ranges[2L, ]
+  low[is_size] <- max(low[is_size], sum(low[!is_size]))
+  high[is_size] <- min(high[is_size], sum(high[!is_size]))
+  open <- is.infinite(high) & !is_size
+  others_high <- ifelse(sum(open) - open > 0, Inf, sum(high[!open & !is_size]) - ifelse(open, 0, high))
+  others_low <- sum(low[!is_size]) - low
+  list(low = ifelse(is_size, low, pmax(low, low[is_size] - others_high)), high = ifelse(is_size, high, pmin(high, high[is_size] - others_low)))
 }
 
 # What is released of a cell: the part and the place in it of each number, in units of the count.
@@ -80,41 +103,44 @@ cell_numbers <- function(entries, parts) {
   list(each = each, exact = vapply(each, function(one) is_exact(one$part$mechanism), TRUE))
 }
 
-# The counts that its numbers leave likely, between 0 and n.
-cell_range <- function(numbers, n, times) {
-  if (length(numbers$each) == 0L) return(c(0, n))
+# The counts that its numbers leave likely, from `lowest` to `highest`.
+cell_range <- function(numbers, lowest, highest, times) {
+  if (length(numbers$each) == 0L) return(c(lowest, highest))
   of <- numbers$each[if (any(numbers$exact)) numbers$exact else TRUE]
-  inside <- function(x) pmin(pmax(x, 0), n)
+  inside <- function(x) pmin(pmax(x, lowest), highest)
   c(floor(inside(min(vapply(of, function(one) inside(one$value[1L]) - times * one$reach, 0)))),
     ceiling(inside(max(vapply(of, function(one) inside(one$value[2L]) + times * one$reach, 0)))))
 }
 
-# log of prior and noise together, of m records in a cell
-cell_weights <- function(bound, cell, numbers, m) {
-  alpha <- bound$spec$fields$alpha[cell]
-  # lgamma(alpha + m) - lgamma(m + 1), which would lose its digits where there are many records
-  log_prior <- lgamma(alpha) - ifelse(m == 0, 0, lbeta(pmax(m, 1), alpha) + log(pmax(m, 1)))
+# log of prior and noise together, of m records in a cell; of n where it comes after the cells
+cell_weights <- function(bound, cell, numbers, m, records) {
+  alpha <- bound$spec$fields$alpha
+  is_size <- cell > length(alpha)
+  log_prior <- if (!is_size) log_rising(m, alpha[cell]) else if (is.null(records)) 0 * m else log_size_mass(records, m) - log_rising(m, sum(alpha))
   Reduce(`+`, lapply(numbers$each, function(one) log_noise_of_totals(one$part, one$k, one$times * m)), log_prior)
 }
 
-# Counts with log weights `weights` from `low` on, each weight times exp(lambda m), lambda such that their means make up n. `kept`: is
-# more than `least_kept` left at the first and the last count? NULL: no counts are possible, or none that make up n.
-tilted_counts <- function(weights, low, n, most = 200L) {
+# log of gamma(a + m) / m!, which lgamma() of large m would rob of its digits
+log_rising <- function(m, a) lgamma(a) - ifelse(m == 0, 0, lbeta(pmax(m, 1), a) + log(pmax(m, 1)))
+
+# Whole numbers with log weights `weights` from `low` on, each weight times exp(lambda sign m), lambda such that the means times their
+# signs sum to 0. `kept`: is more than `least_kept` left at the first and the last one? NULL: none are possible, or none that make 0.
+tilted_counts <- function(weights, low, sign, most = 200L) {
   if (any(vapply(weights, function(w) all(w == -Inf), TRUE))) return(NULL)
   size <- lengths(weights)
   cell <- rep(seq_along(size), size)
   m <- unlist(Map(function(from, many) from + seq_len(many) - 1, low, size))
+  signed <- m * sign[cell]
   weights <- unlist(weights)
-  top <- function(x) tapply(x, cell, max)[cell]
   lambda <- 0
   bracket <- c(-Inf, Inf)
   for (step in seq_len(most)) {
-    log_p <- weights + lambda * m
-    p <- exp(log_p - top(log_p))
+    log_p <- weights + lambda * signed
+    p <- exp(log_p - vapply(split(log_p, cell), max, 0, USE.NAMES = FALSE)[cell])
     each <- rowsum(cbind(p, p * m), cell)
     means <- each[, 2L] / each[, 1L]
     variance <- rowsum(p * (m - means[cell])^2, cell)[, 1L] / each[, 1L]
-    off <- n - sum(means)
+    off <- -sum(means * sign)
     if (abs(off) <= 0.01 * sqrt(sum(variance)) + 1e-6) break
     bracket[if (off > 0) 1L else 2L] <- lambda
     jump <- max(1, 2 * abs(lambda))

@@ -12,31 +12,31 @@ collapse_is_exact.bound_table <- function(bound) TRUE
 # Up to so many counts of a table are kept with each draw.
 most_tracked <- 5000
 
-table_distribution <- function(bound, parts, n, unknown, call) {
-  if (crosses_cliques(bound, parts)) return(crossing_distribution(bound, parts, n, unknown, call))
-  entries <- table_entries(bound, parts, n, unknown, call)
+table_distribution <- function(bound, parts, n, records, call) {
+  if (crosses_cliques(bound, parts)) return(crossing_distribution(bound, parts, n, records, call))
+  entries <- table_entries(bound, parts, call)
   fields <- bound$spec$fields
   cells <- length(fields$alpha)
   tracked <- if (cells <= most_tracked) cells else 0
-  if (row_serves(bound, parts, entries, if (!unknown) n)) return(row_distribution(bound, parts, entries, n, tracked, call))
+  if (row_serves(bound, parts, entries, n, records)) return(row_distribution(bound, parts, entries, n, records, tracked, call))
   of_parts <- fields[c("columns", "levels", "children", "parents", "child", "parent", "code", "alpha")]
   host <- vapply(bound$parts, `[[`, 0, "host") - 1 # from 0
-  fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, unknown, call))
+  fields <- c(of_parts, list(host = host, tracked = as.double(tracked > 0)), table_exact_fields(bound, parts, n, records, call))
   list(family = "table", fields = fields, entries = entries, tracked = tracked)
 }
 
 # TRUE where all counts are drawn at once
-table_served <- function(bound, parts, n, unknown, call) {
-  if (crosses_cliques(bound, parts)) return(check_crossing(bound, parts, n, unknown, call))
-  entries <- table_entries(bound, parts, n, unknown, call)
-  at_once <- row_serves(bound, parts, entries, if (!unknown) n)
-  if (!at_once) table_exact_groups(bound, parts, n, unknown, call)
+table_served <- function(bound, parts, n, records, call) {
+  if (crosses_cliques(bound, parts)) return(check_crossing(bound, parts, n, records, call))
+  entries <- table_entries(bound, parts, call)
+  at_once <- row_serves(bound, parts, entries, n, records)
+  if (!at_once) table_exact_groups(bound, parts, n, records, call)
   at_once
 }
 
 # What each released component is a sum of: entries with a node of the table (`target`, from 0), the `component` and
 # its `coefficient`, in the order of the nodes.
-table_entries <- function(bound, parts, n, unknown, call) {
+table_entries <- function(bound, parts, call) {
   entries <- do.call(rbind, lapply(parts, part_entries, bound = bound, call = call))
   key <- entries$target * (max(entries$component) + 1) + entries$component
   if (anyDuplicated(key)) {

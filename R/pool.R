@@ -237,10 +237,10 @@ rate_components <- function(release, bound, parts, call) {
   for (p in parts) check_collapse_part(p, collapse_family(bound, call), call)
   count <- length(release$value)
   if (is_log_rate(bound)) {
-    is_size <- total_distribution(bound, parts, n, FALSE, call)$component$is_size
+    is_size <- total_distribution(bound, parts, n, NULL, call)$component$is_size
     return(list(constant = n * is_size, slope = 1 - is_size))
   }
-  entries <- counts_components(bound, parts, n, FALSE, call)
+  entries <- counts_components(bound, parts, call)
   if (!is.data.frame(entries)) entries <- data.frame(component = seq_len(count), target = entries, coefficient = 1)
   sum_of <- function(values) as.vector(rowsum(c(entries$coefficient * values[entries$target + 1], numeric(count)), c(entries$component, seq_len(count))))
   list(constant = sum_of(c(n, 0, n)), slope = sum_of(c(-1, 1, 0)))

@@ -311,10 +311,10 @@ sized_components <- function(release, bound, parts, call) {
     check_collapse_part(part, collapse_family(bound, call), call)
     part$index <- seq_along(part$index)
     if (is_log_rate(bound)) {
-      total_distribution(bound, list(part), 1, FALSE, call)
+      total_distribution(bound, list(part), 1, NULL, call)
       return(data.frame(part = i, k = part$index, place = parts[[i]]$index, kind = "total", slope = 1))
     }
-    entries <- counts_components(bound, list(part), 1, FALSE, call)
+    entries <- counts_components(bound, list(part), call)
     if (!is.data.frame(entries)) entries <- data.frame(component = part$index, target = entries, coefficient = 1)
     of <- function(target) vapply(part$index, function(k) sum(entries$coefficient[entries$component == k & entries$target == target]), 0)
     rest <- of(0)

@@ -1,23 +1,26 @@
-/* Method "collapse", counts of one table where every released number is one cell's, or n: the
- * cells' counts are then independent given theta's prior but for their sum, which is n, and
- * all of them are drawn at once, independently of earlier draws.
+/* Method "collapse", counts of one table where every released number is one cell's, or n: given n
+ * the cells' counts are independent, with their own priors, but for their sum, which is n, and
+ * all of them are drawn at once, independently of earlier draws; so is n where it is unknown.
  *
- * With w_l(m) the weight of m records in cell l, prior and noise together, a weight e^(lambda m)
- * for every cell changes nothing, as the counts add up to n. R chooses lambda so that counts
- * drawn by p_l(m) ~ w_l(m) e^(lambda m), each by itself, add up to n on average; then what
- * matters is of one size, no logarithms are needed, and each p_l is kept where it is more than
- * 1e-30 of its greatest value (`first` to `first + width - 1`). Once
+ * With w_l(m) the weight of m records in cell l, prior and noise together, and v(n) that of n, its
+ * prior, its noise and n! / Gamma(sum of alpha + n), weights e^(lambda m) for every cell and
+ * e^(-lambda n) for n change nothing, as the counts add up to n. R chooses lambda so that counts
+ * drawn by p_l(m) ~ w_l(m) e^(lambda m), each by itself, have the same sum on average as n drawn by
+ * q(n) ~ v(n) e^(-lambda n); then what matters is of one size, no logarithms are needed, and
+ * each is kept where it is more than 1e-30 of its greatest value (p_l from `first` on). A known n
+ * is a q of one value. Once
  *
- *   F_0 = p_0,   F_l(N) = sum_m p_l(m) F_{l-1}(N - m)            l up to the last cell but one
+ *   F_0 = p_0,   F_l(N) = sum_m p_l(m) F_{l-1}(N - m)
  *
- * for the sums N that the cells after l can make up to n, again where they are more than 1e-30 of
- * the greatest. A draw goes the other way: m of the last cell with probability proportional to
- * p_l(m) F_{l-1}(n - m), then of those before it, of what is left. It is found by inversion, from
- * the mean that it would have if all were normal outwards on both sides in turn.
+ * for the sums N that the cells after l can make up to a possible n, again where they are more
+ * than 1e-30 of the greatest. A draw goes the other way: n with probability proportional to
+ * q(n) F_last(n); m of the last cell with probability proportional to p_l(m) F_{l-1}(n - m), then
+ * of those before it, of what is left. Each is found by inversion, from the mean that
+ * it would have if all were normal outwards on both sides in turn.
  *
  * Cells come in the order of their widths. Cost: sum of width_l times the length of F_{l-1} once;
- * of a draw, about one and a half standard deviations of each count, in products. The same model
- * and releases by logarithms, with features: method_collapse_recursion.c.
+ * of a draw, about one and a half standard deviations of each count, in products. Counts with
+ * features, by logarithms: method_collapse_recursion.c.
  */
 #include "method_collapse.h"
 
@@ -38,9 +41,13 @@ struct row {
     const double *multiple; /* of a component: it is so many times the count */
     const double *first, *width, *mean, *variance;
     const double **probability; /* p_l */
-    double *share, *mean_to;    /* variance over that of cells 0..l, mean of their sum */
+    int size_first, size_last;
+    double size_mean;
+    const double *size_probability; /* q */
+    double *share, *mean_to;        /* variance over that of cells 0..l, mean of their sum */
     struct sums *sums;
-    double whole; /* F_last(n) */
+    double whole; /* sum over n of q(n) F_last(n) */
+    double n;
     double *count;
 };
 
@@ -54,7 +61,7 @@ static size_t tables_size(const double *tables, int sums) {
 }
 
 static void attach_tables(struct row *s, const double *tables) {
-    for (int l = 0; l < s->cells - 1; ++l) {
+    for (int l = 0; l < s->cells; ++l) {
         s->sums[l] = (struct sums){(int)tables[0], (int)tables[1], tables + 2};
         tables += 2 + s->sums[l].length;
     }
@@ -73,7 +80,7 @@ static double *keep(double *tables, int low, int length, const double *value) {
     return tables + 2 + (end - begin);
 }
 
-static double *fill_tables(const struct row *s, int n) {
+static double *fill_tables(const struct row *s) {
     size_t most = 0, longest = 0;
     for (int l = 0; l < s->cells; ++l) {
         longest += (size_t)s->width[l];
@@ -87,10 +94,11 @@ static double *fill_tables(const struct row *s, int n) {
         most_after += s->first[l] + s->width[l] - 1;
     }
     struct sums before = {0, 1, &(const double){1}};
-    for (int l = 0; l < s->cells - 1; ++l) {
+    for (int l = 0; l < s->cells; ++l) {
         const int first = (int)s->first[l], last = first + (int)s->width[l] - 1;
-        const int low = (int)fmax(before.low + first, n - most_after);
-        const int high = (int)fmin(before.low + before.length - 1 + last, n - least_after);
+        const int low = (int)fmax(before.low + first, s->size_first - most_after);
+        const int high =
+            (int)fmin(before.low + before.length - 1 + last, s->size_last - least_after);
         const int length = high >= low ? high - low + 1 : 0;
         memset(value, 0, (size_t)length * sizeof(double));
         for (int m = first; m <= last; ++m) {
@@ -107,6 +115,7 @@ static double *fill_tables(const struct row *s, int n) {
         double *const at = next;
         next = keep(at, low, length, value);
         before = (struct sums){(int)at[0], (int)at[1], at + 2};
+        if (l + 1 == s->cells) break;
         least_after -= s->first[l + 1];
         most_after -= s->first[l + 1] + s->width[l + 1] - 1;
     }
@@ -123,8 +132,8 @@ static void range(const struct row *s, int l, int left, int *low, int *high) {
 }
 
 /* Fields, by cell in the order of drawing: cell, first, width, mean, variance; probability, of
- * all, one after the other; place and multiple, of each component; tracked; tables, from an
- * earlier call, to spare the convolutions. */
+ * all, one after the other; size_first, size_mean, size_probability; place and multiple, of each
+ * component; tracked; tables, from an earlier call, to spare the convolutions. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct row *s = plugin_memory(1, sizeof *s);
     s->cells = fields_length(fields, "cell");
@@ -136,11 +145,18 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->variance = fields_vector(fields, "variance", s->cells);
     s->place = fields_vector(fields, "place", c->size);
     s->multiple = fields_vector(fields, "multiple", c->size);
+    const double *size_first = fields_vector(fields, "size_first", 1);
+    const double *size_mean = fields_vector(fields, "size_mean", 1);
+    s->size_probability = fields_vector(fields, "size_probability", -1);
     const double *tracked = fields_vector(fields, "tracked", 1);
     const double *probability = fields_vector(fields, "probability", -1);
     if (!s->cell || !s->first || !s->width || !s->mean || !s->variance || !s->place ||
-        !s->multiple || !tracked || !probability)
+        !s->multiple || !tracked || !probability || !size_first || !size_mean ||
+        !s->size_probability)
         return PLUGIN_BAD_FIELDS;
+    s->size_first = (int)size_first[0];
+    s->size_last = s->size_first + fields_length(fields, "size_probability") - 1;
+    s->size_mean = size_mean[0];
     s->tracked = tracked[0] != 0;
     s->probability = plugin_memory((size_t)s->cells, sizeof *s->probability);
     s->share = plugin_memory((size_t)s->cells, sizeof *s->share);
@@ -156,15 +172,16 @@ static int create(const struct fields *fields, struct collapse *c) {
         s->share[l] = variance > 0 ? s->variance[l] / variance : 0;
     }
     const double *tables = fields_vector(fields, "tables", -1);
-    if (!tables) tables = fill_tables(s, (int)c->n);
+    if (!tables) tables = fill_tables(s);
     if (!tables) return PLUGIN_BAD_FIELDS;
     attach_tables(s, tables);
-    int low, high;
-    const int last = s->cells - 1;
-    range(s, last, (int)c->n, &low, &high);
-    for (int m = low; m <= high; ++m)
-        s->whole += s->probability[last][m - (int)s->first[last]] *
-                    s->sums[last - 1].value[(int)c->n - m - s->sums[last - 1].low];
+    const struct sums *all = s->sums + s->cells - 1;
+    if (s->size_first < all->low) s->size_probability += all->low - s->size_first;
+    s->size_first = s->size_first > all->low ? s->size_first : all->low;
+    const int last = all->low + all->length - 1;
+    s->size_last = s->size_last < last ? s->size_last : last;
+    for (int n = s->size_first; n <= s->size_last; ++n)
+        s->whole += s->size_probability[n - s->size_first] * all->value[n - all->low];
     if (!(s->whole > 0)) return PLUGIN_BAD_FIELDS;
     c->self = s;
     c->stored = s->cells;
@@ -174,40 +191,53 @@ static int create(const struct fields *fields, struct collapse *c) {
 static const double *tables_of(const struct collapse *c, size_t *size) {
     const struct row *s = c->self;
     const double *tables = s->sums[0].value - 2;
-    *size = tables_size(tables, s->cells - 1);
+    *size = tables_size(tables, s->cells);
     return tables;
 }
 
 static void load(struct collapse *c) {
     struct row *s = c->self;
     s->count = c->store;
+    s->n = 0;
+    for (int l = 0; l < s->cells; ++l) s->n += s->count[l];
 }
 
 static void save(struct collapse *c) { (void)c; /* the counts are the state's own */ }
 
 /* ---- a draw ------------------------------------------------------------------------ */
 
+/* m in low..high with probability p[m - low] f[(m - low) sign] / whole, looked for from `centre`
+ * on. `sign`: f goes up or down with m. */
+static int draw_between(struct rng *rng, int low, int high, double centre, double whole,
+                        const double *p, const double *f, int sign) {
+    const int size = high - low, middle = (int)fmin(fmax(rint(centre) - low, 0), size);
+    double u = whole * rng_uniform(rng);
+    for (int up = middle, down = middle - 1; up <= size || down >= 0; ++up, --down) {
+        if (up <= size && (u -= p[up] * f[sign * up]) < 0) return low + up;
+        if (down >= 0 && (u -= p[down] * f[sign * down]) < 0) return low + down;
+    }
+    return low + middle; /* rounding only */
+}
+
 /* The count of cell l, if those of cells 0..l sum to `left`. */
 static int draw_count(const struct row *s, struct rng *rng, int l, int left) {
-    const struct sums *before = s->sums + l - 1;
-    const double *p = s->probability[l], *f = before->value;
-    const int first = (int)s->first[l], rest = left - before->low;
+    const struct sums *before = s->sums + l - 1, *with = s->sums + l;
     int low, high;
     range(s, l, left, &low, &high);
-    const double normal = rint(s->mean[l] + s->share[l] * (left - s->mean_to[l]));
-    const int centre = (int)fmin(fmax(normal, low), high);
-    const double whole = l == s->cells - 1 ? s->whole : s->sums[l].value[left - s->sums[l].low];
-    double u = whole * rng_uniform(rng);
-    for (int up = centre, down = centre - 1; up <= high || down >= low; ++up, --down) {
-        if (up <= high && (u -= p[up - first] * f[rest - up]) < 0) return up;
-        if (down >= low && (u -= p[down - first] * f[rest - down]) < 0) return down;
-    }
-    return centre; /* rounding only */
+    const double centre = s->mean[l] + s->share[l] * (left - s->mean_to[l]);
+    return draw_between(rng, low, high, centre, with->value[left - with->low],
+                        s->probability[l] + (low - (int)s->first[l]),
+                        before->value + (left - low - before->low), -1);
 }
 
 static void draw(struct collapse *c) {
     struct row *s = c->self;
-    int left = (int)c->n;
+    const struct sums *all = s->sums + s->cells - 1;
+    int left = s->size_first;
+    if (s->size_last > s->size_first)
+        left = draw_between(c->rng, s->size_first, s->size_last, s->size_mean, s->whole,
+                            s->size_probability, all->value + (s->size_first - all->low), 1);
+    s->n = left;
     for (int l = s->cells - 1; l > 0; --l) {
         const int m = draw_count(s, c->rng, l, left);
         s->count[(int)s->cell[l]] = m;
@@ -228,19 +258,24 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     draw(c);
     collapse_count(c, DRAWS, 1);
     *accepted = 1;
-    return c->model.class->rtheta(c->model.self, s->count, c->n, c->rng, c->theta);
+    return c->model.class->rtheta(c->model.self, s->count, s->n, c->rng, c->theta);
 }
 
 static double total(const struct collapse *c, int component) {
     const struct row *s = c->self;
     const int place = (int)s->place[component];
-    return s->multiple[component] * (place == s->cells ? c->n : s->count[place]);
+    return s->multiple[component] * (place == s->cells ? s->n : s->count[place]);
 }
 
 static void statistic(const struct collapse *c, double *out) {
     const struct row *s = c->self;
     for (int k = 0; k < c->size; ++k) out[k] = total(c, k);
     if (s->tracked) memcpy(out + c->size, s->count, (size_t)s->cells * sizeof(double));
+}
+
+static double records(const struct collapse *c) {
+    const struct row *s = c->self;
+    return s->n;
 }
 
 static double energy(const struct collapse *c) {
@@ -265,6 +300,7 @@ const struct collapse_class collapse_row = {
     .save = save,
     .iterate = iterate,
     .statistic = statistic,
+    .records = records,
     .energy = energy,
     .work = work,
     .tables = tables_of,

@@ -34,8 +34,8 @@ fits <- function(case) {
   integers || !startsWith(case$mechanism, "discrete")
 }
 cases <- cases[vapply(seq_len(nrow(cases)), function(i) fits(cases[i, ]), TRUE), ]
+table <- supported()
 served <- function(case) {
-  table <- supported()
   any(table$model == sub("local_", "", case$design) & table$statistic == designs[[case$design]][[2]]$name & table$method == case$method)
 }
 cases <- cases[vapply(seq_len(nrow(cases)), function(i) served(cases[i, ]), TRUE), ]

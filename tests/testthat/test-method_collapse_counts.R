@@ -326,7 +326,7 @@ test_that("unknown n: every database of up to six records enumerated", {
   }
 })
 
-test_that("unknown n: counts drawn again one by one, against all tables", {
+test_that("unknown n: counts drawn again one by one, or all at once, against all tables", {
   skip_on_cran() # takes long; `make test` runs it
   st <- stat_counts(~ g, list(g = c("a", "b", "c")))
   alpha <- c(0.7, 1.5, 4)
@@ -344,20 +344,22 @@ test_that("unknown n: counts drawn again one by one, against all tables", {
     rel <- if (!sized) as_release(z, st, mech_laplace(scale = case$noise), n = NULL, neighbours = "add_remove") else
       as_release(list(counted = z, size = 24), list(counted = st, size = stat_size()), n = NULL, neighbours = "add_remove",
                  mechanism = list(counted = mech_laplace(scale = case$noise), size = mech_gaussian(sd = case$size)))
-    fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), records = case$prior, chains = 2, iter = 16000, warmup = 1000, seed = 1)
     weight <- case$log_mass + given_n + log_noise("absolute", case$noise, z, all)
     if (sized) weight <- weight - (24 - n)^2 / (2 * case$size^2)
     p <- exp(weight - max(weight))
     p <- p / sum(p)
-    counted <- denoise(fit)
-    expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
-    expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
-    for (k in 1:3) {
-      count <- posterior::extract_variable_matrix(counted, posterior::variables(counted)[k])
-      expect_same_mean(count, sum(p * all[, k]))
-      expect_same_mean(count^2, sum(p * all[, k]^2))
+    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), records = case$prior, chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    for (fit in list(by_moves(ask()), ask())) {
+      counted <- denoise(fit)
+      expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
+      expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
+      for (k in 1:3) {
+        count <- posterior::extract_variable_matrix(counted, posterior::variables(counted)[k])
+        expect_same_mean(count, sum(p * all[, k]))
+        expect_same_mean(count^2, sum(p * all[, k]^2))
+      }
+      expect_same_mean(parameter_draws(fit, "prob[c]"), sum(p * (alpha[3] + all[, 3]) / (sum(alpha) + n)))
     }
-    expect_same_mean(parameter_draws(fit, "prob[c]"), sum(p * (alpha[3] + all[, 3]) / (sum(alpha) + n)))
   }
 })
 
@@ -371,7 +373,7 @@ test_that("unknown n: what no release tells of is the prior", {
     p <- case[[3]] / sum(case[[3]])
     # with nearly known probabilities the cells hang together: all of them move at once
     for (model in list(model_bernoulli(prior = prior_beta(2, 1)), model_categorical(prior = prior_dirichlet(c(2e4, 8e4))))) {
-      fit <- sample_posterior(rel, model, records = case[[1]], chains = 2, iter = 11000, warmup = 1000, seed = 1)
+      fit <- by_moves(sample_posterior(rel, model, records = case[[1]], chains = 2, iter = 11000, warmup = 1000, seed = 1))
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
     set.seed(1)

@@ -68,6 +68,37 @@ test_that("cells that are not released, exact, twice released, or known to be fe
   expect_cells(row_fit(rel), tables, log_p)
 })
 
+test_that("unknown n: every table of up to eight records", {
+  tables <- do.call(rbind, lapply(0:8, all_tables, k = 4L))
+  n <- rowSums(tables)
+  levels <- list(x = c("a", "b"), y = c("u", "v"))
+  four <- stat_counts(~ x:y, levels)
+  alpha <- c(0.4, 1, 2.5, 1)
+  weights <- dirichlet_weights(tables, alpha) + lfactorial(n) - lgamma(sum(alpha) + n)
+  sized <- list(counts = four, size = stat_size())
+  priors <- list(list(prior_uniform(2, 8), ifelse(n >= 2, 0, -Inf)), list(prior_log_uniform(8), ifelse(n >= 1, -log(n), -Inf)),
+                 list(prior_poisson(4), stats::dpois(n, 4, log = TRUE)))
+  priors[[3]][[1]]$upper <- 8
+  for (prior in priors) {
+    model <- model_table(prior = prior_dirichlet(alpha))
+    fit <- row_fit(as_release(c(2.2, 0.3, 3.6, -1), four, mech_laplace(scale = 1.5), NULL, neighbours = "add_remove"), model, records = prior[[1]])
+    log_p <- weights + prior[[2]] + log_noise("absolute", rep(1.5, 4), c(2.2, 0.3, 3.6, -1), tables)
+    expect_cells(fit, tables, log_p)
+    p <- exp(log_p - max(log_p))
+    expect_same_mean(parameter_draws(fit, "n"), sum(p * n) / sum(p))
+    rel <- as_release(list(counts = c(2.2, 0.3, 3.6, -1), size = 7.4), sized, list(counts = mech_gaussian(sd = 2), size = mech_laplace(scale = 1)), NULL,
+                      neighbours = "add_remove")
+    expect_cells(row_fit(rel, model, records = prior[[1]]), tables,
+                 weights + prior[[2]] + log_noise("squared", rep(2, 4), c(2.2, 0.3, 3.6, -1), tables) - abs(n - 7.4))
+    # two cells and n are released
+    two <- list(counts = stat_subset(four, c("x=a:y=v", "x=b:y=u")), size = stat_size())
+    rel <- as_release(list(counts = c(0.3, 3.6), size = 7.4), two, list(counts = mech_gaussian(sd = 1), size = mech_gaussian(sd = 1.5)), NULL,
+                      neighbours = "add_remove")
+    expect_cells(row_fit(rel, model, records = prior[[1]]), tables,
+                 weights + prior[[2]] + log_noise("squared", c(1, 1), c(0.3, 3.6), tables[, 2:3]) - (n - 7.4)^2 / (2 * 1.5^2))
+  }
+})
+
 test_that("a multiple of a count is told as such", {
   doubled <- some_cells(1:6, 2)
   z <- c(2, 3, 0, 6, 1, 5)
@@ -120,6 +151,15 @@ test_that("calibrated", {
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
 
+test_that("calibrated with n drawn", {
+  skip_on_cran() # takes long; `make test` runs it
+  cal <- calibrate(model_table(), list(counts = cells_of, size = stat_size()), list(counts = mech_laplace(scale = 3), size = mech_gaussian(sd = 6)),
+                   n = prior_negative_binomial(40, 3), replicates = 300, chains = 1, iter = 400, warmup = 0, seed = 2, neighbours = "add_remove", method = "collapse")
+  expect_false(any(cal$runs$failed))
+  expect_true("n" %in% cal$results$variable)
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
 test_that("independent draws; the same when continued; init is not used", {
   rel <- as_release(c(30.2, 170.4, 61, -4.5, 55, 101), cells_of, mech_gaussian(sd = 9), 410)
   fit <- row_fit(rel)
@@ -127,15 +167,21 @@ test_that("independent draws; the same when continued; init is not used", {
   expect_identical(acceptance(fit)$mean, c(1, 1))
   expect_output(print(acceptance(fit)), "mean")
   expect_extends(function(iter) suppressWarnings(sample_posterior(rel, model_table(), method = "collapse", chains = 2, iter = iter, warmup = 50, seed = 3)))
+  unknown <- as_release(c(30.2, 170.4, 61, -4.5, 55, 101), cells_of, mech_gaussian(sd = 9), NULL, neighbours = "add_remove")
+  expect_extends(function(iter) suppressWarnings(sample_posterior(unknown, model_table(), method = "collapse", chains = 2, iter = iter, warmup = 50, seed = 3)))
+  expect_identical(names(acceptance(row_fit(unknown))), c("chain", "mean", "records"))
   start <- stats::setNames(rep(1 / 6, 6), fit$bound$parameters)
   expect_message(sample_posterior(rel, model_table(), method = "collapse", chains = 1, iter = 300, init = start), "not used", class = "noiseaware_message_init")
 })
 
-test_that("wide noise on many records, other sums and unknown n are left to moves", {
+test_that("wide noise on many records, other sums and n without a limit are left to moves", {
   family <- function(release, ...) suppressWarnings(sample_posterior(release, model_table(), method = "collapse", chains = 1, iter = 20, seed = 1, ...))$problem$family
   expect_identical(family(as_release(1e6 * (1:6), cells_of, mech_gaussian(sd = 40), 2.1e7)), "row")
   expect_identical(family(as_release(1e6 * (1:6), cells_of, mech_gaussian(sd = 4e4), 2.1e7)), "table")
-  expect_identical(family(as_release(1:6, cells_of, mech_gaussian(sd = 1), NULL)), "table")
+  expect_identical(family(as_release(1:6, cells_of, mech_gaussian(sd = 1), NULL, neighbours = "add_remove")), "row")
+  few <- as_release(c(3, 4, 2, 1), some_cells(1:4), mech_gaussian(sd = 1), NULL, neighbours = "add_remove")
+  expect_identical(family(few), "table")
+  expect_identical(family(few, records = prior_uniform(0, 500)), "row")
   expect_identical(family(as_release(c(2, 3, 4, 5, 6), stat_counts(~ x + y, levels_of), mech_gaussian(sd = 1), 10)), "table")
 })
 
