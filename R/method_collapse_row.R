@@ -25,27 +25,34 @@ row_distribution <- function(bound, parts, entries, n, records, tracked = 0, cal
 
 # Can all counts be drawn at once? Judged by the scales of the noise alone.
 row_serves <- function(bound, parts, entries, n, records) {
-  fields <- bound$spec$fields
-  cells <- length(fields$alpha)
-  if (length(fields$levels) != 1L && !inherits(bound, "bound_table")) return(FALSE)
-  if (inherits(bound, "bound_loglinear") || length(bound$parts) > 1L || cells < 2L) return(FALSE)
-  kernels <- vapply(parts, function(p) p$mechanism$kernel, "")
-  if (!is.null(records) && "exact" %in% kernels) return(FALSE)
+  one_table <- if (inherits(bound, "bound_table")) !inherits(bound, "bound_loglinear") && length(bound$parts) == 1L else length(bound$levels) == 1L
+  if (!one_table || length(bound$spec$fields$alpha) < 2L) return(FALSE)
+  if (!is.null(records) && any(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) return(FALSE)
   numbers <- unlist(lapply(parts, `[[`, "index"))
-  if (anyDuplicated(entries$component) || !setequal(entries$component, numbers) || any(entries$coefficient == 0)) return(FALSE)
-  at <- match(entries$component, numbers)
+  single <- !anyDuplicated(entries$component) && setequal(entries$component, numbers) && all(entries$coefficient != 0)
+  single && row_is_small(row_widths(parts, entries, length(bound$spec$fields$alpha), n, records))
+}
+
+# About how many values each count has that matter, n last, and the greatest possible n
+row_widths <- function(parts, entries, cells, n, records) {
+  at <- match(entries$component, unlist(lapply(parts, `[[`, "index")))
   reach <- unlist(lapply(parts, component_reach))[at] / abs(entries$coefficient)
   upper <- unlist(lapply(parts, function(p) if (p$mechanism$kernel == "published") p$interval$upper else p$value))[at] / entries$coefficient
-  least <- function(x) vapply(split(x, factor(entries$target, 0:cells)), function(of) if (length(of)) min(of) else Inf, 0)
-  top <- least(pmax(upper, 0) + reach) # of each count, and of n
+  least <- function(x) vapply(split(x, factor(entries$target, 0:cells)), function(of) if (length(of)) min(of) else Inf, 0, USE.NAMES = FALSE)
+  top <- least(pmax(upper, 0) + reach)
   most <- if (is.null(records)) n else min(size_range(records)[2L], top[cells + 1L], sum(top[-(cells + 1L)]))
-  if (most > most_row$n) return(FALSE)
   width <- pmin(2 * least(reach) + 1, most + 1)
-  size <- if (is.null(records)) 1 else width[cells + 1L]
-  width <- sort(width[-(cells + 1L)])
-  sums <- pmin(sqrt(cumsum(width^2)), most + 1) # lengths of F
-  work <- sum(width[-c(1L, cells)] * sums[seq_len(cells - 2L)]) + width[cells] * min(sums[cells - 1L], size)
-  work <= most_row$work && sum(sums[-cells]) + sum(width) + size <= most_row$size
+  list(width = if (is.null(records)) replace(width, cells + 1L, 1) else width, most = most)
+}
+
+row_is_small <- function(of) {
+  if (of$most > most_row$n) return(FALSE)
+  cells <- length(of$width) - 1L
+  size <- of$width[cells + 1L]
+  width <- sort(of$width[-(cells + 1L)])
+  sums <- pmin(sqrt(cumsum(width^2)), of$most + 1)[-cells] # lengths of F
+  work <- sum(width[-c(1L, cells)] * sums[-(cells - 1L)]) + width[cells] * min(sums[cells - 1L], size)
+  work <= most_row$work && sum(sums) + sum(width) + size <= most_row$size
 }
 
 # how far from a number its total may well be, where the noise falls off to `least_kept`

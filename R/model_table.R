@@ -17,9 +17,8 @@
 #' The release may hold whatever sums of the table's cells: margins of any variables ([stat_counts()]), overlapping
 #' or not, some of their cells, linear queries ([stat_linear()], [stat_cumulative()]), or several of these with a
 #' mechanism each. Method `"collapse"` moves the table of counts itself, at a cost that does not depend on
-#' the number of records, with the probabilities integrated out. It is exact, whatever the noise. Of a saturated table with the counts of single cells and a
-#' known number of records it draws all counts at once, independently of earlier draws, unless they are very many or the noise
-#' very wide. With several cliques it moves their
+#' the number of records, with the probabilities integrated out. It is exact, whatever the noise. Of a saturated table with the counts of single cells
+#' it draws all counts at once, independently of earlier draws, unless they are very many or the noise very wide. With several cliques it moves their
 #' tables, which agree with one another, so that many variables are no trouble. Where a released margin has variables that no clique has together, it
 #' moves the records' codes instead, at a cost in proportion to their number, of which there may be 5 million.
 #'

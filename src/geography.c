@@ -89,7 +89,7 @@ void geography_load(struct geography *g) {
 
 /* ---- what a transfer touches --------------------------------------------------------------- */
 
-static void add_term(struct transfer *t, double n, double sign, double top, double bottom) {
+static INLINE void add_term(struct transfer *t, double n, double sign, double top, double bottom) {
     if (sign > 0)
         t->least = fmax(t->least, -n);
     else
@@ -97,8 +97,8 @@ static void add_term(struct transfer *t, double n, double sign, double top, doub
     if (top != bottom) t->term[t->terms++] = (struct term){n, sign, top, bottom};
 }
 
-static void add_number(struct transfer *t, const struct geography_measure *of, int area, int group,
-                       double sign) {
+static INLINE void add_number(struct transfer *t, const struct geography_measure *of, int area,
+                              int group, double sign) {
     const size_t at = (size_t)area * (size_t)of->groups + (size_t)group;
     const double residual = of->released[at] - of->total[at], weight = of->weight[at];
     t->number[t->numbers++] = (struct touched){.total = of->total + at,
@@ -115,8 +115,8 @@ static void add_number(struct transfer *t, const struct geography_measure *of, i
     }
 }
 
-static void add_cell(const struct geography *g, struct transfer *t, int leaf, int cell,
-                     double sign) {
+static INLINE void add_cell(const struct geography *g, struct transfer *t, int leaf, int cell,
+                            double sign) {
     const int above = g->parent[g->levels][leaf];
     const double share = g->share[g->levels - 1][(size_t)above * (size_t)g->cells + (size_t)cell];
     add_term(t, g->count[(size_t)leaf * (size_t)g->cells + (size_t)cell], sign,
@@ -158,9 +158,10 @@ static void add_numbers(const struct geography *g, struct transfer *t, const int
 /* ---- the draw of j -----------------------------------------------------------------------------
  */
 
-/* p(j + 1) / p(j) without the noise, of j = low to high, and of some more */
-static void find_ratios(const struct transfer *t, int low, int high, double *ratio) {
-    for (int base = low; base <= high; base += LANES, ratio += LANES) {
+/* p(j + 1) / p(j) and its inverse, without the noise, of j = low to high, and of some more */
+static INLINE void find_ratios(const struct transfer *t, int low, int high, double *ratio,
+                               double *inverse) {
+    for (int base = low; base <= high; base += LANES, ratio += LANES, inverse += LANES) {
         double above[LANES], below[LANES];
         for (int i = 0; i < LANES; ++i) above[i] = below[i] = 1;
         for (int k = 0; k < t->terms; ++k) {
@@ -174,7 +175,10 @@ static void find_ratios(const struct transfer *t, int low, int high, double *rat
                 below[i] *= down + term->sign * i;
             }
         }
-        for (int i = 0; i < LANES; ++i) ratio[i] = above[i] / below[i];
+        for (int i = 0; i < LANES; ++i) {
+            ratio[i] = above[i] / below[i];
+            inverse[i] = below[i] / above[i];
+        }
     }
 }
 
@@ -182,16 +186,17 @@ static void find_ratios(const struct transfer *t, int low, int high, double *rat
  * exp(-curvature). */
 static double draw_listed(struct rng *rng, const struct transfer *t, double step, int low,
                           int high) {
-    double weight[MOST_LISTED + 1], ratios[MOST_LISTED + LANES], sum = 1, before = 0;
-    double *const p = weight - low, *const ratio = ratios - low;
-    find_ratios(t, low, high - 1, ratios);
+    double weight[MOST_LISTED + 1], ratios[MOST_LISTED + LANES], inverses[MOST_LISTED + LANES];
+    double *const p = weight - low, *const ratio = ratios - low, *const inverse = inverses - low;
+    double sum = 1, before = 0;
+    find_ratios(t, low, high - 1, ratios, inverses);
     p[0] = 1;
     const double up = exp(t->slope - 0.5 * t->curvature);
     double noise = up;
-    for (int j = 0; j < high; ++j, noise *= step) sum += p[j + 1] = p[j] * ratio[j] * noise;
+    for (int j = 0; j < high; ++j, noise *= step) sum += p[j + 1] = p[j] * (ratio[j] * noise);
     noise = step / up;
     for (int j = 0; j > low; --j, noise *= step) {
-        p[j - 1] = p[j] / ratio[j - 1] * noise;
+        p[j - 1] = p[j] * (inverse[j - 1] * noise);
         before += p[j - 1];
     }
     sum += before;
@@ -320,14 +325,14 @@ static int choose_other(struct rng *rng, int count, int one) {
 }
 
 /* A leaf of the same area of a level, another one; -1 if there is none. */
-static int choose_leaf(struct geography *g, int level, int leaf) {
+static INLINE int choose_leaf(struct geography *g, int level, int leaf) {
     const int area = g->ancestor[level][leaf], first = g->first_leaf[level][area];
     const int leaves = g->first_leaf[level][area + 1] - first;
     return leaves > 1 ? first + choose_other(&g->rng, leaves, leaf - first) : -1;
 }
 
 /* May units move between these cells? */
-static int together(const struct geography *g, const int *leaf, const int *cell) {
+static INLINE int together(const struct geography *g, const int *leaf, const int *cell) {
     return g->exact_group[cell[0]] == g->exact_group[cell[1]] &&
            g->ancestor[g->exact_level][leaf[0]] == g->ancestor[g->exact_level][leaf[1]];
 }
