@@ -14,11 +14,17 @@ cost_features <- function(method, release, bound, control = list(), records = NU
   sized <- if (is.null(release$n)) without_size(release, typical_size(release, records)$n) else release
   engine <- switch(method, augment = augment_engine(sized, bound, control, is.null(release$n)), collapse = collapse_engine(release, bound),
                    clt = clt_engine(sized, bound, control, records))
-  size <- if (engine == "crossing") sum(lengths(bound$levels)) else if (inherits(bound, "bound_table")) bound$sizes$complete else
-    if (engine %in% c("counts", "recursion", "marginal")) length(sized$value) else
-      if (engine == "clamped cross-table") bound$sizes$columns * prod(lengths(bound$levels)) else bound$sizes$columns
-  list(engine = engine, size = size, n = sized$n,
+  list(engine = engine, size = cost_size(engine, bound, sized), n = sized$n,
        noise = noise_ratio(sized), levels = sum(lengths(bound$levels) - 1))
+}
+
+# of what the engine moves
+cost_size <- function(engine, bound, release) {
+  if (engine == "crossing") return(sum(lengths(bound$levels)))
+  if (engine == "log-linear table") return(nrow(as_table(bound)$parts[[1L]]$codes))
+  if (inherits(bound, "bound_table")) return(bound$sizes$complete)
+  if (engine %in% c("counts", "recursion", "marginal")) return(length(release$value))
+  bound$sizes$columns * if (engine == "clamped cross-table") prod(lengths(bound$levels)) else 1
 }
 
 augment_engine <- function(release, bound, control, unknown) {
@@ -27,11 +33,12 @@ augment_engine <- function(release, bound, control, unknown) {
 }
 
 collapse_engine <- function(release, bound) {
+  bound <- as_table(bound)
   family <- collapse_family(bound)
   # independent draws of a row of counts are cheaper than those of the recursion, and far cheaper than moves
   if (isTRUE(collapse_distribution(release, bound, check = TRUE))) return("recursion")
   if (release_crosses(release, bound)) return("crossing")
-  if (family == "normal" && length(bound$levels)) "cross-table" else if (inherits(bound, "bound_loglinear")) "log-linear table" else family
+  if (family == "normal" && length(bound$levels)) "cross-table" else if (moves_theta(bound)) "log-linear table" else family
 }
 
 clt_engine <- function(release, bound, control, records) {

@@ -22,6 +22,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
   if (has_record_noise(release)) return(records_problem(release, bound, call))
+  bound <- as_table(bound)
   size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
   if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
   distribution <- collapse_distribution(release, bound, size$n, records, call = call)
@@ -37,7 +38,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
   problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "row", "table", "crossing")) TRUE else NA,
-                  model = bound$spec, family = distribution$family, n = size$n, records = records,
+                  model = bound$model_spec %||% bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
                   separable = sum(!kernel %in% c("published", "exact")), noisy = sum(kernel != "exact"),
@@ -71,6 +72,7 @@ entry_fields <- function(entries, place) {
 # drawn at once
 collapse_distribution <- function(release, bound, n = release$n %||% 1, records = NULL, check = FALSE, call = caller_env()) {
   if (has_record_noise(release)) return(check_normal_records(bound, call))
+  bound <- as_table(bound)
   family <- collapse_family(bound, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
   if (family == "normal" && length(bound$levels)) {
@@ -232,7 +234,7 @@ collapse_acceptance <- function(fit) {
              row <- data.frame(chain = k, mean = accepted / made, pair = share(told$pair_accepted, told$pair_made),
                                swap = share(told$swap_accepted, told$swap_made), contrast = share(told$contrast_accepted, told$contrast_made))
              if (!is.null(fit$problem$fields$exact_start)) row$kept <- share(told$kept_accepted, told$kept_made)
-             if (inherits(fit$bound, "bound_loglinear")) {
+             if (told$transitions > 0) {
                row <- cbind(row, steps = told$leapfrogs / told$transitions, acceptance = told$acceptance / told$transitions, divergent = told$divergent,
                             deepest = told$deepest)
              }

@@ -6,7 +6,7 @@ most_crossing <- list(records = 5e6, cells = 1e6)
 # Does a released margin have variables that no clique has together?
 crosses_cliques <- function(bound, parts) {
   cliques <- bound$model$cliques
-  if (length(cliques) < 2L || inherits(bound, "bound_loglinear")) return(FALSE)
+  if (length(cliques) < 2L || moves_theta(bound)) return(FALSE)
   inside <- function(margin) any(vapply(cliques, function(c) all(margin %in% c), TRUE))
   any(vapply(parts, function(p) !all(vapply(counted_statistic(p)$margins, inside, TRUE)), TRUE))
 }

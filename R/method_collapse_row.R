@@ -25,7 +25,7 @@ row_distribution <- function(bound, parts, entries, n, records, tracked = 0, cal
 
 # Can all counts be drawn at once? Judged by the scales of the noise alone.
 row_serves <- function(bound, parts, entries, n, records) {
-  one_table <- if (inherits(bound, "bound_table")) !inherits(bound, "bound_loglinear") && length(bound$parts) == 1L else length(bound$levels) == 1L
+  one_table <- if (inherits(bound, "bound_table")) !moves_theta(bound) && length(bound$parts) == 1L else length(bound$levels) == 1L
   if (!one_table || length(bound$spec$fields$alpha) < 2L) return(FALSE)
   if (!is.null(records) && any(vapply(parts, function(p) is_exact(p$mechanism), TRUE))) return(FALSE)
   numbers <- unlist(lapply(parts, `[[`, "index"))

@@ -65,16 +65,7 @@ bind_columns.model_bernoulli <- function(model, columns, levels, formula, call) 
 release_for.bound_bernoulli <- function(bound, release) {
   if (!bound$number) return(release)
   counts <- stat_counts(stats::reformulate(format_name(bound$columns$name)), bound$levels)
-  as_queries <- function(statistic) {
-    if (statistic$kind != "totals") return(statistic)
-    each <- .Call(ffi_stat_eval, statistic_spec(statistic), matrix(c(0, 1)))
-    used <- each != 0
-    used[2L, colSums(used) == 0] <- TRUE
-    linear_of(counts, list(names = statistic$components, length = colSums(used), column = row(used)[used], weight = each[used]))
-  }
-  several <- is_several(release$statistic)
-  release$statistic <- if (several) lapply(release$statistic, as_queries) else as_queries(release$statistic)
-  release
+  in_queries(release, function(statistic) queries_of_cells(statistic, counts, matrix(c(0, 1))))
 }
 
 #' @export

@@ -7,7 +7,7 @@ clt_distribution.bound_glm <- function(bound, release, call) {
   factors <- setdiff(names(bound$levels), bound$columns$variable[1L])
   if (length(factors)) {
     stop_classed("method", c("Method {.val clt} knows the moments of such a response given numbers, not factors.",
-                             x = "{.var {factors}} {?is a factor/are factors}.", i = "Method {.val augment} takes factors."), call = call)
+                             x = "{.var {factors}} {?is a factor/are factors}.", i = "Method {.val augment} takes factors, {.val collapse} factors alone."), call = call)
   }
   if (is_shaped_family(bound$model)) {
     stop_classed("method", c("Method {.val clt} knows no moments of a {family_of(bound$model)$text}.", i = "Method {.val augment} takes it."), call = call)

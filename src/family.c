@@ -76,6 +76,16 @@ static double logit_log_density(const struct family *f, int m, const double *res
     return sum;
 }
 
+static void logit_logs(double eta, double *log_p, double *slope) {
+    const double small = exp(-fabs(eta)), log_large = -log1p(small),
+                 log_small = log_large - fabs(eta);
+    const double large = 1 / (1 + small), p = eta > 0 ? large : small * large;
+    log_p[0] = eta > 0 ? log_small : log_large;
+    log_p[1] = eta > 0 ? log_large : log_small;
+    slope[0] = -p;
+    slope[1] = eta > 0 ? small * large : large;
+}
+
 /* Of N(eta, 1), the side of 0 where y is. What it differs by from eta towards that side, t, is
  * above -|eta| or -eta: its mirror image lies below, with the distribution function u F(.). */
 static void probit_latent(const struct family *f, struct rng *rng, int m, const double *eta,
@@ -99,6 +109,14 @@ static double probit_log_density(const struct family *f, int m, const double *et
     return sum;
 }
 
+static void probit_logs(double eta, double *log_p, double *slope) {
+    const double log_density = Rf_dnorm4(eta, 0, 1, 1);
+    for (int y = 0; y < 2; ++y) {
+        log_p[y] = Rf_pnorm5(eta, 0, 1, y, 1);
+        slope[y] = (y ? 1 : -1) * exp(log_density - log_p[y]);
+    }
+}
+
 static double cloglog_log_density(const struct family *f, int m, const double *restrict eta,
                                   const double *restrict y) {
     double sum = 0;
@@ -108,6 +126,14 @@ static double cloglog_log_density(const struct family *f, int m, const double *r
         sum += y[i] > 0 ? log(-expm1(-rate)) : -rate;
     }
     return sum;
+}
+
+static void cloglog_logs(double eta, double *log_p, double *slope) {
+    const double rate = fmin(exp(eta), 1e300);
+    log_p[0] = -rate;
+    log_p[1] = rate < 0.5 ? log(-expm1(-rate)) : log1p(-exp(-rate));
+    slope[0] = -rate;
+    slope[1] = rate < 1e-300 ? 1 : rate / expm1(rate);
 }
 
 /* ---- Poisson responses ------------------------------------------------------------------ */
@@ -188,6 +214,7 @@ static const struct family_class families[] = {
      .respond = logit_respond,
      .latent = logit_latent,
      .log_density = logit_log_density,
+     .logs = logit_logs,
      .means = family_means_logit},
     {.name = "probit",
      .cost = 4,
@@ -197,12 +224,14 @@ static const struct family_class families[] = {
      .respond = probit_respond,
      .latent = probit_latent,
      .log_density = probit_log_density,
+     .logs = probit_logs,
      .means = family_means_probit},
     {.name = "cloglog",
      .cost = 4,
      .draw = cloglog_draw,
      .respond = cloglog_respond,
      .log_density = cloglog_log_density,
+     .logs = cloglog_logs,
      .means = family_means_cloglog},
     {.name = "poisson",
      .cost = 10,

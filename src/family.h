@@ -47,6 +47,10 @@ struct family_class {
     /* Goal: the sum of log f(y | eta), up to what neither eta nor the shape has a part in. */
     double (*log_density)(const struct family *f, int m, const double *eta, const double *y);
 
+    /* Goal: the logarithms of P(y = 0 | eta) and P(y = 1 | eta), and their slopes in eta. NULL: y
+     * is not 0 or 1. */
+    void (*logs)(double eta, double *log_p, double *slope);
+
     /* Goal: mean[k], k < FAMILY_MEANS: that of the derivative k of E(y | eta), over
      * eta ~ N(centre, sd^2). */
     void (*means)(const struct family *f, double centre, double sd, double *mean);

@@ -24,6 +24,7 @@
 #include "covariates.h"
 #include "dist.h"
 #include "family.h"
+#include "glm_cells.h"
 #include "linalg.h"
 #include "scale_prior.h"
 
@@ -40,6 +41,7 @@ struct glm {
     const double *cv;
     double log_cv;
     const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
+    struct glm_cells *cells;                         /* where records are a table of counts */
 
     /* current parameter and the one that a move goes to, intercepts natural */
     double *theta, intercept, *theta_new, intercept_new;
@@ -58,7 +60,7 @@ static double natural_intercept(const struct glm *s, const double *theta) {
 
 /* ---- set-up ------------------------------------------------------------- */
 
-static const struct model_class with_lones;
+static const struct model_class with_lones, of_cells;
 
 static int create(const struct fields *fields, struct model *model) {
     struct glm *s = plugin_memory(1, sizeof *s);
@@ -123,7 +125,12 @@ static int create(const struct fields *fields, struct model *model) {
         model->shape = s->cv ? 0 : s->at_cv;
     }
     if (s->cov.lones > 0) model->class = &with_lones;
-    return PLUGIN_OK;
+    const double *cells = fields_vector(fields, "cells", 1);
+    if (!cells) return PLUGIN_OK;
+    s->cells = glm_cells_create(&s->cov, s->family);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -358,6 +365,35 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
 }
 
+/* ---- as a table: glm_cells.c ------------------------------------------------- */
+
+static void log_cells(void *self, const double *theta, double *log_p) {
+    struct glm *s = self;
+    glm_cells_log(s->cells, theta, log_p);
+}
+
+static void observe(void *self, const double *c, double n) {
+    struct glm *s = self;
+    (void)n; /* the counts add up to it */
+    glm_cells_observe(s->cells, c);
+}
+
+static double log_posterior(void *self, const double *theta, double *gradient) {
+    struct glm *s = self;
+    memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
+    prior_gradient(s, theta, gradient);
+    return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
+}
+
+static void information(void *self, const double *theta, double *matrix) {
+    struct glm *s = self;
+    const size_t size = (size_t)s->cov.end, k = (size_t)s->k;
+    memset(matrix, 0, size * size * sizeof(double));
+    for (size_t i = 0; i < k; ++i)
+        for (size_t j = 0; j <= i; ++j) matrix[i * size + j] = s->beta_precision[i * k + j];
+    glm_cells_information(s->cells, theta, s->cov.end, matrix);
+}
+
 const struct model_class model_glm = {
     .name = "glm",
     .create = create,
@@ -397,4 +433,21 @@ static const struct model_class with_lones = {
     .add_latent = add_latent,
     .rtheta = rtheta,
     .log_density = log_density,
+};
+
+/* A binary response and factors alone, their coefficients unknown; complete-data statistic: the
+ * counts of the cells. */
+static const struct model_class of_cells = {
+    .name = "glm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .prior_gradient = prior_gradient,
+    .set = set,
+    .rrecords = rrecords,
+    .log_density = log_density,
+    .log_cells = log_cells,
+    .observe = observe,
+    .log_posterior = log_posterior,
+    .information = information,
 };

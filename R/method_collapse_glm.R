@@ -1,0 +1,71 @@
+# Method "collapse", generalised linear models of a binary response and factors alone: the log-linear tables of
+# src/method_collapse_table_theta.c, with the probabilities of src/glm_cells.c.
+
+# Combinations of all levels
+most_glm_cells <- 1e5
+
+# What method "collapse" takes a bound model for: itself, or a table with the `model_spec` of its probabilities.
+as_table <- function(bound) UseMethod("as_table")
+
+#' @export
+as_table.default <- function(bound) bound
+
+# The factors in the order of the model's covariates, then the response, whose code is the fastest.
+#' @export
+as_table.bound_glm <- function(bound) {
+  design <- bound$design
+  factors <- unique(design$variable[-1L])
+  if (!is_binary_family(bound$model) || inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
+  response <- design$variable[1L]
+  levels <- c(bound$levels[factors], stats::setNames(list(bound$levels[[response]] %||% c("0", "1")), response))
+  cells <- prod(lengths(levels))
+  if (cells > most_glm_cells) return(bound)
+  part <- list(children = seq_along(levels), parents = integer(), host = 0, codes = all_codes(lengths(levels)))
+  columns <- data.frame(name = names(levels), variable = names(levels))
+  table <- bind_parts(bound$model, columns, levels, list(part), list(matrix(1, 1L, cells)), list(NULL), bound$parameters,
+                      class = c("bound_glm_table", "bound_table"))
+  table$model_spec <- list(name = "glm", fields = c(bound$spec$fields, cells = as.double(cells)))
+  table
+}
+
+# Are the probabilities of a table drawn with the coefficients that they are functions of, not integrated out?
+moves_theta <- function(bound) inherits(bound, c("bound_loglinear", "bound_glm_table"))
+
+# Every total is a query of the counts of all combinations.
+#' @export
+release_for.bound_glm_table <- function(bound, release) {
+  codes <- bound$parts[[1L]]$codes
+  counts <- stat_counts(stats::reformulate(paste(vapply(names(bound$levels), format_name, ""), collapse = ":")), bound$levels)
+  in_queries(release, function(statistic) {
+    columns <- statistic$columns
+    value <- vapply(seq_len(nrow(columns)), function(j) {
+      code <- codes[, columns$variable[j]]
+      if (is.na(columns$level[j])) code else as.double(code == match(columns$level[j], bound$levels[[columns$variable[j]]]) - 1)
+    }, numeric(nrow(codes)))
+    queries_of_cells(statistic, counts, matrix(as.double(value), nrow(codes)))
+  })
+}
+
+# The release with its statistics of totals as others that `as_queries` makes of them
+in_queries <- function(release, as_queries) {
+  converted <- function(statistic) if (statistic$kind != "totals" || inherits(statistic, "stat_size")) statistic else as_queries(statistic)
+  release$statistic <- if (is_several(release$statistic)) lapply(release$statistic, converted) else converted(release$statistic)
+  release
+}
+
+# A statistic of totals as queries of counts: `x` has a record for each cell of these, in the statistic's columns.
+queries_of_cells <- function(statistic, counts, x) {
+  each <- .Call(ffi_stat_eval, statistic_spec(statistic), x)
+  used <- each != 0
+  used[nrow(x), colSums(used) == 0] <- TRUE
+  linear_of(counts, list(names = statistic$components, length = colSums(used), column = row(used)[used], weight = each[used]))
+}
+
+#' @export
+collapse_is_exact.bound_glm <- function(bound) inherits(as_table(bound), "bound_table")
+
+#' @export
+collapse_statistics.model_glm <- function(model) c("stat_counts", "stat_crossprod", "stat_moments4", "stat_sums", "stat_custom")
+
+#' @export
+collapse_statistics.model_logistic <- collapse_statistics.model_glm

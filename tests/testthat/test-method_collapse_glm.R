@@ -1,0 +1,174 @@
+# Regressions of a binary response on factors by the table engine: against enumeration of all tables of a few records with the
+# parameters summed over draws of their prior, and against method "augment".
+
+factor_levels <- list(y = c("no", "yes"), g = c("a", "b", "c"), h = c("k", "l"))
+links <- list(logit = stats::binomial(), probit = stats::binomial("probit"), cloglog = stats::binomial("cloglog"))
+
+factor_fit <- function(release, model, ..., chains = 2, iter = 5000, warmup = 500) {
+  fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
+  expect_identical(fit$problem$family, "table")
+  expect_true(fit$exact)
+  fit
+}
+
+# combinations of covariates' levels, the last fastest, each with the response "no" and then "yes"
+cells_with <- function(levels) {
+  covariates <- levels[-1L]
+  expand.grid(rev(c(covariates, levels[1L])), stringsAsFactors = FALSE)[, c(names(covariates), names(levels)[1L])]
+}
+
+# log probabilities of the cells given the parameters as they are reported, a row a draw
+log_cells_of <- function(theta, cells, levels, family) {
+  response <- names(levels)[1L]
+  covariates <- names(levels)[-1L]
+  eta <- matrix(theta[, "(Intercept)"], nrow(theta), nrow(cells))
+  log_p <- 0
+  for (v in covariates) for (l in levels[[v]]) {
+    at <- cells[[v]] == l
+    if (l != levels[[v]][1L]) eta[, at] <- eta[, at] + theta[, paste0(v, l)]
+    log_p <- log_p + outer(log(theta[, sprintf("prob[%s=%s]", v, l)]), as.numeric(at))
+  }
+  mean <- matrix(family$linkinv(eta), nrow(eta))
+  log_p + log(ifelse(matrix(cells[[response]] == levels[[1L]][2L], nrow(eta), ncol(eta), byrow = TRUE), mean, 1 - mean))
+}
+
+# of all parameters, by weights of draws from the prior; `log_noise`: of tables, `tables`, a row each
+expect_prior_weighted <- function(fit, tables, log_p, cells, levels, draws = 60000) {
+  set.seed(5)
+  theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), draws)$theta)
+  log_cell <- log_cells_of(theta, cells, levels, internal("stats_family")(fit$bound$model))
+  ways <- lfactorial(rowSums(tables)) - rowSums(lfactorial(tables)) + log_p
+  weight <- rowSums(exp(sweep(log_cell %*% t(tables), 2L, ways, `+`)))
+  share <- weight / sum(weight)
+  for (name in fit$bound$parameters) for (power in 1:2) {
+    exact <- sum(share * theta[, name]^power)
+    error <- sqrt(sum(share^2 * (theta[, name]^power - exact)^2))
+    found <- parameter_draws(fit, name)^power
+    expect_lt(abs(mean(found) - exact) / sqrt(posterior::mcse_mean(found)^2 + error^2), 5, label = paste(name, power))
+  }
+}
+
+test_that("the probabilities of the cells are the model's, and densities have their slopes, for every link", {
+  for (link in names(links)) {
+    st <- stat_crossprod(y ~ g + h, factor_levels)
+    rel <- as_release(rep(4, length(st$components)), st, mech_gaussian(sd = 3), 30)
+    model <- model_glm(family = links[[link]], prior = prior_normal(0.1, 1.5))
+    fit <- factor_fit(rel, model, chains = 1, iter = 40, warmup = 20)
+    spec <- fit$problem$model
+    theta <- matrix(c(0.3, -1, 0.8, 2, 0.4, -0.2, 1.1, 12, -9, 3, 0, 5, -3, 0.1), ncol = 2L)
+    natural <- internal("reported")(fit$bound, theta)
+    cells <- cells_with(factor_levels)
+    found <- .Call(internal("ffi_model_cells"), spec, theta)
+    expect_equal(rowSums(t(found)), c(1, 1))
+    expect_equal(log(t(found)[1, ]), log_cells_of(natural, cells, factor_levels, links[[link]])[1, ], ignore_attr = TRUE)
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+    set.seed(2)
+    for (k in 1:3) {
+      q <- stats::rnorm(7)
+      expect_equal(at(q)[-1], difference_slopes(at, q, 1e-5), tolerance = 1e-6, label = link)
+    }
+  }
+})
+
+test_that("all tables of a few records, for every link, noise and kind of statistic", {
+  skip_on_cran() # takes long; `make test` runs it
+  levels <- list(y = c("no", "yes"), g = c("a", "b", "c"))
+  tables <- all_tables(5, 6)
+  cells <- cells_with(levels)
+  is <- function(v, l) 2 * (cells[[v]] == l) - 1 # rescaled
+  products <- tables %*% cbind(is("y", "yes"), is("g", "b"), is("g", "c"), is("y", "yes") * is("g", "b"), is("y", "yes") * is("g", "c"))
+  z <- c(2.6, 1.2, 2.9, 0.4, 2.2)
+  cases <- list(list(links$logit, mech_laplace(scale = 0.8)), list(links$probit, mech_gaussian(sd = 0.9)), list(links$cloglog, mech_laplace(scale = 1.2)))
+  for (case in cases) {
+    st <- stat_crossprod(y ~ g, levels)
+    rel <- as_release(z, st, case[[2]], 5)
+    fit <- factor_fit(rel, model_glm(y ~ g, case[[1]], prior = prior_normal(0, 1.2), levels = prior_dirichlet(1.5)))
+    scale <- unname(rel$scale)
+    expect_prior_weighted(fit, tables, log_noise(case[[2]]$kernel, scale, z, products), cells, levels)
+  }
+})
+
+test_that("unknown n and exact numbers, by enumeration", {
+  skip_on_cran() # takes long; `make test` runs it
+  levels <- list(y = c("no", "yes"), g = c("a", "b"))
+  cells <- cells_with(levels)
+  counts <- stat_counts(~ g:y, levels)
+  z <- c(1.4, 0.3, 2.2, 1.9)
+  tables <- do.call(rbind, lapply(0:7, all_tables, k = 4L))
+  rel <- as_release(z, counts, mech_laplace(scale = 1), NULL, neighbours = "add_remove")
+  fit <- factor_fit(rel, model_glm(y ~ g), records = prior_uniform(0, 7))
+  expect_prior_weighted(fit, tables, log_noise("absolute", rep(1, 4), z, tables), cells, levels)
+  # how many there are of each g is exact
+  tables <- all_tables(6, 4)
+  rel <- as_release(list(noisy = z, exact = c(2, 4)), list(noisy = counts, exact = stat_counts(~ g, levels["g"])),
+                    list(noisy = mech_laplace(scale = 1), exact = mech_exact()), 6)
+  fit <- factor_fit(rel, model_glm(y ~ g))
+  kept <- ifelse(rowSums(tables[, 1:2]) == 2, 0, -Inf)
+  expect_prior_weighted(fit, tables, kept + log_noise("absolute", rep(1, 4), z, tables), cells, levels)
+})
+
+test_that("the draws are those of augment, whatever the form of the response and of the release", {
+  skip_on_cran() # takes long; `make test` runs it
+  number <- list(y = c(0, 1), g = c("a", "b", "c"), h = c("k", "l"))
+  cases <- list(list(stat_crossprod(y ~ g + h, number), mech_laplace(scale = 4), y ~ g + h),
+                list(stat_crossprod(y ~ g + h, factor_levels), mech_gaussian(sd = 5), y ~ h + g),
+                list(stat_counts(~ y:g + y:h, factor_levels), published(mech_laplace(scale = 3), threshold = 6), y ~ g + h))
+  for (case in cases) {
+    set.seed(3)
+    model <- model_glm(case[[3]], prior = prior_normal(0, 1))
+    rel <- simulate_release(model, case[[1]], case[[2]], n = 90)
+    fast <- factor_fit(rel, model)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 8000, warmup = 1500, seed = 2))
+    expect_identical(fast$bound$parameters, slow$bound$parameters)
+    for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
+  }
+})
+
+test_that("millions of records with little noise: the coefficients of glm()", {
+  set.seed(4)
+  n <- 4e6
+  shares <- prop.table(c(4, 2, 3, 1, 2, 5))
+  cells <- expand.grid(h = factor_levels$h, g = factor_levels$g)
+  eta <- -0.5 + 0.7 * (cells$g == "b") - 0.3 * (cells$g == "c") + 0.4 * (cells$h == "l")
+  size <- stats::rmultinom(1, n, shares)[, 1]
+  yes <- stats::rbinom(6, size, stats::plogis(eta))
+  known <- stats::glm(cbind(yes, size - yes) ~ g + h, stats::binomial(), cells)
+  st <- stat_counts(~ g:h:y, factor_levels)
+  rel <- as_release(as.vector(rbind(size - yes, yes)), st, mech_gaussian(sd = 2), n)
+  fit <- factor_fit(rel, model_glm(y ~ g + h), iter = 1500, warmup = 500)
+  draws <- posterior::as_draws_matrix(fit$draws)[, names(stats::coef(known))]
+  sd <- sqrt(diag(stats::vcov(known)))
+  expect_lt(max(abs(colMeans(draws) - stats::coef(known)) / sd), 0.25)
+  expect_lt(max(abs(apply(draws, 2, stats::sd) / sd - 1)), 0.12)
+})
+
+test_that("calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
+  model <- model_glm(prior = prior_normal(0, 1))
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 120, chains = 1, iter = 1200,
+                   warmup = 400, seed = 3, method = "collapse")
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
+test_that("what follows from a fit; a chain cut in two", {
+  rel <- as_release(c(20, 15, 9, 18, 8, 4, 11, 6, 3), stat_crossprod(y ~ g + h, factor_levels), mech_laplace(scale = 3), 45)
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(), method = "collapse", chains = 2, iter = iter, warmup = 100, seed = 1))
+  expect_extends(ask)
+  fit <- ask(400)
+  expect_identical(names(acceptance(fit)), c("chain", "mean", "pair", "swap", "contrast", "steps", "acceptance", "divergent", "deepest"))
+  expect_output(print(acceptance(fit)), "coefficients Hamiltonian")
+  expect_output(print(fit), "(exact)", fixed = TRUE)
+  expect_identical(dim(as.matrix(predict(fit, data.frame(g = "b", h = c("k", "l")), interval = "credible"))), c(2L, 3L))
+  expect_error(log_evidence(fit), class = "noiseaware_error")
+  expect_identical(update(fit, iter = 400)$draws, fit$draws)
+})
+
+test_that("what is no table is refused, and left to others", {
+  st <- stat_crossprod(y ~ g + x, list(y = c("no", "yes"), g = c("a", "b"), x = c(0, 5)))
+  rel <- as_release(rep(3, length(st$components)), st, mech_laplace(scale = 3), 20)
+  expect_error(sample_posterior(rel, model_glm(), method = "collapse"), class = "noiseaware_error_method")
+  one <- as_release(rep(3, 9), stat_crossprod(y ~ g + h, factor_levels), mech_laplace(scale = 3), 20)
+  known <- model_glm(y ~ g + h, prior = fixed(c(0.1, 0.2, 0.3, 0.4)))
+  expect_error(sample_posterior(one, known, method = "collapse"), class = "noiseaware_error_method")
+})
