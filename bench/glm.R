@@ -72,15 +72,29 @@ real_row <- function(name, epsilon, quick) {
              rhat = ran$rhat, `glm() away, posterior sd` = max(away), check.names = FALSE)
 }
 
+# A logistic regression on factors alone: the counts of their combinations by "collapse", the records by "augment".
+factor_row <- function(n, method, quick) {
+  say("factors, n = %g, %s", n, method)
+  set.seed(3)
+  data <- data.frame(g = sample(c("a", "b", "c"), n, TRUE, c(0.5, 0.3, 0.2)), h = sample(c("k", "l"), n, TRUE))
+  data$y <- stats::runif(n) < stats::plogis(-0.5 + 0.8 * (data$g == "b") - 0.4 * (data$g == "c") + 0.5 * (data$h == "l"))
+  release <- simulate_release(data, stat_crossprod(y ~ g + h, list(y = c(FALSE, TRUE), g = c("a", "b", "c"), h = c("k", "l"))), mech_laplace(epsilon = 1))
+  ran <- default_fit(release, stats::binomial(), method, quick)
+  data.frame(records = n, method = method, seconds = ran$time, ess = ran$ess, `ESS per second` = ran$ess / ran$time, rhat = ran$rhat, check.names = FALSE)
+}
+
 bench_glm <- function(quick = FALSE) {
   speed <- do.call(rbind, lapply(speed_cases, speed_row, quick))
   cases <- expand.grid(name = names(real_cases), epsilon = c(1, 10), stringsAsFactors = FALSE)
   real <- do.call(rbind, Map(real_row, cases$name, cases$epsilon, quick))
+  cases <- expand.grid(n = c(1e3, 1e4, 1e5), method = c("collapse", "augment"), stringsAsFactors = FALSE)
+  factors <- do.call(rbind, Map(factor_row, cases$n, cases$method, quick))
   targets <- vapply(speed_cases, `[[`, 0, "target")
   bench_result(
     c(Map(function(l, m, r, t) figure("least ESS per second", sprintf("%s link, \"%s\"", l, m), r, t), speed$link, speed$method, speed[["ESS per second"]], targets),
-      list(figure("default calls with R-hat at most 1.01", sprintf("of %d on real data", nrow(real)), sum(real$rhat <= 1.01)))),
-    list("3 covariates, n = 1,000, epsilon 1" = speed, "Default calls on real data" = real),
+      list(figure("default calls with R-hat at most 1.01", sprintf("of %d on real data", nrow(real)), sum(real$rhat <= 1.01)),
+           figure("ESS per second of \"collapse\" over \"augment\"", "factors alone, n = 100,000", factors[["ESS per second"]][3L] / factors[["ESS per second"]][6L]))),
+    list("3 covariates, n = 1,000, epsilon 1" = speed, "Logistic regression on two factors, epsilon 1" = factors, "Default calls on real data" = real),
     c("Default calls, 4 chains x 2,000, on one core; warmup and set-up count. ESS is the bulk one, the least of all parameters; R-hat the largest.",
       "glm(): on the data themselves, without noise; the coefficient that is furthest from its posterior mean, intercept aside."))
 }

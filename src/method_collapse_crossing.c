@@ -7,9 +7,10 @@
  *   prod_parts prod_rows [ prod_levels Gamma(a + n) / Gamma(a_1 + ... + n_row) ] eta(z | s)
  *
  * in the counts n of the parts' cells, those n_row of their rows, and of the released margins s.
- * All three are *margins*: tables of counts over some columns, each cell of which adds a function
- * of its count to the log target. A margin keeps for each cell what one more record there would
- * add, and what one less would take away.
+ * All three are *margins*: tables of counts over some columns, each cell of which has a function
+ * of its count in the target. A margin keeps for each cell what one more record there would add,
+ * and what the last one added: of parts and rows the factor itself, a + n or 1 / (a + n), of
+ * released margins its logarithm, so that nothing is put into logarithms and out of them again.
  *
  * A move draws one column of one record from its conditional distribution given all the rest (a
  * Gibbs step): of each code the sum, over margins with that column, of what the record adds
@@ -42,7 +43,7 @@ struct margin {
     const int
         *first; /* of released cells, the place of the first of its components in `component` */
     double *count;
-    double *more, *less; /* what one more record adds to the log target, what the last one added */
+    double *more, *less; /* what one more record adds to the target, what the last one added */
 };
 
 /* where a column stands in a margin */
@@ -68,9 +69,9 @@ struct crossing {
     double *visits; /* records of an iteration */
 
     /* workspace */
-    double *weight;   /* a code each */
-    int *cell;        /* of the record, in each margin of a column */
-    double **records; /* a block of them, a column each */
+    double *weight, *factor; /* a code each */
+    int *cell;               /* of the record, in each margin of a column */
+    double **records;        /* a block of them, a column each */
 };
 
 /* ---- set-up ------------------------------------------------------------------- */
@@ -188,6 +189,7 @@ static void list_places(struct crossing *s) {
     }
     s->place_first[s->columns] = all;
     s->weight = plugin_memory((size_t)most, sizeof(double));
+    s->factor = plugin_memory((size_t)most, sizeof(double));
     s->cell = plugin_memory((size_t)all, sizeof *s->cell);
 }
 
@@ -226,34 +228,37 @@ static int create(const struct fields *fields, struct collapse *c) {
 
 /* ---- what cells add ------------------------------------------------------------ */
 
-/* What a record adds to the log target that comes to a cell of so many. */
-static double gain(const struct collapse *c, const struct crossing *s, const struct margin *margin,
-                   int cell, double n) {
-    if (margin->kind == CELLS) return log(margin->alpha[cell] + n);
-    if (margin->kind == ROWS) return -log(margin->alpha[cell] + n);
+/* What a record adds to the target that comes to a cell of so many: see above. */
+static INLINE double gain(const struct collapse *c, const struct crossing *s,
+                          const struct margin *margin, int cell, double n) {
+    if (margin->kind == CELLS) return margin->alpha[cell] + n;
+    if (margin->kind == ROWS) return 1 / (margin->alpha[cell] + n);
     double sum = 0;
     for (int e = margin->first[cell]; e < margin->first[cell + 1]; ++e) {
         const int j = s->component[e];
-        sum += collapse_energy(c, j, n) - collapse_energy(c, j, n + 1);
+        const double weight = c->weight[j], off = c->released[j] - n;
+        /* the energy with n records less that with one more, by the component's kernel */
+        sum +=
+            j < c->absolute ? weight * (fabs(off) - fabs(off - 1)) : weight * weight * (off - 0.5);
     }
     return sum;
 }
 
-static void gain_one(const struct collapse *c, const struct crossing *s, struct margin *margin,
-                     int cell) {
+static INLINE void gain_one(const struct collapse *c, const struct crossing *s,
+                            struct margin *margin, int cell) {
     margin->count[cell] += 1;
     margin->less[cell] = margin->more[cell];
     margin->more[cell] = gain(c, s, margin, cell, margin->count[cell]);
 }
 
-static void lose_one(const struct collapse *c, const struct crossing *s, struct margin *margin,
-                     int cell) {
+static INLINE void lose_one(const struct collapse *c, const struct crossing *s,
+                            struct margin *margin, int cell) {
     const double n = margin->count[cell] -= 1;
     margin->more[cell] = margin->less[cell];
     margin->less[cell] = n > 0 ? gain(c, s, margin, cell, n - 1) : 0;
 }
 
-static int cell_of(const struct margin *margin, const uint16_t *code) {
+static INLINE int cell_of(const struct margin *margin, const uint16_t *code) {
     int cell = 0;
     for (int k = 0; k < margin->columns; ++k) cell += margin->stride[k] * code[margin->column[k]];
     return cell;
@@ -307,19 +312,32 @@ static int redraw(const struct collapse *c, struct crossing *s, int v, uint16_t 
     const int size = s->size[v], now = code[v];
     const struct place *first = s->place + s->place_first[v],
                        *end = s->place + s->place_first[v + 1];
-    double *restrict weight = s->weight, own = 0;
-    memset(weight, 0, (size_t)size * sizeof(double));
+    double *restrict weight = s->weight, *restrict factor = s->factor, own = 0, own_factor = 1;
+    for (int l = 0; l < size; ++l) {
+        weight[l] = 0;
+        factor[l] = 1;
+    }
     int *cell = s->cell;
     for (const struct place *at = first; at < end; ++at, ++cell) {
         *cell = cell_of(at->margin, code);
-        own += at->margin->less[*cell];
         const double *restrict more = at->margin->more + (*cell - now * at->stride);
-        for (int l = 0; l < size; ++l) weight[l] += more[l * at->stride];
+        if (at->margin->kind == RELEASED) {
+            own += at->margin->less[*cell];
+            const int stride = at->stride;
+            if (stride == 1)
+                for (int l = 0; l < size; ++l) weight[l] += more[l];
+            else
+                for (int l = 0; l < size; ++l, more += stride) weight[l] += *more;
+        } else {
+            own_factor *= at->margin->less[*cell];
+            for (int l = 0; l < size; ++l) factor[l] *= more[l * at->stride];
+        }
     }
     weight[now] = own;
+    factor[now] = own_factor;
     double most = own, sum = 0;
     for (int l = 0; l < size; ++l) most = weight[l] > most ? weight[l] : most;
-    for (int l = 0; l < size; ++l) sum += weight[l] = exp(weight[l] - most);
+    for (int l = 0; l < size; ++l) sum += weight[l] = factor[l] * exp(weight[l] - most);
     double left = sum * rng_uniform(c->rng);
     int to = 0;
     while (to < size - 1 && (left -= weight[to]) > 0) ++to;

@@ -124,7 +124,7 @@ test_that("without noise and with wide bounds it is the conjugate posterior", {
   design <- cbind(1, data$x)
   v <- solve(crossprod(design) / 1.5^2 + diag(2) / 4)
   mu <- drop(v %*% (crossprod(design, data$y) / 1.5^2 + 0.5 / 4))
-  for (fit in both_samplers(rel, normal_location(), iter = 400000)) {
+  for (fit in both_samplers(rel, normal_location(), iter = 200000)) {
     for (j in 1:2) {
       draws <- parameter_draws(fit, c("(Intercept)", "x")[j])
       # the noise that is left widens the posterior by a little
@@ -154,7 +154,7 @@ test_that("with endless noise it is the prior", {
   bound <- internal("bind_model")(model, st)
   set.seed(3)
   prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 200000L)$theta)
-  for (fit in both_samplers(rel, model, iter = 60000)) {
+  for (fit in both_samplers(rel, model, iter = 30000)) {
     for (name in bound$parameters) {
       expect_distribution(parameter_draws(fit, name), function(p) quantile(prior[, name], p, names = FALSE), errors = 6)
     }
@@ -168,7 +168,7 @@ test_that("no acceptance probability falls below exp(-epsilon)", {
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-1, 1), x = c(-1, 1)))
   rel <- as_release(c(0.4, 1, 0.8, 0.2, 0.9), st, mech_laplace(epsilon = 3), 6)
   fit <- sample_posterior(rel, model_lm(prior = prior_nig(0, 1, 2, 1), covariates = prior_niw(0, 1, 1, 3)),
-                          chains = 2, iter = 60000, warmup = 10, seed = 2)
+                          chains = 2, iter = 40000, warmup = 10, seed = 2)
   a <- acceptance(fit)
   expect_equal(a$bound, rep(exp(-3), 2))
   expect_true(all(a$least >= a$bound * (1 - 1e-9)))
@@ -420,7 +420,7 @@ test_that("joint-distribution test, with and without non-centred moves", {
   prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
   for (mechanism in list(mech_laplace(scale = 1), mech_gaussian(sd = 1))) {
     for (passes in c(0, 2)) {
-      draws <- geweke(model, st, mechanism, 5, 15000, passes)
+      draws <- geweke(model, st, mechanism, 5, 9000, passes)
       expect_prior(draws, prior)
     }
   }
@@ -443,7 +443,7 @@ test_that("unknown n: totals of Poisson records, n and theta against sums over a
   for (case in cases) {
     rel <- as_release(list(total = case$z[1], size = case$z[2]), poisson_total, n = NULL, neighbours = "add_remove",
                       mechanism = list(total = mech_laplace(scale = case$noise[1]), size = mech_gaussian(sd = case$noise[2])))
-    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), records = case$prior, chains = 2, iter = 22000, warmup = 2000, seed = 1)
+    fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(3, 1)), records = case$prior, chains = 2, iter = 13000, warmup = 2000, seed = 1)
     expect_identical(fit$method, "augment")
     expect_true(fit$exact)
     all <- expand.grid(n = case$n, total = 0:700)
@@ -493,7 +493,7 @@ test_that("unknown n: calibrated with n drawn, totals, counts and coefficients",
     list(model_logistic(), stat_objective(y ~ x, list(y = c(0, 1), x = c(0, 2))), mech_objective(epsilon = 3))
   )
   for (case in cases) {
-    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_negative_binomial(15, 4), replicates = 60, method = "augment", chains = 1, iter = 2200,
+    cal <- calibrate(case[[1]], case[[2]], case[[3]], n = prior_negative_binomial(15, 4), replicates = 50, method = "augment", chains = 1, iter = 2200,
                      warmup = 800, seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -33,7 +33,7 @@ log_cells_of <- function(theta, cells, levels, family) {
 }
 
 # of all parameters, by weights of draws from the prior; `log_noise`: of tables, `tables`, a row each
-expect_prior_weighted <- function(fit, tables, log_p, cells, levels, draws = 60000) {
+expect_prior_weighted <- function(fit, tables, log_p, cells, levels, draws = 30000) {
   set.seed(5)
   theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), draws)$theta)
   log_cell <- log_cells_of(theta, cells, levels, internal("stats_family")(fit$bound$model))
@@ -145,8 +145,8 @@ test_that("millions of records with little noise: the coefficients of glm()", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_glm(prior = prior_normal(0, 1))
-  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 120, chains = 1, iter = 1200,
-                   warmup = 400, seed = 3, method = "collapse")
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 90, chains = 1, iter = 900,
+                   warmup = 300, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })

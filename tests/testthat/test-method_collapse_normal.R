@@ -91,7 +91,7 @@ test_that("multivariate normal records, the model's variables in another order",
   for (k in 1:2) {
     mechanism <- list(mech_laplace(scale = 4), mech_gaussian(sd = 3))[[k]]
     rel <- simulate_release(models[[k]], st, mechanism, n = 6)
-    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 12000, warmup = 1000, seed = 1)
+    exact <- sample_posterior(rel, models[[k]], method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 1)
     fit <- collapse_fit(rel, models[[k]], chains = 2, iter = 6000, warmup = 1000, seed = 2)
     for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
   }
@@ -105,7 +105,7 @@ test_that("two statistics with noise of different kinds, one rescaled", {
   data <- collapse_data(5, 1)
   rel <- simulate_release(data, st, mechanism)
   model <- collapse_models(1)$unknown
-  exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 10000, warmup = 1000, seed = 1)
+  exact <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 1000, seed = 1)
   fit <- collapse_fit(rel, model, chains = 2, iter = 6000, warmup = 1000, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_same_distribution(scaled_draws(fit, name), scaled_draws(exact, name), name)
   expect_identical(posterior::variables(denoise(fit)), names(rel$value))
@@ -132,7 +132,7 @@ test_that("one and two records, no covariate: quadrature", {
       noise <- exp(log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), s))
       likelihood <- if (n == 1) colSums(f * noise) else colSums(f * (matrix(noise, length(y)) %*% f))
       density <- dnorm(beta, 0.5, 2) * likelihood
-      fit <- collapse_fit(rel, model, chains = 2, iter = 11000, warmup = 1000, seed = 3)
+      fit <- collapse_fit(rel, model, chains = 2, iter = 8000, warmup = 1000, seed = 3)
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
   }
@@ -395,7 +395,7 @@ test_that("joint-distribution test", {
   set.seed(31)
   for (n in c(4, 12)) {
     for (mechanism in list(mech_laplace(scale = n), mech_gaussian(sd = n))) {
-      draws <- geweke_totals(model, st, mechanism, n, 6000)
+      draws <- geweke_totals(model, st, mechanism, n, 4500)
       # the prior's probability below each draw
       below <- cbind(stats::pt((draws[, 1] - 0.5) * sqrt(4 * 15 / 14), 30), stats::pt(draws[, 2] * sqrt(4 * 15 / 14), 30),
                      stats::pgamma(1 / draws[, 3]^2, 15, 14, lower.tail = FALSE),
@@ -524,7 +524,7 @@ test_that("joint-distribution test of priors that do not integrate out", {
   for (model in models) {
     for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
       # sigma's tail is slow
-      expect_prior(geweke_totals(model, st, mechanism, 6, 24000), prior_draws(model, st))
+      expect_prior(geweke_totals(model, st, mechanism, 6, 14000), prior_draws(model, st))
     }
   }
 })
@@ -581,7 +581,7 @@ test_that("as innovations: joint-distribution test", {
   set.seed(33)
   for (model in innovating_models()) {
     for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
-      draws <- geweke_totals(model, st, mechanism, 6, 12000, fields = list(innovates = 1))
+      draws <- geweke_totals(model, st, mechanism, 6, 8000, fields = list(innovates = 1))
       expect_prior(draws, prior_draws(model, st))
     }
   }

@@ -10,7 +10,7 @@ log_prior <- function(tables, alpha) {
   })
 }
 
-table_fit <- function(release, model = model_table(), ..., iter = 7000, warmup = 1000) {
+table_fit <- function(release, model = model_table(), ..., iter = 5000, warmup = 1000) {
   fit <- by_moves(sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -155,7 +155,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 150, chains = 1, iter = 1500, warmup = 500, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 110, chains = 1, iter = 1500, warmup = 500, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -205,7 +205,7 @@ test_that("decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), iter = 12000)
+    fit <- table_fit(rel, model_table(case[[1]]), iter = 8000)
     margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
     counts <- released_of(margins, tables, cells)
     draws <- denoise(fit, stats::as.formula(margins$formula))
@@ -256,7 +256,7 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 150, chains = 1, iter = 1500,
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 110, chains = 1, iter = 1500,
                    warmup = 500, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
@@ -297,7 +297,7 @@ test_that("unknown n: every table of up to five records", {
       log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
       released <- cbind(released, n)
     }
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 9000)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 6500)
     p <- expect_tables(fit, tables, log_p, released, alpha)
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
@@ -321,7 +321,7 @@ test_that("unknown n: decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cube_cells, case[[2]], case[[3]]) - log(n) + log_noise("absolute", 1, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), records = prior, iter = 12000)
+    fit <- table_fit(rel, model_table(case[[1]]), records = prior, iter = 8000)
     draws <- denoise(fit)
     draw <- function(k) matrix(draws[, , st$components[k]], ncol = 2L)
     for (k in seq_len(ncol(released))) for (l in seq_len(k)) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -343,7 +343,7 @@ test_that("unknown n: what no release tells of is the prior", {
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
-      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 7000, warmup = 1000, seed = 1)
+      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 5000, warmup = 1000, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
   }
@@ -354,7 +354,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 120, chains = 1, iter = 2500, warmup = 500, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 90, chains = 1, iter = 2500, warmup = 500, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -413,7 +413,7 @@ test_that("exact numbers: every table that has them, and no other", {
     zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
     log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
     if (inherits(case$records, "prior_log_uniform")) log_p <- log_p - log(n)
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 9000)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 6500)
     p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
     if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
@@ -457,7 +457,7 @@ test_that("exact numbers: decomposable graphs", {
   log_p <- log_decomposable(tables, cube_cells, list(c("x", "y"), c("y", "z")), list(character(), "y")) + log_noise("absolute", 1, z, released)
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)
-  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 12000)
+  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 8000)
   draws <- denoise(fit)
   draw <- function(k) matrix(draws[, , paste0("counts: ", st$components[k])], ncol = 2L)
   for (k in 1:8) for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -468,7 +468,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 70, chains = 1, iter = 2000, warmup = 500, seed = 2, method = "collapse")
+  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 55, chains = 1, iter = 2000, warmup = 500, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   set.seed(1)

@@ -108,14 +108,14 @@ test_that("the coefficients given the records have the posterior on a grid", {
     for (i in 1:12) log_density <- log_density + log(pmax(glm_density(case, y[i], outer(b0, b1 * data$x[i], "+")), 1e-300))
     density <- exp(log_density - max(log_density))
     model <- glm_model(case, prior = prior_normal(c(0.5, -0.3), c(1.5, 1)))
-    fit <- nonprivate_posterior(data, model, stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 6))), chains = 2, iter = 22000, warmup = 2000, thin = 2, seed = 1)
+    fit <- nonprivate_posterior(data, model, stat_crossprod(y ~ x, list(y = case$y, x = c(-2, 6))), chains = 2, iter = 14000, warmup = 2000, thin = 2, seed = 1)
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
     expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
     expect_same_mean(parameter_draws(fit, "(Intercept)") * parameter_draws(fit, "x"), sum(density * outer(b0, b1)) / sum(density))
   }
 })
 
-glm_samplers <- function(release, model, iter = 20000) {
+glm_samplers <- function(release, model, iter = 14000) {
   lapply(list(list(passes = 0), list(passes = 2)), function(control) {
     sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 2000, seed = 12, control = control)
   })
@@ -287,8 +287,8 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- glm_model(case, prior = prior_normal(c(0.3, 0.2, 0, 0.5), 0.7), cv = prior_inverse_gamma(4, 2), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 8000, passes), prior)
-    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 8000, passes = NULL, warmup = 300L)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 5000, passes), prior)
+    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 5000, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }
 })
@@ -305,9 +305,9 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
-    moved <- fit(list(), 4000)
+    moved <- fit(list(), 3000)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-    expect_same_quantiles(moved$draws, fit(list(passes = 8), 8000)$draws)
+    expect_same_quantiles(moved$draws, fit(list(passes = 8), 5000)$draws)
   }
 })
 

@@ -166,7 +166,7 @@ test_that("sampler and releases together keep the prior (Geweke)", {
     problem <- parts$problem
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
-    draws <- geweke_sites(problem, state, 12000)
+    draws <- geweke_sites(problem, state, 8000)
     bound <- parts$bound
     prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
     expect_prior(draws, prior)
@@ -437,7 +437,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
     step <- 5 * 4 * ceiling((6 + 5 * 8) / 4) + 1
     state$store[step] <- state$store[step] / 3
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 1300, thin = 8)
+    draws <- geweke_sites(problem, state, 900, thin = 8)
     bound <- parts$bound
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 50000L)$theta)
     coordinates <- internal("site_coordinates")(bound, mean[, c("(Intercept)", "x", "sigma")])

@@ -120,7 +120,7 @@ test_that("the joint distribution is right, for both densities and every kind of
   set.seed(3)
   for (kind in c("numbers", "factor", "kept", "cut", "logistic")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 5500, passes = NULL, warmup = 300L,
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 3500, passes = NULL, warmup = 300L,
                     prepare = function(state, problem) {
                       state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
                       if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
@@ -138,7 +138,7 @@ test_that("it draws from the posterior of the plain sampler where bounds bind", 
   case <- surrogate_case("factor")
   release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 4), n = 25)
   draws <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 4, iter = iter, seed = 5, control = control)$draws
-  expect_same_quantiles(draws(list(), 8000), draws(list(passes = 8), 40000))
+  expect_same_quantiles(draws(list(), 6000), draws(list(passes = 8), 25000))
 })
 
 # the responses' own moves have the innovations of the responses fixed, not the records' shape
@@ -149,9 +149,9 @@ test_that("a logistic regression has the posterior of the plain sampler where bo
   truth <- model_logistic(y ~ x1 + x2 + g, prior = fixed(c(0.5, 1, -1, 0.5, 0)), covariates = fixed(list(mean = c(0, 0.5), cov = diag(0.3, 2))))
   release <- simulate_release(truth, case$statistic, mech_laplace(epsilon = 1), n = 200)
   fit <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
-  moved <- suppressWarnings(fit(list(), 6000))
+  moved <- suppressWarnings(fit(list(), 4500))
   expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-  plain <- suppressWarnings(fit(list(passes = 8), 14000))
+  plain <- suppressWarnings(fit(list(passes = 8), 9000))
   expect_same_quantiles(moved$draws, plain$draws)
 })
 
@@ -235,9 +235,9 @@ test_that("unknown n: the posterior of the plain sampler where bounds bind", {
       suppressWarnings(sample_posterior(release, case$model, method = "augment", records = prior_negative_binomial(25, 5), chains = 4, iter = iter,
                                         seed = 5, control = control))
     }
-    moved <- fit(list(), 4500)
+    moved <- fit(list(), 3500)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$records > 0.1 & acceptance(moved)$tilted > 0.05))
-    expect_same_posterior(moved, fit(list(passes = 8), 14000))
+    expect_same_posterior(moved, fit(list(passes = 8), 9000))
   }
 })
 
@@ -261,7 +261,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_negative_binomial(20, 4), replicates = 55, method = "augment", chains = 1, iter = 1700, warmup = 500, seed = 3,
+                     n = prior_negative_binomial(20, 4), replicates = 45, method = "augment", chains = 1, iter = 1700, warmup = 500, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)
