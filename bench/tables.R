@@ -229,7 +229,7 @@ bench_tables <- function(quick = FALSE) {
       Map(function(name, share) figure("coverage of 95% intervals, per cent", paste("coefficient", name), 100 * share), names(napsu_truth), rowMeans(covered))),
     list("Default calls, four chains of 2,000 iterations" = tables, "Log-linear models without terms of three" = loglinear, "Eight variables on a tree, all pairs released" = crossing,
          "Nested areas: root mean squared errors of block cells" = areas),
-    c("Transfers: a 2 x 2 x 2 table whose cells were released; with the draws of theta, in iterations of about 25 transfers.",
+    c("Transfers: a 2 x 2 x 2 table whose cells were released; with the draws of theta, in iterations of about 25 transfers, of which every twentieth is kept.",
       "NAPSU-MQ's problem: n = 2,000, three binary variables, full margin, Gaussian noise, epsilon = 1, delta = n^-2; coefficients of a logistic regression from 100 synthetic sets.",
       sprintf("Coverage: %d repeats; its standard error is about %s.", repeats, format(signif(100 * sqrt(0.05 * 0.95 / repeats), 2))),
       "Tables: margins of two variables, mu = 1; posterior and released: root mean squared errors of the posterior mean counts and of the released ones."))
