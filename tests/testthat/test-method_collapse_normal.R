@@ -581,7 +581,7 @@ test_that("as innovations: joint-distribution test", {
   set.seed(33)
   for (model in innovating_models()) {
     for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
-      draws <- geweke_totals(model, st, mechanism, 6, 8000, fields = list(innovates = 1))
+      draws <- geweke_totals(model, st, mechanism, 6, 12000, fields = list(innovates = 1))
       expect_prior(draws, prior_draws(model, st))
     }
   }

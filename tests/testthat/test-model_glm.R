@@ -305,9 +305,9 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
-    moved <- fit(list(), 3000)
+    moved <- fit(list(), 4000)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-    expect_same_quantiles(moved$draws, fit(list(passes = 8), 5000)$draws)
+    expect_same_quantiles(moved$draws, fit(list(passes = 8), 8000)$draws)
   }
 })
 

@@ -166,7 +166,7 @@ test_that("sampler and releases together keep the prior (Geweke)", {
     problem <- parts$problem
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)
-    draws <- geweke_sites(problem, state, 8000)
+    draws <- geweke_sites(problem, state, 12000)
     bound <- parts$bound
     prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
     expect_prior(draws, prior)
