@@ -10,6 +10,7 @@
 enum { FAMILY_MEANS = 6, FAMILY_POWERS = 4 };
 
 struct family_class;
+struct family_nodes;
 
 struct family {
     const struct family_class *class;
@@ -20,6 +21,7 @@ struct family {
 
     /* of powers of counts clamped to [0, upper]: family_counts.c */
     double upper, edge[FAMILY_POWERS][FAMILY_MEANS][FAMILY_MEANS];
+    struct family_nodes *nodes; /* what was computed already */
 };
 
 struct family_class {

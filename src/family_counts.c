@@ -14,11 +14,17 @@
  * by exp(U d^2 / 2) at most, the density by exp(d^2 / (2 sd^2)), so that a step h leaves an error
  * of about exp(-2 pi^2 / (h^2 (U + 1 / sd^2))).
  *
- * Cost: some 25 standard deviations of eta / STEP nodes, times sqrt(1 + U sd^2); near the bound a
- * node adds up probabilities, a multiple of sqrt(U) or U of them.
+ * Nodes that are kept are multiples of a step whatever the centre, and steps come in a few sizes, so
+ * that what the function is at a node is computed once.
+ *
+ * Cost: some 25 standard deviations of eta / STEP nodes, times sqrt(1 + U sd^2), of 20
+ * multiplications and an exponential each; the first visit of a node near the bound adds up
+ * probabilities, a multiple of sqrt(U) or U of them.
  */
-#include "dist.h"
 #include "family.h"
+
+#include "dist.h"
+#include "plugin.h"
 
 #include <Rmath.h>
 
@@ -29,6 +35,8 @@ static const double NOTHING = -80, NO_RATE = -50;
 static const double FEW = 9;
 /* from so many steps a standard deviation on the constant part is not summed but integrated */
 static const double WIDE = 100;
+/* further away no nodes are kept */
+static const double FAR = 1000;
 
 /* Derivatives of power m: those below ORDERS + 1 - m. */
 enum { EDGE = FAMILY_MEANS - 1, ORDERS = FAMILY_MEANS };
@@ -37,6 +45,48 @@ enum { EDGE = FAMILY_MEANS - 1, ORDERS = FAMILY_MEANS };
 static const double stirling[ORDERS][ORDERS] = {{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0},
                                                 {0, 1, 1, 0, 0, 0}, {0, 1, 3, 1, 0, 0},
                                                 {0, 1, 7, 6, 1, 0}, {0, 1, 15, 25, 10, 1}};
+
+/* ---- nodes that were visited ---------------------------------------------------------- */
+
+/* Sizes of steps, each ROOT_HALF of the one before; nodes of all of them at most, those of rates
+ * from exp(LOWEST) on; where derivatives of all powers stand, padded to whole lanes. */
+enum { SIZES = 8, MOST_NODES = 20000, VALUES = FAMILY_POWERS * FAMILY_MEANS };
+static const double ROOT_HALF = 0.70710678118654752440, LOWEST = -16;
+
+/* Of one size of steps: nodes first, ..., first + count - 1, in units of the step. */
+struct nodes {
+    double step;
+    long first, count;
+    double *value; /* rows of VALUES, NaN at first until a node was visited */
+};
+
+struct family_nodes {
+    int sizes;
+    struct nodes of_size[SIZES];
+};
+
+/* beyond it counts are above the bound, for certain */
+static double highest(double top) { return log(top + 12 * sqrt(top) - NOTHING); }
+
+static double largest_step(double top) { return STEP / sqrt(fmax(top, FEW)); }
+
+static struct family_nodes *create_nodes(double top) {
+    struct family_nodes *all = plugin_memory(1, sizeof *all);
+    double step = largest_step(top);
+    long left = MOST_NODES;
+    for (; all->sizes < SIZES; step *= ROOT_HALF) {
+        struct nodes *nodes = all->of_size + all->sizes;
+        nodes->step = step;
+        nodes->first = (long)ceil(LOWEST / step);
+        nodes->count = (long)floor(highest(top) / step) + 1 - nodes->first;
+        if (nodes->count > left) break;
+        left -= nodes->count;
+        nodes->value = plugin_memory((size_t)nodes->count * VALUES, sizeof(double));
+        for (long i = 0; i < nodes->count; ++i) nodes->value[i * VALUES] = NAN;
+        ++all->sizes;
+    }
+    return all;
+}
 
 void family_clamp(struct family *f, double upper) {
     f->upper = upper;
@@ -49,7 +99,10 @@ void family_clamp(struct family *f, double upper) {
             for (int i = 0; i < ORDERS; ++i)
                 row[k][i] = (i > 0 ? row[k - 1][i - 1] : row[k - 1][0]) - row[k - 1][i];
     }
+    f->nodes = create_nodes(top);
 }
+
+/* ---- a node --------------------------------------------------------------------------- */
 
 /* Powers of L, times r!/(r - k)!, summed up with weights. */
 static void combine(const double below[FAMILY_POWERS + 1], int m, double by_rate[ORDERS]) {
@@ -120,32 +173,68 @@ static void add_constant(const struct family *f, double weight, double *mean) {
     }
 }
 
+/* ---- the mean ------------------------------------------------------------------------- */
+
+/* The largest step that there are nodes of, up to `most`; NULL: none. */
+static const struct nodes *find_nodes(const struct family *f, double most) {
+    for (int k = 0; k < f->nodes->sizes; ++k)
+        if (f->nodes->of_size[k].step <= most) return f->nodes->of_size + k;
+    return NULL;
+}
+
+VECTOR_CLONES static void add_values(double weight, const double *restrict value,
+                                     double *restrict mean) {
+    for (int k = 0; k < VALUES; ++k) mean[k] += weight * value[k];
+}
+
+/* Of node i at eta, kept if there is room for it. */
+static void add_kept(const struct family *f, const struct nodes *nodes, double i, double eta,
+                     double weight, double *mean) {
+    const long at = nodes ? (long)i - nodes->first : -1;
+    if (at < 0 || at >= nodes->count) {
+        add_node(f, eta, weight, mean);
+        return;
+    }
+    double *value = nodes->value + at * VALUES;
+    if (isnan(*value)) {
+        memset(value, 0, VALUES * sizeof(double));
+        add_node(f, eta, 1, value);
+    }
+    add_values(weight, value, mean);
+}
+
 void family_powers_poisson(const struct family *f, double centre, double sd, double *mean) {
-    const double top = ceil(f->upper), highest = log(top + 12 * sqrt(top) - NOTHING);
+    const double top = ceil(f->upper), limit = highest(top);
     memset(mean, 0, FAMILY_POWERS * FAMILY_MEANS * sizeof(double));
     if (!(sd > 0)) {
-        if (centre < highest)
+        if (centre < limit)
             add_node(f, centre, 1, mean);
         else
             add_constant(f, 1, mean);
         return;
     }
-    const double step = STEP / sqrt(fmax(top, FEW) + 1 / (sd * sd)), unit = step / sd;
+    const double most = STEP / sqrt(fmax(top, FEW) + 1 / (sd * sd));
+    const struct nodes *nodes = fabs(centre) < FAR ? find_nodes(f, most) : NULL;
+    const double step = nodes ? nodes->step : most, unit = step / sd;
+    /* the node next to the centre, and how far it is beyond, without cancellation */
+    const double about = nodes ? rint(centre / step) : 0;
+    const double off = nodes ? fma(about, step, -centre) : 0;
     const int wide = unit * WIDE < 1;
     double from = -REACH, to = REACH;
-    if (wide) from = fmax(from, (NO_RATE - centre) / sd), to = fmin(to, (highest - centre) / sd);
-    const double first = ceil(from / unit), last = floor(to / unit);
+    if (wide) from = fmax(from, (NO_RATE - centre) / sd), to = fmin(to, (limit - centre) / sd);
+    const double first = ceil((sd * from - off) / step), last = floor((sd * to - off) / step);
     for (double i = first; i <= last; ++i) {
-        const double v = i * unit, eta = centre + i * step;
+        const double v = (i * step + off) / sd;
+        const double eta = nodes ? (about + i) * step : centre + i * step;
         const double weight = unit * 0.3989422804014327 * exp(-0.5 * v * v);
-        if (eta < highest)
-            add_node(f, eta, weight, mean);
+        if (eta < limit)
+            add_kept(f, nodes, about + i, eta, weight, mean);
         else
             add_constant(f, weight, mean);
     }
     if (wide && to < REACH) {
         /* the trapezoidal rule's sum of a density's tail, from its integral */
-        const double v = fmax(first, last + 1) * unit;
+        const double v = (fmax(first, last + 1) * step + off) / sd;
         const double density = 0.3989422804014327 * exp(-0.5 * v * v);
         add_constant(
             f, 0.5 * erfc(v * sqrt(0.5)) + 0.5 * unit * density + unit * unit / 12 * v * density,
