@@ -316,7 +316,10 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
 
 augment_acceptance <- function(fit) {
   guarantee <- privacy(fit$release)
-  bound <- if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_
+  augment_rows(fit, if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_)
+}
+
+augment_rows <- function(fit, bound) {
   rows <- lapply(seq_along(fit$chains), function(k) {
     told <- fit$chains[[k]]$diagnostics
     told <- told[names(told) != "work"]

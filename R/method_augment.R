@@ -9,14 +9,19 @@ sample_augment <- function(release, bound, run, init, control, records = NULL, c
 
 # What the C code needs to know; see struct augment.
 augment_problem <- function(release, bound, passes, words, chains, records = NULL, call = caller_env()) {
+  layout <- augment_parts(release, bound, call)
   parts <- component_parts(release)
-  check_no_exact(parts, "augment", call)
-  layout <- layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
   size <- augment_size(release, records)
-  c(size, list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains),
-         theta_sd = if (bound$walks > 0) utils::head(prior_sd(bound, words, chains), bound$walks),
+  c(size, list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains),
          surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(records), layout) else list(),
          passes = as.double(passes %||% -1), times = released_times(parts)), layout)
+}
+
+# What was published of the records: see struct part.
+augment_parts <- function(release, bound, call) {
+  parts <- component_parts(release)
+  check_no_exact(parts, "augment", call)
+  layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
 }
 
 # n; where it is unknown about where it is, and the room that a state has at first
@@ -82,6 +87,9 @@ move_sd <- function(bound, words, chains) {
   sd <- numeric(max(bound$moves))
   replace(sd, bound$moves, prior_sd(bound, words, chains))
 }
+
+# where random walks given the records start from; NULL: none
+walk_sd <- function(bound, words, chains) if (bound$walks > 0) utils::head(prior_sd(bound, words, chains), bound$walks)
 
 prior_sd <- function(bound, words, chains) {
   theta <- with_callback_seed(bound, chain_seed(words, 0L), {

@@ -24,7 +24,13 @@
 #' partial pooling and walks do not serve [model_mvnormal()].) The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
-#' **Complete pooling of other models** is approximate, by method [`"clt"`][method_clt]: a normal distribution for the totals of each site, given the
+#' **Complete pooling of every model** is exact by method [`"augment"`][method_augment], which imputes the records of all sites, each under its own
+#' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also
+#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()]. The cost of an iteration grows with the records of all sites. It
+#' is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for
+#' example where records lie outside the bounds.
+#'
+#' Beyond that complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: a normal distribution for the totals of each site, given the
 #' parameters that all share. It serves whatever that method serves for one site, among them [model_logistic()] and [model_glm()] of numbers,
 #' [model_categorical()] and [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The print says that it is
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
@@ -33,13 +39,9 @@
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
-#' | [model_normal()], [model_lm()] of numbers | exact inside the bounds | exact inside the bounds | all methods |
-#' | [model_mvnormal()] | exact inside the bounds | no | all methods |
-#' | [model_logistic()], [model_glm()] of numbers | approximate | no | all methods |
-#' | [model_lm()] with factors | approximate | no | all methods |
-#' | [model_categorical()], [model_naive_bayes()] | approximate, of counts | no | all methods |
-#' | [model_expfam()] | approximate | no | all methods |
-#' | [model_table()] and others | no | no | all methods |
+#' | [model_normal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds | all methods |
+#' | [model_mvnormal()] | exact inside the bounds; exact by `"augment"` | no | all methods |
+#' | all others | exact by `"augment"`, or approximate by `"clt"` | no | all methods |
 #'
 #' @section Same people, or different ones:
 #' Nothing in a release says whose it is. Of the **same** people, [add_release()] makes one release of several, and a list is wrong. Of
@@ -73,7 +75,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
   fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
-    check_choice(method, "method", c("auto", "collapse", if (identical(pool, "complete")) "clt"), "method", call)
+    check_choice(method, "method", c("auto", "collapse", if (identical(pool, "complete")) c("augment", "clt")), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     check_no_record_noise(releases, call)
     bound <- bind_sites(model, releases, call)
@@ -81,8 +83,10 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, call)
-    by_clt <- !partial && pooled_method(releases, bound, method, call) == "clt"
-    problem <- if (by_clt) pool_clt_problem(releases, bound, words, run$chains, call) else pool_problem(releases, bound, call)
+    problem <- switch(if (partial) "collapse" else pooled_method(releases, bound, method, call),
+                      clt = pool_clt_problem(releases, bound, words, run$chains, call),
+                      augment = pool_augment_problem(releases, bound, words, run$chains, call),
+                      collapse = pool_problem(releases, bound, call))
     if (partial) problem <- partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
@@ -211,7 +215,7 @@ pool_family <- function(bound, call) {
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
-                           i = "{.code pool = \"complete\"} takes what method {.val clt} serves, too, {.code pool = \"none\"} every model."), call = call)
+                           i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."), call = call)
 }
 
 # Does the prior have bounds, `within`?
@@ -336,7 +340,9 @@ noise_range <- function(parts, map) {
 
 sample_pool <- function(problem, releases, bound, run, init, words, call) {
   chains <- run_chains(run$chains, function(k, report) {
-    run_blocks(problem, start_pool(problem, bound, words, k, init[[k]]), run$iter, run, report)
+    with_callback_seed(bound, chain_seed(words, k), {
+      run_blocks(problem, start_pool(problem, bound, words, k, init[[k]]), run$iter, run, report)
+    })
   }, run$iter * run$chains, call)
   with_pool_troubles(pool_from_chains(chains, releases, bound, run, problem, words), call)
 }
@@ -353,7 +359,7 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
 
 # Normal totals begin where the site's own chain would; a rate near what the releases suggest.
 start_pool <- function(problem, bound, words, k, theta) {
-  if (problem$method == "clt") return(start_chain(problem, bound, words, k, theta))
+  if (problem$method != "pool") return(start_chain(problem, bound, words, k, theta))
   stream <- new_stream(words, k - 1L)
   given <- !is.null(theta)
   if (!given) {

@@ -4,7 +4,8 @@
 most_coordinates <- 2000L
 most_marginal <- 300L
 
-# Which of the two ways complete pooling goes: "collapse" where totals or rates can be moved, else "clt".
+# Which way complete pooling goes: "collapse" where totals or rates can be moved; else "augment", which is exact, where that is
+# bearable or nothing else serves; else "clt".
 pooled_method <- function(releases, bound, method, call) {
   if (method != "auto") return(method)
   refusal <- tryCatch({
@@ -12,12 +13,13 @@ pooled_method <- function(releases, bound, method, call) {
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
-  served <- tryCatch({
-    for (release in releases) sites_distribution(bound, release, call)
-    TRUE
-  }, noiseaware_error_method = function(e) FALSE)
+  thousand <- pool_augment_cost(releases, bound)
+  if (thousand <= auto_limits$affordable) return("augment")
+  served <- without_refusal(for (release in releases) sites_distribution(bound, release, call))
+  if (!served && thousand < Inf) return("augment")
   if (!served) rlang::cnd_signal(refusal)
-  warn_method("Method {.val clt} was chosen, which is approximate: it is the only one that pools sites under this model.")
+  warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
+                i = if (thousand < Inf) "Method {.val augment} is exact, but would take {about_time(thousand)} for 1,000 effective draws."))
   "clt"
 }
 

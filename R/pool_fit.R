@@ -210,14 +210,15 @@ print.noiseaware_pool <- function(x, ...) {
   print_first(table)
   size <- dim(x$draws)
   by_clt <- is_pooled_by_clt(x)
-  exact <- if (by_clt) " (approximate: a normal distribution for the totals)" else if (isTRUE(x$exact)) " (exact)"
+  exact <- if (by_clt) " (approximate: a normal distribution for the totals)" else if (is_pooled_by_records(x))
+    " (exact: the records of all sites are imputed)" else if (isTRUE(x$exact)) " (exact)"
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[x$pool]])
   cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
       if (isTRUE(x$problem$sized)) size_line(x),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
       if (x$pool != "none" && is.na(x$problem$exact)) outside_lines(x),
-      if (by_clt) clt_lines(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
+      if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)
 }
@@ -242,6 +243,7 @@ size_line <- function(fit) {
 
 pool_acceptance <- function(fit) {
   if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
+  if (is_pooled_by_records(fit)) return(pool_augment_acceptance(fit))
   rows <- lapply(seq_along(fit$chains), function(k) {
     told <- as.list(fit$chains[[k]]$diagnostics)
     row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
@@ -254,6 +256,7 @@ pool_acceptance <- function(fit) {
 
 pool_moves <- function(fit, a) {
   if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
+  if (is_pooled_by_records(fit)) return(acceptance_lines(fit, a))
   paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          if (!is.null(a$sizes)) sprintf("; sizes of groups: accepted %s", format_number(mean(a$sizes), 2)))
 }

@@ -6,7 +6,8 @@
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_levels.c  transfers of records between levels of a factor;
- *   augment_rounds.c  how many rounds of all that make an iteration.
+ *   augment_rounds.c  how many rounds of all that make an iteration;
+ *   augment_diagnostics.c  what a chain tells of itself.
  */
 #ifndef NOISEAWARE_AUGMENT_H
 #define NOISEAWARE_AUGMENT_H
@@ -54,9 +55,17 @@ static inline int augment_draw_count(struct rng *rng, double scale, int most) {
     return units < most ? (int)units : most;
 }
 
+/* records in one of the `parts` of a sweep: whole lanes, but in the last */
+static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) {
+    return PAD_LANES((a->n + parts - 1) / parts);
+}
+
 /* ---- method_augment.c ----------------------------------------------------------- */
 
-/* The complete-data statistic of the records as they are; `latent`: with variables of its
+/* records of all sites */
+double augment_records(const struct augment *a);
+
+/* The complete-data statistic of the records of all sites as they are; `latent`: with variables of its
  * records that the model needs and this draws. */
 void augment_take_complete(struct augment *a, int latent, double *c);
 
@@ -107,8 +116,8 @@ void augment_accept(struct augment *a, struct draws *draws, double temper, int m
 
 /* ---- augment_move.c ------------------------------------------------------------ */
 
-/* The residuals of the records as set_move() moves them, as candidates; their energy is returned.
- */
+/* The residuals of the records of all sites as set_move() moves them, as candidates; their energy
+ * is returned. */
 double augment_moved_energy(struct augment *a);
 
 /* Moves them. `innovations`: the stream as it was when the energy was computed. */

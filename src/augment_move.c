@@ -54,7 +54,7 @@ static double move_work(const struct augment *a) {
 }
 
 static double copy_work(const struct augment *a) {
-    return COLUMN * (double)a->n * a->model.columns;
+    return COLUMN * augment_records(a) * a->model.columns;
 }
 
 /* ---- a pass ------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static const double *const *moved_block(struct augment *a, ptrdiff_t start, int 
     return a->moved;
 }
 
-double augment_moved_energy(struct augment *a) {
+static double moved_energy_of(struct augment *a) {
     double energy = 0;
     augment_clear_total(a);
     const int most = a->locals > 0 ? a->block : a->move_block;
@@ -85,9 +85,14 @@ double augment_moved_energy(struct augment *a) {
     return energy + augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 
-void augment_keep_moved(struct augment *a, const struct rng *innovations) {
+double augment_moved_energy(struct augment *a) {
+    double energy = 0;
+    for (int k = 0; k < a->sites; ++k) energy += moved_energy_of(a->site[k]);
+    return energy;
+}
+
+static void keep_moved_of(struct augment *a) {
     const int most = a->locals > 0 ? a->block : a->move_block;
-    if (!a->moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
     for (ptrdiff_t start = 0; start < a->n; start += most) {
         const int m = augment_block_at(a, start, most);
         if (!a->moved_x) (void)moved_block(a, start, m);
@@ -98,6 +103,11 @@ void augment_keep_moved(struct augment *a, const struct rng *innovations) {
     }
     memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
     memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
+}
+
+void augment_keep_moved(struct augment *a, const struct rng *innovations) {
+    if (!a->moved_x) *a->rng = *innovations; /* the same records once more, now to keep */
+    for (int k = 0; k < a->sites; ++k) keep_moved_of(a->site[k]);
 }
 
 void augment_gather(const struct augment *a, double *out) {

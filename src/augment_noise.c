@@ -148,5 +148,11 @@ double augment_total_energy(const struct augment *a, const double *dense, const 
 }
 
 double augment_energy(struct augment *a) {
-    return augment_total_energy(a, a->residual, a->cell_residual) + local_energy(a);
+    double energy = 0;
+    for (int k = 0; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        energy += augment_total_energy(site, site->residual, site->cell_residual);
+        energy += local_energy(site);
+    }
+    return energy;
 }

@@ -95,15 +95,36 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->density.released = s->offset;
 }
 
+/* What was released of n records. */
+static void read_release(SEXP spec, struct augment *a) {
+    read_parts(list_element(spec, "parts"), a);
+    a->released = REAL(list_element(spec, "released"));
+    a->weight = REAL(list_element(spec, "weight"));
+    a->n = (ptrdiff_t)list_number(spec, "n");
+    a->stride = PAD_LANES(a->n);
+}
+
+/* Sites of which `a` is the first. */
+static void read_others(SEXP sites, struct augment *a) {
+    const int count = (int)Rf_xlength(sites);
+    struct augment **site = plugin_memory((size_t)count, sizeof *site);
+    site[0] = a;
+    for (int k = 1; k < count; ++k) {
+        site[k] = plugin_memory(1, sizeof *site[k]);
+        site[k]->model = a->model;
+        site[k]->plain = a->plain;
+        read_release(VECTOR_ELT(sites, k), site[k]);
+        augment_prepare(site[k]);
+    }
+    augment_join_sites(a, count, site);
+}
+
 static void *read(SEXP problem) {
     struct augment *a = plugin_memory(1, sizeof *a);
+    SEXP sites = optional_element(problem, "sites");
     a->model = read_model(list_element(problem, "model"));
-    read_parts(list_element(problem, "parts"), a);
-    a->released = REAL(list_element(problem, "released"));
-    a->weight = REAL(list_element(problem, "weight"));
-    a->n = (ptrdiff_t)list_number(problem, "n");
+    read_release(sites ? VECTOR_ELT(sites, 0) : problem, a);
     a->size_prior = read_size_prior(problem);
-    a->stride = PAD_LANES(a->n);
     if (a->size_prior) {
         a->stride = (ptrdiff_t)list_number(problem, "room");
         a->size_spread = list_number(problem, "size_spread");
@@ -115,6 +136,7 @@ static void *read(SEXP problem) {
     a->plain = list_number(problem, "passes") == 0;
     if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
     augment_prepare(a);
+    if (sites) read_others(sites, a);
     if (a->surrogate)
         augment_prepare_surrogate(
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
@@ -156,12 +178,17 @@ static struct adapt_shape learned_shape(const struct model *model) {
 static struct state_shape shape(const void *self) {
     const struct augment *a = self;
     const struct adapt_shape learned = learned_shape(&a->model);
+    R_xlen_t room = 0, released = 0;
+    for (int k = 0; k < a->sites; ++k) {
+        room += a->site[k]->stride;
+        released += a->site[k]->dense + a->site[k]->cells;
+    }
     struct state_shape shape = {
         .counters = COUNTERS,
         .parts = 4,
-        .part = {{"x", REALSXP, (R_xlen_t)a->stride * a->model.columns},
-                 {"residual", REALSXP, a->dense + a->cells},
-                 {"accepted", INTSXP, (R_xlen_t)a->stride},
+        .part = {{"x", REALSXP, room * a->model.columns},
+                 {"residual", REALSXP, released},
+                 {"accepted", INTSXP, room},
                  {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
     };
     if (a->size_prior)
@@ -199,15 +226,38 @@ static void attach_size(struct augment *a, SEXP state) {
     memcpy(&a->births, size + 1, sizeof a->births);
 }
 
+/* The records of all sites, one site after the other. */
+static void attach_records(struct augment *a, SEXP state) {
+    double *x = REAL(list_element(state, "x"));
+    const double *residual = REAL(list_element(state, "residual"));
+    int *accepted = INTEGER(list_element(state, "accepted"));
+    for (int k = 0; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        site->x = x;
+        site->accepted = accepted;
+        memcpy(site->residual, residual, (size_t)site->dense * sizeof(double));
+        memcpy(site->cell_residual, residual + site->dense, (size_t)site->cells * sizeof(double));
+        x += site->stride * site->model.columns;
+        accepted += site->stride;
+        residual += site->dense + site->cells;
+    }
+}
+
+static void detach_residuals(const struct augment *a, SEXP state) {
+    double *residual = REAL(list_element(state, "residual"));
+    for (int k = 0; k < a->sites; ++k) {
+        const struct augment *site = a->site[k];
+        memcpy(residual, site->residual, (size_t)site->dense * sizeof(double));
+        memcpy(residual + site->dense, site->cell_residual, (size_t)site->cells * sizeof(double));
+        residual += site->dense + site->cells;
+    }
+}
+
 static void attach(void *self, SEXP state, struct rng *rng) {
     struct augment *a = self;
     a->theta = REAL(list_element(state, "theta"));
-    a->x = REAL(list_element(state, "x"));
-    const double *residual = REAL(list_element(state, "residual"));
-    memcpy(a->residual, residual, (size_t)a->dense * sizeof(double));
-    memcpy(a->cell_residual, residual + a->dense, (size_t)a->cells * sizeof(double));
     a->rng = rng;
-    a->accepted = INTEGER(list_element(state, "accepted"));
+    attach_records(a, state);
     const struct adapt_shape shape = learned_shape(&a->model);
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     if (update_theta_steps(&a->model) > 0)
@@ -234,20 +284,19 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     a->deepest = counter[DEEPEST];
     a->regroup.made = counter[REGROUPED_MADE];
     a->regroup.accepted = counter[REGROUPED_ACCEPTED];
+    augment_share_theta(a);
 }
 
 static void detach(void *self, SEXP state) {
     const struct augment *a = self;
-    double *residual = REAL(list_element(state, "residual"));
-    memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
-    memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
+    detach_residuals(a, state);
     if (a->size_prior) {
         double *size = REAL(list_element(state, "size"));
         size[0] = (double)a->n;
         memcpy(size + 1, &a->births, sizeof a->births);
     }
     double *counter = REAL(list_element(state, "counters"));
-    counter[MOST_STEP] = a->most_energy_step;
+    counter[MOST_STEP] = augment_most_energy_step(a);
     counter[WORK] = a->work;
     memcpy(counter + PASSES_MADE, a->passes_made, sizeof a->passes_made);
     memcpy(counter + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
@@ -265,8 +314,8 @@ static void detach(void *self, SEXP state) {
 /* records drawn from theta */
 static void start(void *self, SEXP problem) {
     struct augment *a = self;
-    a->most_energy_step = R_NegInf;
-    a->n = (ptrdiff_t)list_number(problem, "n");
+    for (int k = 0; k < a->sites; ++k) a->site[k]->most_energy_step = R_NegInf;
+    if (a->size_prior) a->n = (ptrdiff_t)list_number(problem, "n");
     if (a->surrogate) augment_rounds_start(a);
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
@@ -276,6 +325,7 @@ static void start(void *self, SEXP problem) {
     const double *sd = REAL(list_element(problem, "move_sd"));
     for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
     adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
+    augment_share_theta(a);
 }
 
 /* For tests: log density, gradient and coordinates that the records' moves see, or where `exact`
@@ -320,11 +370,14 @@ static void report(void *self, double *draw) {
 
 /* The confidential statistic that the state's records have. */
 static void statistic(void *self, double *out) {
-    const struct augment *a = self;
-    const int dense = a->dense;
-    for (int j = 0; j < dense + a->cells; ++j) {
-        const double residual = j < dense ? a->residual[j] : a->cell_residual[j - dense];
-        out[j] = a->weight[j] > 0 ? a->released[j] - residual / a->weight[j] : 0;
+    const struct augment *all = self;
+    for (int k = 0; k < all->sites; ++k) {
+        const struct augment *a = all->site[k];
+        const int dense = a->dense;
+        for (int j = 0; j < dense + a->cells; ++j) {
+            const double residual = j < dense ? a->residual[j] : a->cell_residual[j - dense];
+            *out++ = a->weight[j] > 0 ? a->released[j] - residual / a->weight[j] : 0;
+        }
     }
 }
 

@@ -74,8 +74,8 @@ SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state
         model.class->rrecords(model.self, &rng, n, x);
         memcpy(updated, theta, (size_t)model.parameters * sizeof(double));
         update_theta_start(&update, REAL(sd));
-        for (int w = 0; w < WIDTHS && status == PLUGIN_OK; ++w, *update.log_scale -= 1)
-            status = update_theta(&update, &records, &rng, 0, updated);
+        for (int w = 0; w < WIDTHS && status == PLUGIN_OK; ++w, *update.walk.log_scale -= 1)
+            status = update_theta(&update, 1, &records, &rng, 0, updated);
     }
     const char *const names[] = {"before", "after"};
     const SEXP values[] = {before, after};

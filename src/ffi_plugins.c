@@ -406,7 +406,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
             if (own && by_records) complete_records(&model, &b, complete, &rng, current, c);
             int status = own ? model.class->rtheta(model.self, c, n, &rng, current) : PLUGIN_OK;
             if (walks && status == PLUGIN_OK)
-                status = update_theta(&update, &records, &rng, learning, current);
+                status = update_theta(&update, 1, &records, &rng, learning, current);
             if (status != PLUGIN_OK) {
                 UNPROTECT(2);
                 return R_NilValue;

@@ -144,6 +144,45 @@ void augment_prepare(struct augment *a) {
         a->by = plugin_memory(touched, sizeof(double));
     }
     augment_count_work(a);
+    a->sites = 1;
+    a->site = plugin_memory(1, sizeof *a->site);
+    a->records = plugin_memory(1, sizeof *a->records);
+    *a->site = a;
+}
+
+void augment_join_sites(struct augment *a, int sites, struct augment **site) {
+    struct adapt_costs *costs = &a->adapt.costs;
+    a->sites = sites;
+    a->site = site;
+    a->records = plugin_memory((size_t)sites, sizeof *a->records);
+    for (int k = 1; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        const struct adapt_costs *more = &site->adapt.costs;
+        costs->visit += more->visit;
+        costs->refresh += more->refresh;
+        costs->look += more->look;
+        costs->complete += more->complete;
+        a->column_work += site->column_work;
+        a->pass_work += site->pass_work;
+        site->complete = a->complete;
+        site->changed = a->changed;
+    }
+}
+
+void augment_share_theta(struct augment *a) {
+    for (int k = 1; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        site->theta = a->theta;
+        site->rng = a->rng;
+        site->adapt = a->adapt;
+        site->most_energy_step = a->most_energy_step;
+    }
+}
+
+double augment_records(const struct augment *a) {
+    double n = 0;
+    for (int k = 0; k < a->sites; ++k) n += (double)a->site[k]->n;
+    return n;
 }
 
 void augment_make_room(struct augment *a, ptrdiff_t room) {
@@ -342,10 +381,14 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
     return accepted;
 }
 
-void augment_take_complete(struct augment *a, int latent, double *c) {
-    memset(c, 0, (size_t)a->model.complete * sizeof(double));
+static void add_complete_of(struct augment *a, int latent, double *c) {
     for (ptrdiff_t start = 0; start < a->n; start += a->block)
         add_complete(a, augment_block_at(a, start, a->block), latent, c);
+}
+
+void augment_take_complete(struct augment *a, int latent, double *c) {
+    memset(c, 0, (size_t)a->model.complete * sizeof(double));
+    for (int k = 0; k < a->sites; ++k) add_complete_of(a->site[k], latent, c);
 }
 
 void augment_take_latent(struct augment *a) {
@@ -353,82 +396,27 @@ void augment_take_latent(struct augment *a) {
     augment_take_complete(a, 1, a->complete);
 }
 
-/* records in a part of a sweep: whole lanes, but in the last */
-static ptrdiff_t part_length(const struct augment *a, int parts) {
-    return PAD_LANES((a->n + parts - 1) / parts);
-}
-
-/* Of a sweep in `parts` parts, one iteration each, the part whose turn it is at
+/* Of a sweep in `parts` parts, one iteration each, the part of each site whose turn it is at
  * iteration `at` after warmup. Returns the share of its proposals that were accepted. */
 static double sweep_part(struct augment *a, int parts, int at, double rho, double temper) {
-    const ptrdiff_t length = part_length(a, parts);
-    const ptrdiff_t first = at % ((a->n + length - 1) / length) * length;
-    const ptrdiff_t end = a->n - first < length ? a->n : first + length;
+    double accepted = 0, visited = 0;
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
-    const ptrdiff_t accepted = visit(a, first, end, rho, temper);
-    if (end - first < a->n) augment_take_complete(a, !a->surrogate, a->complete);
-    return (double)accepted / (double)(end - first);
+    for (int k = 0; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        const ptrdiff_t length = augment_part_length(site, parts);
+        const ptrdiff_t first = at % ((site->n + length - 1) / length) * length;
+        const ptrdiff_t end = site->n - first < length ? site->n : first + length;
+        accepted += (double)visit(site, first, end, rho, temper);
+        visited += (double)(end - first);
+        if (end - first < site->n) add_complete_of(site, !a->surrogate, a->complete);
+    }
+    return accepted / visited;
 }
 
 void augment_sweep(struct augment *a, double temper) {
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     (void)visit(a, 0, a->n, 0, temper);
     if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
-}
-
-/* ---- what the chain tells of itself ----------------------------------------------- */
-
-/* Share of proposals that were accepted, of all records and of the one with the least. */
-static void tell_updates(const struct augment *a, double after, struct chain_diagnostics *told) {
-    if (a->size_prior) { /* records come and go */
-        diagnostics_tell(told, "mean", a->births.updated / a->births.visited);
-        diagnostics_tell(told, "lowest", NAN);
-        diagnostics_tell(told, "least", exp(-fmax(a->most_energy_step, 0)));
-        return;
-    }
-    const ptrdiff_t length = part_length(a, (int)*a->adapt.parts);
-    const double turns = (double)((a->n + length - 1) / length);
-    double accepted = 0, visited = 0, lowest = INFINITY;
-    for (ptrdiff_t i = 0; i < a->n; ++i) {
-        const double visits = floor((after - 1 - (double)(i / length)) / turns) + 1;
-        if (visits <= 0) continue;
-        accepted += a->accepted[i];
-        visited += visits;
-        lowest = fmin(lowest, a->accepted[i] / visits);
-    }
-    diagnostics_tell(told, "mean", accepted / visited);
-    diagnostics_tell(told, "lowest", lowest);
-    diagnostics_tell(told, "least", exp(-fmax(a->most_energy_step, 0)));
-}
-
-void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
-    double passes = 0, made = 0, accepted = 0;
-    tell_updates(a, a->surrogate ? after * *a->rounds.count : after, told);
-    for (int k = 0; k < PASS_KINDS; ++k) {
-        passes += a->adapt.passes[k];
-        made += a->passes_made[k];
-        accepted += a->passes_accepted[k];
-    }
-    diagnostics_tell(told, "passes", passes);
-    diagnostics_tell(told, "moves", accepted / made);
-    for (int k = 0; k < PASS_KINDS; ++k)
-        diagnostics_tell(told, adapt_pass_names[k], a->passes_accepted[k] / a->passes_made[k]);
-    diagnostics_tell(told, "moved", a->maps_accepted / a->maps_made);
-    diagnostics_tell(told, "steps", a->leapfrogs / a->maps_made);
-    diagnostics_tell(told, "responded", a->responses_accepted / a->responses_made);
-    const int moved = a->maps_made + a->responses_made > 0;
-    diagnostics_tell(told, "divergent", moved ? a->divergent : NAN);
-    diagnostics_tell(told, "deepest", moved ? a->deepest : NAN);
-    diagnostics_tell(told, "regrouped", a->regroup.accepted / a->regroup.made);
-    diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
-    diagnostics_tell(told, "share", *a->adapt.share);
-    diagnostics_tell(told, "parts", *a->adapt.parts);
-    diagnostics_tell(told, "rounds", a->surrogate ? *a->rounds.count : 1);
-    if (a->size_prior) {
-        diagnostics_tell(told, "records", a->births.accepted / a->births.made);
-        diagnostics_tell(told, "tilted", a->births.tilt_accepted / a->births.tilt_made);
-    }
-    diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }
 
 /* ---- start, and an iteration -------------------------------------------------------- */
@@ -450,15 +438,60 @@ static void start_size(struct augment *a) {
     size_slope_start(&a->slope);
 }
 
-void augment_start(struct augment *a, int search) {
-    a->model.class->set(a->model.self, a->theta);
+static void start_records(struct augment *a) {
     if (a->size_prior) start_size(a);
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = augment_block_at(a, start, a->block);
         propose(a, 0, m, a->x_at);
     }
     augment_sum_up(a);
+}
+
+void augment_start(struct augment *a, int search) {
+    a->model.class->set(a->model.self, a->theta);
+    for (int k = 0; k < a->sites; ++k) start_records(a->site[k]);
     if (a->surrogate) augment_search(a, search);
+}
+
+/* released values, of records too */
+static double released_values(const struct augment *a) {
+    double values = 0;
+    for (int k = 0; k < a->sites; ++k) {
+        const struct augment *site = a->site[k];
+        values += site->dense + site->cells + (double)site->locals * (double)site->n;
+    }
+    return values;
+}
+
+/* theta given the records */
+static int update_theta_given_records(struct augment *a, int learning) {
+    const struct model_class *class = a->model.class;
+    const int status = class->rtheta ? class->rtheta(a->model.self, a->complete, augment_records(a),
+                                                     a->rng, a->theta)
+                                     : PLUGIN_OK;
+    if (status != PLUGIN_OK || update_theta_steps(&a->model) == 0) return status;
+    for (int k = 0; k < a->sites; ++k) {
+        const struct augment *site = a->site[k];
+        a->records[k] = (struct record_columns){site->x, site->n, site->stride};
+    }
+    return update_theta(&a->update, a->sites, a->records, a->rng, learning, a->theta);
+}
+
+/* counters speak of what follows */
+static void end_warmup(struct augment *a) {
+    *a->adapt.temper = 1;
+    a->work = 0;
+    a->maps_made = a->maps_accepted = a->leapfrogs = 0;
+    a->responses_made = a->responses_accepted = 0;
+    a->divergent = a->deepest = 0;
+    a->regroup.made = a->regroup.accepted = 0;
+    a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
+    a->births.tilt_made = a->births.tilt_accepted = 0;
+    for (int k = 0; k < a->sites; ++k) {
+        struct augment *site = a->site[k];
+        memset(site->accepted, 0, (size_t)site->stride * sizeof(int));
+        site->most_energy_step = -INFINITY;
+    }
 }
 
 static int make_round(struct augment *a, int iteration, int warmup, double *accepted) {
@@ -468,10 +501,7 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
     const double work_before = a->work;
     const int looking = learning && adapt_looks(adapt, iteration);
     const int can_refresh = !a->plain && class->refresh && a->model.complete > 0;
-    if (iteration == 0) {
-        const double values = a->dense + a->cells + (double)a->locals * (double)a->n;
-        adapt_anneal(adapt, augment_energy(a), values, warmup);
-    }
+    if (iteration == 0) adapt_anneal(adapt, augment_energy(a), released_values(a), warmup);
     if (a->size_prior) {
         augment_gather(a, a->jump);
         augment_move_size(a, iteration, learning);
@@ -512,14 +542,11 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     }
     if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
-    const struct record_columns records = {.x = a->x, .n = a->n, .stride = a->stride};
     int status = PLUGIN_OK;
     if (empty)
         class->rprior(a->model.self, a->rng, a->theta);
-    else if (class->rtheta)
-        status = class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
-    if (!empty && status == PLUGIN_OK && update_theta_steps(&a->model) > 0)
-        status = update_theta(&a->update, &records, a->rng, iteration < warmup, a->theta);
+    else
+        status = update_theta_given_records(a, iteration < warmup);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
     if (a->size_prior && learning && !empty)
         augment_saw_size(a, adapt_window(iteration, warmup) != WINDOW_GOES_ON ||
@@ -536,17 +563,7 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
     if (a->surrogate && learning) augment_saw_round(a, iteration, warmup, a->work - work_before);
     if (iteration + 1 == warmup) {
         if (learning) adapt_close_window(adapt, WARMUP_ENDS);
-        /* counters speak of what follows */
-        *adapt->temper = 1;
-        a->work = 0;
-        a->maps_made = a->maps_accepted = a->leapfrogs = 0;
-        a->responses_made = a->responses_accepted = 0;
-        a->divergent = a->deepest = 0;
-        a->regroup.made = a->regroup.accepted = 0;
-        memset(a->accepted, 0, (size_t)a->stride * sizeof(int));
-        a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
-        a->births.tilt_made = a->births.tilt_accepted = 0;
-        a->most_energy_step = -INFINITY;
+        end_warmup(a);
     }
     return PLUGIN_OK;
 }

@@ -65,6 +65,12 @@ struct rounds {
 };
 
 struct augment {
+    /* Releases of different records under one theta, one a site: each has records, statistics and
+     * noise in a struct augment of its own. The first is this one, which all that concerns theta
+     * is done with; the others share it, see augment_share_theta(). One release: no others. */
+    int sites;
+    struct augment **site;
+
     struct model model;
     int parts;
     struct part *part;
@@ -107,6 +113,7 @@ struct augment {
     double work;               /* see count_work() */
 
     /* Workspace, see augment_prepare */
+    struct record_columns *records; /* of each site */
     int block, move_block;
     int locals; /* components of all parts of kind RECORDS */
     double *complete, *complete_before, *complete_after, *total;
@@ -154,6 +161,11 @@ struct augment {
 void augment_lay_out(struct augment *a);
 void augment_prepare(struct augment *a);
 
+/* All sites prepared, of which this is the first; and when it has theta, a random stream and what
+ * is learned, the others share these. */
+void augment_join_sites(struct augment *a, int sites, struct augment **site);
+void augment_share_theta(struct augment *a);
+
 /* Workspace that has one entry a record, for so many. */
 void augment_make_room(struct augment *a, ptrdiff_t room);
 
@@ -181,6 +193,9 @@ double augment_surrogate_density(struct augment *a, int exact, double *q, double
 
 /* The same of the moves of a response's coefficients. */
 double augment_response_density(struct augment *a, double *q, double *gradient);
+
+/* the largest that was seen at any site */
+double augment_most_energy_step(const struct augment *a);
 
 /* Minus the log of the noise density at the state, up to a constant. */
 double augment_energy(struct augment *a);

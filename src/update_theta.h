@@ -4,6 +4,7 @@
 #define NOISEAWARE_UPDATE_THETA_H
 
 #include "plugin.h"
+#include "walk.h"
 
 /* Column v of the records begins at x + v * stride; all columns are padded. */
 struct record_columns {
@@ -14,14 +15,10 @@ struct record_columns {
 struct theta_update {
     const struct model *model;
 
-    /* What goes on from one call to the next, a vector of update_theta_size(): log of the
-     * factor that steps are made longer by; iterations in the current window, and its
-     * length; the steps made and accepted after learning; mean and scatter of the window's
-     * theta; the Cholesky factor of the steps' covariance. */
-    double *log_scale, *seen, *window, *made, *accepted, *mean, *scatter, *factor;
+    struct walk walk;
 
     /* workspace */
-    double *theta_new, *z;
+    double *theta_new, *step;
     const double **column;
 };
 
@@ -38,8 +35,9 @@ void update_theta_attach(struct theta_update *update, const struct model *model,
 /* A new state: steps as wide as `sd`, one for each of these coordinates. */
 void update_theta_start(struct theta_update *update, const double *sd);
 
-/* Moves theta by some steps; `learning`: and learns from them. Returns PLUGIN_*. */
-int update_theta(struct theta_update *update, const struct record_columns *records, struct rng *rng,
-                 int learning, double *theta);
+/* Moves theta, of all records of `sites`, by some steps; `learning`: and learns from them.
+ * Returns PLUGIN_*. */
+int update_theta(struct theta_update *update, int sites, const struct record_columns *records,
+                 struct rng *rng, int learning, double *theta);
 
 #endif

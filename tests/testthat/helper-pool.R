@@ -49,6 +49,30 @@ geweke_sites <- function(problem, state, draws, thin = 1L) {
   out
 }
 
+# The same of imputed records, whose noise is on totals.
+geweke_records <- function(problem, state, draws) {
+  out <- matrix(0, draws, length(problem$names), dimnames = list(NULL, problem$names))
+  weight <- unlist(lapply(problem$sites, `[[`, "weight"))
+  of_site <- rep(seq_along(problem$sites), lengths(lapply(problem$sites, `[[`, "weight")))
+  absolute <- unlist(lapply(problem$sites, function(s) {
+    kernel <- s$parts[[1L]]$kernel == "absolute"
+    rep(kernel, length(s$weight))
+  }))
+  run <- list(warmup = 500, thin = 1)
+  internal("run_blocks")(problem, state, 500, run, function(...) NULL)
+  for (i in seq_len(draws)) {
+    block <- .Call(internal("ffi_block"), problem, 1L, 1L)
+    .Call(internal("ffi_run"), problem, state, block, run)
+    out[i, ] <- block$draws
+    noise <- ifelse(absolute, rexp(length(weight)) * sample(c(-1, 1), length(weight), TRUE), rnorm(length(weight)))
+    noise <- ifelse(weight > 0, noise, 0)
+    released <- ifelse(weight > 0, drop(block$statistic) + noise / weight, 0)
+    for (j in seq_along(problem$sites)) problem$sites[[j]]$released <- released[of_site == j]
+    state$residual <- noise
+  }
+  out
+}
+
 partial_parts <- function(sites, model, pooling) {
   bound <- internal("bind_sites")(model, sites, NULL)
   list(bound = bound, problem = internal("partial_problem")(internal("pool_problem")(sites, bound, NULL), pooling, bound, sites, NULL))
