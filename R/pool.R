@@ -34,13 +34,17 @@
 #' parameters that all share. It serves whatever that method serves for one site, among them [model_logistic()] and [model_glm()] of numbers,
 #' [model_categorical()] and [model_naive_bayes()] given counts, [model_lm()] with factors, and [model_expfam()]. The print says that it is
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
-#' 2,000 released numbers of all sites, of categories 300. Partial pooling and walks do not serve these models.
+#' 2,000 released numbers of all sites, of categories 300.
+#'
+#' **Partial pooling and walks of generalised linear models of numbers and of linear models with factors** are approximate in the same way, at a cost that grows with the
+#' number of sites; `method = "clt"` asks for it where [model_lm()] has no factors.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
 #' | [model_normal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds | all methods |
 #' | [model_mvnormal()] | exact inside the bounds; exact by `"augment"` | no | all methods |
+#' | [model_logistic()], [model_glm()] of numbers, [model_lm()] with factors | exact by `"augment"`, or approximate by `"clt"` | approximate | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | no | all methods |
 #'
 #' @section Same people, or different ones:
@@ -75,18 +79,17 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
   fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
-    check_choice(method, "method", c("auto", "collapse", if (identical(pool, "complete")) c("augment", "clt")), "method", call)
+    check_choice(method, "method", c("auto", "collapse", "clt", if (identical(pool, "complete")) "augment"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     check_no_record_noise(releases, call)
     bound <- bind_sites(model, releases, call)
     check_prior_draws(bound, call)
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
-    if (partial) bound <- check_partial(bound, releases, init, pool$kind, call)
-    problem <- switch(if (partial) "collapse" else pooled_method(releases, bound, method, call),
-                      clt = pool_clt_problem(releases, bound, words, run$chains, call),
-                      augment = pool_augment_problem(releases, bound, words, run$chains, call),
-                      collapse = pool_problem(releases, bound, call))
+    engine <- pooled_method(releases, bound, method, partial, call)
+    if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
+    problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, call),
+                      clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
     if (partial) problem <- partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
@@ -94,7 +97,8 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
   fit
 }
 
-check_partial <- function(bound, releases, init, kind, call) {
+# `engine`: "collapse", rates and normal totals, or "clt"
+check_partial <- function(bound, releases, init, kind, engine, call) {
   if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
   if (length(releases) == 1L) {
     what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
@@ -105,12 +109,10 @@ check_partial <- function(bound, releases, init, kind, call) {
   if (more %in% names(releases)) {
     stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
   }
-  if (bound$spec$name == "mvnormal") {
-    stop_classed("method", c(paste("Partial pooling serves {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal} and",
-                                   "{.fn model_lm} without factors."),
-                             i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve {.fn model_mvnormal} too."), call = call)
+  if (engine == "clt" && bound_is_cut(bound)) {
+    stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior that is cut off.", i = "Leave out {.arg within}."), call = call)
   }
-  as_regression(bound)
+  if (engine == "collapse") as_regression(bound) else bound
 }
 
 # ---- the sites -----------------------------------------------------------------------------
@@ -369,7 +371,9 @@ start_pool <- function(problem, bound, words, k, theta) {
   }
   partial <- problem$partial
   begin <- if (isTRUE(partial$separate)) begin_separate(problem, k, theta) else if (!is.null(partial)) begin_partial(problem, k)
-  if (problem$family == "rates") {
+  if (problem$family == "clt") {
+    theta[partial$place] <- begin$mean
+  } else if (problem$family == "rates") {
     theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
   } else {
     problem$complete <- unlist(lapply(problem$sites, function(site) {

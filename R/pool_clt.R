@@ -4,16 +4,18 @@
 most_coordinates <- 2000L
 most_marginal <- 300L
 
-# Which way complete pooling goes: "collapse" where totals or rates can be moved; else "augment", which is exact, where that is
+# Which way pooling goes: "collapse" where totals or rates can be moved; else, with complete pooling, "augment", which is exact, where that is
 # bearable or nothing else serves; else "clt".
-pooled_method <- function(releases, bound, method, call) {
-  if (method != "auto") return(method)
+pooled_method <- function(releases, bound, method, partial, call) {
+  if (method %in% c("clt", "augment")) return(method)
   refusal <- tryCatch({
     pool_family(bound, call)
+    if (partial) check_has_site_parameters(bound, call)
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
-  thousand <- pool_augment_cost(releases, bound)
+  if (method == "collapse") rlang::cnd_signal(refusal)
+  thousand <- if (partial) Inf else pool_augment_cost(releases, bound)
   if (thousand <= auto_limits$affordable) return("augment")
   served <- without_refusal(for (release in releases) sites_distribution(bound, release, call))
   if (!served && thousand < Inf) return("augment")
@@ -21,6 +23,12 @@ pooled_method <- function(releases, bound, method, call) {
   warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
                 i = if (thousand < Inf) "Method {.val augment} is exact, but would take {about_time(thousand)} for 1,000 effective draws."))
   "clt"
+}
+
+check_has_site_parameters <- function(bound, call) {
+  if (bound$spec$name != "mvnormal") return(invisible())
+  stop_classed("method", c("Parameters of {.fn model_mvnormal} cannot vary between sites.",
+                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve it, and {.fn model_lm} has a partial pooling."), call = call)
 }
 
 # What clt_distribution() gives of one site.
@@ -34,17 +42,20 @@ sites_distribution <- function(bound, release, call) {
   released_distribution(bound, release, call)
 }
 
+# What C needs to know of a site, and `distribution`, what clt_distribution() gives of it
+clt_site <- function(release, bound, words, chains, call) {
+  check_noise_on_totals("clt", release, call)
+  distribution <- sites_distribution(bound, release, call)
+  flat <- clt_noise(release_parts(release), call)
+  index <- distribution$index
+  site <- list(n = as.double(release$n), moments = distribution$spec, released = as.double(release$value[index]), scale = as.double(flat$scale[index]),
+               absolute = as.double(flat$absolute[index]), index = index, components = length(index), distribution = distribution)
+  c(site, clt_expectation(site, bound, words, chains, call))
+}
+
 pool_clt_problem <- function(releases, bound, words, chains, call) {
-  n <- vapply(releases, function(r) as.double(r$n), 0)
-  each <- Map(function(release, own) {
-    check_noise_on_totals("clt", release, call)
-    distribution <- sites_distribution(bound, release, call)
-    flat <- clt_noise(release_parts(release), call)
-    index <- distribution$index
-    site <- list(n = own, moments = distribution$spec, released = as.double(release$value[index]), scale = as.double(flat$scale[index]),
-                 absolute = as.double(flat$absolute[index]), index = index, components = length(index), distribution = distribution)
-    c(site, clt_expectation(site, bound, words, chains, call))
-  }, releases, n)
+  each <- lapply(releases, clt_site, bound, words, chains, call)
+  n <- vapply(each, `[[`, 0, "n")
   joined <- function(name) unlist(lapply(each, `[[`, name), use.names = FALSE)
   moving <- length(bound$unknown)
   # one sampler, which all of them serve

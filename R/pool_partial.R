@@ -13,12 +13,15 @@
 #'   of such priors, one for each parameter that varies. Without a scale they have that of the section below.
 #' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
 #' @param effects Prior of the covariates' coefficients: [prior_normal()] with mean 0, and one standard deviation for all, or the default.
+#' @param covariates Of a regression by method `"clt"`: the covariates' distribution is each site's own (`"separate"`), or the same in all (`"shared"`).
 #' @param correlation `NULL`: parameters of a site vary independently. [prior_lkj()]: they are correlated.
 #'
 #' @details
 #' Parameters are normal about their mean in coordinates without bounds: coefficients as they are, the intercept where covariates are at the
 #' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`. The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
-#' distribution is each site's own, with the model's prior, and not pooled.
+#' distribution is each site's own, with the model's prior, and not pooled. Where noise is wide, the model's prior then decides much of it in each of many sites:
+#' a prior that expects covariates of three times their standard deviation draws the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
+#' `covariates = "shared"` gives them one distribution (method `"clt"` alone, which serves [model_glm()] and, asked for, [model_lm()]).
 #'
 #' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
 #' that is the same for all sites changes nothing.
@@ -62,7 +65,8 @@
 #' names(months) <- month.abb[1:6]
 #' sample_posterior(months, model_poisson(), pool = "walk", chains = 2, iter = 600, seed = 1)
 #' @export
-partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL) {
+partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL, effects = prior_normal(), correlation = NULL,
+                            covariates = c("separate", "shared")) {
   sides <- read_varying(vary)
   check_class(effects, "effects", "prior_normal", "prior_normal()", "prior")
   if (!all(effects$mean %||% 0 == 0) || length(effects$sd) > 1L) {
@@ -73,25 +77,30 @@ partial_pooling <- function(vary = NULL, sd = prior_half_normal(), sites = NULL,
     stop_classed("pool", c("{.arg sites} has covariates of the sites, and {.arg vary} must name those of the mean behind a bar.",
                            i = "For example {.code ~ (Intercept) | rural}."))
   }
-  new_pooling("partial", sides$vary, sd, correlation, design, effects)
+  new_pooling("partial", sides$vary, sd, correlation, check_covariates_of_sites(covariates), design, effects)
 }
 
 #' @rdname partial_pooling
 #' @export
-walk_pooling <- function(vary = NULL, sd = prior_half_normal(), correlation = NULL) {
+walk_pooling <- function(vary = NULL, sd = prior_half_normal(), correlation = NULL, covariates = c("separate", "shared")) {
   sides <- read_varying(vary)
   if (!is.null(sides$given)) stop_classed("pool", "{.arg vary} must have no bar in a walk, whose sites are centred at the one before.")
-  new_pooling("walk", sides$vary, sd, correlation)
+  new_pooling("walk", sides$vary, sd, correlation, check_covariates_of_sites(covariates))
 }
 
-new_pooling <- function(kind, vary, sd, correlation, design = NULL, effects = NULL, call = caller_env()) {
+check_covariates_of_sites <- function(covariates, call = caller_env()) {
+  ways <- c("separate", "shared")
+  if (identical(covariates, ways)) "separate" else check_choice(covariates, "covariates", ways, call = call)
+}
+
+new_pooling <- function(kind, vary, sd, correlation, covariates, design = NULL, effects = NULL, call = caller_env()) {
   known <- c("prior_half_normal", "prior_half_t", "prior_exponential")
   must <- "prior_half_normal(), prior_half_t() or prior_exponential(), or a named list of these"
   several <- is.list(sd) && !is.object(sd)
   if (several && !checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, describe(sd), "prior", call)
   for (one in if (several) sd else list(sd)) check_class(one, "sd", known, must, "prior", call)
   if (!is.null(correlation)) check_class(correlation, "correlation", "prior_lkj", "NULL or prior_lkj()", "prior", call)
-  structure(list(kind = kind, vary = vary, sd = sd, correlation = correlation, design = design, effects = effects), class = "noiseaware_pooling")
+  structure(list(kind = kind, vary = vary, sd = sd, correlation = correlation, covariates = covariates, design = design, effects = effects), class = "noiseaware_pooling")
 }
 
 # What varies, a formula or NULL for all, and what stands behind the bar.
@@ -114,6 +123,7 @@ print.noiseaware_pooling <- function(x, ...) {
   several <- is.list(x$sd) && !is.object(x$sd)
   cat("<pooling> ", x$kind, "\n  vary  ", if (is.null(x$vary)) "all parameters" else formula_text(x$vary), "\n  sd    ",
       if (several) paste(names(x$sd), vapply(x$sd, format, ""), collapse = "; ") else format(x$sd), "\n",
+      if (x$covariates == "shared") "  covariates' distribution shared\n",
       if (!is.null(x$correlation)) paste0("  correlation ", format(x$correlation), "\n"),
       if (!is.null(x$design)) paste0("  covariates ", paste(colnames(x$design$matrix), collapse = ", "), " of ", nrow(x$design$matrix), " sites; effects ",
                                      format(x$effects), "\n"), sep = "")
@@ -202,8 +212,17 @@ as_regression <- function(bound) {
 
 # names of the parameters of a site: coefficients and sigma, or the rate
 site_parameters <- function(bound) {
-  if (bound$spec$name != "lm") return(bound$parameters)
-  intersect(c("(Intercept)", bound$columns$name[-1L], "sigma"), bound$parameters)
+  if (!is_regression(bound)) return(bound$parameters)
+  intersect(c("(Intercept)", bound$design$name[-1L], "sigma"), bound$parameters)
+}
+
+is_regression <- function(bound) bound$spec$name %in% c("lm", "glm")
+
+# where their coordinates stand in theta
+site_places <- function(bound) {
+  if (!is_regression(bound)) return(bound$unknown)
+  blocks <- bound$coordinates[bound$coordinates$block %in% c("coefficients", "sigma") & !bound$coordinates$known, ]
+  unlist(Map(function(offset, length) offset + seq_len(length), blocks$offset, blocks$length))
 }
 
 partial_problem <- function(problem, pooling, bound, releases, call) {
@@ -212,9 +231,17 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   vary <- varying_parameters(pooling$vary, called, call)
   coefficients <- setdiff(parameters, "sigma")
   rate <- problem$family == "rates"
+  totals <- problem$family == "totals"
   walk <- pooling$kind == "walk"
   shown <- if (rate) parameters else c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
+  places <- site_places(bound)
+  if (pooling$covariates == "shared") {
+    problem <- share_covariates(problem, bound, call)
+    heads <- c(heads, setdiff(bound$parameters, parameters))
+    places <- c(places, setdiff(bound$unknown, places))
+  }
+  named <- c(called, stats::setNames(nm = setdiff(bound$parameters, parameters)))
   scale <- spread_scales(bound, parameters) * (if (walk) 0.5 else 1)
   sd <- if (is.list(pooling$sd) && !is.object(pooling$sd)) pooling$sd else stats::setNames(rep(list(pooling$sd), length(vary)), called[vary])
   if (!setequal(names(sd), called[vary])) {
@@ -225,15 +252,14 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     stop_classed("prior", "{.arg correlation} is of parameters that vary between sites, and must be NULL where one does: {.val {unname(called[vary])}}.", call = call)
   }
   design <- coordinate_sign(bound) * design_of_sites(pooling$design, names(releases), call)
-  problem$partial <- list(which = match(vary, parameters) - 1L, head = match(heads, parameters) - 1L, show = match(shown, parameters) - 1L,
+  problem$partial <- list(which = match(vary, parameters) - 1L, head = match(heads, bound$parameters) - 1L,
+                          show = match(shown, bound$parameters) - 1L,
                           sd = lapply(vary, function(v) list(fields = lapply(sigma_fields(sd[[called[[v]]]], scale[[v]]), as.double))),
                           effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
-                          likelihood = if (!rate) likelihood_spec(bound), vary = vary, parameters = parameters, design = pooling$design,
-                          reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(called[heads]))
-  places <- seq_along(parameters)
-  if (!rate && !"(Intercept)" %in% parameters) places <- length(bound$spec$fields$beta) + 1L
-  problem$partial$place <- places
-  spread <- if (rate) spread_of_rates(problem) else spread_of_totals(problem, bound)
+                          likelihood = if (totals) likelihood_spec(bound), vary = vary, parameters = parameters, design = pooling$design,
+                          reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(named[heads]))
+  problem$partial[c("place", "coordinates")] <- list(places, as.integer(places - 1))
+  spread <- switch(problem$family, rates = spread_of_rates(problem), totals = spread_of_totals(problem, bound), clt = spread_of_clt(problem, bound))
   from <- match(vary, parameters)
   problem$partial[c("mean_at", "mean_precision")] <- prior_of_means(bound, places[from])
   problem$begin <- begin_spread(problem$partial, spread, design, scale)
@@ -241,12 +267,13 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     site <- problem$sites[[j]]
     site$fields[c("at", "precision")] <- list(spread$at[j, from], 1 / spread$se[j, from]^2)
     site$fields$covariate <- as.double(design[j, ])
-    if (!rate) site$innovates <- innovates(site, spread$se[j, match("sigma", parameters)], bound)
+    site$fields <- c(site$fields, spread$fields[[j]])
+    if (totals) site$innovates <- innovates(site, spread$se[j, match("sigma", parameters)], bound)
     problem$sites[[j]] <- site
   }
   coordinates <- coordinate_names(bound, vary, called)
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
-  problem$names <- c(called[heads], sprintf("sd[%s]", coordinates), as.vector(outer(colnames(design), coordinates, function(x, p) sprintf("%s[%s]", x, p))),
+  problem$names <- c(named[heads], sprintf("sd[%s]", coordinates), as.vector(outer(colnames(design), coordinates, function(x, p) sprintf("%s[%s]", x, p))),
                      sprintf("cor[%s,%s]", coordinates[pairs[, 1L]], coordinates[pairs[, 2L]]), as.vector(outer(called[shown], names(releases), site_variables)))
   problem$names <- unname(problem$names)
   twice <- problem$names[duplicated(problem$names)]
@@ -291,7 +318,7 @@ begin_spread <- function(partial, spread, design, scale) {
     differ <- list(at = at, se = se)
     for (i in seq_along(from)) differ$at[, from[i]] <- at[, from[i]] - drop(design %*% fitted[[i]]$effect)
   }
-  between <- vapply(seq_len(ncol(at)), function(k) max(variance_between(differ$at[, k], differ$se[, k]), (scale[[k]] / 10)^2), 0)
+  between <- vapply(seq_len(ncol(at)), function(k) max(variance_between(differ$at[, k], differ$se[, k]), if (k <= length(scale)) (scale[[k]] / 10)^2 else 0), 0)
   error <- 1 / sqrt(colSums(1 / (se^2 + rep(between, each = nrow(se)))))
   error[from] <- 1
   effects <- if (!partial$walk) unlist(lapply(fitted, `[[`, "effect"))
@@ -358,9 +385,9 @@ coordinate_names <- function(bound, parameters, called) {
 coordinate_sign <- function(bound) if (bound$spec$name == "categorical") -1 else 1
 
 spread_scales <- function(bound, parameters) {
-  if (bound$spec$name != "lm") return(stats::setNames(rep(1, length(parameters)), parameters))
-  all <- c(default_sigma(bound$columns) * default_scales(bound$columns) / 2, 0.5)
-  stats::setNames(all, c("(Intercept)", bound$columns$name[-1L], "sigma"))[parameters]
+  if (!is_regression(bound)) return(stats::setNames(rep(1, length(parameters)), parameters))
+  coefficients <- if (bound$spec$name == "glm") family_scales(bound$model, bound$design) else default_sigma(bound$columns) * default_scales(bound$design)
+  stats::setNames(c(coefficients / 2, 0.5), c("(Intercept)", bound$design$name[-1L], "sigma"))[parameters]
 }
 
 # The model without the priors of coefficients and sigma, which the sites' parameters have.

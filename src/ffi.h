@@ -118,6 +118,7 @@ int interrupt_pending(void);
     X(ffi_clt_moments, 2) \
     X(ffi_clt_form, 5) \
     X(ffi_clt_complete, 3) \
+    X(ffi_clt_mode, 2) \
     X(ffi_collapse_origin, 1) \
     X(ffi_collapse_tables, 1) \
     X(ffi_collapse_totals, 2) \

@@ -69,7 +69,7 @@ SEXP ffi_clt_complete(SEXP spec, SEXP n, SEXP total) {
     return list;
 }
 
-static void *read(SEXP problem) {
+struct clt *read_clt(SEXP problem) {
     struct clt *a = plugin_memory(1, sizeof *a);
     a->model = read_model(list_element(problem, "model"));
     a->moments = read_moments(list_element(problem, "moments"));
@@ -92,9 +92,12 @@ static void *read(SEXP problem) {
                                              clt_sampler_names);
     a->conjugate = list_number(problem, "conjugate") != 0;
     a->passes = (int)list_number(problem, "passes");
+    a->undivided = optional_element(problem, "undivided") != NULL;
     clt_prepare(a);
     return a;
 }
+
+static void *read(SEXP problem) { return read_clt(problem); }
 
 enum {
     MOVES_MADE,
@@ -173,6 +176,22 @@ static void start(void *self, SEXP problem) {
     a->n = list_number(problem, "n");
     clt_start(a, list_number(problem, "given") != 0 ? 0 : (int)list_number(problem, "search"),
               REAL(list_element(problem, "move_sd")));
+}
+
+/* Where a new state of NUTS begins: the mode, in its coordinates, and the information there. */
+SEXP ffi_clt_mode(SEXP problem, SEXP state) {
+    struct clt *a = read_clt(problem);
+    struct rng rng;
+    attach(a, state, &rng);
+    clt_resume(a);
+    const int size = a->model.moving + a->moments.innovations;
+    const char *const names[] = {"point", "information"};
+    const SEXP values[] = {PROTECT(Rf_allocVector(REALSXP, size)),
+                           PROTECT(Rf_allocMatrix(REALSXP, size, size))};
+    clt_nuts_information(a, REAL(values[0]), REAL(values[1]));
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(2);
+    return list;
 }
 
 static int iterate(void *self, int iteration, int warmup, struct step *step) {

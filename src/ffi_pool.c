@@ -2,7 +2,7 @@
 #include "ffi_run.h"
 #include "method_pool.h"
 
-static const char *const family_names[] = {"rates", "totals"};
+static const char *const family_names[] = {"rates", "totals", "clt"};
 
 static int *read_places(SEXP list, const char *name, int *count) {
     SEXP places = list_element(list, name);
@@ -35,6 +35,27 @@ static void read_partial(SEXP partial, struct pool *s) {
     SEXP separate = optional_element(partial, "separate");
     s->separate = separate && Rf_asLogical(separate);
     if (s->family == POOL_TOTALS) s->likelihood = read_model(list_element(partial, "likelihood"));
+    if (s->family == POOL_CLT) s->place = read_places(partial, "coordinates", &s->parameters);
+}
+
+static int read_site(SEXP spec, struct pool *s, struct pool_site *site) {
+    const struct fields fields = read_fields(spec);
+    site->member.at = fields_vector(&fields, "at", s->spread.varying);
+    site->member.precision = fields_vector(&fields, "precision", s->spread.varying);
+    site->member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
+    switch (s->family) {
+    case POOL_RATES:
+        return pool_read_rate(&fields, site);
+    case POOL_TOTALS:
+        return pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model,
+                                Rf_asInteger(list_element(spec, "absolute")),
+                                s->released + site->first, REAL(list_element(spec, "weight")),
+                                site);
+    case POOL_CLT:
+        break;
+    }
+    site->clt.alone = read_clt(list_element(spec, "alone"));
+    return pool_read_clt(&fields, s, site);
 }
 
 static void *read(SEXP problem) {
@@ -51,22 +72,13 @@ static void *read(SEXP problem) {
     for (int j = 0; j < s->sites; ++j) {
         SEXP spec = VECTOR_ELT(sites, j);
         struct pool_site *site = s->site + j;
-        const struct fields fields = read_fields(spec);
         site->first = s->columns;
         site->components = Rf_asInteger(list_element(spec, "components"));
         s->columns += site->components;
         SEXP innovates = optional_element(spec, "innovates");
         site->innovates = innovates && Rf_asLogical(innovates);
-        site->member.at = fields_vector(&fields, "at", s->spread.varying);
-        site->member.precision = fields_vector(&fields, "precision", s->spread.varying);
-        site->member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
-        const int status = s->family == POOL_RATES
-                               ? pool_read_rate(&fields, site)
-                               : pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model,
-                                                  Rf_asInteger(list_element(spec, "absolute")),
-                                                  s->released + site->first,
-                                                  REAL(list_element(spec, "weight")), site);
-        if (status != PLUGIN_OK) Rf_error("internal error: a site refuses its fields");
+        if (read_site(spec, s, site) != PLUGIN_OK)
+            Rf_error("internal error: a site refuses its fields");
     }
     s->sizes.groups = s->sites > 0 && s->site[0].rate.sized ? s->sites : 0;
     s->sizes.prior = read_size_prior(problem);
@@ -133,7 +145,7 @@ SEXP ffi_pool_density(SEXP problem, SEXP state, SEXP coordinates) {
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
     struct pool *s = self;
     const int status = pool_iterate(s, iteration, warmup, &step->acceptance);
-    step->work = (1.0 + s->leapfrogs) * s->sites * 500;
+    step->work = (1.0 + s->leapfrogs) * s->sites * (s->family == POOL_CLT ? 5000 : 500);
     /* counters speak of what follows */
     if (iteration + 1 == warmup) memset(s->counter, 0, POOL_COUNTERS * sizeof(double));
     return status;

@@ -50,6 +50,10 @@ struct method {
 /* What is believed of the number of records; NULL where it is known. */
 const struct size_prior *read_size_prior(SEXP problem);
 
+/* A problem of method "clt", its sampler's workspace too: of a site in method "pool". */
+struct clt;
+struct clt *read_clt(SEXP problem);
+
 extern const struct method method_augment, method_clt, method_collapse, method_pool;
 
 #endif

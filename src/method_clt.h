@@ -36,6 +36,13 @@ struct clt {
     const double *ridge;    /* variance added to a total, where noise and covariance both vanish */
     enum clt_sampler sampler;
     int conjugate; /* does theta | c follow? */
+
+    /* Coordinates of theta that have their prior elsewhere, those of a site that others share
+     * something with (pool_clt.c); the sampler is then "nuts". */
+    int pooled;
+    const int *pooled_at;
+    double *pooled_value;
+    int undivided; /* rows of Cholesky factors are coordinates of NUTS as they are */
     int passes;    /* moves of theta */
 
     /* State: with these restored, a run continues bit for bit. */

@@ -85,7 +85,7 @@ static double log_unrounded(const struct clt *a, const double *total) {
  * its diagonal; NULL: there is none. */
 static const struct theta_block *next_factor(const struct clt *a, int *at) {
     const struct coordinates *all = &a->model.coordinates;
-    for (; *at < all->count; ++*at) {
+    for (; *at < all->count && !a->undivided; ++*at) {
         const struct theta_block *block = all->block + *at;
         if (block->transform == TRANSFORM_LOG_CHOLESKY && !block->known) {
             ++*at;
@@ -143,16 +143,28 @@ static double pull_moving(const struct clt *a, const double *theta, double jacob
     return log_jacobian;
 }
 
+/* log p(theta_new), and its gradient to a->step; neither has a part of what is pooled. */
+static double fit_prior(struct clt *a) {
+    for (int k = 0; k < a->pooled; ++k) {
+        a->pooled_value[k] = a->theta_new[a->pooled_at[k]];
+        a->theta_new[a->pooled_at[k]] = 0;
+    }
+    const double log_prior = model_prior(&a->model, a->theta_new, a->step);
+    for (int k = 0; k < a->pooled; ++k) {
+        a->theta_new[a->pooled_at[k]] = a->pooled_value[k];
+        a->step[a->pooled_at[k]] = 0;
+    }
+    return log_prior;
+}
+
 /* Log density and gradient at (theta, u). */
 static double joint_density(struct clt *a, const double *q, double *gradient) {
     const struct record_moments *m = &a->moments;
     const int moving = a->model.moving;
     const double *u = q + moving;
     put_moving(a, q, a->theta_new);
-    const double log_prior = a->model.class->dprior(a->model.self, a->theta_new);
-    if (!isfinite(log_prior)) return -INFINITY;
-    memset(a->step, 0, (size_t)a->model.parameters * sizeof(double));
-    a->model.class->prior_gradient(a->model.self, a->theta_new, a->step);
+    const double log_prior = fit_prior(a);
+    if (!(log_prior > -INFINITY)) return -INFINITY;
     m->class->from_innovations(m->self, a->theta_new, a->n, u, a->total_new);
     const double log_noise = fit_noise(a, a->total_new, a->nuts.misfit);
     m->class->gradient(m->self, a->n, u, a->nuts.misfit, a->step);
@@ -164,6 +176,11 @@ static double joint_density(struct clt *a, const double *q, double *gradient) {
     }
     m->class->pull(m->self, sqrt(a->n), a->nuts.misfit, gradient + moving);
     return log_prior + log_jacobian + log_noise - 0.5 * square;
+}
+
+double clt_nuts_density(struct clt *a, const double *point, double *slope) {
+    const double rounded = joint_density(a, point, slope);
+    return rounded > -INFINITY ? rounded + log_unrounded(a, a->total_new) : -INFINITY;
 }
 
 /* Row i of a lower triangle that is packed. */
@@ -235,10 +252,10 @@ void clt_nuts_resume(struct clt *a) {
     (void)hmc_refresh(&a->nuts.hmc);
 }
 
-/* What the log density curves by about q, to a->nuts.curvature: the prior as `precision` says, and
- * J'WJ with J the slopes of the totals and W the noise's Fisher information. Returns 0 if
- * that has a Cholesky factor, which it then is. */
-static int factor_curvature(struct clt *a, const double *q, const double *precision) {
+/* What the log density curves by about q, to a->nuts.curvature, the lower triangle: the prior as
+ * `precision` says, and J'WJ with J the slopes of the totals and W the noise's Fisher information.
+ */
+static void set_curvature(struct clt *a, const double *q, const double *precision) {
     const struct record_moments *m = &a->moments;
     const int size = coordinates(a), moving = a->model.moving;
     const double *u = q + moving;
@@ -259,7 +276,12 @@ static int factor_curvature(struct clt *a, const double *q, const double *precis
             if (row[i] != 0) add_multiple(i + 1, row[i], row, a->nuts.curvature + (size_t)i * size);
         a->nuts.misfit[j] = 0;
     }
-    return linalg_cholesky(size, a->nuts.curvature);
+}
+
+/* Returns 0 if that has a Cholesky factor, which it then is. */
+static int factor_curvature(struct clt *a, const double *q, const double *precision) {
+    set_curvature(a, q, precision);
+    return linalg_cholesky(coordinates(a), a->nuts.curvature);
 }
 
 /* The rows of the map: the inverse of the factor. */
@@ -406,6 +428,17 @@ void clt_nuts_start(struct clt *a, int search, const double *move_sd) {
     }
     hmc_find_step(&a->nuts.hmc, a->rng);
     take_state(a);
+}
+
+void clt_nuts_information(struct clt *a, double *point, double *out) {
+    const int moving = a->model.moving, size = coordinates(a);
+    double *precision = a->nuts.scout;
+    for (int j = 0; j < size; ++j) precision[j] = j >= moving;
+    set_curvature(a, a->nuts.reference, precision);
+    memcpy(point, a->nuts.reference, (size_t)size * sizeof(double));
+    for (int i = 0; i < size; ++i)
+        for (int j = 0; j <= i; ++j)
+            out[i * size + j] = out[j * size + i] = a->nuts.curvature[(size_t)i * size + j];
 }
 
 /* ---- the number of records ---------------------------------------------------------- */

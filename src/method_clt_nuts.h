@@ -42,6 +42,15 @@ void clt_nuts_resume(struct clt *a);
 /* A new state: see clt_start(). */
 void clt_nuts_start(struct clt *a, int search, const double *move_sd);
 
+/* Log density at a point (theta's coordinates that move, u), and its slopes, those of absolute
+ * kernels within a->nuts.round of their kinks rounded. The total there is a->total_new, theta
+ * a->theta_new. */
+double clt_nuts_density(struct clt *a, const double *point, double *slope);
+
+/* Of a state: the mode that its coordinates come from, and a square matrix of what is told of
+ * these, by the release, and of innovations by their distribution, too; by no prior. */
+void clt_nuts_information(struct clt *a, double *point, double *out);
+
 /* One iteration; the mean acceptance probability goes to *accepted. */
 void clt_nuts_iterate(struct clt *a, int iteration, int warmup, double *accepted);
 

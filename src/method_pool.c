@@ -21,7 +21,8 @@
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
  *
  * of totals, in coordinates where those of the response may be innovations (totals_residual.c);
- * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own.
+ * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own;
+ * or times a normal distribution of the totals, which is approximate (pool_clt.c).
  *
  * Separate rates, of groups of one release: each phi_j has the model's prior. Sizes of groups that
  * the release has with noise are latent, and move given the rates (pool_size.c).
@@ -78,6 +79,12 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     return PLUGIN_OK;
 }
 
+int pool_read_clt(const struct fields *fields, const struct pool *s, struct pool_site *site) {
+    site->n = site->clt.alone->n;
+    site->clt.alone->released = s->released + site->first;
+    return pool_clt_create(&site->clt, fields, s->parameters, s->place);
+}
+
 /* log k!, for all groups whose sizes are latent */
 static void share_factorials(struct pool *s) {
     enum { MOST_FACTORIALS = 1 << 20 };
@@ -99,12 +106,27 @@ static void share_factorials(struct pool *s) {
     }
 }
 
+/* of a site, beside its parameters */
+static int own_coordinates(const struct pool *s, const struct pool_site *site) {
+    switch (s->family) {
+    case POOL_RATES:
+        return 0;
+    case POOL_TOTALS:
+        return site->density.totals.size;
+    case POOL_CLT:
+        break;
+    }
+    return site->clt.size;
+}
+
 int pool_create(struct pool *s) {
     const struct model *model = &s->model;
     const struct model *keeper = s->partial ? &s->likelihood : model;
     const int rates = s->family == POOL_RATES;
-    s->parameters = rates ? model->moving : keeper->keeps;
-    s->place = rates ? model->moves : keeper->kept;
+    if (s->family != POOL_CLT) {
+        s->parameters = rates ? model->moving : keeper->keeps;
+        s->place = rates ? model->moves : keeper->kept;
+    }
     s->spread.parameters = s->parameters;
     s->spread.last = &s->site[s->sites - 1].member;
     pool_spread_create(&s->spread);
@@ -116,7 +138,7 @@ int pool_create(struct pool *s) {
         pool_member_create(&s->spread, &site->member);
         if (s->separate) site->member.own = 1;
         site->at = s->size;
-        site->size = site->member.own + (rates ? 0 : site->density.totals.size);
+        site->size = site->member.own + own_coordinates(s, site);
         if (site->innovates) {
             coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
             totals_residual_create(&site->residual, &site->density.totals, model->columns);
@@ -137,6 +159,7 @@ int pool_create(struct pool *s) {
     s->slope_c = doubles((size_t)model->complete);
     s->mean = doubles(d);
     s->chol = doubles(d * d);
+    s->slope_own = doubles((size_t)s->size);
     s->work = doubles(hmc_workspace(s->size, HMC_DIAGONAL));
     return s->size > 0 ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
@@ -155,28 +178,8 @@ void pool_attach(struct pool *s) {
 
 /* ---- the target -------------------------------------------------------------------------- */
 
-/* log p(theta) of `trial`, its gradient to slope_theta; by differences where the model has none. */
-static double log_prior(struct pool *s) {
-    static const double STEP = 1e-5;
-    const struct model_class *class = s->model.class;
-    const double value = class->dprior(s->model.self, s->trial);
-    memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
-    if (!isfinite(value)) return -INFINITY;
-    if (class->prior_gradient) {
-        class->prior_gradient(s->model.self, s->trial, s->slope_theta);
-        return value;
-    }
-    for (int k = 0; k < s->parameters; ++k) {
-        const int at = s->place[k];
-        const double here = s->trial[at], step = STEP * (1 + fabs(here));
-        s->trial[at] = here + step;
-        const double above = class->dprior(s->model.self, s->trial);
-        s->trial[at] = here - step;
-        s->slope_theta[at] = (above - class->dprior(s->model.self, s->trial)) / (2 * step);
-        s->trial[at] = here;
-    }
-    return value;
-}
+/* log p(theta) of `trial`, its gradient to slope_theta */
+static double log_prior(struct pool *s) { return model_prior(&s->model, s->trial, s->slope_theta); }
 
 static double density_of_separate(struct pool *s, const double *q, double *gradient) {
     const int at = s->place[0];
@@ -244,6 +247,8 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
                               double *gradient) {
     struct pool_member *member = &site->member;
     if (s->family == POOL_RATES) return pool_rate_log(&site->rate, member->phi[0], member->slope);
+    if (s->family == POOL_CLT)
+        return pool_clt_log(&site->clt, member->phi, q, s->rounded, member->slope, gradient);
     struct totals_density *density = &site->density;
     for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = member->phi[k];
     const double *at = q;
@@ -316,12 +321,29 @@ double pool_log_density(void *self, const double *q, double *gradient) {
 
 /* Kernels are rounded off within a step of 0, where the force of an absolute one jumps. */
 static int refresh(struct pool *s) {
+    s->rounded = fmin(*s->hmc.step_size, 1);
     for (int j = 0; j < s->sites; ++j) s->site[j].density.rounded = *s->hmc.step_size;
     return hmc_refresh(&s->hmc);
 }
 
+/* The total of each site at the state, and its misfit; sites are placed. */
+static void measure_clt(struct pool *s) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_site *site = s->site + j;
+        const double *q = s->hmc.q + site->at + site->member.own;
+        (void)pool_clt_log(&site->clt, site->member.phi, q, s->rounded, site->member.slope,
+                           s->slope_own);
+        copy(site->statistic, pool_clt_total(&site->clt), site->components);
+        site->energy = -clt_log_noise(site->clt.alone, site->statistic);
+    }
+}
+
 /* The components of each site and their misfit; `complete` is then that of the state. */
 static void measure(struct pool *s) {
+    if (s->family == POOL_CLT) {
+        measure_clt(s);
+        return;
+    }
     expand(s, s->hmc.q);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
@@ -438,6 +460,23 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
     }
 }
 
+/* The sites' own coordinates were chosen so that they are about standard normal. */
+static void draw_own(struct pool *s, double share) {
+    for (int j = 0; j < s->sites; ++j) {
+        const struct pool_site *site = s->site + j;
+        double *q = s->hmc.q + site->at + site->member.own;
+        for (int i = 0; i < site->clt.size; ++i) q[i] = share * rng_normal(s->rng);
+    }
+}
+
+static void start_clt(struct pool *s) {
+    static const double SHARE = 0.5;
+    draw_own(s, SHARE);
+    if (hmc_refresh(&s->hmc)) return;
+    draw_own(s, 0);
+    (void)hmc_refresh(&s->hmc);
+}
+
 void pool_start(struct pool *s, const struct pool_begin *begin) {
     double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
     for (int i = 0; i < s->size; ++i) unit[i] = 1;
@@ -450,7 +489,10 @@ void pool_start(struct pool *s, const struct pool_begin *begin) {
     }
     if (s->family == POOL_TOTALS) start_totals(s, begin->complete, q, unit);
     hmc_start(&s->hmc, q, unit);
-    (void)hmc_refresh(&s->hmc);
+    if (s->family == POOL_CLT)
+        start_clt(s);
+    else
+        (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);
 }
 
@@ -458,8 +500,7 @@ void pool_load(struct pool *s) { (void)refresh(s); }
 
 int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
     struct hmc_step told;
-    if (s->family == POOL_TOTALS && s->site[0].density.rounded != *s->hmc.step_size)
-        (void)refresh(s);
+    if (s->family != POOL_RATES && s->rounded != fmin(*s->hmc.step_size, 1)) (void)refresh(s);
     hmc_nuts(&s->hmc, s->rng, &told);
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
     double *counter = s->counter;
@@ -492,9 +533,21 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
     return sum;
 }
 
+static double outside_of_clt(const struct pool *s) {
+    double sum = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct pool_site *site = s->site + j;
+        const struct record_moments *m = &site->clt.alone->moments;
+        if (m->class->outside)
+            sum += site->n * m->class->outside(m->self, pool_clt_theta(&site->clt));
+    }
+    return fmin(sum / s->n, 1);
+}
+
 double pool_outside(struct pool *s) {
     double sum = 0, *theta = s->site_theta;
     double n = 0;
+    if (s->family == POOL_CLT) return outside_of_clt(s);
     for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
         const struct pool_rate *rate = &s->site[j].rate;
         sum += rate->n * pool_rate_outside(rate, s->site[j].member.phi[0]);

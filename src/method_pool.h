@@ -3,6 +3,7 @@
 #define NOISEAWARE_METHOD_POOL_H
 
 #include "hmc.h"
+#include "pool_clt.h"
 #include "pool_rate.h"
 #include "pool_size.h"
 #include "pool_spread.h"
@@ -21,7 +22,7 @@ enum {
     POOL_COUNTERS
 };
 
-enum pool_family { POOL_RATES, POOL_TOTALS };
+enum pool_family { POOL_RATES, POOL_TOTALS, POOL_CLT };
 
 /* The release of one site. Its own coordinates are `size` from `at` on: where sites have parameters
  * of their own these come first, then those of the totals. */
@@ -31,6 +32,7 @@ struct pool_site {
     int at, size;
     struct pool_rate rate;
     struct totals_density density;
+    struct pool_clt clt;
     const double *lower, *upper; /* bounds of the columns, natural units */
     struct pool_member member;   /* parameters, in theta's coordinates */
     int innovates; /* coordinates of the response's totals are innovations: `residual` */
@@ -41,12 +43,13 @@ struct pool_site {
 struct pool {
     struct model model; /* with the prior, which is that of the shared parameters */
     enum pool_family family;
-    double n;   /* records of all sites */
-    int shared; /* coordinates before those of the sites */
-    int size;   /* coordinates */
+    double n;       /* records of all sites */
+    double rounded; /* absolute kernels, for slopes: as far from their kinks */
+    int shared;     /* coordinates before those of the sites */
+    int size;       /* coordinates */
 
     /* Parameters that are coordinates, or whose mean over sites is, and where they stand in theta.
-     */
+     * Of POOL_CLT given; else what the model keeps. */
     int parameters, *place;
 
     int separate; /* has each site a rate of its own, with the model's prior? */
@@ -79,6 +82,7 @@ struct pool {
     double *site_theta;         /* theta of a site */
     double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
     double *slope_theta;        /* gradient of the prior */
+    double *slope_own;          /* slopes in a site's own coordinates */
     double *natural;            /* a draw of theta as the model reports it */
     double *mean, *chol;        /* of a record's distribution */
     int leapfrogs;              /* of the last iteration */
@@ -89,11 +93,13 @@ struct pool {
 int pool_create(struct pool *pool);
 int pool_stored(const struct pool *pool);
 
-/* A site's release, of rates and of normal totals. `absolute`, `released` and `weight` as in
+/* A site's release, of rates, of normal totals, and of totals with a normal distribution, with
+ * site->clt.alone. `absolute`, `released` and `weight` as in
  * method_collapse.h. Return PLUGIN_*. */
 int pool_read_rate(const struct fields *fields, struct pool_site *site);
 int pool_read_totals(const struct fields *fields, const struct model *model, int absolute,
                      const double *released, const double *weight, struct pool_site *site);
+int pool_read_clt(const struct fields *fields, const struct pool *pool, struct pool_site *site);
 
 /* Points into the state. */
 void pool_attach(struct pool *pool);

@@ -23,6 +23,29 @@ void model_rprior(const struct model *model, struct rng *rng, double *theta) {
     model->class->rprior(model->self, rng, theta);
 }
 
+/* by differences where the model has no gradient */
+double model_prior(const struct model *model, double *theta, double *gradient) {
+    static const double STEP = 1e-5;
+    const struct model_class *class = model->class;
+    const double value = class->dprior(model->self, theta);
+    memset(gradient, 0, (size_t)model->parameters * sizeof(double));
+    if (!isfinite(value)) return -INFINITY;
+    if (class->prior_gradient) {
+        class->prior_gradient(model->self, theta, gradient);
+        return value;
+    }
+    for (int k = 0; k < model->moving; ++k) {
+        const int at = model->moves[k];
+        const double here = theta[at], step = STEP * (1 + fabs(here));
+        theta[at] = here + step;
+        const double above = class->dprior(model->self, theta);
+        theta[at] = here - step;
+        gradient[at] = (above - class->dprior(model->self, theta)) / (2 * step);
+        theta[at] = here;
+    }
+    return value;
+}
+
 void model_report(const struct model *model, const double *theta, double *out) {
     if (model->class->report)
         model->class->report(model->self, theta, out);

@@ -7,6 +7,10 @@
 /* A draw from the prior, known coordinates at their values. */
 void model_rprior(const struct model *model, struct rng *rng, double *theta);
 
+/* The log prior density, -INFINITY where it is not finite, and its gradient, of all coordinates;
+ * theta comes back as it was. */
+double model_prior(const struct model *model, double *theta, double *gradient);
+
 /* The natural values that a draw reports. */
 void model_report(const struct model *model, const double *theta, double *out);
 

@@ -87,3 +87,15 @@ with_coordinates <- function(problem, told, innovates) {
   })
   problem
 }
+
+approximately <- function(..., pool = "complete") sample_posterior(..., pool = pool, method = "clt", seed = 1)
+
+pooled_bounds <- function(upper = 4) list(y = c(0, 1), x = c(-upper, upper))
+
+logistic_sites <- function(sizes = c(north = 60, south = 90, west = 40)) {
+  mechanisms <- list(mech_gaussian(sd = 4), mech_gaussian(sd = 7), mech_laplace(scale = 4))
+  Map(function(n, mechanism, upper) {
+    x <- rnorm(n, 0.2, 0.7)
+    simulate_release(data.frame(y = rbinom(n, 1, plogis(0.8 * x - 0.3)), x), stat_crossprod(y ~ x, pooled_bounds(upper)), mechanism)
+  }, sizes, mechanisms[seq_along(sizes)], c(4, 5, 4)[seq_along(sizes)])
+}

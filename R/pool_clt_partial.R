@@ -1,0 +1,58 @@
+# Partial pooling and walks by a normal distribution for the totals of each site: see src/pool_clt.c.
+
+clt_sites_problem <- function(releases, bound, words, chains, call) {
+  each <- lapply(releases, clt_site, bound, words, chains, call)
+  move_sd <- prior_sd(bound, words, chains)
+  sites <- lapply(each, function(site) {
+    alone <- c(site[c("n", "moments", "released", "scale", "absolute", "ridge")],
+               list(method = "clt", model = bound$spec, size_prior = NULL, sampler = "nuts", conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0))
+    list(components = site$components, index = site$index, alone = alone, fields = list())
+  })
+  width <- vapply(sites, `[[`, 0L, "components")
+  first <- cumsum(width) - width
+  list(method = "pool", exact = FALSE, model = bound$spec, family = "clt", n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
+       released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = sites, where = seq_len(sum(width)), summed = seq_len(sum(width)),
+       first = first, names = bound$parameters, drowned = all(vapply(each, `[[`, TRUE, "drowned")), ridge = unlist(lapply(each, `[[`, "ridge")))
+}
+
+# All sites have one distribution of covariates, in the model's own coordinates.
+share_covariates <- function(problem, bound, call) {
+  if (problem$family != "clt" || !is_regression(bound)) {
+    stop_classed("pool", c("The covariates' distribution can be shared in regressions that are pooled by method {.val clt} alone.",
+                           i = "{.code covariates = \"separate\"} is the default{if (problem$family == \"totals\") ', and {.code method = \"clt\"} asks for that method'}."),
+                 call = call)
+  }
+  problem$sites <- lapply(problem$sites, function(site) {
+    site$alone$undivided <- TRUE
+    site
+  })
+  problem
+}
+
+# Where each site's own mode is, and what curves there: `at` and `se` of the parameters, and `fields`, the coordinates of all else.
+spread_of_clt <- function(problem, bound) {
+  stream <- new_stream(c(1, 2))
+  own <- match(problem$partial$place, bound$unknown)
+  each <- lapply(problem$sites, function(site) {
+    prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
+    state <- .Call(ffi_start, site$alone, as.double(prior$theta), prior$state)
+    stream <<- state$rng
+    told_by_mode(.Call(ffi_clt_mode, site$alone, state), site$alone$move_sd, own)
+  })
+  list(at = do.call(rbind, lapply(each, `[[`, "at")), se = do.call(rbind, lapply(each, `[[`, "se")), fields = lapply(each, `[[`, "fields"))
+}
+
+# `own`: the parameters among the coordinates that move
+told_by_mode <- function(mode, prior_sd, own, hair = 1e-4) {
+  curvature <- mode$information
+  moving <- seq_along(prior_sd)
+  rest <- setdiff(moving, own)
+  diag(curvature)[rest] <- diag(curvature)[rest] + 1 / prior_sd[rest]^2
+  root <- chol(curvature[-own, -own, drop = FALSE])
+  slope <- -backsolve(root, backsolve(root, curvature[-own, own, drop = FALSE], transpose = TRUE))
+  told <- curvature[own, own] + crossprod(curvature[-own, own, drop = FALSE], slope)
+  covariance <- solve((told + t(told)) / 2 + diag(hair / prior_sd[own]^2, length(own)))
+  rows <- backsolve(root, diag(nrow(root))) # a column is a row of the map
+  list(at = mode$point[own], se = sqrt(diag(covariance)),
+       fields = list(centre = mode$point[own], reference = mode$point[-own], slope = as.double(t(slope)), map = rows[upper.tri(rows, TRUE)]))
+}
