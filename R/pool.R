@@ -36,8 +36,8 @@
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
 #' 2,000 released numbers of all sites, of categories 300.
 #'
-#' **Partial pooling and walks of generalised linear models of numbers and of linear models with factors** are approximate in the same way, at a cost that grows with the
-#' number of sites; `method = "clt"` asks for it where [model_lm()] has no factors.
+#' **Partial pooling and walks of generalised linear models of numbers, and of linear models with factors,** are approximate in the same way, at a
+#' cost that grows with the number of sites; `method = "clt"` asks for it where [model_lm()] has no factors.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |

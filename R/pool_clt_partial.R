@@ -19,8 +19,7 @@ clt_sites_problem <- function(releases, bound, words, chains, call) {
 share_covariates <- function(problem, bound, call) {
   if (problem$family != "clt" || !is_regression(bound)) {
     stop_classed("pool", c("The covariates' distribution can be shared in regressions that are pooled by method {.val clt} alone.",
-                           i = "{.code covariates = \"separate\"} is the default{if (problem$family == \"totals\") ', and {.code method = \"clt\"} asks for that method'}."),
-                 call = call)
+                           i = if (problem$family == "totals") "{.code method = \"clt\"} asks for that method."), call = call)
   }
   problem$sites <- lapply(problem$sites, function(site) {
     site$alone$undivided <- TRUE
