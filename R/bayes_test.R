@@ -108,7 +108,7 @@ without_slopes <- function(bound, term, call) {
 
 has_saturated_table <- function(fit) {
   bound <- fit$bound
-  inherits(bound, "bound_table") && !inherits(bound, "bound_loglinear") && fit$method == "collapse" && length(bound$parts) == 1L && is.null(bound$model$zeros)
+  inherits(bound, "bound_table") && !moves_theta(bound) && fit$method == "collapse" && length(bound$parts) == 1L && is.null(bound$model$zeros)
 }
 
 #' @rdname bayes_tests

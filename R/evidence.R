@@ -68,7 +68,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   exact <- exact_evidence(fit, environment())
   if (!is.null(exact)) return(exact)
   if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))
-  if (inherits(fit$bound, "bound_loglinear")) stop_no_evidence("The coefficients of a log-linear table are not integrated out.")
+  if (moves_theta(fit$bound)) stop_no_evidence("The parameters of the table's probabilities are not integrated out.")
   if (release_crosses(fit$release, fit$bound)) stop_no_evidence("Released margins cross the cliques of the model.")
   if (is.null(fit$release$n)) stop_no_evidence("The number of records is unknown.")
   if (!is.null(fit$weighted)) {
@@ -103,7 +103,7 @@ exact_evidence <- function(fit, call) {
 
 # Is the release of counts, which the table engines take?
 is_counted <- function(fit) {
-  inherits(fit$bound, c("bound_categorical", "bound_table")) && !inherits(fit$bound, "bound_loglinear") &&
+  inherits(fit$bound, c("bound_categorical", "bound_table")) && !moves_theta(fit$bound) &&
     without_refusal(collapse_distribution(fit$release, fit$bound, check = TRUE)) && !release_crosses(fit$release, fit$bound)
 }
 

@@ -1,20 +1,23 @@
 #' Predict from a fit
 #'
-#' @param object A fit of [model_lm()], [model_glm()] or [model_table()].
-#' @param newdata A data frame with the covariates; of a table a formula such as `~ a | b`: the distribution of `a` given each level of `b`,
+#' @param object A fit of [model_lm()], [model_glm()], [model_survival()] or [model_table()].
+#' @param newdata A data frame with the covariates, or the groups; of a table a formula such as `~ a | b`: the distribution of `a` given each level of `b`,
 #'   or `~ a:b`. See [table_measures()].
 #' @param type `"mean"`: posterior mean of the expected response; `"draws"`: a
 #'   matrix of predictive draws, one row per posterior draw; `"expected"`: a matrix
 #'   of draws of the expected response (the probability of 1 of a
-#'   binary one, the rate of a count).
+#'   binary one, the rate of a count). Of [model_survival()] `"survival"`, `"hazard"`, `"median"` or `"rmst"`, the restricted mean survival time: see
+#'   [survival_measures()], also for `times`.
 #' @param interval `"none"`; `"credible"`: interval of the expected response;
 #'   `"predictive"`: interval of a new record's response.
 #' @param level Probability inside the interval.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
+#' @param times Of [model_survival()]: the times of survival probabilities and hazards, by default the breaks, and the ends of restricted means, by default the last break.
 #' @param ... Must be empty.
 #' @return A vector; with an interval a matrix with the columns `fit`, `lower`,
 #'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix. Of a table a data frame with a column for each variable, `fit`, and with an
-#'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix.
+#'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix. Of [model_survival()] a data frame with the groups, `time`, `fit` (the posterior
+#'   mean; of a median time the posterior median), `lower` and `upper`.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].
 #' @examples
@@ -24,15 +27,22 @@
 #' fit <- sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' predict(fit, data.frame(age = c(20, 30)), interval = "predictive")
 #' @export
-predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected"),
+predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected", "survival", "hazard", "median", "rmst"),
                                    interval = c("none", "credible", "predictive"), level = 0.95,
-                                   seed = NULL, ...) {
+                                   seed = NULL, times = NULL, ...) {
   check_no_dots(...)
-  type <- if (missing(type)) "mean" else check_choice(type, "type", c("mean", "draws", "expected"))
+  of_survival <- inherits(object$bound, "bound_survival")
+  type <- if (missing(type)) if (of_survival) "survival" else "mean" else check_choice(type, "type", c("mean", "draws", "expected", survival_types))
   interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
+  if (of_survival && !inherits(newdata, "formula")) {
+    remind_troubles(object)
+    return(predict_survival(object, newdata, type, interval, level, times))
+  }
+  if (type %in% survival_types) stop_argument("type", "one of \"mean\", \"draws\" and \"expected\" but for a fit of model_survival()", describe(type))
+  if (!is.null(times)) stop_argument("times", "NULL but for a fit of model_survival()", describe(times))
   if (inherits(newdata, "formula")) return(predict_table(object, newdata, type, interval, level))
   expected <- expected_response(object, newdata)
   remind_troubles(object)

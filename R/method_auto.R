@@ -98,8 +98,8 @@ able_methods <- function(release, bound, control) {
               if (clt_serves(release, bound)) "clt")
   }
   if (!is.null(control$passes) && "augment" %in% able) return("augment")
-  # by "augment" the coefficients of a log-linear table walk, and do not get far
-  if (inherits(bound, "bound_loglinear") && "collapse" %in% able) "collapse" else able
+  # by "augment" the parameters of such tables walk, and do not get far
+  if (moves_theta(bound) && "collapse" %in% able) "collapse" else able
 }
 
 # whatever the bounds

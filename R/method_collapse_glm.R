@@ -23,13 +23,28 @@ as_table.bound_glm <- function(bound) {
   part <- list(children = seq_along(levels), parents = integer(), host = 0, codes = all_codes(lengths(levels)))
   columns <- data.frame(name = names(levels), variable = names(levels))
   table <- bind_parts(bound$model, columns, levels, list(part), list(matrix(1, 1L, cells)), list(NULL), bound$parameters,
-                      class = c("bound_glm_table", "bound_table"))
+                      class = c("bound_glm_table", "bound_cells", "bound_table"))
   table$model_spec <- list(name = "glm", fields = c(bound$spec$fields, cells = as.double(cells)))
   table
 }
 
 # Are the probabilities of a table drawn with the coefficients that they are functions of, not integrated out?
-moves_theta <- function(bound) inherits(bound, c("bound_loglinear", "bound_glm_table"))
+moves_theta <- function(bound) inherits(bound, "bound_cells")
+
+# Probabilities of the possible cells of such a table: draws x cells.
+cell_probabilities <- function(bound, draws) t(.Call(ffi_model_cells, bound$spec, cell_coordinates(bound, draws[, bound$parameters, drop = FALSE])))
+
+# The coordinates of draws: coordinates x draws
+cell_coordinates <- function(bound, draws) UseMethod("cell_coordinates")
+
+#' @export
+cell_coordinates.bound_cells <- function(bound, draws) {
+  theta <- apply(draws, 1L, function(values) .Call(ffi_model_invert, bound$spec, values))
+  matrix(theta, ncol = nrow(draws))
+}
+
+#' @export
+cell_coordinates.bound_loglinear <- function(bound, draws) t(draws)
 
 # Every total is a query of the counts of all combinations.
 #' @export

@@ -26,7 +26,7 @@ bind_loglinear <- function(model, columns, levels, call) {
   if (!is.null(model$zeros)) codes <- codes[!impossible(model$zeros, codes, levels, call), , drop = FALSE]
   part <- list(children = seq_along(size), parents = integer(), host = 0, codes = codes)
   bound <- bind_parts(model, columns, levels, list(part), list(matrix(1, 1L, nrow(codes))), list(NULL), parameters = NULL,
-                      class = c("bound_loglinear", "bound_table"))
+                      class = c("bound_loglinear", "bound_cells", "bound_table"))
   design <- loglinear_design(generators, codes, levels)
   bound$parameters <- design$names
   prior <- model$prior
@@ -118,10 +118,4 @@ describe_model.bound_loglinear <- function(bound) {
 describe_priors.bound_loglinear <- function(bound) {
   fields <- bound$spec$fields
   stats::setNames(sprintf("normal(%s, %s)", format_number(fields$prior_mean, 3), format_number(fields$prior_sd, 3)), bound$parameters)
-}
-
-# Probabilities of the possible cells: draws x cells.
-loglinear_probabilities <- function(bound, draws) {
-  theta <- t(draws[, bound$parameters, drop = FALSE])
-  t(.Call(ffi_model_cells, bound$spec, theta))
 }

@@ -5,7 +5,7 @@
 #'   posterior means with intervals; `"areas"`: densities with intervals; `"pairs"`: two
 #'   variables at a time; `"predictive"`: the expected response and a new record's response
 #'   over the public range, or the levels, of one covariate, other numbers at the middle of theirs,
-#'   factors at their first level.
+#'   factors at their first level. `"survival"`: survival curves, see [plot_survival()].
 #' @param variables Names of variables. By default the coefficients and sigma of a
 #'   regression, otherwise all; of two that mirror each other, such as the probabilities of
 #'   two levels, only one. `"pairs"` shows the first 8 of them, with a message of class
@@ -16,7 +16,7 @@
 #'   thick part has half the posterior.
 #' @param ... Passed on to bayesplot.
 #' @return A ggplot. The data twin of `"predictive"` is `predictive_data()`, a data
-#'   frame; those of `"intervals"` and `"areas"` are bayesplot's
+#'   frame, that of `"survival"` [survival_data()]; those of `"intervals"` and `"areas"` are bayesplot's
 #'   [bayesplot::mcmc_intervals_data()] and [bayesplot::mcmc_areas_data()].
 #' @examples
 #' st <- stat_crossprod(bwt ~ age, bounds = list(bwt = c(500, 5500), age = c(14, 50)))
@@ -26,10 +26,11 @@
 #' plot(fit, "intervals")
 #' plot(fit, "predictive")
 #' @export
-plot.noiseaware_fit <- function(x, type = c("trace", "density", "intervals", "areas", "pairs", "predictive"), variables = NULL,
+plot.noiseaware_fit <- function(x, type = c("trace", "density", "intervals", "areas", "pairs", "predictive", "survival"), variables = NULL,
                                 covariate = NULL, level = 0.9, ...) {
-  type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive"))
+  type <- if (missing(type)) "trace" else check_choice(type, "type", c("trace", "density", "intervals", "areas", "pairs", "predictive", "survival"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  if (type == "survival") return(plot_survival(x, level))
   if (type == "predictive") return(plot_predictive(predictive_data(x, covariate, level), x, level))
   shown <- plot_variables(x, variables)
   if (type == "pairs" && is.null(variables)) shown <- first_for_pairs(shown)

@@ -39,6 +39,9 @@
 #' * `prior_lkj(eta)`: of the correlations of parameters that vary between sites, see [partial_pooling()]: the
 #'   density is det(R)^(eta - 1), and all correlations are equally likely at 1.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
+#' * `prior_gamma_process(concentration)`: of the hazards of a piecewise exponential distribution, see [model_survival()]. A hazard, relative to the mean of
+#'   them all, is Gamma(a, a), independently in each interval, where a is the concentration times the interval's share of the time between the
+#'   first and the last break. By default the concentration is twice the number of intervals, so that hazards differ by a factor of about 2.
 #'
 #' @section Priors scaled by the bounds:
 #' They put most records that the prior predicts between the bounds: 85 to 90 per cent of the

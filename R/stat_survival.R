@@ -1,11 +1,12 @@
 # Survival tables: a time and whether an event ended it, in declared intervals, are one factor, how a record leaves the
-# study. All else is that of tables: the statistic is stat_linear() of its counts, the model model_table().
+# study. All else is that of tables: the statistic is stat_linear() of its counts. Curves: survival_measures.R.
 
-#' Survival times: records, counts and curves
+#' Survival times: records and counts
 #'
 #' Counts of events and of people at risk by interval and group are a table of how people leave a study: by the event or
-#' censored, in which interval, or not at all. `survival_exits()` makes records of that; `stat_survival()` is what is published of them;
-#' [model_table()] is the model; `survival_measures()` and `plot_survival()` give survival curves and what follows from them.
+#' censored, in which interval, or not at all. `survival_exits()` makes records of that; `stat_survival()` is what is published of them.
+#' Models are [model_survival()], with proportional hazards between groups, and [model_table()], where hazards are of any form. Survival curves and what follows
+#' from them come from [survival_measures()].
 #'
 #' @param data A data frame of the confidential records.
 #' @param formula For `survival_exits()` a formula `Surv(time, event) ~ group`, with any number of factors joined by `+`, or `~ 1`. `time` is an
@@ -16,30 +17,18 @@
 #' @param levels Named list with the levels of each group.
 #' @param publish Beside the events of each interval and who is left after the last: `"censored"`, how many are censored in it, or
 #'   `"at_risk"`, how many enter it. The former tells as much with less noise: its sensitivity does not grow with the number of intervals.
-#' @param fit A fit of [model_table()] to a release of `stat_survival()`.
-#' @param measure `"survival"`: the probability of no event up to each break. `"hazard"`: the probability of an event in an
-#'   interval, of those who enter it. `"median"`: the time by which half have had the event, linear between breaks;
-#'   `Inf` if it is beyond the last. `"restricted_mean"`: the mean time without the event up to the last break, linear between breaks.
-#' @param level Probability inside the intervals.
-#'
 #' @details
-#' People who are censored in an interval count as at risk for half of it, as in life tables: with \eqn{e_j} and \eqn{c_j} the
-#' probabilities of an event and of being censored in interval \eqn{j}, and \eqn{l_j} that of leaving later, the hazard is
-#' \eqn{h_j = e_j / (e_j + c_j / 2 + l_j)}, and survival the product of the \eqn{1 - h_j}. Censoring is taken to be independent of the event.
-#'
-#' **Prior.** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits the
+#' **Prior of [model_table()].** The exits' probabilities have the Dirichlet prior of [model_table()]. With weight \eqn{w} for each of the \eqn{2 J + 1} exits the
 #' probabilities of an event, given that one enters the interval, are independent Beta(\eqn{w}, \eqn{w (2 J - 2 j + 2)}).
 #' Where there are many exits and few people, a weight below 1 leaves more to the release.
 #'
 #' The posterior is exact, whatever the noise, by method `"collapse"`, and free of the number of records.
 #'
 #' @return `survival_exits()`: a data frame of factors, `exit` and the groups: confidential, as `data` is. `stat_survival()`: a [stat_linear()]
-#'   of [stat_counts()]. `survival_measures()`: a [posterior::draws_array], for each group. `survival_data()`: a data frame with a row
-#'   for each break and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability. `plot_survival()`: a ggplot of it.
+#'   of [stat_counts()].
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_data`, `noiseaware_error_missing`, `noiseaware_error_levels`,
 #'   `noiseaware_error_bounds`, `noiseaware_error_argument`.
-#' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
-#' @seealso [model_table()], [table_measures()], [denoise()] for the counts.
+#' @seealso [model_survival()], [model_table()], [survival_measures()], [denoise()] for the counts.
 #' @examples
 #' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
 #' sexes <- list(sex = c("1", "2"))
@@ -49,8 +38,6 @@
 #' rel <- simulate_release(exits, st, mech_discrete_laplace(epsilon = 1))
 #' fit <- sample_posterior(rel, model_table(), chains = 2, iter = 1000, seed = 1)
 #' plot_survival(fit)
-#' medians <- survival_measures(fit, "median")
-#' posterior::summarise_draws(medians, "median", ~ quantile(.x, c(0.05, 0.95)))
 #' @export
 stat_survival <- function(formula, breaks, levels = NULL, publish = c("censored", "at_risk")) {
   check_given()
@@ -108,51 +95,6 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
   result <- data.frame(exit = factor(exits[code], exits))
   for (g in groups) result[[g]] <- factor(levels[[g]][codes[, g]], levels[[g]])
   result
-}
-
-#' @rdname stat_survival
-#' @export
-survival_measures <- function(fit, measure = c("survival", "hazard", "median", "restricted_mean")) {
-  check_given()
-  measure <- if (missing(measure)) "survival" else check_choice(measure, "measure", c("survival", "hazard", "median", "restricted_mean"))
-  curves <- survival_draws(fit, environment())
-  breaks <- curves$breaks
-  measured <- Map(function(hazard, group) {
-    survival <- cumulated_survival(hazard)
-    out <- switch(measure, hazard = hazard, survival = survival[, -1L, drop = FALSE], median = cbind(half_time(survival, breaks)),
-                  restricted_mean = cbind(drop((survival[, -1L, drop = FALSE] + survival[, -ncol(survival), drop = FALSE]) %*% diff(breaks) / 2)))
-    names <- switch(measure, hazard = paste0("hazard", interval_labels(breaks)), survival = paste0("survival[", level_text(breaks[-1L]), "]"), measure)
-    colnames(out) <- paste0(names, if (nzchar(group)) "|", group)
-    out
-  }, curves$hazard, curves$group)
-  by_chain(do.call(cbind, unname(measured)), fit)
-}
-
-#' @rdname stat_survival
-#' @export
-survival_data <- function(fit, level = 0.9) {
-  check_given()
-  survival_table(fit, level, environment())
-}
-
-#' @rdname stat_survival
-#' @export
-plot_survival <- function(fit, level = 0.9) {
-  check_given()
-  data <- survival_table(fit, level, environment())
-  groups <- setdiff(names(data), c("time", "mean", "median", "lower", "upper"))
-  data$group <- if (length(groups)) interaction(data[groups], sep = ", ", lex.order = TRUE) else factor("")
-  breaks <- unique(data$time)
-  plot <- ggplot2::ggplot(data, ggplot2::aes(x = .data$time, y = .data$median, colour = .data$group, fill = .data$group)) +
-    ggplot2::geom_ribbon(ggplot2::aes(ymin = .data$lower, ymax = .data$upper), alpha = 0.2, colour = NA) +
-    ggplot2::geom_line(linewidth = 0.8) +
-    ggplot2::geom_point(size = 1.5) +
-    ggplot2::scale_x_continuous(breaks = breaks, labels = function(x) format_number(x, 4)) +
-    ggplot2::scale_y_continuous(limits = c(0, 1)) +
-    ggplot2::labs(x = "time", y = "probability of no event", colour = paste(groups, collapse = ", "), fill = paste(groups, collapse = ", "),
-                  subtitle = paste0("posterior median and ", format_number(100 * level), "% intervals at the breaks")) +
-    theme_noiseaware()
-  if (length(groups)) plot else plot + ggplot2::guides(colour = "none", fill = "none")
 }
 
 # ---- declared facts ------------------------------------------------------------------------------
@@ -220,59 +162,4 @@ read_survival_formula <- function(formula, call) {
     stop_argument("formula", must, if (inherits(formula, "formula")) formula_text(formula) else describe(formula), "formula", call)
   }
   list(time = left[[2L]], event = left[[3L]], groups = read_groups(formula[[3L]], must, call))
-}
-
-# ---- what a fit says -----------------------------------------------------------------------------
-
-# the hazards of each group, draws x intervals
-survival_draws <- function(fit, call) {
-  check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()", call = call)
-  levels <- fit$bound$levels
-  breaks <- if (inherits(fit$bound, "bound_table")) breaks_of_exits(as.character(levels$exit))
-  if (is.null(breaks)) {
-    stop_classed("argument", c("{.arg fit} must be of {.fn model_table} and a release of {.fn stat_survival}.",
-                               x = "It is one of {describe_model(fit$bound)}."), call = call)
-  }
-  groups <- setdiff(names(levels), "exit")
-  exits <- conditional_draws(fit, list(of = "exit", given = groups), call)
-  each <- length(levels$exit)
-  hazard <- lapply(seq_len(ncol(exits) / each), function(g) life_table_hazard(exits[, (g - 1L) * each + seq_len(each), drop = FALSE]))
-  list(hazard = hazard, group = group_labels(levels[groups]), breaks = breaks, levels = levels[groups])
-}
-
-# of probabilities of exits, draws x exits
-life_table_hazard <- function(exits) {
-  intervals <- (ncol(exits) - 1L) / 2L
-  event <- 2L * seq_len(intervals) - 1L
-  entered <- t(apply(exits, 1L, function(p) rev(cumsum(rev(p)))))[, event, drop = FALSE]
-  exits[, event, drop = FALSE] / (entered - exits[, event + 1L, drop = FALSE] / 2)
-}
-
-# from 1 at the first break, draws x breaks
-cumulated_survival <- function(hazard) {
-  survival <- matrix(1, nrow(hazard), ncol(hazard) + 1L)
-  for (j in seq_len(ncol(hazard))) survival[, j + 1L] <- survival[, j] * (1 - hazard[, j])
-  survival
-}
-
-half_time <- function(survival, breaks) {
-  apply(survival, 1L, function(s) {
-    j <- match(TRUE, s <= 0.5)
-    if (is.na(j)) return(Inf)
-    breaks[j - 1L] + (s[j - 1L] - 0.5) / (s[j - 1L] - s[j]) * (breaks[j] - breaks[j - 1L])
-  })
-}
-
-survival_table <- function(fit, level, call) {
-  check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE, call = call)
-  curves <- survival_draws(fit, call)
-  probabilities <- c((1 - level) / 2, 0.5, (1 + level) / 2)
-  groups <- if (length(curves$levels)) rev(expand.grid(rev(curves$levels), stringsAsFactors = TRUE))
-  rows <- Map(function(hazard, g) {
-    survival <- cumulated_survival(hazard)
-    quantiles <- apply(survival, 2L, stats::quantile, probabilities, names = FALSE)
-    table <- data.frame(time = curves$breaks, mean = colMeans(survival), median = quantiles[2L, ], lower = quantiles[1L, ], upper = quantiles[3L, ])
-    if (is.null(groups)) table else cbind(table["time"], groups[rep(g, nrow(table)), , drop = FALSE], table[-1L], row.names = NULL)
-  }, curves$hazard, seq_along(curves$hazard))
-  do.call(rbind, unname(rows))
 }

@@ -10,24 +10,20 @@
  * sum.
  *
  * theta: the coefficients, with independent normal priors. There is no constant: the probabilities
- * sum to 1. Innovations: record i has one uniform (levels.c).
+ * sum to 1. Records are those of cell_records.c.
  *
- * Complete-data statistic: the counts of the cells. Their log density given theta, and its
- * gradient in the coefficients, that is in margins N_g - n P_g of what is counted less what is
- * expected, summed where a coefficient is listed, are there for methods that move theta by
- * gradients; it is concave.
+ * The counts' log density given theta, and its gradient in the coefficients, that is in margins
+ * N_g - n P_g of what is counted less what is expected, summed where a coefficient is listed, are
+ * there for methods that move theta by gradients; it is concave.
  *
- * Cost: one uniform a record and one search; of a density, an exponential and two additions a
- * margin for each cell; of the information, a pair of a cell's coefficients each.
+ * Cost of a density: an exponential and two additions a margin for each cell; of the information, a
+ * pair of a cell's coefficients each.
  */
-#include "levels.h"
-#include "plugin.h"
+#include "cell_records.h"
 
 struct loglinear {
-    int columns, cells, margins, coefficients;
-    int *size;          /* codes of a column */
-    const double *code; /* of the cells, one after the other */
-    int *cell_of;       /* of a combination of codes, -1: it cannot be */
+    struct cell_records records; /* first: cell_records.h */
+    int margins, coefficients;
     /* Cells of all margins, one margin after the other. Those of cell k of the table: at[k *
      * margins
      * + g]. Coefficients of cell m of a margin: listed[first[m]], ... */
@@ -37,32 +33,15 @@ struct loglinear {
     /* counts that log_posterior() is given, their sum, and their sums by margin */
     double n, *counted;
 
-    double *now; /* log probabilities of the cells, under the current theta */
-
-    /* workspace: of the cells; of the margins' cells */
-    double *log_p, *stick, *value, *expected;
-    double *slope; /* of the coefficients */
+    /* workspace: of the margins' cells; of the coefficients */
+    double *value, *expected;
+    double *slope;
     int *list;
-    struct levels of;
-    struct level_work work;
-    double *level, *level_to; /* MAX_BLOCK */
-    int *place;
 };
 
-/* ---- set-up ------------------------------------------------------------------- */
+static void log_cells(void *self, const double *theta, double *log_p);
 
-static void read_cells(struct loglinear *s) {
-    int all = 1;
-    for (int v = 0; v < s->columns; ++v) all *= s->size[v];
-    s->cell_of = plugin_memory((size_t)all, sizeof *s->cell_of);
-    for (int k = 0; k < all; ++k) s->cell_of[k] = -1;
-    for (int k = 0; k < s->cells; ++k) {
-        int combination = 0;
-        for (int v = 0; v < s->columns; ++v)
-            combination = combination * s->size[v] + (int)s->code[k * s->columns + v];
-        s->cell_of[combination] = k;
-    }
-}
+/* ---- set-up ------------------------------------------------------------------- */
 
 /* Where each cell stands in each margin. Returns PLUGIN_*. */
 static int read_margins(const struct fields *fields, struct loglinear *s) {
@@ -70,16 +49,16 @@ static int read_margins(const struct fields *fields, struct loglinear *s) {
     const double *margin = fields_vector(fields, "margin", s->margins);
     const double *column = fields_vector(fields, "margin_column", -1);
     if (!margin || !column) return PLUGIN_BAD_FIELDS;
-    s->at = plugin_memory((size_t)s->cells * (size_t)s->margins, sizeof *s->at);
+    s->at = plugin_memory((size_t)s->records.cells * (size_t)s->margins, sizeof *s->at);
     for (int g = 0; g < s->margins; ++g) {
         const int count = (int)margin[g];
         int all = 1;
-        for (int v = 0; v < count; ++v) all *= s->size[(int)column[v]];
-        for (int k = 0; k < s->cells; ++k) {
+        for (int v = 0; v < count; ++v) all *= s->records.size[(int)column[v]];
+        for (int k = 0; k < s->records.cells; ++k) {
             int place = 0;
             for (int v = 0; v < count; ++v)
-                place = place * s->size[(int)column[v]] +
-                        (int)s->code[(size_t)k * s->columns + (size_t)column[v]];
+                place = place * s->records.size[(int)column[v]] +
+                        (int)s->records.code[(size_t)k * s->records.columns + (size_t)column[v]];
             s->at[(size_t)k * s->margins + g] = s->entries + place;
         }
         s->entries += all;
@@ -102,35 +81,19 @@ static int read_margins(const struct fields *fields, struct loglinear *s) {
  * prior_mean and prior_sd, of the coefficients. */
 static int create(const struct fields *fields, struct model *model) {
     struct loglinear *s = plugin_memory(1, sizeof *s);
-    s->columns = fields_length(fields, "columns");
+    if (cell_records_create(&s->records, fields, log_cells, model) != PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
     s->coefficients = fields_length(fields, "prior_mean");
-    const double *size = fields_vector(fields, "columns", s->columns);
     s->mean = fields_vector(fields, "prior_mean", s->coefficients);
     s->sd = fields_vector(fields, "prior_sd", s->coefficients);
-    const int codes = fields_length(fields, "code");
-    s->code = fields_vector(fields, "code", codes);
-    if (s->columns < 1 || !size || !s->mean || !s->sd || !s->code || codes % s->columns != 0)
-        return PLUGIN_BAD_FIELDS;
-    s->cells = codes / s->columns;
-    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
-    for (int v = 0; v < s->columns; ++v) s->size[v] = (int)size[v];
-    read_cells(s);
-    if (s->cells < 2 || read_margins(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (!s->mean || !s->sd || read_margins(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
-    const size_t cells = (size_t)s->cells, entries = (size_t)s->entries;
+    const size_t entries = (size_t)s->entries;
     s->counted = plugin_memory(entries, sizeof(double));
     s->value = plugin_memory(entries, sizeof(double));
     s->expected = plugin_memory(entries, sizeof(double));
-    s->now = plugin_memory(cells, sizeof(double));
-    s->log_p = plugin_memory(cells, sizeof(double));
-    s->stick = plugin_memory(cells, sizeof(double));
     s->slope = plugin_memory((size_t)s->coefficients, sizeof(double));
     s->list = plugin_memory((size_t)s->coefficients, sizeof(int));
-    s->of = levels_new(s->cells, 1);
-    s->work = level_work_new();
-    s->level = plugin_memory(MAX_BLOCK, sizeof(double));
-    s->level_to = plugin_memory(MAX_BLOCK, sizeof(double));
-    s->place = plugin_memory(MAX_BLOCK, sizeof(int));
 
     const struct theta_block block = {
         .name = "coefficients",
@@ -138,12 +101,6 @@ static int create(const struct fields *fields, struct model *model) {
         .size = s->coefficients,
     };
     model_describe(model, 1, &block);
-    model->self = s;
-    model->columns = s->columns;
-    model->complete = s->cells;
-    model->costs.records = model->costs.move = 1;
-    model->costs.refresh = 3;
-    model->costs.density = 1;
     return PLUGIN_OK;
 }
 
@@ -181,7 +138,7 @@ static double predict(struct loglinear *s, const double *theta, double *restrict
     }
     const int margins = s->margins, *at = s->at;
     double most = -INFINITY;
-    for (int k = 0; k < s->cells; ++k, at += margins) {
+    for (int k = 0; k < s->records.cells; ++k, at += margins) {
         double sum = 0;
         for (int g = 0; g < margins; ++g) sum += s->value[at[g]];
         eta[k] = sum;
@@ -194,9 +151,9 @@ static void log_cells(void *self, const double *theta, double *log_p) {
     struct loglinear *s = self;
     const double most = predict(s, theta, log_p);
     double sum = 0;
-    for (int k = 0; k < s->cells; ++k) sum += exp(log_p[k] - most);
+    for (int k = 0; k < s->records.cells; ++k) sum += exp(log_p[k] - most);
     const double log_sum = most + log(sum);
-    for (int k = 0; k < s->cells; ++k) log_p[k] -= log_sum;
+    for (int k = 0; k < s->records.cells; ++k) log_p[k] -= log_sum;
 }
 
 static void observe(void *self, const double *c, double n) {
@@ -204,7 +161,7 @@ static void observe(void *self, const double *c, double n) {
     s->n = n;
     memset(s->counted, 0, (size_t)s->entries * sizeof(double));
     const int *at = s->at;
-    for (int k = 0; k < s->cells; ++k, at += s->margins) {
+    for (int k = 0; k < s->records.cells; ++k, at += s->margins) {
         if (c[k] == 0) continue;
         for (int g = 0; g < s->margins; ++g) s->counted[at[g]] += c[k];
     }
@@ -213,12 +170,12 @@ static void observe(void *self, const double *c, double n) {
 static double log_posterior(void *self, const double *theta, double *gradient) {
     struct loglinear *s = self;
     const int margins = s->margins, *at = s->at;
-    const double most = predict(s, theta, s->log_p);
+    const double most = predict(s, theta, s->records.log_p);
     if (!isfinite(most)) return -INFINITY;
     memset(s->expected, 0, (size_t)s->entries * sizeof(double));
     double sum = 0;
-    for (int k = 0; k < s->cells; ++k, at += margins) {
-        const double share = exp(s->log_p[k] - most);
+    for (int k = 0; k < s->records.cells; ++k, at += margins) {
+        const double share = exp(s->records.log_p[k] - most);
         sum += share;
         for (int g = 0; g < margins; ++g) s->expected[at[g]] += share;
     }
@@ -247,11 +204,11 @@ static void information(void *self, const double *theta, double *matrix) {
     struct loglinear *s = self;
     const size_t size = (size_t)s->coefficients;
     double *mean = s->slope;
-    log_cells(s, theta, s->log_p);
+    log_cells(s, theta, s->records.log_p);
     memset(matrix, 0, size * size * sizeof(double));
     memset(mean, 0, size * sizeof(double));
-    for (int k = 0; k < s->cells; ++k) {
-        const double p = exp(s->log_p[k]);
+    for (int k = 0; k < s->records.cells; ++k) {
+        const double p = exp(s->records.log_p[k]);
         const int count = list_of_cell(s, k, s->list);
         for (int a = 0; a < count; ++a) {
             double *row = matrix + (size_t)s->list[a] * size;
@@ -267,98 +224,19 @@ static void information(void *self, const double *theta, double *matrix) {
     }
 }
 
-/* ---- records ------------------------------------------------------------------ */
-
-static void find_sticks(struct loglinear *s, const double *log_p) {
-    double rest = log_p[s->cells - 1];
-    for (int k = s->cells - 2; k >= 0; --k) {
-        const double one = log_p[k], large = one > rest ? one : rest;
-        s->stick[k] = one - rest;
-        rest = large + log1p(exp(-fabs(one - rest)));
-    }
-}
-
-static void set(void *self, const double *theta) {
-    struct loglinear *s = self;
-    log_cells(s, theta, s->now);
-    find_sticks(s, s->now);
-    levels_set(&s->of, s->stick);
-}
-
-static const double *read_cells_of(const struct loglinear *s, int m, const double *const *x,
-                                   double *out) {
-    memset(out, 0, (size_t)m * sizeof *out);
-    for (int v = 0; v < s->columns; ++v) {
-        const double size = s->size[v], *restrict code = x[v];
-        for (int i = 0; i < m; ++i) out[i] = out[i] * size + code[i];
-    }
-    for (int i = 0; i < m; ++i) out[i] = s->cell_of[(int)out[i]];
-    return out;
-}
-
-static void write_codes(const struct loglinear *s, int m, const double *cell, double *const *x) {
-    for (int v = 0; v < s->columns; ++v) {
-        double *restrict column = x[v];
-        for (int i = 0; i < m; ++i) column[i] = s->code[(size_t)cell[i] * (size_t)s->columns + v];
-    }
-}
-
-static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
-    struct loglinear *s = self;
-    levels_draw(&s->of, &s->work, rng, m, NULL, s->place, s->level);
-    write_codes(s, m, s->level, x);
-}
-
-static void refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
-    struct loglinear *s = self;
-    levels_refresh(&s->of, &s->work, rho, rng, m, NULL, NULL, NULL,
-                   read_cells_of(s, m, x, s->level), s->level_to);
-    write_codes(s, m, s->level_to, x_new);
-}
-
-static void set_move(void *self, const double *theta_new, int *changed) {
-    struct loglinear *s = self;
-    log_cells(s, theta_new, s->log_p);
-    find_sticks(s, s->log_p);
-    levels_set_next(&s->of, s->stick);
-    for (int v = 0; v < s->columns; ++v) changed[v] = 1;
-}
-
-static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
-    struct loglinear *s = self;
-    levels_move(&s->of, &s->work, rng, m, NULL, NULL, read_cells_of(s, m, x, s->level),
-                s->level_to);
-    write_codes(s, m, s->level_to, x_new);
-}
-
-static void add(void *self, int m, const double *const *x, double *c) {
-    struct loglinear *s = self;
-    const double *cell = read_cells_of(s, m, x, s->level);
-    for (int i = 0; i < m; ++i) c[(int)cell[i]] += 1;
-}
-
-static double log_density(void *self, int m, const double *const *x) {
-    struct loglinear *s = self;
-    const double *cell = read_cells_of(s, m, x, s->level);
-    double sum = 0;
-    for (int i = 0; i < m; ++i) sum += s->now[(int)cell[i]];
-    return sum;
-}
-
 const struct model_class model_loglinear = {
     .name = "loglinear",
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
     .prior_gradient = prior_gradient,
-    .set = set,
-    .rrecords = rrecords,
-    .refresh = refresh,
-    .set_move = set_move,
-    .move = move,
-    .add = add,
-    .log_density = log_density,
+    .set = cell_records_set,
+    .rrecords = cell_records_draw,
+    .refresh = cell_records_refresh,
+    .set_move = cell_records_set_move,
+    .move = cell_records_move,
+    .add = cell_records_add,
+    .log_density = cell_records_log_density,
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,

@@ -12,6 +12,7 @@
     X(model_mvnormal) \
     X(model_categorical) \
     X(model_loglinear) \
+    X(model_survival) \
     X(model_normal) \
     X(model_poisson) \
     X(model_exponential) \

@@ -175,7 +175,7 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
     block <- .Call(ffi$ffi_block, problem, 1L, 1L)
     .Call(ffi$ffi_run, problem, state, block, run)
     draws[i, ] <- block$draws
-    problem$released <- drop(block$statistic) + noise[, i]
+    problem$released <- block$statistic[seq_along(scale)] + noise[, i] # a table's counts come behind
   }
   draws
 }

@@ -39,7 +39,7 @@ test_that("no model describes a release of the number of records alone", {
 test_that("every plug-in has its entry here", {
   registry <- .Call(internal("ffi_registry"))
   # model_table() with normal priors has test-model_loglinear.R
-  expect_true(all(registry$models %in% c(names(registry_models), "compiled", "loglinear")))
+  expect_true(all(registry$models %in% c(names(registry_models), "compiled", "loglinear", "survival")))
   # what is done after the noise of a mechanism has a file of its own, test-mech_published.R
   expect_true(all(c(registry$mechanisms, registry$densities) %in% c(names(registry_mechanisms), "published")))
   plugin_names <- internal("plugin_names")
@@ -47,8 +47,8 @@ test_that("every plug-in has its entry here", {
   expect_true(all(registry$statistics %in% plugin_names("stat")))
   # test-mech_exact.R has what is no noise, test-mech_record_noise.R what is not on totals
   expect_setequal(c(names(registry_mechanisms), "exact", "record_noise"), plugin_names("mech"))
-  # tried elsewhere: naive Bayes models need two variables, compiled ones a compiler
-  expect_setequal(c(names(registry_models), "naive_bayes", "compiled"), plugin_names("model"))
+  # tried elsewhere: naive Bayes models need two variables, survival its exits, compiled ones a compiler
+  expect_setequal(c(names(registry_models), "naive_bayes", "survival", "compiled"), plugin_names("model"))
 })
 
 # ---- sensitivities -----------------------------------------------------------------

@@ -1,0 +1,237 @@
+# Parametric survival of the records of stat_survival(): src/model_survival.c.
+
+survival_distributions <- c("weibull", "exponential", "piecewise")
+
+#' Survival times with proportional hazards
+#'
+#' Weibull, exponential and piecewise exponential survival times, whose hazards are proportional between groups, from the counts of
+#' [stat_survival()].
+#'
+#' @param formula `NULL`, all groups of the release; or a formula of some of them, such as `~ sex + ward` or `~ sex * ward`, or `~ 1`. A left-hand side
+#'   `Surv(time, event)` may be there. Groups that it leaves out do not matter for survival, but their shares are still described.
+#' @param distribution `"weibull"`, `"exponential"` or `"piecewise"`: a hazard that is constant in each interval between two breaks of the release.
+#' @param prior [prior_normal()], of the intercept and the coefficients, one for all or by name. By default the coefficients, log hazard ratios, have mean
+#'   0 and sd 1.5, and the intercept the mean -log(last break), that is one event on average up to the last break, and sd 2.
+#' @param shape [prior_gamma()], of the shape of a Weibull distribution.
+#' @param baseline [prior_gamma_process()], of the hazards of a piecewise exponential distribution.
+#' @param censoring `NULL` or [prior_beta()], of the probability that somebody is censored in an interval who would otherwise stay under observation. By default
+#'   its mean is 1 / (1 + the number of intervals).
+#' @param censoring_by `~ 1` or a formula of groups, such as `~ sex`: groups whose combinations have censoring of their own.
+#' @param shares [prior_dirichlet()], of the shares of the combinations of all groups: one weight.
+#'
+#' @details
+#' With \eqn{L} the last break, \eqn{\alpha} the intercept and \eqn{\beta'x} the coefficients of a group, in R's treatment contrasts, the cumulative hazard is
+#'
+#' | `distribution` | cumulative hazard |
+#' | --- | --- |
+#' | `"exponential"` | \eqn{\exp(\alpha + \beta'x)\, t} |
+#' | `"weibull"` | \eqn{\exp(\alpha + \beta'x)\, L\, (t / L)^k}, with the `shape` \eqn{k} |
+#' | `"piecewise"` | \eqn{\exp(\beta'x)} times the sum of `hazard` \eqn{h_j} times the time spent in interval \eqn{j} |
+#'
+#' so that \eqn{\exp(\alpha)} is the mean hazard up to the last break where \eqn{x = 0}, per unit of time, and \eqn{\exp(\beta)} a hazard ratio. The
+#' exponential distribution is that of rstanarm, brms and flexsurv with the same coefficients; of the Weibull distribution their intercept, the
+#' log of `scale` of flexsurv's `"weibullPH"`, is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are
+#' \eqn{-\beta / k}.
+#'
+#' **Piecewise hazards.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978), see [prior_gamma_process()], whose mean grows by \eqn{\exp(\alpha)}
+#' per unit of time: here the intercept says where the hazards are, and does not multiply them.
+#'
+#' **Censoring** is independent of the event given the group. Both are taken to have constant intensities in an interval, or at least
+#' proportional ones: of those who enter it, an event takes \eqn{(d / s) (1 - \exp(-s))}, censoring \eqn{(g / s) (1 - \exp(-s))}, and
+#' \eqn{\exp(-s)} stay, where \eqn{d} and \eqn{g} are the growths of the two cumulative hazards and \eqn{s = d + g}. The
+#' parameters `censored[...)` are \eqn{1 - \exp(-g)}. Where the first break is not 0, all times are taken to be known to lie behind it.
+#'
+#' The release's table of exits then has probabilities that are smooth functions of the parameters, and method `"collapse"` is exact, with `n` known or
+#' unknown, whatever was done after the noise, and free of the number of records. Numbers as covariates would need their totals in each interval, which
+#' [stat_survival()] does not have: make them factors with declared levels.
+#'
+#' @return A model: an object of class `model_survival`. Its parameters are the coefficients; `shape`, or `hazard[...)` of each
+#'   interval per unit of time, in the reference group; `censored[...)`; and `prob[...]`, the shares of the groups.
+#' @section Errors: `noiseaware_error_formula`, `noiseaware_error_prior`, `noiseaware_error_argument`; when the model meets the release
+#'   `noiseaware_error_variables` and `noiseaware_error_size` (more than 100,000 cells or 5,000 parameters).
+#' @references
+#' Kalbfleisch, J. D. (1978). Non-parametric Bayesian analysis of survival time data. *Journal of the Royal Statistical Society* B 40,
+#' 214-221. \doi{10.1111/j.2517-6161.1978.tb01666.x}
+#'
+#' Brilleman, S. L., Elci, E. M., Novik, J. B. and Wolfe, R. (2020). Bayesian survival analysis using the rstanarm R package.
+#' \doi{10.48550/arXiv.2002.09633}
+#' @seealso [stat_survival()] for the release and for curves without a distribution; [survival_measures()], [survival_data()] and
+#'   [predict()][predict.noiseaware_fit] for curves, medians, restricted means and hazard ratios.
+#' @examples
+#' years <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
+#' sexes <- list(sex = c("1", "2"))
+#' exits <- survival_exits(survival::lung, Surv(time, status == 2) ~ sex, years, sexes)
+#' set.seed(1)
+#' rel <- simulate_release(exits, stat_survival(~ sex, years, sexes), mech_discrete_laplace(epsilon = 1))
+#' fit <- sample_posterior(rel, model_survival(~ sex), chains = 2, iter = 600, seed = 1)
+#' posterior::summarise_draws(survival_measures(fit, "hazard_ratio"))
+#' predict(fit, data.frame(sex = c("1", "2")), type = "median", interval = "credible")
+#' plot(fit, "survival")
+#' @export
+model_survival <- function(formula = NULL, distribution = c("weibull", "exponential", "piecewise"), prior = prior_normal(), shape = prior_gamma(2, 2),
+                           baseline = prior_gamma_process(), censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet(1)) {
+  distribution <- if (missing(distribution)) "weibull" else check_choice(distribution, "distribution", survival_distributions)
+  check_class(prior, "prior", "prior_normal", "prior_normal()", "prior")
+  check_class(shape, "shape", "prior_gamma", "prior_gamma()", "prior")
+  if (is.null(shape$rate)) stop_argument("shape", "prior_gamma() with a rate", format(shape), "prior")
+  check_class(baseline, "baseline", "prior_gamma_process", "prior_gamma_process()", "prior")
+  if (!is.null(censoring)) check_class(censoring, "censoring", "prior_beta", "NULL or prior_beta()", "prior")
+  check_class(shares, "shares", "prior_dirichlet", "prior_dirichlet()", "prior")
+  if (length(shares$alpha) != 1L) stop_argument("shares", "prior_dirichlet() with one weight", format(shares), "prior")
+  formula <- if (!is.null(formula)) survival_terms(formula, "formula")
+  by <- survival_terms(censoring_by, "censoring_by")
+  new_model("survival", formula = formula, distribution = distribution, prior = prior, shape = shape, baseline = baseline, censoring = censoring,
+            censoring_by = all.vars(by), shares = shares, class = "model_survival")
+}
+
+#' @rdname priors
+#' @param concentration `NULL` or a positive number: see below.
+#' @export
+prior_gamma_process <- function(concentration = NULL) {
+  new_prior(concentration = if (!is.null(concentration)) check_positive(concentration, "concentration", "prior"), class = "prior_gamma_process")
+}
+
+# One-sided, of names joined by + : and *, without an environment that could hold anything
+survival_terms <- function(formula, name, call = caller_env()) {
+  must <- "a formula of groups joined by +, : or *, such as ~ sex + ward, or ~ 1"
+  if (!inherits(formula, "formula")) stop_argument(name, must, describe(formula), "formula", call)
+  if (length(formula) == 3L && !is_operation(formula[[2L]], "Surv", 2L)) {
+    stop_argument(name, paste0(must, "; on its left nothing, or Surv(time, event)"), formula_text(formula), "formula", call)
+  }
+  side <- formula[[length(formula)]]
+  if (!identical(side, 1)) {
+    joined <- function(side) if (is_operation(side, "(", 1L) || any(vapply(c(":", "*", "+"), is_operation, TRUE, side = side, arguments = 2L))) as.list(side)[-1L]
+    leaves <- formula_leaves(side, joined, call)
+    if (!all(vapply(leaves, is.name, TRUE))) {
+      stop_classed("formula", c("{.arg {name}} must be {must}, but is {.code {shorten_text(formula_text(formula))}}.",
+                                i = "Numbers and functions of them need totals that {.fn stat_survival} does not release: declare levels instead."), call = call)
+    }
+  }
+  stats::as.formula(call("~", side), env = baseenv())
+}
+
+#' @export
+format.model_survival <- function(x, ...) {
+  c(paste0("<model> survival, ", survival_title(x$distribution)),
+    paste0("  hazard ratios  ", if (is.null(x$formula)) "of all groups of the release" else formula_text(x$formula)),
+    paste0("  coefficients   ", format(x$prior)),
+    if (x$distribution == "weibull") paste0("  shape          ", format(x$shape)),
+    if (x$distribution == "piecewise") paste0("  hazards        ", format(x$baseline)),
+    paste0("  censoring      ", if (is.null(x$censoring)) "beta, by the number of intervals" else format(x$censoring),
+           if (length(x$censoring_by)) paste0(", by ", paste(x$censoring_by, collapse = ", "))))
+}
+
+survival_title <- function(distribution) c(weibull = "Weibull", exponential = "exponential", piecewise = "piecewise exponential")[[distribution]]
+
+#' @export
+variable_kinds.model_survival <- function(x) "code"
+
+#' @export
+bind_columns.model_survival <- function(model, columns, levels, formula, call) {
+  breaks <- if ("exit" %in% columns$variable) breaks_of_exits(as.character(levels[["exit"]]))
+  if (is.null(breaks)) {
+    stop_classed("variables", c("The release must be of survival: of a factor {.var exit} as {.fn survival_exits} and {.fn stat_survival} make it.",
+                                x = "It has {.var {unique(columns$variable)}}."), call = call)
+  }
+  columns <- columns[order(columns$variable == "exit"), ]
+  levels <- coded_levels(columns, levels, call)
+  groups <- levels[names(levels) != "exit"]
+  check_survival_groups(all.vars(model$formula), groups, "formula", call)
+  check_survival_groups(model$censoring_by, groups, "censoring_by", call)
+  check_table_size(list(names(levels)), lengths(levels), call)
+  codes <- all_codes(lengths(levels))
+  part <- list(children = seq_along(levels), parents = integer(), host = 0, codes = codes)
+  bound <- bind_parts(model, columns, levels, list(part), list(matrix(1, 1L, nrow(codes))), list(NULL), parameters = NULL,
+                      class = c("bound_survival", "bound_cells", "bound_table"))
+  terms <- model$formula %||% groups_formula(names(groups))
+  design <- survival_design(terms, survival_grid(groups))
+  row <- censoring_rows(model$censoring_by, groups)
+  bound$breaks <- breaks
+  bound$terms <- terms
+  bound$coefficients <- colnames(design)
+  bound$parameters <- survival_parameters(model$distribution, colnames(design), breaks, row$labels, groups)
+  if (length(bound$parameters) > most_coefficients) {
+    stop_classed("size", "The model must have at most {format_size(most_coefficients)} parameters, but has {format_size(length(bound$parameters))}.", call = call)
+  }
+  own <- list(code = as.double(t(codes)), baseline = match(model$distribution, c("exponential", "weibull", "piecewise")) - 1, breaks = breaks,
+              design = as.double(t(design)), censoring_row = row$row - 1)
+  bound$spec$name <- "survival"
+  bound$spec$fields[c(names(own), survival_prior_names)] <- c(own, survival_priors(model, colnames(design), breaks, nrow(design), call))
+  bound
+}
+
+check_survival_groups <- function(variables, groups, name, call) {
+  strange <- setdiff(variables, names(groups))
+  if (length(strange) == 0L) return(invisible())
+  stop_classed("variables", c("{.arg {name}} must name groups of the release; {.var {strange}} {?is/are} not among them.",
+                              i = if (length(groups)) "The release has {.var {names(groups)}}." else "The release has no groups."), call = call)
+}
+
+groups_formula <- function(groups) stats::as.formula(paste("~", paste(c("1", vapply(groups, format_name, "")), collapse = " + ")), env = baseenv())
+
+# the combinations of the groups' levels, the last the fastest
+survival_grid <- function(groups) {
+  if (length(groups) == 0L) return(data.frame(row.names = 1L))
+  codes <- all_codes(lengths(groups))
+  as.data.frame(lapply(stats::setNames(nm = names(groups)), function(g) factor(groups[[g]][codes[, g] + 1L], groups[[g]])), optional = TRUE)
+}
+
+# a row for each of `grid`, whose factors have all levels
+survival_design <- function(terms, grid) {
+  design <- stats::model.matrix(terms, grid, contrasts.arg = lapply(grid[intersect(all.vars(terms), names(grid))], function(f) stats::contr.treatment(levels(f))))
+  matrix(as.double(design), nrow(design), dimnames = list(NULL, colnames(design)))
+}
+
+# which hazards of censoring each combination of the groups has, and what they are called
+censoring_rows <- function(by, groups) {
+  if (length(by) == 0L) return(list(row = rep(1, prod(lengths(groups))), labels = ""))
+  codes <- all_codes(lengths(groups))
+  list(row = Reduce(function(at, g) at * length(groups[[g]]) + codes[, g], by, 0) + 1, labels = paste0(":", margin_cells(by, groups)))
+}
+
+survival_parameters <- function(distribution, coefficients, breaks, censoring, groups) {
+  intervals <- interval_labels(breaks)
+  c(coefficients, switch(distribution, weibull = "shape", piecewise = paste0("hazard", intervals)),
+    paste0("censored", intervals, rep(censoring, each = length(intervals))),
+    if (length(groups)) paste0("prob[", group_labels(groups), "]"))
+}
+
+survival_prior_names <- c("prior_mean", "prior_sd", "prior_shape", "prior_increments", "prior_censoring", "prior_share")
+
+survival_priors <- function(model, coefficients, breaks, groups, call) {
+  intervals <- length(breaks) - 1L
+  last <- breaks[length(breaks)]
+  first <- coefficients == "(Intercept)"
+  mean <- expand_named(model$prior$mean, ifelse(first, -log(last), 0), "mean", coefficients, call)
+  concentration <- model$baseline$concentration %||% (2 * intervals)
+  beta <- model$censoring %||% prior_beta(1, intervals)
+  list(prior_mean = mean + ifelse(first, log(last), 0), prior_sd = expand_named(model$prior$sd, ifelse(first, 2, 1.5), "sd", coefficients, call),
+       prior_shape = c(model$shape$shape, model$shape$rate), prior_increments = concentration * diff(breaks) / diff(range(breaks)),
+       prior_censoring = c(beta$a, beta$b), prior_share = rep(model$shares$alpha, groups))
+}
+
+#' @export
+describe_model.bound_survival <- function(bound) {
+  groups <- lengths(bound$levels[names(bound$levels) != "exit"])
+  sprintf("%s survival, %d intervals, %s", survival_title(bound$model$distribution), length(bound$breaks) - 1L,
+          if (length(groups)) sprintf("%d groups: hazard ratios %s", prod(groups), formula_text(bound$terms)) else "no groups")
+}
+
+#' @export
+describe_priors.bound_survival <- function(bound) {
+  model <- bound$model
+  fields <- bound$spec$fields
+  last <- bound$breaks[length(bound$breaks)]
+  mean <- fields$prior_mean - ifelse(bound$coefficients == "(Intercept)", log(last), 0)
+  coefficients <- vapply(seq_along(mean), function(j) say("normal", mean[j], fields$prior_sd[j]), "")
+  intervals <- length(bound$breaks) - 1L
+  base <- switch(model$distribution, weibull = say("gamma", fields$prior_shape[1L], fields$prior_shape[2L]),
+                 piecewise = vapply(fields$prior_increments, function(a) sprintf("exp((Intercept)) %s", say("gamma", a, a)), ""))
+  rows <- max(fields$censoring_row) + 1
+  shares <- length(bound$parameters) - length(mean) - length(base) - rows * intervals
+  stats::setNames(c(coefficients, base, rep(say("beta", fields$prior_censoring[1L], fields$prior_censoring[2L]), rows * intervals),
+                    rep(format(model$shares), shares)), bound$parameters)
+}
+
+#' @export
+collapse_statistics.model_survival <- function(model) "stat_counts"
