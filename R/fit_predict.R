@@ -12,7 +12,8 @@
 #'   `"predictive"`: interval of a new record's response.
 #' @param level Probability inside the interval.
 #' @param seed Fixes predictive draws; see [sample_posterior()].
-#' @param times Of [model_survival()]: the times of survival probabilities and hazards, by default the breaks, and the ends of restricted means, by default the last break.
+#' @param times Of [model_survival()]: the times of survival probabilities and hazards, by default the breaks, and the ends of restricted means, by
+#'   default the last break.
 #' @param ... Must be empty.
 #' @return A vector; with an interval a matrix with the columns `fit`, `lower`,
 #'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix. Of a table a data frame with a column for each variable, `fit`, and with an

@@ -13,7 +13,8 @@
 #' @param level Probability inside the intervals.
 #'
 #' @details
-#' All is given survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may be beyond the last break, where nothing was released; others are `Inf` there.
+#' All is given survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may be beyond the
+#' last break, where nothing was released; others are `Inf` there.
 #'
 #' In a fit of [model_table()] people who are censored in an interval count as at risk for half of it, as in life tables: with \eqn{e_j} and \eqn{c_j} the
 #' probabilities of an event and of being censored in interval \eqn{j}, and \eqn{l_j} that of leaving later, the hazard is
@@ -21,7 +22,8 @@
 #' independent of the event.
 #'
 #' @return `survival_measures()`: a [posterior::draws_array], for each group. `survival_data()`: a data frame with a row
-#'   for each time and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability. `plot_survival()`, and `plot(fit, "survival")`: a ggplot of it.
+#'   for each time and group: `time`, the groups, `mean`, `median`, `lower`, `upper` of the survival probability. `plot_survival()`, and
+#'   `plot(fit, "survival")`: a ggplot of it.
 #' @section Errors: `noiseaware_error_argument`.
 #' @references Lawless, J. F. (2003). *Statistical Models and Methods for Lifetime Data*, second edition. Wiley. Chapter 3.6, life tables.
 #' @seealso [predict()][predict.noiseaware_fit] for groups by name, [stat_survival()] for what is released.
@@ -194,7 +196,7 @@ parametric_curves <- function(fit, design) {
   lapply(seq_len(nrow(design)), function(g) weibull_curve(ratio[, g] * breaks[length(breaks)], shape, breaks))
 }
 
-# H(t) = size (t / L)^shape
+# The cumulative hazard is `size` times the power `shape` of the share of the last break.
 weibull_curve <- function(size, shape, breaks) {
   last <- breaks[length(breaks)]
   grown <- function(times) size * outer(shape, times / last, function(k, r) r^k)

@@ -98,7 +98,7 @@ void cell_records_draw(void *self, struct rng *rng, int m, double *const *x) {
 }
 
 void cell_records_refresh(void *self, double rho, struct rng *rng, int m, const double *const *x,
-                    double *const *x_new) {
+                          double *const *x_new) {
     struct cell_records *s = self;
     levels_refresh(&s->of, &s->work, rho, rng, m, NULL, NULL, NULL,
                    read_cells_of(s, m, x, s->level), s->level_to);
@@ -113,7 +113,8 @@ void cell_records_set_move(void *self, const double *theta_new, int *changed) {
     for (int v = 0; v < s->columns; ++v) changed[v] = 1;
 }
 
-void cell_records_move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
+void cell_records_move(void *self, struct rng *rng, int m, const double *const *x,
+                       double *const *x_new) {
     struct cell_records *s = self;
     levels_move(&s->of, &s->work, rng, m, NULL, NULL, read_cells_of(s, m, x, s->level),
                 s->level_to);

@@ -23,8 +23,9 @@ struct cell_records {
     int *place;
 };
 
-/* Reads the fields `columns`, how many codes each has, and `code`, those of each cell in turn. Fills
- * in what the hooks need, and in the model its self, columns, complete and costs. Returns PLUGIN_*.
+/* Reads the fields `columns`, how many codes each has, and `code`, those of each cell in turn.
+ * Fills in what the hooks need, and in the model its self, columns, complete and costs. Returns
+ * PLUGIN_*.
  */
 int cell_records_create(struct cell_records *s, const struct fields *fields,
                         void (*log_cells)(void *, const double *, double *), struct model *model);

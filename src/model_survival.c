@@ -45,7 +45,7 @@ struct survival {
     const double *weight;                      /* shapes of the increments of the process */
     const double *censoring;                   /* beta weights: of censored, of not */
     const double *share_alpha;
-    int *row_of; /* of a group */
+    int *row_of;                            /* of a group */
     double log_last, *position, *log_width; /* log L; log(b_j / L); log of an interval's length */
     int at_base, at_censoring, at_share, parameters;
 
@@ -160,8 +160,7 @@ static int create(const struct fields *fields, struct model *model) {
     const double *breaks = fields_vector(fields, "breaks", s->intervals + 1);
     const double *row = fields_vector(fields, "censoring_row", s->groups);
     s->design = fields_vector(fields, "design", s->groups * s->coefficients);
-    if (s->coefficients < 1 || !baseline || !breaks || !row || !s->design)
-        return PLUGIN_BAD_FIELDS;
+    if (s->coefficients < 1 || !baseline || !breaks || !row || !s->design) return PLUGIN_BAD_FIELDS;
     s->baseline = (enum baseline)baseline[0];
     if (read_priors(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
@@ -199,7 +198,8 @@ static void rprior(void *self, struct rng *rng, double *theta) {
     if (s->baseline == WEIBULL) base[0] = dist_log_gamma(rng, s->shape[0]) - log(s->shape[1]);
     if (s->baseline == PIECEWISE)
         for (int j = 0; j < s->intervals; ++j)
-            base[j] = theta[0] - s->log_last + dist_log_gamma(rng, s->weight[j]) - log(s->weight[j]);
+            base[j] =
+                theta[0] - s->log_last + dist_log_gamma(rng, s->weight[j]) - log(s->weight[j]);
     const double weight[2] = {s->censoring[1], s->censoring[0]};
     for (int r = 0; r < s->rows * s->intervals; ++r)
         sticks_draw(rng, 2, weight, theta + s->at_censoring + r);
