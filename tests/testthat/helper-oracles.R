@@ -138,11 +138,11 @@ geweke <- function(model, statistic, mechanism, n, iterations, passes, warmup = 
   d <- length(inside)
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   noise <- noise_matrix(mechanism, rel$scale, d, iterations)
-  ffi <- sapply(c("ffi_block", "ffi_run"), internal, simplify = FALSE)
+  run_on <- internal("ffi_run")
   run <- list(warmup = warmup, thin = 1)
+  block <- .Call(internal("ffi_block"), problem, 1L, 1L) # filled again by each iteration
   for (i in seq_len(iterations)) {
-    block <- .Call(ffi$ffi_block, problem, 1L, 1L)
-    .Call(ffi$ffi_run, problem, state, block, run)
+    .Call(run_on, problem, state, block, run)
     draws[i, ] <- block$draws
     problem$released[inside] <- block$statistic[inside] + noise[, i]
     state$residual[inside] <- noise[, i] * problem$weight[inside]
@@ -170,10 +170,10 @@ geweke_totals <- function(model, statistic, mechanism, n, iterations, prepare = 
   scale <- 1 / problem$weight
   draws <- matrix(0, iterations, length(bound$parameters), dimnames = list(NULL, bound$parameters))
   noise <- noise_matrix(mechanism, scale, length(scale), iterations)
-  ffi <- sapply(c("ffi_block", "ffi_run"), internal, simplify = FALSE)
+  run_on <- internal("ffi_run")
+  block <- .Call(internal("ffi_block"), problem, 1L, 1L) # filled again by each iteration
   for (i in seq_len(iterations)) {
-    block <- .Call(ffi$ffi_block, problem, 1L, 1L)
-    .Call(ffi$ffi_run, problem, state, block, run)
+    .Call(run_on, problem, state, block, run)
     draws[i, ] <- block$draws
     problem$released <- block$statistic[seq_along(scale)] + noise[, i] # a table's counts come behind
   }

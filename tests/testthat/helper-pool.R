@@ -38,11 +38,11 @@ geweke_sites <- function(problem, state, draws, thin = 1L) {
     one[!absolute, ] <- rnorm(sum(!absolute) * draws)
     one / s$weight
   }))
-  ffi <- sapply(c("ffi_block", "ffi_run"), internal, simplify = FALSE)
+  run_on <- internal("ffi_run")
   run <- list(warmup = 600, thin = thin)
+  block <- .Call(internal("ffi_block"), problem, as.integer(thin), 1L) # filled again by each draw
   for (i in seq_len(draws)) {
-    block <- .Call(ffi$ffi_block, problem, as.integer(thin), 1L)
-    .Call(ffi$ffi_run, problem, state, block, run)
+    .Call(run_on, problem, state, block, run)
     out[i, ] <- block$draws
     problem$released <- drop(block$statistic) + noise[, i]
   }

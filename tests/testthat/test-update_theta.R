@@ -62,18 +62,20 @@ test_that("widths are learned in warmup alone, and a run continues bit for bit",
 
 test_that("debug_model() compares the density with the draw", {
   skip_on_cran() # takes long; `make test` runs it
-  failed <- function(model) {
+  # with so many records at a time, 2 and 20 if not said
+  failed <- function(model, records = NULL) {
+    model$records <- records
     result <- debug_model(model, total_of_y, n = 60)
     result$hook[result$ok %in% FALSE]
   }
   expect_identical(failed(normal_walk()), character())
-  expect_identical(failed(normal_walk(r_theta = function(records, theta) theta)), character())
+  expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 2L), character())
   wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
-  expect_identical(failed(normal_walk(density = wrong)), "log_density")
+  expect_identical(failed(normal_walk(density = wrong), 20L), "log_density")
   # a prior density that is not that of the draws, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
-  expect_identical(failed(prior), "dprior")
+  expect_identical(failed(prior, 2L), "dprior")
 })
 
 test_that("what is missing or wrong is refused by name", {

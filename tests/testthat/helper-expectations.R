@@ -1,0 +1,38 @@
+# testthat's expectations for what is plainly as expected, as nearly all is. To look for differences that are not
+# there takes testthat about five milliseconds, and there are tens of thousands; what differs is left to it.
+
+passed <- function(object) {
+  testthat::expect(TRUE, "")
+  invisible(object)
+}
+
+text_of <- function(expression) paste(deparse(expression), collapse = " ")
+
+expect_identical <- function(object, expected, ..., label = NULL, expected.label = NULL) {
+  if (identical(object, expected)) return(passed(object))
+  testthat::expect_identical(object, expected, ..., label = label %||% text_of(substitute(object)),
+                             expected.label = expected.label %||% text_of(substitute(expected)))
+}
+
+expect_equal <- function(object, expected, ..., tolerance = testthat::testthat_tolerance(), label = NULL, expected.label = NULL) {
+  if (close_numbers(object, expected, tolerance)) return(passed(object))
+  testthat::expect_equal(object, expected, ..., tolerance = tolerance, label = label %||% text_of(substitute(object)),
+                         expected.label = expected.label %||% text_of(substitute(expected)))
+}
+
+# every number within the tolerance of its own, where testthat asks for their mean
+close_numbers <- function(a, b, tolerance) {
+  if (identical(a, b)) return(TRUE)
+  if (is.null(tolerance) || !is.double(a) || !is.double(b) || length(a) != length(b) || !identical(attributes(a), attributes(b))) return(FALSE)
+  isTRUE(all(abs(a - b) < tolerance * abs(b) | a == b))
+}
+
+expect_true <- function(object, info = NULL, label = NULL) {
+  if (isTRUE(object)) return(passed(object))
+  testthat::expect_true(object, info = info, label = label %||% text_of(substitute(object)))
+}
+
+expect_false <- function(object, info = NULL, label = NULL) {
+  if (isFALSE(object)) return(passed(object))
+  testthat::expect_false(object, info = info, label = label %||% text_of(substitute(object)))
+}
