@@ -1,7 +1,7 @@
 # Lone covariates: a distribution of its own for one of them, src/lone.h.
 
 # in the order of lone_classes, src/covariates_lone.c
-lone_kinds <- c("beta", "count", "mixture")
+lone_kinds <- c("beta", "count", "mixture", "lognormal")
 
 #' Covariates that are not normal
 #'
@@ -13,6 +13,9 @@ lone_kinds <- c("beta", "count", "mixture")
 #' @param mean Of `covariate_count()`: a [prior_gamma()] or a [fixed()] mean; by default of shape 1.5, and a sixth of the
 #'   upper bound is expected. Of `covariate_mixture()`: the [prior_normal()] of every component's mean, by default
 #'   about the middle of the bounds with a half of their half-width for its sd.
+#' @param meanlog,sdlog Of `covariate_lognormal()`: the [prior_normal()] of the mean of its logarithm, and the [prior_inverse_gamma()] of the
+#'   square of the logarithm's standard deviation, or [fixed()] values. By default the mean lies about the middle of the bounds' logarithms (of a
+#'   quarter of the upper bound, where the lower one is 0).
 #' @param size Of `covariate_count()`: `NULL` for Poisson counts; a [prior_gamma()] or a [fixed()] value for negative binomial
 #'   ones.
 #' @param components How many normal distributions are mixed, from 2 to 8.
@@ -30,6 +33,8 @@ lone_kinds <- c("beta", "count", "mixture")
 #'   mean^2 / size, as in [stats::dnbinom()].
 #' * `covariate_mixture()`: a mixture of normal distributions in the order of their means. A few of them make a skewed
 #'   distribution, or one with several modes.
+#' * `covariate_lognormal()`: a positive number whose logarithm is normal, as in [stats::dlnorm()]; an exposure, for instance, of which
+#'   [model_glm()] takes `offset(log(exposure))`.
 #'
 #' Each is **independent of all other covariates** given the parameters. Where that matters, as it does for
 #' coefficients of covariates that go together, numbers had better be normal: then they are correlated. [pp_check()][pp_check.noiseaware_fit] of the fit
@@ -41,7 +46,7 @@ lone_kinds <- c("beta", "count", "mixture")
 #' mixed ones), and move with the records' innovations held fixed.
 #'
 #' @return A distribution, of class `noiseaware_covariate`, for the argument `covariates` of a model. The model has the parameters `share[x]` and
-#'   `precision[x]`; `mean[x]` and `size[x]`; or `weight[x,k]`, `mean[x,k]` and `sd[x,k]`.
+#'   `precision[x]`; `mean[x]` and `size[x]`; or `weight[x,k]`, `mean[x,k]` and `sd[x,k]`; or `meanlog[x]` and `sdlog[x]`.
 #' @section Errors: `noiseaware_error_prior`; from the model, `noiseaware_error_variables` where the name is none of a number
 #'   among the covariates.
 #' @examples
@@ -87,6 +92,17 @@ covariate_mixture <- function(components = 2, weights = prior_dirichlet(2), mean
   new_covariate("mixture", components = components, weights = weights, mean = mean, variance = variance)
 }
 
+#' @rdname covariates
+#' @export
+covariate_lognormal <- function(meanlog = prior_normal(), sdlog = NULL) {
+  check_class(meanlog, "meanlog", c("prior_normal", "fixed"), "prior_normal() or fixed()", "prior")
+  for (value in if (!inherits(meanlog, "fixed")) unclass(meanlog)) if (!is.null(value)) check_one_number(value, "meanlog")
+  if (inherits(meanlog, "fixed")) check_number(meanlog$value, "meanlog", "fixed at a number", kind = "prior")
+  if (!is.null(sdlog)) check_class(sdlog, "sdlog", c("prior_inverse_gamma", "fixed"), "NULL, prior_inverse_gamma() or fixed()", "prior")
+  if (inherits(sdlog, "fixed")) check_positive(sdlog$value, "sdlog", "prior")
+  new_covariate("lognormal", meanlog = meanlog, sdlog = sdlog)
+}
+
 # the same for all components
 check_one_number <- function(x, name, call = caller_env()) {
   if (length(x) != 1L) stop_classed("prior", "{.arg {name}} must have one value for all components, but has {length(x)}.", call = call)
@@ -127,7 +143,7 @@ split_lone <- function(covariates, name, call) {
   lone <- vapply(covariates, is_lone, TRUE)
   rest <- covariates[!lone]
   if (length(rest) > 1L || any(nzchar(names(rest))) || !all(nzchar(names(covariates)[lone])) || is.null(names(covariates))) {
-    must <- "a list of covariate_beta(), covariate_count() and covariate_mixture() by the covariates' names, and at most one prior without a name, of the others"
+    must <- "a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names, and at most one prior without a name, of the others"
     stop_argument(name, must, describe(covariates), "prior", call)
   }
   if (anyDuplicated(names(covariates)[lone])) stop_classed("prior", "{.arg {name}} must name each covariate once.", call = call)
@@ -180,6 +196,17 @@ lone_numbers.covariate_mixture <- function(covariate, row, call) {
     covariate$weights$alpha)
 }
 
+#' @export
+lone_numbers.covariate_lognormal <- function(covariate, row, call) {
+  if (row$lower < 0) {
+    stop_classed("variables", c("A log-normal covariate must have bounds that are not negative.", x = "{.var {row$name}} has {row$lower} and {row$upper}."), call = call)
+  }
+  ends <- log(if (row$lower > 0) c(row$lower, row$upper) else row$upper * c(1 / 16, 1))
+  known <- c(if (inherits(covariate$meanlog, "fixed")) covariate$meanlog$value else NA, if (inherits(covariate$sdlog, "fixed")) covariate$sdlog$value else NA)
+  variance <- if (is.na(known[2L])) covariate$sdlog %||% prior_inverse_gamma(2, (diff(ends) / 5)^2)
+  c(covariate$meanlog$mean %||% mean(ends), covariate$meanlog$sd %||% (diff(ends) / 4), variance$shape %||% 1, variance$rate %||% 1, known)
+}
+
 lone_fields <- function(design, at, model, call) {
   rows <- lone_rows(design, model)
   if (length(rows) == 0L) return(list())
@@ -221,8 +248,14 @@ describe_lone.covariate_mixture <- function(covariate, numbers) {
     each("sd", paste("sd^2 ~", say("inverse_gamma", numbers[4:5]))))
 }
 
-# for methods that know the moments, or the density of totals, of normal covariates alone
+#' @export
+describe_lone.covariate_lognormal <- function(covariate, numbers) {
+  c(meanlog = if (is.na(numbers[5L])) say("normal", numbers[1:2]), sdlog = if (is.na(numbers[6L])) paste("sd^2 ~", say("inverse_gamma", numbers[3:4])))
+}
+
+# for methods that know the moments, or the density of totals, of normal covariates alone, in regressions on these themselves
 check_normal_covariates <- function(bound, method, call) {
+  check_plain_terms(bound, method, call)
   lone <- names(bound$model$covariates$lone)
   if (length(lone) == 0L) return(invisible())
   stop_classed("method", c("Method {.val {method}} needs normal covariates.", x = "{.var {lone}} {?has/have} a distribution of {?its/their} own.",

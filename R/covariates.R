@@ -4,6 +4,14 @@
 
 # list(mean =, cov =), each fixed() or prior_niw(); `lone` beside, where some have a distribution of their own
 split_covariates <- function(covariates, name = "covariates", call = caller_env()) {
+  constant <- if (is.list(covariates) && !is.object(covariates) && !is.null(names(covariates))) {
+    vapply(covariates, inherits, TRUE, "fixed") & !names(covariates) %in% c("mean", "cov", "")
+  }
+  if (any(constant)) {
+    for (v in names(covariates)[constant]) check_number(covariates[[v]]$value, paste0(name, "$", v), "fixed at a number", kind = "prior", call = call)
+    rest <- covariates[!constant]
+    return(c(split_covariates(if (length(rest)) rest else prior_niw(), name, call), list(constants = covariates[constant])))
+  }
   must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
   if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
   if (inherits(covariates, "fixed")) {
@@ -51,16 +59,17 @@ centring <- function(centre) {
 
 centre_coefficients <- function(centring, coefficients) drop(centring$inverse %*% (coefficients - centring$shift))
 
-# Response first, then the covariates: all variables of the release.
-regression_variables <- function(formula, columns, call) {
+# The formula taken apart, see model_terms(): its variables are all those of the release.
+regression_terms <- function(formula, columns, call, constants = character()) {
   said <- if (!is.null(formula)) text_formula(formula)
   if (length(said) < 3L) {
     has <- if (is.null(said)) "no formula" else paste("the formula", formula)
     stop_classed("formula", c("A regression needs a response: give the model a {.arg formula}, such as y ~ x.", x = "The release has {has}."), call = call)
   }
-  variables <- formula_variables(said, call)
-  check_all_described(variables, columns, c(i = "Add {cli::qty(left)}{?it/them} to the covariates."), call)
-  variables
+  said <- model_terms(said, call)
+  said$variables <- setdiff(said$variables, setdiff(constants, columns$variable))
+  check_all_described(said$variables, columns, c(i = "Add {cli::qty(left)}{?it/them} to the covariates."), call)
+  said
 }
 
 check_fixed <- function(value, k, name, call) {

@@ -75,10 +75,13 @@ linear_predictor <- function(fit, newdata, call = caller_env()) {
   regression_of(fit, call)
   fields <- fit$bound$spec$fields
   beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
-    centring <- centring(fit$bound$design$centre)
+    centring <- bound_centring(fit$bound)
     matrix(centring$matrix %*% fields[["beta"]] + centring$shift, posterior::ndraws(fit$draws), length(fields[["beta"]]), byrow = TRUE)
   }
-  unname(beta %*% t(design_matrix(fit, newdata, call)))
+  x <- covariate_values(fit, newdata, call)
+  eta <- unname(beta %*% t(cbind(1, term_values(fit$bound, x))))
+  offset <- offset_values(fit$bound, x)
+  if (is.null(offset)) eta else eta + rep(offset, each = nrow(eta))
 }
 
 regression_of <- function(fit, call = caller_env()) {
@@ -86,10 +89,14 @@ regression_of <- function(fit, call = caller_env()) {
     stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_glm}, can predict a response.", call = call)
 }
 
+covariate_values <- function(fit, newdata, call = caller_env()) {
+  record_matrix(newdata, (fit$bound$base %||% fit$bound$design)[-1L, ], fit$bound$levels, call, "newdata")
+}
+
 # a row for each of `newdata`, a column for each coefficient
 design_matrix <- function(fit, newdata, call = caller_env()) {
-  x <- record_matrix(newdata, fit$bound$design[-1L, ], fit$bound$levels, call, "newdata")
-  cbind("(Intercept)" = rep(1, nrow(x)), x)
+  x <- covariate_values(fit, newdata, call)
+  cbind("(Intercept)" = rep(1, nrow(x)), term_values(fit$bound, x))
 }
 
 add_residual <- function(fit, expected) response_of(fit$bound)$draw(fit, expected)

@@ -5,8 +5,8 @@
 #' kin have it), factor covariates categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, with all variables of the release, each
-#'   once, as in [model_logistic()]. `NULL` takes the statistic's own formula.
+#' @param formula `response ~ covariates`, with all variables of the release. Products, powers and offsets are possible: see
+#'   below, and [model_lm()]. `NULL` takes the statistic's own formula.
 #' @param family One of R's family objects, or a function or name that gives one: `binomial()` with the
 #'   link `"logit"`, `"probit"` or `"cloglog"`; or, with the link `"log"`, `poisson()`, [negative_binomial()] or `Gamma("log")`.
 #'   `MASS::negative.binomial(theta)` is one of known size.
@@ -29,6 +29,11 @@
 #' theta), is 1 / cv^2; R's dispersion of a Gamma regression is cv^2.
 #' The `cv` mixes slowly given few records, factors alone or much noise, that of counts given many records, too: where
 #' [sample_posterior()] warns of few effective draws, run longer ([extend()]).
+#'
+#' **Offsets.** `offset(v)` adds a number v of the release to the linear predictor, `offset(log(v))` its logarithm: an exposure. The exposure
+#' is a covariate and needs a distribution that is positive, `covariates = list(v = covariate_lognormal())` or [covariate_beta()]; or the owner
+#' releases its logarithm, which may be normal. A public exposure that all records share is not in the release: `covariates = list(v = fixed(2))`. In the
+#' default prior the intercept is that of an exposure in the middle of its bounds.
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
 #' N(m, s^2), slope j N(0, (2 t / (sqrt(p) h_j))^2), a level's coefficient N(0, (t / sqrt(p))^2). The
@@ -71,6 +76,7 @@
 #' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
 #' @examples
 #' model_glm(family = poisson())
+#' model_glm(visits ~ age * sex + offset(log(years)), poisson(), covariates = list(years = covariate_lognormal()))
 #' st <- stat_crossprod(breaks ~ wool + tension,
 #'                      bounds = list(breaks = c(0, 80), wool = c("A", "B"),
 #'                                    tension = c("L", "M", "H")))
@@ -104,7 +110,7 @@ check_cv <- function(cv, family, prior, call = caller_env()) {
 }
 
 new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, call = caller_env()) {
-  if (!is.null(formula)) formula_variables(formula, call)
+  if (!is.null(formula)) model_terms(formula, call)
   if (!is.null(prior)) check_class(prior, "prior", c("prior_normal", "fixed"), "NULL, prior_normal() or fixed()", "prior", call)
   covariates <- split_covariates(covariates, call = call)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
@@ -126,7 +132,8 @@ variable_kinds.model_glm <- function(x) c("number", "code")
 
 #' @export
 bind_columns.model_glm <- function(model, columns, levels, formula, call) {
-  variables <- regression_variables(model$formula %||% formula, columns, call)
+  said <- regression_terms(model$formula %||% formula, columns, call, names(model$covariates$constants))
+  variables <- said$variables
   columns <- columns[order(match(columns$variable, variables)), ]
   rownames(columns) <- NULL
   response <- columns[columns$variable == variables[1L], ]
@@ -141,14 +148,16 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
   }
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   factors <- bound$levels[setdiff(names(bound$levels), variables[1L])]
-  bound$design <- design_columns(columns, factors)
-  bound$design$centre[1L] <- 0
-  covariates <- bound$design[-1L, ]
+  bound$base <- design_columns(columns, factors)
+  bound$base$centre[1L] <- 0
+  bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call)
+  bound$design <- bound$terms$design %||% bound$base
+  covariates <- bound$base[-1L, ]
   bound$spec <- list(name = "glm", fields = c(
-    design_fields(bound$design), list(columns = as.double(nrow(columns))), family_fields(model, response), cv_fields(model), glm_coefficient_fields(bound, call),
+    bound$terms$fields %||% design_fields(bound$base), list(columns = as.double(nrow(columns))), family_fields(model, response), cv_fields(model), glm_coefficient_fields(bound, call),
     covariate_fields(covariates, seq_len(nrow(covariates)), model, factors, call)))
   bound$formula <- model$formula %||% formula
-  bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", covariates$name),
+  bound$parameters <- c(if (!inherits(model$prior, "fixed")) coefficient_names(bound$design),
                         if (is_shaped_family(model) && !inherits(model$cv, "fixed")) "cv",
                         covariate_parameters(covariates, model, factors))
   structure(bound, class = c("bound_glm", "bound_regression", "noiseaware_bound"))
@@ -158,9 +167,9 @@ glm_coefficient_fields <- function(bound, call) {
   prior <- bound$model$prior %||% prior_normal()
   design <- bound$design
   if (inherits(prior, "fixed")) {
-    return(list(beta = centre_coefficients(centring(design$centre), check_fixed(prior$value, nrow(design), "prior", call))))
+    return(list(beta = centre_coefficients(bound_centring(bound), check_fixed(prior$value, nrow(design), "prior", call))))
   }
-  independent_coefficient_fields(prior, design, design$centre, family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
+  independent_coefficient_fields(prior, design, bound_centring(bound), family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
 }
 
 #' @export

@@ -2,12 +2,12 @@
 #'
 #' y = beta_0 + sum beta_j x_j + N(0, sigma^2), continuous covariates
 #' multivariate normal, factor covariates categorical and independent of the
-#' rest. Any of the coefficients, sigma, the covariates' mean and covariance may
+#' rest; the regressors may be products and powers of the covariates, too. Any of the coefficients, sigma, the covariates' mean and covariance may
 #' be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, with all variables of the release, each
-#'   once: the records' distribution is a joint one, so none can be left out. `NULL` takes the
-#'   statistic's own formula.
+#' @param formula `response ~ covariates`, with all variables of the release: the records'
+#'   distribution is a joint one, so none can be left out. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
+#'   possible, whatever was released; see below. `NULL` takes the statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.
 #' @param sigma Of the residual standard deviation: `fixed(value)`,
@@ -22,6 +22,14 @@
 #' @param levels Of the probabilities of each factor's levels:
 #'   [prior_dirichlet()].
 #'
+#' @section Products and powers: The model may have more terms than the statistic: the records are imputed, and the response depends on
+#'   products and powers of their covariates. What the release cannot tell of a coefficient comes from the prior, and the print says so where that is all.
+#'   Coefficients have the names and the meaning that they have in [stats::lm()] with treatment contrasts. Numbers in products are measured from
+#'   the middles of their bounds for the default priors: the coefficient of `x` beside `I(x^2)` or `x:z` then is the slope in the middle, and a term counts as one
+#'   covariate, with the range that it has over the bounds. A prior with an `sd` or `mean` of its own for a coefficient is of the natural
+#'   coefficient, at zero of all else. A product with a factor needs the term without the factor beside it, so that the factor's first
+#'   level is the reference. Only method `"augment"` serves, and it is exact.
+#'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,
 #'   `mean[x]`, `cov[x,x']` and `prob[factor=level]`.
@@ -32,10 +40,11 @@
 #' model_lm(prior = prior_normal(0, 2), sigma = fixed(sqrt(2)),
 #'   covariates = fixed(list(mean = c(0.9, -1.17), cov = diag(2))))
 #' model_lm(prior = prior_normal(sd = c(age = 20)), sigma = prior_exponential())
+#' model_lm(mpg ~ hp * am + I(wt^2))
 #' @export
 model_lm <- function(formula = NULL, prior = prior_nig(), sigma = NULL, covariates = prior_niw(),
                      levels = prior_dirichlet()) {
-  if (!is.null(formula)) formula_variables(formula)
+  if (!is.null(formula)) model_terms(formula)
   check_class(prior, "prior", c("prior_nig", "prior_normal", "prior_student_t", "fixed"),
               "prior_nig(), prior_normal(), prior_student_t() or fixed()", "prior")
   if (is.null(sigma) && !inherits(prior, "prior_nig")) sigma <- prior_half_normal()
@@ -72,7 +81,11 @@ variable_kinds.model_lm <- function(x) "number"
 
 #' @export
 bind_columns.model_lm <- function(model, columns, levels, formula, call) {
-  variables <- regression_variables(model$formula %||% formula, columns, call)
+  said <- regression_terms(model$formula %||% formula, columns, call)
+  if (length(said$offsets)) {
+    stop_classed("formula", c("A linear regression has no offsets.", i = "Subtract it from the response in the data."), call = call)
+  }
+  variables <- said$variables
   coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
   if (length(coded)) {
     stop_classed("variables", "A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
@@ -87,36 +100,34 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   columns <- columns[order(match(columns$variable, variables)), ]
   rownames(columns) <- NULL
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
-  bound$design <- design_columns(columns, bound$levels)
+  bound$base <- bound$design <- design_columns(columns, bound$levels)
+  bound$terms <- bind_terms(said, bound$base, bound$levels, bind_offsets(said, bound$base, model, call), call)
+  if (!is.null(bound$terms)) bound$design <- bound$terms$design
   if (inherits(model$covariates, "covariate_moments")) {
     bound$moments <- bind_moments(bound, call)
     model$covariates <- moments_distribution(bound$moments)
   }
-  fields <- c(design_fields(bound$design), lm_coefficient_fields(bound, call),
-              covariate_fields(bound$design[-1L, ], seq_len(nrow(columns) - 1L), model, bound$levels, call))
+  fields <- c(bound$terms$fields %||% design_fields(bound$base), lm_coefficient_fields(bound, call),
+              covariate_fields(bound$base[-1L, ], seq_len(nrow(columns) - 1L), model, bound$levels, call))
   bound$spec <- list(name = "lm", fields = fields)
   bound$formula <- model$formula %||% formula
-  bound$parameters <- c(if (!inherits(model$prior, "fixed")) c("(Intercept)", columns$name[-1L]),
+  bound$parameters <- c(if (!inherits(model$prior, "fixed")) coefficient_names(bound$design),
                         if (!inherits(model$sigma, "fixed")) "sigma",
-                        covariate_parameters(bound$design[-1L, ], model, bound$levels))
+                        covariate_parameters(bound$base[-1L, ], model, bound$levels))
   structure(bound, class = c("bound_lm", "bound_regression", "noiseaware_bound"))
 }
 
-lm_centring <- function(bound) centring(bound$design$centre)
-
-lm_centre <- function(bound, coefficients) centre_coefficients(lm_centring(bound), coefficients)
-
 lm_coefficient_fields <- function(bound, call) {
   prior <- bound$model$prior
-  columns <- bound$columns
-  centre <- bound$design$centre
+  columns <- bound$design
+  centring <- bound_centring(bound)
   scale <- default_sigma(columns)
   coefficients <- if (inherits(prior, "fixed")) {
-    list(beta = lm_centre(bound, check_fixed(prior$value, nrow(columns), "prior", call)))
+    list(beta = centre_coefficients(centring, check_fixed(prior$value, nrow(columns), "prior", call)))
   } else if (inherits(prior, "prior_nig")) {
-    c(nig_coefficient_fields(prior, columns, centre, call), beta_nig = 1)
+    c(nig_coefficient_fields(prior, columns, centring, call), beta_nig = 1)
   } else {
-    c(independent_coefficient_fields(prior, columns, centre, scale * default_scales(columns), call), beta_nig = 0)
+    c(independent_coefficient_fields(prior, columns, centring, scale * default_scales(columns), call), beta_nig = 0)
   }
   c(coefficients, sigma_fields(bound$model$sigma %||% prior, scale))
 }

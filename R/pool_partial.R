@@ -442,7 +442,7 @@ site_coordinates <- function(bound, values) {
   if (is_log_rate(bound)) return(log(values))
   b <- parameters != "sigma"
   if (any(b)) {
-    centring <- lm_centring(bound)
+    centring <- bound_centring(bound)
     values[, b] <- t(centring$inverse %*% (t(values[, b, drop = FALSE]) - centring$shift))
   }
   if (any(!b)) values[, !b] <- log(values[, !b])
@@ -455,7 +455,7 @@ site_natural <- function(bound, values) {
   if (is_log_rate(bound)) return(exp(values))
   b <- parameters != "sigma"
   if (any(b)) {
-    centring <- lm_centring(bound)
+    centring <- bound_centring(bound)
     values[, b] <- t(centring$matrix %*% t(values[, b, drop = FALSE]) + centring$shift)
   }
   if (any(!b)) values[, !b] <- exp(values[, !b])

@@ -29,35 +29,49 @@ expand_named <- function(x, default, name, coordinates, call) {
   default
 }
 
-# What a prior_normal() or prior_student_t() says. `scale`: the default one. `first` times the
-# centred coefficients is what the intercept's prior is of: the intercept, or the response at
-# the middles. `mean`: of the centred coefficients. `middle`: the default mean of the centred intercept.
-independent_coefficients <- function(prior, columns, centre, scale, call, middle = 0) {
+# What a prior_normal() or prior_student_t() says. `centring`: see there. `scale`: the default one. Row j of `rows`, times
+# the centred coefficients, is what the prior with the sd j is of: what was given is of natural coefficients, what was not of
+# centred ones. `mean`: of the centred coefficients. `middle`: the default mean of the centred intercept.
+independent_coefficients <- function(prior, columns, centring, scale, call, middle = 0) {
   names <- coefficient_names(columns)
   k <- length(names)
-  given <- function(x) !is.null(x) && (is.null(names(x)) || "(Intercept)" %in% names(x))
-  mean <- expand_named(prior$mean, numeric(k), "mean", names, call)
-  first <- if (given(prior$sd)) centring(centre)$matrix[1L, ] else c(1, numeric(k - 1L))
-  mean[1L] <- if (given(prior$mean)) mean[1L] - centre[1L] - sum(first[-1L] * mean[-1L]) else middle
-  list(mean = mean, sd = expand_named(prior$sd, scale, "sd", names, call), first = first)
+  # rows of the natural coefficients that x gives
+  natural <- function(x) {
+    given <- if (is.null(x)) logical(k) else if (is.null(names(x))) !logical(k) else names %in% names(x)
+    rows <- diag(k)
+    rows[given, ] <- centring$matrix[given, ]
+    list(given = given, rows = rows)
+  }
+  by_mean <- natural(prior$mean)
+  mean <- expand_named(prior$mean, c(middle, numeric(k - 1L)), "mean", names, call) - ifelse(by_mean$given, centring$shift, 0)
+  list(mean = solve_triangular(by_mean$rows, mean, centring), sd = expand_named(prior$sd, scale, "sd", names, call), rows = natural(prior$sd)$rows)
 }
 
-independent_coefficient_fields <- function(prior, columns, centre, scale, call, middle = 0) {
-  said <- independent_coefficients(prior, columns, centre, scale, call, middle)
-  if (inherits(prior, "prior_student_t")) {
-    return(list(beta_mean = said$mean, beta_df = prior$df, beta_scale = said$sd, beta_first = said$first))
-  }
+# of rows that are those of a centring's matrix, or of the identity
+solve_triangular <- function(rows, x, centring) {
+  order <- centring$order %||% seq_along(x)
+  x[order] <- backsolve(rows[order, order, drop = FALSE], x[order])
+  x
+}
+
+independent_coefficient_fields <- function(prior, columns, centring, scale, call, middle = 0) {
+  said <- independent_coefficients(prior, columns, centring, scale, call, middle)
   k <- length(said$mean)
-  matrix <- rbind(said$first, diag(k)[-1L, , drop = FALSE])
-  precision <- crossprod(matrix, diag(1 / said$sd^2, k) %*% matrix)
+  if (inherits(prior, "prior_student_t")) {
+    if (any(said$rows[-1L, ] != diag(k)[-1L, ])) {
+      stop_classed("prior", c("{.fn prior_student_t} takes no {.arg sd} for variables that are in products or powers.",
+                              i = "Leave out the {.arg sd}, or use {.fn prior_normal}."), call = call)
+    }
+    return(list(beta_mean = said$mean, beta_df = prior$df, beta_scale = said$sd, beta_first = said$rows[1L, ]))
+  }
+  precision <- crossprod(said$rows, diag(1 / said$sd^2, k) %*% said$rows)
   list(beta_mean = said$mean, beta_precision = as.double((precision + t(precision)) / 2))
 }
 
 # of a prior_nig()
-nig_coefficient_fields <- function(prior, columns, centre, call) {
+nig_coefficient_fields <- function(prior, columns, centring, call) {
   names <- coefficient_names(columns)
   k <- length(names)
-  centring <- centring(centre)
   precision <- if (is.null(prior$precision)) diag(1 / default_scales(columns)^2, k) else
     crossprod(centring$matrix, expand_matrix(prior$precision, k, "precision", call) %*% centring$matrix)
   mean <- if (is.null(prior$mean)) numeric(k) else centre_coefficients(centring, expand_prior(prior$mean, k, "mean", call, names))

@@ -67,14 +67,16 @@ describe_coefficients <- function(bound) {
   said <- if (inherits(prior, "prior_nig")) describe_nig(prior, bound) else {
     of_family <- inherits(bound, "bound_glm")
     scales <- if (of_family) family_scales(bound$model, columns) else default_sigma(columns) * default_scales(columns)
-    independent_coefficients(prior, columns, columns$centre, scales, caller_env(), if (of_family) family_middle(bound$model, columns[1L, ]) else 0)
+    independent_coefficients(prior, columns, bound_centring(bound), scales, caller_env(), if (of_family) family_middle(bound$model, columns[1L, ]) else 0)
   }
-  mean <- replace(said$mean, 1L, columns$centre[1L] + sum(said$first * said$mean))
+  centring <- bound_centring(bound)
+  of_middles <- rowSums(said$rows != centring$matrix) > 0
+  mean <- drop(said$rows %*% said$mean)
+  mean[1L] <- mean[1L] + if (of_middles[1L]) columns$centre[1L] else centring$shift[1L]
   sd <- paste0(format_number(said$sd), if (inherits(prior, "prior_nig")) " sigma")
   text <- if (inherits(prior, "prior_student_t")) paste0("student_t(", format_number(prior$df), ", ", format_number(mean), ", ", sd, ")") else
     paste0("normal(", format_number(mean), ", ", sd, ")")
-  at_middles <- length(names) > 1L && all(said$first[-1L] == 0) && any(columns$centre[-1L] != 0)
-  if (at_middles) text[1L] <- paste(text[1L], "at mid-bounds")
+  text[of_middles] <- paste(text[of_middles], "at mid-bounds")
   stats::setNames(text, names)
 }
 
@@ -82,10 +84,9 @@ describe_coefficients <- function(bound) {
 describe_nig <- function(prior, bound) {
   fields <- bound$spec$fields
   k <- length(fields$beta_mean)
-  first <- if (is.null(prior$precision)) c(1, numeric(k - 1L)) else centring(bound$design$centre)$matrix[1L, ]
+  rows <- if (is.null(prior$precision)) diag(k) else bound_centring(bound)$matrix
   cov <- solve(matrix(fields$beta_precision, k))
-  sd <- sqrt(c(drop(first %*% cov %*% first), diag(cov)[-1L]))
-  list(mean = fields$beta_mean, sd = sd, first = first)
+  list(mean = fields$beta_mean, sd = sqrt(diag(rows %*% cov %*% t(rows))), rows = rows)
 }
 
 # a standard deviation's or a coefficient of variation's
@@ -98,7 +99,7 @@ describe_sigma <- function(fields, name = "sigma") {
 
 describe_covariates <- function(bound) {
   fields <- bound$spec$fields
-  design <- bound$design
+  design <- bound$base %||% bound$design
   names <- design$name[fields$continuous + 1]
   p <- length(names)
   cut <- if (any(grepl("^within", names(fields)))) ", within bounds" else ""

@@ -101,6 +101,7 @@ check_stan_model <- function(release, bound, call) {
   if (!inherits(bound, c("bound_lm", "bound_normal", "bound_mvnormal"))) refuse("The model is another: {describe_model(bound)}.")
   if (length(bound$levels)) refuse("{.var {names(bound$levels)}} {?is a factor/are factors}.")
   if (length(bound$model$covariates$lone)) refuse("{.var {names(bound$model$covariates$lone)}} {?has/have} another distribution.")
+  if (!is.null(bound$terms)) refuse("The formula has products or powers.")
   if (!is.null(bound$moments)) refuse("The distribution of the covariates is known by moments alone.")
   if (has_record_noise(release)) refuse("The noise is on every record, not on totals.")
   if (is.null(release$n)) refuse("The number of records is unknown.")

@@ -63,7 +63,7 @@ surrogate_design.default <- function(bound) NULL
 
 #' @export
 surrogate_design.bound_lm <- function(bound) {
-  if (length(bound$model$covariates$lone)) return(NULL)
+  if (length(bound$model$covariates$lone) || !is.null(bound$terms)) return(NULL)
   design <- bound$design
   if (!identical(design$name, bound$columns$name)) return(NULL)
   data.frame(name = design$name, centre = design$centre, role = ifelse(is.na(design$level), "free", "fixed"))

@@ -15,6 +15,14 @@ static int triangle(int size) { return size * (size + 1) / 2; }
 
 static int packed(int i, int j) { return triangle(i) + j; }
 
+/* out = matrix (v - (shift, 0, ...)) */
+static void map(int size, const double *matrix, const double *v, double shift, double *out) {
+    for (int i = 0; i < size; ++i) {
+        const double *row = matrix + (size_t)i * (size_t)size;
+        out[i] = linalg_dot(size, row, v) - row[0] * shift;
+    }
+}
+
 int block_values(const struct theta_block *block) {
     switch (block->transform) {
     case TRANSFORM_STICKS:
@@ -111,6 +119,11 @@ void block_constrain(const struct theta_block *block, const double *theta, doubl
         for (int j = 0; j < size; ++j) value[j] = exp(t[j]);
         break;
     case TRANSFORM_CENTRE:
+        if (block->expand) {
+            map(size, block->expand, t, 0, value);
+            value[0] += block->centre[0];
+            break;
+        }
         value[0] = centred_intercept(size, block->centre, t);
         for (int j = 1; j < size; ++j) value[j] = t[j];
         break;
@@ -137,6 +150,10 @@ int block_unconstrain(const struct theta_block *block, const double *value, doub
         }
         return 0;
     case TRANSFORM_CENTRE:
+        if (block->collect) {
+            map(size, block->collect, value, block->centre[0], t);
+            return 0;
+        }
         t[0] = value[0] - block->centre[0] + linalg_dot(size - 1, value + 1, block->centre + 1);
         for (int j = 1; j < size; ++j) t[j] = value[j];
         return 0;

@@ -11,7 +11,8 @@ enum transform {
     TRANSFORM_IDENTITY,
     TRANSFORM_LOG, /* t = log v */
     /* Coefficients of a regression, the intercept first: t_0 = v_0 - c_0 + sum_j c_j
-     * v_j, with the `centre` c of the response and of the regressors j. */
+     * v_j, with the `centre` c of the response and of the regressors j. Or, where there are
+     * products of regressors, v = (c_0, 0, ...) + E t and t = E^-1 (v - (c_0, 0, ...)). */
     TRANSFORM_CENTRE,
     TRANSFORM_STICKS, /* rows of probabilities of `size` levels: sticks.h */
     /* The lower triangle, row by row, of a covariance matrix of `size` rows; t is that
@@ -28,6 +29,7 @@ struct theta_block {
     int size;           /* of IDENTITY, LOG and CENTRE: how many values */
     int rows;           /* of STICKS */
     const double *centre;
+    const double *expand, *collect; /* of CENTRE: NULL, or E and its inverse, row by row */
     const double *known; /* NULL, or the coordinates' values: not drawn, not reported */
     int reports_last;    /* of STICKS, rows of two levels: a draw reports the second alone */
 };

@@ -44,8 +44,8 @@ static void unpack_chol(const struct covariates *cov, const double *theta, doubl
 /* ---- set-up ------------------------------------------------------------- */
 
 /* Fields: centre, one a column of the moments; column and code, for each of
- * these the record's column and, if that holds codes, the code that its dummy
- * stands for; continuous, and factor_first, where covariates are among them. */
+ * these the record's column (-1: it is a product) and, if that holds codes, the code that its
+ * dummy stands for; continuous, and factor_first, where covariates are among them. */
 static int read_layout(const struct fields *fields, struct covariates *cov) {
     cov->q = fields_length(fields, "centre");
     cov->normal = fields_length(fields, "continuous");
@@ -59,6 +59,8 @@ static int read_layout(const struct fields *fields, struct covariates *cov) {
     if (!cov->centre || !cov->design_column || !cov->design_code || !continuous || !first ||
         !levels)
         return PLUGIN_BAD_FIELDS;
+    const int status = products_read(fields, cov->q, &cov->products);
+    if (status != PLUGIN_OK) return status;
     const int p = cov->normal;
     cov->column = plugin_memory((size_t)p, sizeof(int));
     cov->moment = plugin_memory((size_t)p, sizeof(int));

@@ -5,6 +5,7 @@
 #include "levels.h"
 #include "lone.h"
 #include "plugin.h"
+#include "predictor.h"
 #include "rng.h"
 
 /* The distribution of covariates, a part of other models: continuous ones N(mean, cov),
@@ -40,6 +41,7 @@ struct covariates {
     int factors, coded, levels;
     struct factor *factor;
     const double *design_column, *design_code;
+    struct products products; /* the last columns of the design */
 
     int lones, lone_blocks, lone_statistics;
     struct lone *lone;
@@ -124,7 +126,8 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                      double *const *x_new);
 
-/* The moments' columns of a block: codes of a factor become dummies. */
+/* The moments' columns of a block: codes of a factor become dummies, and products are made. They
+ * last until the next call. */
 const double *const *covariates_design(struct covariates *cov, int m, const double *const *x);
 
 /* Adds the statistic of the lone ones, where at_complete says. */

@@ -131,7 +131,7 @@ void factors_refresh(struct covariates *cov, double rho, struct rng *rng, int m,
 }
 
 const double *const *covariates_design(struct covariates *cov, int m, const double *const *x) {
-    for (int j = 0; j < cov->q; ++j) {
+    for (int j = 0; j < cov->products.first; ++j) {
         const double *column = x[(int)cov->design_column[j]];
         if (cov->design_code[j] != 0) {
             double *dummy = cov->dummy + (size_t)j * MAX_BLOCK;
@@ -140,6 +140,7 @@ const double *const *covariates_design(struct covariates *cov, int m, const doub
         }
         cov->design[j] = column;
     }
+    products_fill(&cov->products, m, cov->design);
     return cov->design;
 }
 

@@ -5,10 +5,11 @@
 
 #include "covariates_factors.h"
 
-extern const struct lone_class lone_beta, lone_count, lone_mixture;
+extern const struct lone_class lone_beta, lone_count, lone_mixture, lone_lognormal;
 
 /* in the order of R's lone_kinds */
-static const struct lone_class *const lone_classes[] = {&lone_beta, &lone_count, &lone_mixture};
+static const struct lone_class *const lone_classes[] = {&lone_beta, &lone_count, &lone_mixture,
+                                                        &lone_lognormal};
 
 enum { KINDS = (int)(sizeof lone_classes / sizeof *lone_classes) };
 

@@ -3,7 +3,8 @@
  *
  * A record has the columns y, then its covariates. Internally the regression is
  * centred at a fixed public point, as in model_lm.c: eta = alpha + sum beta_j
- * (x_j - c_j), over the columns of the design.
+ * (x_j - c_j), over columns of the design, products and powers of covariates among them, and
+ * offsets (predictor.c).
  *
  * theta: alpha, slopes (k of them) | log of the coefficient of variation, where the family has
  * one | the covariates' part. What is known stays at its value.
@@ -17,7 +18,8 @@
  * kappa z. Otherwise the coefficients walk (update_theta.c).
  *
  * Complete-data statistic: moments of y and the design (block.h), then the upper
- * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2, then what lone
+ * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2 (of offsets o it is
+ * less omega o), then what lone
  * covariates need. Cost O(k^2), a draw of y and one of the latent variables per record, O(k^3) per
  * update.
  */
@@ -30,12 +32,14 @@
 
 struct glm {
     int columns; /* of a record */
-    int k;       /* coefficients, and columns of the moments */
+    int k;       /* coefficients */
     int at_omega, at_kappa;
     struct covariates cov;
+    struct predictor predictor;
     struct moments moments;
     struct family *family;
     int latent;                  /* does the family give the update? */
+    int pseudo;                  /* with sums of kappa z of its own */
     int at_cv;                   /* in theta; 0: there is none */
     struct scale_prior cv_prior; /* unless it is known */
     const double *cv;
@@ -49,22 +53,24 @@ struct glm {
     /* workspace */
     double *gram, *solution;
     double *eta, *eta_new, *u, *omega, *kappa, *weighted; /* MAX_BLOCK */
-    struct terms terms;
     int *changed;
     const double **moved;
 };
 
 static double natural_intercept(const struct glm *s, const double *theta) {
-    return centred_intercept(s->k, s->cov.centre, theta);
+    return predictor_intercept(&s->predictor, theta);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
 
-static const struct model_class with_lones, of_cells;
+static const struct model_class of_records, of_cells;
 
 static int create(const struct fields *fields, struct model *model) {
     struct glm *s = plugin_memory(1, sizeof *s);
-    const int k = fields_length(fields, "centre");
+    const int q = fields_length(fields, "centre");
+    int status = predictor_read(fields, q, fields_vector(fields, "centre", q), &s->predictor);
+    if (status != PLUGIN_OK) return status;
+    const int k = s->predictor.k;
     s->k = k;
     s->beta = fields_vector(fields, "beta", k);
     s->beta_mean = fields_vector(fields, "beta_mean", k);
@@ -82,23 +88,24 @@ static int create(const struct fields *fields, struct model *model) {
         {.name = "coefficients",
          .transform = TRANSFORM_CENTRE,
          .size = k,
-         .centre = fields_vector(fields, "centre", k),
+         .centre = s->predictor.shift,
+         .expand = s->predictor.expand,
+         .collect = s->predictor.collect,
          .known = s->beta},
         {.name = "cv", .transform = TRANSFORM_LOG, .size = 1, .known = s->cv ? &s->log_cv : NULL},
     };
-    const int status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
+    status = covariates_create(fields, 1 + shaped, own, model, &s->cov);
     if (status != PLUGIN_OK) return status;
     s->at_cv = shaped ? k : 0;
 
-    s->moments = moments_new(k, s->cov.centre);
+    s->moments = moments_new(q, s->cov.centre);
     s->theta = plugin_memory((size_t)s->cov.end, sizeof(double));
     s->theta_new = plugin_memory((size_t)s->cov.end, sizeof(double));
     s->gram = plugin_memory((size_t)k * (size_t)k, sizeof(double));
     s->solution = plugin_memory((size_t)k, sizeof(double));
     double **const block[] = {&s->eta, &s->eta_new, &s->u, &s->omega, &s->kappa, &s->weighted};
     for (int j = 0; j < 6; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
-    s->terms = terms_new(k);
-    s->at_omega = moments_size(k);
+    s->at_omega = moments_size(q);
     s->columns = (int)*columns;
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
@@ -108,7 +115,8 @@ static int create(const struct fields *fields, struct model *model) {
     const struct family_class *family = s->family->class;
     s->latent = !s->beta && family->latent;
     s->at_kappa = s->at_omega + (s->latent ? k * (k + 1) / 2 : 0);
-    s->cov.at_complete = s->at_kappa + (s->latent && family->pseudo ? k : 0);
+    s->pseudo = family->pseudo || s->predictor.offsets > 0;
+    s->cov.at_complete = s->at_kappa + (s->latent && s->pseudo ? k : 0);
     model->complete = s->cov.at_complete + s->cov.lone_statistics;
     /* in units of a normal, an exponential function among them */
     model->costs.latent = (s->latent ? family->cost_latent : 0) + s->cov.costs.latent;
@@ -120,11 +128,12 @@ static int create(const struct fields *fields, struct model *model) {
         model->walked = k + (shaped && !s->cv);
         model->costs.density = 1 + 0.2 * k + (shaped ? 30 : 0);
     }
-    if (!s->beta && !covariates_is_cut(&s->cov) && s->cov.lones == 0) {
+    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) {
         model->tied = k;
         model->shape = s->cv ? 0 : s->at_cv;
     }
-    if (s->cov.lones > 0) model->class = &with_lones;
+    if (by_records) model->class = &of_records;
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
     s->cells = glm_cells_create(&s->cov, s->family);
@@ -221,9 +230,7 @@ static void set(void *self, const double *theta) {
 
 static void linear_predictor(struct glm *s, const double *theta, double intercept, int m,
                              const double *const *design, double *eta) {
-    terms_clear(&s->terms);
-    for (int j = 1; j < s->k; ++j) terms_add(&s->terms, theta[j], design[j]);
-    terms_sum(&s->terms, intercept, m, eta);
+    predictor_eval(&s->predictor, theta, intercept, m, design, eta);
 }
 
 /* y at eta_new and the shape of that theta, u its innovation where it is not held fixed, see
@@ -284,10 +291,15 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct glm *s = self;
-    const double by = covariates_effect(&s->cov, factor, from, to, s->theta);
     covariates_relevel(&s->cov, factor, to, m, x, x_new);
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
-    FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;
+    if (s->predictor.derived) {
+        const double *const *design = covariates_design(&s->cov, m, (const double *const *)x_new);
+        linear_predictor(s, s->theta, s->intercept, m, design, s->eta_new);
+    } else {
+        const double by = covariates_effect(&s->cov, factor, from, to, s->theta);
+        FOR_RECORDS(i, m) s->eta_new[i] = s->eta[i] + by;
+    }
     respond(s, rng, 1, m, s->theta, x[0], x_new[0]);
 }
 
@@ -303,13 +315,17 @@ static void weight_column(int m, const double *restrict omega, const double *res
     FOR_RECORDS(i, m) out[i] = omega[i] * z[i];
 }
 
+/* of a coefficient, centred */
+static INLINE const double *regressor(const struct glm *s, int j) {
+    return s->moments.centred + (size_t)s->predictor.column[j] * MAX_BLOCK;
+}
+
 VECTOR_CLONES static void add_weighted(struct glm *s, int m, double *c) {
-    const double *z = s->moments.centred;
     *c++ += block_sum(m, s->omega);
-    for (int j = 1; j < s->k; ++j) *c++ += block_dot(m, s->omega, z + (size_t)j * MAX_BLOCK);
+    for (int j = 1; j < s->k; ++j) *c++ += block_dot(m, s->omega, regressor(s, j));
     for (int i = 1; i < s->k; ++i) {
-        weight_column(m, s->omega, z + (size_t)i * MAX_BLOCK, s->weighted);
-        for (int j = i; j < s->k; ++j) *c++ += block_dot(m, s->weighted, z + (size_t)j * MAX_BLOCK);
+        weight_column(m, s->omega, regressor(s, i), s->weighted);
+        for (int j = i; j < s->k; ++j) *c++ += block_dot(m, s->weighted, regressor(s, j));
     }
 }
 
@@ -323,10 +339,15 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
     family->latent(s->family, rng, m, s->eta, x[0], s->omega, s->kappa);
     moments_centre(&s->moments, m, design);
     add_weighted(s, m, c + s->at_omega);
-    if (!family->pseudo) return;
+    if (!s->pseudo) return;
+    if (!family->pseudo) FOR_RECORDS(i, m) s->kappa[i] = x[0][i] - 0.5;
+    if (s->predictor.offsets > 0) {
+        predictor_offsets(&s->predictor, m, design, s->eta_new);
+        FOR_RECORDS(i, m) s->kappa[i] -= s->omega[i] * s->eta_new[i];
+    }
     c[s->at_kappa] += block_sum(m, s->kappa);
     for (int j = 1; j < s->k; ++j)
-        c[s->at_kappa + j] += block_dot(m, s->kappa, s->moments.centred + (size_t)j * MAX_BLOCK);
+        c[s->at_kappa + j] += block_dot(m, s->kappa, regressor(s, j));
 }
 
 static double log_density(void *self, int m, const double *const *x) {
@@ -341,11 +362,14 @@ static int update_coefficients(struct glm *s, const double *c, double n, struct 
     const double *weighted = c + s->at_omega;
     for (int i = 0; i < k; ++i) {
         /* Z'(y - 1/2); column 0 of the moments is y, of Z the constant */
-        if (s->family->class->pseudo)
+        if (s->pseudo)
             s->solution[i] = c[s->at_kappa + i];
-        else
-            s->solution[i] =
-                i == 0 ? c[0] - 0.5 * n : moments_product(&s->moments, c, 0, i) - 0.5 * c[i];
+        else if (i == 0)
+            s->solution[i] = c[0] - 0.5 * n;
+        else {
+            const int v = s->predictor.column[i];
+            s->solution[i] = moments_product(&s->moments, c, 0, v) - 0.5 * c[v];
+        }
         for (int j = 0; j < k; ++j)
             s->solution[i] += s->beta_precision[(size_t)i * k + j] * s->beta_mean[j];
         for (int j = i; j < k; ++j)
@@ -416,8 +440,8 @@ const struct model_class model_glm = {
     .tied_means = tied_means,
 };
 
-/* Nothing integrates out. */
-static const struct model_class with_lones = {
+/* Lone covariates or derived regressors: nothing integrates out. */
+static const struct model_class of_records = {
     .name = "glm",
     .create = create,
     .rprior = rprior,

@@ -7,7 +7,10 @@
  * cancellation when bounds lie far from zero, and alpha nearly uncorrelated
  * with the slopes. R transforms the priors, `report` the draws.
  *
- * theta: alpha, slopes (k = p + 1) | log sigma | the covariates' part. What is
+ * The regressors are the covariates, or products and powers of them, too (predictor.c): then y is
+ * normal given the covariates, but the records are not.
+ *
+ * theta: alpha, slopes (k of them) | log sigma | the covariates' part. What is
  * known stays at its value.
  *
  * Complete-data statistic: moments of all columns (block.h), then what lone covariates need.
@@ -26,8 +29,9 @@
 enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT, BETA_FLAT };
 
 struct lm {
-    int p, k; /* covariate columns; coefficients, and columns of a record */
+    int p, k; /* covariate columns; coefficients, and columns of a record unless derived */
     struct covariates cov;
+    struct predictor predictor;
     struct moments moments;
 
     enum beta_prior beta_prior;
@@ -55,6 +59,11 @@ struct lm {
     double *away_from_prior, *student; /* k; k x k */
     double *gram, *solution;
     double *innovation; /* MAX_BLOCK */
+    double *eta, *eta_new;             /* MAX_BLOCK, where regressors are derived */
+    double *theta_new;                 /* of a move */
+    double intercept_new;
+    int *changed;
+    const double **moved;
     struct terms terms;
     int width;                   /* k + 1, padded */
     double *joint, *prior_joint; /* k + 1 rows of `width`, see marginal() */
@@ -62,13 +71,22 @@ struct lm {
 };
 
 static double natural_intercept(const struct lm *lm, const double *theta) {
-    return centred_intercept(lm->k, lm->cov.centre, theta);
+    return predictor_intercept(&lm->predictor, theta);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
 
 static void prepare_marginal(struct lm *lm);
-static const struct model_class with_lones;
+
+static void prepare_derived(struct lm *lm) {
+    lm->eta = plugin_memory(MAX_BLOCK, sizeof(double));
+    lm->eta_new = plugin_memory(MAX_BLOCK, sizeof(double));
+    lm->theta_new = plugin_memory((size_t)lm->k, sizeof(double));
+    lm->changed = plugin_memory((size_t)lm->p + 1, sizeof *lm->changed);
+    lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
+}
+
+static const struct model_class of_records;
 
 /* Does marginal() keep the coefficients? */
 static int reads_coefficients(const struct lm *lm) {
@@ -77,9 +95,11 @@ static int reads_coefficients(const struct lm *lm) {
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
-    const int k = fields_length(fields, "centre");
+    const int q = fields_length(fields, "centre");
+    int status = predictor_read(fields, q, fields_vector(fields, "centre", q), &lm->predictor);
+    if (status != PLUGIN_OK) return status;
+    const int k = lm->predictor.k, derived = lm->predictor.derived;
     lm->k = k;
-    lm->p = k - 1;
     lm->beta = fields_vector(fields, "beta", k);
     lm->beta_mean = fields_vector(fields, "beta_mean", k);
     lm->beta_precision = fields_vector(fields, "beta_precision", k * k);
@@ -109,17 +129,20 @@ static int create(const struct fields *fields, struct model *model) {
         {.name = "coefficients",
          .transform = TRANSFORM_CENTRE,
          .size = k,
-         .centre = fields_vector(fields, "centre", k),
+         .centre = lm->predictor.shift,
+         .expand = lm->predictor.expand,
+         .collect = lm->predictor.collect,
          .known = lm->beta},
         {.name = "sigma",
          .transform = TRANSFORM_LOG,
          .size = 1,
          .known = lm->sigma ? &lm->log_sigma : NULL},
     };
-    const int status = covariates_create(fields, 2, own, model, &lm->cov);
+    status = covariates_create(fields, 2, own, model, &lm->cov);
     if (status != PLUGIN_OK) return status;
     lm->at_sigma = model->coordinates.block[1].offset;
-    lm->moments = moments_new(k, lm->cov.centre);
+    lm->p = lm->cov.products.first - 1;
+    lm->moments = moments_new(q, lm->cov.centre);
     lm->theta = plugin_memory((size_t)lm->cov.end, sizeof(double));
     lm->move_y = plugin_memory((size_t)k, sizeof(double));
     lm->move_y_dummy = plugin_memory((size_t)k, sizeof(double));
@@ -128,13 +151,13 @@ static int create(const struct fields *fields, struct model *model) {
     lm->innovation = plugin_memory(MAX_BLOCK, sizeof(double));
     lm->away_from_prior = plugin_memory((size_t)k, sizeof(double));
     lm->student = plugin_memory((size_t)k * (size_t)k, sizeof(double));
-    lm->terms = terms_new(2 * k);
+    lm->terms = terms_new(2 * q);
 
-    if (lm->cov.factors == 0 && lm->cov.lones == 0) {
+    if (lm->cov.factors == 0 && lm->cov.lones == 0 && !derived) {
         model->innovations = k;
         model->innovation = RNG_NORMAL;
     }
-    if (!lm->cov.coded && lm->cov.lones == 0) {
+    if (!lm->cov.coded && lm->cov.lones == 0 && !derived) {
         const int normal = lm->cov.normal;
         lm->order = plugin_memory((size_t)normal + 1, sizeof *lm->order);
         memcpy(lm->order, lm->cov.column, (size_t)normal * sizeof *lm->order);
@@ -142,8 +165,8 @@ static int create(const struct fields *fields, struct model *model) {
         model->order = lm->order; /* y, column 0, is last */
     }
     model->self = lm;
-    model->columns = k;
-    lm->cov.at_complete = moments_size(k);
+    model->columns = lm->p + 1;
+    lm->cov.at_complete = moments_size(q);
     model->complete = lm->cov.at_complete + lm->cov.lone_statistics;
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
@@ -153,13 +176,16 @@ static int create(const struct fields *fields, struct model *model) {
     if (lm->keeps_sigma && model->order && lm->cov.factors == 0) model->residual = lm->at_sigma;
     model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
-    prepare_marginal(lm);
-    if (lm->cov.lones > 0) {
-        model->class = &with_lones;
+    if (lm->cov.lones > 0 || derived) {
+        model->class = &of_records;
         model->costs.latent = lm->cov.costs.latent;
-        model->costs.move = k + lm->cov.costs.move;
-        model->costs.records = k + lm->cov.costs.draw;
+        model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
+        model->costs.records = model->columns + lm->cov.costs.draw;
     }
+    if (derived)
+        prepare_derived(lm);
+    else
+        prepare_marginal(lm);
     return PLUGIN_OK;
 }
 
@@ -291,11 +317,35 @@ static void set(void *self, const double *theta) {
     covariates_set(&lm->cov, theta);
 }
 
+/* Without the response's residual; derived regressors. */
+static void predict(struct lm *lm, const double *theta, double intercept, int m,
+                    const double *const *x, double *eta) {
+    predictor_eval(&lm->predictor, theta, intercept, m, covariates_design(&lm->cov, m, x), eta);
+}
+
+/* y_new = eta_new + keep (y - eta) + fresh z */
+static void respond_derived(struct lm *lm, double keep, double fresh, int m, const double *z,
+                            const double *y, double *y_new) {
+    terms_clear(&lm->terms);
+    terms_add(&lm->terms, 1, lm->eta_new);
+    terms_add(&lm->terms, fresh, z);
+    terms_add(&lm->terms, keep, y);
+    terms_add(&lm->terms, -keep, lm->eta);
+    terms_sum(&lm->terms, 0, m, y_new);
+}
+
 /* y's residual as the covariates: rho times the old one plus the fresh one z. With
  * rho = 0 the old records are not looked at. */
 static void respond(struct lm *lm, double rho, int m, const double *z, const double *const *x,
                     double *const *x_new) {
     const double *slope = lm->theta;
+    if (lm->predictor.derived) {
+        if (rho != 0) predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+        predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
+        respond_derived(lm, rho, sqrt(1 - rho * rho) * lm->sigma_now, m, z, rho != 0 ? x[0] : NULL,
+                        x_new[0]);
+        return;
+    }
     terms_clear(&lm->terms);
     terms_add(&lm->terms, sqrt(1 - rho * rho) * lm->sigma_now, z);
     for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, slope[v], x_new[v]);
@@ -335,6 +385,13 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     changed[0] = 1;
 
     const double ratio = exp(theta_new[lm->at_sigma] - lm->theta[lm->at_sigma]);
+    if (lm->predictor.derived) {
+        lm->move_y[0] = ratio;
+        memcpy(lm->theta_new, theta_new, (size_t)lm->k * sizeof(double));
+        lm->intercept_new = natural_intercept(lm, theta_new);
+        memcpy(lm->changed, changed, ((size_t)lm->p + 1) * sizeof(int));
+        return;
+    }
     const double *slope_new = theta_new, *slope = lm->theta;
     lm->move_y[0] = ratio;
     lm->move_y_shift = natural_intercept(lm, theta_new) - ratio * lm->intercept;
@@ -355,6 +412,14 @@ static void set_move(void *self, const double *theta_new, int *changed) {
 static void move(void *self, struct rng *rng, int m, const double *const *x, double *const *x_new) {
     struct lm *lm = self;
     covariates_move(&lm->cov, rng, m, x, x_new);
+    if (lm->predictor.derived) {
+        predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+        for (int v = 1; v <= lm->p; ++v) lm->moved[v] = lm->changed[v] ? x_new[v] : x[v];
+        lm->moved[0] = x[0];
+        predict(lm, lm->theta_new, lm->intercept_new, m, lm->moved, lm->eta_new);
+        respond_derived(lm, lm->move_y[0], 0, m, NULL, x[0], x_new[0]);
+        return;
+    }
     terms_clear(&lm->terms);
     for (int v = 0; v < lm->k; ++v) terms_add(&lm->terms, lm->move_y[v], x[v]);
     for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, lm->move_y_dummy[v], x_new[v]);
@@ -370,9 +435,15 @@ static void read_levels(void *self, int factor, int m, const double *const *x, d
 static void relevel(void *self, struct rng *rng, int factor, int from, int to, int m,
                     const double *const *x, double *const *x_new) {
     struct lm *lm = self;
-    const double by = covariates_effect(&lm->cov, factor, from, to, lm->theta);
     (void)rng;
     covariates_relevel(&lm->cov, factor, to, m, x, x_new);
+    if (lm->predictor.derived) {
+        predict(lm, lm->theta, lm->intercept, m, x, lm->eta);
+        predict(lm, lm->theta, lm->intercept, m, (const double *const *)x_new, lm->eta_new);
+        respond_derived(lm, 1, 0, m, NULL, x[0], x_new[0]);
+        return;
+    }
+    const double by = covariates_effect(&lm->cov, factor, from, to, lm->theta);
     FOR_RECORDS(i, m) x_new[0][i] = x[0][i] + by;
 }
 
@@ -430,8 +501,8 @@ static void pull_distribution(void *self, const double *theta, const double *mea
 /* ---- complete-data statistic and its update ----------------------------- */
 
 static void add(void *self, int m, const double *const *x, double *c) {
-    const struct lm *lm = self;
-    moments_add(&lm->moments, m, x, c);
+    struct lm *lm = self;
+    moments_add(&lm->moments, m, covariates_design(&lm->cov, m, x), c);
 }
 
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
@@ -440,12 +511,14 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
 }
 
 /* X'X, X'y, y'y of the centred regression, read from c */
-static double gram_entry(const struct lm *lm, const double *c, double n, int i, int j) {
+static double gram_entry(const struct lm *lm, const double *c, double n, int a, int b) {
+    const int i = lm->predictor.column[a], j = lm->predictor.column[b];
     if (i == 0) return j == 0 ? n : c[j];
     return j == 0 ? c[i] : moments_product(&lm->moments, c, i, j);
 }
 
-static double gram_response(const struct lm *lm, const double *c, int i) {
+static double gram_response(const struct lm *lm, const double *c, int a) {
+    const int i = lm->predictor.column[a];
     return i == 0 ? c[0] : moments_product(&lm->moments, c, 0, i);
 }
 
@@ -662,8 +735,8 @@ const struct model_class model_lm = {
     .pull_distribution = pull_distribution,
 };
 
-/* Nothing integrates out, and records are not normal. */
-static const struct model_class with_lones = {
+/* Lone covariates or derived regressors: nothing integrates out, and records are not normal. */
+static const struct model_class of_records = {
     .name = "lm",
     .create = create,
     .rprior = rprior,
