@@ -36,8 +36,8 @@
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
 #' 2,000 released numbers of all sites, of categories 300.
 #'
-#' **Partial pooling and walks of generalised linear models of numbers, and of linear models with factors,** are approximate in the same way, at a
-#' cost that grows with the number of sites; `method = "clt"` asks for it where [model_lm()] has no factors.
+#' **Partial pooling and walks of generalised linear models of numbers, of linear models with factors, of categories and of naive Bayes** are approximate
+#' in the same way, at a cost that grows with the number of sites; `method = "clt"` asks for it where [model_lm()] has no factors.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
@@ -45,6 +45,7 @@
 #' | [model_normal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds | all methods |
 #' | [model_mvnormal()] | exact inside the bounds; exact by `"augment"` | no | all methods |
 #' | [model_logistic()], [model_glm()] of numbers, [model_lm()] with factors | exact by `"augment"`, or approximate by `"clt"` | approximate | all methods |
+#' | [model_categorical()], [model_naive_bayes()] of counts | exact by `"augment"`, or approximate by `"clt"` | approximate | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | no | all methods |
 #'
 #' @section Same people, or different ones:
@@ -111,6 +112,10 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   }
   if (engine == "clt" && bound_is_cut(bound)) {
     stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior that is cut off.", i = "Leave out {.arg within}."), call = call)
+  }
+  if (engine == "clt" && bound$spec$name == "expfam") {
+    stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
+                             i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve it."), call = call)
   }
   if (engine == "collapse") as_regression(bound) else bound
 }

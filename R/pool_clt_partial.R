@@ -4,8 +4,8 @@ clt_sites_problem <- function(releases, bound, words, chains, call) {
   each <- lapply(releases, clt_site, bound, words, chains, call)
   move_sd <- prior_sd(bound, words, chains)
   sites <- lapply(each, function(site) {
-    alone <- c(site[c("n", "moments", "released", "scale", "absolute", "ridge")],
-               list(method = "clt", model = bound$spec, size_prior = NULL, sampler = "nuts", conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0))
+    alone <- c(site[c("n", "released", "scale", "absolute", "ridge")],
+               list(method = "clt", model = bound$spec, moments = with_innovations(site$distribution, bound), size_prior = NULL, sampler = "nuts", conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0))
     list(components = site$components, index = site$index, alone = alone, fields = list())
   })
   width <- vapply(sites, `[[`, 0L, "components")
@@ -13,6 +13,12 @@ clt_sites_problem <- function(releases, bound, words, chains, call) {
   list(method = "pool", exact = FALSE, model = bound$spec, family = "clt", n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
        released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = sites, where = seq_len(sum(width)), summed = seq_len(sum(width)),
        first = first, names = bound$parameters, drowned = all(vapply(each, `[[`, TRUE, "drowned")), ridge = unlist(lapply(each, `[[`, "ridge")))
+}
+
+# Moments with innovations, by a factor of the covariance (src/moments_factored.c) where they have none of their own.
+with_innovations <- function(distribution, bound) {
+  if (isTRUE(distribution$innovations)) return(distribution$spec)
+  list(name = distribution$spec$name, factored = distribution$spec, model = bound$spec)
 }
 
 # All sites have one distribution of covariates, in the model's own coordinates.

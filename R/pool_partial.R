@@ -18,7 +18,8 @@
 #'
 #' @details
 #' Parameters are normal about their mean in coordinates without bounds: coefficients as they are, the intercept where covariates are at the
-#' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`. The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
+#' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`; of more than two categories the logit of the first, then of
+#' each given that it is none of those before (`sd[logit(prob[b]|rest)]`). The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
 #' distribution is each site's own, with the model's prior, and not pooled. Where noise is wide, the model's prior then decides much of it in each of many sites:
 #' a prior that expects covariates of three times their standard deviation draws the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
 #' `covariates = "shared"` gives them one distribution (method `"clt"` alone, which serves [model_glm()] and, asked for, [model_lm()]).
@@ -218,6 +219,22 @@ site_parameters <- function(bound) {
 
 is_regression <- function(bound) bound$spec$name %in% c("lm", "glm")
 
+# Names of their coordinates: those of the parameters, but of probabilities, which have a coordinate for each level but the last.
+site_coordinate_names <- function(bound) {
+  parameters <- site_parameters(bound)
+  if (!has_sticks(bound)) return(parameters)
+  parameters[unlist(stick_levels(bound)) > 0]
+}
+
+has_sticks <- function(bound) bound$spec$name == "categorical" && length(bound$parameters) > 1L
+
+# For each row of probabilities 1, 2, ... and 0 for the last level, in the order of the parameters
+stick_levels <- function(bound) {
+  unknown <- !bound$coordinates$known
+  unlist(Map(function(length, levels) rep(list(c(seq_len(levels - 1L), 0L)), length / (levels - 1L)),
+             bound$coordinates$length[unknown], lengths(bound$levels)[unknown]), recursive = FALSE)
+}
+
 # where their coordinates stand in theta
 site_places <- function(bound) {
   if (!is_regression(bound)) return(bound$unknown)
@@ -228,12 +245,13 @@ site_places <- function(bound) {
 partial_problem <- function(problem, pooling, bound, releases, call) {
   parameters <- site_parameters(bound)
   called <- stats::setNames(ifelse(parameters %in% names(bound$called), bound$called[parameters], parameters), parameters)
-  vary <- varying_parameters(pooling$vary, called, call)
+  coordinates <- site_coordinate_names(bound)
+  vary <- varying_parameters(pooling$vary, called[coordinates], call)
   coefficients <- setdiff(parameters, "sigma")
   rate <- problem$family == "rates"
   totals <- problem$family == "totals"
   walk <- pooling$kind == "walk"
-  shown <- if (rate) parameters else c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
+  shown <- if (!is_regression(bound)) parameters else c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
   places <- site_places(bound)
   if (pooling$covariates == "shared") {
@@ -242,7 +260,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     places <- c(places, setdiff(bound$unknown, places))
   }
   named <- c(called, stats::setNames(nm = setdiff(bound$parameters, parameters)))
-  scale <- spread_scales(bound, parameters) * (if (walk) 0.5 else 1)
+  scale <- spread_scales(bound, coordinates) * (if (walk) 0.5 else 1)
   sd <- if (is.list(pooling$sd) && !is.object(pooling$sd)) pooling$sd else stats::setNames(rep(list(pooling$sd), length(vary)), called[vary])
   if (!setequal(names(sd), called[vary])) {
     stop_classed("prior", c("{.arg sd} must have a prior for each parameter that varies.", x = "Given: {.val {names(sd)}}.", i = "Vary: {.val {unname(called[vary])}}."),
@@ -252,7 +270,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     stop_classed("prior", "{.arg correlation} is of parameters that vary between sites, and must be NULL where one does: {.val {unname(called[vary])}}.", call = call)
   }
   design <- coordinate_sign(bound) * design_of_sites(pooling$design, names(releases), call)
-  problem$partial <- list(which = match(vary, parameters) - 1L, head = match(heads, bound$parameters) - 1L,
+  problem$partial <- list(which = match(vary, coordinates) - 1L, head = match(heads, bound$parameters) - 1L,
                           show = match(shown, bound$parameters) - 1L,
                           sd = lapply(vary, function(v) list(fields = lapply(sigma_fields(sd[[called[[v]]]], scale[[v]]), as.double))),
                           effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
@@ -260,7 +278,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
                           reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(named[heads]))
   problem$partial[c("place", "coordinates")] <- list(places, as.integer(places - 1))
   spread <- switch(problem$family, rates = spread_of_rates(problem), totals = spread_of_totals(problem, bound), clt = spread_of_clt(problem, bound))
-  from <- match(vary, parameters)
+  from <- match(vary, coordinates)
   problem$partial[c("mean_at", "mean_precision")] <- prior_of_means(bound, places[from])
   problem$begin <- begin_spread(problem$partial, spread, design, scale)
   for (j in seq_along(problem$sites)) {
@@ -268,13 +286,13 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     site$fields[c("at", "precision")] <- list(spread$at[j, from], 1 / spread$se[j, from]^2)
     site$fields$covariate <- as.double(design[j, ])
     site$fields <- c(site$fields, spread$fields[[j]])
-    if (totals) site$innovates <- innovates(site, spread$se[j, match("sigma", parameters)], bound)
+    if (totals) site$innovates <- innovates(site, spread$se[j, match("sigma", coordinates)], bound)
     problem$sites[[j]] <- site
   }
-  coordinates <- coordinate_names(bound, vary, called)
+  varying <- coordinate_names(bound, vary, called)
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
-  problem$names <- c(named[heads], sprintf("sd[%s]", coordinates), as.vector(outer(colnames(design), coordinates, function(x, p) sprintf("%s[%s]", x, p))),
-                     sprintf("cor[%s,%s]", coordinates[pairs[, 1L]], coordinates[pairs[, 2L]]), as.vector(outer(called[shown], names(releases), site_variables)))
+  problem$names <- c(named[heads], sprintf("sd[%s]", varying), as.vector(outer(colnames(design), varying, function(x, p) sprintf("%s[%s]", x, p))),
+                     sprintf("cor[%s,%s]", varying[pairs[, 1L]], varying[pairs[, 2L]]), as.vector(outer(called[shown], names(releases), site_variables)))
   problem$names <- unname(problem$names)
   twice <- problem$names[duplicated(problem$names)]
   if (length(twice)) {
@@ -377,14 +395,22 @@ terms_of_sum <- function(expression) {
 }
 
 coordinate_names <- function(bound, parameters, called) {
+  if (has_sticks(bound)) {
+    later <- unlist(stick_levels(bound))[match(parameters, bound$parameters)] > 1
+    return(sprintf("logit(%s%s)", parameters, ifelse(later, "|rest", "")))
+  }
   link <- switch(bound$spec$name, categorical = "logit", poisson = , exponential = "log", NULL)
-  vapply(parameters, function(p) if (!is.null(link)) sprintf("%s(%s)", link, p) else if (p == "sigma") sprintf("log(%s)", called[[p]]) else called[[p]], "")
+  logged <- c("sigma", if (bound$spec$name == "normal") "sd")
+  vapply(parameters, function(p) if (!is.null(link)) sprintf("%s(%s)", link, p) else if (p %in% logged) sprintf("log(%s)", called[[p]]) else called[[p]], "")
 }
 
-# The coordinate of a probability of two is the logit of the other.
-coordinate_sign <- function(bound) if (bound$spec$name == "categorical") -1 else 1
+# The coordinate of the probability of the second of two, where that alone is reported, is the logit of the other.
+coordinate_sign <- function(bound) if (bound$spec$name == "categorical" && !has_sticks(bound)) -1 else 1
 
 spread_scales <- function(bound, parameters) {
+  if (bound$spec$name == "normal") {
+    return(c(mean = default_sigma(bound$columns) * default_scales(bound$columns) / 2, sd = 0.5)[parameters])
+  }
   if (!is_regression(bound)) return(stats::setNames(rep(1, length(parameters)), parameters))
   coefficients <- if (bound$spec$name == "glm") family_scales(bound$model, bound$design) else default_sigma(bound$columns) * default_scales(bound$design)
   stats::setNames(c(coefficients / 2, 0.5), c("(Intercept)", bound$design$name[-1L], "sigma"))[parameters]
@@ -438,8 +464,11 @@ spread_of_totals <- function(problem, bound) {
 # natural values of a site's parameters, a row each, as coordinates; and back
 site_coordinates <- function(bound, values) {
   parameters <- site_parameters(bound)
-  if (bound$spec$name == "categorical") return(stats::qlogis(1 - values))
   if (is_log_rate(bound)) return(log(values))
+  if (!is_regression(bound)) {
+    theta <- apply(values, 1L, function(own) .Call(ffi_model_invert, bound$spec, own)[bound$unknown])
+    return(matrix(theta, nrow(values), byrow = TRUE))
+  }
   b <- parameters != "sigma"
   if (any(b)) {
     centring <- bound_centring(bound)
@@ -451,8 +480,12 @@ site_coordinates <- function(bound, values) {
 
 site_natural <- function(bound, values) {
   parameters <- site_parameters(bound)
-  if (bound$spec$name == "categorical") return(1 - stats::plogis(values))
   if (is_log_rate(bound)) return(exp(values))
+  if (!is_regression(bound)) {
+    theta <- matrix(0, bound$sizes$parameters, nrow(values))
+    theta[bound$unknown, ] <- t(values)
+    return(reported(bound, theta))
+  }
   b <- parameters != "sigma"
   if (any(b)) {
     centring <- bound_centring(bound)

@@ -98,7 +98,7 @@ shrinkage_table <- function(fit, parameter, level, alone, call = caller_env()) {
   if (fit$pool %in% c("none", "separate")) stop_classed("pool", "{.arg fit} has sites that are not pooled: {.code pool = \"none\"}.", call = call)
   pooled <- parameter_of_sites(fit, parameter, call)
   if (!is.null(alone)) check_alone(alone, fit, call)
-  by_itself <- if (is.null(alone) && fit$problem$family == "rates" && !isTRUE(fit$problem$sized)) rates_alone(fit, level) else {
+  by_itself <- if (is.null(alone) && fit$problem$family == "rates" && !isTRUE(fit$problem$sized)) rates_alone(fit, level, pooled$name) else {
     summary_columns(parameter_of_sites(alone %||% fit_alone(fit), pooled$name, call)$values, level)
   }
   both <- rbind(by_itself, summary_columns(pooled$values, level))
@@ -122,7 +122,7 @@ fit_alone <- function(fit) {
 }
 
 # The posterior of each site's rate on a grid of its coordinate, narrowed twice to where its mass is.
-rates_alone <- function(fit, level, points = 81L) {
+rates_alone <- function(fit, level, parameter, points = 81L) {
   spread <- spread_of_rates(fit$problem)
   vapply(seq_along(fit$release), function(j) {
     problem <- fit$problem
@@ -139,7 +139,7 @@ rates_alone <- function(fit, level, points = 81L) {
     }
     fine <- stats::spline(at, value, 10L * points)
     weight <- exp(fine$y - max(fine$y))
-    natural <- site_natural(fit$bound, cbind(fine$x))[, 1L]
+    natural <- site_natural(fit$bound, cbind(fine$x))[, parameter]
     below <- (cumsum(weight) - weight / 2) / sum(weight)
     tails <- stats::approx(below, natural, c((1 - level) / 2, 1 - (1 - level) / 2), rule = 2)$y
     c(sum(weight * natural) / sum(weight), sort(tails))

@@ -1,4 +1,5 @@
 /* From R's lists to the plug-ins' structs. */
+#include "factored.h"
 #include "ffi.h"
 #include "linear.h"
 #include "method_augment.h"
@@ -136,6 +137,14 @@ static struct record_moments read_moments_of_sites(SEXP sites, const double *sha
 struct record_moments read_moments(SEXP spec) {
     SEXP sites = optional_element(spec, "sites");
     if (sites) return read_moments_of_sites(sites, REAL(list_element(spec, "share")));
+    SEXP factored = optional_element(spec, "factored");
+    if (factored) {
+        const struct record_moments inner = read_moments(factored);
+        const struct model model = read_model(list_element(spec, "model"));
+        struct record_moments moments;
+        moments_factored(&inner, &model, &moments);
+        return moments;
+    }
     SEXP of = optional_element(spec, "of");
     if (of) {
         const struct fields queries = read_fields(spec);

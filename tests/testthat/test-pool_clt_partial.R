@@ -80,7 +80,7 @@ test_that("sites that hardly differ are pooled completely, and sites that may di
   set.seed(6)
   sites <- logistic_sites(c(north = 200, south = 300))
   model <- model_logistic(y ~ x)
-  alike <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(1e-4), covariates = "shared"), method = "clt", iter = 3000, seed = 1))
+  alike <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(1e-4), covariates = "shared"), method = "clt", iter = 2000, seed = 1))
   complete <- suppressMessages(sample_posterior(sites, model, pool = "complete", method = "clt", iter = 3000, seed = 1))
   same_posterior(complete$draws, alike$draws, list(c("(Intercept)", "x"), c("(Intercept)", "x")))
   same_posterior(complete$draws, alike$draws, list(c("(Intercept)", "x"), c("(Intercept)[south]", "x[south]")))
@@ -90,7 +90,7 @@ test_that("sites that hardly differ are pooled completely, and sites that may di
     x <- rnorm(5000, 0.2, 0.7)
     simulate_release(data.frame(y = rbinom(5000, 1, plogis(slope * (x + 1))), x), stat_crossprod(y ~ x, pooled_bounds()), mech_laplace(scale = 2))
   })
-  apart <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(100)), method = "clt", iter = 3000, seed = 1))
+  apart <- suppressMessages(sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(100)), method = "clt", iter = 2000, seed = 1))
   # the sites' parameters have the prior N(mean, 1e4), about
   wide <- model_logistic(y ~ x, prior = prior_normal(0, 50))
   separate <- suppressMessages(sample_posterior(sites, wide, pool = "none", method = "clt", iter = 3000, seed = 1))
@@ -160,12 +160,76 @@ test_that("other regressions: counts and factors", {
   expect_slopes(sites, model_lm(), partial_pooling(covariates = "shared"))
 })
 
+count_sites <- function(variables, levels, asked, noise = mech_laplace(scale = 3)) {
+  lapply(c(a = 0.2, b = 0.3, c = 0.4), function(share) {
+    data <- lapply(levels, function(own) sample(own, 300, TRUE, c(share, rep(1, length(own) - 1L))))
+    simulate_release(as.data.frame(data), stat_counts(asked, levels = levels), noise)
+  })
+}
+
+test_that("categories and naive Bayes: totals are made of innovations by a factor of their covariance", {
+  skip_on_cran()
+  set.seed(11)
+  three <- count_sites("k", list(k = c("u", "v", "w")), ~ k, mech_gaussian(sd = 3))
+  expect_slopes(three, model_categorical(), partial_pooling())
+  levels <- list(y = c("m", "f"), k = c("u", "v", "w"), l = c("no", "yes"))
+  bayes <- count_sites(names(levels), levels, ~ y:k + y:l, mech_gaussian(sd = 3))
+  expect_slopes(bayes, model_naive_bayes("y"), walk_pooling())
+
+  # the covariance of counts is singular: the innovations give it, and the same total
+  bound <- internal("bind_sites")(model_categorical(), three, NULL)
+  plain <- internal("clt_distribution")(bound, three$a, NULL)
+  spec <- internal("with_innovations")(plain, bound)
+  theta <- matrix(c(-1, 0.3))
+  cov <- .Call(internal("ffi_clt_moments"), plain$spec, theta)[[1]]$cov[1:3, 1:3]
+  root <- vapply(1:3, function(k) {
+    made <- .Call(internal("ffi_clt_form"), spec, theta, 100, cbind(as.double(1:3 == k), 0), double(3))$total
+    (made[, 1L] - made[, 2L]) / 10
+  }, double(3))
+  expect_equal(tcrossprod(root), cov)
+
+  fit <- approximately(three, model_categorical(), pool = "partial", iter = 1500)
+  expect_identical(head(posterior::variables(fit$draws), 8L), c("prob[u]", "prob[v]", "prob[w]", "sd[logit(prob[u])]", "sd[logit(prob[v]|rest)]",
+                                                                "prob[u][a]", "prob[v][a]", "prob[w][a]"))
+  expect_equal(rowSums(coef(fit)), c(a = 1, b = 1, c = 1))
+  expect_equal(posterior::variables(site_draws(fit, "new", seed = 1)), c("prob[u]", "prob[v]", "prob[w]"))
+  expect_identical(shrinkage_data(fit, "prob[w]")$site, names(three))
+  rows <- approximately(bayes, model_naive_bayes("y"), pool = "partial", iter = 400, chains = 2)
+  expect_length(grep("^sd\\[", posterior::variables(rows$draws)), 1 + 2 * 2 + 2 * 1)
+})
+
+test_that("one probability, one rate: as the exact engine says", {
+  skip_on_cran()
+  set.seed(12)
+  two <- count_sites("k", list(k = c("u", "v")), ~ k)
+  exact <- sample_posterior(two, model_bernoulli(), pool = "partial", iter = 2000, seed = 1)
+  fit <- approximately(two, model_bernoulli(), pool = "partial", iter = 2000)
+  both <- approximately(two, model_categorical(), pool = "partial", iter = 2000)
+  names <- posterior::variables(exact$draws)
+  expect_identical(posterior::variables(fit$draws), names)
+  same_posterior(exact$draws, fit$draws, list(names, names))
+  same_posterior(exact$draws, both$draws, list(names, sub("prob\\[v\\]\\)", "prob[u])", names)))
+  # two categories are one probability
+  rates <- sample_posterior(two, model_categorical(), pool = "partial", iter = 2000, seed = 1)
+  expect_identical(posterior::variables(rates$draws), posterior::variables(both$draws))
+  same_posterior(exact$draws, rates$draws, list(names[-2L], names[-2L]))
+
+  counts <- lapply(c(a = 2, b = 3, c = 5), function(rate) {
+    simulate_release(data.frame(x = rpois(150, rate)), stat_sums(~ x, bounds = list(x = c(0, 60))), mech_laplace(scale = 20))
+  })
+  exact <- sample_posterior(counts, model_poisson(), pool = "walk", iter = 2000, seed = 1)
+  fit <- approximately(counts, model_poisson(), pool = "walk", iter = 2000)
+  names <- posterior::variables(exact$draws)
+  expect_identical(posterior::variables(fit$draws), names)
+  same_posterior(exact$draws, fit$draws, list(names, names))
+})
+
 test_that("what cannot be pooled partially is refused", {
   set.seed(10)
   sites <- logistic_sites()
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "collapse"), class = "noiseaware_error_method")
   expect_error(sample_posterior(sites, model_logistic(y ~ x, covariates = prior_niw(within = TRUE)), pool = "partial", method = "clt"), "cut off", class = "noiseaware_error_method")
-  expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", init = list()), class = "noiseaware_error_argument")
+  expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "clt", init = list()), class = "noiseaware_error_argument")
   expect_error(sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(covariates = "shared")), class = "noiseaware_error_pool")
   expect_error(sample_posterior(totals_sites(), model_lm(), pool = partial_pooling(covariates = "shared")), "asks for that method", class = "noiseaware_error_pool")
   expect_error(partial_pooling(covariates = "all"), class = "noiseaware_error_argument")
