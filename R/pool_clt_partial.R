@@ -5,7 +5,8 @@ clt_sites_problem <- function(releases, bound, words, chains, call) {
   move_sd <- prior_sd(bound, words, chains)
   sites <- lapply(each, function(site) {
     alone <- c(site[c("n", "released", "scale", "absolute", "ridge")],
-               list(method = "clt", model = bound$spec, moments = with_innovations(site$distribution, bound), size_prior = NULL, sampler = "nuts", conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0))
+               list(method = "clt", model = bound$spec, moments = with_innovations(site$distribution, bound), size_prior = NULL, sampler = "nuts",
+                    conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0))
     list(components = site$components, index = site$index, alone = alone, fields = list())
   })
   width <- vapply(sites, `[[`, 0L, "components")
