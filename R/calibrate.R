@@ -145,7 +145,7 @@ check_sampler <- function(method, call = caller_env()) {
     }
     return(if (is.primitive(method)) method else without_source(method))
   }
-  check_choice(method, "method", c("auto", unique(supported()$method), "nonprivate"), "method", call)
+  check_choice(method, "method", c("auto", sampling_methods, "nonprivate"), "method", call)
 }
 
 # what sample_posterior() would refuse in every replicate

@@ -29,6 +29,7 @@ fit_from_chains <- function(chains, release, bound, run, problem, words) {
 }
 
 exact_methods <- c("augment", "collapse")
+sampling_methods <- c(exact_methods, "clt", "naive")
 
 # matrices draws x parameters, one a chain, cut to the shortest
 chains_array <- function(chains) {

@@ -157,7 +157,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   check_release(release)
   check_model(model)
   records <- check_size_prior(records, release)
-  check_choice(method, "method", c("auto", "augment", "collapse", "clt", "naive"), "method")
+  check_choice(method, "method", c("auto", sampling_methods), "method")
   run <- check_run(chains, iter, warmup, thin, check_seed(seed))
   control <- check_control(control, method)
   bound <- bind_model(complete_model(model, release), release$statistic)

@@ -23,10 +23,13 @@ log_tables <- function(tables, concentration, sizes = 1) {
   blocks <- expand.grid(f = 0:8, m = 0:8)
   key <- function(f, m) f + 9 * m + 1
   # given the share in all areas, of both blocks of a county
+  size <- blocks$f + blocks$m
   of_pair <- lapply(grid, function(top) {
     share <- stats::qbeta((seq_len(200) - 0.5) / 200, concentration[1] * top, concentration[1] * (1 - top))
     share <- pmin(pmax(share, 1e-12), 1 - 1e-12)
-    p <- vapply(share, function(m) mapply(function(f, mm) exp(log_dm(c(f, mm), concentration[2] * c(m, 1 - m))), blocks$f, blocks$m), numeric(nrow(blocks)))
+    a <- concentration[2] * share
+    b <- concentration[2] * (1 - share)
+    p <- exp(lchoose(size, blocks$f) + lbeta(outer(blocks$f, a, "+"), outer(blocks$m, b, "+")) - rep(lbeta(a, b), each = nrow(blocks)))
     tcrossprod(p) / length(share)
   })
   apply(tables, 1, function(n) {
