@@ -5,6 +5,7 @@
  *   augment_move.c    the non-centred moves between two sweeps;
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
  *   augment_size.c    births and deaths of records, where their number is not known;
+ *   augment_resize.c  the same together with a move of all records at once;
  *   augment_levels.c  transfers of records between levels of a factor;
  *   augment_rounds.c  how many rounds of all that make an iteration;
  *   augment_diagnostics.c  what a chain tells of itself.
@@ -144,6 +145,27 @@ void augment_move_size(struct augment *a, int iteration, int learning);
 /* Workspace. */
 void augment_prepare_size(struct augment *a);
 
+/* Which steps of n take theta along in this iteration: to where warmup saw n, and to a number near
+ * it. */
+enum { SIZE_FRESH = 1, SIZE_WALK = 2 };
+int augment_size_steps(const struct augment *a, int iteration, int learning);
+
+/* Such a step's n, with the log of the probability of the step back over that forth; and what was
+ * learned of it. */
+double augment_propose_size(struct augment *a, int fresh, double *log_back);
+void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept);
+
+void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j);
+
+/* The candidates become the state's, with m records of `born` more, or the last m less. */
+void augment_keep_size(struct augment *a, int m, int birth);
+
+/* ---- augment_resize.c ------------------------------------------------------------ */
+
+/* Steps of n that leave the records' distribution with theta integrated out invariant: it must be
+ * drawn after them. They need the complete-data statistic, and keep it. */
+void augment_resize(struct augment *a, int iteration, int learning);
+
 /* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. Needs
  * the complete-data statistic, latent variables included. */
 void augment_saw_size(struct augment *a, int closes);
@@ -167,6 +189,10 @@ void augment_saw_round(struct augment *a, int iteration, int warmup, double work
 /* Readies the surrogate for moves; with `search`, moves the records of a start to where
  * the release has density, theta drawn given them. */
 void augment_search(struct augment *a, int search);
+
+/* The totals of the records under the surrogate's map; and they become these. */
+void augment_mapped_totals(struct augment *a);
+void augment_keep_mapped(struct augment *a);
 
 /* Tells the surrogate how many records there are now. Returns 0 if they are too few for moves of
  * all at once, which then must be left out. */

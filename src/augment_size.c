@@ -77,7 +77,7 @@ int augment_is_full(const struct augment *a) {
     return a->stride - a->n < rounds * (SIZE_MOVES + TILTED) * MOST_BORN;
 }
 
-static void swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
+void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
     for (int v = 0; v < a->model.columns; ++v) {
         double *column = a->x + v * a->stride;
         const double kept = column[i];
@@ -88,7 +88,7 @@ static void swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
 
 static void choose_last(struct augment *a, int m) {
     for (ptrdiff_t last = a->n - 1; last >= a->n - m; --last)
-        swap_records(a, augment_choose(a->rng, last + 1), last);
+        augment_swap_records(a, augment_choose(a->rng, last + 1), last);
 }
 
 static void draw_born(struct augment *a, const double *theta, int m) {
@@ -130,7 +130,7 @@ static void append_born(struct augment *a, int m) {
     a->n += m;
 }
 
-static void keep(struct augment *a, int m, int birth) {
+void augment_keep_size(struct augment *a, int m, int birth) {
     memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
     memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));
     if (birth)
@@ -154,7 +154,7 @@ static void move_size(struct augment *a, int learning) {
             *a->adapt.temper * (changed_energy(a, a->residual, a->cell_residual, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
         a->work += a->pass_work * m / fmax((double)a->n, m);
-        if (accept) keep(a, m, birth);
+        if (accept) augment_keep_size(a, m, birth);
     }
     b->made += 1;
     b->accepted += accept;
@@ -268,12 +268,22 @@ static void keep_tilted(struct augment *a, int m, int birth, const struct rng *i
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
-static void move_tilted(struct augment *a, int fresh, int learning) {
+double augment_propose_size(struct augment *a, int fresh, double *log_back) {
+    return (fresh ? size_slope_fresh : size_slope_walk)(&a->slope, (double)a->n, a->rng, log_back);
+}
+
+void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept) {
     struct births *b = &a->births;
+    b->tilt_made += 1;
+    b->tilt_accepted += accept;
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
+    if (learning && fresh) b->followed += FORGET * (accept - b->followed);
+}
+
+static void move_tilted(struct augment *a, int fresh, int learning) {
     const struct model *model = &a->model;
     double log_ratio = -INFINITY, log_back;
-    const double n = fresh ? size_slope_fresh(&a->slope, (double)a->n, a->rng, &log_back)
-                           : size_slope_walk(&a->slope, (double)a->n, a->rng, &log_back);
+    const double n = augment_propose_size(a, fresh, &log_back);
     const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), MOST_BORN + 1);
     const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= MOST_BORN;
     const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
@@ -291,10 +301,7 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
         }
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
-    b->tilt_made += 1;
-    b->tilt_accepted += accept;
-    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
-    if (learning && fresh) b->followed += FORGET * (accept - b->followed);
+    augment_tried_size(a, fresh, learning, log_ratio, accept);
     if (accept) keep_tilted(a, m, birth, &innovations);
 }
 
@@ -352,15 +359,22 @@ void augment_saw_size(struct augment *a, int closes) {
     a->births.tries = 0;
 }
 
-void augment_move_size(struct augment *a, int iteration, int learning) {
-    for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
-    if (a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
+int augment_size_steps(const struct augment *a, int iteration, int learning) {
     const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM;
     const int far = knows && size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
-    if (!knows || (learning && (far || turn < 2))) {
-        move_tilted(a, knows && iteration % 2 == 0, learning);
-    } else if (!learning) {
-        if (far || turn == 0) move_tilted(a, 1, learning);
-        if (far && (turn == 0 || a->births.followed < POOR)) move_tilted(a, 0, learning);
+    if (learning) {
+        if (knows && !far && turn >= 2) return 0;
+        return knows && iteration % 2 == 0 ? SIZE_FRESH : SIZE_WALK;
     }
+    if (!knows) return SIZE_WALK;
+    const int fresh = far || turn == 0, walk = far && (turn == 0 || a->births.followed < POOR);
+    return (fresh ? SIZE_FRESH : 0) | (walk ? SIZE_WALK : 0);
+}
+
+void augment_move_size(struct augment *a, int iteration, int learning) {
+    for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
+    if (a->resize || a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
+    const int steps = augment_size_steps(a, iteration, learning);
+    if (steps & SIZE_FRESH) move_tilted(a, 1, learning);
+    if (steps & SIZE_WALK) move_tilted(a, 0, learning);
 }

@@ -28,7 +28,7 @@ static const double *const *mapped_block(struct augment *a, int m) {
     return a->moved;
 }
 
-static void mapped_totals(struct augment *a) {
+void augment_mapped_totals(struct augment *a) {
     augment_clear_total(a);
     for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
         const int m = augment_block_at(a, start, a->move_block);
@@ -38,7 +38,7 @@ static void mapped_totals(struct augment *a) {
 }
 
 /* the records become the mapped ones, whose totals were taken last */
-static void keep_mapped(struct augment *a) {
+void augment_keep_mapped(struct augment *a) {
     const struct totals *t = &a->surrogate->density.totals;
     for (ptrdiff_t start = 0; start < a->n; start += a->move_block) {
         const int m = augment_block_at(a, start, a->move_block);
@@ -168,7 +168,7 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     const int learns = iteration < warmup;
     if (!surrogate_is_exact(s)) {
         if (surrogate_refer(s)) {
-            mapped_totals(a);
+            augment_mapped_totals(a);
         } else {
             for (int j = 0; j < a->dense; ++j) a->total[j] = total_of(a, j);
         }
@@ -179,7 +179,7 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     int accept = 0;
     const int moved = surrogate_propose(s, a->rng, &gain);
     if (moved) {
-        mapped_totals(a);
+        augment_mapped_totals(a);
         augment_residuals(a, a->candidate, a->candidate_cells);
         if (learns) {
             for (int j = 0; j < a->dense; ++j) a->total[j] -= total_of(a, j);
@@ -196,7 +196,7 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     }
     a->work += a->leapfrog_work * s->told.leapfrogs;
     if (accept) {
-        keep_mapped(a);
+        augment_keep_mapped(a);
         memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
         memcpy(a->complete, a->complete_after, (size_t)a->model.complete * sizeof(double));
         memcpy(a->theta, a->theta_new, (size_t)parameters * sizeof(double));
@@ -268,8 +268,8 @@ void augment_search(struct augment *a, int search) {
     if (!surrogate_begin(s, a->complete, a->theta) ||
         !surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng) || !search)
         return;
-    mapped_totals(a);
-    keep_mapped(a);
+    augment_mapped_totals(a);
+    augment_keep_mapped(a);
     augment_residuals(a, a->residual, a->cell_residual);
     surrogate_take(s, a->complete, a->theta);
     if (a->model.class->add_latent) augment_take_latent(a);

@@ -140,6 +140,7 @@ static void *read(SEXP problem) {
     if (a->surrogate)
         augment_prepare_surrogate(
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
+    augment_prepare_resize(a);
     if (augment_has_levels(a)) augment_prepare_levels(a);
     return a;
 }

@@ -537,6 +537,7 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
     if (learning) augment_gather(a, before);
     const double followed = a->work;
     if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
+    if (a->resize && !empty) augment_resize(a, iteration, learning);
     if (a->surrogate && augment_set_size(a)) {
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);

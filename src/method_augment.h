@@ -64,6 +64,8 @@ struct rounds {
     double *count, *seen, *work, *mean, *scatter, *change, *before;
 };
 
+struct resize; /* augment_resize.c */
+
 struct augment {
     /* Releases of different records under one theta, one a site: each has records, statistics and
      * noise in a struct augment of its own. The first is this one, which all that concerns theta
@@ -86,6 +88,7 @@ struct augment {
     int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate;         /* NULL: no such moves */
     struct response *response;           /* the same; only beside a surrogate */
+    struct resize *resize;               /* the same, of steps of n */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -177,6 +180,8 @@ static inline int augment_has_levels(const struct augment *a) {
     return a->surrogate && a->model.factors > 0;
 }
 void augment_prepare_levels(struct augment *a);
+/* After augment_prepare_surrogate(): a->resize, where there are such steps. */
+void augment_prepare_resize(struct augment *a);
 
 /* With a surrogate. */
 size_t augment_rounds_stored(const struct augment *a);

@@ -173,7 +173,7 @@ static int create(const struct fields *fields, struct model *model) {
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
     for (int j = 0; reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
     if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
-    if (lm->keeps_sigma && model->order && lm->cov.factors == 0) model->residual = lm->at_sigma;
+    if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
     model->kept = lm->kept;
     model->cut = covariates_is_cut(&lm->cov);
     if (lm->cov.lones > 0 || derived) {

@@ -72,6 +72,7 @@ static int create(const struct fields *fields, struct model *model) {
         p->kept = LOG_SD;
         model->keeps = 1;
         model->kept = &p->kept;
+        model->residual = LOG_SD;
     }
     model->origin = p->centre;
     model->order = &p->order;

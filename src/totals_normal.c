@@ -210,7 +210,8 @@ static int create(const struct fields *fields, struct collapse *of) {
 
     if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
-    if (s->model.residual > 0 && fields_length(fields, "innovates") > 0) prepare_residual(s);
+    if (s->model.residual > 0 && k == 1 && fields_length(fields, "innovates") > 0)
+        prepare_residual(s);
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = normal_doubles((size_t)s->model.complete);
