@@ -13,7 +13,7 @@ as_table.default <- function(bound) bound
 # The factors in the order of the model's covariates, then the response, whose code is the fastest.
 #' @export
 as_table.bound_glm <- function(bound) {
-  design <- bound$design
+  design <- bound$base
   factors <- unique(design$variable[-1L])
   if (!is_binary_family(bound$model) || inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
   response <- design$variable[1L]

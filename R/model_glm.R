@@ -53,7 +53,7 @@
 #' 1993). The others walk, with steps whose shape and length are learned in warmup. In all of them they also move with the innovations of the responses held
 #' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
-#' **Method `"collapse"`** serves a binary response whose covariates are all factors, of at most 100,000 combinations of levels with the
+#' **Method `"collapse"`** serves a binary response whose covariates are all factors, also with products of these, of at most 100,000 combinations of levels with the
 #' response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of records,
 #' which may be unknown, and is exact. With few records imputing them is often quicker.
 #'

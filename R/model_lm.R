@@ -28,7 +28,8 @@
 #'   the middles of their bounds for the default priors: the coefficient of `x` beside `I(x^2)` or `x:z` then is the slope in the middle, and a term counts as one
 #'   covariate, with the range that it has over the bounds. A prior with an `sd` or `mean` of its own for a coefficient is of the natural
 #'   coefficient, at zero of all else. A product with a factor needs the term without the factor beside it, so that the factor's first
-#'   level is the reference. Only method `"augment"` serves, and it is exact.
+#'   level is the reference. Only method `"augment"` serves, and it is exact. Where the
+#'   totals of a [stat_crossprod()] or [stat_sums()] tell of the response's products, all responses move at once, given the covariates.
 #'
 #' @return A model: an object of class `model_lm`. Its parameters are the
 #'   coefficients (`(Intercept)` and the covariates' names), `sigma`,

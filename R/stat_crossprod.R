@@ -5,8 +5,8 @@
 #' variable is first clamped to its bounds; with `rescale = TRUE` it is then
 #' mapped to \[-1, 1\] (Ju et al. 2022, section 5).
 #'
-#' @param formula `response ~ covariate + ...`, main effects only, at most 2,000. Compute
-#'   transformed variables in the data first. The intercept is implied.
+#' @param formula `response ~ covariate + ...`, at most 2,000, also with products and powers (`y ~ x * g + I(x^2)`): see below. Compute
+#'   other transformed variables in the data first. The intercept is implied.
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
 #'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
@@ -57,7 +57,15 @@
 #' modulus, and the norms are d and sqrt(d) for d components: without factors, d = m (m + 3) / 2.
 #' In the variables' own units a record has a 1 in one column of each factor at most.
 #'
-#' @return A statistic: an object of class `stat_crossprod`.
+#' **Products and powers** in the formula, as in [model_lm()], are columns too: the components are the distinct monomials of degree 1 and 2 in
+#' the response, all variables and these, such as `x:gb`, `x^3` and `y:x^2`. Numbers are rescaled before they are multiplied, dummy
+#' columns stay 0 and 1. A record has one level of each factor, so that it touches only the components of its levels. The
+#' sensitivity of a replacement is the largest sum (root of the sum of squares), over the levels of two records, of the range of
+#' each component that both have and the largest modulus of each that one of them has: an upper bound, since not all components can be at
+#' their worst at once. That of an added record is attained. With more than 200 combinations of levels the factors are bounded as if
+#' their columns were independent. An offset of the formula adds its variable.
+#'
+#' @return A statistic: an object of class `stat_crossprod`, or `stat_products` with products or powers.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_bounds`,
 #'   `noiseaware_error_levels`.
 #' @references
@@ -72,19 +80,14 @@
 stat_crossprod <- function(formula, bounds, rescale = TRUE) {
   check_given()
   check_flag(rescale, "rescale")
+  if (has_products(formula)) return(new_products(formula, bounds, rescale, environment()))
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
   columns <- expand_columns(variables, bounds)
-  if (is.character(bounds[[1L]]) && length(bounds[[1L]]) > 2L) {
-    stop_classed("formula", "The response {.var {variables[1]}} must be a number, or a factor with two levels, but it has {length(bounds[[1]])} levels.")
-  }
+  check_response_levels(variables[1L], bounds)
   pairs <- monomial_pairs(columns)
   components <- c(columns$name, pairs$name)
-  clash <- unique(c(components[duplicated(components)], intersect(columns$name, "(Intercept)")))
-  if (length(clash)) {
-    stop_classed("formula", c("Components must have different names, but {.val {clash}} would stand for more than one.",
-                              i = "Rename a variable or a level: a component is named after its variables, as in {.val y:x} and {.val x^2}."))
-  }
+  check_names_differ(components, columns)
   levels <- bounds[vapply(bounds, is.character, TRUE)]
   statistic <- new_statistic("crossprod", "totals", columns = columns, levels = levels, components = components,
                              formula = formula_text(formula), rescale = rescale, pairs = pairs,
@@ -95,6 +98,19 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
                              i = "Change the units of the data."))
   }
   statistic
+}
+
+check_response_levels <- function(response, bounds, call = caller_env()) {
+  levels <- bounds[[response]]
+  if (!is.character(levels) || length(levels) == 2L) return(invisible())
+  stop_classed("formula", "The response {.var {response}} must be a number, or a factor with two levels, but it has {length(levels)} levels.", call = call)
+}
+
+check_names_differ <- function(components, columns, call = caller_env()) {
+  clash <- unique(c(components[duplicated(components)], intersect(columns$name, "(Intercept)")))
+  if (length(clash) == 0L) return(invisible())
+  stop_classed("formula", c("Components must have different names, but {.val {clash}} would stand for more than one.",
+                            i = "Rename a variable or a level: a component is named after its variables, as in {.val y:x} and {.val x^2}."), call = call)
 }
 
 # Products of two columns, row by row of the upper triangle, but for those that
@@ -227,6 +243,10 @@ stat_crossprod_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
   bounds <- json_bounds(x$bounds, refuse)
   columns <- json_columns(bounds)
+  if (has_products(json_formula(x$formula, refuse))) {
+    claim(sum(columns))
+    return(stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale))
+  }
   # products of different variables, each column, and the squares of numbers
   claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
   stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale)

@@ -16,11 +16,13 @@ non_centred_serve <- function(moving, free, parts, n, unknown) {
 # columns through a linear predictor, and releases of totals of columns and of their products.
 surrogate_columns <- function(bound, parts, n, unknown) {
   design <- surrogate_design(bound)
-  if (is.null(design) || non_centred_serve(length(bound$moves), sum(design$role == "free"), parts, n, unknown)) return(NULL)
+  few <- is.null(bound$terms) && !is.null(design) && non_centred_serve(length(bound$moves), sum(design$role == "free"), parts, n, unknown)
+  if (is.null(design) || few || (unknown && !is.null(bound$terms))) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
     if (inherits(statistic, "stat_size")) return(part$mechanism$kernel %in% c("absolute", "squared"))
     if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
+    if (inherits(statistic, "stat_products")) return(part$mechanism$kernel %in% c("absolute", "squared") && !is.null(product_terms(part, bound)))
     statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
   }
   if (all(vapply(parts, serves, TRUE))) design
@@ -34,12 +36,12 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
   terms <- matrix(0, layout$dense, 6L) # components that only pad are 0
   for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {
     at <- layout$where[match(part$index, layout$summed)]
-    terms[at, ] <- normal_terms(part, design$name, design$centre, n, caller_env())
+    terms[at, ] <- if (inherits(part$statistic, "stat_products")) product_terms(part, bound) else normal_terms(part, design$name, design$centre, n, caller_env())
   }
   free <- design[design$role == "free", ]
   bounds <- clamping_bounds(free$name, parts)
   place <- function(role) which(design$role == role) - 1L
-  list(same_bounds = bounds$same, lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
+  list(same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
        column = place("free"), fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
        terms = as.double(t(terms)))
 }
@@ -63,10 +65,43 @@ surrogate_design.default <- function(bound) NULL
 
 #' @export
 surrogate_design.bound_lm <- function(bound) {
-  if (length(bound$model$covariates$lone) || !is.null(bound$terms)) return(NULL)
+  if (length(bound$model$covariates$lone)) return(NULL)
+  if (!is.null(bound$terms)) return(response_design(bound))
   design <- bound$design
   if (!identical(design$name, bound$columns$name)) return(NULL)
   data.frame(name = design$name, centre = design$centre, role = ifelse(is.na(design$level), "free", "fixed"))
+}
+
+# With products or powers the response alone is normal given all other columns (src/predictor.c).
+response_design <- function(bound) {
+  names <- c(bound$base$name, bound$design$name[bound$terms$product])
+  data.frame(name = names, centre = bound$terms$fields$centre, role = rep(c("free", "fixed"), c(1L, length(names) - 1L)))
+}
+
+# As normal_terms(), of a statistic with products and powers: each component with the response is a multiple of its total, or of that of its product with one
+# of the columns. Those without it do not change when the response alone moves. NULL where there is no such column.
+product_terms <- function(part, bound) {
+  statistic <- part$statistic
+  if (is.null(bound$terms) || !statistic$rescale) return(NULL)
+  base <- bound$base$name
+  powers <- statistic$powers[, match(base, statistic$columns$name), drop = FALSE]
+  q <- length(base)
+  closed <- bound$terms$fields$centre[-seq_len(q)] == 0 & vapply(bound$terms$shift, function(s) all(s == 0 | s %in% bound$base$centre), TRUE)
+  columns <- rbind(diag(q), bound$terms$powers[bound$terms$product[closed], , drop = FALSE])
+  at <- c(seq_len(q), q + which(closed))
+  key <- function(p) paste(p, collapse = " ")
+  of_y <- powers[, 1L]
+  rest <- powers
+  rest[, 1L] <- 0
+  with <- at[match(apply(rest, 1L, key), apply(columns, 1L, key))]
+  with[of_y == 2 & rowSums(rest) == 0] <- 1
+  alone <- of_y == 1 & rowSums(rest) == 0
+  if (any(of_y > 0 & !alone & is.na(with)) || any(of_y > 2 | (of_y == 2 & rowSums(rest) > 0))) return(NULL)
+  scale <- statistic_fields(statistic)$scale[match(base, statistic$columns$name)]
+  coefficient <- apply(t(powers), 2L, function(p) prod(scale^p)) * (of_y > 0)
+  second <- ifelse(alone | of_y == 0, 1, with)
+  terms <- cbind(0, second - 1, 0, ifelse(alone, coefficient, 0), 0, ifelse(alone, 0, coefficient))
+  terms[part$at, , drop = FALSE]
 }
 
 #' @export
@@ -79,6 +114,7 @@ surrogate_design.bound_normal <- function(bound) {
 
 #' @export
 surrogate_design.bound_glm <- function(bound) {
+  if (!is.null(bound$terms)) return(NULL)
   design <- surrogate_design.bound_lm(bound)
   if (is.null(design) || all(design$role[-1L] == "fixed")) return(NULL)
   design$role[c(1L, which(design$role == "fixed"))] <- "rider"

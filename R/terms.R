@@ -43,6 +43,13 @@ model_terms <- function(formula, call = caller_env()) {
   list(response = response, variables = variables, terms = terms, offsets = offsets, plain = FALSE)
 }
 
+# Are there calls among the terms that statistics of plain variables do not take, but model_terms() does?
+has_products <- function(formula, call = caller_env()) {
+  if (!inherits(formula, "formula") || length(formula) != 3L) return(FALSE)
+  leaves <- formula_leaves(formula[[3L]], chain_operands("+"), call)
+  any(vapply(leaves, function(t) is.call(t) && as.character(t[[1L]])[1L] %in% c(":", "*", "I", "offset"), TRUE))
+}
+
 new_atom <- function(variable, power = 1) {
   list(label = if (power == 1) variable else paste0("I(", format_name(variable), "^", power, ")"), variable = variable, power = power)
 }

@@ -18,10 +18,12 @@ static const double SEARCH_TEMPER = 0.5;
 static const double *const *mapped_block(struct augment *a, int m) {
     const struct totals *t = &a->surrogate->density.totals;
     const double *row = a->surrogate->map;
-    for (int v = 0; v < t->columns; ++v) a->moved[v] = a->x_at[v];
+    const double *const *from = (const double *const *)a->x_at;
+    if (a->model.regressors > 0) from = a->model.class->regressors(a->model.self, m, from);
+    for (int v = 0; v < a->model.columns; ++v) a->moved[v] = a->x_at[v];
     for (int i = 0; i < t->d; ++i, row += t->columns + 1) {
         terms_clear(&a->map);
-        for (int v = 0; v < t->columns; ++v) terms_add(&a->map, row[1 + v], a->x_at[v]);
+        for (int v = 0; v < t->columns; ++v) terms_add(&a->map, row[1 + v], from[v]);
         terms_sum(&a->map, row[0], m, a->x_new[t->column[i]]);
         a->moved[t->column[i]] = a->x_new[t->column[i]];
     }
@@ -112,6 +114,7 @@ static void pull_clamped(void *self, const double *gradient_seen, double *gradie
 void augment_prepare_surrogate(struct augment *a, int same_bounds) {
     struct surrogate *s = a->surrogate;
     const struct totals *t = &s->density.totals;
+    if (a->model.regressors > 0) return; /* the covariates have moves of their own */
     /* surrogate, response and transfers between levels move all of theta but a response's shape */
     a->model.moving = a->model.groups = 0;
     if (a->model.shape > 0) {

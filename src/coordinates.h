@@ -30,8 +30,8 @@ struct theta_block {
     int rows;           /* of STICKS */
     const double *centre;
     const double *expand, *collect; /* of CENTRE: NULL, or E and its inverse, row by row */
-    const double *known; /* NULL, or the coordinates' values: not drawn, not reported */
-    int reports_last;    /* of STICKS, rows of two levels: a draw reports the second alone */
+    const double *known;            /* NULL, or the coordinates' values: not drawn, not reported */
+    int reports_last; /* of STICKS, rows of two levels: a draw reports the second alone */
 };
 
 struct coordinates {

@@ -83,7 +83,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->density.absolute = a->absolute;
     s->density.weight = a->weight;
     s->density.component =
-        read_components(a->model.columns, a->dense, REAL(list_element(spec, "terms")));
+        read_components(model_moments(&a->model), a->dense, REAL(list_element(spec, "terms")));
     if (surrogate_create(s, &a->model, (double)a->n, (int)Rf_xlength(column), INTEGER(column),
                          1 + (int)Rf_xlength(fixed), INTEGER(fixed), (int)Rf_xlength(rider),
                          INTEGER(rider)))

@@ -11,6 +11,10 @@
  * What depends on one factor at a time is spread over the combinations x factor by factor, and sums
  * over them are folded back in the same way: two additions a combination in all, whatever the
  * number of factors. Cost: a logarithm and an exponential or two for each combination.
+ *
+ * Where the formula has products of factors, eta is the sum of the coefficients whose dummies, or
+ * products of dummies, are 1 in a combination: these are listed once, for an addition each in eta
+ * and in the slopes.
  */
 #include "glm_cells.h"
 
@@ -18,7 +22,9 @@
 
 struct glm_cells {
     const struct covariates *cov;
+    const struct predictor *predictor;
     const struct family *family;
+    int *listed, *start;      /* with products: the coefficients of each combination; else NULL */
     int combinations, levels; /* levels: of all factors */
     double *no, *yes;         /* counts of the combinations */
     double *counted;          /* and of the levels */
@@ -29,9 +35,59 @@ struct glm_cells {
     int *row;
 };
 
-struct glm_cells *glm_cells_create(const struct covariates *cov, const struct family *family) {
+/* Is a dummy, or a product of dummies, 1 in combination x? */
+static int is_one(const struct glm_cells *s, int x, int column) {
+    const struct covariates *cov = s->cov;
+    const struct products *products = &cov->products;
+    if (column >= products->first) {
+        const double *of = products->of, *size = products->size;
+        for (int j = products->first; j < column; ++j) of += (int)*size++;
+        for (int e = 0; e < (int)*size; ++e)
+            if (!is_one(s, x, (int)of[e])) return 0;
+        return 1;
+    }
+    for (int f = cov->factors - 1; f >= 0; --f) {
+        const struct factor *factor = cov->factor + f;
+        if (column >= factor->first && column < factor->first + factor->levels - 1)
+            return x % factor->levels == column - factor->first + 1;
+        x /= factor->levels;
+    }
+    return 0;
+}
+
+/* The coefficients of combination x, the constant's last; returns how many. */
+static int list_coefficients(const struct glm_cells *s, int x, int *row) {
+    const struct covariates *cov = s->cov;
+    const struct predictor *predictor = s->predictor;
+    int listed = 0;
+    if (predictor->derived) {
+        for (int j = 1; j < predictor->k; ++j)
+            if (is_one(s, x, predictor->column[j])) row[listed++] = j;
+    } else {
+        for (int f = cov->factors - 1; f >= 0; --f) {
+            const int level = x % cov->factor[f].levels;
+            x /= cov->factor[f].levels;
+            if (level > 0) row[listed++] = cov->factor[f].first + level - 1;
+        }
+    }
+    row[listed++] = 0;
+    return listed;
+}
+
+static void list_all(struct glm_cells *s) {
+    s->start = plugin_memory((size_t)s->combinations + 1, sizeof *s->start);
+    for (int x = 0; x < s->combinations; ++x)
+        s->start[x + 1] = s->start[x] + list_coefficients(s, x, s->row);
+    s->listed = plugin_memory((size_t)s->start[s->combinations], sizeof *s->listed);
+    for (int x = 0; x < s->combinations; ++x)
+        (void)list_coefficients(s, x, s->listed + s->start[x]);
+}
+
+struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
+                                   const struct family *family) {
     struct glm_cells *s = plugin_memory(1, sizeof *s);
     s->cov = cov;
+    s->predictor = predictor;
     s->family = family;
     s->combinations = 1;
     for (int f = 0; f < cov->factors; ++f) {
@@ -45,7 +101,9 @@ struct glm_cells *glm_cells_create(const struct covariates *cov, const struct fa
     s->counted = plugin_memory((size_t)s->levels, sizeof(double));
     s->effect = plugin_memory((size_t)s->levels, sizeof(double));
     s->probability = plugin_memory((size_t)s->levels, sizeof(double));
-    s->row = plugin_memory((size_t)cov->factors + 1, sizeof *s->row);
+    const int most = predictor->derived ? predictor->k : cov->factors + 1;
+    s->row = plugin_memory((size_t)most, sizeof *s->row);
+    if (predictor->derived) list_all(s);
     return s;
 }
 
@@ -89,6 +147,11 @@ static double fold(const struct glm_cells *s, double *value, double *of_level) {
 }
 
 static void predict(struct glm_cells *s, const double *theta, double *eta) {
+    for (int x = 0; s->listed && x < s->combinations; ++x) {
+        eta[x] = 0;
+        for (int a = s->start[x]; a < s->start[x + 1]; ++a) eta[x] += theta[s->listed[a]];
+    }
+    if (s->listed) return;
     int at = 0;
     for (int f = 0; f < s->cov->factors; ++f) {
         const struct factor *factor = s->cov->factor + f;
@@ -148,11 +211,13 @@ double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double
         }
         s->value[x] = sum;
     }
-    gradient[0] += fold(s, s->value, s->effect);
+    for (int x = 0; s->listed && x < s->combinations; ++x)
+        for (int a = s->start[x]; a < s->start[x + 1]; ++a) gradient[s->listed[a]] += s->value[x];
+    if (!s->listed) gradient[0] += fold(s, s->value, s->effect);
     int at = 0;
     for (int f = 0; f < s->cov->factors; at += s->cov->factor[f++].levels) {
         const struct factor *factor = s->cov->factor + f;
-        for (int l = 1; l < factor->levels; ++l)
+        for (int l = 1; !s->listed && l < factor->levels; ++l)
             gradient[factor->first + l - 1] += s->effect[at + l];
         double rest = s->counted[at + factor->levels - 1];
         for (int l = factor->levels - 2; l >= 0; --l) {
@@ -175,13 +240,7 @@ void glm_cells_information(struct glm_cells *s, const double *theta, int rows, d
         double log_y[2], slope[2];
         s->family->class->logs(s->value[x], log_y, slope);
         const double weight = -count * slope[0] * slope[1];
-        int listed = 0, left = x;
-        for (int f = cov->factors - 1; f >= 0; --f) {
-            const int level = left % cov->factor[f].levels;
-            left /= cov->factor[f].levels;
-            if (level > 0) s->row[listed++] = cov->factor[f].first + level - 1;
-        }
-        s->row[listed++] = 0;
+        const int listed = list_coefficients(s, x, s->row);
         for (int a = 0; a < listed; ++a)
             for (int b = 0; b < listed; ++b)
                 if (s->row[b] <= s->row[a])

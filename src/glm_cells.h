@@ -3,13 +3,15 @@
 
 #include "covariates.h"
 #include "family.h"
+#include "predictor.h"
 
 /* A generalised linear model of a binary response whose covariates are all factors, as a table: see
  * glm_cells.c. */
 struct glm_cells;
 
-/* `cov` and `family` must outlive it. */
-struct glm_cells *glm_cells_create(const struct covariates *cov, const struct family *family);
+/* `cov`, `predictor` and `family` must outlive it. */
+struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
+                                   const struct family *family);
 
 /* Cells of the table: combinations of the factors' levels, in their order and the last one's the
  * fastest, each with the response 0 and then 1. */

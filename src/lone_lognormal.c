@@ -1,8 +1,8 @@
 /* A positive covariate: log x ~ N(mean, sd^2), mean ~ N(centre, spread^2), sd^2 ~
  * InverseGamma(shape, rate), independent; either may be known.
  *
- * theta: mean, log sd. Innovation: (log x - mean) / sd. Logarithms stay where their exponentials are
- * finite and positive.
+ * theta: mean, log sd. Innovation: (log x - mean) / sd. Logarithms stay where their exponentials
+ * are finite and positive.
  *
  * Complete-data statistic: the sums of log x less the centre, and of its squares. Updates are
  * conjugate, the mean given the standard deviation and this given the mean. Cost of a record: a
@@ -106,8 +106,7 @@ static void update(void *self, const double *c, double n, struct rng *rng, doubl
     }
     if (s->sd_known) return;
     const double away = theta[0] - s->centre, left = c[1] - 2 * away * c[0] + n * away * away;
-    theta[1] =
-        0.5 * (log(s->rate + 0.5 * fmax(left, 0)) - dist_log_gamma(rng, s->shape + 0.5 * n));
+    theta[1] = 0.5 * (log(s->rate + 0.5 * fmax(left, 0)) - dist_log_gamma(rng, s->shape + 0.5 * n));
 }
 
 const struct lone_class lone_lognormal = {

@@ -122,7 +122,7 @@ void augment_prepare(struct augment *a) {
         a->x_new[v] =
             plugin_memory((size_t)(block > MAX_BLOCK ? block : MAX_BLOCK), sizeof(double));
     if (a->size_prior) augment_prepare_size(a);
-    a->map = terms_new(columns);
+    a->map = terms_new(model_moments(&a->model));
     a->changed = plugin_memory((size_t)columns, sizeof(int));
     a->theta_new = plugin_memory((size_t)a->model.parameters, sizeof(double));
     a->step = plugin_memory((size_t)a->model.parameters, sizeof(double));

@@ -136,7 +136,7 @@ static int create(const struct fields *fields, struct model *model) {
     if (by_records) model->class = &of_records;
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
-    s->cells = glm_cells_create(&s->cov, s->family);
+    s->cells = glm_cells_create(&s->cov, &s->predictor, s->family);
     model->complete = glm_cells_count(s->cells);
     model->class = &of_cells;
     return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
@@ -346,8 +346,7 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
         FOR_RECORDS(i, m) s->kappa[i] -= s->omega[i] * s->eta_new[i];
     }
     c[s->at_kappa] += block_sum(m, s->kappa);
-    for (int j = 1; j < s->k; ++j)
-        c[s->at_kappa + j] += block_dot(m, s->kappa, regressor(s, j));
+    for (int j = 1; j < s->k; ++j) c[s->at_kappa + j] += block_dot(m, s->kappa, regressor(s, j));
 }
 
 static double log_density(void *self, int m, const double *const *x) {

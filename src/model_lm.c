@@ -58,9 +58,9 @@ struct lm {
     /* workspace */
     double *away_from_prior, *student; /* k; k x k */
     double *gram, *solution;
-    double *innovation; /* MAX_BLOCK */
-    double *eta, *eta_new;             /* MAX_BLOCK, where regressors are derived */
-    double *theta_new;                 /* of a move */
+    double *innovation;    /* MAX_BLOCK */
+    double *eta, *eta_new; /* MAX_BLOCK, where regressors are derived */
+    double *theta_new;     /* of a move */
     double intercept_new;
     int *changed;
     const double **moved;
@@ -86,7 +86,7 @@ static void prepare_derived(struct lm *lm) {
     lm->moved = plugin_memory((size_t)lm->p + 1, sizeof *lm->moved);
 }
 
-static const struct model_class of_records;
+static const struct model_class of_records, of_products;
 
 /* Does marginal() keep the coefficients? */
 static int reads_coefficients(const struct lm *lm) {
@@ -182,10 +182,12 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
         model->costs.records = model->columns + lm->cov.costs.draw;
     }
-    if (derived)
-        prepare_derived(lm);
-    else
-        prepare_marginal(lm);
+    prepare_marginal(lm);
+    if (!derived) return PLUGIN_OK;
+    prepare_derived(lm);
+    if (lm->cov.lones > 0) return PLUGIN_OK;
+    model->class = &of_products;
+    model->regressors = q;
     return PLUGIN_OK;
 }
 
@@ -505,6 +507,11 @@ static void add(void *self, int m, const double *const *x, double *c) {
     moments_add(&lm->moments, m, covariates_design(&lm->cov, m, x), c);
 }
 
+static const double *const *regressors(void *self, int m, const double *const *x) {
+    struct lm *lm = self;
+    return covariates_design(&lm->cov, m, x);
+}
+
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
     struct lm *lm = self;
     covariates_add_latent(&lm->cov, rng, m, x, c);
@@ -618,9 +625,9 @@ static void prepare_marginal(struct lm *lm) {
 /* Where entry (i, j) of G, i <= j, with the intercept as 0 and the response as k,
  * stands in c; -1 for the number of records. */
 static int joint_at(const struct lm *lm, int i, int j) {
-    const int k = lm->k, column = j == k ? 0 : j;
+    const int k = lm->k, *of = lm->predictor.column, column = j == k ? 0 : of[j];
     if (i == 0) return j == 0 ? -1 : column;
-    return moments_at(k, i == k ? 0 : i, column);
+    return moments_at(lm->moments.q, i == k ? 0 : of[i], column);
 }
 
 /* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`. */
@@ -646,7 +653,7 @@ static double marginal(void *self, const double *c, double n, const double *thet
     const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
     const double variance = exp(2 * log_sigma), tau = normal ? variance : 1;
     double *joint = lm->joint, *v = lm->away;
-    memset(gradient_c, 0, (size_t)moments_size(k) * sizeof(double));
+    memset(gradient_c, 0, (size_t)moments_size(lm->moments.q) * sizeof(double));
     double log_density = covariates_marginal(&lm->cov, c, n, gradient_c);
 
     for (int i = 0; i <= k; ++i)
@@ -751,4 +758,24 @@ static const struct model_class of_records = {
     .add = add,
     .add_latent = add_latent,
     .rtheta = rtheta,
+};
+
+/* Derived regressors alone: given the covariates, y's parameters integrate out. */
+static const struct model_class of_products = {
+    .name = "lm",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .set = set,
+    .rrecords = rrecords,
+    .refresh = refresh,
+    .set_move = set_move,
+    .move = move,
+    .read_levels = read_levels,
+    .relevel = relevel,
+    .add = add,
+    .regressors = regressors,
+    .rtheta = rtheta,
+    .rtheta_uncut = rtheta_uncut,
+    .marginal = marginal,
 };

@@ -12,9 +12,9 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, marginal, marginal_size, tied_prior, tied_means, rtheta_uncut, distribution,
- * pull_distribution, log_cells, observe, log_posterior, information, read_levels, relevel, groups
- * and costs are not offered; and it has a version.
+ * add_latent, regressors, marginal, marginal_size, tied_prior, tied_means, rtheta_uncut,
+ * distribution, pull_distribution, log_cells, observe, log_posterior, information, read_levels,
+ * relevel, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -118,6 +118,12 @@ struct model {
      * depends on, which moves that tied coefficients and marginal() allow leave as it is. 0: there
      * is none, or it is known. */
     int shape;
+
+    /* Columns of the complete-data statistic's moments, where they are more than a record's, or
+     * stand for others: those of the hook regressors(). Then the response, column 0 of both, is
+     * normal given the others, and alone moves along the density of the totals. 0: they are the
+     * record's. */
+    int regressors;
 
     /* The first coordinates of theta, so many of them, that rtheta leaves as they are: random walks
      * by dprior and log_density move them after it. */
@@ -281,6 +287,10 @@ struct model_class {
      * records; rtheta is called once for such a c. Default: there are none. */
     void (*add_latent)(void *self, struct rng *rng, int m, const double *const *x, double *c);
 
+    /* Goal: the columns of the moments in the complete-data statistic, of a block; they last until
+     * the next call of a hook. Where model->regressors is not 0. */
+    const double *const *(*regressors)(void *self, int m, const double *const *x);
+
     /* Goal: theta from a kernel that leaves p(theta | c, n) invariant, in place; with
      * add_latent, p(theta | records, latent variables). Known coordinates stay. Returns
      * PLUGIN_*: PLUGIN_NUMERICAL ends the chain with an error. Default: random walks by
@@ -359,6 +369,11 @@ struct model_class {
      * triangle. */
     void (*information)(void *self, const double *theta, double *matrix);
 };
+
+/* Columns of the moments in the complete-data statistic. */
+static inline int model_moments(const struct model *model) {
+    return model->regressors > 0 ? model->regressors : model->columns;
+}
 
 /* Describes theta: its blocks, in order, of which name, transform, size and what else
  * the transform needs are filled in. create() calls it once. */

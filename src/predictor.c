@@ -1,7 +1,7 @@
 /* Derived columns of a linear predictor, in one place for all regressions.
  *
- * The moments' columns (covariates.h) are the response, the covariates with dummies for factors, and
- * then products of these: column j of the products is
+ * The moments' columns (covariates.h) are the response, the covariates with dummies for factors,
+ * and then products of these: column j of the products is
  *
  *   prod_e (w_(of e) - shift_e),
  *

@@ -38,8 +38,9 @@ struct predictor {
     double *log; /* `offsets` columns of MAX_BLOCK */
 };
 
-/* Fields term, coefficient_centre, coefficient_shift, expand, collect, offset_of and offset_log; without `term` the
- * coefficients are those of the moments' columns, measured from `centre`. Returns PLUGIN_*. */
+/* Fields term, coefficient_centre, coefficient_shift, expand, collect, offset_of and offset_log;
+ * without `term` the coefficients are those of the moments' columns, measured from `centre`.
+ * Returns PLUGIN_*. */
 int predictor_read(const struct fields *fields, int columns, const double *centre,
                    struct predictor *predictor);
 

@@ -95,7 +95,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     totals_density_create(density, model, n, d, column, k, fixed);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
-    s->map = doubles((size_t)d * ((size_t)model->columns + 1));
+    s->map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
     s->here = doubles(size);
     s->home = doubles(size);
     s->there = doubles(size);
@@ -103,7 +103,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     s->mean = doubles((size_t)k * width);
     s->coefficient = doubles((size_t)k * width);
     s->inverse = doubles((size_t)d * width);
-    s->gradient_map = doubles((size_t)d * ((size_t)model->columns + 1));
+    s->gradient_map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
     s->shift = doubles(2 * (size_t)k + (size_t)d);
     s->work = doubles(hmc_workspace(density->size, metric(s)));
     density->released = s->offset;
@@ -113,8 +113,8 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
         density->tilted = doubles((size_t)density->components);
         density->slope = doubles((size_t)density->components);
     }
-    /* what is expected of clamped products with riders is not known */
-    if (riders == 0) {
+    /* what is expected of clamped products with riders, or with what is no dummy, is not known */
+    if (riders == 0 && model->regressors == 0) {
         totals_density_clamp(density, s->lower, s->upper);
         density->clamped->most = TERMS;
     }

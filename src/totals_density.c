@@ -44,7 +44,7 @@ const struct component *read_components(int columns, int count, const double *te
 void totals_density_create(struct totals_density *density, const struct model *model, double n,
                            int d, const int *column, int k, const int *fixed) {
     density->model = model;
-    totals_create(&density->totals, model->columns, n, d, column, k, fixed);
+    totals_create(&density->totals, model_moments(model), n, d, column, k, fixed);
     density->size = density->totals.size + model->keeps;
     density->temper = 1;
     density->c = plugin_memory((size_t)model->complete, sizeof(double));

@@ -26,6 +26,9 @@ size_statistics <- list(size = stat_size())
 # for models of groups: test-pool_groups.R
 group_statistics <- list(by = stat_by(stat_sums(~ x, bounds = unit), list(g = c("a", "b"))))
 
+# made by stat_crossprod(), for models with such terms: test-stat_products.R
+product_statistics <- list(products = stat_crossprod(y ~ x + I(x^2), list(y = c(0, 1), x = c(0, 1))))
+
 # the same kinds with more than one variable, and with every option that changes what is summed
 wide <- list(y = c(-2, 5), x = c(10, 11), g = c("u", "v", "w"))
 wide_statistics <- list(

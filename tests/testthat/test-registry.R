@@ -43,7 +43,7 @@ test_that("every plug-in has its entry here", {
   # what is done after the noise of a mechanism has a file of its own, test-mech_published.R
   expect_true(all(c(registry$mechanisms, registry$densities) %in% c(names(registry_mechanisms), "published")))
   plugin_names <- internal("plugin_names")
-  expect_setequal(unique(names(c(number_statistics, code_statistics, size_statistics, group_statistics))), plugin_names("stat"))
+  expect_setequal(unique(names(c(number_statistics, code_statistics, size_statistics, group_statistics, product_statistics))), plugin_names("stat"))
   expect_true(all(registry$statistics %in% plugin_names("stat")))
   # test-mech_exact.R has what is no noise, test-mech_record_noise.R what is not on totals
   expect_setequal(c(names(registry_mechanisms), "exact", "record_noise"), plugin_names("mech"))
