@@ -30,21 +30,19 @@ expand_named <- function(x, default, name, coordinates, call) {
 }
 
 # What a prior_normal() or prior_student_t() says. `centring`: see there. `scale`: the default one. Row j of `rows`, times
-# the centred coefficients, is what the prior with the sd j is of: what was given is of natural coefficients, what was not of
-# centred ones. `mean`: of the centred coefficients. `middle`: the default mean of the centred intercept.
+# the centred coefficients, is what the prior with the sd j, and a mean j that is given, is of: the natural coefficient where the sd is
+# given, else the centred one, of the intercept the response at the middles. `mean`: of the centred coefficients. `middle`: the default mean of
+# the centred intercept.
 independent_coefficients <- function(prior, columns, centring, scale, call, middle = 0) {
   names <- coefficient_names(columns)
   k <- length(names)
-  # rows of the natural coefficients that x gives
-  natural <- function(x) {
-    given <- if (is.null(x)) logical(k) else if (is.null(names(x))) !logical(k) else names %in% names(x)
-    rows <- diag(k)
-    rows[given, ] <- centring$matrix[given, ]
-    list(given = given, rows = rows)
-  }
-  by_mean <- natural(prior$mean)
-  mean <- expand_named(prior$mean, c(middle, numeric(k - 1L)), "mean", names, call) - ifelse(by_mean$given, centring$shift, 0)
-  list(mean = solve_triangular(by_mean$rows, mean, centring), sd = expand_named(prior$sd, scale, "sd", names, call), rows = natural(prior$sd)$rows)
+  given <- function(x) if (is.null(x)) logical(k) else if (is.null(names(x))) !logical(k) else names %in% names(x)
+  natural <- given(prior$sd)
+  rows <- diag(k)
+  rows[natural, ] <- centring$matrix[natural, ]
+  mean <- expand_named(prior$mean, numeric(k), "mean", names, call)
+  mean[1L] <- if (!given(prior$mean)[1L]) middle + sum(rows[1L, -1L] * mean[-1L]) else mean[1L] - if (natural[1L]) centring$shift[1L] else columns$centre[1L]
+  list(mean = solve_triangular(rows, mean, centring), sd = expand_named(prior$sd, scale, "sd", names, call), rows = rows)
 }
 
 # of rows that are those of a centring's matrix, or of the identity
