@@ -67,7 +67,7 @@ log_variance_density <- function(prior, v) {
 # log prior density in the natural parameters sigma^2, cov (lower triangle)
 log_natural_prior <- function(bound, nat) {
   f <- bound$spec$fields
-  centring <- internal("lm_centring")(bound)
+  centring <- internal("bound_centring")(bound)
   out <- 0
   prior <- bound$model$prior
   if (inherits(prior, "prior_student_t")) {
