@@ -40,7 +40,7 @@ static void tell_updates(const struct augment *a, double after, struct chain_dia
 
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
     double passes = 0, made = 0, accepted = 0;
-    tell_updates(a, a->surrogate ? after * *a->rounds.count : after, told);
+    tell_updates(a, after * augment_rounds(a), told);
     for (int k = 0; k < PASS_KINDS; ++k) {
         passes += a->adapt.passes[k];
         made += a->passes_made[k];
@@ -60,7 +60,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
-    diagnostics_tell(told, "rounds", a->surrogate ? *a->rounds.count : 1);
+    diagnostics_tell(told, "rounds", augment_rounds(a));
     if (a->size_prior) {
         diagnostics_tell(told, "records", a->births.accepted / a->births.made);
         diagnostics_tell(told, "tilted", a->births.tilt_accepted / a->births.tilt_made);

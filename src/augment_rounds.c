@@ -1,5 +1,5 @@
 /* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a
- * surrogate, so that draws of a default call serve.
+ * surrogate, and where a response has a shape, which walks, so that draws of a default call serve.
  *
  * In the second half of warmup each coordinate of theta is looked at: with v its variance and g
  * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
@@ -21,6 +21,10 @@ static const double ENOUGH = 5;
 static const double AFFORDABLE = 1e7;
 
 enum { LAG = 5, LEAST_SEEN = 50 };
+
+int augment_makes_rounds(const struct augment *a) { return a->surrogate || a->model.shape > 0; }
+
+int augment_rounds(const struct augment *a) { return a->rounds.count ? (int)*a->rounds.count : 1; }
 
 size_t augment_rounds_stored(const struct augment *a) {
     return 3 + (3 + LAG) * (size_t)a->model.parameters;

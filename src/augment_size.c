@@ -73,8 +73,7 @@ void augment_prepare_size(struct augment *a) {
 }
 
 int augment_is_full(const struct augment *a) {
-    const ptrdiff_t rounds = a->surrogate ? (ptrdiff_t)*a->rounds.count : 1;
-    return a->stride - a->n < rounds * (SIZE_MOVES + TILTED) * MOST_BORN;
+    return a->stride - a->n < augment_rounds(a) * (SIZE_MOVES + TILTED) * MOST_BORN;
 }
 
 void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {

@@ -203,7 +203,7 @@ static struct state_shape shape(const void *self) {
     if (a->surrogate)
         shape.part[shape.parts++] =
             (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
-    if (a->surrogate)
+    if (augment_makes_rounds(a))
         shape.part[shape.parts++] =
             (struct state_part){"rounds", REALSXP, (R_xlen_t)augment_rounds_stored(a)};
     if (augment_has_levels(a))
@@ -264,7 +264,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (update_theta_steps(&a->model) > 0)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
-    if (a->surrogate) augment_rounds_attach(a, REAL(list_element(state, "rounds")));
+    if (augment_makes_rounds(a)) augment_rounds_attach(a, REAL(list_element(state, "rounds")));
     if (augment_has_levels(a)) {
         a->regroup.scale = REAL(list_element(state, "levels"));
         a->regroup.tries = a->regroup.scale + a->model.factors;
@@ -317,7 +317,7 @@ static void start(void *self, SEXP problem) {
     struct augment *a = self;
     for (int k = 0; k < a->sites; ++k) a->site[k]->most_energy_step = R_NegInf;
     if (a->size_prior) a->n = (ptrdiff_t)list_number(problem, "n");
-    if (a->surrogate) augment_rounds_start(a);
+    if (augment_makes_rounds(a)) augment_rounds_start(a);
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));

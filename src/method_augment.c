@@ -494,7 +494,8 @@ static void end_warmup(struct augment *a) {
     }
 }
 
-static int make_round(struct augment *a, int iteration, int warmup, double *accepted) {
+/* `round`: of an iteration, from 0 */
+static int make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup && !a->plain;
@@ -515,13 +516,13 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
     if (trying) augment_take_complete(a, 0, a->complete_before);
     const int parts = iteration < warmup ? 1 : (int)*adapt->parts;
+    const int at = iteration < warmup ? 0 : (iteration - warmup) * augment_rounds(a) + round;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;
     if (empty)
         *accepted = 1;
     else
-        *accepted =
-            sweep_part(a, parts, iteration - warmup, adapt_refresh[refresh], *adapt->temper);
+        *accepted = sweep_part(a, parts, at, adapt_refresh[refresh], *adapt->temper);
     if (a->size_prior) {
         a->births.visited += (double)a->n;
         a->births.updated += (double)a->n * *accepted;
@@ -561,7 +562,8 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
     const enum window window =
         learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
     if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
-    if (a->surrogate && learning) augment_saw_round(a, iteration, warmup, a->work - work_before);
+    if (augment_makes_rounds(a) && learning)
+        augment_saw_round(a, iteration, warmup, a->work - work_before);
     if (iteration + 1 == warmup) {
         if (learning) adapt_close_window(adapt, WARMUP_ENDS);
         end_warmup(a);
@@ -570,11 +572,11 @@ static int make_round(struct augment *a, int iteration, int warmup, double *acce
 }
 
 int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {
-    const int rounds = a->surrogate && iteration >= warmup ? (int)*a->rounds.count : 1;
+    const int rounds = iteration < warmup ? 1 : augment_rounds(a);
     double sum = 0;
     int status = PLUGIN_OK;
     for (int k = 0; k < rounds && status == PLUGIN_OK; ++k) {
-        status = make_round(a, iteration, warmup, accepted);
+        status = make_round(a, iteration, warmup, k, accepted);
         sum += *accepted;
     }
     *accepted = sum / rounds;

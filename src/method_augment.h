@@ -100,8 +100,8 @@ struct augment {
     struct size_slope slope; /* of the coordinates that move without a surrogate */
     struct size_slope
         pace; /* of the complete-data statistic; of nothing where no update takes it */
-    struct regroup regroup; /* only beside a surrogate, */
-    struct rounds rounds;   /* as well */
+    struct regroup regroup; /* only beside a surrogate */
+    struct rounds rounds;   /* only where augment_makes_rounds() */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -184,6 +184,9 @@ void augment_prepare_levels(struct augment *a);
 void augment_prepare_resize(struct augment *a);
 
 /* With a surrogate. */
+/* May an iteration have several rounds? How many it has after warmup. */
+int augment_makes_rounds(const struct augment *a);
+int augment_rounds(const struct augment *a);
 size_t augment_rounds_stored(const struct augment *a);
 void augment_rounds_attach(struct augment *a, double *store);
 void augment_rounds_start(struct augment *a);
