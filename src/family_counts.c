@@ -14,8 +14,8 @@
  * by exp(U d^2 / 2) at most, the density by exp(d^2 / (2 sd^2)), so that a step h leaves an error
  * of about exp(-2 pi^2 / (h^2 (U + 1 / sd^2))).
  *
- * Nodes that are kept are multiples of a step whatever the centre, and steps come in a few sizes, so
- * that what the function is at a node is computed once.
+ * Nodes that are kept are multiples of a step whatever the centre, and steps come in a few sizes,
+ * so that what the function is at a node is computed once.
  *
  * Cost: some 25 standard deviations of eta / STEP nodes, times sqrt(1 + U sd^2), of 20
  * multiplications and an exponential each; the first visit of a node near the bound adds up
