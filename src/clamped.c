@@ -108,13 +108,6 @@ struct clamped *clamped_new(const struct totals *totals, const double *lower, co
     return clamped;
 }
 
-/* of two columns; rounding may take it beyond 1 */
-static double correlation(const struct totals *t, const struct clamped_column *x,
-                          const struct clamped_column *y, double product) {
-    const double r = (product / t->n - x->mean * y->mean) / (x->sd * y->sd);
-    return r > 1 ? 1 : r < -1 ? -1 : r;
-}
-
 /* Terms of the series of two columns that are not negligible. */
 static int count_terms(int most, const struct clamped_column *x, const struct clamped_column *y,
                        double r) {
@@ -125,9 +118,9 @@ static int count_terms(int most, const struct clamped_column *x, const struct cl
 }
 
 /* sum of r^k / k! x_k y_k over k from 1 on; x and y begin with those */
-static double series(int terms, double r, const double *x, const double *y) {
-    double weight = 1, sum = 0;
-    for (int k = 1; k <= terms; ++k) {
+static inline double series(int terms, double r, const double *x, const double *y) {
+    double weight = r, sum = r * x[0] * y[0];
+    for (int k = 2; k <= terms; ++k) {
         weight *= r / k;
         sum += weight * x[k - 1] * y[k - 1];
     }
@@ -171,14 +164,19 @@ double clamped_product(const struct clamped *clamped, int i, int j) {
 static void read_moments(struct clamped *clamped, const double *c) {
     const struct totals *t = clamped->totals;
     const int d = t->d;
+    const double share = 1 / t->n;
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
-        x->mean = c[t->column[i]] / t->n;
-        const double variance = c[t->product[i * d + i]] / t->n - x->mean * x->mean;
+        x->mean = c[t->column[i]] * share;
+        const double variance = c[t->product[i * d + i]] * share - x->mean * x->mean;
         x->sd = variance > 0 ? sqrt(variance) : 1e-300;
-        for (int j = 0; j < i; ++j)
-            clamped->correlation[i * d + j] =
-                correlation(t, x, clamped->column + j, c[t->product[i * d + j]]);
+        x->per_sd = 1 / x->sd;
+        for (int j = 0; j < i; ++j) {
+            const struct clamped_column *y = clamped->column + j;
+            const double cov = c[t->product[i * d + j]] * share - x->mean * y->mean;
+            const double r = cov * x->per_sd * y->per_sd; /* rounding may take it beyond 1 */
+            clamped->correlation[i * d + j] = r > 1 ? 1 : r < -1 ? -1 : r;
+        }
     }
 }
 
@@ -207,10 +205,12 @@ struct slopes {
     double both, first, second, twice_first, twice_second;
 };
 
-static struct slopes slope_series(int terms, double r, const double *x, const double *y) {
-    struct slopes sum = {.both = x[0] * y[0]};
-    double weight = 1;
-    for (int k = 1; k <= terms; ++k) {
+static inline struct slopes slope_series(int terms, double r, const double *x, const double *y) {
+    /* most have one term */
+    struct slopes sum = {x[0] * y[0] + (terms > 1 ? r * x[1] * y[1] : 0), r * x[1] * y[0],
+                         r * x[0] * y[1], r * x[2] * y[0], r * x[0] * y[2]};
+    double weight = r;
+    for (int k = 2; k <= terms; ++k) {
         weight *= r / k;
         sum.both += k < terms ? weight * x[k] * y[k] : 0;
         sum.first += weight * x[k] * y[k - 1];
@@ -230,9 +230,9 @@ void clamped_pull_slopes(struct clamped *clamped) {
         x->on_sd = 2 * on_second * (x->mean * x->j[1] + x->sd * (x->j[0] + x->j[2]));
     }
     for (int i = 0; i < d; ++i) {
-        struct clamped_column *x = clamped->column + i;
+        struct clamped_column *restrict x = clamped->column + i;
         for (int j = 0; j < i; ++j) {
-            struct clamped_column *y = clamped->column + j;
+            struct clamped_column *restrict y = clamped->column + j;
             const double slope = clamped->slope[i * d + j];
             const struct slopes sum = slope_series(clamped->terms[i * d + j],
                                                    clamped->correlation[i * d + j], x->j, y->j);
@@ -255,6 +255,7 @@ void clamped_pull_slopes(struct clamped *clamped) {
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
     const struct totals *t = clamped->totals;
     const int d = t->d;
+    const double share = 1 / t->n;
     for (int i = 0; i < d; ++i) {
         clamped->column[i].on_first = t->n * gradient[t->column[i]];
         for (int j = 0; j <= i; ++j)
@@ -276,14 +277,14 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
             const double on_cov = clamped->slope[i * d + j];
             x->on_mean -= on_cov * y->mean;
             y->on_mean -= on_cov * x->mean;
-            gradient[t->product[i * d + j]] = on_cov / t->n;
+            gradient[t->product[i * d + j]] = on_cov * share;
         }
     }
     for (int i = 0; i < d; ++i) {
         const struct clamped_column *x = clamped->column + i;
         const double on_variance = x->on_sd / (2 * x->sd);
-        gradient[t->product[i * d + i]] = on_variance / t->n;
-        gradient[t->column[i]] = (x->on_mean - 2 * x->mean * on_variance) / t->n;
+        gradient[t->product[i * d + i]] = on_variance * share;
+        gradient[t->column[i]] = (x->on_mean - 2 * x->mean * on_variance) * share;
     }
 }
 

@@ -23,7 +23,7 @@ struct clamped {
     double *slope; /* of columns i >= j, at i * d + j: see clamped_pull_slopes() */
     /* of each free column */
     struct clamped_column {
-        double mean, sd; /* before clamping */
+        double mean, sd, per_sd; /* before clamping; 1 / sd */
         struct clamped_edges edges;
         int terms; /* of its series that count */
         double j[CLAMPED_TERMS + 2];

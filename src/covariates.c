@@ -518,11 +518,13 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
         distance[i] = c[cov->moment[i]] / n + cov->centre[cov->moment[i]] - centre[i];
     double *a = cov->precision;
     for (int i = 0; i < p; ++i) {
-        const double average = c[cov->moment[i]] / n;
-        for (int j = i; j < p; ++j)
-            a[(size_t)i * width + (size_t)j] = c[moments_at(q, cov->moment[i], cov->moment[j])] -
-                                               average * c[cov->moment[j]] +
-                                               weight * distance[i] * distance[j];
+        const double average = c[cov->moment[i]] / n, away = weight * distance[i];
+        const double *product = c + moments_at(q, cov->moment[i], cov->moment[i]) - cov->moment[i];
+        double *row = a + (size_t)i * width;
+        for (int j = i; j < p; ++j) {
+            const int own = cov->moment[j];
+            row[j] = product[own] - average * c[own] + away * distance[j];
+        }
     }
     if (cov->cov_chol) {
         const double *known = cov->known_precision; /* minus the inverse */
@@ -541,17 +543,21 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
         if (isnan(log_density)) return -INFINITY;
     }
     /* a holds -A / scale, its upper triangle */
+    scale /= n;
+    for (int i = 0; i < p; ++i) distance[i] = weight * distance[i] - c[cov->moment[i]];
     for (int i = 0; i < p; ++i) {
-        double pull = 0;
-        for (int j = 0; j < p; ++j) {
-            const int low = i < j ? i : j, high = i < j ? j : i;
-            const double value = scale * a[(size_t)low * width + (size_t)high];
-            pull += value * (weight * distance[j] - c[cov->moment[j]]);
-            if (j >= i)
-                gradient[moments_at(q, cov->moment[i], cov->moment[j])] +=
-                    i == j ? 0.5 * value : value;
+        const double *row = a + (size_t)i * width;
+        const int own = cov->moment[i];
+        double *product = gradient + moments_at(q, own, own) - own;
+        double pull = row[i] * distance[i];
+        product[own] += 0.5 * n * scale * row[i];
+        for (int j = i + 1; j < p; ++j) {
+            const double value = scale * row[j];
+            pull += row[j] * distance[j];
+            gradient[cov->moment[j]] += value * distance[i];
+            product[cov->moment[j]] += n * value;
         }
-        gradient[cov->moment[i]] += pull / n;
+        gradient[own] += scale * pull;
     }
     return log_density;
 }

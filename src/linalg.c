@@ -89,17 +89,32 @@ VECTOR_CLONES static double sweep_rows(int n, int count, int width, double *rest
             product = 1;
         }
         const double scale = 1 / pivot;
-        for (int i = 0; i < k; ++i) pivot_row[i] = a[(size_t)i * width + k];
-        for (int i = k; i < n; ++i) pivot_row[i] = own[i];
+        for (int j = 0; j < k; ++j) pivot_row[j] = a[(size_t)j * width + k];
+        for (int j = k; j < n; ++j) pivot_row[j] = own[j];
         pivot_row[k] = 0;
-        for (int i = 0; i < n; ++i) {
+        /* LANES rows together: the same lanes of each are in the upper triangle */
+        int i = 0;
+        for (; i + LANES <= n; i += LANES) {
+            double *row = a + (size_t)i * width, *second = row + width, *third = second + width,
+                   *fourth = third + width;
+            const double by[] = {pivot_row[i] * scale, pivot_row[i + 1] * scale,
+                                 pivot_row[i + 2] * scale, pivot_row[i + 3] * scale};
+            for (int j = i; j < width; j += LANES) {
+                for (int l = 0; l < LANES; ++l) row[j + l] -= by[0] * pivot_row[j + l];
+                for (int l = 0; l < LANES; ++l) second[j + l] -= by[1] * pivot_row[j + l];
+                for (int l = 0; l < LANES; ++l) third[j + l] -= by[2] * pivot_row[j + l];
+                for (int l = 0; l < LANES; ++l) fourth[j + l] -= by[3] * pivot_row[j + l];
+            }
+            for (int m = 0; m < LANES && i + m < k; ++m) row[(size_t)m * width + k] = by[m];
+        }
+        for (; i < n; ++i) {
             double *row = a + (size_t)i * width;
             const double factor = pivot_row[i] * scale;
             for (int j = i & ~(LANES - 1); j < width; j += LANES)
                 for (int l = 0; l < LANES; ++l) row[j + l] -= factor * pivot_row[j + l];
             if (i < k) row[k] = factor;
         }
-        for (int i = k + 1; i < n; ++i) own[i] = pivot_row[i] * scale;
+        for (int j = k + 1; j < n; ++j) own[j] = pivot_row[j] * scale;
         own[k] = -scale;
     }
     return log_det + log(product);
