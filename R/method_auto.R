@@ -132,6 +132,18 @@ tell_long <- function(method, release, asked, run, iteration, left_out, others) 
                           "for a fast answer that is not exact, to {.or {.val {others}}}.")))
 }
 
+# What clamping does is worked out in each cell of the factors' cross-table: with hundreds of them
+# that takes longer than a person expects of a method whose time is free of n.
+tell_many_cells <- function(release, bound, control, records, limits = auto_limits) {
+  if (!length(bound$levels) || !clt_moves_totals(release, bound, control, records)) return(invisible())
+  time <- predict_cost(cost_features("clt", release, bound, control, records))$thousand
+  if (time <= limits$affordable) return(invisible())
+  cells <- prod(lengths(bound$levels))
+  cli::cli_inform(c("Method {.val clt} is expected to take {about_time(time)} for 1,000 effective draws.",
+                    i = "It works out what bounds do to the records of each of the {cells} combinations of levels; fewer factors or levels make it faster."),
+                  class = "noiseaware_message_method")
+}
+
 warn_method <- function(message, .envir = parent.frame()) {
   cli::cli_warn(message, class = "noiseaware_warning_method", .envir = .envir)
 }

@@ -172,6 +172,8 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     run <- chosen$run
     init <- init %||% chosen$init
     check_control(control, method)
+  } else if (method == "clt") {
+    tell_many_cells(release, bound, control, records)
   }
   if (method %in% exact_methods) check_records_distribution(bound)
   tell_binary(bound)

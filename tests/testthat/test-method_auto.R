@@ -262,3 +262,12 @@ test_that("a table is moved itself where that is predicted to be faster", {
   rel <- simulate_release(cells[rep(1:32, cells$Freq), 1:3], st, mech_gaussian(mu = 1))
   expect_identical(sample_posterior(rel, model_table(), chains = 1, iter = 200, seed = 1)$method, "collapse")
 })
+
+test_that("many cells of factors are told before 'clt' starts", {
+  statistic <- stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(-3, 3), g = c("a", "b", "c")))
+  release <- as_release(numeric(length(statistic$components)), statistic, mech_laplace(epsilon = 1), 1000)
+  bound <- internal("bind_model")(model_lm(), statistic)
+  told <- function(...) internal("tell_many_cells")(release, bound, list(), NULL, ...)
+  expect_message(told(list(affordable = 0)), "3 combinations of levels", class = "noiseaware_message_method")
+  expect_silent(told())
+})
