@@ -36,17 +36,20 @@
 #' approximate, and how many records are expected outside the bounds, where these are left out. `method = "clt"` asks for it elsewhere. A fit takes at most
 #' 2,000 released numbers of all sites, of categories 300.
 #'
-#' **Partial pooling and walks of generalised linear models of numbers, of linear models with factors, of categories and of naive Bayes** are approximate
-#' in the same way, at a cost that grows with the number of sites; `method = "clt"` asks for it where [model_lm()] has no factors.
+#' **Partial pooling and walks of other models** are exact by method `"augment"`, too: the records of each site are imputed under parameters of its own. This serves
+#' [model_categorical()], [model_naive_bayes()], [model_logistic()], [model_glm()] and [model_lm()] with or without factors, inside the bounds or not, other
+#' statistics of rates, and [model_custom()] with a `log_density`, whose parameters must have no bounds. Of probabilities of more than two levels what varies
+#' are their coordinates, `logit(prob[a])`: that of a level against those after it. For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"`
+#' is approximate in the way above, at a cost that grows with the number of sites alone, and chosen where imputing records would take too long.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
-#' | [model_normal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds | all methods |
+#' | [model_normal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds; exact by `"augment"` | all methods |
 #' | [model_mvnormal()] | exact inside the bounds; exact by `"augment"` | no | all methods |
-#' | [model_logistic()], [model_glm()] of numbers, [model_lm()] with factors | exact by `"augment"`, or approximate by `"clt"` | approximate | all methods |
-#' | [model_categorical()], [model_naive_bayes()] of counts | exact by `"augment"`, or approximate by `"clt"` | approximate | all methods |
-#' | all others | exact by `"augment"`, or approximate by `"clt"` | no | all methods |
+#' | [model_logistic()], [model_glm()] of numbers, [model_lm()] with factors | exact by `"augment"`, or approximate by `"clt"` | exact by `"augment"`, or approximate by `"clt"` | all methods |
+#' | [model_categorical()], [model_naive_bayes()] of counts | exact by `"augment"`, or approximate by `"clt"` | exact by `"augment"`, or approximate by `"clt"` | all methods |
+#' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
 #' @section Same people, or different ones:
 #' Nothing in a release says whose it is. Of the **same** people, [add_release()] makes one release of several, and a list is wrong. Of
@@ -80,25 +83,26 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
   fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
-    check_choice(method, "method", c("auto", "collapse", "clt", if (identical(pool, "complete")) "augment"), "method", call)
+    check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     check_no_record_noise(releases, call)
     bound <- bind_sites(model, releases, call)
     check_prior_draws(bound, call)
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
-    engine <- pooled_method(releases, bound, method, partial, call)
+    imputes <- !partial || pool$covariates == "separate"
+    engine <- pooled_method(releases, bound, method, partial, imputes, call)
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
     problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
-    if (partial) problem <- partial_problem(problem, pool, bound, releases, call)
+    if (partial) problem <- if (engine == "augment") records_problem(problem, pool, bound, releases, call) else partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
   fit$asked <- asked
   fit
 }
 
-# `engine`: "collapse", rates and normal totals, or "clt"
+# `engine`: "collapse", rates and normal totals; "augment", records; or "clt"
 check_partial <- function(bound, releases, init, kind, engine, call) {
   if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
   if (length(releases) == 1L) {
@@ -117,7 +121,7 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
     stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
                              i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve it."), call = call)
   }
-  if (engine == "collapse") as_regression(bound) else bound
+  if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
 }
 
 # ---- the sites -----------------------------------------------------------------------------
@@ -226,7 +230,7 @@ pool_family <- function(bound, call) {
 }
 
 # Does the prior have bounds, `within`?
-bound_is_cut <- function(bound) any(startsWith(names(bound$spec$fields), "within"))
+bound_is_cut <- function(bound) any(startsWith(as.character(names(bound$spec$fields)), "within"))
 
 totals_site <- function(release, bound, call) {
   problem <- collapse_problem(release, bound, call = call)
@@ -366,6 +370,7 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
 
 # Normal totals begin where the site's own chain would; a rate near what the releases suggest.
 start_pool <- function(problem, bound, words, k, theta) {
+  if (problem$method == "pool_records") return(start_records(problem, bound, words, k))
   if (problem$method != "pool") return(start_chain(problem, bound, words, k, theta))
   stream <- new_stream(words, k - 1L)
   given <- !is.null(theta)

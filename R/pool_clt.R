@@ -4,9 +4,10 @@
 most_coordinates <- 2000L
 most_marginal <- 300L
 
-# Which way pooling goes: "collapse" where totals or rates can be moved; else, with complete pooling, "augment", which is exact, where that is
-# bearable or nothing else serves; else "clt".
-pooled_method <- function(releases, bound, method, partial, call) {
+# Which way pooling goes: "collapse" where totals or rates can be moved; else "augment", which is exact, where that is bearable or nothing
+# else serves; else "clt". `imputes`: may "augment" be asked?
+pooled_method <- function(releases, bound, method, partial, imputes, call) {
+  if (partial && method == "augment") check_imputes_sites(bound, imputes, call)
   if (method %in% c("clt", "augment")) return(method)
   refusal <- tryCatch({
     pool_family(bound, call)
@@ -15,7 +16,8 @@ pooled_method <- function(releases, bound, method, partial, call) {
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
   if (method == "collapse") rlang::cnd_signal(refusal)
-  thousand <- if (partial) Inf else pool_augment_cost(releases, bound)
+  imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
+  thousand <- if (imputes) pool_augment_cost(releases, bound) else Inf
   if (thousand <= auto_limits$affordable) return("augment")
   served <- without_refusal(for (release in releases) sites_distribution(bound, release, call))
   if (!served && thousand < Inf) return("augment")

@@ -262,7 +262,7 @@ pool_acceptance <- function(fit) {
 
 pool_moves <- function(fit, a) {
   if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
-  if (is_pooled_by_records(fit)) return(acceptance_lines(fit, a))
+  if (is_pooled_by_records(fit)) return(c(acceptance_lines(fit, a), records_moves(a)))
   paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          if (!is.null(a$sizes)) sprintf("; sizes of groups: accepted %s", format_number(mean(a$sizes), 2)))
 }

@@ -261,15 +261,9 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   }
   named <- c(called, stats::setNames(nm = setdiff(bound$parameters, parameters)))
   scale <- spread_scales(bound, coordinates) * (if (walk) 0.5 else 1)
-  sd <- if (is.list(pooling$sd) && !is.object(pooling$sd)) pooling$sd else stats::setNames(rep(list(pooling$sd), length(vary)), called[vary])
-  if (!setequal(names(sd), called[vary])) {
-    stop_classed("prior", c("{.arg sd} must have a prior for each parameter that varies.", x = "Given: {.val {names(sd)}}.", i = "Vary: {.val {unname(called[vary])}}."),
-                 call = call)
-  }
-  if (!is.null(pooling$correlation) && length(vary) < 2L) {
-    stop_classed("prior", "{.arg correlation} is of parameters that vary between sites, and must be NULL where one does: {.val {unname(called[vary])}}.", call = call)
-  }
+  sd <- layer_sd(pooling, unname(called[vary]), call)
   design <- coordinate_sign(bound) * design_of_sites(pooling$design, names(releases), call)
+  problem$sign <- coordinate_sign(bound)
   problem$partial <- list(which = match(vary, coordinates) - 1L, head = match(heads, bound$parameters) - 1L,
                           show = match(shown, bound$parameters) - 1L,
                           sd = lapply(vary, function(v) list(fields = lapply(sigma_fields(sd[[called[[v]]]], scale[[v]]), as.double))),
@@ -291,14 +285,31 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   }
   varying <- coordinate_names(bound, vary, called)
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
-  problem$names <- c(named[heads], sprintf("sd[%s]", varying), as.vector(outer(colnames(design), varying, function(x, p) sprintf("%s[%s]", x, p))),
-                     sprintf("cor[%s,%s]", varying[pairs[, 1L]], varying[pairs[, 2L]]), as.vector(outer(called[shown], names(releases), site_variables)))
-  problem$names <- unname(problem$names)
-  twice <- problem$names[duplicated(problem$names)]
+  problem$names <- layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call)
+  problem
+}
+
+# variables of a pooled fit: means, standard deviations, effects, correlations, and the parameters of the sites
+layer_names <- function(heads, coordinates, effects, pairs, shown, sites, call) {
+  names <- c(heads, sprintf("sd[%s]", coordinates), as.vector(outer(effects, coordinates, function(x, p) sprintf("%s[%s]", x, p))),
+             sprintf("cor[%s,%s]", coordinates[pairs[, 1L]], coordinates[pairs[, 2L]]), as.vector(outer(shown, sites, site_variables)))
+  twice <- names[duplicated(names)]
   if (length(twice)) {
     stop_classed("pool", "Covariates, parameters and sites must not lead to two variables of the same name: {.val {twice[1L]}}.", call = call)
   }
-  problem
+  unname(names)
+}
+
+# the prior of each standard deviation, named after what varies
+layer_sd <- function(pooling, vary, call) {
+  sd <- if (is.list(pooling$sd) && !is.object(pooling$sd)) pooling$sd else stats::setNames(rep(list(pooling$sd), length(vary)), vary)
+  if (!setequal(names(sd), vary)) {
+    stop_classed("prior", c("{.arg sd} must have a prior for each parameter that varies.", x = "Given: {.val {names(sd)}}.", i = "Vary: {.val {vary}}."), call = call)
+  }
+  if (!is.null(pooling$correlation) && length(vary) < 2L) {
+    stop_classed("prior", "{.arg correlation} is of parameters that vary between sites, and must be NULL where one does: {.val {vary}}.", call = call)
+  }
+  sd
 }
 
 # a row for each site
@@ -509,10 +520,12 @@ begin_partial <- function(problem, k) {
 # A site that released nothing, or the next of a walk: draws x parameters.
 new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   partial <- fit$problem$partial
-  x <- coordinate_sign(fit$bound) * new_covariates(partial$design, sites, call)
+  x <- fit$problem$sign * new_covariates(partial$design, sites, call)
+  coordinates <- if (is_pooled_by_records(fit)) record_coordinates(fit) else
+    list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
   draws <- parameter_matrix(fit)
   before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
-  values <- site_coordinates(fit$bound, matrix(posterior::as_draws_matrix(before), nrow(draws)))
+  values <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
   first <- length(partial$heads)
   varying <- length(partial$vary)
   sd <- draws[, first + seq_len(varying), drop = FALSE]
@@ -523,7 +536,7 @@ new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
     at <- partial$which[v] + 1L
     values[, at] <- values[, at] + sd[, v] * z[, v] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
   }
-  values <- site_natural(fit$bound, values)
+  values <- coordinates$natural(values)
   colnames(values) <- partial$reported
   values
 }

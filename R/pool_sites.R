@@ -118,7 +118,7 @@ summary_columns <- function(values, level) rbind(colMeans(values), draws_interva
 # What `fit` was warned of is not said again for each of its sites.
 fit_alone <- function(fit) {
   if (is_of_groups(fit)) return(without_troubles(refit(fit, list(pool = "none", chains = 2, iter = 2000, warmup = 1000, thin = 1, seed = 1))))
-  method <- if (fit$problem$family == "clt") "clt" else "collapse"
+  method <- if (is_pooled_by_records(fit)) "augment" else if (fit$problem$family == "clt") "clt" else "collapse"
   without_troubles(sample_posterior(fit$release, fit$asked$model, pool = "none", method = method, chains = 2, iter = 1000, seed = 1))
 }
 

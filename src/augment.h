@@ -66,8 +66,8 @@ static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) 
 /* records of all sites */
 double augment_records(const struct augment *a);
 
-/* The complete-data statistic of the records of all sites as they are; `latent`: with variables of its
- * records that the model needs and this draws. */
+/* The complete-data statistic of the records of all sites as they are; `latent`: with variables of
+ * its records that the model needs and this draws. */
 void augment_take_complete(struct augment *a, int latent, double *c);
 
 /* The records' totals and residuals, from the records themselves. */

@@ -1,6 +1,5 @@
 /* Method "augment" as R sees it. */
-#include "ffi_run.h"
-#include "method_augment.h"
+#include "ffi_augment.h"
 #include "model.h"
 
 /* R's names */
@@ -95,8 +94,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->density.released = s->offset;
 }
 
-/* What was released of n records. */
-static void read_release(SEXP spec, struct augment *a) {
+void read_augment_release(SEXP spec, struct augment *a) {
     read_parts(list_element(spec, "parts"), a);
     a->released = REAL(list_element(spec, "released"));
     a->weight = REAL(list_element(spec, "weight"));
@@ -113,7 +111,7 @@ static void read_others(SEXP sites, struct augment *a) {
         site[k] = plugin_memory(1, sizeof *site[k]);
         site[k]->model = a->model;
         site[k]->plain = a->plain;
-        read_release(VECTOR_ELT(sites, k), site[k]);
+        read_augment_release(VECTOR_ELT(sites, k), site[k]);
         augment_prepare(site[k]);
     }
     augment_join_sites(a, count, site);
@@ -123,7 +121,7 @@ static void *read(SEXP problem) {
     struct augment *a = plugin_memory(1, sizeof *a);
     SEXP sites = optional_element(problem, "sites");
     a->model = read_model(list_element(problem, "model"));
-    read_release(sites ? VECTOR_ELT(sites, 0) : problem, a);
+    read_augment_release(sites ? VECTOR_ELT(sites, 0) : problem, a);
     a->size_prior = read_size_prior(problem);
     if (a->size_prior) {
         a->stride = (ptrdiff_t)list_number(problem, "room");
@@ -166,7 +164,7 @@ enum {
 /* where n is unknown, the state's `size`: n, struct births, twice struct size_slope */
 enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
 
-static struct adapt_shape learned_shape(const struct model *model) {
+struct adapt_shape augment_learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
         .dim = model->class->move ? model->moving : 0,
         .groups = model->class->move && model->groups > 1 ? model->groups : 0,
@@ -176,22 +174,26 @@ static struct adapt_shape learned_shape(const struct model *model) {
     return shape;
 }
 
+void augment_record_parts(int sites, struct augment *const *site, struct state_part *part) {
+    R_xlen_t room = 0, released = 0;
+    for (int k = 0; k < sites; ++k) {
+        room += site[k]->stride;
+        released += site[k]->dense + site[k]->cells;
+    }
+    part[0] = (struct state_part){"x", REALSXP, room * site[0]->model.columns};
+    part[1] = (struct state_part){"residual", REALSXP, released};
+    part[2] = (struct state_part){"accepted", INTSXP, room};
+}
+
 static struct state_shape shape(const void *self) {
     const struct augment *a = self;
-    const struct adapt_shape learned = learned_shape(&a->model);
-    R_xlen_t room = 0, released = 0;
-    for (int k = 0; k < a->sites; ++k) {
-        room += a->site[k]->stride;
-        released += a->site[k]->dense + a->site[k]->cells;
-    }
+    const struct adapt_shape learned = augment_learned_shape(&a->model);
     struct state_shape shape = {
         .counters = COUNTERS,
-        .parts = 4,
-        .part = {{"x", REALSXP, room * a->model.columns},
-                 {"residual", REALSXP, released},
-                 {"accepted", INTSXP, room},
-                 {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)}},
+        .parts = AUGMENT_RECORD_PARTS + 1,
+        .part[AUGMENT_RECORD_PARTS] = {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
     };
+    augment_record_parts(a->sites, a->site, shape.part);
     if (a->size_prior)
         shape.part[shape.parts++] =
             (struct state_part){"size", REALSXP,
@@ -227,30 +229,29 @@ static void attach_size(struct augment *a, SEXP state) {
     memcpy(&a->births, size + 1, sizeof a->births);
 }
 
-/* The records of all sites, one site after the other. */
-static void attach_records(struct augment *a, SEXP state) {
+void attach_augment_records(int sites, struct augment *const *site, SEXP state) {
     double *x = REAL(list_element(state, "x"));
     const double *residual = REAL(list_element(state, "residual"));
     int *accepted = INTEGER(list_element(state, "accepted"));
-    for (int k = 0; k < a->sites; ++k) {
-        struct augment *site = a->site[k];
-        site->x = x;
-        site->accepted = accepted;
-        memcpy(site->residual, residual, (size_t)site->dense * sizeof(double));
-        memcpy(site->cell_residual, residual + site->dense, (size_t)site->cells * sizeof(double));
-        x += site->stride * site->model.columns;
-        accepted += site->stride;
-        residual += site->dense + site->cells;
+    for (int k = 0; k < sites; ++k) {
+        struct augment *a = site[k];
+        a->x = x;
+        a->accepted = accepted;
+        memcpy(a->residual, residual, (size_t)a->dense * sizeof(double));
+        memcpy(a->cell_residual, residual + a->dense, (size_t)a->cells * sizeof(double));
+        x += a->stride * a->model.columns;
+        accepted += a->stride;
+        residual += a->dense + a->cells;
     }
 }
 
-static void detach_residuals(const struct augment *a, SEXP state) {
+void detach_augment_records(int sites, struct augment *const *site, SEXP state) {
     double *residual = REAL(list_element(state, "residual"));
-    for (int k = 0; k < a->sites; ++k) {
-        const struct augment *site = a->site[k];
-        memcpy(residual, site->residual, (size_t)site->dense * sizeof(double));
-        memcpy(residual + site->dense, site->cell_residual, (size_t)site->cells * sizeof(double));
-        residual += site->dense + site->cells;
+    for (int k = 0; k < sites; ++k) {
+        const struct augment *a = site[k];
+        memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
+        memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
+        residual += a->dense + a->cells;
     }
 }
 
@@ -258,8 +259,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     struct augment *a = self;
     a->theta = REAL(list_element(state, "theta"));
     a->rng = rng;
-    attach_records(a, state);
-    const struct adapt_shape shape = learned_shape(&a->model);
+    attach_augment_records(a->sites, a->site, state);
+    const struct adapt_shape shape = augment_learned_shape(&a->model);
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
     if (update_theta_steps(&a->model) > 0)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
@@ -290,7 +291,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
 
 static void detach(void *self, SEXP state) {
     const struct augment *a = self;
-    detach_residuals(a, state);
+    detach_augment_records(a->sites, a->site, state);
     if (a->size_prior) {
         double *size = REAL(list_element(state, "size"));
         size[0] = (double)a->n;
@@ -369,17 +370,20 @@ static void report(void *self, double *draw) {
     model_report(&a->model, a->theta, draw);
 }
 
-/* The confidential statistic that the state's records have. */
-static void statistic(void *self, double *out) {
-    const struct augment *all = self;
-    for (int k = 0; k < all->sites; ++k) {
-        const struct augment *a = all->site[k];
+void augment_statistic(int sites, struct augment *const *site, double *out) {
+    for (int k = 0; k < sites; ++k) {
+        const struct augment *a = site[k];
         const int dense = a->dense;
         for (int j = 0; j < dense + a->cells; ++j) {
             const double residual = j < dense ? a->residual[j] : a->cell_residual[j - dense];
             *out++ = a->weight[j] > 0 ? a->released[j] - residual / a->weight[j] : 0;
         }
     }
+}
+
+static void statistic(void *self, double *out) {
+    const struct augment *a = self;
+    augment_statistic(a->sites, a->site, out);
 }
 
 static double log_noise(void *self) { return -augment_energy(self); }

@@ -146,17 +146,22 @@ SEXP ffi_model_shape(SEXP spec) {
     SEXP walks = PROTECT(Rf_ScalarInteger(update_theta_coordinates(&model)));
     SEXP has_prior = PROTECT(Rf_ScalarLogical(model.class->dprior != NULL));
     SEXP has_density = PROTECT(Rf_ScalarLogical(model.class->log_density != NULL));
+    SEXP has_likelihood =
+        PROTECT(Rf_ScalarLogical(model.class->log_likelihood || model.class->log_density));
+    SEXP integrates = PROTECT(Rf_ScalarLogical(model.class->marginal != NULL));
     SEXP by_records = PROTECT(Rf_ScalarLogical(!model.class->rtheta || model.class->add_latent ||
                                                model.walked > 0 || model.complete == 0));
     SEXP can_invert = PROTECT(Rf_ScalarLogical(!model.class->report || model.class->invert));
     SEXP coordinates = PROTECT(coordinates_frame(&model.coordinates));
-    const char *const names[] = {"sizes",      "moves",      "can_move",   "can_refresh",
-                                 "updates",    "walks",      "has_prior",  "has_density",
-                                 "by_records", "can_invert", "coordinates"};
-    const SEXP values[] = {sizes,     moves,       can_move,   can_refresh, updates,    walks,
-                           has_prior, has_density, by_records, can_invert,  coordinates};
-    SEXP list = named_list(11, names, values);
-    UNPROTECT(11);
+    const char *const names[] = {"sizes",      "moves",      "can_move",    "can_refresh",
+                                 "updates",    "walks",      "has_prior",   "has_density",
+                                 "by_records", "can_invert", "coordinates", "has_likelihood",
+                                 "integrates"};
+    const SEXP values[] = {sizes,       moves,          can_move,    can_refresh, updates,
+                           walks,       has_prior,      has_density, by_records,  can_invert,
+                           coordinates, has_likelihood, integrates};
+    SEXP list = named_list(13, names, values);
+    UNPROTECT(13);
     return list;
 }
 

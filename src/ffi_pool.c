@@ -1,23 +1,17 @@
 /* Method "pool" as R sees it. */
-#include "ffi_run.h"
+#include "ffi_pool.h"
 #include "method_pool.h"
 
 static const char *const family_names[] = {"rates", "totals", "clt"};
 
-static int *read_places(SEXP list, const char *name, int *count) {
+int *read_places(SEXP list, const char *name, int *count) {
     SEXP places = list_element(list, name);
     *count = (int)Rf_xlength(places);
     return INTEGER(places);
 }
 
-/* What varies between sites; NULL: nothing. */
-static void read_partial(SEXP partial, struct pool *s) {
-    if (!partial || Rf_isNull(partial)) return;
-    struct pool_spread *spread = &s->spread;
-    s->partial = 1;
+void read_spread(SEXP partial, struct pool_spread *spread) {
     spread->which = read_places(partial, "which", &spread->varying);
-    s->head = read_places(partial, "head", &s->heads);
-    s->show = read_places(partial, "show", &s->shown);
     spread->sd = plugin_memory((size_t)spread->varying, sizeof *spread->sd);
     SEXP sd = list_element(partial, "sd");
     for (int v = 0; v < spread->varying; ++v) {
@@ -25,13 +19,22 @@ static void read_partial(SEXP partial, struct pool *s) {
         if (scale_prior_read(&fields, spread->sd + v) != PLUGIN_OK)
             Rf_error("internal error: no prior of a standard deviation");
     }
-    spread->mean_at = REAL(list_element(partial, "mean_at"));
-    spread->mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP effect_sd = list_element(partial, "effect_sd");
     spread->effect_sd = REAL(effect_sd);
     spread->covariates = spread->varying > 0 ? (int)(Rf_xlength(effect_sd) / spread->varying) : 0;
     spread->lkj = list_number(partial, "lkj");
     spread->walk = Rf_asLogical(list_element(partial, "walk"));
+}
+
+/* What varies between sites; NULL: nothing. */
+static void read_partial(SEXP partial, struct pool *s) {
+    if (!partial || Rf_isNull(partial)) return;
+    s->partial = 1;
+    read_spread(partial, &s->spread);
+    s->head = read_places(partial, "head", &s->heads);
+    s->show = read_places(partial, "show", &s->shown);
+    s->spread.mean_at = REAL(list_element(partial, "mean_at"));
+    s->spread.mean_precision = REAL(list_element(partial, "mean_precision"));
     SEXP separate = optional_element(partial, "separate");
     s->separate = separate && Rf_asLogical(separate);
     if (s->family == POOL_TOTALS) s->likelihood = read_model(list_element(partial, "likelihood"));

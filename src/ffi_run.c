@@ -3,7 +3,7 @@
 #include "ffi_run.h"
 
 static const void *const method_list[] = {&method_augment, &method_clt, &method_collapse,
-                                          &method_pool};
+                                          &method_pool, &method_pool_records};
 static const struct registry methods = {"method", COUNT(method_list), method_list};
 
 /* A problem's "engine" is the method whose code runs, where that is another's. */

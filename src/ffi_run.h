@@ -54,6 +54,7 @@ const struct size_prior *read_size_prior(SEXP problem);
 struct clt;
 struct clt *read_clt(SEXP problem);
 
-extern const struct method method_augment, method_clt, method_collapse, method_pool;
+extern const struct method method_augment, method_clt, method_collapse, method_pool,
+    method_pool_records;
 
 #endif

@@ -156,16 +156,16 @@ void augment_join_sites(struct augment *a, int sites, struct augment **site) {
     a->site = site;
     a->records = plugin_memory((size_t)sites, sizeof *a->records);
     for (int k = 1; k < a->sites; ++k) {
-        struct augment *site = a->site[k];
-        const struct adapt_costs *more = &site->adapt.costs;
+        struct augment *other = a->site[k];
+        const struct adapt_costs *more = &other->adapt.costs;
         costs->visit += more->visit;
         costs->refresh += more->refresh;
         costs->look += more->look;
         costs->complete += more->complete;
-        a->column_work += site->column_work;
-        a->pass_work += site->pass_work;
-        site->complete = a->complete;
-        site->changed = a->changed;
+        a->column_work += other->column_work;
+        a->pass_work += other->pass_work;
+        other->complete = a->complete;
+        other->changed = a->changed;
     }
 }
 
@@ -340,6 +340,9 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
     }
 }
 
+/* Else they are drawn when they are needed, or never. */
+static int sweep_draws_latent(const struct augment *a) { return !a->surrogate && !a->layer; }
+
 /* One visit of the records from `first` to before `end`, keeping the share rho of
  * their innovations; returns how many proposals were accepted. The noise density
  * enters with the exponent `temper`. */
@@ -376,7 +379,7 @@ static ptrdiff_t visit(struct augment *a, ptrdiff_t first, ptrdiff_t end, double
         accepted += count_accepted(m, a->gap, a->accepted + start);
         for (int v = 0; v < a->model.columns; ++v)
             keep_accepted(m, a->gap, a->x_new[v], a->x_at[v]);
-        if (end - first == a->n) add_complete(a, m, !a->surrogate, a->complete);
+        if (end - first == a->n) add_complete(a, m, sweep_draws_latent(a), a->complete);
     }
     return accepted;
 }
@@ -408,7 +411,7 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
         const ptrdiff_t end = site->n - first < length ? site->n : first + length;
         accepted += (double)visit(site, first, end, rho, temper);
         visited += (double)(end - first);
-        if (end - first < site->n) add_complete_of(site, !a->surrogate, a->complete);
+        if (end - first < site->n) add_complete_of(site, sweep_draws_latent(a), a->complete);
     }
     return accepted / visited;
 }
@@ -466,6 +469,7 @@ static double released_values(const struct augment *a) {
 /* theta given the records */
 static int update_theta_given_records(struct augment *a, int learning) {
     const struct model_class *class = a->model.class;
+    if (a->layer) return a->layer->update(a->layer->self, learning);
     const int status = class->rtheta ? class->rtheta(a->model.self, a->complete, augment_records(a),
                                                      a->rng, a->theta)
                                      : PLUGIN_OK;

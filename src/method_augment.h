@@ -66,6 +66,14 @@ struct rounds {
 
 struct resize; /* augment_resize.c */
 
+/* In place of the model's prior and update of theta: where theta has a prior that depends on other
+ * sites. */
+struct augment_layer {
+    void *self;
+    double (*log_prior)(void *self, const double *theta);
+    int (*update)(void *self, int learning); /* theta given the records; returns PLUGIN_* */
+};
+
 struct augment {
     /* Releases of different records under one theta, one a site: each has records, statistics and
      * noise in a struct augment of its own. The first is this one, which all that concerns theta
@@ -83,6 +91,7 @@ struct augment {
     int absolute, separable, dense, cells, open;
     const double *released, *weight; /* dense + cells */
     ptrdiff_t n, stride; /* records, and room for them: PAD_LANES(n), or more where n is unknown */
+    const struct augment_layer *layer;   /* NULL: none */
     const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
     double size_spread;                  /* sd of its start about the n that is given */
     int plain;                           /* no partial refresh: the sweep of Ju et al. alone */

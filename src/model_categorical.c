@@ -295,6 +295,26 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
+/* A stick's counts are those of its level, and of the later ones. */
+static double log_likelihood(void *self, const double *theta, const double *c, double n) {
+    const struct categorical *s = self;
+    double log_density = 0;
+    (void)n;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        for (int r = 0; r < part->rows; ++r) {
+            const double *count = c + part->at_level + r * part->levels;
+            const double *stick = theta + part->at_stick + r * part->cuts;
+            double all = count[part->cuts];
+            for (int l = part->cuts - 1; l >= 0; --l) {
+                all += count[l];
+                log_density += stick_log_density(count[l], all, stick[l]);
+            }
+        }
+    }
+    return log_density;
+}
+
 static double dprior(void *self, const double *theta) {
     const struct categorical *s = self;
     double log_density = 0;
@@ -478,4 +498,5 @@ const struct model_class model_categorical = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .log_likelihood = log_likelihood,
 };

@@ -119,6 +119,11 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
+static double log_likelihood(void *self, const double *theta, const double *c, double n) {
+    (void)self;
+    return n * *theta - c[0] * exp(*theta);
+}
+
 const struct model_class model_exponential = {
     .name = "exponential",
     .create = create,
@@ -132,4 +137,5 @@ const struct model_class model_exponential = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .log_likelihood = log_likelihood,
 };

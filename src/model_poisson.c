@@ -199,6 +199,11 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
+static double log_likelihood(void *self, const double *theta, const double *c, double n) {
+    (void)self;
+    return c[0] * *theta - n * exp(*theta);
+}
+
 const struct model_class model_poisson = {
     .name = "poisson",
     .create = create,
@@ -213,4 +218,5 @@ const struct model_class model_poisson = {
     .move = move,
     .add = add,
     .rtheta = rtheta,
+    .log_likelihood = log_likelihood,
 };

@@ -12,9 +12,9 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, regressors, marginal, marginal_size, tied_prior, tied_means, rtheta_uncut,
- * distribution, pull_distribution, log_cells, observe, log_posterior, information, read_levels,
- * relevel, groups and costs are not offered; and it has a version.
+ * add_latent, regressors, log_likelihood, marginal, marginal_size, tied_prior, tied_means,
+ * rtheta_uncut, distribution, pull_distribution, log_cells, observe, log_posterior, information,
+ * read_levels, relevel, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -310,6 +310,10 @@ struct model_class {
      * Common error: a normalising constant left out that depends on theta;
      * debug_model() sees it. */
     double (*log_density)(void *self, int m, const double *const *x);
+
+    /* Goal: the same as a function of theta and of the complete-data statistic c of n records,
+     * where that is sufficient. Default: log_density is asked for all records. */
+    double (*log_likelihood)(void *self, const double *theta, const double *c, double n);
 
     /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
      * to a constant, as a function of the complete-data statistic c of n records,

@@ -219,6 +219,19 @@ void pool_spread_place(const struct pool_spread *s, const double *shared,
     }
 }
 
+double pool_member_density(const struct pool_spread *s, const double *shared,
+                           struct pool_member *member) {
+    double log_density = 0;
+    for (int v = 0; v < member->own; ++v) {
+        const double log_whole = log_sd(s, shared)[v], diagonal = s->chol[v * s->varying + v];
+        const double away = member->phi[s->which[v]] - centre_of(s, shared, member, v);
+        const double z = (away * exp(-log_whole) - shift_of(s, member, v)) / diagonal;
+        member->z[v] = z;
+        log_density -= 0.5 * z * z + log_whole + log(diagonal);
+    }
+    return log_density;
+}
+
 /* The slope in a member's centre, passed on to what makes it. */
 static void pull_centre(const struct pool_spread *s, const struct pool_member *member, int v,
                         double slope_centre, double *slope) {

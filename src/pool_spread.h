@@ -55,6 +55,11 @@ double pool_spread_prior(struct pool_spread *spread, const double *shared, doubl
 void pool_spread_place(const struct pool_spread *spread, const double *shared,
                        struct pool_member *member, const double *own);
 
+/* Log density of a member's phi where nothing is told, as it is; sets z. Those before it are
+ * placed. */
+double pool_member_density(const struct pool_spread *spread, const double *shared,
+                           struct pool_member *member);
+
 /* Log density of a member's own coordinates; adds to the slopes in what is shared, and in a walk
  * to that of the member before, and sets those in its own coordinates. In a walk to be called from
  * the last member to the first. */

@@ -55,8 +55,8 @@ static double site_log_density(struct theta_update *u, const struct record_colum
     return sum;
 }
 
-static double records_log_density(struct theta_update *u, int sites,
-                                  const struct record_columns *records, const double *theta) {
+double update_theta_density(struct theta_update *u, int sites, const struct record_columns *records,
+                            const double *theta) {
     double sum = 0;
     u->model->class->set(u->model->self, theta);
     for (int k = 0; k < sites; ++k) sum += site_log_density(u, records + k);
@@ -75,14 +75,14 @@ int update_theta(struct theta_update *u, int sites, const struct record_columns 
     const struct model *model = u->model;
     const int steps = update_theta_steps(model);
     double prior = model->class->dprior(model->self, theta);
-    double density = records_log_density(u, sites, records, theta);
+    double density = update_theta_density(u, sites, records, theta);
     for (int k = 0; k < steps; ++k) {
         propose(u, rng, theta);
         const double threshold = rng_exponential(rng);
         const double prior_new = model->class->dprior(model->self, u->theta_new);
         double density_new = 0, log_ratio = -INFINITY;
         if (prior_new > -INFINITY) {
-            density_new = records_log_density(u, sites, records, u->theta_new);
+            density_new = update_theta_density(u, sites, records, u->theta_new);
             log_ratio = prior_new - prior + density_new - density;
         }
         if (isnan(prior_new) || isnan(density_new)) return PLUGIN_NUMERICAL;

@@ -35,6 +35,10 @@ void update_theta_attach(struct theta_update *update, const struct model *model,
 /* A new state: steps as wide as `sd`, one for each of these coordinates. */
 void update_theta_start(struct theta_update *update, const double *sd);
 
+/* The log density of all records of `sites`; needs model and column alone. */
+double update_theta_density(struct theta_update *update, int sites,
+                            const struct record_columns *records, const double *theta);
+
 /* Moves theta, of all records of `sites`, by some steps; `learning`: and learns from them.
  * Returns PLUGIN_*. */
 int update_theta(struct theta_update *update, int sites, const struct record_columns *records,

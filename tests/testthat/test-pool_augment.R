@@ -132,6 +132,11 @@ test_that("models of R functions are pooled and extended bit for bit; what ran i
   part <- pooled_records(sites, model, chains = 2, iter = 100, warmup = 60)
   expect_identical(extend(part, 50)$draws, whole$draws)
   expect_output(print(whole), "exact: the records of all sites are imputed")
+  for (pool in c("complete", "partial")) {
+    chosen <- suppressWarnings(sample_posterior(sites, model, pool = pool, chains = 1, iter = 60, seed = 1))
+    expect_true(all(is.finite(chosen$draws)))
+    expect_identical(chosen$problem$family, "records")
+  }
   expect_output(print(acceptance(whole)), "updates  accepted")
 })
 
@@ -140,8 +145,9 @@ test_that("\"auto\" imputes records where that is bearable, and says where it do
   asked <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4)))
   sites <- function(n) lapply(c(north = 1, south = 2), function(k) as_release(rep(0.1 * k, 5) * n, asked, mech_laplace(scale = 5), n = n))
   bound <- internal("bind_sites")(model_logistic(y ~ x), sites(100), NULL)
-  expect_equal(internal("pooled_method")(sites(100), bound, "auto", NULL), "augment")
-  expect_warning(chosen <- internal("pooled_method")(sites(1e7), bound, "auto", NULL), "approximate.*Method \"augment\" is exact", class = "noiseaware_warning_method")
+  expect_equal(internal("pooled_method")(sites(100), bound, "auto", FALSE, TRUE, NULL), "augment")
+  expect_warning(chosen <- internal("pooled_method")(sites(1e7), bound, "auto", FALSE, TRUE, NULL), "approximate.*Method \"augment\" is exact",
+                 class = "noiseaware_warning_method")
   expect_equal(chosen, "clt")
   exact <- c(sites(100), list(east = as_release(c(3, 4), stat_sums(~ y + x, list(y = c(0, 1), x = c(-4, 4))), mech_exact(), n = 9)))
   expect_error(pooled_records(exact, model_logistic(y ~ x), iter = 20), class = "noiseaware_error_method")

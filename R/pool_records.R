@@ -1,0 +1,116 @@
+# Partial pooling and walks by imputing the records of all sites: src/method_pool_records.c.
+
+# Is the density of a site's records known, and the prior as it is before it is cut off? `separate`: has each site its own covariates' distribution?
+check_imputes_sites <- function(bound, separate, call) {
+  bound <- as_regression(bound)
+  shape <- .Call(ffi_model_shape, bound$spec)
+  if (!separate) stop_classed("method", "{.code covariates = \"shared\"} is for method {.val clt}.", call = call)
+  if ((shape$has_likelihood || has_flat_likelihood(bound)) && !bound_is_cut(bound)) return(invisible())
+  stop_classed("method", c("Partial pooling and walks need the density of records given the parameters, and a prior that is not cut off.",
+                           x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
+                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)
+}
+
+# a linear regression, whose likelihood is the marginal density without a prior
+has_flat_likelihood <- function(bound) bound$spec$name == "lm" && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
+
+records_problem <- function(problem, pooling, bound, releases, call) {
+  own <- record_parameters(bound)
+  problem$move_sd <- replace(numeric(max(bound$unknown)), bound$unknown, prior_sd(bound, c(1, 3), 1L))
+  vary <- varying_coordinates(pooling$vary, own, call)
+  walk <- pooling$kind == "walk"
+  shown <- if (!own$paired || length(setdiff(own$parameters[vary], own$residual))) setdiff(own$parameters, own$residual)
+  shown <- c(shown, if (own$paired) intersect(own$residual, own$parameters[vary]))
+  heads <- if (walk) setdiff(own$parameters, shown) else own$parameters
+  scale <- record_scales(bound, own, problem) * (if (walk) 0.5 else 1)
+  names <- if (own$paired) own$called[vary] else own$coordinates[vary]
+  sd <- layer_sd(pooling, names, call)
+  sign <- if (own$paired) coordinate_sign(bound) else 1
+  design <- sign * design_of_sites(pooling$design, names(releases), call)
+  called <- stats::setNames(own$called, own$parameters)
+  pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
+  reference <- .Call(ffi_model_prior, bound$spec, new_stream(c(1, 3)), 1L)$theta
+  effect_sd <- effect_scales(pooling$effects$sd, design, scale[vary])
+  problem$partial <- list(at = own$places - 1L, which = vary - 1L, head = match(heads, bound$parameters) - 1L, show = match(shown, bound$parameters) - 1L,
+                          sd = Map(function(name, scale) list(fields = lapply(sigma_fields(sd[[name]], scale), as.double)), names, scale[vary]),
+                          effect_sd = effect_sd, lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
+                          likelihood = if (has_flat_likelihood(bound)) likelihood_spec(bound), reference = as.double(reference), vary = names,
+                          parameters = own$parameters, design = pooling$design, reported = unname(called[own$parameters]), shown = unname(called[shown]),
+                          heads = unname(called[heads]))
+  problem$sites <- lapply(stats::setNames(nm = names(problem$sites)), function(site) {
+    c(problem$sites[[site]], list(fields = list(covariate = as.double(design[match(site, names(releases)), ]))))
+  })
+  problem$method <- "pool_records"
+  problem$sign <- sign
+  problem$names <- layer_names(unname(called[heads]), own$coordinates[vary], colnames(design), pairs, unname(called[shown]), names(releases), call)
+  spread <- c(rep(0.5, length(vary)), effect_sd, rep(0.3, NROW(pairs)))
+  problem$begin <- list(pairs = NROW(pairs), scale = scale[vary], sd = as.double(c(pmin(problem$move_sd[own$places], scale), spread)), effects = length(effect_sd))
+  problem
+}
+
+# Parameters of a site, natural ones and their coordinates: `places` in theta. Of regressions the coefficients and what else the response depends on;
+# the covariates' distribution is each site's own. `paired`: each parameter has one coordinate.
+record_parameters <- function(bound) {
+  blocks <- bound$coordinates
+  block <- rep(blocks$block, blocks$length)
+  regression <- "coefficients" %in% block
+  places <- if (regression) intersect(which(block %in% c("coefficients", "sigma", "cv")), bound$unknown) else bound$unknown
+  parameters <- if (regression) bound$parameters[seq_along(places)] else bound$parameters
+  paired <- length(parameters) == length(places)
+  # a model of R functions or in C describes no coordinates
+  transform <- if (length(block)) rep(blocks$transform, blocks$length)[places] else rep("identity", length(places))
+  link <- c(log = "log", sticks = "logit")[transform]
+  one_row <- nrow(blocks) == 1L && length(parameters) == length(places) + 1L
+  of <- if (paired || one_row) parameters[seq_along(places)] else paste0("theta", seq_along(places))
+  called <- unname(ifelse(parameters %in% names(bound$called), bound$called[parameters], parameters))
+  shown <- if (paired) called else of
+  list(places = places, parameters = parameters, called = called, paired = paired, transform = transform,
+       residual = if (regression) parameters[block[places] != "coefficients"],
+       coordinates = unname(ifelse(is.na(link), shown, sprintf("%s(%s)", link, shown))))
+}
+
+varying_coordinates <- function(vary, own, call) {
+  if (is.null(vary)) return(seq_along(own$places))
+  if (!own$paired) {
+    stop_classed("pool", c("All parameters must vary where several of them have a common coordinate, as probabilities of more than two levels have.",
+                           x = "{.arg vary} is {formula_text(vary)}."), call = call)
+  }
+  match(varying_parameters(vary, stats::setNames(own$called, own$parameters), call), own$parameters)
+}
+
+# Default scales of standard deviations between sites: half the prior's for coefficients, as in partial_problem() for the others.
+record_scales <- function(bound, own, problem) {
+  ifelse(own$transform == "log", if ("coefficients" %in% bound$coordinates$block) 0.5 else 1,
+         ifelse(own$transform == "sticks", 1, problem$move_sd[own$places] / 2))
+}
+
+# Chains begin apart: at draws from the prior, where sites differ by the scale of the standard deviations, or more, or less.
+start_records <- function(problem, bound, words, k) {
+  prior <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
+  apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
+  begin <- problem$begin
+  shared <- c(prior$theta[problem$partial$at + 1L], log(begin$scale) + 0.5 * apart - 0.5, numeric(begin$effects + begin$pairs))
+  problem$start <- list(shared = as.double(shared), theta = as.double(prior$theta), sd = begin$sd)
+  .Call(ffi_start, problem, as.double(prior$theta), prior$state)
+}
+
+# Natural values of a site's parameters, a row each, as coordinates; and back.
+record_coordinates <- function(fit) {
+  partial <- fit$problem$partial
+  at <- match(partial$parameters, fit$bound$parameters)
+  natural <- drop(reported(fit$bound, partial$reference))
+  list(of = function(values) {
+    theta <- lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, fit$bound$spec, as.double(replace(natural, at, values[i, ])))[partial$at + 1L])
+    do.call(rbind, theta)
+  }, natural = function(values) {
+    theta <- matrix(partial$reference, length(partial$reference), nrow(values))
+    theta[partial$at + 1L, ] <- t(values)
+    reported(fit$bound, theta)[, at, drop = FALSE]
+  })
+}
+
+records_moves <- function(a) {
+  if (is.null(a$given)) return(NULL)
+  sprintf("sites    what they share: accepted given their parameters %s, with these following %s, and with the records following %s",
+          format_number(mean(a$given), 2), format_number(mean(a$held), 2), format_number(mean(a$carried), 2))
+}

@@ -1,0 +1,163 @@
+/* Method "pool_records" as R sees it. */
+#include "ffi_augment.h"
+#include "ffi_pool.h"
+#include "method_pool_records.h"
+#include "model.h"
+
+/* Of each site in the state's "sites": the largest step of its energy, work, and its passes. */
+enum {
+    MOST_STEP,
+    WORK,
+    PASSES_MADE,
+    PASSES_ACCEPTED = PASSES_MADE + PASS_KINDS,
+    OF_SITE = PASSES_ACCEPTED + PASS_KINDS
+};
+
+static void *read(SEXP problem) {
+    struct pool_records *s = plugin_memory(1, sizeof *s);
+    SEXP sites = list_element(problem, "sites"), partial = list_element(problem, "partial");
+    s->model = read_model(list_element(problem, "model"));
+    SEXP likelihood = list_element(partial, "likelihood");
+    if (!Rf_isNull(likelihood)) s->likelihood = read_model(likelihood);
+    read_spread(partial, &s->spread);
+    s->place = read_places(partial, "at", &s->parameters);
+    s->head = read_places(partial, "head", &s->heads);
+    s->show = read_places(partial, "show", &s->shown);
+    s->reference = REAL(list_element(partial, "reference"));
+    s->sites = (int)Rf_xlength(sites);
+    s->site = plugin_memory((size_t)s->sites, sizeof *s->site);
+    for (int j = 0; j < s->sites; ++j) {
+        SEXP spec = VECTOR_ELT(sites, j);
+        const struct fields fields = read_fields(spec);
+        s->site[j].augment.model = s->model;
+        s->site[j].member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
+        read_augment_release(spec, &s->site[j].augment);
+    }
+    if (pool_records_create(s) != PLUGIN_OK) Rf_error("internal error: no likelihood of records");
+    return s;
+}
+
+static size_t adapt_length(const struct pool_records *s) {
+    const struct adapt_shape shape = augment_learned_shape(&s->site[0].augment.model);
+    return adapt_size(&shape);
+}
+
+static size_t walks_length(const struct pool_records *s) {
+    return walk_stored(s->free) + 2 * walk_stored(s->shared);
+}
+
+static struct state_shape shape(const void *self) {
+    const struct pool_records *s = self;
+    const R_xlen_t sites = s->sites;
+    struct state_shape shape = {
+        .counters = 0,
+        .parts = AUGMENT_RECORD_PARTS + 6,
+        .part = {{NULL, 0, 0},
+                 {NULL, 0, 0},
+                 {NULL, 0, 0},
+                 {"adapt", REALSXP, sites * (R_xlen_t)adapt_length(s)},
+                 {"thetas", REALSXP, sites * s->model.parameters},
+                 {"shared", REALSXP, s->shared},
+                 {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
+                 {"layer", REALSXP, (R_xlen_t)walks_length(s)},
+                 {"sites", REALSXP, sites * OF_SITE}},
+    };
+    augment_record_parts(s->sites, s->records, shape.part);
+    return shape;
+}
+
+static void attach(void *self, SEXP state, struct rng *rng) {
+    struct pool_records *s = self;
+    s->rng = rng;
+    s->theta = REAL(list_element(state, "thetas"));
+    s->at = REAL(list_element(state, "shared"));
+    attach_augment_records(s->sites, s->records, state);
+    double *adapt = REAL(list_element(state, "adapt")), *walk = REAL(list_element(state, "walks"));
+    const double *told = REAL(list_element(state, "sites"));
+    const struct adapt_shape learned = augment_learned_shape(&s->site[0].augment.model);
+    for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
+        struct augment *a = &s->site[j].augment;
+        adapt_attach(&a->adapt, &learned, adapt + (size_t)j * adapt_length(s));
+        walk_attach(&s->site[j].walk, s->walking, walk + (size_t)j * walk_stored(s->walking));
+        a->most_energy_step = told[MOST_STEP];
+        a->work = told[WORK];
+        memcpy(a->passes_made, told + PASSES_MADE, sizeof a->passes_made);
+        memcpy(a->passes_accepted, told + PASSES_ACCEPTED, sizeof a->passes_accepted);
+    }
+    double *layer = REAL(list_element(state, "layer"));
+    for (int k = 0; k < POOL_WALKS; ++k) {
+        const int size = k == POOL_GIVEN ? s->free : s->shared;
+        walk_attach(s->walk + k, size, layer);
+        layer += walk_stored(size);
+    }
+    pool_records_attach(s);
+}
+
+static void detach(void *self, SEXP state) {
+    const struct pool_records *s = self;
+    detach_augment_records(s->sites, s->records, state);
+    double *told = REAL(list_element(state, "sites"));
+    for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
+        const struct augment *a = &s->site[j].augment;
+        told[MOST_STEP] = a->most_energy_step;
+        told[WORK] = a->work;
+        memcpy(told + PASSES_MADE, a->passes_made, sizeof a->passes_made);
+        memcpy(told + PASSES_ACCEPTED, a->passes_accepted, sizeof a->passes_accepted);
+    }
+}
+
+static void start(void *self, SEXP problem) {
+    struct pool_records *s = self;
+    SEXP begin = list_element(problem, "start");
+    memcpy(s->at, REAL(list_element(begin, "shared")), (size_t)s->shared * sizeof(double));
+    const double *theta = REAL(list_element(begin, "theta"));
+    const double *move_sd = REAL(list_element(problem, "move_sd"));
+    double *sd = plugin_memory((size_t)s->model.parameters, sizeof *sd);
+    for (int j = 0; j < s->sites; ++j) {
+        struct augment *a = &s->site[j].augment;
+        memcpy(a->theta, theta, (size_t)s->model.parameters * sizeof(double));
+        a->most_energy_step = R_NegInf;
+        for (int k = 0; k < s->moving; ++k) sd[k] = move_sd[s->moves[k]];
+        adapt_start(&a->adapt, sd, -1);
+        for (int k = 0; k < s->walking; ++k) sd[k] = move_sd[s->walks[k]];
+        walk_start(&s->site[j].walk, sd);
+    }
+    pool_records_start(s, REAL(list_element(begin, "sd")));
+}
+
+static int iterate(void *self, int iteration, int warmup, struct step *step) {
+    struct pool_records *s = self;
+    double before = 0, after = 0;
+    for (int j = 0; j < s->sites; ++j) before += s->records[j]->work;
+    const int status = pool_records_iterate(s, iteration, warmup, &step->acceptance);
+    for (int j = 0; j < s->sites; ++j) after += s->records[j]->work;
+    step->work = 2 * fmax(after - before, 0) + 1e4; /* warmup ends with 0 */
+    return status;
+}
+
+static void report(void *self, double *draw) { pool_records_report(self, draw); }
+
+static void statistic(void *self, double *out) {
+    const struct pool_records *s = self;
+    augment_statistic(s->sites, s->records, out);
+}
+
+static double log_noise(void *self) { return -pool_records_energy(self); }
+
+static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
+    pool_records_diagnostics(self, after, told);
+}
+
+const struct method method_pool_records = {
+    .name = "pool_records",
+    .sampler = {.iterate = iterate,
+                .report = report,
+                .statistic = statistic,
+                .log_noise = log_noise},
+    .read = read,
+    .shape = shape,
+    .attach = attach,
+    .detach = detach,
+    .diagnostics = diagnostics,
+    .start = start,
+};

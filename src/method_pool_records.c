@@ -1,0 +1,460 @@
+/* Method "pool_records": sites whose parameters phi_j, some coordinates of theta_j, spread about
+ * what they have in common (pool_spread.c), each with records of its own that are imputed as
+ * method "augment" does it. Target:
+ *
+ *   p(shared) prod_j N(phi_j | shared) p(rest of theta_j) prod_i f(x_ij | theta_j) eta_j(z_j |
+ * s_j).
+ *
+ * An iteration:
+ *   1. each site: passes, a sweep, and theta_j given its records, as in a fit of that site alone
+ *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
+ *      by random walks on the log likelihood, what is no parameter by the model's update.
+ *   2. what is shared, by random walks of three kinds, which differ in what they hold fixed:
+ *      GIVEN    the parameters of all sites (the centred view);
+ *      HELD     how many standard deviations phi_j is from its centre, and the records;
+ *      CARRIED  the same, and the records' innovations: records follow their parameters.
+ * GIVEN is good where sites tell much of their parameters, CARRIED where the noise leaves much
+ * open, HELD where sites differ little and their records are well known. Parameters that are the
+ * same in all sites are moved by HELD and CARRIED alone. In a walk the first site's parameters are
+ * the mean, so that GIVEN leaves it as it is.
+ *
+ * Invariants between steps: phi of a member is that of its theta; the spread is open at `at`. Cost
+ * of an iteration: a round of method "augment" at each site, CARRIED_STEPS passes, and HELD_STEPS
+ * likelihoods: O(length of the complete-data statistic), or a pass where that does not give it.
+ */
+#include "method_pool_records.h"
+
+#include "augment.h"
+#include "model.h"
+
+enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
+
+static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
+
+static void copy(double *to, const double *from, int count) {
+    memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+/* ---- densities --------------------------------------------------------------------------- */
+
+static void phi_from_theta(const struct pool_records *s, struct pool_member *member,
+                           const double *theta) {
+    for (int k = 0; k < s->parameters; ++k) member->phi[k] = theta[s->place[k]];
+}
+
+static void phi_to_theta(const struct pool_records *s, const struct pool_member *member,
+                         double *theta) {
+    for (int k = 0; k < s->parameters; ++k) theta[s->place[k]] = member->phi[k];
+}
+
+static double log_prior(struct pool_records *s, const double *theta) {
+    return s->model.class->dprior(s->model.self, theta);
+}
+
+/* of the model's prior at these parameters */
+static double prior_of_parameters(struct pool_records *s, const double *phi) {
+    copy(s->trial, s->reference, s->model.parameters);
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = phi[k];
+    return log_prior(s, s->trial);
+}
+
+/* of what is shared, at which the spread is open */
+static double shared_log_prior(struct pool_records *s, const double *at) {
+    memset(s->slope, 0, (size_t)s->shared * sizeof(double));
+    return prior_of_parameters(s, s->spread.mean) + pool_spread_prior(&s->spread, at, s->slope);
+}
+
+/* The prior of a site's theta given all others: struct augment_layer. Sites have no parameters
+ * where the model has none. */
+static double site_log_prior(void *self, const double *theta) {
+    struct pool_records_site *site = self;
+    struct pool_records *s = site->pool;
+    const int last = site == s->site + s->sites - 1;
+    if (!(log_prior(s, theta) > -INFINITY)) return -INFINITY;
+    double sum = 0;
+    if (s->rest > 0) {
+        copy(s->trial, s->reference, s->model.parameters);
+        for (int k = 0; k < s->rest; ++k) s->trial[s->rests[k]] = theta[s->rests[k]];
+        sum += log_prior(s, s->trial);
+    }
+    phi_from_theta(s, &site->member, theta);
+    if (s->spread.walk && !site->member.before) sum += prior_of_parameters(s, site->member.phi);
+    sum += pool_member_density(&s->spread, s->at, &site->member);
+    if (s->spread.walk && !last) sum += pool_member_density(&s->spread, s->at, &site[1].member);
+    phi_from_theta(s, &site->member, site->augment.theta);
+    return sum;
+}
+
+/* of a site's records, up to what does not depend on what walks */
+static double log_likelihood(struct pool_records_site *site, const double *theta) {
+    struct pool_records *s = site->pool;
+    const struct augment *a = &site->augment;
+    const struct model_class *class = s->model.class;
+    const struct record_columns records = {a->x, a->n, a->stride};
+    double value;
+    if (s->likelihood.class)
+        value = s->likelihood.class->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
+                                              s->slope_c, s->slope_theta);
+    else if (class->log_likelihood)
+        value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n);
+    else
+        value = update_theta_density(&s->density, 1, &records, theta);
+    return isnan(value) ? -INFINITY : value;
+}
+
+/* ---- a site ------------------------------------------------------------------------------ */
+
+static int update_rest(struct pool_records *s, struct augment *a) {
+    copy(s->theta_new, a->theta, s->model.parameters);
+    const int status =
+        s->model.class->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
+    if (status != PLUGIN_OK) return status;
+    for (int k = 0; k < s->rest; ++k) a->theta[s->rests[k]] = s->theta_new[s->rests[k]];
+    return PLUGIN_OK;
+}
+
+/* Theta of a site given its records, with their complete-data statistic: struct augment_layer. */
+static int update_site(void *self, int learning) {
+    struct pool_records_site *site = self;
+    struct pool_records *s = site->pool;
+    struct augment *a = &site->augment;
+    const int most = STEPS + s->walking, steps = most < MOST_STEPS ? most : MOST_STEPS;
+    const int status = s->rest > 0 && s->model.class->rtheta ? update_rest(s, a) : PLUGIN_OK;
+    if (status != PLUGIN_OK || s->walking == 0) return status;
+    double now = site_log_prior(site, a->theta) + log_likelihood(site, a->theta);
+    for (int i = 0; i < steps; ++i) {
+        copy(s->theta_new, a->theta, s->model.parameters);
+        walk_propose(&site->walk, s->rng, s->site_step);
+        for (int k = 0; k < s->walking; ++k) s->theta_new[s->walks[k]] += s->site_step[k];
+        const double threshold = rng_exponential(s->rng);
+        double next = site_log_prior(site, s->theta_new);
+        if (next > -INFINITY) next += log_likelihood(site, s->theta_new);
+        const int accept = now - next < threshold;
+        walk_tried(&site->walk, learning, next - now, accept);
+        if (!accept) continue;
+        copy(a->theta, s->theta_new, s->model.parameters);
+        now = next;
+    }
+    phi_from_theta(s, &site->member, a->theta);
+    for (int k = 0; k < s->walking; ++k) s->site_step[k] = a->theta[s->walks[k]];
+    if (learning) walk_saw(&site->walk, s->site_step);
+    return PLUGIN_OK;
+}
+
+/* a walk begins at the parameters of its first site */
+static void follow_first(struct pool_records *s) {
+    if (!s->spread.walk) return;
+    phi_from_theta(s, &s->site[0].member, s->site[0].augment.theta);
+    copy(s->at, s->site[0].member.phi, s->parameters);
+    pool_spread_open(&s->spread, s->at);
+}
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+static int is_listed(int value, int count, const int *list) {
+    for (int i = 0; i < count; ++i)
+        if (list[i] == value) return 1;
+    return 0;
+}
+
+/* which of the model's unknown coordinates are what */
+static void sort_coordinates(struct pool_records *s) {
+    const struct model *model = &s->model;
+    const size_t most = (size_t)model->moving;
+    s->moves = plugin_memory(most, sizeof *s->moves);
+    s->walks = plugin_memory(most, sizeof *s->walks);
+    s->rests = plugin_memory(most, sizeof *s->rests);
+    for (int j = 0; j < model->moving; ++j) {
+        const int at = model->moves[j];
+        if (!is_listed(at, s->parameters, s->place)) {
+            s->rests[s->rest++] = at;
+            s->moves[s->moving++] = at;
+            if (!model->class->rtheta) s->walks[s->walking++] = at;
+        }
+        for (int v = 0; v < s->spread.varying; ++v) {
+            if (s->place[s->spread.which[v]] != at) continue;
+            s->moves[s->moving++] = at;
+            s->walks[s->walking++] = at;
+        }
+    }
+}
+
+static void create_site(struct pool_records *s, struct pool_records_site *site,
+                        struct pool_member *before) {
+    struct augment *a = &site->augment;
+    site->pool = s;
+    site->member.before = before;
+    pool_member_create(&s->spread, &site->member);
+    site->theta_new = doubles(s->model.parameters);
+    site->z = doubles(s->spread.varying);
+    site->layer = (struct augment_layer){site, site_log_prior, update_site};
+    a->layer = &site->layer;
+    a->model = s->model;
+    a->model.moving = s->moving;
+    a->model.moves = s->moves;
+    if (s->moving < s->model.moving) a->model.groups = 0;
+    augment_prepare(a);
+}
+
+int pool_records_create(struct pool_records *s) {
+    const struct model *model = &s->model;
+    const int V = s->spread.varying;
+    const int known =
+        s->likelihood.class ? s->likelihood.class->marginal != NULL
+                            : model->class->log_likelihood || model->class->log_density;
+    if (!known) return PLUGIN_BAD_FIELDS;
+    double *nothing = doubles(V), *one = doubles(V);
+    for (int v = 0; v < V; ++v) one[v] = 1;
+    s->spread.mean_at = nothing; /* so the coordinates of means are the means, */
+    s->spread.mean_precision = one;
+    s->spread.parameters = s->parameters;
+    s->spread.last = &s->site[s->sites - 1].member;
+    pool_spread_create(&s->spread);
+    sort_coordinates(s);
+    s->records = plugin_memory((size_t)s->sites, sizeof *s->records);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        site->member.at = site->member.precision = nothing; /* and those of sites z */
+        create_site(s, site, j > 0 ? &site[-1].member : NULL);
+        s->records[j] = &site->augment;
+    }
+    s->shared = s->parameters + s->spread.size;
+    s->open = plugin_memory((size_t)s->shared, sizeof *s->open);
+    for (int v = 0; v < V && !s->spread.walk; ++v) s->open[s->free++] = s->spread.which[v];
+    for (int k = s->parameters; k < s->shared; ++k) s->open[s->free++] = k;
+    s->density.model = model;
+    s->density.column = plugin_memory((size_t)model->columns, sizeof(double *));
+    double **const of_theta[] = {&s->trial, &s->theta_new, &s->site_step, &s->slope_theta};
+    for (int k = 0; k < 4; ++k) *of_theta[k] = doubles(model->parameters);
+    s->slope_c = doubles(model->complete);
+    s->natural = doubles(model->reported);
+    double **const of_shared[] = {&s->at_new, &s->step, &s->slope};
+    for (int k = 0; k < 3; ++k) *of_shared[k] = doubles(s->shared);
+    return PLUGIN_OK;
+}
+
+void pool_records_attach(struct pool_records *s) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct augment *a = &s->site[j].augment;
+        a->rng = s->rng;
+        a->theta = s->theta + (size_t)j * (size_t)s->model.parameters;
+        phi_from_theta(s, &s->site[j].member, a->theta);
+    }
+    pool_spread_open(&s->spread, s->at);
+}
+
+void pool_records_start(struct pool_records *s, const double *sd) {
+    for (int k = 0; k < s->free; ++k) s->step[k] = sd[s->open[k]];
+    walk_start(s->walk + POOL_GIVEN, s->step);
+    walk_start(s->walk + POOL_HELD, sd);
+    walk_start(s->walk + POOL_CARRIED, sd);
+    pool_spread_open(&s->spread, s->at);
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        for (int v = 0; v < s->spread.varying; ++v) site->z[v] = 0.5 * rng_normal(s->rng);
+        pool_spread_place(&s->spread, s->at, &site->member, site->z);
+        phi_to_theta(s, &site->member, site->augment.theta);
+        augment_start(&site->augment, 0);
+    }
+}
+
+/* ---- what sites share -------------------------------------------------------------------- */
+
+static void propose(struct pool_records *s, int kind) {
+    copy(s->at_new, s->at, s->shared);
+    walk_propose(s->walk + kind, s->rng, s->step);
+    for (int k = 0; k < s->walk[kind].size; ++k)
+        s->at_new[kind == POOL_GIVEN ? s->open[k] : k] += s->step[k];
+    pool_spread_open(&s->spread, s->at_new);
+}
+
+/* After steps of a kind: the spread is open where they ended, and phi of all sites theirs. */
+static void settle(struct pool_records *s, int kind, int learning) {
+    pool_spread_open(&s->spread, s->at);
+    for (int j = 0; j < s->sites; ++j)
+        phi_from_theta(s, &s->site[j].member, s->site[j].augment.theta);
+    if (!learning) return;
+    for (int k = 0; k < s->walk[kind].size; ++k)
+        s->step[k] = s->at[kind == POOL_GIVEN ? s->open[k] : k];
+    walk_saw(s->walk + kind, s->step);
+}
+
+static double members_density(struct pool_records *s, const double *at) {
+    double log_density = 0;
+    for (int j = 0; j < s->sites; ++j)
+        log_density += pool_member_density(&s->spread, at, &s->site[j].member);
+    return log_density;
+}
+
+static void move_given(struct pool_records *s, int learning) {
+    double now = shared_log_prior(s, s->at) + members_density(s, s->at);
+    for (int i = 0; i < GIVEN_STEPS; ++i) {
+        propose(s, POOL_GIVEN);
+        const double threshold = rng_exponential(s->rng);
+        double next = shared_log_prior(s, s->at_new);
+        if (next > -INFINITY) next += members_density(s, s->at_new);
+        const int accept = now - next < threshold;
+        walk_tried(s->walk + POOL_GIVEN, learning, next - now, accept);
+        if (!accept) continue;
+        copy(s->at, s->at_new, s->shared);
+        now = next;
+    }
+    settle(s, POOL_GIVEN, learning);
+}
+
+/* z of all sites, to be held fixed */
+static void hold(struct pool_records *s) {
+    (void)members_density(s, s->at);
+    for (int j = 0; j < s->sites; ++j) copy(s->site[j].z, s->site[j].member.z, s->spread.varying);
+}
+
+/* theta_new of all sites at at_new, with z held; returns whether the model has such parameters */
+static int place_sites(struct pool_records *s) {
+    int all = 1;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        pool_spread_place(&s->spread, s->at_new, &site->member, site->z);
+        copy(site->theta_new, site->augment.theta, s->model.parameters);
+        phi_to_theta(s, &site->member, site->theta_new);
+        all = all && log_prior(s, site->theta_new) > -INFINITY;
+    }
+    return all;
+}
+
+static void take_new(struct pool_records *s) {
+    copy(s->at, s->at_new, s->shared);
+    for (int j = 0; j < s->sites; ++j)
+        copy(s->site[j].augment.theta, s->site[j].theta_new, s->model.parameters);
+}
+
+static void move_held(struct pool_records *s, int learning) {
+    double now = shared_log_prior(s, s->at);
+    for (int j = 0; j < s->sites; ++j) now += log_likelihood(s->site + j, s->site[j].augment.theta);
+    hold(s);
+    for (int i = 0; i < HELD_STEPS; ++i) {
+        propose(s, POOL_HELD);
+        const double threshold = rng_exponential(s->rng);
+        double next = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
+        for (int j = 0; j < s->sites && next > -INFINITY; ++j)
+            next += log_likelihood(s->site + j, s->site[j].theta_new);
+        const int accept = now - next < threshold;
+        walk_tried(s->walk + POOL_HELD, learning, next - now, accept);
+        if (!accept) continue;
+        take_new(s);
+        now = next;
+    }
+    settle(s, POOL_HELD, learning);
+}
+
+/* what the records' move to theta_new does to the log of the noise density */
+static double carry(struct pool_records *s) {
+    double gain = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        struct augment *a = &site->augment;
+        a->model.class->set(a->model.self, a->theta);
+        site->innovations = *s->rng;
+        a->model.class->set_move(a->model.self, site->theta_new, a->changed);
+        site->moved_energy = augment_moved_energy(a);
+        gain += (site->energy - site->moved_energy) * *a->adapt.temper;
+    }
+    return gain;
+}
+
+static void keep_carried(struct pool_records *s) {
+    for (int j = 0; j < s->sites; ++j) {
+        struct pool_records_site *site = s->site + j;
+        struct augment *a = &site->augment;
+        if (!a->moved_x) {
+            a->model.class->set(a->model.self, a->theta);
+            a->model.class->set_move(a->model.self, site->theta_new, a->changed);
+        }
+        augment_keep_moved(a, &site->innovations);
+        site->energy = site->moved_energy;
+    }
+}
+
+static void move_carried(struct pool_records *s, int learning) {
+    double prior = shared_log_prior(s, s->at);
+    hold(s);
+    for (int j = 0; j < s->sites; ++j) s->site[j].energy = augment_energy(&s->site[j].augment);
+    for (int i = 0; i < CARRIED_STEPS; ++i) {
+        propose(s, POOL_CARRIED);
+        const double threshold = rng_exponential(s->rng);
+        const double prior_new = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
+        const double log_ratio = prior_new > -INFINITY ? prior_new - prior + carry(s) : -INFINITY;
+        const int accept = -log_ratio < threshold;
+        walk_tried(s->walk + POOL_CARRIED, learning, log_ratio, accept);
+        if (!accept) continue;
+        keep_carried(s);
+        take_new(s);
+        prior = prior_new;
+    }
+    settle(s, POOL_CARRIED, learning);
+}
+
+int pool_records_iterate(struct pool_records *s, int iteration, int warmup, double *accepted) {
+    const int learning = iteration < warmup;
+    double sum = 0, n = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        double share;
+        const int status = augment_iterate(&s->site[j].augment, iteration, warmup, &share);
+        if (status != PLUGIN_OK) return status;
+        if (j == 0) follow_first(s);
+        sum += share * (double)s->site[j].augment.n;
+        n += (double)s->site[j].augment.n;
+    }
+    *accepted = sum / n;
+    if (s->free > 0) move_given(s, learning);
+    move_held(s, learning);
+    if (s->model.class->move) move_carried(s, learning);
+    return PLUGIN_OK;
+}
+
+/* ---- what is told ------------------------------------------------------------------------ */
+
+double pool_records_energy(struct pool_records *s) {
+    double energy = 0;
+    for (int j = 0; j < s->sites; ++j) energy += augment_energy(&s->site[j].augment);
+    return energy;
+}
+
+static double *report_some(struct pool_records *s, int count, const int *which, double *draw) {
+    model_report(&s->model, s->trial, s->natural);
+    for (int k = 0; k < count; ++k) *draw++ = s->natural[which[k]];
+    return draw;
+}
+
+void pool_records_report(struct pool_records *s, double *draw) {
+    copy(s->trial, s->reference, s->model.parameters);
+    for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->spread.mean[k];
+    draw = report_some(s, s->heads, s->head, draw);
+    pool_spread_report(&s->spread, s->at, draw);
+    draw += s->spread.size;
+    for (int j = 0; j < s->sites; ++j) {
+        copy(s->trial, s->site[j].augment.theta, s->model.parameters);
+        draw = report_some(s, s->shown, s->show, draw);
+    }
+}
+
+/* The sites' own, on average, work summed; then the walks of what they share. */
+void pool_records_diagnostics(const struct pool_records *s, double after,
+                              struct chain_diagnostics *told) {
+    static const char *const names[POOL_WALKS] = {"given", "held", "carried"};
+    struct chain_diagnostics sum = {0};
+    for (int j = 0; j < s->sites; ++j) {
+        struct chain_diagnostics one = {0};
+        augment_diagnostics(&s->site[j].augment, after, &one);
+        for (int k = 0; k < one.count; ++k) {
+            sum.name[k] = one.name[k];
+            sum.value[k] += one.value[k];
+        }
+        sum.count = one.count;
+    }
+    for (int k = 0; k < sum.count; ++k) {
+        const int work = strcmp(sum.name[k], "work") == 0;
+        diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / s->sites);
+    }
+    for (int k = 0; k < POOL_WALKS; ++k)
+        diagnostics_tell(told, names[k], *s->walk[k].accepted / *s->walk[k].made);
+}
