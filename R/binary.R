@@ -3,7 +3,7 @@
 # `continuous` are the places of the normal ones among the columns of the design.
 tell_binary <- function(bound) {
   if (is.null(bound$model$levels) || !is.null(bound$moments)) return(invisible())
-  normal <- (bound$base %||% bound$design)[bound$spec$fields$continuous + 1, ]
+  normal <- (bound$base %||% bound$design)[normal_rows(bound), ]
   normal <- normal[normal$lower == floor(normal$lower) & normal$upper == normal$lower + 1, ]
   if (nrow(normal) == 0L) return(invisible())
   name <- normal$name

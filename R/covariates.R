@@ -79,6 +79,9 @@ check_fixed <- function(value, k, name, call) {
   as.double(value)
 }
 
+# Rows of a bound model's design that are normal covariates: in C a response of several levels has `ahead` more columns than one.
+normal_rows <- function(bound) bound$spec$fields$continuous + 1 - (bound$ahead %||% 0)
+
 # `design`: its rows of covariates, at the places `at` (from 0) of the moments
 covariate_fields <- function(design, at, model, levels, call, name = "covariates") {
   dummy <- !is.na(design$level)

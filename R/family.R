@@ -9,7 +9,10 @@ glm_families <- list(
   poisson = list(family = "poisson", link = "log", text = "Poisson regression", kind = "count", scale = 1, middle = c(NA, 1.5)),
   negative_binomial = list(family = "negative_binomial", link = "log", text = "negative binomial regression", kind = "count", shaped = TRUE, scale = 1,
                            middle = c(NA, 1.5)),
-  gamma = list(family = "Gamma", link = "log", text = "Gamma regression", kind = "positive", shaped = TRUE, scale = 1, middle = c(NA, 1.5))
+  gamma = list(family = "Gamma", link = "log", text = "Gamma regression", kind = "positive", shaped = TRUE, scale = 1, middle = c(NA, 1.5)),
+  cumulative_logit = list(family = "cumulative", link = "logit", text = "ordered logistic regression", kind = "ordered", scale = 1.5, middle = c(0, 1.5)),
+  cumulative_probit = list(family = "cumulative", link = "probit", text = "ordered probit regression", kind = "ordered", scale = 0.9, middle = c(0, 0.9)),
+  softmax = list(family = "categorical", link = "logit", text = "categorical logistic regression", kind = "unordered", scale = 1.5, middle = c(0, 1.5))
 )
 
 # The name of a family object, of a function that makes it, or of that function's name; MASS::negative.binomial(theta)
@@ -17,7 +20,8 @@ glm_families <- list(
 check_family <- function(family, call = caller_env()) {
   there <- vapply(glm_families, function(f) sprintf("%s(\"%s\")", f$family, f$link), "")
   must <- paste0("one of the families ", paste(there, collapse = ", "))
-  named <- list(binomial = stats::binomial, poisson = stats::poisson, Gamma = function() stats::Gamma("log"), negative_binomial = negative_binomial)
+  named <- list(binomial = stats::binomial, poisson = stats::poisson, Gamma = function() stats::Gamma("log"), negative_binomial = negative_binomial,
+                cumulative = cumulative, categorical = categorical)
   if (is.character(family) && length(family) == 1L && family %in% names(named)) family <- named[[family]]
   if (identical(family, stats::Gamma)) family <- named$Gamma
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
@@ -56,7 +60,8 @@ is_shaped_family <- function(model) isTRUE(family_of(model)$shaped)
 # R's own object
 stats_family <- function(model) {
   family <- family_of(model)
-  if (family$family == "negative_binomial") negative_binomial() else getExportedValue("stats", family$family)(family$link)
+  own <- list(negative_binomial = negative_binomial, cumulative = function() cumulative(family$link), categorical = categorical)[[family$family]]
+  if (!is.null(own)) own() else getExportedValue("stats", family$family)(family$link)
 }
 
 # What src/family.c reads: a field of the family's name, with the largest rate. With rates so large every response is
@@ -100,7 +105,9 @@ check_family_response <- function(model, response, call) {
 check_binary <- function(response, call) {
   if (nrow(response) == 1L && response$lower == 0 && response$upper == 1) return(invisible())
   stop_classed("variables", c("The response of {.code binomial()} must be a number with the bounds 0 and 1, or a factor of two levels.",
-                              x = "{.var {response$variable[1]}} is neither."), call = call)
+                              x = "{.var {response$variable[1]}} is neither.",
+                              i = if (nrow(response) > 1L) "Use {.code family = cumulative()} where its levels have an order, else {.code categorical()}."),
+               call = call)
 }
 
 # The default priors of the coefficients, the intercept's first. A count is expected to be about a sixth of its upper bound.

@@ -154,7 +154,7 @@ parameter_matrix <- function(fit) {
 coefficient_draws <- function(fit, call = caller_env()) {
   draws <- parameter_matrix(fit)[, fit$bound$parameters, drop = FALSE]
   if (is.null(response_of(fit$bound))) return(draws)
-  names <- c("(Intercept)", fit$bound$design$name[-1L])
+  names <- coefficients_of(fit$bound)
   if (!all(names %in% colnames(draws))) {
     stop_classed("argument", "The coefficients of this model are fixed; there is no draw of them.", call = call)
   }

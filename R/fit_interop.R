@@ -22,7 +22,9 @@
 #' @return
 #' * rstantools: `posterior_predict()`, `posterior_epred()` and `posterior_linpred()`, draws x rows matrices
 #'   of a new record's response, of its expectation and of the linear predictor; `add_predicted_draws()`,
-#'   `add_epred_draws()` and `add_linpred_draws()` of tidybayes use them. `posterior_interval()`, a
+#'   `add_epred_draws()` and `add_linpred_draws()` of tidybayes use them. Of a response
+#'   of several levels `posterior_epred()` is a draws x rows x levels array of their probabilities, `posterior_predict()` a matrix of their numbers, and
+#'   `posterior_linpred()` has a third dimension where levels have predictors of their own. `posterior_interval()`, a
 #'   matrix with a row for each parameter; `prior_summary()`, the prior that was
 #'   used, those scaled by the bounds too, in the units of the data: a data frame with the columns `variable`,
 #'   `prior` (in words: the second argument of a normal or Student-t distribution is its standard
@@ -93,7 +95,9 @@ thin_rows <- function(x, draws, call = caller_env()) {
   if (is.null(draws)) return(x)
   draws <- check_count(draws, "ndraws", call = call)
   if (draws > nrow(x)) stop_argument("ndraws", paste("at most", nrow(x)), describe(draws), call = call)
-  x[round(seq(1, nrow(x), length.out = draws)), , drop = FALSE]
+  at <- round(seq(1, nrow(x), length.out = draws))
+  if (length(dim(x)) == 3L) return(x[at, , , drop = FALSE])
+  structure(x[at, , drop = FALSE], levels = attr(x, "levels"))
 }
 
 #' @rdname interop

@@ -19,6 +19,10 @@
 #'   `upper`; with `type = "draws"` or `"expected"` a draws x rows matrix. Of a table a data frame with a column for each variable, `fit`, and with an
 #'   interval `lower` and `upper`; with `type = "expected"` a draws x rows matrix. Of [model_survival()] a data frame with the groups, `time`, `fit` (the posterior
 #'   mean; of a median time the posterior median), `lower` and `upper`.
+#'
+#'   Of a response of several levels ([cumulative()], [categorical()]) what is expected are the probabilities of the levels: a rows x
+#'   levels matrix, with `interval = "credible"` a rows x (`fit`, `lower`, `upper`) x levels array, with `type = "expected"` a draws x
+#'   rows x levels array. `type = "draws"` gives the numbers of the levels, whose names are the attribute `levels`.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].
 #' @examples
@@ -49,11 +53,26 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   remind_troubles(object)
   if (type == "expected") return(expected)
   if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
+  if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level))
   fit <- colMeans(expected)
   if (interval == "none") return(fit)
   draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
   tails <- draws_interval(draws, level)
   cbind(fit = fit, lower = tails[1L, ], upper = tails[2L, ])
+}
+
+# of a response of several levels: rows x levels, or rows x (fit, lower, upper) x levels
+predict_categories <- function(expected, interval, level, call = caller_env()) {
+  if (interval == "predictive") {
+    stop_argument("interval", "\"none\" or \"credible\" for a response of several levels, which have no order of numbers",
+                  "\"predictive\"", call = call)
+  }
+  fit <- colMeans(expected)
+  if (interval == "none") return(fit)
+  tails <- apply(expected, 2:3, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
+  found <- aperm(array(c(fit, tails[1L, , ], tails[2L, , ]), c(dim(fit), 3L)), c(1L, 3L, 2L))
+  dimnames(found) <- list(NULL, c("fit", "lower", "upper"), dimnames(expected)[[3L]])
+  found
 }
 
 check_newdata <- function(newdata, call = caller_env()) {
@@ -65,14 +84,27 @@ draws_interval <- function(draws, level) {
   apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
 }
 
-# draws x rows of the expected response
+# draws x rows of the expected response; of a response of several levels draws x rows x levels of their probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {
-  regression_of(fit, call)$mean(linear_predictor(fit, newdata, call))
+  regression_of(fit, call)
+  expected_of(fit$bound, fit, newdata, call)
 }
 
-# draws x rows of beta' x
+expected_of <- function(bound, fit, newdata, call) UseMethod("expected_of")
+
+#' @export
+expected_of.default <- function(bound, fit, newdata, call) response_of(bound)$mean(linear_predictor(fit, newdata, call))
+
+# draws x rows of beta' x; draws x rows x predictors where there are several
 linear_predictor <- function(fit, newdata, call = caller_env()) {
   regression_of(fit, call)
+  linear_predictor_of(fit$bound, fit, newdata, call)
+}
+
+linear_predictor_of <- function(bound, fit, newdata, call) UseMethod("linear_predictor_of")
+
+#' @export
+linear_predictor_of.default <- function(bound, fit, newdata, call) {
   fields <- fit$bound$spec$fields
   beta <- if (is.null(fields[["beta"]])) coefficient_draws(fit) else {
     centring <- bound_centring(fit$bound)

@@ -8,10 +8,10 @@
 #' @param fit A fit of a regression.
 #' @param ... Must be empty.
 #' @return
-#' * `formula()`: the model's formula. `family()`: [stats::gaussian()] or [stats::binomial()].
+#' * `formula()`: the model's formula. `family()`: [stats::gaussian()], or that of [model_glm()].
 #' * `sigma()`: the posterior mean of the residual standard deviation, or its fixed value.
 #' * `fitted()`: a data frame, the rows of `newdata` with the columns `fitted`, the posterior mean of the expected response,
-#'   and `lower` and `upper`, its interval. There are no records to fit, so it is of a grid.
+#'   and `lower` and `upper`, its interval; of a response of several levels a row for each, with the column `level`. There are no records to fit, so it is of a grid.
 #' * `covariate_grid()`: a data frame that stands for data which a release does not have. At each combination of the levels of
 #'   factors it has a row with every number at the middle of its bounds, and two for each number, at its lower and its upper bound,
 #'   the others at their middles. The mean of a number is the middle of its bounds, and its range their distance.
@@ -61,6 +61,12 @@ sigma.noiseaware_fit <- function(object, ...) {
 fitted.noiseaware_fit <- function(object, newdata = covariate_grid(object), level = 0.95, ...) {
   check_no_dots(...)
   found <- stats::predict(object, newdata, interval = "credible", level = level)
+  if (length(dim(found)) == 3L) {
+    rows <- lapply(dimnames(found)[[3L]], function(l) cbind(newdata, level = factor(l, dimnames(found)[[3L]]), as.data.frame(found[, , l])))
+    rows <- do.call(rbind, rows)
+    names(rows)[names(rows) == "fit"] <- "fitted"
+    return(rows)
+  }
   cbind(newdata, fitted = found[, "fit"], lower = found[, "lower"], upper = found[, "upper"])
 }
 
@@ -72,7 +78,7 @@ covariate_grid <- function(fit) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   regression_of(fit)
-  columns <- fit$bound$columns[-1L, ]
+  columns <- covariate_columns(fit$bound)
   variables <- unique(columns$variable)
   if (length(variables) == 0L) return(data.frame(row.names = 1L))
   levels <- fit$bound$levels

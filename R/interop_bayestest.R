@@ -31,12 +31,20 @@ get_data.noiseaware_fit <- function(x, ...) covariate_grid(x)
 #' @exportS3Method insight::model_info
 model_info.noiseaware_fit <- function(x, ...) {
   family <- stats::family(x)
+  categories <- inherits(x$bound, "bound_categories")
+  if (categories) family <- stats::binomial(family$link)
   # of the same family and formula, since insight reads the rest off the class
   y <- if (family$family == "Gamma") c(1, 2, 1, 2) else c(0, 1, 0, 1)
   like <- stats::glm(y ~ 1, if (family$family == "negative_binomial") stats::poisson() else family, data.frame(y = y))
   if (family$family == "negative_binomial") like$family$family <- "Negative Binomial(1)"
   info <- insight::model_info(like, ...)
   info$is_bayesian <- TRUE
+  if (categories) {
+    ordered <- is_ordered_family(x$bound$model)
+    own <- list(family = stats::family(x)$family, is_ordinal = ordered, is_cumulative = ordered, is_multinomial = !ordered, is_categorical = !ordered,
+                is_binomial = FALSE, is_bernoulli = FALSE, is_logit = family$link == "logit", is_probit = family$link == "probit")
+    info[names(own)] <- own
+  }
   info
 }
 

@@ -8,6 +8,7 @@ recover_data.noiseaware_fit <- function(object, data = NULL, ...) {
 
 #' @exportS3Method emmeans::emm_basis
 emm_basis.noiseaware_fit <- function(object, trms, xlev, grid, ...) {
+  if (inherits(object$bound, "bound_categories")) return(emm_basis_categories(object, grid))
   draws <- coefficient_draws(object)
   # a label for rates, which emmeans knows by the name of the Poisson family
   family <- stats::family(object)
@@ -15,4 +16,15 @@ emm_basis.noiseaware_fit <- function(object, trms, xlev, grid, ...) {
   list(X = design_matrix(object, grid), bhat = colMeans(draws), nbasis = matrix(NA), V = stats::cov(draws),
        dffun = function(k, dfargs) Inf, dfargs = list(), misc = emmeans::.std.link.labels(family, list()),
        post.beta = structure(draws, n.chains = posterior::nchains(object$draws)))
+}
+
+# Of ordered levels the linear predictor, which has no intercept.
+emm_basis_categories <- function(object, grid) {
+  if (!is_ordered_family(object$bound$model)) {
+    stop_classed("method", c("emmeans takes one linear predictor, and {.fn categorical} has one for each level but the first.",
+                             i = "{.fn predict} and marginaleffects give the probabilities of the levels."))
+  }
+  draws <- coefficient_draws(object)[, object$bound$design$name[-1L], drop = FALSE]
+  list(X = design_matrix(object, grid)[, -1L, drop = FALSE], bhat = colMeans(draws), nbasis = matrix(NA), V = stats::cov(draws),
+       dffun = function(k, dfargs) Inf, dfargs = list(), misc = list(), post.beta = structure(draws, n.chains = posterior::nchains(object$draws)))
 }

@@ -6,8 +6,18 @@ get_predict.noiseaware_fit <- function(model, newdata = covariate_grid(model), t
     response = expected_response(model, newdata),
     link = linear_predictor(model, newdata),
     prediction = add_residual(model, expected_response(model, newdata)))
+  if (length(dim(draws)) == 3L) return(predict_groups(draws, newdata))
   out <- data.frame(rowid = newdata[["rowid"]] %||% seq_len(ncol(draws)), group = "main_marginaleffect", estimate = colMeans(draws))
   structure(out, posterior_draws = t(draws))
+}
+
+# of a response of several levels, a group for each
+predict_groups <- function(draws, newdata) {
+  size <- dim(draws)
+  flat <- matrix(draws, size[1L])
+  out <- data.frame(rowid = rep(newdata[["rowid"]] %||% seq_len(size[2L]), size[3L]), group = rep(dimnames(draws)[[3L]], each = size[2L]),
+                    estimate = colMeans(flat))
+  structure(out, posterior_draws = t(flat))
 }
 
 # draws have the uncertainty: nothing is to be derived by the delta method

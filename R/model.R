@@ -75,6 +75,7 @@ refuse_values <- function(block, reason, name, values, call) {
   switch(reason,
     log = stop_argument(name, paste("positive in", block), describe(values[[block]]), call = call), # its only value
     log_cholesky = stop_classed("argument", "{.arg {name}} must give a positive definite {block}.", call = call),
+    thresholds = stop_classed("argument", "{.arg {name}} must give thresholds that grow.", call = call),
     sticks = stop_classed("argument", "{.arg {name}} must be probabilities that sum to 1 over the levels of each variable.", call = call),
     prior = stop_classed("argument", "{.arg {name}} must be values that the prior allows.", call = call),
     absent = stop_classed("compiled", "{.arg {name}} needs the model's hook {.field invert}, which it lacks.", call = call),
@@ -83,11 +84,21 @@ refuse_values <- function(block, reason, name, values, call) {
 
 # Of a model of a response given covariates, whose bound has a `design` of them: a list of
 # `family`, as in stats::family(); `mean`, of the response, from the linear predictor; `draw(fit, expected)`, new responses
-# about such means, one row a draw; and whether it is `binary`. NULL: there is no response.
+# about such means, one row a draw; and whether it is `binary`, NA: of several levels, whose probabilities are what is
+# expected, an array with the levels last (there is no `mean`). NULL: there is no response.
 response_of <- function(bound) UseMethod("response_of")
 
 #' @export
 response_of.default <- function(bound) NULL
+
+# Of a regression, a record's columns without the response's.
+covariate_columns <- function(bound) bound$columns[bound$columns$variable != bound$columns$variable[1L], ]
+
+# The names of its coefficients, as they are reported.
+coefficients_of <- function(bound) UseMethod("coefficients_of")
+
+#' @export
+coefficients_of.default <- function(bound) c("(Intercept)", bound$design$name[-1L])
 
 bound_complete <- function(bound, moments, n) UseMethod("bound_complete")
 

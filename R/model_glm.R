@@ -1,6 +1,6 @@
 #' Generalised linear models, covariates modelled too
 #'
-#' A binary, a count or a positive response given covariates, through a linear predictor eta =
+#' A binary, a count or a positive response, or a factor of several levels, given covariates, through a linear predictor eta =
 #' beta_0 + sum beta_j x_j. Continuous covariates are multivariate normal (or as [covariate_beta()] and its
 #' kin have it), factor covariates categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
@@ -8,7 +8,8 @@
 #' @param formula `response ~ covariates`, with all variables of the release. Products, powers and offsets are possible: see
 #'   below, and [model_lm()]. `NULL` takes the statistic's own formula.
 #' @param family One of R's family objects, or a function or name that gives one: `binomial()` with the
-#'   link `"logit"`, `"probit"` or `"cloglog"`; or, with the link `"log"`, `poisson()`, [negative_binomial()] or `Gamma("log")`.
+#'   link `"logit"`, `"probit"` or `"cloglog"`; or, with the link `"log"`, `poisson()`, [negative_binomial()] or `Gamma("log")`;
+#'   of a response of several levels [cumulative()] with the link `"logit"` or `"probit"`, or [categorical()].
 #'   `MASS::negative.binomial(theta)` is one of known size.
 #' @param prior Of the coefficients (intercept first): [prior_normal()],
 #'   `fixed(beta)`, or `NULL` for a weak prior that is scaled by the public
@@ -22,7 +23,8 @@
 #' **Responses.** A binary one is a number with the bounds 0 and 1, or a factor with two levels, of
 #' which the second counts as 1. A count is a number with declared bounds, such as `c(0, 40)`: it is clamped to
 #' them before it is summed, as all numbers are, and method `"augment"` allows for that. A Gamma response is a number whose
-#' bounds are not negative.
+#' bounds are not negative. A response of [cumulative()] or [categorical()] is a factor with three levels or more, released as dummy variables
+#' (the response of a [stat_crossprod()]) or as codes ([stat_counts()], [stat_records()]), as a covariate may be.
 #'
 #' **Shapes.** With the mean mu = exp(eta) a Gamma response has the standard deviation cv mu, and a negative binomial one the
 #' variance mu + cv^2 mu^2. What other packages call the Gamma distribution's shape, or the negative binomial's size (or
@@ -44,13 +46,19 @@
 #' | `binomial("logit")` | 0 | 1.5 | 1.5 |
 #' | `binomial("probit")` | 0 | 0.9 | 0.9 |
 #' | `binomial("cloglog")` | log(log(2)) | 1 | 1 |
+#' | `cumulative("logit")`, `categorical()` | 0 | 1.5 | 1.5 |
+#' | `cumulative("probit")` | 0 | 0.9 | 0.9 |
 #' | `poisson()`, `negative_binomial()`, `Gamma("log")` | log of a sixth of the upper bound | 1.5 | 1 |
+#'
+#' In a `prior` the intercept stands for each threshold of [cumulative()], of which the prior is that of independent normal ones in
+#' their order, so that all levels are about equally likely, and for the intercept of each level of [categorical()]; slopes of all levels have the same prior.
+#' `fixed()` values are in the order of the parameters: thresholds, then slopes; or level by level, the intercept first.
 #'
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
 #'
 #' **Update.** Given the imputed records the coefficients of logit and probit regressions are drawn by latent variables that make
 #' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib
-#' 1993). The others walk, with steps whose shape and length are learned in warmup. In all of them they also move with the innovations of the responses held
+#' 1993). The others walk, with steps whose shape and length are learned in warmup, thresholds and slopes together. In all of them they also move with the innovations of the responses held
 #' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
 #' **Method `"collapse"`** serves a binary response whose covariates are all factors, also with products of these, of at most 100,000 combinations of levels with the
@@ -58,7 +66,7 @@
 #' which may be unknown, and is exact. With few records imputing them is often quicker.
 #'
 #' **Method `"clt"`** takes numbers as covariates: the moments follow from means over one normal variable,
-#' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0. Responses with a `cv` are
+#' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0. Responses with a `cv` and of several levels are
 #' left to method `"augment"`.
 #'
 #' @return A model: an object of class `model_glm`, of `binomial("logit")` that of [model_logistic()]. Its
@@ -115,7 +123,8 @@ new_glm <- function(family, formula, prior, covariates, levels, cv = NULL, call 
   covariates <- split_covariates(covariates, call = call)
   check_class(levels, "levels", "prior_dirichlet", "prior_dirichlet()", "prior", call)
   new_model("glm", formula = if (!is.null(formula)) formula_text(formula), family = family, prior = prior, cv = cv, covariates = covariates,
-            levels = levels, class = c(if (family == "logit") "model_logistic", "model_glm"))
+            levels = levels, class = c(if (family == "logit") "model_logistic", if (glm_families[[family]]$kind %in% c("ordered", "unordered")) "model_categories",
+                                       "model_glm"))
 }
 
 #' @export
@@ -138,11 +147,7 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
   rownames(columns) <- NULL
   response <- columns[columns$variable == variables[1L], ]
   check_family_response(model, response, call)
-  forms <- tapply(is.na(columns$level), columns$variable, function(plain) any(plain) && length(plain) > 1L)
-  if (any(forms)) {
-    stop_classed("variables", "A factor must be released in one form, but {.var {names(forms)[forms]}} {?is/are} released as codes and as dummy variables.",
-                 call = call)
-  }
+  check_one_form(columns, call)
   if (is_shaped_family(model) && "cv" %in% columns$name[columns$variable != variables[1L]]) {
     stop_classed("variables", "A covariate must not be called {.var cv}: that is the coefficient of variation.", call = call)
   }

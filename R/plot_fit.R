@@ -170,7 +170,7 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
     stop_classed("argument", c("Only a regression has a response to predict, and this model has none: {describe_model(fit$bound)}.",
                                i = "{.fn bayesplot::pp_check} compares any fit with its release."))
   }
-  columns <- fit$bound$columns[-1L, ]
+  columns <- covariate_columns(fit$bound)
   all <- unique(columns$variable)
   if (length(all) == 0L) stop_classed("argument", "There is no covariate to plot against.")
   levels <- fit$bound$levels
@@ -183,6 +183,7 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
   })
   newdata <- as.data.frame(newdata, optional = TRUE)
   expected <- stats::predict(fit, newdata, type = "expected")
+  if (length(dim(expected)) == 3L) return(predictive_categories(expected, covariate, grid, level))
   # one residual a draw, the same at every point: the band is smooth
   residual <- with_seed(1L, add_residual(fit, numeric(nrow(expected))))
   credible <- draws_interval(expected, level)
@@ -192,27 +193,39 @@ predictive_data <- function(fit, covariate = NULL, level = 0.9, points = 61) {
              predictive_lower = predictive[1L, ], predictive_upper = predictive[2L, ])
 }
 
+# of a response of several levels: a row for each point and level
+predictive_categories <- function(expected, covariate, grid, level) {
+  levels <- dimnames(expected)[[3L]]
+  rows <- lapply(seq_along(levels), function(k) {
+    p <- matrix(expected[, , k], nrow(expected))
+    interval <- draws_interval(p, level)
+    data.frame(covariate = covariate, x = grid, level = factor(levels[k], levels), mean = colMeans(p), credible_lower = interval[1L, ], credible_upper = interval[2L, ])
+  })
+  do.call(rbind, rows)
+}
+
 plot_predictive <- function(data, fit, level) {
   response <- fit$bound$columns[1L, ]
-  others <- setdiff(unique(fit$bound$columns$variable[-1L]), data$covariate[1L])
+  others <- setdiff(covariate_columns(fit$bound)$variable, data$covariate[1L])
   factors <- intersect(others, names(fit$bound$levels))
   numbers <- setdiff(others, factors)
   # of noisy records the bounds lie about the means, and nothing is clamped
   noisy <- has_record_noise(fit$release)
   held <- c(if (length(numbers)) paste(paste(numbers, collapse = ", "), "held at", if (noisy) "the mean of the noisy values" else "the middle of the bounds"),
             if (length(factors)) paste(factors, "=", vapply(fit$bound$levels[factors], `[[`, "", 1L), collapse = ", "))
-  # a new answer of yes or no has no band
-  binary <- response_of(fit$bound)$binary
+  # a new answer of yes or no, or a new level, has no band
+  binary <- !isFALSE(response_of(fit$bound)$binary)
   bounded <- !binary && !noisy
   yes <- if (response$variable %in% names(fit$bound$levels)) fit$bound$levels[[response$variable]][2L] else "1"
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
     (if (is.factor(data$x)) predictive_levels(binary) else predictive_bands(binary)) +
     (if (bounded) ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40")) +
-    ggplot2::labs(x = data$covariate[1L], y = if (binary) sprintf("P(%s = %s)", response$variable, yes) else response$name,
+    ggplot2::labs(x = data$covariate[1L], y = if (!is.null(data$level)) sprintf("P(%s)", response$variable) else if (binary) sprintf("P(%s = %s)", response$variable, yes) else response$name,
                   subtitle = paste0(format_number(100 * level), if (is.factor(data$x)) "% intervals" else "% bands",
                                     if (bounded) paste("; dotted: bounds of", response$name)),
                   caption = if (length(held)) paste(held, collapse = "; ")) +
     theme_noiseaware() +
+    (if (!is.null(data$level)) ggplot2::facet_wrap(ggplot2::vars(.data$level), nrow = 1L)) +
     (if (binary) ggplot2::theme(legend.position = "none"))
 }
 

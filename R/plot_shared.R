@@ -60,7 +60,7 @@ mirrored <- function(values) {
 plot_variables <- function(fit, variables, call = caller_env()) {
   all <- posterior::variables(fit$draws)
   if (!is.null(variables)) return(check_names_of(variables, "variables", "variables of the fit", all, call))
-  main <- intersect(c("(Intercept)", fit$bound$design$name[-1L], "sigma", "cv"), all)
+  main <- intersect(c(coefficients_of(fit$bound), "sigma", "cv"), all)
   if (length(main) && !is.null(fit$problem$records)) main <- c(main, "n")
   if (length(main)) main else setdiff(all, mirrored(parameter_matrix(fit)))
 }

@@ -56,6 +56,22 @@ describe_priors.bound_lm <- function(bound) c(describe_coefficients(bound), desc
 #' @export
 describe_priors.bound_glm <- function(bound) c(describe_coefficients(bound), describe_sigma(bound$spec$fields, "cv"), describe_covariates(bound))
 
+# thresholds are independent but for their order
+#' @export
+describe_priors.bound_categories <- function(bound) {
+  own <- if (!inherits(bound$model$prior, "fixed")) {
+    fields <- bound$spec$fields
+    text <- function(mean, sd) paste0("normal(", format_number(mean), ", ", format_number(sd), ")")
+    ordered <- is_ordered_family(bound$model)
+    first <- text((if (ordered) -1 else 1) * fields$constant_mean, fields$constant_sd)
+    if (length(fields$tilt) && all(fields$tilt == 0) && any(bound$design$centre[-1L] != 0)) first <- paste(first, "at mid-bounds")
+    slopes <- text(fields$slope_mean, fields$slope_sd)
+    count <- length(bound$categories) - 1L
+    stats::setNames(if (ordered) c(rep(paste(first, "in order", sep = ", "), count), slopes) else rep(c(first, slopes), count), coefficients_of(bound))
+  }
+  c(own, describe_covariates(bound))
+}
+
 #' @export
 describe_priors.bound_mvnormal <- function(bound) describe_covariates(bound)
 
@@ -100,7 +116,7 @@ describe_sigma <- function(fields, name = "sigma") {
 describe_covariates <- function(bound) {
   fields <- bound$spec$fields
   design <- bound$base %||% bound$design
-  names <- design$name[fields$continuous + 1]
+  names <- design$name[normal_rows(bound)]
   p <- length(names)
   cut <- if (any(grepl("^within", names(fields)))) ", within bounds" else ""
   mean <- if (!is.null(fields$mean_prior) && p > 0L) {

@@ -10,7 +10,8 @@
 #' @param bounds A named list with an entry for each variable: `c(lower, upper)`
 #'   for a number, the character vector of all levels (two or more) for a factor,
 #'   `c(FALSE, TRUE)`, or a factor, which stands for its levels. The response is a number,
-#'   or a factor with two levels (for binary responses in [model_glm()]), of which the second counts as 1. Bounds and
+#'   or a factor: of two levels, of which the second counts as 1, for a binary response in [model_glm()], of more for one of its
+#'   families [cumulative()] and [categorical()]. Bounds and
 #'   levels are public: choose them from subject knowledge, never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
@@ -84,7 +85,6 @@ stat_crossprod <- function(formula, bounds, rescale = TRUE) {
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
   columns <- expand_columns(variables, bounds)
-  check_response_levels(variables[1L], bounds)
   pairs <- monomial_pairs(columns)
   components <- c(columns$name, pairs$name)
   check_names_differ(components, columns)

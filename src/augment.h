@@ -7,6 +7,7 @@
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_resize.c  the same together with a move of all records at once;
  *   augment_levels.c  transfers of records between levels of a factor;
+ *   augment_categories.c  moves of the coefficients of a response of several levels;
  *   augment_rounds.c  how many rounds of all that make an iteration;
  *   augment_diagnostics.c  what a chain tells of itself.
  */
@@ -134,6 +135,9 @@ void augment_interweave(struct augment *a, int learning, int looking);
  * fixed. Needs the complete-data statistic of the covariates. */
 void augment_respond(struct augment *a, int iteration, int warmup);
 
+/* The same of a response of several levels, with a->categories; needs no statistic. */
+void augment_respond_categories(struct augment *a, int iteration, int warmup);
+
 /* the moving coordinates of theta */
 void augment_gather(const struct augment *a, double *out);
 
@@ -178,6 +182,12 @@ void augment_make_level_room(struct augment *a);
 /* Leaves the records' distribution with the probabilities of levels integrated out invariant:
  * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
 void augment_move_levels(struct augment *a, int learning);
+
+/* ---- augment_categories.c -------------------------------------------------------- */
+
+/* Chooses points, and readies a->categories for a move. Returns 0 where none is possible. Needs the
+ * model set at theta, and records. */
+int augment_begin_categories(struct augment *a);
 
 /* ---- augment_rounds.c ------------------------------------------------------------ */
 

@@ -173,6 +173,18 @@ void augment_interweave(struct augment *a, int learning, int looking) {
 
 /* ---- a response ------------------------------------------------------------------- */
 
+/* A surrogate of what coefficients and the responses that follow them do to the totals: the
+ * functions of response.h, or of category_moves.h. */
+struct guide {
+    void *self;
+    void (*refer)(void *self, double *theta);
+    void (*correct)(void *self, const double *total);
+    int (*propose)(void *self, struct rng *rng, double *theta, double *gain);
+    void (*learn)(void *self, int iteration, int warmup, int moved, double probability,
+                  int accepted, struct rng *rng);
+    const struct hmc_step *told;
+};
+
 double augment_response_density(struct augment *a, double *q, double *gradient) {
     a->model.class->set(a->model.self, a->theta);
     augment_take_complete(a, 0, a->complete);
@@ -181,24 +193,20 @@ double augment_response_density(struct augment *a, double *q, double *gradient) 
 }
 
 /* Both passes see the same innovations of the responses. */
-void augment_respond(struct augment *a, int iteration, int warmup) {
+static void guide(struct augment *a, const struct guide *g, int iteration, int warmup) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
-    struct response *r = a->response;
-    class->set(self, a->theta);
-    if (!response_begin(r, a->complete, a->theta, a->rng)) return;
-    r->noise.temper = *a->adapt.temper;
     memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
     const struct rng innovations = *a->rng;
-    response_refer(r, a->theta_new);
+    g->refer(g->self, a->theta_new);
     class->set_move(self, a->theta_new, a->changed);
     (void)augment_moved_energy(a);
-    response_correct(r, a->total);
+    g->correct(g->self, a->total);
     a->work += a->pass_work + move_work(a);
 
     double gain, probability = 0;
     int accept = 0;
-    const int moved = response_propose(r, a->rng, a->theta_new, &gain);
+    const int moved = g->propose(g->self, a->rng, a->theta_new, &gain);
     if (moved) {
         const double threshold = rng_exponential(a->rng);
         const struct rng later = *a->rng;
@@ -206,7 +214,7 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
         class->set_move(self, a->theta_new, a->changed);
         const double fall = augment_energy(a) - augment_moved_energy(a);
         a->work += a->pass_work + move_work(a);
-        const double log_ratio = r->noise.temper * (fall - gain);
+        const double log_ratio = *a->adapt.temper * (fall - gain);
         probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         accept = -log_ratio < threshold;
         if (accept) {
@@ -217,10 +225,34 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
         *a->rng = later;
     }
     if (iteration < warmup)
-        response_learn(r, iteration, warmup, moved, probability, accept, a->rng);
+        g->learn(g->self, iteration, warmup, moved, probability, accept, a->rng);
     else {
         a->responses_made += 1;
         a->responses_accepted += accept;
-        a->divergent += r->told.divergent;
+        a->divergent += g->told->divergent;
     }
+}
+
+void augment_respond(struct augment *a, int iteration, int warmup) {
+    struct response *r = a->response;
+    a->model.class->set(a->model.self, a->theta);
+    if (!response_begin(r, a->complete, a->theta, a->rng)) return;
+    r->noise.temper = *a->adapt.temper;
+    const struct guide g = {
+        r, response_refer, response_correct, response_propose, response_learn, &r->told};
+    guide(a, &g, iteration, warmup);
+}
+
+void augment_respond_categories(struct augment *a, int iteration, int warmup) {
+    struct category_moves *r = a->categories;
+    a->model.class->set(a->model.self, a->theta);
+    if (!augment_begin_categories(a)) return;
+    a->work += r->points * a->model.categories * a->pass_work / (double)a->n;
+    const struct guide g = {r,
+                            category_moves_refer,
+                            category_moves_correct,
+                            category_moves_propose,
+                            category_moves_learn,
+                            &r->told};
+    guide(a, &g, iteration, warmup);
 }

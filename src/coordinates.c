@@ -6,8 +6,8 @@
 #include "plugin.h"
 #include "sticks.h"
 
-const char *const transform_names[TRANSFORMS] = {"identity", "log", "centre", "sticks",
-                                                 "log_cholesky"};
+const char *const transform_names[TRANSFORMS] = {"identity",   "log",    "centre",
+                                                 "thresholds", "sticks", "log_cholesky"};
 
 static const double simplex_tolerance = 1e-6;
 
@@ -61,6 +61,11 @@ const struct theta_block *coordinates_find(const struct coordinates *coordinates
 
 double centred_intercept(int size, const double *centre, const double *theta) {
     return centre[0] + theta[0] - linalg_dot(size - 1, theta + 1, centre + 1);
+}
+
+void threshold_distances(int thresholds, const double *theta, double *distance) {
+    distance[0] = 0;
+    for (int k = 1; k < thresholds; ++k) distance[k] = distance[k - 1] + exp(theta[k]);
 }
 
 void unpack_cholesky(int size, const double *theta, int width, double *chol) {
@@ -127,6 +132,14 @@ void block_constrain(const struct theta_block *block, const double *theta, doubl
         value[0] = centred_intercept(size, block->centre, t);
         for (int j = 1; j < size; ++j) value[j] = t[j];
         break;
+    case TRANSFORM_THRESHOLDS: {
+        const int rows = block->rows;
+        const double first = linalg_dot(size - rows, t + rows, block->centre) - t[0];
+        threshold_distances(rows, t, value);
+        for (int k = 0; k < rows; ++k) value[k] += first;
+        for (int j = rows; j < size; ++j) value[j] = t[j];
+        break;
+    }
     case TRANSFORM_STICKS:
         for (int r = 0; r < block->rows; ++r, t += size - 1, value += size)
             sticks_to_probabilities(size, t, value);
@@ -157,6 +170,14 @@ int block_unconstrain(const struct theta_block *block, const double *value, doub
         t[0] = value[0] - block->centre[0] + linalg_dot(size - 1, value + 1, block->centre + 1);
         for (int j = 1; j < size; ++j) t[j] = value[j];
         return 0;
+    case TRANSFORM_THRESHOLDS:
+        t[0] = linalg_dot(size - block->rows, value + block->rows, block->centre) - value[0];
+        for (int k = 1; k < block->rows; ++k) {
+            if (!(value[k] > value[k - 1])) return 1;
+            t[k] = log(value[k] - value[k - 1]);
+        }
+        for (int j = block->rows; j < size; ++j) t[j] = value[j];
+        return 0;
     case TRANSFORM_STICKS:
         for (int r = 0; r < block->rows; ++r, t += size - 1, value += size) {
             if (!is_simplex(size, value)) return 1;
@@ -177,6 +198,9 @@ double block_log_jacobian(const struct theta_block *block, const double *theta) 
     switch (block->transform) {
     case TRANSFORM_LOG:
         for (int j = 0; j < block->size; ++j) sum += t[j];
+        return sum;
+    case TRANSFORM_THRESHOLDS:
+        for (int k = 1; k < block->rows; ++k) sum += t[k];
         return sum;
     case TRANSFORM_STICKS:
         /* of each stick: probability of the levels from it on, times share (1 - share) */

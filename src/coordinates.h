@@ -14,6 +14,9 @@ enum transform {
      * v_j, with the `centre` c of the response and of the regressors j. Or, where there are
      * products of regressors, v = (c_0, 0, ...) + E t and t = E^-1 (v - (c_0, 0, ...)). */
     TRANSFORM_CENTRE,
+    /* `rows` thresholds v_0 < v_1 < .., then coefficients b_j of regressors with the `centre` c:
+     * t_0 = sum_j c_j b_j - v_0, t_k = log(v_k - v_(k - 1)), and b_j itself. */
+    TRANSFORM_THRESHOLDS,
     TRANSFORM_STICKS, /* rows of probabilities of `size` levels: sticks.h */
     /* The lower triangle, row by row, of a covariance matrix of `size` rows; t is that
      * of its Cholesky factor, with the logarithm of the diagonal. */
@@ -26,8 +29,8 @@ struct theta_block {
     const char *name;
     enum transform transform;
     int offset, length; /* in theta; coordinates_finish() fills in both */
-    int size;           /* of IDENTITY, LOG and CENTRE: how many values */
-    int rows;           /* of STICKS */
+    int size;           /* of IDENTITY, LOG, CENTRE and THRESHOLDS: how many values */
+    int rows;           /* of STICKS and THRESHOLDS */
     const double *centre;
     const double *expand, *collect; /* of CENTRE: NULL, or E and its inverse, row by row */
     const double *known;            /* NULL, or the coordinates' values: not drawn, not reported */
@@ -72,6 +75,9 @@ int coordinates_invert(const struct coordinates *coordinates, const double *valu
 
 /* The natural intercept of coefficients measured from `centre`. */
 double centred_intercept(int size, const double *centre, const double *theta);
+
+/* How far each of so many thresholds lies above the first: distance[0] = 0. */
+void threshold_distances(int thresholds, const double *theta, double *distance);
 
 /* A Cholesky factor, dense with rows of `width`, zeros above the diagonal, and back
  * from one with rows of `size`. */

@@ -78,8 +78,8 @@ static int read_layout(const struct fields *fields, struct covariates *cov) {
         factor->coded = cov->design_code[factor->first] != 0;
         factor->at = cov->levels;
         cov->levels += factor->levels;
-        cov->coded = cov->coded || factor->coded;
     }
+    for (int j = 0; j < cov->q; ++j) cov->coded = cov->coded || cov->design_code[j] != 0;
     return PLUGIN_OK;
 }
 

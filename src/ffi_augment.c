@@ -140,6 +140,7 @@ static void *read(SEXP problem) {
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
     augment_prepare_resize(a);
     if (augment_has_levels(a)) augment_prepare_levels(a);
+    augment_prepare_categories(a);
     return a;
 }
 
@@ -214,6 +215,9 @@ static struct state_shape shape(const void *self) {
     if (a->response)
         shape.part[shape.parts++] =
             (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
+    if (a->categories)
+        shape.part[shape.parts++] = (struct state_part){
+            "categories", REALSXP, (R_xlen_t)category_moves_stored(a->categories)};
     return shape;
 }
 
@@ -271,6 +275,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
         a->regroup.tries = a->regroup.scale + a->model.factors;
     }
     if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
+    if (a->categories)
+        category_moves_attach(a->categories, REAL(list_element(state, "categories")));
     if (a->size_prior) attach_size(a, state);
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
@@ -325,6 +331,8 @@ static void start(void *self, SEXP problem) {
     if (update_theta_steps(&a->model) > 0)
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
     const double *sd = REAL(list_element(problem, "move_sd"));
+    /* their coefficients are the first of theta, and walk */
+    if (a->categories) category_moves_start(a->categories, REAL(list_element(problem, "theta_sd")));
     for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
     adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
     augment_share_theta(a);
@@ -339,9 +347,10 @@ SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     rng_read(list_element(state, "rng"), &rng);
     attach(a, state, &rng);
     const int of_response = Rf_asLogical(exact) == NA_LOGICAL;
-    const int size = of_response    ? a->response->p + 1
-                     : a->surrogate ? a->surrogate->density.size
-                                    : 0;
+    const int size = of_response && a->categories ? a->categories->size
+                     : of_response                ? a->response->p + 1
+                     : a->surrogate               ? a->surrogate->density.size
+                                                  : 0;
     const int padded = PAD_LANES(size);
     double *at = plugin_memory((size_t)padded, sizeof *at);
     double *gradient = plugin_memory((size_t)padded, sizeof *gradient);
@@ -349,8 +358,9 @@ SEXP ffi_augment_density(SEXP problem, SEXP state, SEXP exact, SEXP q) {
     at[0] = NA_REAL;
     if (Rf_xlength(q) == size) memcpy(at, REAL(q), (size_t)size * sizeof(double));
     REAL(out)
-    [0] = of_response ? augment_response_density(a, at, gradient)
-                      : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
+    [0] = of_response && a->categories ? augment_categories_density(a, at, gradient)
+          : of_response                ? augment_response_density(a, at, gradient)
+                        : augment_surrogate_density(a, Rf_asLogical(exact), at, gradient);
     memcpy(REAL(out) + 1, gradient, (size_t)size * sizeof(double));
     memcpy(REAL(out) + 1 + size, at, (size_t)size * sizeof(double));
     UNPROTECT(1);

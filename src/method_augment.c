@@ -547,6 +547,8 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     }
+    for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
+        augment_respond_categories(a, iteration, warmup);
     if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
     int status = PLUGIN_OK;
     if (empty)

@@ -3,6 +3,7 @@
 
 #include "adapt.h"
 #include "block.h"
+#include "category_moves.h"
 #include "plugin.h"
 #include "response.h"
 #include "run.h"
@@ -98,6 +99,7 @@ struct augment {
     struct surrogate *surrogate;         /* NULL: no such moves */
     struct response *response;           /* the same; only beside a surrogate */
     struct resize *resize;               /* the same, of steps of n */
+    struct category_moves *categories;   /* NULL: no such moves */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -192,6 +194,9 @@ void augment_prepare_levels(struct augment *a);
 /* After augment_prepare_surrogate(): a->resize, where there are such steps. */
 void augment_prepare_resize(struct augment *a);
 
+/* After augment_prepare(): moves of a response of several levels, if they serve. */
+void augment_prepare_categories(struct augment *a);
+
 /* With a surrogate. */
 /* May an iteration have several rounds? How many it has after warmup. */
 int augment_makes_rounds(const struct augment *a);
@@ -210,6 +215,7 @@ double augment_surrogate_density(struct augment *a, int exact, double *q, double
 
 /* The same of the moves of a response's coefficients. */
 double augment_response_density(struct augment *a, double *q, double *gradient);
+double augment_categories_density(struct augment *a, double *q, double *gradient);
 
 /* the largest that was seen at any site */
 double augment_most_energy_step(const struct augment *a);

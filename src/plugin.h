@@ -14,7 +14,8 @@
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
  * add_latent, regressors, log_likelihood, marginal, marginal_size, tied_prior, tied_means,
  * rtheta_uncut, distribution, pull_distribution, log_cells, observe, log_posterior, information,
- * read_levels, relevel, groups and costs are not offered; and it has a version.
+ * read_levels, relevel, categorise, category_probabilities, pull_categories, groups and costs are
+ * not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -124,6 +125,11 @@ struct model {
      * normal given the others, and alone moves along the density of the totals. 0: they are the
      * record's. */
     int regressors;
+
+    /* Where the response has a few levels and the hooks that end in "categories" are there: how
+     * many levels, and of how many of the first coordinates of theta, all of them unknown, their
+     * probabilities given the covariates are functions. 0: there is none. */
+    int categories, coefficients;
 
     /* The first coordinates of theta, so many of them, that rtheta leaves as they are: random walks
      * by dprior and log_density move them after it. */
@@ -340,6 +346,21 @@ struct model_class {
      * standard deviation, what else they depend on being as in the current theta. `mean` has room
      * for 6. Together with tied_prior. */
     void (*tied_means)(void *self, double centre, double sd, double *mean, double *square);
+
+    /* Where model->categories is not 0, these three and tied_prior, the log prior density of the
+     * first model->coefficients coordinates.
+     *
+     * Goal: the response's columns are those of this level; writes no others. */
+    void (*categorise)(void *self, int level, int m, double *const *x);
+    /* Goal: p[k * MAX_BLOCK + i]: the probability of level k given the covariates of record i,
+     * under this theta. */
+    void (*category_probabilities)(void *self, const double *theta, int m, const double *const *x,
+                                   double *p);
+    /* Goal: gradient += that of a function with the slopes `slope` in these probabilities, laid out
+     * as they, in the first model->coefficients coordinates. Called after category_probabilities(),
+     * of the same theta and records. */
+    void (*pull_categories)(void *self, const double *theta, int m, const double *const *x,
+                            const double *slope, double *gradient);
 
     /* Goal: the joint distribution of a record's columns, dummies apart, for "collapse"; where
      * model->origin is not NULL. The mean less origin, and the lower Cholesky factor

@@ -9,6 +9,7 @@
 #define MODELS(X) \
     X(model_lm) \
     X(model_glm) \
+    X(model_categories) \
     X(model_mvnormal) \
     X(model_categorical) \
     X(model_loglinear) \

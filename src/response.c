@@ -56,7 +56,7 @@ static double log_density(void *self, const double *q, double *gradient);
 
 int response_create(struct response *r, const struct model *model, double n,
                     const struct totals_density *like) {
-    if (!model->class->tied_prior || model->tied < 2) return 0;
+    if (!model->class->tied_means || model->tied < 2) return 0;
     const size_t p = (size_t)model->tied - 1, complete = (size_t)model->complete;
     r->model = model;
     r->n = n;
@@ -192,9 +192,13 @@ int response_begin(struct response *r, const double *c, const double *theta, str
     return 1;
 }
 
-void response_refer(struct response *r, double *theta) { place(r, r->reference, theta); }
+void response_refer(void *self, double *theta) {
+    const struct response *r = self;
+    place(r, r->reference, theta);
+}
 
-void response_correct(struct response *r, const double *total) {
+void response_correct(void *self, const double *total) {
+    struct response *r = self;
     double g[MEANS], square[SQUARES];
     expect(r, r->reference, g, square);
     for (int k = 0; k < r->noise.components; ++k)
@@ -202,7 +206,8 @@ void response_correct(struct response *r, const double *total) {
             r->released[k] - (total[k] - component_value(r->noise.component + k, r->noise.c));
 }
 
-int response_propose(struct response *r, struct rng *rng, double *theta, double *gain) {
+int response_propose(void *self, struct rng *rng, double *theta, double *gain) {
+    struct response *r = self;
     copy(r, r->hmc.q, r->here);
     r->noise.rounded = *r->hmc.step_size;
     r->told = (struct hmc_step){0};
@@ -217,8 +222,9 @@ int response_propose(struct response *r, struct rng *rng, double *theta, double 
     return 1;
 }
 
-void response_learn(struct response *r, int iteration, int warmup, int moved, double probability,
+void response_learn(void *self, int iteration, int warmup, int moved, double probability,
                     int accepted, struct rng *rng) {
+    struct response *r = self;
     copy(r, r->hmc.q, accepted ? r->there : r->here);
     if (!hmc_refresh(&r->hmc)) return;
     hmc_learn(&r->hmc, iteration, warmup, &r->told, rng);

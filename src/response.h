@@ -33,19 +33,21 @@ void response_attach(struct response *r, double *store);
 /* Reads where the records and theta are. Returns 0 where no move is possible. */
 int response_begin(struct response *r, const double *c, const double *theta, struct rng *rng);
 
-/* Writes the reference's coefficients into theta. */
-void response_refer(struct response *r, double *theta);
+/* The next four take a struct response.
+ *
+ * Writes the reference's coefficients into theta. */
+void response_refer(void *self, double *theta);
 
 /* `total`: the released components of the records with the responses that the reference makes. */
-void response_correct(struct response *r, const double *total);
+void response_correct(void *self, const double *total);
 
 /* A trajectory. Returns 0 if it ends where it began, else writes the coefficients of its end
  * into theta; *gain is by how much the noise energy of its density fell. */
-int response_propose(struct response *r, struct rng *rng, double *theta, double *gain);
+int response_propose(void *self, struct rng *rng, double *theta, double *gain);
 
 /* What warmup learns: whether the trajectory moved, how likely its end was, whether it was
  * accepted. */
-void response_learn(struct response *r, int iteration, int warmup, int moved, double probability,
+void response_learn(void *self, int iteration, int warmup, int moved, double probability,
                     int accepted, struct rng *rng);
 
 /* Log density and gradient at coordinates q; at those of the state where q[0] is NaN. For tests. */

@@ -1,0 +1,185 @@
+# model_glm() of a response of several levels: the plug-in src/model_categories.c. See family_categories.R.
+
+#' @export
+clt_statistics.model_categories <- function(model) character()
+
+#' @export
+collapse_statistics.model_categories <- function(model) character()
+
+# The design as C has it begins with the dummies of the response; that of R with one row that stands for them.
+#' @export
+bind_columns.model_categories <- function(model, columns, levels, formula, call) {
+  said <- regression_terms(model$formula %||% formula, columns, call)
+  if (!said$plain) {
+    stop_classed("formula", c("{.arg formula} must have main effects only where the response has several levels.",
+                              i = "Products and powers can be added to the data as variables with bounds of their own."), call = call)
+  }
+  variables <- said$variables
+  columns <- columns[order(match(columns$variable, variables)), ]
+  rownames(columns) <- NULL
+  response <- variables[1L]
+  check_one_form(columns, call)
+  check_levels_response(model, columns[columns$variable == response, ], levels[[response]], call)
+  bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
+  design <- design_columns(columns, bound$levels)
+  of_response <- design$variable == response
+  covariates <- design[!of_response, ]
+  bound$design <- rbind(transform(design[1L, ], name = response, level = NA_character_), covariates)
+  rownames(bound$design) <- NULL
+  factors <- bound$levels[setdiff(names(bound$levels), response)]
+  bound$categories <- bound$levels[[response]]
+  bound$ahead <- sum(of_response) - 1L
+  own <- stats::setNames(list(as.double(length(bound$categories))), model$family)
+  bound$spec <- list(name = "categories", fields = c(
+    design_fields(design), list(columns = as.double(nrow(columns))), own, category_coefficient_fields(bound, call),
+    covariate_fields(covariates, sum(of_response) - 1L + seq_len(nrow(covariates)), model, factors, call)))
+  bound$formula <- model$formula %||% formula
+  bound$parameters <- c(if (!inherits(model$prior, "fixed")) category_coefficients(bound), covariate_parameters(covariates, model, factors))
+  check_different_names(bound$parameters, call)
+  structure(bound, class = c("bound_categories", "bound_regression", "noiseaware_bound"))
+}
+
+check_one_form <- function(columns, call) {
+  forms <- tapply(is.na(columns$level), columns$variable, function(plain) any(plain) && length(plain) > 1L)
+  if (any(forms)) {
+    stop_classed("variables", "A factor must be released in one form, but {.var {names(forms)[forms]}} {?is/are} released as codes and as dummy variables.",
+                 call = call)
+  }
+}
+
+check_different_names <- function(names, call) {
+  twice <- unique(names[duplicated(names)])
+  if (length(twice)) {
+    stop_classed("variables", "Covariates and the response's levels must give parameters different names; {.var {twice}} appear{?s/} twice.", call = call)
+  }
+}
+
+# Names of the coefficients as they are reported: thresholds, then slopes; or those of each level but the first.
+threshold_names <- function(bound) paste(utils::head(bound$categories, -1L), bound$categories[-1L], sep = "|")
+
+category_coefficients <- function(bound) {
+  slopes <- bound$design$name[-1L]
+  if (is_ordered_family(bound$model)) return(c(threshold_names(bound), slopes))
+  as.vector(outer(c("(Intercept)", slopes), bound$categories[-1L], function(x, level) sprintf("%s[%s]", x, level)))
+}
+
+# The prior's intercept is that of each threshold, which is minus an intercept, or of each level.
+category_coefficient_fields <- function(bound, call) {
+  prior <- bound$model$prior %||% prior_normal()
+  design <- bound$design
+  if (inherits(prior, "fixed")) return(list(beta = fixed_category_coefficients(bound, prior$value, call)))
+  if (is_ordered_family(bound$model)) prior$mean <- turn_intercept(prior$mean, nrow(design), call)
+  said <- independent_coefficients(prior, design, centring(design$centre), family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
+  tilt <- said$rows[1L, -1L]
+  list(constant_mean = said$mean[1L] + sum(tilt * said$mean[-1L]), constant_sd = said$sd[1L], tilt = tilt, slope_mean = said$mean[-1L],
+       slope_sd = said$sd[-1L])
+}
+
+# means by position or by name, with the sign of the intercept's changed
+turn_intercept <- function(mean, k, call) {
+  if (is.null(mean)) return(NULL)
+  if (is.null(names(mean))) mean <- expand_prior(mean, k, "mean", call)
+  at <- if (is.null(names(mean))) 1L else which(names(mean) == "(Intercept)")
+  replace(mean, at, -mean[at])
+}
+
+# in the coordinates of src/model_categories.c
+fixed_category_coefficients <- function(bound, value, call) {
+  centre <- bound$design$centre[-1L]
+  p <- length(centre)
+  cuts <- length(bound$categories) - 1L
+  if (!is_ordered_family(bound$model)) {
+    value <- matrix(check_fixed(value, (1L + p) * cuts, "prior", call), ncol = cuts)
+    value[1L, ] <- value[1L, ] + drop(centre %*% value[-1L, , drop = FALSE])
+    return(as.double(value))
+  }
+  value <- check_fixed(value, cuts + p, "prior", call)
+  thresholds <- value[seq_len(cuts)]
+  slopes <- value[-seq_len(cuts)]
+  if (is.unsorted(thresholds, strictly = TRUE)) {
+    stop_classed("prior", "{.arg prior} must fix thresholds that grow, but they are {format_number(thresholds)}.", call = call)
+  }
+  c(sum(centre * slopes) - thresholds[1L], log(diff(thresholds)), slopes)
+}
+
+#' @export
+describe_model.bound_categories <- function(bound) paste(family_of(bound$model)$text, bound$formula)
+
+#' @export
+coefficients_of.bound_categories <- function(bound) category_coefficients(bound)
+
+# binary: NA, since a level is neither a number nor a 0 or 1
+#' @export
+response_of.bound_categories <- function(bound) {
+  list(binary = NA, family = stats_family(bound$model), draw = function(fit, expected) draw_levels(expected))
+}
+
+# draws x coefficients, the known ones too
+category_draws <- function(fit) {
+  prior <- fit$bound$model$prior
+  if (!inherits(prior, "fixed")) return(coefficient_draws(fit))
+  matrix(as.double(prior$value), posterior::ndraws(fit$draws), length(prior$value), byrow = TRUE)
+}
+
+# draws x rows, or draws x rows x levels but the first
+category_predictors <- function(fit, newdata, call) {
+  bound <- fit$bound
+  draws <- category_draws(fit)
+  x <- design_matrix(fit, newdata, call)
+  cuts <- length(bound$categories) - 1L
+  if (is_ordered_family(bound$model)) return(unname(draws[, -seq_len(cuts), drop = FALSE] %*% t(x[, -1L, drop = FALSE])))
+  own <- ncol(x)
+  eta <- vapply(seq_len(cuts), function(e) draws[, (e - 1L) * own + seq_len(own), drop = FALSE] %*% t(x), matrix(0, nrow(draws), nrow(x)))
+  array(eta, c(nrow(draws), nrow(x), cuts), list(NULL, NULL, bound$categories[-1L]))
+}
+
+#' @export
+linear_predictor_of.bound_categories <- function(bound, fit, newdata, call) category_predictors(fit, newdata, call)
+
+# probabilities: draws x rows x levels
+#' @export
+expected_of.bound_categories <- function(bound, fit, newdata, call) {
+  eta <- category_predictors(fit, newdata, call)
+  count <- length(bound$categories)
+  size <- c(dim(eta)[1:2], count)
+  probability <- array(0, size, list(NULL, NULL, bound$categories))
+  if (is_ordered_family(bound$model)) {
+    thresholds <- category_draws(fit)[, seq_len(count - 1L), drop = FALSE]
+    below <- 0
+    for (k in seq_len(count)) {
+      now <- if (k < count) stats::family(fit)$linkinv(thresholds[, k] - eta) else 1
+      probability[, , k] <- now - below
+      below <- now
+    }
+    return(probability)
+  }
+  most <- pmax(0, apply(eta, 1:2, max))
+  probability[, , 1L] <- exp(-most)
+  for (k in seq_len(count)[-1L]) probability[, , k] <- exp(eta[, , k - 1L] - most)
+  sweep(probability, 1:2, apply(probability, 1:2, sum), `/`)
+}
+
+# numbers of levels with these probabilities: draws x rows, with the attribute `levels`
+draw_levels <- function(probability) {
+  size <- dim(probability)
+  u <- matrix(stats::runif(size[1L] * size[2L]), size[1L])
+  level <- matrix(1L, size[1L], size[2L])
+  above <- 0
+  for (k in seq_len(size[3L] - 1L)) {
+    above <- above + probability[, , k]
+    level <- level + (u >= above)
+  }
+  structure(level, levels = dimnames(probability)[[3L]])
+}
+
+#' @export
+surrogate_design.bound_categories <- function(bound) {
+  model <- bound$model
+  if (!is_ordered_family(model) || inherits(model$prior, "fixed") || length(model$covariates$lone)) return(NULL)
+  columns <- bound$columns
+  response <- columns$variable == columns$variable[1L]
+  covariates <- bound$design[-1L, ]
+  if (anyNA(columns$level[response]) || !identical(covariates$name, columns$name[!response]) || !anyNA(covariates$level)) return(NULL)
+  data.frame(name = columns$name, centre = c(numeric(sum(response)), covariates$centre),
+             role = c(rep("rider", sum(response)), ifelse(is.na(covariates$level), "free", "rider")))
+}
