@@ -6,9 +6,9 @@
  */
 #include "augment.h"
 
-/* Totals of single records, with noise whose kernel is separable. */
+/* Totals of single records of one site, with noise whose kernel is separable. */
 static int serves(const struct augment *a) {
-    if (a->plain || a->locals > 0 || a->separable < a->dense) return 0;
+    if (a->sites > 1 || a->plain || a->locals > 0 || a->separable < a->dense) return 0;
     for (int k = 0; k < a->parts; ++k)
         if (a->part[k].stat.whole || a->part[k].kernel == KERNEL_MATCH) return 0;
     return 1;
