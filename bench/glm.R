@@ -17,7 +17,20 @@ glm_release <- function(family, n = 1000, epsilon = 1) {
   simulate_release(data, stat_crossprod(y ~ x1 + x2 + x3, bounds), mech_laplace(epsilon = epsilon))
 }
 
+# the same covariates, an ordered response of four levels
+ordered_release <- function(link, n = 1000, epsilon = 1) {
+  set.seed(1)
+  x <- matrix(stats::rnorm(3 * n), n, dimnames = list(NULL, paste0("x", 1:3)))
+  error <- if (link == "logit") stats::rlogis(n) else stats::rnorm(n)
+  levels <- c("none", "some", "much", "most")
+  data <- data.frame(y = cut(drop(x %*% c(0.6, -0.4, 0.2)) + error, c(-Inf, -1, 0.2, 1.2, Inf), levels), x)
+  bounds <- c(list(y = levels), stats::setNames(rep(list(c(-4, 4)), 3L), colnames(x)))
+  simulate_release(data, stat_crossprod(y ~ x1 + x2 + x3, bounds), mech_laplace(epsilon = epsilon))
+}
+
 speed_cases <- list(
+  list(family = cumulative("logit"), method = "augment", target = 30),
+  list(family = cumulative("probit"), method = "augment", target = 30),
   list(family = stats::poisson(), method = "augment", target = 100),
   list(family = stats::poisson(), method = "clt", target = 1000),
   list(family = stats::binomial("probit"), method = "augment", target = 100),
@@ -38,7 +51,8 @@ default_fit <- function(release, family, method, quick) {
 
 speed_row <- function(case, quick) {
   say("%s, %s", case$family$link, case$method)
-  ran <- default_fit(glm_release(case$family), case$family, case$method, quick)
+  release <- if (case$family$family == "cumulative") ordered_release(case$family$link) else glm_release(case$family)
+  ran <- default_fit(release, case$family, case$method, quick)
   data.frame(family = case$family$family, link = case$family$link, method = case$method, seconds = ran$time, ess = ran$ess,
              `ESS per second` = ran$ess / ran$time, rhat = ran$rhat, check.names = FALSE)
 }
@@ -72,6 +86,40 @@ real_row <- function(name, epsilon, quick) {
              rhat = ran$rhat, `glm() away, posterior sd` = max(away), check.names = FALSE)
 }
 
+# Responses of several levels, as they come; MASS::polr() and nnet::multinom() on the data themselves.
+category_cases <- list(
+  housing = list(data = MASS::housing[rep(seq_len(72), MASS::housing$Freq), ], formula = Sat ~ Infl + Type + Cont, family = cumulative("logit"),
+                 bounds = lapply(MASS::housing[c("Sat", "Infl", "Type", "Cont")], levels)),
+  infert = list(data = infert, formula = education ~ age + parity, family = cumulative("probit"),
+                bounds = list(education = levels(infert$education), age = c(18, 50), parity = c(0, 8))),
+  iris = list(data = iris, formula = Species ~ Sepal.Length + Sepal.Width, family = categorical(),
+              bounds = list(Species = levels(iris$Species), Sepal.Length = c(4, 8), Sepal.Width = c(2, 4.5))),
+  survey = list(data = stats::na.omit(MASS::survey[c("Exer", "Sex", "Age")]), formula = Exer ~ Sex + Age, family = categorical(),
+                bounds = list(Exer = c("Freq", "None", "Some"), Sex = c("Female", "Male"), Age = c(16, 50))),
+  cars = list(data = transform(MASS::Cars93, Man = Man.trans.avail), formula = AirBags ~ Price + Man, family = cumulative("logit"),
+                  bounds = list(AirBags = c("None", "Driver only", "Driver & Passenger"), Price = c(5, 65), Man = c("No", "Yes")))
+)
+
+category_row <- function(name, epsilon, quick) {
+  case <- category_cases[[name]]
+  say("%s, epsilon %g", name, epsilon)
+  set.seed(2)
+  release <- simulate_release(case$data, stat_crossprod(case$formula, case$bounds), mech_laplace(epsilon = epsilon))
+  ran <- default_fit(release, case$family, "augment", quick)
+  response <- all.vars(case$formula)[1L]
+  data <- case$data
+  data[[response]] <- factor(as.character(data[[response]]), case$bounds[[response]])
+  for (v in all.vars(case$formula)[-1L]) if (is.factor(data[[v]])) data[[v]] <- factor(data[[v]], ordered = FALSE)
+  ordered <- case$family$family == "cumulative"
+  exact <- if (ordered) MASS::polr(case$formula, data, method = if (case$family$link == "logit") "logistic" else "probit")$coefficients else
+    as.vector(t(stats::coef(nnet::multinom(case$formula, data, trace = FALSE))[, -1L]))
+  means <- coef(ran$fit)
+  kept <- if (ordered) names(exact) else grep("Intercept", names(means), value = TRUE, invert = TRUE)
+  away <- abs(means[kept] - exact) / sqrt(diag(stats::vcov(ran$fit)))[kept]
+  data.frame(data = name, n = nrow(data), family = case$family$family, link = case$family$link, epsilon = epsilon, seconds = ran$time, ess = ran$ess,
+             rhat = ran$rhat, `without noise away, posterior sd` = max(away), check.names = FALSE)
+}
+
 # A logistic regression on factors alone: the counts of their combinations by "collapse", the records by "augment".
 factor_row <- function(n, method, quick) {
   say("factors, n = %g, %s", n, method)
@@ -89,12 +137,15 @@ bench_glm <- function(quick = FALSE) {
   real <- do.call(rbind, Map(real_row, cases$name, cases$epsilon, quick))
   cases <- expand.grid(n = c(1e3, 1e4, 1e5), method = c("collapse", "augment"), stringsAsFactors = FALSE)
   factors <- do.call(rbind, Map(factor_row, cases$n, cases$method, quick))
+  cases <- expand.grid(name = names(category_cases), epsilon = c(1, 10), stringsAsFactors = FALSE)
+  categories <- do.call(rbind, Map(category_row, cases$name, cases$epsilon, quick))
   targets <- vapply(speed_cases, `[[`, 0, "target")
   bench_result(
     c(Map(function(l, m, r, t) figure("least ESS per second", sprintf("%s link, \"%s\"", l, m), r, t), speed$link, speed$method, speed[["ESS per second"]], targets),
       list(figure("default calls with R-hat at most 1.01", sprintf("of %d on real data", nrow(real)), sum(real$rhat <= 1.01)),
            figure("ESS per second of \"collapse\" over \"augment\"", "factors alone, n = 100,000", factors[["ESS per second"]][3L] / factors[["ESS per second"]][6L]))),
-    list("3 covariates, n = 1,000, epsilon 1" = speed, "Logistic regression on two factors, epsilon 1" = factors, "Default calls on real data" = real),
+    list("3 covariates, n = 1,000, epsilon 1" = speed, "Logistic regression on two factors, epsilon 1" = factors, "Default calls on real data" = real,
+         "Default calls on real data, responses of several levels" = categories),
     c("Default calls, 4 chains x 2,000, on one core; warmup and set-up count. ESS is the bulk one, the least of all parameters; R-hat the largest.",
       "glm(): on the data themselves, without noise; the coefficient that is furthest from its posterior mean, intercept aside."))
 }
