@@ -38,8 +38,8 @@ test_that("no model describes a release of the number of records alone", {
 
 test_that("every plug-in has its entry here", {
   registry <- .Call(internal("ffi_registry"))
-  # model_table() with normal priors has test-model_loglinear.R
-  expect_true(all(registry$models %in% c(names(registry_models), "compiled", "loglinear", "survival")))
+  # model_table() with normal priors has test-model_loglinear.R, model_glm() of several levels test-model_categories.R
+  expect_true(all(registry$models %in% c(names(registry_models), "compiled", "loglinear", "categories", "survival")))
   # what is done after the noise of a mechanism has a file of its own, test-mech_published.R
   expect_true(all(c(registry$mechanisms, registry$densities) %in% c(names(registry_mechanisms), "published")))
   plugin_names <- internal("plugin_names")
