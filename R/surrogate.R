@@ -38,11 +38,13 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
     at <- layout$where[match(part$index, layout$summed)]
     terms[at, ] <- if (inherits(part$statistic, "stat_products")) product_terms(part, bound) else normal_terms(part, design$name, design$centre, n, caller_env())
   }
-  free <- design[design$role == "free", ]
-  bounds <- clamping_bounds(free$name, parts)
+  # a response, the first column, comes last: given the others its distribution has parameters of its own
   place <- function(role) which(design$role == role) - 1L
+  column <- c(place("free")[-1L], utils::head(place("free"), 1L))
+  free <- design[column + 1L, ]
+  bounds <- clamping_bounds(free$name, parts)
   list(same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
-       column = place("free"), fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
+       column = column, fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
        terms = as.double(t(terms)))
 }
 

@@ -160,7 +160,8 @@ static double total_of(const struct augment *a, int j) {
     return a->weight[j] > 0 ? a->released[j] - a->residual[j] / a->weight[j] : 0;
 }
 
-void augment_follow(struct augment *a, int iteration, int warmup) {
+/* `again`: since the last one the records have kept their shape. */
+static void follow(struct augment *a, int iteration, int warmup, int again) {
     struct surrogate *s = a->surrogate;
     const int parameters = a->model.parameters;
     if (!surrogate_begin(s, a->complete, a->theta)) return;
@@ -168,8 +169,8 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     if (!surrogate_is_ready(s) && (iteration >= warmup || !surrogate_search(s, 0, 1, a->rng)))
         return;
     s->density.temper = *a->adapt.temper;
-    const int learns = iteration < warmup;
-    if (!surrogate_is_exact(s)) {
+    const int learns = iteration < warmup && !again;
+    if (!surrogate_is_exact(s) && !again) {
         if (surrogate_refer(s)) {
             augment_mapped_totals(a);
         } else {
@@ -206,13 +207,21 @@ void augment_follow(struct augment *a, int iteration, int warmup) {
     }
     if (learns)
         surrogate_learn(s, iteration, warmup, moved, probability, a->complete, a->theta, a->rng);
-    else {
+    else if (iteration >= warmup) {
         a->maps_made += 1;
         a->maps_accepted += accept;
         a->leapfrogs += s->told.leapfrogs;
         a->divergent += s->told.divergent;
         a->deepest += s->told.leapfrogs >= 1 << HMC_MOST_DEPTH;
     }
+}
+
+/* A surrogate's trajectory costs no more than the sweep before it and the pass for the new shape at
+ * the reference, so that a second one makes the most of these; once the reference stays. */
+void augment_follow(struct augment *a, int iteration, int warmup) {
+    follow(a, iteration, warmup, 0);
+    if (iteration < warmup / 2 || a->response || surrogate_is_exact(a->surrogate)) return;
+    follow(a, iteration, warmup, 1);
 }
 
 /* Components that no free column enters. */

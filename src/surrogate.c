@@ -43,16 +43,18 @@
  */
 #include "surrogate.h"
 
-/* Length of trajectories: at least, about a quarter of a turn, and at most; the least share of
- * a length that is worth two passes; the share that is enough where each step takes passes. */
-static const double QUARTER = 1.5, LONGEST = 15, LEAST_SHARE = 0.02, EXACT_SHARE = 0.5;
+/* Length of trajectories: at least, about a quarter of a turn, and at most; as a share of NUTS's,
+ * which go on until they turn back; the least share of it that is worth two passes. */
+static const double QUARTER = 1.5, LONGEST = 15, OF_NUTS = 0.5, LEAST_SHARE = 0.02;
 
 /* Acceptance probability that the share aims at; with a smaller share than the second number,
  * slopes are worth their work, and another run of NUTS after the first window. */
 static const double TARGET = 0.75, POOR = 0.5;
 
-/* What bounds do to a total that need not be known, in units of the noise. */
-static const double NEGLIGIBLE = 0.01;
+/* What bounds may change the noise's energy by, in the mean, where the surrogate does without them:
+ * a third of its work. Where they count in the tails alone, records that went there would not come
+ * back. */
+static const double NEGLIGIBLE = 0.1;
 
 /* What a trajectory of full length is worth, see choose_density(). How fast running means
  * forget. */
@@ -74,7 +76,7 @@ enum { TERMS = 3 };
 /* So many coordinates have a dense metric: with more, training is too short to learn one. */
 enum { FEW = 20 };
 
-enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 9 };
+enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 10 };
 
 static double log_density(void *self, const double *q, double *gradient);
 
@@ -93,6 +95,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     if (!model->class->marginal || n < k + d + 1 || (riders > 0 && model->tied == 0)) return 0;
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
+    totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     s->map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
@@ -153,6 +156,7 @@ void surrogate_attach(struct surrogate *s, double *store) {
     s->trained = store + 7;
     s->unbounded = store + 8;
     s->density.unbounded = *s->unbounded != 0;
+    s->bounds_seen = store + 9;
     s->reference = store + SCALARS;
     s->mean_seen = s->reference + size;
     s->left = s->mean_seen + size;
@@ -166,16 +170,6 @@ void surrogate_attach(struct surrogate *s, double *store) {
 }
 
 /* ---- maps ---------------------------------------------------------------------------- */
-
-/* inverse of a lower triangle */
-static void invert(int d, int width, const double *f, double *out) {
-    for (int j = 0; j < d; ++j)
-        for (int i = j; i < d; ++i) {
-            double sum = i == j;
-            for (int l = j; l < i; ++l) sum -= f[i * width + l] * out[l * width + j];
-            out[i * width + j] = sum / f[i * width + i];
-        }
-}
 
 /* The map from `here` to what totals_expand() saw last. In columns less their centres new
  * ones are A w + C'(1, dummies), A = F' F^-1, and with D'D = R R' and M = R'B it is
@@ -209,8 +203,8 @@ static void set_map(struct surrogate *s) {
 
 /* Adds to the gradient in the coordinates what a gradient in the map gives: W' = D B' + U F'',
  * so that the slopes in B' are D' dW, those in F' dW'U = dW'(W - D B) F^-1'. */
-static void pull_map(const struct surrogate *s, double *gradient) {
-    const struct totals *t = &s->density.totals;
+static void pull_map(struct surrogate *s, double *gradient) {
+    struct totals *t = &s->density.totals;
     const int d = t->d, k = t->k, width = t->width, stride = t->columns + 1;
     double *along = s->shift;
     for (int i = 0; i < d; ++i) {
@@ -230,15 +224,13 @@ static void pull_map(const struct surrogate *s, double *gradient) {
             for (int b = 0; b < k; ++b) sum -= along[k + b] * s->coefficient[b * width + j];
             along[2 * k + j] = sum;
         }
-        double *out = gradient + k * d + i * (i + 1) / 2;
-        const double *factor = t->factor + (size_t)i * (size_t)width;
+        double *out = t->pull + (size_t)i * (size_t)width;
         for (int l = 0; l <= i; ++l) {
-            double sum = 0;
-            for (int j = 0; j <= l; ++j) sum += along[2 * k + j] * s->inverse[l * width + j];
-            if (l < i) out[l] += factor[i] * sum;
-            out[i] += factor[l] * sum;
+            out[l] = 0;
+            for (int j = 0; j <= l; ++j) out[l] += along[2 * k + j] * s->inverse[l * width + j];
         }
     }
+    totals_pull_factor(t, t->pull, gradient + k * d);
 }
 
 static double log_density(void *self, const double *q, double *gradient) {
@@ -276,7 +268,7 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     totals_density_read(density, c, theta);
     totals_expand(&density->totals, s->here, density->c);
     memcpy(s->mean, t->mean, (size_t)t->k * (size_t)t->width * sizeof(double));
-    invert(t->d, t->width, t->factor, s->inverse);
+    totals_invert(t->d, t->width, t->factor, s->inverse);
     for (int i = 0; i < t->d; ++i) /* R'B = M */
         for (int b = t->k - 1; b >= 0; --b) {
             double sum = s->mean[b * t->width + i];
@@ -312,7 +304,7 @@ static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng
         hmc_learn(&s->hmc, k, iterations, &s->told, rng);
     }
     (void)hmc_refresh(&s->hmc);
-    *s->length = fmin(fmax(hmc_length(&s->hmc), QUARTER), LONGEST);
+    *s->length = fmin(fmax(OF_NUTS * hmc_length(&s->hmc), QUARTER), LONGEST);
     copy(s, s->here, s->hmc.q);
     return 1;
 }
@@ -439,28 +431,28 @@ static void choose_density(struct surrogate *s) {
     for (int j = 0; j < s->density.size; ++j) swept = fmin(swept, s->swept[j]);
     const double surrogate_work =
         s->records.sweep_work + 3 * s->records.pass_work + share * steps + 1;
-    const double exact_work = s->records.sweep_work + s->records.pass_work +
-                              (1 + s->records.work) * (EXACT_SHARE * steps + 1);
+    const double exact_work =
+        s->records.sweep_work + s->records.pass_work + (1 + s->records.work) * (steps + 1);
     const double worth = WORTH * pow(share * *s->followed, 3);
     *s->exact = (swept + worth) / surrogate_work < (swept + WORTH) / exact_work;
-    if (surrogate_is_exact(s)) *s->share = EXACT_SHARE;
+    if (surrogate_is_exact(s)) *s->share = 1;
 }
 
-/* Where what the bounds do to the totals at the reference is lost in the noise, the surrogate does
- * without them: a third of its work. */
-static void judge_bounds(struct surrogate *s) {
+/* By how much the bounds change the noise's energy at most where the records are, whose
+ * complete-data statistic surrogate_begin() has read. */
+static double bounds_cost(struct surrogate *s) {
     struct totals_density *density = &s->density;
-    double most = 0;
-    if (!density->clamped) return;
+    double sum = 0;
+    if (!density->clamped) return 0;
     density->unbounded = 0;
-    totals_expand(&density->totals, s->reference, density->c);
     totals_density_expect(density);
+    density->unbounded = *s->unbounded != 0;
     for (int k = 0; k < density->components; ++k) {
         const struct component *one = density->component + k;
         const double off = component_value(one, density->seen) - component_value(one, density->c);
-        most = fmax(most, fabs(off) * density->weight[k]);
+        sum += fabs(off) * density->weight[k];
     }
-    *s->unbounded = density->unbounded = most < NEGLIGIBLE;
+    return sum;
 }
 
 /* An eighth of warmup, a quarter and a half. */
@@ -483,12 +475,13 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     }
     if (*s->tried == TRIAL || (*s->tried < TRIAL && iteration + 1 == warmup)) choose_density(s);
     *s->seen += 1;
+    *s->bounds_seen += (bounds_cost(s) - *s->bounds_seen) / *s->seen;
     for (int j = 0; j < s->density.size; ++j)
         s->mean_seen[j] += (s->here[j] - s->mean_seen[j]) / *s->seen;
     if (!ends_window(iteration, warmup)) return;
     const int poor = *s->share < POOR || surrogate_is_exact(s);
     copy(s, s->reference, s->mean_seen);
-    judge_bounds(s);
+    *s->unbounded = s->density.unbounded = *s->bounds_seen < NEGLIGIBLE;
     if (has_tilt(s)) {
         if (poor || *s->tilt.learned != 0)
             tilt_solve(&s->tilt);

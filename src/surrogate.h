@@ -36,7 +36,8 @@ struct surrogate {
     double *tried;            /* iterations since the reference is what it is, */
     double *trained;          /* and whether NUTS has run there */
     double *reference;        /* coordinates; they stay once warmup is over */
-    double *seen, *mean_seen; /* of the coordinates in the current window: iterations, mean */
+    double *seen, *mean_seen; /* of the coordinates in the current window: iterations, mean, */
+    double *bounds_seen;      /* and what the bounds cost */
     double *left, *swept;     /* where the last move left the records, and the mean square of what
                                * the sweep then did, in units of the metric's deviations */
     struct tilt tilt;         /* of what is expected, in the coordinates */

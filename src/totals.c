@@ -9,6 +9,12 @@
  * scatter is singular). Coordinates: M, row by row; then of each row i of F the entries
  * left of the diagonal, divided by it where there is one (i < r), and its logarithm.
  *
+ * Where noise is wide, rows of F^-1 are better coordinates: given the columns before it, column i
+ * has the regression coefficients -(F^-1)_ij / (F^-1)_ii and the spread F_ii, and under a Wishart
+ * distribution of S^-1 all entries of F^-1 are independent, those left of the diagonal normal
+ * (Bartlett). totals_invert_rows() has the entries of F^-1 left of the diagonal, and log F_ii, in
+ * place of F's; for r = d alone.
+ *
  * Where a column of D depends on those before it, as the dummy of a level without records does, its
  * row of R has 0 on the diagonal and that of M is idle: nothing depends on it, and its entries are
  * normal with mean 0 and the standard deviations idle_sd. So the number of coordinates is always
@@ -20,10 +26,11 @@
  * Volume: given theta, S is Wishart with n - k degrees of freedom, so F_ii is chi with
  * n - k - i, i from 0, times the likelihood as a function of c: F_ii^(n - k - i - 1). With
  * the Jacobian of the logarithm, and of i divisions, that is (n - k) log F_ii: all
- * there is.
+ * there is. In coordinates of F^-1 it is (n - k + d - 1 - i) log F_ii: with F = A diag(F_ii), A's
+ * inverse has the Jacobian 1, and (F^-1)_ij is (A^-1)_ij / F_jj.
  *
- * Cost: d^3 / 2 + k d^2 multiplications an expansion, about twice as many a gradient. No
- * allocation but in totals_create().
+ * Cost: d^3 / 2 + k d^2 multiplications an expansion, about twice as many a gradient; with F^-1
+ * d^3 / 6 and d^3 / 3 more. No allocation but in totals_create().
  */
 #include "totals.h"
 
@@ -115,7 +122,52 @@ void totals_apply_design(const struct totals *totals, const double *b, double *m
         }
 }
 
+void totals_invert_rows(struct totals *totals) { totals->inverse = totals->rank == totals->d; }
+
 /* ---- coordinates to totals --------------------------------------------------- */
+
+/* x += scale times y, both of `count` numbers and padded */
+static INLINE void add_row(int count, double scale, const double *restrict y, double *restrict x) {
+    FOR_RECORDS(j, count) x[j] += scale * y[j];
+}
+
+/* Row i of the inverse of the lower triangle whose row i, with `diagonal` on the diagonal, is
+ * `row`; rows of the inverse before it are there. */
+static INLINE void invert_row(int i, int width, const double *row, double diagonal, double *out) {
+    double *own = out + (size_t)i * width;
+    FOR_RECORDS(j, i + 1) own[j] = 0;
+    for (int m = 0; m < i; ++m) add_row(m + 1, -row[m] * diagonal, out + (size_t)m * width, own);
+    own[i] = diagonal;
+}
+
+VECTOR_CLONES void totals_invert(int d, int width, const double *f, double *out) {
+    for (int i = 0; i < d; ++i) {
+        const double *row = f + (size_t)i * width;
+        invert_row(i, width, row, 1 / row[i], out);
+    }
+}
+
+VECTOR_CLONES static void factor_of_inverse(int d, int width, const double *coordinates,
+                                            double *out) {
+    for (int i = 0; i < d; ++i, coordinates += i)
+        invert_row(i, width, coordinates, exp(coordinates[i]), out);
+}
+
+static void place_factor(struct totals *totals, const double *coordinates) {
+    const int d = totals->d, r = totals->rank;
+    if (totals->inverse) {
+        factor_of_inverse(d, totals->width, coordinates, totals->factor);
+        return;
+    }
+    for (int i = 0; i < d; ++i) {
+        double *row = totals->factor + (size_t)i * (size_t)totals->width;
+        const int left = i < r ? i : r;
+        const double diagonal = i < r ? exp(coordinates[i]) : 1;
+        for (int j = 0; j < left; ++j) row[j] = diagonal * coordinates[j];
+        if (i < r) row[i] = diagonal;
+        coordinates += i < r ? i + 1 : r;
+    }
+}
 
 /* lower triangle of a += F F', F's rows zero right of its diagonal */
 VECTOR_CLONES static void add_square(int d, int width, const double *f, double *a) {
@@ -153,7 +205,7 @@ static double rider_product(const struct totals *totals, int v, int j) {
 }
 
 void totals_expand(struct totals *totals, const double *coordinates, double *c) {
-    const int d = totals->d, k = totals->k, r = totals->rank;
+    const int d = totals->d, k = totals->k;
     const size_t width = (size_t)totals->width;
     double *a = totals->slope; /* W'W, before it holds slopes */
     memset(a, 0, (size_t)d * width * sizeof(double));
@@ -161,14 +213,7 @@ void totals_expand(struct totals *totals, const double *coordinates, double *c) 
         memcpy(totals->mean + (size_t)b * width, coordinates, (size_t)d * sizeof(double));
         if (!totals->idle[b]) add_outer(d, (int)width, totals->mean + (size_t)b * width, a);
     }
-    for (int i = 0; i < d; ++i) {
-        double *row = totals->factor + (size_t)i * width;
-        const int left = i < r ? i : r;
-        const double diagonal = i < r ? exp(coordinates[i]) : 1;
-        for (int j = 0; j < left; ++j) row[j] = diagonal * coordinates[j];
-        if (i < r) row[i] = diagonal;
-        coordinates += i < r ? i + 1 : r;
-    }
+    place_factor(totals, coordinates);
     add_square(d, (int)width, totals->factor, a);
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j)
@@ -209,9 +254,72 @@ VECTOR_CLONES static void multiply(int d, int width, const double *restrict h,
     }
 }
 
+/* Lower triangle of F'GF', G lower triangular, from rows of both. */
+VECTOR_CLONES static void multiply_around(int d, int width, const double *restrict f,
+                                          const double *restrict g, double *restrict out) {
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j <= i; ++j) {
+            const double *one = g + (size_t)i * width, *two = f + (size_t)j * width;
+            double part[LANES] = {0};
+            for (int l = 0; l <= j; l += LANES)
+                for (int m = 0; m < LANES; ++m) part[m] += one[l + m] * two[l + m];
+            out[(size_t)i * width + j] = (part[0] + part[1]) + (part[2] + part[3]);
+        }
+    /* row i needs none before it */
+    for (int i = 0; i < d; ++i) {
+        double *row = out + (size_t)i * width;
+        const double own = f[(size_t)i * width + i];
+        FOR_RECORDS(j, i + 1) row[j] *= own;
+        for (int l = i + 1; l < d; ++l)
+            add_row(i + 1, f[(size_t)l * width + i], out + (size_t)l * width, row);
+    }
+}
+
+void totals_pull_factor(struct totals *totals, const double *slope, double *gradient) {
+    const int d = totals->d, r = totals->rank, width = totals->width;
+    double *around = totals->slope;
+    if (totals->inverse) multiply_around(d, width, totals->factor, slope, around);
+    for (int i = 0; i < d; ++i, slope += width, around += width) {
+        const double *row = totals->factor + (size_t)i * (size_t)width;
+        if (totals->inverse) {
+            for (int j = 0; j < i; ++j) gradient[j] -= around[j];
+            gradient[i] += around[i] / row[i];
+            gradient += i + 1;
+            continue;
+        }
+        const int left = i < r ? i : r;
+        const double diagonal = i < r ? row[i] : 1;
+        double sum = 0;
+        for (int j = 0; j < left; ++j) {
+            gradient[j] += diagonal * slope[j];
+            sum += row[j] * slope[j];
+        }
+        if (i < r) gradient[i] += sum + diagonal * slope[i];
+        gradient += i < r ? i + 1 : r;
+    }
+}
+
+/* The log of the volume term of F, and its gradient. */
+static double volume_of_factor(const struct totals *totals, const double *coordinates,
+                               double *gradient) {
+    const int d = totals->d, r = totals->rank;
+    double log_volume = 0;
+    for (int i = 0; i < d; ++i) {
+        const int count = i < r ? i + 1 : r;
+        memset(gradient, 0, (size_t)count * sizeof(double));
+        if (i < r) {
+            gradient[i] = totals->power + (totals->inverse ? d - 1 - i : 0);
+            log_volume += gradient[i] * coordinates[i];
+        }
+        gradient += count;
+        coordinates += count;
+    }
+    return log_volume;
+}
+
 double totals_pull(struct totals *totals, const double *coordinates, const double *gradient_c,
                    double *gradient) {
-    const int d = totals->d, k = totals->k, r = totals->rank;
+    const int d = totals->d, k = totals->k;
     const size_t width = (size_t)totals->width;
     double *h = totals->slope, *pull = totals->pull;
     /* twice the derivative in W'W as a symmetric matrix */
@@ -249,23 +357,8 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
                     totals->rider_shape[(size_t)v * width + (size_t)l];
     for (size_t i = 0; totals->slope_factor && i < (size_t)d * width; ++i)
         pull[i] += totals->slope_factor[i];
-    const double power = totals->power;
-    for (int i = 0; i < d; ++i, pull += width) {
-        const double *row = totals->factor + (size_t)i * width;
-        const int left = i < r ? i : r;
-        const double diagonal = i < r ? row[i] : 1;
-        double sum = 0;
-        for (int j = 0; j < left; ++j) {
-            gradient[j] = diagonal * pull[j];
-            sum += row[j] * pull[j];
-        }
-        if (i < r) {
-            gradient[i] = sum + diagonal * pull[i] + power;
-            log_volume += power * coordinates[i];
-        }
-        gradient += i < r ? i + 1 : r;
-        coordinates += i < r ? i + 1 : r;
-    }
+    log_volume += volume_of_factor(totals, coordinates, gradient);
+    totals_pull_factor(totals, pull, gradient);
     return log_volume;
 }
 
@@ -301,7 +394,14 @@ int totals_coordinates(struct totals *totals, const double *c, double *coordinat
                 return PLUGIN_NUMERICAL;
         }
         const int left = i < r ? i : r;
-        for (int j = 0; j < left; ++j) coordinates[j] = row[j] / (i < r ? row[i] : 1);
+        const double *of = row;
+        double scale = i < r ? 1 / row[i] : 1;
+        if (totals->inverse) {
+            invert_row(i, (int)width, row, 1 / row[i], totals->pull);
+            of = totals->pull + (size_t)i * width;
+            scale = 1;
+        }
+        for (int j = 0; j < left; ++j) coordinates[j] = scale * of[j];
         if (i < r) coordinates[i] = log(row[i]);
         coordinates += i < r ? i + 1 : r;
     }

@@ -15,6 +15,7 @@ struct totals {
     const int *rider; /* where these stand */
     int rank;         /* of the scatter: min(n - k, d) */
     int size;         /* coordinates */
+    int inverse;      /* are those of the scatter's factor rows of its inverse? */
 
     int width;                    /* d, padded */
     double *design;               /* k x k: lower factor R of D'D */
@@ -37,6 +38,9 @@ struct totals {
 void totals_create(struct totals *totals, int columns, double n, int d, const int *column, int k,
                    const int *fixed);
 
+/* Has coordinates of the inverse factor, unless the scatter is singular. */
+void totals_invert_rows(struct totals *totals);
+
 /* Declares riders, which must outlive it. */
 void totals_carry(struct totals *totals, int riders, const int *rider);
 
@@ -56,6 +60,13 @@ void totals_expand(struct totals *totals, const double *coordinates, double *c);
  * gradient of it plus that of a function whose gradient in c is given. */
 double totals_pull(struct totals *totals, const double *coordinates, const double *gradient_c,
                    double *gradient);
+
+/* What it is made of: adds to the gradient, from where F's coordinates begin, what slopes in F,
+ * rows of `width`, give. Not those in totals->slope. */
+void totals_pull_factor(struct totals *totals, const double *slope, double *gradient);
+
+/* Inverse of a lower triangle of d rows of `width`. */
+void totals_invert(int d, int width, const double *f, double *out);
 
 /* The coordinates that c stands for. Returns PLUGIN_NUMERICAL where its scatter is not
  * positive definite, or has another rank. */

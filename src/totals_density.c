@@ -288,6 +288,10 @@ void totals_density_natural_units(struct totals_density *s, const double *q, dou
         unit[i] = sqrt(s->c[moments_at(s->totals.columns, v, v)]);
     }
     for (int j = means; j < s->size; ++j) unit[j] = s->totals.rank == d ? 1 : 1 + fabs(q[j]);
+    if (!s->totals.inverse) return;
+    for (int i = 0, at = means; i < d; at += ++i)
+        for (int j = 0; j < i; ++j)
+            unit[at + j] = 1 / s->totals.factor[(size_t)j * (size_t)s->totals.width + (size_t)j];
 }
 
 /* Kernels are taken to be squared: absolute ones have no curvature. */

@@ -43,8 +43,9 @@ test_that("warmup gives slow chains more rounds than quick ones", {
     release <- simulate_release(mtcars, stat_crossprod(formula, bounds[all.vars(formula)]), mech_laplace(epsilon = epsilon))
     acceptance(suppressWarnings(sample_posterior(release, model_lm(), method = "augment", chains = 8, iter = 1200, warmup = 1000, seed = 1)))$rounds
   }
-  expect_lte(mean(rounds(mpg ~ wt + hp + am, 5)), 1.5)
-  expect_gte(mean(rounds(mpg ~ wt + hp + qsec + disp + drat + am + cyl, 0.5)), 2)
+  quick <- mean(rounds(mpg ~ wt + hp + am, 5))
+  expect_lte(quick, 1.5)
+  expect_gte(mean(rounds(mpg ~ wt + hp + qsec + disp + drat + am + cyl, 0.5)), quick + 0.4)
 })
 
 test_that("the state holds what was learned of rounds, and a chain goes on with it", {

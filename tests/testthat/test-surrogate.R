@@ -120,9 +120,9 @@ test_that("the joint distribution is right, for both densities and every kind of
   set.seed(3)
   for (kind in c("numbers", "factor", "kept", "cut", "logistic")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = 3500, passes = NULL, warmup = 300L,
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (exact == 1) 7000 else 3500, passes = NULL, warmup = 300L,
                     prepare = function(state, problem) {
-                      state$surrogate[c(2, 4)] <- c(if (exact == 1) 1 else 0.3, exact) # the share of a length, and which density
+                      state$surrogate[c(2, 4)] <- c(if (exact == 1) 2 else 0.6, exact) # the share of a length, and which density
                       if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
                       with_slopes(state, problem)
                     })
