@@ -34,7 +34,7 @@
 #' @export
 predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "expected", "survival", "hazard", "median", "rmst"),
                                    interval = c("none", "credible", "predictive"), level = 0.95,
-                                   seed = NULL, times = NULL, ...) {
+                                   seed = NULL, ..., times = NULL) {
   check_no_dots(...)
   of_survival <- inherits(object$bound, "bound_survival")
   type <- if (missing(type)) if (of_survival) "survival" else "mean" else check_choice(type, "type", c("mean", "draws", "expected", survival_types))

@@ -95,7 +95,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
     problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
-    if (partial) problem <- if (engine == "augment") records_problem(problem, pool, bound, releases, call) else partial_problem(problem, pool, bound, releases, call)
+    if (partial) problem <- if (engine == "augment") pooled_records_problem(problem, pool, bound, releases, call) else partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
   fit$asked <- asked

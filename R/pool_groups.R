@@ -94,7 +94,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, reco
   sized <- check_group_sizes(groups, bound, family, variable, call)
   tell_binary(bound)
   words <- with_seed(run$seed, seed_words())
-  if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, call)
+  if (partial) bound <- check_partial(bound, groups, NULL, pool$kind, "collapse", call)
   if (identical(pool, "none") && family == "totals") {
     asked$model <- model
     asked$records <- NULL

@@ -491,7 +491,7 @@ site_coordinates <- function(bound, values) {
 
 site_natural <- function(bound, values) {
   parameters <- site_parameters(bound)
-  if (is_log_rate(bound)) return(exp(values))
+  if (is_log_rate(bound)) return(array(exp(values), dim(values), list(NULL, parameters)))
   if (!is_regression(bound)) {
     theta <- matrix(0, bound$sizes$parameters, nrow(values))
     theta[bound$unknown, ] <- t(values)

@@ -14,7 +14,7 @@ check_imputes_sites <- function(bound, separate, call) {
 # a linear regression, whose likelihood is the marginal density without a prior
 has_flat_likelihood <- function(bound) bound$spec$name == "lm" && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
 
-records_problem <- function(problem, pooling, bound, releases, call) {
+pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   own <- record_parameters(bound)
   problem$move_sd <- replace(numeric(max(bound$unknown)), bound$unknown, prior_sd(bound, c(1, 3), 1L))
   vary <- varying_coordinates(pooling$vary, own, call)

@@ -1,15 +1,20 @@
 # Runs the tests against the installed package, one file a process on all cores, and closes
 # with the plain line "N passed, N failed, N skipped". Exits non-zero on a failure or if no test ran.
-# Usage: Rscript tools/test.R [pattern of the names of test files]
+# Usage: Rscript tools/test.R [pattern of the names of test files, without test- and .R]
 Sys.setenv(NOT_CRAN = "true")
 library(testthat)
 library(noiseaware)
 chosen <- commandArgs(TRUE)
-files <- find_test_scripts("tests/testthat", filter = if (length(chosen)) chosen)
+files <- find_test_scripts("tests/testthat")
 # what takes long does not come last
 long <- c("pool_spread", "model_glm", "method_collapse_table", "surrogate", "pool", "budget_table", "method_augment", "update_theta", "supported",
           "method_collapse_crossing", "geography", "mech_published", "method_collapse_counts", "model_loglinear", "method_collapse_normal", "method_clt")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
+if (length(chosen)) {
+  files <- files[grepl(chosen, name)]
+  name <- name[grepl(chosen, name)]
+  if (!length(files)) stop("no test file has a name that matches ", chosen)
+}
 files <- files[order(match(name, long, nomatch = length(long) + 1L))]
 # "test: reason" of what was skipped
 reasons <- function(test) {

@@ -50,7 +50,7 @@ test_that("endless noise leaves a regression its prior", {
   rel <- as_release(c(3, -2, 11, 4, 9), st, mech_gaussian(mu = 1e-6), n = 20)
   prior <- prior_draws(model_lm(), st)
   for (method in c("augment", "collapse", "clt")) {
-    fit <- sample_posterior(rel, model_lm(), method = method, chains = 1, iter = 6000, seed = 1)
+    fit <- sample_posterior(rel, model_lm(), method = method, chains = 1, iter = 12000, seed = 1)
     expect_prior(posterior::as_draws_matrix(fit$draws), prior)
   }
 })

@@ -22,11 +22,11 @@ test_that("statistics: formulas", {
   set.seed(1)
   show(refused("formula", alist(
     stat_crossprod("y ~ x", box), stat_crossprod(~x, box), stat_crossprod(NULL, box), stat_crossprod(mean, box),
-    stat_crossprod(y ~ x:z, box), stat_crossprod(y ~ x * z, box), stat_crossprod(y ~ x^2, box),
+    stat_crossprod(y ~ x^2, box),
     stat_crossprod(y ~ z %in% x, box),
     stat_crossprod(y ~ ., box), stat_crossprod(y ~ x - 1, box), stat_crossprod(y ~ 0 + x, box),
     stat_crossprod(y ~ -x, box),
-    stat_crossprod(y ~ I(x^2), box), stat_crossprod(y ~ log(x), box), stat_crossprod(log(y) ~ x, box),
+    stat_crossprod(y ~ log(x), box), stat_crossprod(log(y) ~ x, box),
     stat_crossprod(y + z ~ x, box),
     stat_crossprod(y ~ x + x, box), stat_crossprod(y ~ y, box), stat_crossprod(y ~ 2 + x, box),
     stat_crossprod(y ~ "x", box),
