@@ -30,7 +30,7 @@ test_that("statistics: formulas", {
     stat_crossprod(y + z ~ x, box),
     stat_crossprod(y ~ x + x, box), stat_crossprod(y ~ y, box), stat_crossprod(y ~ 2 + x, box),
     stat_crossprod(y ~ "x", box),
-    stat_crossprod("y" ~ x, box), stat_crossprod(y ~ data$x, box), stat_crossprod(y ~ offset(x), box),
+    stat_crossprod("y" ~ x, box), stat_crossprod(y ~ data$x, box),
     stat_crossprod(y ~ (1 | x), box),
     stat_crossprod(y ~ x + `y:x`, list(y = c(0, 1), x = c(0, 1), `y:x` = c(0, 1))),
     stat_crossprod(y ~ `y^2`, list(y = c(0, 1), `y^2` = c(0, 1))),
