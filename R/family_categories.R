@@ -23,7 +23,8 @@
 #' @examples
 #' model_glm(family = cumulative("probit"))
 #' model_glm(family = categorical())
-#' st <- stat_crossprod(Sat ~ Cont, bounds = list(Sat = c("Low", "Medium", "High"), Cont = c("Low", "High")))
+#' levels <- list(Sat = c("Low", "Medium", "High"), Cont = c("Low", "High"))
+#' st <- stat_crossprod(Sat ~ Cont, bounds = levels)
 #' homes <- MASS::housing[rep(seq_len(72), MASS::housing$Freq), ]
 #' set.seed(1)
 #' rel <- simulate_release(homes, st, mech_laplace(epsilon = 1))

@@ -84,7 +84,8 @@
 #' Statistical Association* 108, 1339-1349. \doi{10.1080/01621459.2013.829001}
 #' @examples
 #' model_glm(family = poisson())
-#' model_glm(visits ~ age * sex + offset(log(years)), poisson(), covariates = list(years = covariate_lognormal()))
+#' model_glm(visits ~ age * sex + offset(log(years)), poisson(),
+#'   covariates = list(years = covariate_lognormal()))
 #' st <- stat_crossprod(breaks ~ wool + tension,
 #'                      bounds = list(breaks = c(0, 80), wool = c("A", "B"),
 #'                                    tension = c("L", "M", "H")))

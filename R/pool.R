@@ -24,7 +24,7 @@
 #' partial pooling and walks do not serve [model_mvnormal()].) The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
-#' **Complete pooling of every model** is exact by method [`"augment"`][method_augment], which imputes the records of all sites, each under its own
+#' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
 #' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also
 #' [mech_randomized_response()] and models made of R functions, but not [mech_exact()]. The cost of an iteration grows with the records of all sites. It
 #' is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for
