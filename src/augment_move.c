@@ -239,7 +239,7 @@ void augment_respond(struct augment *a, int iteration, int warmup) {
     if (!response_begin(r, a->complete, a->theta, a->rng)) return;
     r->noise.temper = *a->adapt.temper;
     const struct guide g = {
-        r, response_refer, response_correct, response_propose, response_learn, &r->told};
+        r, response_refer, response_correct, response_propose, response_learn, &r->path.told};
     guide(a, &g, iteration, warmup);
 }
 
@@ -253,6 +253,6 @@ void augment_respond_categories(struct augment *a, int iteration, int warmup) {
                             category_moves_correct,
                             category_moves_propose,
                             category_moves_learn,
-                            &r->told};
+                            &r->path.told};
     guide(a, &g, iteration, warmup);
 }

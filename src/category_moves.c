@@ -18,8 +18,7 @@
  * Which records are points is drawn anew for each move and depends on no response, so that it is
  * the same on the way back.
  *
- * Learned in warmup: step size and metric (hmc.c); the reference, where the chain is when a window
- * of the metric ends; the length of trajectories, shorter where long ones are refused.
+ * What warmup learns of trajectories and of the reference is in trajectory.c.
  *
  * Nothing here sees more records than the points. Cost of a leapfrog step: two multiplications for
  * each point, level and component, and the points' probabilities. No allocation but in
@@ -27,13 +26,8 @@
  */
 #include "category_moves.h"
 
-static const double LONGEST = 1.5, SHORTEST = 0.05;
-
-/* Acceptance probability that the length aims at, as in response.c. */
-static const double TARGET = 0.3;
-
 /* So many coordinates have a dense metric. */
-enum { FEW = 20, MOST_STEPS = 100, SCALARS = 2 };
+enum { FEW = 20 };
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
@@ -64,27 +58,24 @@ int category_moves_create(struct category_moves *r, const struct model *model, i
     r->pull = doubles((size_t)(dense + cells));
     r->probability = doubles(levels * MAX_BLOCK);
     r->slope = doubles(levels * MAX_BLOCK);
-    r->here = doubles(size);
-    r->there = doubles(size);
+    r->path.here = doubles(size);
+    r->path.there = doubles(size);
     r->work = doubles(hmc_workspace(r->size, metric(r)) + 3 * size);
     return 1;
 }
 
 size_t category_moves_stored(const struct category_moves *r) {
-    return SCALARS + 2 * (size_t)r->size + hmc_stored(r->size, metric(r));
+    return trajectory_stored(r->size, metric(r)) + (size_t)r->size;
 }
 
 void category_moves_attach(struct category_moves *r, double *store) {
-    r->referred = store;
-    r->length = store + 1;
-    r->unit = store + SCALARS;
-    r->reference = r->unit + r->size;
     const struct hmc_target target = {r->size, r, log_density, NULL};
-    hmc_attach(&r->hmc, &target, metric(r), r->reference + r->size, r->work);
+    r->unit = store;
+    trajectory_attach(&r->path, &target, metric(r), store + r->size, r->work);
 }
 
 void category_moves_start(struct category_moves *r, const double *sd) {
-    *r->referred = 0;
+    *r->path.referred = 0;
     memcpy(r->unit, sd, (size_t)r->size * sizeof(double));
 }
 
@@ -151,7 +142,7 @@ static double log_density(void *self, const double *q, double *gradient) {
 }
 
 double category_moves_density(struct category_moves *r, double *q, double *gradient) {
-    if (isnan(q[0])) copy(r, q, r->here);
+    if (isnan(q[0])) copy(r, q, r->path.here);
     memcpy(r->offset, r->released, (size_t)(r->dense + r->cells) * sizeof(double));
     r->rounded = 0;
     return log_density(r, q, gradient);
@@ -161,58 +152,38 @@ double category_moves_density(struct category_moves *r, double *q, double *gradi
 
 int category_moves_begin(struct category_moves *r, const double *theta, struct rng *rng) {
     memcpy(r->theta, theta, (size_t)r->model->parameters * sizeof(double));
-    copy(r, r->here, theta);
-    if (*r->referred != 0) return 1;
-    *r->referred = 1;
-    *r->length = LONGEST;
-    copy(r, r->reference, r->here);
+    copy(r, r->path.here, theta);
+    if (*r->path.referred != 0) return 1;
     memcpy(r->offset, r->released, (size_t)(r->dense + r->cells) * sizeof(double));
-    const struct hmc_target target = {r->size, r, log_density, NULL};
     r->rounded = 1; /* where the kernel has a kink it has no second difference */
-    hmc_lower_units(&target, r->here, r->unit, r->work + hmc_workspace(r->size, metric(r)));
-    hmc_start(&r->hmc, r->here, r->unit);
-    if (hmc_refresh(&r->hmc)) hmc_find_step(&r->hmc, rng);
+    hmc_lower_units(&r->path.hmc.target, r->path.here, r->unit,
+                    r->work + hmc_workspace(r->size, metric(r)));
+    trajectory_begin(&r->path, r->unit, rng);
     return 1;
 }
 
 void category_moves_refer(void *self, double *theta) {
     const struct category_moves *r = self;
-    copy(r, theta, r->reference);
+    copy(r, theta, r->path.reference);
 }
 
 void category_moves_correct(void *self, const double *total) {
     struct category_moves *r = self;
-    expect(r, r->reference);
+    expect(r, r->path.reference);
     for (int j = 0; j < r->dense + r->cells; ++j)
         r->offset[j] = r->released[j] - (total[j] - r->expected[j]);
 }
 
 int category_moves_propose(void *self, struct rng *rng, double *theta, double *gain) {
     struct category_moves *r = self;
-    copy(r, r->hmc.q, r->here);
-    r->rounded = *r->hmc.step_size;
-    r->told = (struct hmc_step){0};
-    if (!hmc_refresh(&r->hmc)) return 0;
-    const double before = r->energy;
-    hmc_fixed(&r->hmc, *r->length, MOST_STEPS, rng, &r->told);
-    copy(r, r->there, r->hmc.q);
-    if (memcmp(r->here, r->there, (size_t)r->size * sizeof(double)) == 0) return 0;
-    (void)hmc_refresh(&r->hmc);
-    *gain = before - r->energy;
-    copy(r, theta, r->there);
+    r->rounded = *r->path.hmc.step_size;
+    if (!trajectory_propose(&r->path, rng, &r->energy, gain)) return 0;
+    copy(r, theta, r->path.there);
     return 1;
 }
 
 void category_moves_learn(void *self, int iteration, int warmup, int moved, double probability,
                           int accepted, struct rng *rng) {
     struct category_moves *r = self;
-    copy(r, r->hmc.q, accepted ? r->there : r->here);
-    if (!hmc_refresh(&r->hmc)) return;
-    hmc_learn(&r->hmc, iteration, warmup, &r->told, rng);
-    if (moved) {
-        const double pace = 2 / (10 + sqrt(1.0 + iteration));
-        const double length = *r->length * exp(pace * (probability - TARGET));
-        *r->length = length > LONGEST ? LONGEST : length < SHORTEST ? SHORTEST : length;
-    }
-    if (hmc_window(iteration, warmup) == HMC_LAST) copy(r, r->reference, r->hmc.q);
+    trajectory_learn(&r->path, iteration, warmup, moved, probability, accepted, rng);
 }

@@ -1,8 +1,8 @@
 #ifndef NOISEAWARE_CATEGORY_MOVES_H
 #define NOISEAWARE_CATEGORY_MOVES_H
 
-#include "hmc.h"
 #include "plugin.h"
+#include "trajectory.h"
 
 /* Moves of the coefficients of a response of several levels for method "augment", the innovations
  * of the responses held fixed; see category_moves.c. */
@@ -15,11 +15,8 @@ struct category_moves {
     const double *released, *weight;
     double temper, rounded;
 
-    /* Views into the store: with it restored, a chain continues bit for bit. */
-    double *referred;  /* is there a reference? */
-    double *length;    /* of a trajectory, in units of the metric */
-    double *unit;      /* of each coordinate, where the metric begins */
-    double *reference; /* coordinates; they stay once warmup is over */
+    struct trajectory path;
+    double *unit; /* of each coordinate, where the metric begins; part of the store */
 
     /* The points, filled in by the caller: records whose covariates stand for all, `share` records
      * each; component j of point i with level k at add[(k * dense + j) * MAX_POINTS + i], the cells
@@ -31,10 +28,7 @@ struct category_moves {
     int *touch;
 
     /* workspace */
-    struct hmc hmc;
-    struct hmc_step told; /* of the last trajectory */
     double energy;
-    double *here, *there; /* coordinates of the state, and of the trajectory's end */
     double *theta, *offset, *expected, *probability, *slope, *pull, *work;
 };
 

@@ -19,8 +19,7 @@
  *
  *   min(1, [eta(z | s') / eta(z | A c' + delta)] / [eta(z | s) / eta(z | A c + delta)]).
  *
- * Learned in warmup: step size and metric (hmc.c); the reference, where the chain is when a window
- * of the metric ends; the length of trajectories, shorter where long ones are refused.
+ * What warmup learns of trajectories and of the reference is in trajectory.c.
  *
  * Nothing here sees a record. Cost: O(p^2 + components) and a quadrature for each leapfrog
  * step. No allocation but in response_create().
@@ -30,17 +29,11 @@
 #include "block.h"
 #include "linalg.h"
 
-static const double LONGEST = 1.5, SHORTEST = 0.05;
-
-/* Acceptance probability that the length aims at. The responses that differ from the reference's
- * make an error that shorter trajectories hardly lower. */
-static const double TARGET = 0.3;
-
 /* Of variances, so that few records and levels that none of them has are no obstacle: any F that
  * depends on the covariates alone gives coordinates. */
 static const double RIDGE = 1e-4;
 
-enum { MOST_STEPS = 100, SCALARS = 2, MEANS = 6, SQUARES = 3 };
+enum { MEANS = 6, SQUARES = 3 };
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
@@ -76,31 +69,23 @@ int response_create(struct response *r, const struct model *model, double n,
     r->along = doubles(p);
     r->pull = doubles(p);
     r->slope = doubles(p + 1);
-    r->here = doubles(p + 1);
-    r->there = doubles(p + 1);
+    r->path.here = doubles(p + 1);
+    r->path.there = doubles(p + 1);
     r->gradient = doubles(PAD_LANES(p + 1));
     r->work = doubles(hmc_workspace((int)p + 1, HMC_DIAGONAL));
     return 1;
 }
 
 size_t response_stored(const struct response *r) {
-    return SCALARS + (size_t)r->p + 1 + hmc_stored(r->p + 1, HMC_DIAGONAL);
+    return trajectory_stored(r->p + 1, HMC_DIAGONAL);
 }
 
 void response_attach(struct response *r, double *store) {
-    const int size = r->p + 1;
-    r->referred = store;
-    r->length = store + 1;
-    r->reference = store + SCALARS;
-    const struct hmc_target target = {size, r, log_density, NULL};
-    hmc_attach(&r->hmc, &target, HMC_DIAGONAL, r->reference + size, r->work);
+    const struct hmc_target target = {r->p + 1, r, log_density, NULL};
+    trajectory_attach(&r->path, &target, HMC_DIAGONAL, store, r->work);
 }
 
 /* ---- the density ------------------------------------------------------------------- */
-
-static void copy(const struct response *r, double *to, const double *from) {
-    memcpy(to, from, ((size_t)r->p + 1) * sizeof(double));
-}
 
 /* beta = F^-T b, alpha = a - beta'wbar */
 static void place(const struct response *r, const double *q, double *theta) {
@@ -155,7 +140,7 @@ static double log_density(void *self, const double *q, double *gradient) {
 }
 
 double response_density(struct response *r, double *q, double *gradient) {
-    if (isnan(q[0])) copy(r, q, r->here);
+    if (isnan(q[0])) memcpy(q, r->path.here, ((size_t)r->p + 1) * sizeof(double));
     memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
     r->noise.rounded = 0;
     return log_density(r, q, gradient);
@@ -177,30 +162,27 @@ int response_begin(struct response *r, const double *c, const double *theta, str
         *variance = *variance > 0 ? *variance * (1 + RIDGE) : 0.5 / r->n;
     }
     if (linalg_cholesky(p, r->factor)) return 0;
-    memset(r->here, 0, ((size_t)p + 1) * sizeof(double));
-    r->here[0] = theta[0] + dot(p, theta + 1, r->mean);
+    double *const here = r->path.here;
+    memset(here, 0, ((size_t)p + 1) * sizeof(double));
+    here[0] = theta[0] + dot(p, theta + 1, r->mean);
     for (int i = 0; i < p; ++i)
         for (int l = 0; l <= i; ++l)
-            r->here[1 + l] += theta[1 + i] * r->factor[(size_t)i * (size_t)p + (size_t)l];
-    if (*r->referred != 0) return 1;
-    *r->referred = 1;
-    *r->length = LONGEST;
-    copy(r, r->reference, r->here);
+            here[1 + l] += theta[1 + i] * r->factor[(size_t)i * (size_t)p + (size_t)l];
+    if (*r->path.referred != 0) return 1;
     memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
-    hmc_start(&r->hmc, r->here, NULL);
-    if (hmc_refresh(&r->hmc)) hmc_find_step(&r->hmc, rng);
+    trajectory_begin(&r->path, NULL, rng);
     return 1;
 }
 
 void response_refer(void *self, double *theta) {
     const struct response *r = self;
-    place(r, r->reference, theta);
+    place(r, r->path.reference, theta);
 }
 
 void response_correct(void *self, const double *total) {
     struct response *r = self;
     double g[MEANS], square[SQUARES];
-    expect(r, r->reference, g, square);
+    expect(r, r->path.reference, g, square);
     for (int k = 0; k < r->noise.components; ++k)
         r->offset[k] =
             r->released[k] - (total[k] - component_value(r->noise.component + k, r->noise.c));
@@ -208,30 +190,14 @@ void response_correct(void *self, const double *total) {
 
 int response_propose(void *self, struct rng *rng, double *theta, double *gain) {
     struct response *r = self;
-    copy(r, r->hmc.q, r->here);
-    r->noise.rounded = *r->hmc.step_size;
-    r->told = (struct hmc_step){0};
-    if (!hmc_refresh(&r->hmc)) return 0;
-    const double before = r->noise.energy;
-    hmc_fixed(&r->hmc, *r->length, MOST_STEPS, rng, &r->told);
-    copy(r, r->there, r->hmc.q);
-    if (memcmp(r->here, r->there, ((size_t)r->p + 1) * sizeof(double)) == 0) return 0;
-    (void)hmc_refresh(&r->hmc);
-    *gain = before - r->noise.energy;
-    place(r, r->there, theta);
+    r->noise.rounded = *r->path.hmc.step_size;
+    if (!trajectory_propose(&r->path, rng, &r->noise.energy, gain)) return 0;
+    place(r, r->path.there, theta);
     return 1;
 }
 
 void response_learn(void *self, int iteration, int warmup, int moved, double probability,
                     int accepted, struct rng *rng) {
     struct response *r = self;
-    copy(r, r->hmc.q, accepted ? r->there : r->here);
-    if (!hmc_refresh(&r->hmc)) return;
-    hmc_learn(&r->hmc, iteration, warmup, &r->told, rng);
-    if (moved) {
-        const double pace = 2 / (10 + sqrt(1.0 + iteration));
-        const double length = *r->length * exp(pace * (probability - TARGET));
-        *r->length = length > LONGEST ? LONGEST : length < SHORTEST ? SHORTEST : length;
-    }
-    if (hmc_window(iteration, warmup) == HMC_LAST) copy(r, r->reference, r->hmc.q);
+    trajectory_learn(&r->path, iteration, warmup, moved, probability, accepted, rng);
 }

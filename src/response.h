@@ -2,6 +2,7 @@
 #define NOISEAWARE_RESPONSE_H
 
 #include "totals_density.h"
+#include "trajectory.h"
 
 /* Moves of a response's coefficients for method "augment", the innovations of the responses
  * held fixed; see response.c. The response is the first column of the complete-data statistic. */
@@ -12,15 +13,9 @@ struct response {
     struct totals_density noise; /* of which only the noise serves */
     const double *released;      /* noise.released is these less the reference's error */
 
-    /* Views into the store: with it restored, a chain continues bit for bit. */
-    double *referred;  /* is there a reference? */
-    double *length;    /* of a trajectory, in units of the metric */
-    double *reference; /* coordinates; they stay once warmup is over */
+    struct trajectory path;
 
     /* workspace */
-    struct hmc hmc;
-    struct hmc_step told; /* of the last trajectory */
-    double *here, *there; /* coordinates of the state, and of the trajectory's end */
     double *mean, *factor, *along, *pull, *slope, *offset, *gradient, *work;
 };
 
