@@ -19,64 +19,16 @@
  * weights are drawn given the coefficients, then the coefficients given the weights. Both
  * leave p(theta | c) invariant. Cost O(k^2) per record, O(k^3) per update.
  */
-#include "covariates.h"
+#include "lm.h"
+
 #include "dist.h"
 #include "linalg.h"
-#include "scale_prior.h"
-
-/* BETA_FLAT: coefficients and sigma have no prior here, and marginal() keeps them: the likelihood,
- * for method "pool", which calls nothing else of it. */
-enum beta_prior { BETA_KNOWN, BETA_NORMAL, BETA_NIG, BETA_STUDENT, BETA_FLAT };
-
-struct lm {
-    int p, k; /* covariate columns; coefficients, and columns of a record unless derived */
-    struct covariates cov;
-    struct predictor predictor;
-    struct moments moments;
-
-    enum beta_prior beta_prior;
-    int flat;
-    const double *beta, *beta_mean, *beta_precision; /* centred coordinates */
-    /* BETA_STUDENT: the t distributions, of scales beta_scale about beta_mean, are of the
-     * centred coefficients but for the first: of beta_first times all of them */
-    const double *beta_df, *beta_scale, *beta_first;
-    const double *sigma;
-    struct scale_prior sigma_prior;
-
-    int at_sigma;     /* in theta */
-    double log_sigma; /* if known */
-    int *order;       /* of distribution(): continuous covariates, then y */
-
-    /* current parameter, natural scale */
-    double *theta, intercept, sigma_now;
-
-    /* map of a non-centred move */
-    double *move_y, *move_y_dummy, move_y_shift;
-
-    int *kept, keeps_sigma; /* by marginal() */
-
-    /* workspace */
-    double *away_from_prior, *student; /* k; k x k */
-    double *gram, *solution;
-    double *innovation;    /* MAX_BLOCK */
-    double *eta, *eta_new; /* MAX_BLOCK, where regressors are derived */
-    double *theta_new;     /* of a move */
-    double intercept_new;
-    int *changed;
-    const double **moved;
-    struct terms terms;
-    int width;                   /* k + 1, padded */
-    double *joint, *prior_joint; /* k + 1 rows of `width`, see marginal() */
-    double *sweep, *away;        /* `width` */
-};
 
 static double natural_intercept(const struct lm *lm, const double *theta) {
     return predictor_intercept(&lm->predictor, theta);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
-
-static void prepare_marginal(struct lm *lm);
 
 static void prepare_derived(struct lm *lm) {
     lm->eta = plugin_memory(MAX_BLOCK, sizeof(double));
@@ -87,11 +39,6 @@ static void prepare_derived(struct lm *lm) {
 }
 
 static const struct model_class of_records, of_products;
-
-/* Does marginal() keep the coefficients? */
-static int reads_coefficients(const struct lm *lm) {
-    return lm->beta_prior == BETA_STUDENT || lm->beta_prior == BETA_FLAT;
-}
 
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
@@ -171,7 +118,7 @@ static int create(const struct fields *fields, struct model *model) {
     lm->keeps_sigma = !lm->sigma && (lm->beta_prior == BETA_NORMAL || student || flat ||
                                      lm->sigma_prior.kind != SCALE_INVERSE_GAMMA);
     lm->kept = plugin_memory((size_t)k + 1, sizeof *lm->kept);
-    for (int j = 0; reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
+    for (int j = 0; lm_reads_coefficients(lm) && j < k; ++j) lm->kept[model->keeps++] = j;
     if (lm->keeps_sigma) lm->kept[model->keeps++] = lm->at_sigma;
     if (lm->keeps_sigma && model->order) model->residual = lm->at_sigma;
     model->kept = lm->kept;
@@ -182,7 +129,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.move = lm->cov.lones > 0 ? k + lm->cov.costs.move : 0;
         model->costs.records = model->columns + lm->cov.costs.draw;
     }
-    prepare_marginal(lm);
+    lm_prepare_marginal(lm);
     if (!derived) return PLUGIN_OK;
     prepare_derived(lm);
     if (lm->cov.lones > 0) return PLUGIN_OK;
@@ -202,7 +149,7 @@ static const double *standardised(struct lm *lm, const double *theta) {
     return r;
 }
 
-static double student_density(struct lm *lm, const double *theta) {
+double lm_student_density(struct lm *lm, const double *theta) {
     const double df = *lm->beta_df, *r = standardised(lm, theta);
     double log_density = 0;
     for (int j = 0; j < lm->k; ++j) log_density -= 0.5 * (df + 1) * log1p(r[j] * r[j] / df);
@@ -263,7 +210,7 @@ static double dprior(void *self, const double *theta) {
     const double log_sigma = theta[lm->at_sigma];
     double log_density = covariates_dprior(&lm->cov, theta);
     if (lm->beta_prior == BETA_STUDENT) {
-        log_density += student_density(lm, theta);
+        log_density += lm_student_density(lm, theta);
     } else if (lm->beta_prior != BETA_KNOWN) {
         const double square = linalg_quadratic(lm->k, lm->beta_precision, theta, lm->beta_mean);
         if (lm->beta_prior == BETA_NIG)
@@ -275,7 +222,7 @@ static double dprior(void *self, const double *theta) {
     return log_density;
 }
 
-static void student_gradient(struct lm *lm, const double *theta, double *gradient) {
+void lm_student_gradient(struct lm *lm, const double *theta, double *gradient) {
     const double df = *lm->beta_df, *r = standardised(lm, theta);
     for (int j = 0; j < lm->k; ++j) {
         const double slope = (df + 1) * r[j] / (df + r[j] * r[j]) / lm->beta_scale[j];
@@ -289,7 +236,7 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     const int k = lm->k;
     covariates_prior_gradient(&lm->cov, theta, gradient);
     if (lm->beta_prior == BETA_STUDENT) {
-        student_gradient(lm, theta, gradient);
+        lm_student_gradient(lm, theta, gradient);
     } else if (lm->beta_prior != BETA_KNOWN) {
         const double scale = exp(-2 * theta[lm->at_sigma]);
         const double weight = lm->beta_prior == BETA_NIG ? scale : 1;
@@ -592,133 +539,6 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
     return update(self, c, n, 0, rng, theta);
 }
 
-/* ---- theta integrated out --------------------------------------------------
- *
- * G = (X'X X'y; y'X y'y) + tau (Lambda_0 Lambda_0 mu_0; . mu_0'Lambda_0 mu_0), tau = 1
- * where the prior of the coefficients is in units of sigma^2, else sigma^2. Swept by
- * the coefficients it holds -Lambda^-1, w = Lambda^-1 r and 2 b. Known coefficients:
- * w is these, b = (-w, 1) (y'X y'y)(-w, 1)' / 2. With v = (-w, 1) the derivative in G
- * is -Lambda^-1 / 2 - slope v v' / 2, slope = (a_0 + n/2) / (b_0 + b) with sigma
- * integrated out, 1 / sigma^2 with it given; the first part only where the
- * coefficients are not known. Student-t and flat coefficients are not integrated out: these, and
- * sigma with them, stand for known ones and have their own derivatives. */
-
-static void prepare_marginal(struct lm *lm) {
-    const int k = lm->k;
-    lm->width = PAD_LANES(k + 1);
-    const size_t width = (size_t)lm->width, square = (size_t)(k + 1) * width;
-    lm->joint = plugin_memory(square, sizeof(double));
-    lm->prior_joint = plugin_memory(square, sizeof(double));
-    lm->sweep = plugin_memory(width, sizeof(double));
-    lm->away = plugin_memory(width, sizeof(double));
-    if (!lm->beta_precision) return;
-    double *corner = lm->prior_joint + (size_t)k * width + (size_t)k;
-    for (int i = 0; i < k; ++i) {
-        const double *row = lm->beta_precision + (size_t)i * (size_t)k;
-        double *out = lm->prior_joint + (size_t)i * width;
-        for (int j = i; j < k; ++j) out[j] = row[j];
-        out[k] = linalg_dot(k, row, lm->beta_mean);
-        *corner += out[k] * lm->beta_mean[i];
-    }
-}
-
-/* Where entry (i, j) of G, i <= j, with the intercept as 0 and the response as k,
- * stands in c; -1 for the number of records. */
-static int joint_at(const struct lm *lm, int i, int j) {
-    const int k = lm->k, *of = lm->predictor.column, column = j == k ? 0 : of[j];
-    if (i == 0) return j == 0 ? -1 : column;
-    return moments_at(lm->moments.q, i == k ? 0 : of[i], column);
-}
-
-/* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`. */
-static void likelihood_slopes(const struct lm *lm, double slope, double *gradient) {
-    const int k = lm->k;
-    const double *v = lm->away;
-    for (int i = 0; i < k; ++i) {
-        gradient[i] = 0;
-        for (int j = 0; j <= k; ++j) {
-            const int row = i < j ? i : j, column = i < j ? j : i;
-            gradient[i] +=
-                slope * lm->joint[(size_t)row * (size_t)lm->width + (size_t)column] * v[j];
-        }
-    }
-}
-
-static double marginal(void *self, const double *c, double n, const double *theta,
-                       double *gradient_c, double *gradient_kept) {
-    struct lm *lm = self;
-    const int k = lm->k, normal = lm->beta_prior == BETA_NORMAL;
-    const double *beta = reads_coefficients(lm) ? theta : lm->beta; /* NULL: integrated */
-    const size_t width = (size_t)lm->width;
-    const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
-    const double variance = exp(2 * log_sigma), tau = normal ? variance : 1;
-    double *joint = lm->joint, *v = lm->away;
-    memset(gradient_c, 0, (size_t)moments_size(lm->moments.q) * sizeof(double));
-    double log_density = covariates_marginal(&lm->cov, c, n, gradient_c);
-
-    for (int i = 0; i <= k; ++i)
-        for (int j = i; j <= k; ++j) {
-            const int at = joint_at(lm, i, j);
-            const size_t entry = (size_t)i * width + (size_t)j;
-            joint[entry] = (at < 0 ? n : c[at]) + tau * lm->prior_joint[entry];
-        }
-    v[k] = 1;
-    double twice; /* b, that is */
-    if (beta) {
-        for (int i = 0; i < k; ++i) v[i] = -beta[i];
-        twice = 0;
-        for (int i = 0; i <= k; ++i)
-            for (int j = i; j <= k; ++j)
-                twice += (i == j ? 1 : 2) * v[i] * v[j] * joint[(size_t)i * width + (size_t)j];
-    } else {
-        log_density -= 0.5 * linalg_sweep(k + 1, k, lm->width, joint, lm->sweep);
-        for (int i = 0; i < k; ++i) v[i] = -joint[(size_t)i * width + (size_t)k];
-        twice = joint[(size_t)k * width + (size_t)k];
-    }
-    if (!(twice > 0)) twice = 0; /* but for rounding */
-    double slope;
-    const double dimensions = n - (normal ? k : 0);
-    if (lm->sigma || lm->keeps_sigma) {
-        slope = 1 / variance;
-        log_density -= 0.5 * twice * slope + dimensions * log_sigma;
-    } else {
-        const double shape = lm->sigma_prior.a + 0.5 * n, rate = lm->sigma_prior.b + 0.5 * twice;
-        slope = shape / rate;
-        log_density -= shape * log(rate);
-    }
-    double along_tau = 0;
-    for (int i = 0; i <= k; ++i)
-        for (int j = i; j <= k; ++j) {
-            const size_t entry = (size_t)i * width + (size_t)j;
-            const int at = joint_at(lm, i, j);
-            double value = -0.5 * slope * v[i] * v[j];
-            if (!beta && j < k) value += 0.5 * joint[entry];
-            if (i != j) value *= 2;
-            if (at >= 0) gradient_c[at] += value;
-            along_tau += value * lm->prior_joint[entry];
-        }
-    if (reads_coefficients(lm)) likelihood_slopes(lm, slope, gradient_kept);
-    if (lm->beta_prior == BETA_STUDENT) {
-        log_density += student_density(lm, theta);
-        student_gradient(lm, theta, gradient_kept);
-    }
-    if (reads_coefficients(lm)) gradient_kept += k;
-    if (lm->keeps_sigma) {
-        double along = 0;
-        if (!lm->flat) log_density += scale_prior_density(&lm->sigma_prior, log_sigma, &along);
-        *gradient_kept =
-            (normal ? 2 * variance * along_tau : 0) + twice * slope - dimensions + along;
-    }
-    return isnan(log_density) ? -INFINITY : log_density;
-}
-
-static double marginal_size(const void *self, double n) {
-    const struct lm *lm = self;
-    const int known = lm->sigma || lm->keeps_sigma;
-    return covariates_marginal_size(&lm->cov, n) - 0.5 * n * log(2 * M_PI) +
-           (known ? 0 : lgamma(lm->sigma_prior.a + 0.5 * n));
-}
-
 const struct model_class model_lm = {
     .name = "lm",
     .create = create,
@@ -736,8 +556,8 @@ const struct model_class model_lm = {
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
-    .marginal = marginal,
-    .marginal_size = marginal_size,
+    .marginal = lm_marginal,
+    .marginal_size = lm_marginal_size,
     .distribution = distribution,
     .pull_distribution = pull_distribution,
 };
@@ -777,5 +597,5 @@ static const struct model_class of_products = {
     .regressors = regressors,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
-    .marginal = marginal,
+    .marginal = lm_marginal,
 };
