@@ -21,16 +21,19 @@ cost_features <- function(method, release, bound, control = list(), records = NU
 # of what the engine moves
 cost_size <- function(engine, bound, release) {
   if (engine == "crossing") return(sum(lengths(bound$levels)))
-  if (engine == "log-linear table") return(nrow(as_table(bound)$parts[[1L]]$codes))
+  if (engine %in% c("log-linear table", "response table")) return(nrow(as_table(bound)$parts[[1L]]$codes))
   if (inherits(bound, "bound_table")) return(bound$sizes$complete)
   if (engine %in% c("counts", "recursion", "marginal")) return(length(release$value))
   bound$sizes$columns * if (engine == "clamped cross-table") prod(lengths(bound$levels)) else 1
 }
 
 augment_engine <- function(release, bound, control, unknown) {
-  if (bound$by_records) return("responses")
+  if (bound$by_records) return(records_engine(bound))
   if (is.null(control$passes) && !is.null(surrogate_columns(bound, component_parts(release), release$n, unknown))) "shape" else "sweeps"
 }
+
+# where surrogates of totals do not move the records
+records_engine <- function(bound) if (inherits(bound, "bound_categories")) "levels" else if (bound$by_records) "responses" else "sweeps"
 
 collapse_engine <- function(release, bound) {
   bound <- as_table(bound)
@@ -38,7 +41,8 @@ collapse_engine <- function(release, bound) {
   # independent draws of a row of counts are cheaper than those of the recursion, and far cheaper than moves
   if (isTRUE(collapse_distribution(release, bound, check = TRUE))) return("recursion")
   if (release_crosses(release, bound)) return("crossing")
-  if (family == "normal" && length(bound$levels)) "cross-table" else if (moves_theta(bound)) "log-linear table" else family
+  if (family == "normal" && length(bound$levels)) return("cross-table")
+  if (inherits(bound, "bound_glm_table")) "response table" else if (moves_theta(bound)) "log-linear table" else family
 }
 
 clt_engine <- function(release, bound, control, records) {

@@ -1,5 +1,5 @@
-# Method "collapse", generalised linear models of a binary response and factors alone: the log-linear tables of
-# src/method_collapse_table_theta.c, with the probabilities of src/glm_cells.c.
+# Method "collapse", generalised linear models of a binary response, or one of several levels, and factors alone: the
+# log-linear tables of src/method_collapse_table_theta.c, with the probabilities of src/glm_cells.c.
 
 # Combinations of all levels
 most_glm_cells <- 1e5
@@ -12,10 +12,15 @@ as_table.default <- function(bound) bound
 
 # The factors in the order of the model's covariates, then the response, whose code is the fastest.
 #' @export
-as_table.bound_glm <- function(bound) {
+as_table.bound_glm <- function(bound) if (is_binary_family(bound$model)) response_table(bound) else bound
+
+#' @export
+as_table.bound_categories <- function(bound) response_table(bound)
+
+response_table <- function(bound) {
   design <- bound$base
   factors <- unique(design$variable[-1L])
-  if (!is_binary_family(bound$model) || inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
+  if (inherits(bound$model$prior, "fixed") || anyNA(design$level[-1L])) return(bound)
   response <- design$variable[1L]
   levels <- c(bound$levels[factors], stats::setNames(list(bound$levels[[response]] %||% c("0", "1")), response))
   cells <- prod(lengths(levels))
@@ -24,7 +29,7 @@ as_table.bound_glm <- function(bound) {
   columns <- data.frame(name = names(levels), variable = names(levels))
   table <- bind_parts(bound$model, columns, levels, list(part), list(matrix(1, 1L, cells)), list(NULL), bound$parameters,
                       class = c("bound_glm_table", "bound_cells", "bound_table"))
-  table$model_spec <- list(name = "glm", fields = c(bound$spec$fields, cells = as.double(cells)))
+  table$model_spec <- list(name = bound$spec$name, fields = c(bound$spec$fields, cells = as.double(cells)))
   table
 }
 
@@ -78,6 +83,9 @@ queries_of_cells <- function(statistic, counts, x) {
 
 #' @export
 collapse_is_exact.bound_glm <- function(bound) inherits(as_table(bound), "bound_table")
+
+#' @export
+collapse_is_exact.bound_categories <- collapse_is_exact.bound_glm
 
 #' @export
 collapse_statistics.model_glm <- function(model) c("stat_counts", "stat_crossprod", "stat_moments4", "stat_sums", "stat_custom")

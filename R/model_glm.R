@@ -34,7 +34,7 @@
 #'
 #' **Offsets.** `offset(v)` adds a number v of the release to the linear predictor, `offset(log(v))` its logarithm: an exposure. The exposure
 #' is a covariate and needs a distribution that is positive, `covariates = list(v = covariate_lognormal())` or [covariate_beta()]; or the owner
-#' releases its logarithm, which may be normal. A public exposure that all records share is not in the release: `covariates = list(v = fixed(2))`. In the
+#' releases its logarithm, which may be normal. A response of several levels has the offset in every linear predictor. A public exposure that all records share is not in the release: `covariates = list(v = fixed(2))`. In the
 #' default prior the intercept is that of an exposure in the middle of its bounds.
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
@@ -61,7 +61,7 @@
 #' 1993). The others walk, with steps whose shape and length are learned in warmup, thresholds and slopes together. In all of them they also move with the innovations of the responses held
 #' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
-#' **Method `"collapse"`** serves a binary response whose covariates are all factors, also with products of these, of at most 100,000 combinations of levels with the
+#' **Method `"collapse"`** serves a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000 combinations of levels with the
 #' response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of records,
 #' which may be unknown, and is exact. With few records imputing them is often quicker.
 #'

@@ -3,17 +3,10 @@
 #' @export
 clt_statistics.model_categories <- function(model) character()
 
-#' @export
-collapse_statistics.model_categories <- function(model) character()
-
 # The design as C has it begins with the dummies of the response; that of R with one row that stands for them.
 #' @export
 bind_columns.model_categories <- function(model, columns, levels, formula, call) {
-  said <- regression_terms(model$formula %||% formula, columns, call)
-  if (!said$plain) {
-    stop_classed("formula", c("{.arg formula} must have main effects only where the response has several levels.",
-                              i = "Products and powers can be added to the data as variables with bounds of their own."), call = call)
-  }
+  said <- regression_terms(model$formula %||% formula, columns, call, names(model$covariates$constants))
   variables <- said$variables
   columns <- columns[order(match(columns$variable, variables)), ]
   rownames(columns) <- NULL
@@ -23,20 +16,34 @@ bind_columns.model_categories <- function(model, columns, levels, formula, call)
   bound <- list(model = model, columns = columns, levels = levels[intersect(variables, names(levels))])
   design <- design_columns(columns, bound$levels)
   of_response <- design$variable == response
-  covariates <- design[!of_response, ]
-  bound$design <- rbind(transform(design[1L, ], name = response, level = NA_character_), covariates)
-  rownames(bound$design) <- NULL
+  bound$base <- rbind(transform(design[1L, ], name = response, level = NA_character_), design[!of_response, ])
+  rownames(bound$base) <- NULL
+  covariates <- bound$base[-1L, ]
   factors <- bound$levels[setdiff(names(bound$levels), response)]
   bound$categories <- bound$levels[[response]]
   bound$ahead <- sum(of_response) - 1L
+  bound$terms <- bind_terms(said, bound$base, factors, bind_offsets(said, bound$base, model, call), call)
+  bound$design <- bound$terms$design %||% bound$base
   own <- stats::setNames(list(as.double(length(bound$categories))), model$family)
   bound$spec <- list(name = "categories", fields = c(
-    design_fields(design), list(columns = as.double(nrow(columns))), own, category_coefficient_fields(bound, call),
-    covariate_fields(covariates, sum(of_response) - 1L + seq_len(nrow(covariates)), model, factors, call)))
+    behind_levels(bound$terms$fields, design[of_response, ]) %||% design_fields(design), list(columns = as.double(nrow(columns))), own,
+    category_coefficient_fields(bound, call), covariate_fields(covariates, bound$ahead + seq_len(nrow(covariates)), model, factors, call)))
   bound$formula <- model$formula %||% formula
   bound$parameters <- c(if (!inherits(model$prior, "fixed")) category_coefficients(bound), covariate_parameters(covariates, model, factors))
   check_different_names(bound$parameters, call)
   structure(bound, class = c("bound_categories", "bound_regression", "noiseaware_bound"))
+}
+
+# Fields of terms with all dummies of the response, `response`, in the place of the one row that stands for them.
+behind_levels <- function(fields, response) {
+  if (is.null(fields)) return(NULL)
+  ahead <- nrow(response) - 1L
+  fields$centre <- c(numeric(ahead), fields$centre)
+  fields$column <- c(as.double(response$column), fields$column[-1L])
+  fields$code <- c(as.double(response$code), fields$code[-1L])
+  fields$term[-1L] <- fields$term[-1L] + ahead
+  for (name in c("product_of", "offset_of")) fields[[name]] <- fields[[name]] + ahead
+  fields
 }
 
 check_one_form <- function(columns, call) {
@@ -69,7 +76,10 @@ category_coefficient_fields <- function(bound, call) {
   design <- bound$design
   if (inherits(prior, "fixed")) return(list(beta = fixed_category_coefficients(bound, prior$value, call)))
   if (is_ordered_family(bound$model)) prior$mean <- turn_intercept(prior$mean, nrow(design), call)
-  said <- independent_coefficients(prior, design, centring(design$centre), family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
+  said <- independent_coefficients(prior, design, bound_centring(bound), family_scales(bound$model, design), call, family_middle(bound$model, design[1L, ]))
+  if (any(said$rows[-1L, ] != diag(nrow(design))[-1L, ])) {
+    stop_classed("prior", c("A response of several levels takes no {.arg sd} for variables that are in products or powers.", i = "Leave out the {.arg sd}."), call = call)
+  }
   tilt <- said$rows[1L, -1L]
   list(constant_mean = said$mean[1L] + sum(tilt * said$mean[-1L]), constant_sd = said$sd[1L], tilt = tilt, slope_mean = said$mean[-1L],
        slope_sd = said$sd[-1L])
@@ -85,21 +95,20 @@ turn_intercept <- function(mean, k, call) {
 
 # in the coordinates of src/model_categories.c
 fixed_category_coefficients <- function(bound, value, call) {
-  centre <- bound$design$centre[-1L]
-  p <- length(centre)
+  centring <- bound_centring(bound)
+  slopes <- nrow(bound$design) - 1L
   cuts <- length(bound$categories) - 1L
   if (!is_ordered_family(bound$model)) {
-    value <- matrix(check_fixed(value, (1L + p) * cuts, "prior", call), ncol = cuts)
-    value[1L, ] <- value[1L, ] + drop(centre %*% value[-1L, , drop = FALSE])
-    return(as.double(value))
+    value <- matrix(check_fixed(value, (1L + slopes) * cuts, "prior", call), ncol = cuts)
+    return(as.double(apply(value, 2L, function(one) centre_coefficients(centring, one))))
   }
-  value <- check_fixed(value, cuts + p, "prior", call)
+  value <- check_fixed(value, cuts + slopes, "prior", call)
   thresholds <- value[seq_len(cuts)]
-  slopes <- value[-seq_len(cuts)]
   if (is.unsorted(thresholds, strictly = TRUE)) {
     stop_classed("prior", "{.arg prior} must fix thresholds that grow, but they are {format_number(thresholds)}.", call = call)
   }
-  c(sum(centre * slopes) - thresholds[1L], log(diff(thresholds)), slopes)
+  centred <- centre_coefficients(centring, c(-thresholds[1L], value[-seq_len(cuts)]))
+  c(centred[1L], log(diff(thresholds)), centred[-1L])
 }
 
 #' @export
@@ -125,11 +134,13 @@ category_draws <- function(fit) {
 category_predictors <- function(fit, newdata, call) {
   bound <- fit$bound
   draws <- category_draws(fit)
-  x <- design_matrix(fit, newdata, call)
+  values <- covariate_values(fit, newdata, call)
+  x <- cbind(1, term_values(bound, values))
+  offset <- rep(offset_values(bound, values) %||% 0, each = nrow(draws))
   cuts <- length(bound$categories) - 1L
-  if (is_ordered_family(bound$model)) return(unname(draws[, -seq_len(cuts), drop = FALSE] %*% t(x[, -1L, drop = FALSE])))
+  if (is_ordered_family(bound$model)) return(unname(draws[, -seq_len(cuts), drop = FALSE] %*% t(x[, -1L, drop = FALSE])) + offset)
   own <- ncol(x)
-  eta <- vapply(seq_len(cuts), function(e) draws[, (e - 1L) * own + seq_len(own), drop = FALSE] %*% t(x), matrix(0, nrow(draws), nrow(x)))
+  eta <- vapply(seq_len(cuts), function(e) unname(draws[, (e - 1L) * own + seq_len(own), drop = FALSE] %*% t(x)) + offset, matrix(0, nrow(draws), nrow(x)))
   array(eta, c(nrow(draws), nrow(x), cuts), list(NULL, NULL, bound$categories[-1L]))
 }
 
@@ -175,7 +186,7 @@ draw_levels <- function(probability) {
 #' @export
 surrogate_design.bound_categories <- function(bound) {
   model <- bound$model
-  if (!is_ordered_family(model) || inherits(model$prior, "fixed") || length(model$covariates$lone)) return(NULL)
+  if (!is_ordered_family(model) || inherits(model$prior, "fixed") || length(model$covariates$lone) || !is.null(bound$terms)) return(NULL)
   columns <- bound$columns
   response <- columns$variable == columns$variable[1L]
   covariates <- bound$design[-1L, ]

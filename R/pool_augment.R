@@ -23,7 +23,7 @@ pool_augment_cost <- function(releases, bound) {
   able <- without_refusal(check_records_distribution(bound)) && !any(vapply(releases, has_exact, TRUE))
   if (!able) return(Inf)
   n <- site_sizes(releases)
-  features <- list(engine = if (bound$by_records) "responses" else "sweeps", size = bound$sizes$columns, n = sum(n),
+  features <- list(engine = records_engine(bound), size = bound$sizes$columns, n = sum(n),
                    noise = stats::median(vapply(releases, noise_ratio, 0)), levels = sum(lengths(bound$levels) - 1))
   predict_cost(features)$thousand
 }

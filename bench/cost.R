@@ -47,6 +47,20 @@ table_release <- function(n, factors, levels, epsilon) {
   simulate_release(data, st, mech_laplace(epsilon = epsilon))
 }
 
+# a response of so many levels (2: binary), on `p` numbers and on factors with so many levels, independent and uniform
+levels_release <- function(n, answers, p, levels, epsilon) {
+  set.seed(1)
+  x <- stats::setNames(as.data.frame(matrix(stats::rnorm(n * p), n)), if (p > 0) paste0("x", seq_len(p)))
+  g <- stats::setNames(as.data.frame(lapply(levels, function(k) factor(sample(letters[seq_len(k)], n, TRUE), letters[seq_len(k)]))),
+                       paste0("g", seq_along(levels)))
+  named <- LETTERS[seq_len(answers)]
+  eta <- (if (p > 0) x[[1L]] else 0) + (g[[1L]] == "a") + stats::rlogis(n)
+  data <- data.frame(y = cut(eta, c(-Inf, stats::qlogis(seq_len(answers - 1) / answers) + 0.4, Inf), named), g)
+  data[names(x)] <- x
+  bounds <- c(list(y = named), stats::setNames(rep(list(c(-4, 4)), p), names(x)), lapply(g, levels))
+  simulate_release(data, stat_crossprod(stats::reformulate(names(data)[-1L], "y"), bounds), mech_laplace(epsilon = epsilon))
+}
+
 # without terms of three or more
 all_pairs <- function(factors) function() model_table(stats::reformulate(utils::combn(letters[seq_len(factors)], 2L, paste, collapse = ":")), prior_normal())
 
@@ -68,6 +82,10 @@ cross_tables <- function(engine, method, ...) {
   lapply(list(...), function(arguments) case(engine, method, factor_release, function() model_lm(), arguments))
 }
 
+of_levels <- function(engine, method, family, ...) {
+  lapply(list(...), function(arguments) case(engine, method, levels_release, function() model_glm(family = family), arguments))
+}
+
 cases <- function() {
   lm <- function() model_lm()
   c(
@@ -84,6 +102,12 @@ cases <- function() {
     # n, p, epsilon
     grid("responses", "augment", logistic_release, function() model_logistic(), c(300, 2, 1), c(3000, 2, 1), c(20000, 2, 1), c(3000, 2, 10), c(3000, 2, 0.1),
          c(1000, 5, 1), c(3000, 5, 10), c(1000, 8, 1), c(5000, 8, 10)),
+    # n, levels of the response, numbers, levels of factors, epsilon
+    of_levels("levels", "augment", cumulative(), list(300, 3, 2, 2, 1), list(1000, 4, 2, 2, 10), list(1000, 3, 0, c(3, 4, 2), 1), list(3000, 3, 0, c(3, 4, 2), 10), list(5000, 3, 2, 2, 1)),
+    of_levels("levels", "augment", categorical(), list(300, 3, 2, 2, 1), list(1000, 3, 2, 2, 10), list(1000, 3, 0, c(3, 4, 2), 1), list(3000, 4, 0, c(3, 2), 10)),
+    of_levels("response table", "collapse", binomial(), list(300, 2, 0, 3, 1), list(3000, 2, 0, c(3, 2), 10), list(3000, 2, 0, c(3, 4, 2), 1), list(1000, 2, 0, c(6, 8, 3), 1), list(1e5, 2, 0, c(6, 8, 3), 10)),
+    of_levels("response table", "collapse", cumulative(), list(1000, 4, 0, 3, 0.1), list(3000, 3, 0, c(3, 4, 2), 1), list(3000, 3, 0, c(3, 4, 2), 10), list(1e5, 4, 0, c(4, 5, 3), 1)),
+    of_levels("response table", "collapse", categorical(), list(1000, 4, 0, 3, 1), list(3000, 3, 0, c(3, 4, 2), 10), list(3000, 3, 0, c(3, 4, 2), 0.1), list(1e5, 4, 0, c(4, 5, 3), 10)),
     grid("normal", "collapse", normal_release, lm, c(1000, 1, 1, 4), c(1000, 1, 0.1, 4), c(1000, 1, 10, 4), c(1e5, 1, 1, 4), c(1000, 2, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 1, 4),
          c(1000, 5, 10, 4), c(1e5, 5, 1, 4), c(1000, 5, 100, 4), c(1000, 10, 1, 4), c(1e5, 10, 10, 4), c(1000, 10, 0.1, 4), c(1000, 20, 1, 4), c(1e5, 20, 1, 4)),
     # n, p, levels, epsilon
@@ -138,7 +162,7 @@ measure <- function(one, quick) {
 # Chains that have not met do not say what draws cost.
 fit_engine <- function(measured) {
   measured <- measured[measured$rhat < 1.2, ]
-  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses", "crossing")
+  by_record <- measured$engine[1L] %in% c("shape", "sweeps", "responses", "levels", "crossing")
   log_iteration <- log(measured$seconds / measured$iterations)
   iteration <- function(k) exp(k[1L]) * measured$size^k[2L] + if (by_record) measured$n * exp(k[3L]) * measured$size^k[4L] else 0
   loss <- function(k) sum((log_iteration - log(iteration(k)))^2) + 0.05 * sum(k[c(2L, 4L)]^2)

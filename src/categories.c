@@ -16,8 +16,9 @@
 
 #include <Rmath.h>
 
-/* Below this probability differences of distribution functions are taken by logarithms. */
-static const double SMALL = 1e-9;
+/* Below this probability differences of distribution functions are taken by logarithms; and those
+ * of all levels at once. */
+static const double SMALL = 1e-9, ROUGH = 1e-6;
 
 static double largest(double a, double b) { return a > b ? a : b; }
 
@@ -84,6 +85,27 @@ static inline double probit_density(double eta, double share) {
         *of_eta = -(y > 0 ? of_cut[y - 1] : 0) - (y < last ? of_cut[y] : 0); \
         return log_p; \
     } \
+    static void link##_logs(const struct categories *c, const double *cut, const double *eta, \
+                            double *log_p, double *slope) { \
+        const int last = c->tails; \
+        for (int k = 0; k < last; ++k) c->work[k] = link##_share(*eta - cut[k]); \
+        for (int y = 0; y <= last; ++y, slope += last) { \
+            const double p = (y > 0 ? c->work[y - 1] : 1) - (y < last ? c->work[y] : 0); \
+            double of_eta = 0; \
+            if (p > ROUGH) { \
+                log_p[y] = log(p); \
+                memset(slope, 0, (size_t)last * sizeof(double)); \
+                for (int k = y > 0 ? y - 1 : 0; k <= y && k < last; ++k) { \
+                    const double density = link##_density(*eta - cut[k], c->work[k]) / p; \
+                    slope[k] = k < y ? -density : density; \
+                    of_eta -= slope[k]; \
+                } \
+            } else { \
+                log_p[y] = link##_log_level(c, cut, eta, 1, y, &of_eta, slope); \
+            } \
+            slope[0] = of_eta; /* cut 0 stays at 0 */ \
+        } \
+    } \
     static void link##_pull(const struct categories *c, const double *cut, int m, \
                             const double *eta, const double *tail, const double *slope, \
                             double *of_eta, double *of_cut) { \
@@ -139,6 +161,18 @@ static double softmax_log(const struct categories *c, const double *cut, const d
     return (y > 0 ? eta[(ptrdiff_t)(y - 1) * stride] : 0) - most - log(sum);
 }
 
+static void softmax_logs(const struct categories *c, const double *cut, const double *eta,
+                         double *log_p, double *slope) {
+    double sum;
+    const double most = weigh(c, eta, 1, c->work, &sum), log_sum = most + log(sum);
+    (void)cut;
+    for (int e = 0; e < c->predictors; ++e) c->work[e + 1] /= sum;
+    for (int y = 0; y < c->levels; ++y, slope += c->predictors) {
+        log_p[y] = (y > 0 ? eta[y - 1] : 0) - log_sum;
+        for (int e = 0; e < c->predictors; ++e) slope[e] = (e + 1 == y ? 1 : 0) - c->work[e + 1];
+    }
+}
+
 static void softmax_pull(const struct categories *c, const double *cut, int m, const double *eta,
                          const double *tail, const double *slope, double *of_eta, double *of_cut) {
     (void)cut, (void)eta, (void)of_cut;
@@ -164,14 +198,21 @@ static const struct categories_class classes[] = {
      .ordered = 1,
      .tail = logit_tail,
      .log = logit_log_level,
+     .logs = logit_logs,
      .pull = logit_pull},
     {.name = "cumulative_probit",
      .cost = 5,
      .ordered = 1,
      .tail = probit_tail,
      .log = probit_log_level,
+     .logs = probit_logs,
      .pull = probit_pull},
-    {.name = "softmax", .cost = 3, .tail = softmax_tail, .log = softmax_log, .pull = softmax_pull},
+    {.name = "softmax",
+     .cost = 3,
+     .tail = softmax_tail,
+     .log = softmax_log,
+     .logs = softmax_logs,
+     .pull = softmax_pull},
 };
 
 int categories_create(const struct fields *fields, struct categories *c) {

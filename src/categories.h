@@ -33,6 +33,12 @@ struct categories_class {
     double (*log)(const struct categories *c, const double *cut, const double *eta, int stride,
                   int y, double *of_eta, double *of_cut);
 
+    /* Goal: log P(y) of every level of one record whose predictors are next to each other; slope:
+     * for each level a row of its slopes in the predictors and, of ordered ones, in cuts 1, 2, ...
+     */
+    void (*logs)(const struct categories *c, const double *cut, const double *eta, double *log_p,
+                 double *slope);
+
     /* Goal: slopes in the predictors, and those in the cuts summed over the records, of a function
      * with these slopes in the probabilities of the levels, whose tails these are. */
     void (*pull)(const struct categories *c, const double *cut, int m, const double *eta,

@@ -15,12 +15,33 @@ static int triangle(int size) { return size * (size + 1) / 2; }
 
 static int packed(int i, int j) { return triangle(i) + j; }
 
-/* out = matrix (v - (shift, 0, ...)) */
-static void map(int size, const double *matrix, const double *v, double shift, double *out) {
-    for (int i = 0; i < size; ++i) {
-        const double *row = matrix + (size_t)i * (size_t)size;
-        out[i] = linalg_dot(size, row, v) - row[0] * shift;
+/* Coefficients v as others, out = matrix v, the intercept apart; returns that of `out`. */
+static double map(int slopes, const double *matrix, double intercept, const double *v,
+                  double *out) {
+    const size_t size = (size_t)slopes + 1;
+    for (int i = 0; i < slopes; ++i) {
+        const double *row = matrix + (size_t)(i + 1) * size;
+        out[i] = row[0] * intercept + linalg_dot(slopes, row + 1, v);
     }
+    return matrix[0] * intercept + linalg_dot(slopes, matrix + 1, v);
+}
+
+/* Natural coefficients of coordinates t, the intercept apart, which is returned. */
+static double expand(const struct theta_block *block, int slopes, double intercept, const double *t,
+                     double *value) {
+    const double *centre = block->centre;
+    if (block->expand) return map(slopes, block->expand, intercept, t, value) + centre[0];
+    memcpy(value, t, (size_t)slopes * sizeof(double));
+    return centre[0] + intercept - linalg_dot(slopes, t, centre + 1);
+}
+
+/* and the way back */
+static double collect(const struct theta_block *block, int slopes, double intercept,
+                      const double *value, double *t) {
+    const double *centre = block->centre;
+    if (block->collect) return map(slopes, block->collect, intercept - centre[0], value, t);
+    memcpy(t, value, (size_t)slopes * sizeof(double));
+    return intercept - centre[0] + linalg_dot(slopes, value, centre + 1);
 }
 
 int block_values(const struct theta_block *block) {
@@ -124,20 +145,13 @@ void block_constrain(const struct theta_block *block, const double *theta, doubl
         for (int j = 0; j < size; ++j) value[j] = exp(t[j]);
         break;
     case TRANSFORM_CENTRE:
-        if (block->expand) {
-            map(size, block->expand, t, 0, value);
-            value[0] += block->centre[0];
-            break;
-        }
-        value[0] = centred_intercept(size, block->centre, t);
-        for (int j = 1; j < size; ++j) value[j] = t[j];
+        value[0] = expand(block, size - 1, t[0], t + 1, value + 1);
         break;
     case TRANSFORM_THRESHOLDS: {
         const int rows = block->rows;
-        const double first = linalg_dot(size - rows, t + rows, block->centre) - t[0];
+        const double first = -expand(block, size - rows, t[0], t + rows, value + rows);
         threshold_distances(rows, t, value);
         for (int k = 0; k < rows; ++k) value[k] += first;
-        for (int j = rows; j < size; ++j) value[j] = t[j];
         break;
     }
     case TRANSFORM_STICKS:
@@ -163,20 +177,14 @@ int block_unconstrain(const struct theta_block *block, const double *value, doub
         }
         return 0;
     case TRANSFORM_CENTRE:
-        if (block->collect) {
-            map(size, block->collect, value, block->centre[0], t);
-            return 0;
-        }
-        t[0] = value[0] - block->centre[0] + linalg_dot(size - 1, value + 1, block->centre + 1);
-        for (int j = 1; j < size; ++j) t[j] = value[j];
+        t[0] = collect(block, size - 1, value[0], value + 1, t + 1);
         return 0;
     case TRANSFORM_THRESHOLDS:
-        t[0] = linalg_dot(size - block->rows, value + block->rows, block->centre) - value[0];
         for (int k = 1; k < block->rows; ++k) {
             if (!(value[k] > value[k - 1])) return 1;
             t[k] = log(value[k] - value[k - 1]);
         }
-        for (int j = block->rows; j < size; ++j) t[j] = value[j];
+        t[0] = collect(block, size - block->rows, -value[0], value + block->rows, t + block->rows);
         return 0;
     case TRANSFORM_STICKS:
         for (int r = 0; r < block->rows; ++r, t += size - 1, value += size) {

@@ -14,8 +14,8 @@ enum transform {
      * v_j, with the `centre` c of the response and of the regressors j. Or, where there are
      * products of regressors, v = (c_0, 0, ...) + E t and t = E^-1 (v - (c_0, 0, ...)). */
     TRANSFORM_CENTRE,
-    /* `rows` thresholds v_0 < v_1 < .., then coefficients b_j of regressors with the `centre` c:
-     * t_0 = sum_j c_j b_j - v_0, t_k = log(v_k - v_(k - 1)), and b_j itself. */
+    /* `rows` thresholds v_0 < v_1 < .., then coefficients of regressors: t_k = log(v_k - v_(k -
+     * 1)), and t_0 and those of the coefficients as above, -v_0 the intercept. */
     TRANSFORM_THRESHOLDS,
     TRANSFORM_STICKS, /* rows of probabilities of `size` levels: sticks.h */
     /* The lower triangle, row by row, of a covariance matrix of `size` rows; t is that
@@ -32,9 +32,10 @@ struct theta_block {
     int size;           /* of IDENTITY, LOG, CENTRE and THRESHOLDS: how many values */
     int rows;           /* of STICKS and THRESHOLDS */
     const double *centre;
-    const double *expand, *collect; /* of CENTRE: NULL, or E and its inverse, row by row */
-    const double *known;            /* NULL, or the coordinates' values: not drawn, not reported */
-    int reports_last; /* of STICKS, rows of two levels: a draw reports the second alone */
+    /* of CENTRE and THRESHOLDS: NULL, or E and its inverse, row by row */
+    const double *expand, *collect;
+    const double *known; /* NULL, or the coordinates' values: not drawn, not reported */
+    int reports_last;    /* of STICKS, rows of two levels: a draw reports the second alone */
 };
 
 struct coordinates {

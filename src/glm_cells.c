@@ -1,16 +1,19 @@
-/* Model "glm" of a binary response and factors alone, as a table of counts: the hooks with which
- * method "collapse" moves the table given theta and theta given the table
+/* A response with levels and factors alone (models "glm" and "categories"), as a table of counts:
+ * the hooks with which method "collapse" moves the table given theta and theta given the table
  * (method_collapse_table_theta.c), free of the number of records.
  *
- *   log p(x, y) = sum_f log pi_f[x_f] + log P(y | eta(x)),  eta(x) = beta_0 + sum_f beta_f[x_f],
+ *   log p(x, y) = sum_f log pi_f[x_f] + log P(y | eta(x)),  eta_e(x) = beta_e0 + sum_f
+ * beta_ef[x_f],
  *
- * with beta_f of a first level 0, and pi_f the probabilities of factor f, as sticks (sticks.h).
- * Given the counts the coefficients and each factor's sticks are independent; that of the
- * coefficients is log-concave, and so are those of the sticks.
+ * with beta_ef of a first level 0, and pi_f the probabilities of factor f, as sticks (sticks.h).
+ * How many predictors e there are and what P is, with cuts of its own, is the model's
+ * (glm_cells.h). Given the counts the coefficients and each factor's sticks are independent; that
+ * of the coefficients is log-concave, and so are those of the sticks.
  *
  * What depends on one factor at a time is spread over the combinations x factor by factor, and sums
  * over them are folded back in the same way: two additions a combination in all, whatever the
- * number of factors. Cost: a logarithm and an exponential or two for each combination.
+ * number of factors. Cost: for each combination a logarithm and an exponential or two, for each
+ * level.
  *
  * Where the formula has products of factors, eta is the sum of the coefficients whose dummies, or
  * products of dummies, are 1 in a combination: these are listed once, for an addition each in eta
@@ -23,13 +26,14 @@
 struct glm_cells {
     const struct covariates *cov;
     const struct predictor *predictor;
-    const struct family *family;
+    struct cell_response response;
     int *listed, *start;      /* with products: the coefficients of each combination; else NULL */
     int combinations, levels; /* levels: of all factors */
-    double *no, *yes;         /* counts of the combinations */
+    double *count;            /* of the cells */
+    double *all;              /* and of the combinations */
     double *counted;          /* and of the levels */
-    double n;
-    double *value; /* workspace: of the combinations */
+    double *value;            /* workspace: for each predictor those of the combinations */
+    double *eta, *log_p, *slope, *sum;
     double *effect;
     double *probability;
     int *row;
@@ -55,6 +59,11 @@ static int is_one(const struct glm_cells *s, int x, int column) {
     return 0;
 }
 
+/* The first of a factor's coefficients among those of a predictor, whose constant is number 0. */
+static int first_coefficient(const struct glm_cells *s, const struct factor *factor) {
+    return factor->first - s->response.columns + 1;
+}
+
 /* The coefficients of combination x, the constant's last; returns how many. */
 static int list_coefficients(const struct glm_cells *s, int x, int *row) {
     const struct covariates *cov = s->cov;
@@ -67,11 +76,16 @@ static int list_coefficients(const struct glm_cells *s, int x, int *row) {
         for (int f = cov->factors - 1; f >= 0; --f) {
             const int level = x % cov->factor[f].levels;
             x /= cov->factor[f].levels;
-            if (level > 0) row[listed++] = cov->factor[f].first + level - 1;
+            if (level > 0) row[listed++] = first_coefficient(s, cov->factor + f) + level - 1;
         }
     }
     row[listed++] = 0;
     return listed;
+}
+
+/* where coefficient j of predictor e is in theta */
+static inline int place(const struct glm_cells *s, int e, int j) {
+    return j == 0 ? s->response.constant[e] : s->response.slopes[e] + j;
 }
 
 static void list_all(struct glm_cells *s) {
@@ -84,20 +98,26 @@ static void list_all(struct glm_cells *s) {
 }
 
 struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
-                                   const struct family *family) {
+                                   const struct cell_response *response) {
     struct glm_cells *s = plugin_memory(1, sizeof *s);
     s->cov = cov;
     s->predictor = predictor;
-    s->family = family;
+    s->response = *response;
     s->combinations = 1;
     for (int f = 0; f < cov->factors; ++f) {
         s->combinations *= cov->factor[f].levels;
         s->levels += cov->factor[f].levels;
     }
-    const size_t size = (size_t)s->combinations;
-    s->no = plugin_memory(size, sizeof(double));
-    s->yes = plugin_memory(size, sizeof(double));
-    s->value = plugin_memory(size, sizeof(double));
+    const size_t size = (size_t)s->combinations, of_y = (size_t)response->levels,
+                 predictors = (size_t)response->predictors,
+                 own = predictors + (size_t)response->cuts;
+    s->count = plugin_memory(of_y * size, sizeof(double));
+    s->all = plugin_memory(size, sizeof(double));
+    s->value = plugin_memory(predictors * size, sizeof(double));
+    s->eta = plugin_memory(predictors, sizeof(double));
+    s->log_p = plugin_memory(of_y, sizeof(double));
+    s->slope = plugin_memory(of_y * own, sizeof(double));
+    s->sum = plugin_memory(own * own, sizeof(double));
     s->counted = plugin_memory((size_t)s->levels, sizeof(double));
     s->effect = plugin_memory((size_t)s->levels, sizeof(double));
     s->probability = plugin_memory((size_t)s->levels, sizeof(double));
@@ -107,7 +127,7 @@ struct glm_cells *glm_cells_create(const struct covariates *cov, const struct pr
     return s;
 }
 
-int glm_cells_count(const struct glm_cells *s) { return 2 * s->combinations; }
+int glm_cells_count(const struct glm_cells *s) { return s->response.levels * s->combinations; }
 
 /* value[x] = constant + sum over factors of that of the level */
 static void spread(const struct glm_cells *s, double constant, const double *of_level,
@@ -146,19 +166,38 @@ static double fold(const struct glm_cells *s, double *value, double *of_level) {
     return value[0];
 }
 
-static void predict(struct glm_cells *s, const double *theta, double *eta) {
-    for (int x = 0; s->listed && x < s->combinations; ++x) {
-        eta[x] = 0;
-        for (int a = s->start[x]; a < s->start[x + 1]; ++a) eta[x] += theta[s->listed[a]];
+/* value: of every predictor */
+static void predict(struct glm_cells *s, const double *theta) {
+    double *eta = s->value;
+    for (int e = 0; e < s->response.predictors; ++e, eta += s->combinations) {
+        for (int x = 0; s->listed && x < s->combinations; ++x) {
+            eta[x] = 0;
+            for (int a = s->start[x]; a < s->start[x + 1]; ++a)
+                eta[x] += theta[place(s, e, s->listed[a])];
+        }
+        if (s->listed) continue;
+        int at = 0;
+        for (int f = 0; f < s->cov->factors; ++f) {
+            const struct factor *factor = s->cov->factor + f;
+            const double *slope = theta + s->response.slopes[e] + first_coefficient(s, factor);
+            s->effect[at++] = 0;
+            for (int l = 1; l < factor->levels; ++l) s->effect[at++] = slope[l - 1];
+        }
+        spread(s, theta[s->response.constant[e]], s->effect, eta);
     }
-    if (s->listed) return;
-    int at = 0;
-    for (int f = 0; f < s->cov->factors; ++f) {
-        const struct factor *factor = s->cov->factor + f;
-        s->effect[at++] = 0;
-        for (int l = 1; l < factor->levels; ++l) s->effect[at++] = theta[factor->first + l - 1];
-    }
-    spread(s, theta[0], s->effect, eta);
+}
+
+/* log P(y) of combination x, and its slopes; after predict() */
+static void find_logs(struct glm_cells *s, int x) {
+    const struct cell_response *response = &s->response;
+    for (int e = 0; e < response->predictors; ++e)
+        s->eta[e] = s->value[(size_t)e * (size_t)s->combinations + (size_t)x];
+    response->logs(response->self, s->eta, s->log_p, s->slope);
+}
+
+static void use(struct glm_cells *s, const double *theta) {
+    if (s->response.use) s->response.use(s->response.self, theta);
+    predict(s, theta);
 }
 
 /* log P(l) = sum of log(1 - share) of the levels before, and log share */
@@ -177,48 +216,79 @@ static void log_levels(const struct glm_cells *s, const double *theta, double *l
 }
 
 void glm_cells_log(struct glm_cells *s, const double *theta, double *log_p) {
-    double *of_covariates = log_p + s->combinations; /* its second half, read before written */
+    const int levels = s->response.levels;
+    /* its last part, read before it is written */
+    double *of_covariates = log_p + (size_t)(levels - 1) * (size_t)s->combinations;
     log_levels(s, theta, s->probability);
     spread(s, 0, s->probability, of_covariates);
-    predict(s, theta, s->value);
+    use(s, theta);
     for (int x = 0; x < s->combinations; ++x) {
-        double log_y[2], slope[2];
         const double base = of_covariates[x];
-        s->family->class->logs(s->value[x], log_y, slope);
-        log_p[2 * x] = base + log_y[0];
-        log_p[2 * x + 1] = base + log_y[1];
+        find_logs(s, x);
+        for (int l = 0; l < levels; ++l) *log_p++ = base + s->log_p[l];
     }
 }
 
 void glm_cells_observe(struct glm_cells *s, const double *count) {
+    const int levels = s->response.levels;
+    memcpy(s->count, count, (size_t)glm_cells_count(s) * sizeof(double));
     for (int x = 0; x < s->combinations; ++x) {
-        s->no[x] = count[2 * x];
-        s->yes[x] = count[2 * x + 1];
-        s->value[x] = s->no[x] + s->yes[x];
+        s->all[x] = 0;
+        for (int l = 0; l < levels; ++l) s->all[x] += *count++;
     }
-    s->n = fold(s, s->value, s->counted);
+    memcpy(s->value, s->all, (size_t)s->combinations * sizeof(double));
+    (void)fold(s, s->value, s->counted);
+}
+
+/* of the response given the covariates; s->value gets the slopes in the predictors, and gradient
+ * those in the cuts */
+static double likelihood_of_response(struct glm_cells *s, double *gradient) {
+    const struct cell_response *response = &s->response;
+    const int levels = response->levels, predictors = response->predictors,
+              own = predictors + response->cuts;
+    const double *count = s->count;
+    double log_likelihood = 0;
+    for (int x = 0; x < s->combinations; ++x, count += levels) {
+        memset(s->sum, 0, (size_t)own * sizeof(double));
+        if (s->all[x] > 0) {
+            find_logs(s, x);
+            for (int l = 0; l < levels; ++l) {
+                const double *slope = s->slope + (size_t)l * (size_t)own;
+                if (!(count[l] > 0)) continue;
+                log_likelihood += count[l] * s->log_p[l];
+                for (int j = 0; j < own; ++j) s->sum[j] += count[l] * slope[j];
+            }
+        }
+        for (int e = 0; e < predictors; ++e)
+            s->value[(size_t)e * (size_t)s->combinations + (size_t)x] = s->sum[e];
+        for (int j = predictors; j < own; ++j)
+            gradient[response->cut_at + j - predictors] += s->sum[j];
+    }
+    return log_likelihood;
+}
+
+static void fold_slopes(struct glm_cells *s, int e, double *value, double *gradient) {
+    for (int x = 0; s->listed && x < s->combinations; ++x)
+        for (int a = s->start[x]; a < s->start[x + 1]; ++a)
+            gradient[place(s, e, s->listed[a])] += value[x];
+    if (s->listed) return;
+    gradient[s->response.constant[e]] += fold(s, value, s->effect);
+    const double *effect = s->effect;
+    for (int f = 0; f < s->cov->factors; effect += s->cov->factor[f++].levels) {
+        const struct factor *factor = s->cov->factor + f;
+        double *slope = gradient + s->response.slopes[e] + first_coefficient(s, factor);
+        for (int l = 1; l < factor->levels; ++l) slope[l - 1] += effect[l];
+    }
 }
 
 double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double *gradient) {
-    double log_likelihood = 0;
-    predict(s, theta, s->value);
-    for (int x = 0; x < s->combinations; ++x) {
-        double log_y[2], slope[2], sum = 0;
-        if (s->no[x] + s->yes[x] > 0) {
-            s->family->class->logs(s->value[x], log_y, slope);
-            if (s->no[x] > 0) log_likelihood += s->no[x] * log_y[0], sum += s->no[x] * slope[0];
-            if (s->yes[x] > 0) log_likelihood += s->yes[x] * log_y[1], sum += s->yes[x] * slope[1];
-        }
-        s->value[x] = sum;
-    }
-    for (int x = 0; s->listed && x < s->combinations; ++x)
-        for (int a = s->start[x]; a < s->start[x + 1]; ++a) gradient[s->listed[a]] += s->value[x];
-    if (!s->listed) gradient[0] += fold(s, s->value, s->effect);
+    use(s, theta);
+    double log_likelihood = likelihood_of_response(s, gradient);
+    for (int e = 0; e < s->response.predictors; ++e)
+        fold_slopes(s, e, s->value + (size_t)e * (size_t)s->combinations, gradient);
     int at = 0;
     for (int f = 0; f < s->cov->factors; at += s->cov->factor[f++].levels) {
         const struct factor *factor = s->cov->factor + f;
-        for (int l = 1; !s->listed && l < factor->levels; ++l)
-            gradient[factor->first + l - 1] += s->effect[at + l];
         double rest = s->counted[at + factor->levels - 1];
         for (int l = factor->levels - 2; l >= 0; --l) {
             const double one = s->counted[at + l], t = theta[factor->stick + l];
@@ -230,21 +300,50 @@ double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double
     return log_likelihood;
 }
 
+/* matrix += weight at that element, or at its mirror image above the diagonal */
+static inline void add_below(double *matrix, size_t size, int row, int column, double weight) {
+    const size_t i = (size_t)(row > column ? row : column),
+                 j = (size_t)(row > column ? column : row);
+    matrix[i * size + j] += weight;
+}
+
+/* E slope slope' of a record of combination x, in the predictors and cuts, to s->sum */
+static void expect_squares(struct glm_cells *s, int x) {
+    const int own = s->response.predictors + s->response.cuts;
+    find_logs(s, x);
+    memset(s->sum, 0, (size_t)own * (size_t)own * sizeof(double));
+    for (int l = 0; l < s->response.levels; ++l) {
+        const double p = exp(s->log_p[l]), *slope = s->slope + (size_t)l * (size_t)own;
+        for (int i = 0; i < own; ++i)
+            for (int j = 0; j < own; ++j) s->sum[i * own + j] += p * slope[i] * slope[j];
+    }
+}
+
 void glm_cells_information(struct glm_cells *s, const double *theta, int rows, double *matrix) {
     const struct covariates *cov = s->cov;
+    const struct cell_response *response = &s->response;
     const size_t size = (size_t)rows;
-    predict(s, theta, s->value);
+    const int predictors = response->predictors, own = predictors + response->cuts;
+    use(s, theta);
     for (int x = 0; x < s->combinations; ++x) {
-        const double count = s->no[x] + s->yes[x];
+        const double count = s->all[x];
         if (count == 0) continue;
-        double log_y[2], slope[2];
-        s->family->class->logs(s->value[x], log_y, slope);
-        const double weight = -count * slope[0] * slope[1];
+        expect_squares(s, x);
         const int listed = list_coefficients(s, x, s->row);
-        for (int a = 0; a < listed; ++a)
-            for (int b = 0; b < listed; ++b)
-                if (s->row[b] <= s->row[a])
-                    matrix[(size_t)s->row[a] * size + (size_t)s->row[b]] += weight;
+        /* each pair of coordinates once */
+        for (int i = 0; i < own; ++i)
+            for (int j = 0; j <= i; ++j) {
+                const double weight = count * s->sum[i * own + j];
+                const int of_i = i < predictors ? listed : 1, of_j = j < predictors ? listed : 1;
+                for (int a = 0; a < of_i; ++a)
+                    for (int b = 0; b < (i == j ? a + 1 : of_j); ++b)
+                        add_below(matrix, size,
+                                  i < predictors ? place(s, i, s->row[a])
+                                                 : response->cut_at + i - predictors,
+                                  j < predictors ? place(s, j, s->row[b])
+                                                 : response->cut_at + j - predictors,
+                                  weight);
+            }
     }
     int at = 0;
     for (int f = 0; f < cov->factors; at += cov->factor[f++].levels) {

@@ -2,19 +2,37 @@
 #define NOISEAWARE_GLM_CELLS_H
 
 #include "covariates.h"
-#include "family.h"
 #include "predictor.h"
 
-/* A generalised linear model of a binary response whose covariates are all factors, as a table: see
- * glm_cells.c. */
+/* A generalised linear model of a response with levels whose covariates are all factors, as a
+ * table: see glm_cells.c. */
 struct glm_cells;
 
-/* `cov`, `predictor` and `family` must outlive it. */
+/* How the response depends on theta. */
+struct cell_response {
+    void *self;
+    int levels;
+    int columns;    /* the response's among the columns of the moments */
+    int predictors; /* linear ones */
+    int cuts;       /* other coordinates, that all combinations share: cut_at, cut_at + 1, .. */
+    int cut_at;
+    /* of each predictor: its constant's place in theta, and that of its first slope less 1 */
+    const int *constant, *slopes;
+
+    /* Goal: what logs() needs of theta alone. NULL: nothing. */
+    void (*use)(void *self, const double *theta);
+
+    /* Goal: log P(y = l) at these predictors; slope: for each level a row of its slopes in the
+     * predictors, then in the cuts. Every number finite where the predictors are. */
+    void (*logs)(void *self, const double *eta, double *log_p, double *slope);
+};
+
+/* `cov` and `predictor` must outlive it. */
 struct glm_cells *glm_cells_create(const struct covariates *cov, const struct predictor *predictor,
-                                   const struct family *family);
+                                   const struct cell_response *response);
 
 /* Cells of the table: combinations of the factors' levels, in their order and the last one's the
- * fastest, each with the response 0 and then 1. */
+ * fastest, each with the response's levels. */
 int glm_cells_count(const struct glm_cells *s);
 
 /* Log probabilities of the cells. */

@@ -3,14 +3,16 @@
  *
  * A record has the response, dummies of its levels from 1 on or a code, then its covariates.
  * Internally covariates are measured from a fixed public point c, as in model_lm.c:
- *   eta_e = alpha_e + sum beta_ej (x_j - c_j).
+ *   eta_e = alpha_e + sum beta_ej (x_j - c_j),
+ * over columns of the design, products and powers of covariates among them, and offsets
+ * (predictor.c), the same in every predictor.
  * Ordered levels: one predictor, and thresholds tau_k = -alpha_k, alpha_0 > alpha_1 > ..; the first
  * stands in the predictor, the distances from it are the cuts.
  *
  * theta, its own part: of ordered levels alpha_0, logarithms of the distances between neighbouring
- * thresholds, slopes; of others alpha_e and slopes of each predictor. Of ordered ones the
- * coordinate of a column's slope thus has the number of that column in the complete-data statistic.
- * What is known stays at its value.
+ * thresholds, slopes; of others alpha_e and slopes of each predictor. Of ordered ones without
+ * products the coordinate of a column's slope thus has the number of that column in the
+ * complete-data statistic. What is known stays at its value.
  *
  * Prior: slopes normal; given them alpha_k + tilt' beta independent N(m, s^2), of ordered levels in
  * their order.
@@ -25,6 +27,7 @@
 #include "categories.h"
 #include "covariates.h"
 #include "dist.h"
+#include "glm_cells.h"
 #include "linalg.h"
 
 struct graded {
@@ -33,8 +36,10 @@ struct graded {
     int own;     /* coordinates of the own part */
     struct categories response;
     struct covariates cov;
+    struct predictor predictor;
     struct moments moments;
-    const double *beta; /* if they are known */
+    struct glm_cells *cells; /* where records are a table of counts */
+    const double *beta;      /* if they are known */
     const double *slope_mean, *slope_sd, *tilt;
     double constant_mean, constant_sd;
 
@@ -44,7 +49,6 @@ struct graded {
     /* workspace; rows of MAX_BLOCK */
     double *eta, *tail, *tail_new, *u, *level, *level_new;
     double *constant; /* one for each tail */
-    struct terms terms;
     int *changed;
     const double **moved;
 };
@@ -55,22 +59,18 @@ static int at_slopes(const struct graded *s, int e) {
     return s->response.ordered ? s->response.tails : at_constant(s, e) + 1;
 }
 
-/* Of the covariates' columns among the moments'. */
-static const double *slope_centre(const struct graded *s) {
-    return s->cov.centre + s->response.tails;
-}
-
 static void find_constants(const struct graded *s, const double *theta, double *intercept,
                            double *cut) {
+    const double *centre = s->predictor.centre;
     for (int e = 0; e < s->response.predictors; ++e)
-        intercept[e] = theta[at_constant(s, e)] -
-                       linalg_dot(s->slopes, theta + at_slopes(s, e), slope_centre(s));
+        intercept[e] = theta[at_constant(s, e)] + centre[0] -
+                       linalg_dot(s->slopes, theta + at_slopes(s, e), centre + 1);
     if (s->response.ordered) threshold_distances(s->response.tails, theta, cut);
 }
 
 /* ---- set-up ------------------------------------------------------------- */
 
-static const struct model_class with_lones;
+static const struct model_class of_records, of_cells;
 
 static int read_prior(const struct fields *fields, struct graded *s) {
     s->beta = fields_vector(fields, "beta", s->own);
@@ -87,18 +87,18 @@ static int read_prior(const struct fields *fields, struct graded *s) {
 }
 
 static int describe(const struct fields *fields, struct graded *s, struct model *model) {
-    const int tails = s->response.tails, count = s->response.ordered ? 1 : s->response.predictors;
-    const double *centre = fields_vector(fields, "centre", tails + s->slopes);
+    const int count = s->response.ordered ? 1 : s->response.predictors;
     struct theta_block *own = plugin_memory((size_t)count, sizeof *own);
     for (int e = 0; e < count; ++e)
-        own[e] = (struct theta_block){
-            .name = "coefficients",
-            .transform = s->response.ordered ? TRANSFORM_THRESHOLDS : TRANSFORM_CENTRE,
-            .size = s->own / count,
-            .rows = tails,
-            /* that of the last dummy, 0, stands before those of the covariates */
-            .centre = centre + tails - (s->response.ordered ? 0 : 1),
-            .known = s->beta ? s->beta + at_constant(s, e) : NULL};
+        own[e] = (struct theta_block){.name = "coefficients",
+                                      .transform = s->response.ordered ? TRANSFORM_THRESHOLDS
+                                                                       : TRANSFORM_CENTRE,
+                                      .size = s->own / count,
+                                      .rows = s->response.tails,
+                                      .centre = s->predictor.shift,
+                                      .expand = s->predictor.expand,
+                                      .collect = s->predictor.collect,
+                                      .known = s->beta ? s->beta + at_constant(s, e) : NULL};
     return covariates_create(fields, count, own, model, &s->cov);
 }
 
@@ -113,9 +113,51 @@ static void make_workspace(struct graded *s) {
     s->tail_new = plugin_memory(tails * MAX_BLOCK, sizeof(double));
     double **const block[] = {&s->u, &s->level, &s->level_new};
     for (int j = 0; j < 3; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
-    s->terms = terms_new(s->slopes);
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
+}
+
+static void use_cuts(void *self, const double *theta) {
+    struct graded *s = self;
+    if (s->response.ordered) threshold_distances(s->response.tails, theta, s->cut_new);
+    for (int k = 1; s->response.ordered && k < s->response.tails; ++k)
+        s->constant[k] = exp(theta[k]);
+}
+
+/* After use_cuts(); the cuts' coordinates are the logarithms of distances, each a part of all
+ * greater cuts. */
+static void cell_logs(void *self, const double *eta, double *log_p, double *slope) {
+    struct graded *s = self;
+    const int tails = s->response.tails;
+    s->response.class->logs(&s->response, s->cut_new, eta, log_p, slope);
+    for (int y = 0; s->response.ordered && y <= tails; ++y, slope += tails) {
+        double beyond = 0;
+        for (int k = tails - 1; k > 0; --k) {
+            beyond += slope[k];
+            slope[k] = beyond * s->constant[k];
+        }
+    }
+}
+
+static struct glm_cells *create_cells(struct graded *s) {
+    const size_t predictors = (size_t)s->response.predictors;
+    int *constant = plugin_memory(predictors, sizeof *constant),
+        *slopes = plugin_memory(predictors, sizeof *slopes);
+    for (int e = 0; e < s->response.predictors; ++e) {
+        constant[e] = at_constant(s, e);
+        slopes[e] = at_slopes(s, e) - 1;
+    }
+    const struct cell_response response = {.self = s,
+                                           .levels = s->response.levels,
+                                           .columns = s->response.tails,
+                                           .predictors = s->response.predictors,
+                                           .cuts = s->response.ordered ? s->response.tails - 1 : 0,
+                                           .cut_at = 1,
+                                           .constant = constant,
+                                           .slopes = slopes,
+                                           .use = use_cuts,
+                                           .logs = cell_logs};
+    return glm_cells_create(&s->cov, &s->predictor, &response);
 }
 
 static int create(const struct fields *fields, struct model *model) {
@@ -124,11 +166,15 @@ static int create(const struct fields *fields, struct model *model) {
     if (!columns || !categories_create(fields, &s->response)) return PLUGIN_BAD_FIELDS;
     const int tails = s->response.tails, predictors = s->response.predictors;
     const int q = fields_length(fields, "centre");
+    if (q < tails) return PLUGIN_BAD_FIELDS;
+    int status =
+        predictor_read(fields, q, tails, fields_vector(fields, "centre", q), &s->predictor);
+    if (status != PLUGIN_OK) return status;
     s->columns = (int)*columns;
-    s->slopes = q - tails;
-    s->own = s->response.ordered ? q : predictors * (1 + s->slopes);
-    if (s->slopes < 0 || !read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
-    const int status = describe(fields, s, model);
+    s->slopes = s->predictor.k - 1;
+    s->own = s->response.ordered ? tails + s->slopes : predictors * (1 + s->slopes);
+    if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
+    status = describe(fields, s, model);
     if (status != PLUGIN_OK) return status;
     s->moments = moments_new(q, s->cov.centre);
     make_workspace(s);
@@ -146,11 +192,17 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.density = 1 + 0.2 * s->slopes * predictors + 2 * s->response.class->cost;
         model->categories = s->response.levels;
         model->coefficients = s->own;
-        if (s->response.ordered && !covariates_is_cut(&s->cov) && s->cov.lones == 0)
-            model->tied = q;
     }
-    if (s->cov.lones > 0) model->class = &with_lones;
-    return PLUGIN_OK;
+    const int by_records = s->cov.lones > 0 || s->predictor.derived;
+    if (!s->beta && s->response.ordered && !covariates_is_cut(&s->cov) && !by_records)
+        model->tied = q;
+    if (by_records) model->class = &of_records;
+    const double *cells = fields_vector(fields, "cells", 1);
+    if (!cells) return PLUGIN_OK;
+    s->cells = create_cells(s);
+    model->complete = glm_cells_count(s->cells);
+    model->class = &of_cells;
+    return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
 /* ---- prior -------------------------------------------------------------- */
@@ -249,13 +301,9 @@ static void set(void *self, const double *theta) {
 
 static void predict(struct graded *s, const double *theta, const double *intercept, int m,
                     const double *const *design) {
-    for (int e = 0; e < s->response.predictors; ++e) {
-        const double *slope = theta + at_slopes(s, e);
-        terms_clear(&s->terms);
-        for (int j = 0; j < s->slopes; ++j)
-            terms_add(&s->terms, slope[j], design[s->response.tails + j]);
-        terms_sum(&s->terms, intercept[e], m, s->eta + (size_t)e * MAX_BLOCK);
-    }
+    for (int e = 0; e < s->response.predictors; ++e)
+        predictor_eval(&s->predictor, theta + at_slopes(s, e) - 1, intercept[e], m, design,
+                       s->eta + (size_t)e * MAX_BLOCK);
 }
 
 /* the tails under the current parameter */
@@ -392,8 +440,9 @@ static void pull_categories(void *self, const double *theta, int m, const double
                             const double *slope, double *gradient) {
     struct graded *s = self;
     const int tails = s->response.tails;
-    const double *centre = slope_centre(s);
-    const double *const *design = covariates_design(&s->cov, m, x) + tails;
+    const double *centre = s->predictor.centre + 1;
+    const int *column = s->predictor.column + 1;
+    const double *const *design = covariates_design(&s->cov, m, x);
     double *of_eta = s->tail; /* a row for each predictor */
     s->response.class->pull(&s->response, s->cut_new, m, s->eta, s->tail_new, slope, of_eta,
                             s->constant);
@@ -401,7 +450,8 @@ static void pull_categories(void *self, const double *theta, int m, const double
         const double sum = block_sum(m, of_eta);
         gradient[at_constant(s, e)] += sum;
         for (int j = 0; j < s->slopes; ++j)
-            gradient[at_slopes(s, e) + j] += block_dot(m, of_eta, design[j]) - sum * centre[j];
+            gradient[at_slopes(s, e) + j] +=
+                block_dot(m, of_eta, design[column[j]]) - sum * centre[j];
     }
     double beyond = 0; /* a distance is part of all greater cuts */
     for (int k = tails - 1; s->response.ordered && k > 0; --k) {
@@ -438,6 +488,57 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
 }
 
+/* ---- as a table: glm_cells.c ------------------------------------------------- */
+
+static void log_cells(void *self, const double *theta, double *log_p) {
+    struct graded *s = self;
+    glm_cells_log(s->cells, theta, log_p);
+}
+
+static void observe(void *self, const double *c, double n) {
+    struct graded *s = self;
+    (void)n; /* the counts add up to it */
+    glm_cells_observe(s->cells, c);
+}
+
+static double log_posterior(void *self, const double *theta, double *gradient) {
+    struct graded *s = self;
+    memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
+    prior_gradient(s, theta, gradient);
+    return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
+}
+
+/* Adds those of the own prior: each constant less its mean is linear in the coordinates but for the
+ * distances' exponential functions. `slope`: own coordinates. */
+static void prior_information(const struct graded *s, const double *theta, double *slope,
+                              double *matrix) {
+    const size_t size = (size_t)s->cov.end;
+    const int constants = s->response.ordered ? s->response.tails : 1;
+    const double precision = 1 / (s->constant_sd * s->constant_sd);
+    for (int e = 0; e < s->response.predictors; ++e) {
+        memset(slope, 0, (size_t)s->own * sizeof(double));
+        slope[at_constant(s, e)] = 1;
+        memcpy(slope + at_slopes(s, e), s->tilt, (size_t)s->slopes * sizeof(double));
+        for (int k = 0; k < constants; ++k) {
+            if (k > 0) slope[k] = -exp(theta[k]);
+            for (int i = 0; i < s->own; ++i)
+                for (int j = 0; j <= i; ++j)
+                    matrix[(size_t)i * size + (size_t)j] += precision * slope[i] * slope[j];
+        }
+        for (int j = 0; j < s->slopes; ++j)
+            matrix[(size_t)(at_slopes(s, e) + j) * (size + 1)] +=
+                1 / (s->slope_sd[j] * s->slope_sd[j]);
+    }
+}
+
+static void information(void *self, const double *theta, double *matrix) {
+    struct graded *s = self;
+    const size_t size = (size_t)s->cov.end;
+    memset(matrix, 0, size * size * sizeof(double));
+    prior_information(s, theta, s->theta_new, matrix);
+    glm_cells_information(s->cells, theta, s->cov.end, matrix);
+}
+
 const struct model_class model_categories = {
     .name = "categories",
     .create = create,
@@ -461,8 +562,8 @@ const struct model_class model_categories = {
     .pull_categories = pull_categories,
 };
 
-/* Nothing integrates out. */
-static const struct model_class with_lones = {
+/* Lone covariates or derived regressors: nothing integrates out. */
+static const struct model_class of_records = {
     .name = "categories",
     .create = create,
     .rprior = rprior,
@@ -482,4 +583,20 @@ static const struct model_class with_lones = {
     .categorise = categorise,
     .category_probabilities = category_probabilities,
     .pull_categories = pull_categories,
+};
+
+/* Factors alone, the coefficients unknown; complete-data statistic: the counts of the cells. */
+static const struct model_class of_cells = {
+    .name = "categories",
+    .create = create,
+    .rprior = rprior,
+    .dprior = dprior,
+    .prior_gradient = prior_gradient,
+    .set = set,
+    .rrecords = rrecords,
+    .log_density = log_density,
+    .log_cells = log_cells,
+    .observe = observe,
+    .log_posterior = log_posterior,
+    .information = information,
 };

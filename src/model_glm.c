@@ -65,10 +65,15 @@ static double natural_intercept(const struct glm *s, const double *theta) {
 
 static const struct model_class of_records, of_cells;
 
+static void cell_logs(void *self, const double *eta, double *log_p, double *slope) {
+    const struct family *family = self;
+    family->class->logs(*eta, log_p, slope);
+}
+
 static int create(const struct fields *fields, struct model *model) {
     struct glm *s = plugin_memory(1, sizeof *s);
     const int q = fields_length(fields, "centre");
-    int status = predictor_read(fields, q, fields_vector(fields, "centre", q), &s->predictor);
+    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &s->predictor);
     if (status != PLUGIN_OK) return status;
     const int k = s->predictor.k;
     s->k = k;
@@ -136,7 +141,15 @@ static int create(const struct fields *fields, struct model *model) {
     if (by_records) model->class = &of_records;
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
-    s->cells = glm_cells_create(&s->cov, &s->predictor, s->family);
+    static const int start[] = {0};
+    const struct cell_response response = {.self = s->family,
+                                           .levels = 2,
+                                           .columns = 1,
+                                           .predictors = 1,
+                                           .constant = start,
+                                           .slopes = start,
+                                           .logs = cell_logs};
+    s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
     model->complete = glm_cells_count(s->cells);
     model->class = &of_cells;
     return model->complete == *cells ? PLUGIN_OK : PLUGIN_BAD_FIELDS;

@@ -43,7 +43,7 @@ static const struct model_class of_records, of_products;
 static int create(const struct fields *fields, struct model *model) {
     struct lm *lm = plugin_memory(1, sizeof *lm);
     const int q = fields_length(fields, "centre");
-    int status = predictor_read(fields, q, fields_vector(fields, "centre", q), &lm->predictor);
+    int status = predictor_read(fields, q, 1, fields_vector(fields, "centre", q), &lm->predictor);
     if (status != PLUGIN_OK) return status;
     const int k = lm->predictor.k, derived = lm->predictor.derived;
     lm->k = k;

@@ -66,18 +66,19 @@ void products_fill(const struct products *products, int m, const double **design
     }
 }
 
-int predictor_read(const struct fields *fields, int columns, const double *centre,
+int predictor_read(const struct fields *fields, int columns, int response, const double *centre,
                    struct predictor *predictor) {
-    const int given = fields_length(fields, "term"), k = given > 0 ? given : columns;
+    const int given = fields_length(fields, "term"), k = given > 0 ? given : columns - response + 1;
     const double *term = fields_vector(fields, "term", given);
     predictor->k = k;
     predictor->derived = given > 0;
     predictor->column = plugin_memory((size_t)k, sizeof *predictor->column);
     for (int j = 0; j < k; ++j) {
-        predictor->column[j] = given > 0 ? (int)term[j] : j;
+        predictor->column[j] = given > 0 ? (int)term[j] : j > 0 ? response - 1 + j : 0;
         if (predictor->column[j] < 0 || predictor->column[j] >= columns) return PLUGIN_BAD_FIELDS;
     }
-    predictor->centre = predictor->shift = centre;
+    /* the response's last one is that of the constant */
+    predictor->centre = predictor->shift = centre + response - 1;
     if (given > 0) {
         predictor->centre = fields_vector(fields, "coefficient_centre", k);
         predictor->shift = fields_vector(fields, "coefficient_shift", 1);

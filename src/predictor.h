@@ -39,16 +39,16 @@ struct predictor {
 };
 
 /* Fields term, coefficient_centre, coefficient_shift, expand, collect, offset_of and offset_log;
- * without `term` the coefficients are those of the moments' columns, measured from `centre`.
- * Returns PLUGIN_*. */
-int predictor_read(const struct fields *fields, int columns, const double *centre,
+ * without `term` the coefficients are those of the moments' columns after the `response` first
+ * ones, measured from `centre`. Returns PLUGIN_*. */
+int predictor_read(const struct fields *fields, int columns, int response, const double *centre,
                    struct predictor *predictor);
 
 /* The constant of columns that are not centred. */
 double predictor_intercept(const struct predictor *predictor, const double *theta);
 
 /* out = intercept + the sum of coefficients times columns, and the offsets; `design`: the moments'
- * columns, `out` none of them. */
+ * columns, `out` none of them. theta[0] is not looked at. */
 void predictor_eval(struct predictor *predictor, const double *theta, double intercept, int m,
                     const double *const *design, double *out);
 

@@ -1,8 +1,10 @@
-# Regressions of a binary response on factors by the table engine: against enumeration of all tables of a few records with the
-# parameters summed over draws of their prior, and against method "augment".
+# Regressions of a binary response, or one of several levels, on factors by the table engine: against enumeration of all tables of a few
+# records with the parameters summed over draws of their prior, and against method "augment".
 
 factor_levels <- list(y = c("no", "yes"), g = c("a", "b", "c"), h = c("k", "l"))
 links <- list(logit = stats::binomial(), probit = stats::binomial("probit"), cloglog = stats::binomial("cloglog"))
+several_levels <- list(y = c("low", "mid", "high"), g = c("a", "b", "c"), h = c("k", "l"))
+level_families <- list(logit = cumulative("logit"), probit = cumulative("probit"), categorical = categorical())
 
 factor_fit <- function(release, model, ..., chains = 2, iter = 5000, warmup = 500) {
   fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
@@ -11,25 +13,36 @@ factor_fit <- function(release, model, ..., chains = 2, iter = 5000, warmup = 50
   fit
 }
 
-# combinations of covariates' levels, the last fastest, each with the response "no" and then "yes"
+# combinations of covariates' levels, the last fastest, each with the levels of the response
 cells_with <- function(levels) {
   covariates <- levels[-1L]
   expand.grid(rev(c(covariates, levels[1L])), stringsAsFactors = FALSE)[, c(names(covariates), names(levels)[1L])]
 }
 
-# log probabilities of the cells given the parameters as they are reported, a row a draw
-log_cells_of <- function(theta, cells, levels, family) {
-  response <- names(levels)[1L]
+# log probabilities of the cells given the parameters as they are reported, a row a draw; `formula`: of the predictors
+log_cells_of <- function(theta, cells, levels, family, formula = stats::reformulate(c("1", names(levels)[-1L]))) {
   covariates <- names(levels)[-1L]
-  eta <- matrix(theta[, "(Intercept)"], nrow(theta), nrow(cells))
+  frame <- transform(cells, one = 1)
+  frame[covariates] <- Map(factor, cells[covariates], levels[covariates])
+  x <- stats::model.matrix(formula, frame)
   log_p <- 0
-  for (v in covariates) for (l in levels[[v]]) {
-    at <- cells[[v]] == l
-    if (l != levels[[v]][1L]) eta[, at] <- eta[, at] + theta[, paste0(v, l)]
-    log_p <- log_p + outer(log(theta[, sprintf("prob[%s=%s]", v, l)]), as.numeric(at))
+  for (v in covariates) for (l in levels[[v]]) log_p <- log_p + outer(log(theta[, sprintf("prob[%s=%s]", v, l)]), as.numeric(cells[[v]] == l))
+  answers <- levels[[1L]]
+  at <- match(cells[[names(levels)[1L]]], answers)
+  last <- length(answers)
+  if (family$family == "categorical") {
+    eta <- lapply(answers[-1L], function(l) theta[, sprintf("%s[%s]", colnames(x), l)] %*% t(x))
+    total <- 1 + Reduce(`+`, lapply(eta, exp))
+    return(log_p + vapply(seq_along(at), function(k) (if (at[k] > 1L) eta[[at[k] - 1L]][, k] else 0) - log(total[, k]), numeric(nrow(theta))))
   }
-  mean <- matrix(family$linkinv(eta), nrow(eta))
-  log_p + log(ifelse(matrix(cells[[response]] == levels[[1L]][2L], nrow(eta), ncol(eta), byrow = TRUE), mean, 1 - mean))
+  ordered <- family$family == "cumulative"
+  eta <- if (ordered) theta[, colnames(x)[-1L]] %*% t(x[, -1L]) else theta[, colnames(x)] %*% t(x)
+  below <- function(k, cell) {
+    if (k == 0L || k == last) return(as.numeric(k > 0L))
+    if (!ordered) return(1 - family$linkinv(eta[, cell]))
+    family$linkinv(theta[, paste(answers[k], answers[k + 1L], sep = "|")] - eta[, cell])
+  }
+  log_p + log(vapply(seq_along(at), function(k) below(at[k], k) - below(at[k] - 1L, k), numeric(nrow(theta))))
 }
 
 # of all parameters, by weights of draws from the prior; `log_noise`: of tables, `tables`, a row each
@@ -171,4 +184,92 @@ test_that("what is no table is refused, and left to others", {
   one <- as_release(rep(3, 9), stat_crossprod(y ~ g + h, factor_levels), mech_laplace(scale = 3), 20)
   known <- model_glm(y ~ g + h, prior = fixed(c(0.1, 0.2, 0.3, 0.4)))
   expect_error(sample_posterior(one, known, method = "collapse"), class = "noiseaware_error_method")
+})
+
+test_that("several levels: the probabilities of the cells are the model's, and densities have their slopes, with products and without", {
+  st <- stat_counts(~ y:g:h, several_levels)
+  rel <- as_release(rep(2, 18), st, mech_gaussian(sd = 3), 36)
+  cells <- cells_with(several_levels)
+  for (name in names(level_families)) for (formula in list(y ~ g + h, y ~ g * h)) {
+    family <- level_families[[name]]
+    fit <- factor_fit(rel, model_glm(formula, family, prior = prior_normal(0.1)), chains = 1, iter = 40, warmup = 20)
+    spec <- fit$problem$model
+    # far out, too
+    for (spread in c(1, 12)) {
+      set.seed(6)
+      theta <- spread * .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), 2L)$theta
+      found <- t(.Call(internal("ffi_model_cells"), spec, theta))
+      expect_equal(rowSums(found), c(1, 1))
+      if (spread > 1) next
+      expect_equal(log(found), log_cells_of(internal("reported")(fit$bound, theta), cells, several_levels, family, formula[-2L]), ignore_attr = TRUE, label = name)
+    }
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+    for (k in 1:3) {
+      q <- stats::rnorm(nrow(theta), sd = k / 2)
+      expect_equal(at(q)[-1], difference_slopes(at, q, 1e-5), tolerance = 1e-6, label = name)
+    }
+  }
+})
+
+test_that("several levels: all tables of a few records", {
+  skip_on_cran() # takes long; `make test` runs it
+  levels <- list(y = c("low", "mid", "high"), g = c("a", "b"))
+  tables <- all_tables(4, 6)
+  cells <- cells_with(levels)
+  is <- function(v, l) 2 * (cells[[v]] == l) - 1 # rescaled
+  g <- is("g", "b")
+  products <- tables %*% cbind(is("y", "mid"), is("y", "high"), g, is("y", "mid") * g, is("y", "high") * g)
+  z <- c(-0.5, 1.2, 0.9, 0.4, -1.1)
+  cases <- list(list(level_families$logit, mech_laplace(scale = 0.8)), list(level_families$probit, mech_gaussian(sd = 0.9)),
+                list(level_families$categorical, mech_laplace(scale = 1.2)))
+  for (case in cases) {
+    st <- stat_crossprod(y ~ g, levels)
+    rel <- as_release(z, st, case[[2]], 4)
+    fit <- factor_fit(rel, model_glm(y ~ g, case[[1]], prior = prior_normal(0, 1.2), levels = prior_dirichlet(1.5)), iter = 3500)
+    expect_prior_weighted(fit, tables, log_noise(case[[2]]$kernel, unname(rel$scale), z, products), cells, levels, draws = 15000)
+  }
+  # an unknown number of records, an exact count of a level, and no covariate
+  counts <- stat_counts(~ y, levels["y"])
+  tables <- do.call(rbind, lapply(1:7, all_tables, k = 3L))
+  z <- c(1.4, 0.3, 2.2)
+  rel <- as_release(list(noisy = z, exact = c("y=mid" = 1)), list(noisy = counts, exact = stat_subset(counts, "y=mid")),
+                    list(noisy = mech_laplace(scale = 1), exact = mech_exact()), NULL, neighbours = "add_remove")
+  fit <- factor_fit(rel, model_glm(y ~ 1, categorical()), records = prior_uniform(1, 7))
+  kept <- ifelse(tables[, 2] == 1, 0, -Inf)
+  expect_prior_weighted(fit, tables, kept + log_noise("absolute", rep(1, 3), z, tables), data.frame(y = levels$y), levels["y"])
+})
+
+test_that("several levels: the draws are those of augment, whatever the form of the release", {
+  skip_on_cran() # takes long; `make test` runs it
+  cases <- list(list(stat_crossprod(y ~ g + h, several_levels), mech_laplace(scale = 4), y ~ g + h, cumulative()),
+                list(stat_counts(~ y:g + y:h, several_levels), published(mech_laplace(scale = 3), threshold = 6), y ~ g * h, categorical()))
+  for (case in cases) {
+    set.seed(3)
+    model <- model_glm(case[[3]], case[[4]])
+    rel <- simulate_release(model, case[[1]], case[[2]], n = 70)
+    fast <- factor_fit(rel, model, iter = 3000)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 3000, warmup = 800, seed = 2))
+    expect_identical(fast$bound$parameters, slow$bound$parameters)
+    for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
+  }
+})
+
+test_that("several levels: millions of records with little noise have the coefficients of MASS::polr(), and log ratios of counts", {
+  skip_if_not_installed("MASS")
+  set.seed(4)
+  cells <- cells_with(several_levels[c("y", "g")])
+  count <- stats::rmultinom(1, 4e6, c(4, 2, 3, 1, 2, 5, 3, 3, 1))[, 1]
+  rel <- as_release(count, stat_counts(~ g:y, several_levels[c("y", "g")]), mech_gaussian(sd = 2), sum(count))
+  data <- transform(cells, y = factor(y, several_levels$y, ordered = TRUE), count = count)
+  polr <- MASS::polr(y ~ g, data, weights = count, start = c(0, 0, -1, 1), Hess = TRUE)
+  ratio <- log(matrix(count, 3))
+  ratio <- sweep(ratio[-1, ], 2, ratio[1, ])
+  near <- list(cumulative = c(polr$zeta, stats::coef(polr)), categorical = as.vector(t(cbind(ratio[, 1], ratio[, 2:3] - ratio[, 1]))))
+  for (family in level_families[c("logit", "categorical")]) {
+    fit <- factor_fit(rel, model_glm(y ~ g, family), chains = 1, iter = 1200, warmup = 400)
+    draws <- posterior::as_draws_matrix(fit$draws)[, internal("coefficients_of")(fit$bound)]
+    sd <- apply(draws, 2, stats::sd)
+    expect_lt(max(abs(colMeans(draws) - near[[family$family]]) / sd), 0.25)
+    if (family$family == "cumulative") expect_equal(unname(sd), unname(sqrt(diag(stats::vcov(polr)))[c("low|mid", "mid|high", "gb", "gc")]), tolerance = 0.12)
+  }
 })

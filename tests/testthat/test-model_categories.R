@@ -74,6 +74,34 @@ test_that("responses have their probabilities, fresh, moved and partly refreshed
   }
 })
 
+test_that("products, powers and offsets: responses have their probabilities, given natural values of the coefficients", {
+  set.seed(45)
+  st <- stat_crossprod(y ~ x + g + w, list(y = category_levels, x = c(-2, 4), g = c("a", "b", "c"), w = c(-1, 1)))
+  for (family in category_families) {
+    bound <- category_bind(family, st, formula = y ~ x * g + I(x^2) + offset(w))
+    theta <- category_theta(bound, 1, seed = 3)[, 1]
+    natural <- internal("reported")(bound, theta)[1, ]
+    expect_equal(internal("bound_theta")(bound, natural), theta)
+    records <- category_records(bound, theta, 20000)
+    data <- data.frame(x = records[, 4], g = factor(c("a", "b", "c")[1 + records[, 5:6] %*% 1:2]), w = records[, 7])
+    slopes <- c("x", "gb", "gc", "I(x^2)", "x:gb", "x:gc")
+    x <- cbind(stats::model.matrix(~ x * g + I(x^2), data)[, slopes], data$w)
+    # the offset as a variable with the coefficient 1, in every predictor
+    probabilities <- function(draw, x) {
+      if (family$family == "cumulative") return(category_probabilities(family, unname(c(draw[1:3], draw[slopes], 1)), x))
+      each <- lapply(category_levels[-1], function(l) c(draw[sprintf("%s[%s]", c("(Intercept)", slopes), l)], 1))
+      category_probabilities(family, unname(unlist(each)), x)
+    }
+    expect_gt(ks.test(category_uniform(probabilities(natural, x), category_codes(records)), "punif")$p.value, 1e-6)
+    rel <- as_release(rep(1, length(st$components)), st, mech_laplace(epsilon = 1), 20)
+    fit <- suppressWarnings(sample_posterior(rel, bound$model, method = "augment", chains = 1, iter = 2, warmup = 1, seed = 1))
+    draw <- as.matrix(as.data.frame(posterior::as_draws_df(fit$draws), check.names = FALSE))[1, ]
+    expect_equal(predict(fit, data[1:5, ]), probabilities(draw, x[1:5, ]), ignore_attr = TRUE)
+    known <- category_bind(family, st, formula = y ~ x * g + I(x^2) + offset(w), prior = fixed(as.numeric(natural[internal("coefficients_of")(bound)])))
+    expect_equal(known$spec$fields$beta, theta[seq_along(known$spec$fields$beta)])
+  }
+})
+
 test_that("records of codes are those of dummies, and coordinates lead to natural values and back", {
   codes <- stat_counts(~ y:g, levels = list(y = category_levels, g = c("a", "b")))
   dummies <- stat_crossprod(y ~ g, list(y = category_levels, g = c("a", "b")))
