@@ -5,7 +5,8 @@
  *   augment_move.c    the non-centred moves between two sweeps;
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
  *   augment_size.c    births and deaths of records, where their number is not known;
- *   augment_resize.c  the same together with a move of all records at once;
+ *   augment_resize.c  the same together with a move of all records at once, the totals of which
+ *                     augment_resize_totals.c and augment_resize_step.c choose;
  *   augment_levels.c  transfers of records between levels of a factor;
  *   augment_categories.c  moves of the coefficients of a response of several levels;
  *   augment_rounds.c  how many rounds of all that make an iteration;
@@ -156,7 +157,7 @@ int augment_size_steps(const struct augment *a, int iteration, int learning);
 
 /* Such a step's n, with the log of the probability of the step back over that forth; and what was
  * learned of it. */
-double augment_propose_size(struct augment *a, int fresh, double *log_back);
+double augment_propose_size(struct augment *a, double n, int fresh, double *log_back);
 void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept);
 
 void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j);

@@ -138,6 +138,12 @@ void augment_keep_size(struct augment *a, int m, int birth) {
         a->n -= m;
 }
 
+/* Has warmup seen n vary by more than births and deaths alone go? */
+static int is_far(const struct augment *a) {
+    return size_slope_knows(&a->slope) &&
+           size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
+}
+
 static void move_size(struct augment *a, int learning) {
     struct births *b = &a->births;
     const int m = augment_draw_count(a->rng, b->scale, MOST_BORN);
@@ -267,8 +273,8 @@ static void keep_tilted(struct augment *a, int m, int birth, const struct rng *i
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
 }
 
-double augment_propose_size(struct augment *a, int fresh, double *log_back) {
-    return (fresh ? size_slope_fresh : size_slope_walk)(&a->slope, (double)a->n, a->rng, log_back);
+double augment_propose_size(struct augment *a, double n, int fresh, double *log_back) {
+    return (fresh ? size_slope_fresh : size_slope_walk)(&a->slope, n, a->rng, log_back);
 }
 
 void augment_tried_size(struct augment *a, int fresh, int learning, double log_ratio, int accept) {
@@ -282,7 +288,7 @@ void augment_tried_size(struct augment *a, int fresh, int learning, double log_r
 static void move_tilted(struct augment *a, int fresh, int learning) {
     const struct model *model = &a->model;
     double log_ratio = -INFINITY, log_back;
-    const double n = augment_propose_size(a, fresh, &log_back);
+    const double n = augment_propose_size(a, (double)a->n, fresh, &log_back);
     const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), MOST_BORN + 1);
     const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= MOST_BORN;
     const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
@@ -359,8 +365,7 @@ void augment_saw_size(struct augment *a, int closes) {
 }
 
 int augment_size_steps(const struct augment *a, int iteration, int learning) {
-    const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM;
-    const int far = knows && size_slope_spread(&a->slope) > 1 + ALONE * a->births.scale;
+    const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM, far = is_far(a);
     if (learning) {
         if (knows && !far && turn >= 2) return 0;
         return knows && iteration % 2 == 0 ? SIZE_FRESH : SIZE_WALK;
@@ -371,7 +376,9 @@ int augment_size_steps(const struct augment *a, int iteration, int learning) {
 }
 
 void augment_move_size(struct augment *a, int iteration, int learning) {
-    for (int k = 0; k < SIZE_MOVES; ++k) move_size(a, learning);
+    const int alone =
+        a->resize && size_slope_knows(&a->slope) && is_far(a) && a->births.followed > POOR;
+    for (int k = 0; k < (alone ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
     if (a->resize || a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
     const int steps = augment_size_steps(a, iteration, learning);
     if (steps & SIZE_FRESH) move_tilted(a, 1, learning);

@@ -85,12 +85,18 @@ static void expect_column(struct clamped_column *x, double lower, double upper, 
                 2 * x->mean * x->sd * j[1] + x->sd * x->sd * j[2];
 }
 
+void clamped_normal(double lower, double upper, double mean, double sd, struct clamped_column *x) {
+    x->mean = mean;
+    x->sd = sd;
+    place_edges(x, lower, upper);
+    expect_column(x, lower, upper, 1);
+}
+
 /* The records of a dummy: with their own mean. */
 static struct clamped_column expect_group(const struct clamped_column *x, double lower,
                                           double upper, double count, double total) {
-    struct clamped_column group = {.mean = count > 0 ? total / count : 0, .sd = x->sd};
-    place_edges(&group, lower, upper);
-    expect_column(&group, lower, upper, 1);
+    struct clamped_column group;
+    clamped_normal(lower, upper, count > 0 ? total / count : 0, x->sd, &group);
     return group;
 }
 

@@ -32,6 +32,12 @@ struct clamped {
     } * column;
 };
 
+/* Of a normal column with this mean and sd: edges, first, second, and j[0] to j[2], where
+ *
+ *   d first = j[0] d mean + j[1] d sd,
+ *   d second = 2 (mean j[0] + sd j[1]) d mean + 2 (mean j[1] + sd (j[0] + j[2])) d sd. */
+void clamped_normal(double lower, double upper, double mean, double sd, struct clamped_column *x);
+
 struct clamped *clamped_new(const struct totals *totals, const double *lower, const double *upper);
 
 /* `out`: c with what belongs to free columns as if the bounds had clamped them. */

@@ -438,6 +438,7 @@ static void start_size(struct augment *a) {
     const double n = rint((double)a->n + a->size_spread * rng_normal(a->rng));
     a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
     a->births.scale = a->births.followed = 1;
+    for (int k = 0; k < RESIZE_KINDS; ++k) a->births.taken[k] = 0.5;
     size_slope_start(&a->slope);
 }
 

@@ -38,12 +38,17 @@ struct part {
 /* Births and deaths at once, at most. */
 enum { MOST_BORN = 2048 };
 
+/* What steps of all records do with what is released of totals and of products: all of it stays;
+ * totals grow with the root of n; or some are drawn from their release and the noise. */
+enum resize_kind { RESIZE_HOLD, RESIZE_STRETCH, RESIZE_REFRESH, RESIZE_KINDS };
+
 /* Of births and deaths: the scale of how many records at once, and how often it was learned; after
  * warmup how many were tried and accepted, and the same of proposals of records. */
 struct births {
     double scale, tries, made, accepted, visited, updated;
     double tilt_made, tilt_accepted; /* of those that take theta along */
     double followed; /* in warmup, running mean of those accepted that go where n was seen */
+    double taken[RESIZE_KINDS]; /* the same of each kind of steps of totals, see augment_resize.c */
 };
 
 /* Transfers between levels take so many records at once, at most. */

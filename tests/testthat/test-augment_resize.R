@@ -58,3 +58,73 @@ test_that("chains start at a number of records that totals can have", {
   expect_gt(typical_size(falling, prior_log_uniform())$n, 97)
   expect_lt(typical_size(falling, prior_log_uniform())$n, 310)
 })
+
+# Draws of everything from the prior, the records' totals without the package's C code, and the weights that a release gives.
+weighted_resize <- function(statistic, model, mechanism, z, kernel, scale, size, draws = 40000) {
+  p <- prior_draws(model, statistic, draws)
+  n <- stats::rnbinom(draws, size[[2]], mu = size[[1]])
+  of <- rep(seq_len(draws), n)
+  if (length(z) == 2) {
+    x <- pmin(pmax(stats::rnorm(length(of), p[of, "mean"], p[of, "sd"]), -1), 2)
+    t <- cbind(x, x^2)
+  } else {
+    g <- stats::runif(length(of)) < p[of, "prob[g=b]"]
+    x <- stats::rnorm(length(of), p[of, "mean[x]"], sqrt(p[of, "cov[x,x]"]))
+    y <- stats::rnorm(length(of), p[of, "(Intercept)"] + p[of, "x"] * x + p[of, "gb"] * g, p[of, "sigma"])
+    t <- r_components(statistic, cbind(y, x, g))
+  }
+  s <- matrix(0, draws, length(z))
+  s[unique(of), ] <- rowsum(t, of, reorder = FALSE)
+  log_weight <- log_noise(kernel, rep(scale, length(z)), z, s)
+  colnames(s) <- paste("total of", statistic$components)
+  list(exact = data.frame(p, n = n, s, check.names = FALSE), weight = exp(log_weight - max(log_weight)))
+}
+
+test_that("bounds that bind, moderate noise: all draws of the prior, weighted", {
+  skip_on_cran()
+  cases <- list(
+    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2))), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)),
+                  mechanism = mech_laplace(scale = 1), kernel = "absolute", scale = 1, z = c(15, 25)),
+    factor = list(statistic = stat_crossprod(y ~ x + g, list(y = c(-1, 1), x = c(-0.8, 0.8), g = c("a", "b"))),
+                  model = model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw()),
+                  mechanism = mech_gaussian(sd = 7), kernel = "squared", scale = 7, z = c(10, 3, 4, 22, 6, 8, 20, 5))
+  )
+  for (case in names(cases)) {
+    one <- cases[[case]]
+    told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, one$mechanism, n = NULL, neighbours = "add_remove")
+    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 5500, warmup = 500,
+                                                          seed = 1)))
+    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$mechanism, one$z, one$kernel, one$scale, c(25, 4)))
+    totals <- posterior::as_draws_array(denoise(fit))
+    posterior::variables(totals) <- paste("total of", posterior::variables(totals))
+    all <- posterior::bind_draws(posterior::as_draws_array(fit$draws), totals)
+    size <- sum(prior$weight)^2 / sum(prior$weight^2)
+    expect_gt(size, 300)
+    for (name in setdiff(names(prior$exact), "prob[g=b]")) {
+      draws <- posterior::extract_variable_matrix(all, name)
+      order <- order(prior$exact[[name]])
+      cumulative <- cumsum(prior$weight[order]) / sum(prior$weight)
+      for (p in c(0.1, 0.5, 0.9)) {
+        below <- draws <= prior$exact[[name]][order][which(cumulative >= p)[1]]
+        error <- sqrt(posterior::mcse_mean(below + 0)^2 + p * (1 - p) / size)
+        share <- if (name == "n") cumulative[max(which(prior$exact$n[order] <= prior$exact$n[order][which(cumulative >= p)[1]]))] else p
+        expect_lt(abs(mean(below) - share) / error, 5, label = paste(case, name, p))
+      }
+    }
+  }
+})
+
+test_that("noise of the size of the totals, n as unknown as they are: as by the distribution of the totals", {
+  release <- as_release(c(150, 520), stat_sums(~ x + I(x^2), list(x = c(-8, 8))), mech_laplace(scale = 25), n = NULL, neighbours = "add_remove")
+  draw <- function(method, iter) {
+    fit <- suppressWarnings(sample_posterior(release, model_normal(prior = prior_nig(0.4, 1, 4, 4)), method = method, records = prior_uniform(100, 900),
+                                             chains = 2, iter = iter, warmup = 500, seed = 2))
+    totals <- posterior::as_draws_array(denoise(fit))
+    posterior::variables(totals) <- paste("total of", posterior::variables(totals))
+    posterior::summarise_draws(posterior::bind_draws(posterior::as_draws_array(fit$draws), totals), "mean", "sd", "mcse_mean", "mcse_sd")
+  }
+  records <- draw("augment", 8500)
+  totals <- draw("collapse", 30500)
+  expect_lt(max(abs(records$mean - totals$mean) / sqrt(records$mcse_mean^2 + totals$mcse_mean^2)), 5)
+  expect_lt(max(abs(records$sd - totals$sd) / sqrt(records$mcse_sd^2 + totals$mcse_sd^2)), 5)
+})

@@ -1,0 +1,67 @@
+#ifndef NOISEAWARE_AUGMENT_RESIZE_H
+#define NOISEAWARE_AUGMENT_RESIZE_H
+
+#include "augment.h"
+
+/* What augment_resize.c, augment_resize_totals.c and augment_resize_step.c share. */
+
+/* What the bounds leave of a column in a level: expected value and square, and slopes: of the first
+ * in the mean and in the standard deviation, of the second in these. */
+struct resize_column {
+    double first, second, first_mean, first_sd, second_mean, second_sd;
+};
+
+/* Totals of the records of each level; d columns, k levels. */
+struct resize_totals {
+    double n, *count, *total, *scatter, *factor; /* k; k x d; d x d, lower triangles */
+    double *sd;                                  /* of a column about the level means */
+    struct resize_column *column;                /* k x d */
+    double *c, *theta;
+    double *value;              /* of each component, as it is expected to be */
+    double log_density, energy; /* of the surrogate, and what of it the noise has */
+};
+
+struct resize {
+    int d, k;
+    const int *column, *fixed;   /* of the totals: see totals.h */
+    const double *lower, *upper; /* bounds of the columns, less their centres */
+    double weight;               /* sum of the Dirichlet weights; 0: there is no factor */
+
+    /* What a record that is born adds to T and to the counts, measured from the centres, so that
+     * released components stay. */
+    double *pace, *level_pace;
+    /* The place of a component from 1 on, 0 where it is not released: that of the count of a level,
+     * of a column's total, of its total in a level (k x d, and the level's share that is subtracted
+     * there), of the product of two columns. And whether totals of a column are there for all
+     * levels. */
+    int *level_told, *total_told, *cross_told, *product_told, *all_told;
+    double *cross_pace;
+    double *change_first, *change_product; /* of a step: k x d, d x d */
+
+    /* The records' own totals stand first in `kept`, what a way back leads to last; a chain goes
+     * from `now` to `next`. */
+    struct resize_totals kept[4], *now, *next;
+    double *change;       /* of the counts */
+    double *mean, *moved; /* k x d: level means of Y before and after */
+    double *normal, *spread, *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step;
+};
+
+/* Are there such steps? Prepares what follows. */
+int resize_create(struct augment *a);
+
+/* The records' totals, from their complete-data statistic, to now. Returns 0 where a level is
+ * empty, or the scatter singular. */
+int resize_read(struct augment *a);
+
+/* What is expected of column i in a level with this mean and standard deviation; what follows from
+ * n, counts, T, S, columns and what is kept of theta; and where `of` stands in `column`, or -1. */
+void resize_expect(const struct resize *r, int i, double mean, double sd,
+                   struct resize_column *out);
+void resize_evaluate(struct augment *a, struct resize_totals *t);
+int resize_place_of(int count, const int *column, int of);
+
+/* From `now` to `next`: n, the counts, T and S, and what the model keeps of theta. Returns the log
+ * of the ratio of densities and of proposals, with the Jacobian; -INFINITY where it is no step. */
+double resize_step(struct augment *a, int fresh, enum resize_kind kind);
+
+#endif
