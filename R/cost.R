@@ -21,7 +21,7 @@ cost_features <- function(method, release, bound, control = list(), records = NU
 # of what the engine moves
 cost_size <- function(engine, bound, release) {
   if (engine == "crossing") return(sum(lengths(bound$levels)))
-  if (engine %in% c("log-linear table", "response table")) return(nrow(as_table(bound)$parts[[1L]]$codes))
+  if (engine %in% c("log-linear table", "response table", "answers")) return(nrow(as_table(bound)$parts[[1L]]$codes))
   if (inherits(bound, "bound_table")) return(bound$sizes$complete)
   if (engine %in% c("counts", "recursion", "marginal")) return(length(release$value))
   bound$sizes$columns * if (engine == "clamped cross-table") prod(lengths(bound$levels)) else 1
@@ -37,6 +37,7 @@ records_engine <- function(bound) if (inherits(bound, "bound_categories")) "leve
 
 collapse_engine <- function(release, bound) {
   bound <- as_table(bound)
+  if (has_answers(release)) return("answers")
   family <- collapse_family(bound)
   # independent draws of a row of counts are cheaper than those of the recursion, and far cheaper than moves
   if (isTRUE(collapse_distribution(release, bound, check = TRUE))) return("recursion")

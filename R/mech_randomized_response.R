@@ -7,7 +7,11 @@
 #' those who collect the data, if every person does it alone.
 #'
 #' It goes with [stat_records()] of factors. With several factors each has an equal
-#' share of epsilon.
+#' share of epsilon; statistics of their own have a mechanism each.
+#'
+#' **Exact, and free of the number of records** where all variables are factors, under [model_glm()] with a binary response or one of several levels, and
+#' [model_table()] with [prior_normal()]: method `"collapse"` counts the records that gave the same answers and sums over their true levels. Other models
+#' impute the records.
 #'
 #' @param ... Must be empty: the other arguments must be named.
 #' @param epsilon Privacy budget of a record, a positive number.

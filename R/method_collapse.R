@@ -8,6 +8,7 @@
 #   row     counts of single cells of one table: independent draws, of either
 #   total   the total of one Poisson or exponential variable
 #   records totals of noisy records, see mech_record_noise.R
+#   answers records answered by randomised response
 
 sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   words <- with_seed(run$seed, seed_words())
@@ -22,6 +23,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
 # totals it is (`component`, a matrix with a row or a vector with an entry each).
 collapse_problem <- function(release, bound, records = NULL, call = caller_env()) {
   if (has_record_noise(release)) return(records_problem(release, bound, call))
+  if (has_answers(release)) return(answers_problem(release, bound, call))
   bound <- as_table(bound)
   size <- if (is.null(release$n)) typical_size(release, records) else list(n = as.double(release$n))
   if (!is.null(records) && collapse_family(bound, call) == "normal") size$n <- max(size$n, least_size(bound))
@@ -72,6 +74,7 @@ entry_fields <- function(entries, place) {
 # drawn at once
 collapse_distribution <- function(release, bound, n = release$n %||% 1, records = NULL, check = FALSE, call = caller_env()) {
   if (has_record_noise(release)) return(check_normal_records(bound, call))
+  if (has_answers(release)) return(table_answers(release, bound, call))
   bound <- as_table(bound)
   family <- collapse_family(bound, call)
   parts <- component_parts(release_for(bound, release), repeated = TRUE)
@@ -180,7 +183,7 @@ collapse_lines <- function(fit) {
   a <- collapse_acceptance(fit)
   switch(fit$problem$family,
          normal = c(outside_lines(fit), hamiltonian_lines(a)),
-         records = , table = hamiltonian_lines(a),
+         records = , answers = , table = hamiltonian_lines(a),
          total = outside_lines(fit))
 }
 
@@ -199,6 +202,7 @@ collapse_moves <- function(fit, a) {
          recursion = , row = "counts   independent draws, all counts at once",
          records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
            sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         answers = sprintf("answers   counted; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
                         if (!is.null(a$steps)) sprintf("; coefficients Hamiltonian: %s steps a trajectory, acceptance %s",
@@ -225,7 +229,7 @@ collapse_acceptance <- function(fit) {
              if (is.null(fit$problem$records)) row else cbind(row, records = row$mean)
            },
            crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
-           records = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
+           records = , answers = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                         divergent = told$divergent, deepest = told$deepest),
            table = {

@@ -87,7 +87,8 @@ pair_methods <- function(model, statistic, mechanism) {
   if (inherits(mechanism, "mech_record_noise")) {
     return(c(if (inherits(model, c("model_lm", "model_mvnormal"))) "collapse", if (inherits(model, "model_lm")) "naive"))
   }
-  c("augment", if (built_in && inherits(statistic, collapse_statistics(model))) "collapse",
+  by_totals <- built_in && inherits(statistic, collapse_statistics(model))
+  c("augment", if (by_totals || (inherits(mechanism, "mech_randomized_response") && takes_answers(model))) "collapse",
     if (built_in && inherits(statistic, clt_statistics(model))) "clt", if (inherits(statistic, naive_statistics(model))) "naive")
 }
 

@@ -61,6 +61,15 @@ levels_release <- function(n, answers, p, levels, epsilon) {
   simulate_release(data, stat_crossprod(stats::reformulate(names(data)[-1L], "y"), bounds), mech_laplace(epsilon = epsilon))
 }
 
+# answers by randomised response to `factors` variables of so many levels
+answers_release <- function(n, factors, levels, epsilon) {
+  set.seed(1)
+  names <- letters[seq_len(factors)]
+  data <- as.data.frame(lapply(stats::setNames(nm = names), function(v) sample(LETTERS[seq_len(levels)], n, TRUE, rev(seq_len(levels)))))
+  st <- stat_records(stats::reformulate(if (factors > 1) names[-1L] else "1", "a"), levels = lapply(data, function(v) LETTERS[seq_len(levels)]))
+  simulate_release(data, st, mech_randomized_response(epsilon = epsilon * factors))
+}
+
 # without terms of three or more
 all_pairs <- function(factors) function() model_table(stats::reformulate(utils::combn(letters[seq_len(factors)], 2L, paste, collapse = ":")), prior_normal())
 
@@ -108,6 +117,10 @@ cases <- function() {
     of_levels("response table", "collapse", binomial(), list(300, 2, 0, 3, 1), list(3000, 2, 0, c(3, 2), 10), list(3000, 2, 0, c(3, 4, 2), 1), list(1000, 2, 0, c(6, 8, 3), 1), list(1e5, 2, 0, c(6, 8, 3), 10)),
     of_levels("response table", "collapse", cumulative(), list(1000, 4, 0, 3, 0.1), list(3000, 3, 0, c(3, 4, 2), 1), list(3000, 3, 0, c(3, 4, 2), 10), list(1e5, 4, 0, c(4, 5, 3), 1)),
     of_levels("response table", "collapse", categorical(), list(1000, 4, 0, 3, 1), list(3000, 3, 0, c(3, 4, 2), 10), list(3000, 3, 0, c(3, 4, 2), 0.1), list(1e5, 4, 0, c(4, 5, 3), 10)),
+    # n, factors, levels, epsilon of each
+    grid("answers", "collapse", answers_release, function() model_glm(family = categorical()), c(400, 1, 4, 2), c(400, 2, 3, 4), c(3000, 3, 3, 3), c(1e5, 3, 5, 2), c(1000, 5, 3, 2)),
+    grid("answers", "collapse", answers_release, function() model_glm(family = cumulative()), c(400, 1, 4, 1), c(400, 2, 4, 2), c(3000, 4, 3, 4)),
+    grid("answers", "collapse", answers_release, function() model_logistic(), c(400, 1, 2, 2), c(400, 4, 2, 1), c(1e5, 8, 2, 2)),
     grid("normal", "collapse", normal_release, lm, c(1000, 1, 1, 4), c(1000, 1, 0.1, 4), c(1000, 1, 10, 4), c(1e5, 1, 1, 4), c(1000, 2, 1, 4), c(1000, 5, 0.1, 4), c(1000, 5, 1, 4),
          c(1000, 5, 10, 4), c(1e5, 5, 1, 4), c(1000, 5, 100, 4), c(1000, 10, 1, 4), c(1e5, 10, 10, 4), c(1000, 10, 0.1, 4), c(1000, 20, 1, 4), c(1e5, 20, 1, 4)),
     # n, p, levels, epsilon

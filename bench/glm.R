@@ -131,6 +131,39 @@ factor_row <- function(n, method, quick) {
   data.frame(records = n, method = method, seconds = ran$time, ess = ran$ess, `ESS per second` = ran$ess / ran$time, rhat = ran$rhat, check.names = FALSE)
 }
 
+# Answers by randomised response of 412 records. The first two: the survey of van den Hout and van der Heijden (2007) in the
+# tests of the package rrLogit, two questions, each answered truly with probability 0.8; as a table, and as a response of four levels, which
+# is another mechanism: a true level with probability 0.64, each other with 0.12.
+answer_cases <- function() {
+  both <- list(first = c("yes", "no"), second = c("yes", "no"))
+  seen <- rep(0:3, c(68, 52, 103, 189))
+  four <- c("yes/yes", "yes/no", "no/yes", "no/no")
+  set.seed(1)
+  groups <- list(y = four, age = c("young", "middle", "old"), sex = c("f", "m"))
+  people <- as.data.frame(lapply(groups, sample, 412, TRUE))
+  people$y <- four[1 + findInterval(stats::runif(412) - 0.1 * (people$age == "old"), c(0.2, 0.3, 0.5))]
+  list(
+    `two questions, model_table()` = list(model = model_table(~ first:second, prior_normal()),
+      release = as_release(cbind(first = seen %/% 2, second = seen %% 2), stat_records(~ first + second, levels = both), mech_randomized_response(epsilon = 2 * log(4)), n = 412)),
+    `four levels, categorical()` = list(model = model_glm(y ~ 1, categorical()),
+      release = as_release(seen, stat_records(~ y, levels = list(y = four)), mech_randomized_response(epsilon = log(0.64 / 0.12)), n = 412)),
+    `four levels on two factors, categorical()` = list(model = model_glm(family = categorical()),
+      release = simulate_release(people, stat_records(y ~ age + sex, levels = groups), mech_randomized_response(epsilon = 6))),
+    `four levels on two factors, cumulative()` = list(model = model_glm(family = cumulative()),
+      release = simulate_release(people, stat_records(y ~ age + sex, levels = groups), mech_randomized_response(epsilon = 6))))
+}
+
+answer_row <- function(name, iter) {
+  say("%s", name)
+  case <- answer_cases()[[name]]
+  call <- function() suppressWarnings(suppressMessages(sample_posterior(case$release, case$model, iter = iter, seed = 1)))
+  fit <- call()
+  time <- seconds(for (k in 1:10) call()) / 10 # the clock has ticks of a hundredth
+  ess <- min_ess(posterior::as_draws_array(fit))
+  data.frame(answers = name, method = fit$method, iter = iter, seconds = time, ess = ess, `seconds to 5,000` = 5000 * time / ess,
+             rhat = max(noiseaware:::mixing_diagnostics(fit)$rhat), check.names = FALSE)
+}
+
 bench_glm <- function(quick = FALSE) {
   speed <- do.call(rbind, lapply(speed_cases, speed_row, quick))
   cases <- expand.grid(name = names(real_cases), epsilon = c(1, 10), stringsAsFactors = FALSE)
@@ -139,12 +172,15 @@ bench_glm <- function(quick = FALSE) {
   factors <- do.call(rbind, Map(factor_row, cases$n, cases$method, quick))
   cases <- expand.grid(name = names(category_cases), epsilon = c(1, 10), stringsAsFactors = FALSE)
   categories <- do.call(rbind, Map(category_row, cases$name, cases$epsilon, quick))
+  answers <- do.call(rbind, Map(answer_row, names(answer_cases()), 2000))
   targets <- vapply(speed_cases, `[[`, 0, "target")
   bench_result(
     c(Map(function(l, m, r, t) figure("least ESS per second", sprintf("%s link, \"%s\"", l, m), r, t), speed$link, speed$method, speed[["ESS per second"]], targets),
+      Map(function(name, time) figure("seconds to 5,000 effective draws", paste("randomised response,", name), time, 0.2, TRUE), answers$answers, answers[["seconds to 5,000"]]),
       list(figure("default calls with R-hat at most 1.01", sprintf("of %d on real data", nrow(real)), sum(real$rhat <= 1.01)),
            figure("ESS per second of \"collapse\" over \"augment\"", "factors alone, n = 100,000", factors[["ESS per second"]][3L] / factors[["ESS per second"]][6L]))),
     list("3 covariates, n = 1,000, epsilon 1" = speed, "Logistic regression on two factors, epsilon 1" = factors, "Default calls on real data" = real,
+         "Answers by randomised response, default calls" = answers,
          "Default calls on real data, responses of several levels" = categories),
     c("Default calls, 4 chains x 2,000, on one core; warmup and set-up count. ESS is the bulk one, the least of all parameters; R-hat the largest.",
       "glm(): on the data themselves, without noise; the coefficient that is furthest from its posterior mean, intercept aside."))

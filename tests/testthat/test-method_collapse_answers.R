@@ -1,0 +1,151 @@
+# Records answered by randomised response, counted, by method "collapse": against quadrature, sums over all confidential records with
+# the parameters drawn from their prior, and method "augment".
+
+answer_levels <- list(y = c("low", "mid", "high"), g = c("a", "b"))
+
+answers_of <- function(codes, levels, epsilon, formula = stats::reformulate(c("1", names(levels)[-1L]), names(levels)[1L])) {
+  as_release(as.matrix(codes), stat_records(formula, levels = levels), mech_randomized_response(epsilon = epsilon), nrow(codes))
+}
+
+answers_fit <- function(release, model, ..., chains = 2, iter = 3000, warmup = 500) {
+  fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
+  expect_identical(fit$problem$family, "answers")
+  expect_true(fit$exact)
+  fit
+}
+
+# P(answer | level), a row an answer
+response_matrix <- function(levels, epsilon) {
+  m <- matrix(1, levels, levels)
+  diag(m) <- exp(epsilon)
+  m / (exp(epsilon) + levels - 1)
+}
+
+test_that("one factor without covariates: quadrature", {
+  n <- c(12, 3, 9)
+  epsilon <- 0.8
+  codes <- data.frame(y = rep(0:2, n))
+  grid <- expand.grid(mid = seq(-9, 9, length.out = 200), high = seq(-9, 9, length.out = 200))
+  of_noise <- response_matrix(3, epsilon)
+  prior <- dnorm(grid$mid, 0.2, 1.3, log = TRUE) + dnorm(grid$high, 0.2, 1.3, log = TRUE)
+  p <- cbind(1, exp(as.matrix(grid))) / (1 + exp(grid$mid) + exp(grid$high))
+  weight <- exp(prior + drop(log(p %*% t(of_noise)) %*% n) - 40)
+  weight <- weight / sum(weight)
+  fit <- answers_fit(answers_of(codes, answer_levels["y"], epsilon), model_glm(y ~ 1, categorical(), prior = prior_normal(0.2, 1.3)))
+  for (v in c("mid", "high")) for (power in 1:2) {
+    found <- parameter_draws(fit, sprintf("(Intercept)[%s]", v))^power
+    expect_lt(abs(mean(found) - sum(weight * grid[[v]]^power)) / posterior::mcse_mean(found), 5)
+  }
+  # how many there are of each level, and how many lied
+  level_given <- function(r) p * rep(of_noise[r, ], each = nrow(p)) / drop(p %*% of_noise[r, ])
+  expected <- Reduce(`+`, lapply(1:3, function(r) n[r] * colSums(weight * level_given(r))))
+  tables <- do.call(rbind, lapply(fit$chains, `[[`, "table"))
+  expect_true(all(rowSums(tables) == sum(n)))
+  sd <- apply(tables, 2, function(x) posterior::mcse_mean(matrix(x, ncol = 2)))
+  expect_lt(max(abs(colMeans(tables) - expected) / sd), 5)
+  lies <- sum(n) - sum(vapply(1:3, function(r) n[r] * sum(weight * level_given(r)[, r]), 0))
+  told <- matrix(-unlist(lapply(fit$chains, `[[`, "log_noise")) / epsilon, ncol = 2)
+  expect_lt(abs(mean(told) - lies) / posterior::mcse_mean(told), 5)
+})
+
+test_that("densities have their slopes; the likelihood is that of mixed probabilities, for every family and tables without some cells", {
+  set.seed(2)
+  codes <- data.frame(y = sample(0:2, 40, TRUE), g = sample(0:1, 40, TRUE))
+  rel <- answers_of(codes, answer_levels, 3)
+  binary <- answers_of(data.frame(y = codes$y > 0, g = codes$g), list(y = c("no", "yes"), g = c("a", "b")), 2)
+  zeros <- data.frame(y = "high", g = "a")
+  cases <- list(list(rel, model_glm(family = cumulative())), list(rel, model_glm(family = cumulative("probit"))), list(rel, model_glm(y ~ g, categorical())),
+                list(binary, model_logistic()), list(rel, model_table(~ y + g, prior_normal())), list(rel, model_table(~ y:g, prior_normal(), zeros = zeros)))
+  for (case in cases) {
+    fit <- answers_fit(case[[1]], case[[2]], chains = 1, iter = 20, warmup = 10)
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+    table <- internal("as_table")(fit$bound)
+    levels <- lengths(table$levels)
+    mixing <- Reduce(kronecker, lapply(levels, response_matrix, epsilon = case[[1]]$mechanism$epsilon / 2))
+    grid <- function(codes) drop(codes %*% c(levels[2], 1)) + 1
+    answered <- matrix(case[[1]]$value, 40)[, match(names(levels), c("y", "g"))]
+    own <- grid(table$parts[[1L]]$codes)
+    q <- asplit(.Call(internal("ffi_model_prior"), fit$problem$model, internal("new_stream")(), 2L)$theta, 2)
+    one <- function(q) {
+      p <- numeric(prod(levels))
+      p[own] <- .Call(internal("ffi_model_cells"), fit$problem$model, matrix(q))[, 1]
+      sum(log((mixing %*% p)[grid(answered)]))
+    }
+    prior <- function(q) .Call(internal("ffi_model_log_prior"), fit$problem$model, matrix(q))
+    for (k in 1:2) expect_equal(at(q[[k]])[-1], difference_slopes(at, q[[k]], 1e-5), tolerance = 1e-6)
+    expect_equal(at(q[[1]])[1] - at(q[[2]])[1], one(q[[1]]) - one(q[[2]]) + prior(q[[1]]) - prior(q[[2]]), tolerance = 1e-9)
+  }
+})
+
+test_that("a covariate: draws of the prior, weighted; answers of each factor with noise of their own", {
+  skip_on_cran() # takes long; `make test` runs it
+  codes <- data.frame(y = c(0, 2, 1, 2, 2, 0), g = c(0, 1, 1, 1, 0, 0))
+  statistics <- list(response = stat_records(~ y, levels = answer_levels["y"]), group = stat_records(~ g, levels = answer_levels["g"]))
+  rel <- as_release(list(response = codes$y, group = codes$g), statistics,
+                    list(response = mech_randomized_response(epsilon = 2), group = mech_randomized_response(epsilon = 3)), 6)
+  for (family in list(cumulative(), categorical())) {
+    fit <- answers_fit(rel, model_glm(y ~ g, family, prior = prior_normal(0, 1.2)))
+    set.seed(5)
+    theta <- .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), 20000L)$theta
+    p <- t(.Call(internal("ffi_model_cells"), fit$problem$model, theta)) # g, then y the faster
+    mixed <- p %*% t(kronecker(response_matrix(2, 3), response_matrix(3, 2)))
+    weight <- exp(rowSums(log(mixed[, codes$g * 3 + codes$y + 1])))
+    share <- weight / sum(weight)
+    natural <- internal("reported")(fit$bound, theta)
+    for (name in fit$bound$parameters) for (power in 1:2) {
+      exact <- sum(share * natural[, name]^power)
+      error <- sqrt(sum(share^2 * (natural[, name]^power - exact)^2))
+      found <- parameter_draws(fit, name)^power
+      expect_lt(abs(mean(found) - exact) / sqrt(posterior::mcse_mean(found)^2 + error^2), 5, label = paste(name, power))
+    }
+  }
+})
+
+test_that("the draws are those of augment", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(3)
+  model <- model_glm(y ~ g, cumulative())
+  rel <- simulate_release(model, stat_records(y ~ g, levels = answer_levels), mech_randomized_response(epsilon = 5), n = 60)
+  fast <- answers_fit(rel, model)
+  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 2))
+  expect_identical(fast$bound$parameters, slow$bound$parameters)
+  for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
+  expect_agreement(matrix(unlist(lapply(fast$chains, `[[`, "log_noise")), ncol = 2), matrix(unlist(lapply(slow$chains, `[[`, "log_noise")), ncol = 2))
+})
+
+test_that("calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
+  for (family in list(cumulative(), categorical())) {
+    cal <- calibrate(model_glm(family = family, prior = prior_normal(0, 1)), stat_records(y ~ g, levels = answer_levels), mech_randomized_response(epsilon = 4),
+                     n = 50, replicates = 60, chains = 1, iter = 500, warmup = 200, seed = 3)
+    expect_false(any(cal$runs$failed))
+    expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+  }
+})
+
+test_that("auto takes it; a chain cut in two, prints, and what is refused", {
+  set.seed(4)
+  codes <- data.frame(y = sample(0:2, 30, TRUE), g = sample(0:1, 30, TRUE))
+  rel <- answers_of(codes, answer_levels, 4)
+  ask <- function(iter) suppressWarnings(sample_posterior(rel, model_glm(family = categorical()), chains = 2, iter = iter, warmup = 100, seed = 1))
+  fit <- ask(400)
+  longer <- extend(ask(150), 250)
+  expect_identical(longer$draws, fit$draws)
+  expect_identical(longer$chains[[2]]$table, fit$chains[[2]]$table)
+  expect_identical(longer$chains[[2]]$state, fit$chains[[2]]$state)
+  expect_identical(fit$method, "collapse")
+  expect_identical(names(acceptance(fit)), c("chain", "mean", "steps", "divergent", "deepest"))
+  expect_output(print(acceptance(fit)), "answers   counted")
+  expect_output(print(fit), "(exact)", fixed = TRUE)
+  expect_error(denoise(fit), class = "noiseaware_error_argument")
+  table <- suppressWarnings(sample_posterior(rel, model_table(~ y:g, prior_normal()), chains = 1, iter = 40, seed = 1))
+  expect_true(all(rowSums(posterior::as_draws_matrix(denoise(table, ~ g))) == 30))
+  beside <- as_release(list(answers = as.matrix(codes), counts = c(12, 20)), list(answers = stat_records(y ~ g, levels = answer_levels), counts = stat_counts(~ g, answer_levels["g"])),
+                       list(answers = mech_randomized_response(epsilon = 4), counts = mech_laplace(epsilon = 1)), 30)
+  refused <- function(rel, model) sample_posterior(rel, model, method = "collapse")
+  expect_error(refused(beside, model_glm(y ~ g, categorical())), "alone", class = "noiseaware_error_method")
+  twice <- as_release(list(a = as.matrix(codes), b = codes$g), list(a = stat_records(y ~ g, levels = answer_levels), b = stat_records(~ g, levels = answer_levels["g"])),
+                      list(a = mech_randomized_response(epsilon = 4), b = mech_randomized_response(epsilon = 1)), 30)
+  expect_error(refused(twice, model_glm(y ~ g, categorical())), "twice", class = "noiseaware_error_method")
+  expect_error(refused(rel, model_table(~ y:g)), "normal priors", class = "noiseaware_error_method")
+})
