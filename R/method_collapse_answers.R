@@ -4,7 +4,7 @@
 # Are there answers among the parts of a release?
 has_answers <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "match", TRUE))
 
-# Models that method "collapse" takes answers for, where all that they see are factors.
+# Models that method "collapse" takes answers for, where all that they see are factors; model_table() with prior_normal(), too.
 takes_answers <- function(model) UseMethod("takes_answers")
 
 #' @export
@@ -15,9 +15,6 @@ takes_answers.model_glm <- function(model) TRUE
 
 #' @export
 takes_answers.model_logistic <- takes_answers.model_glm
-
-#' @export
-takes_answers.model_table <- takes_answers.model_glm
 
 # Combinations of levels
 most_answer_cells <- 1e5
