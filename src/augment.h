@@ -6,7 +6,8 @@
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_resize.c  the same together with a move of all records at once, the totals of which
- *                     augment_resize_totals.c and augment_resize_step.c choose;
+ *                     augment_resize_totals.c and augment_resize_step.c choose; and with a new draw
+ *                     of all counts, augment_resize_counts.c;
  *   augment_levels.c  transfers of records between levels of a factor;
  *   augment_categories.c  moves of the coefficients of a response of several levels;
  *   augment_rounds.c  how many rounds of all that make an iteration;
@@ -87,6 +88,9 @@ void augment_take_latent(struct augment *a);
 /* of the totals whose noise has a separable kernel */
 double augment_dense_energy(const struct augment *a, const double *residual);
 
+/* of a release of n, with so many records more */
+double augment_size_energy(const struct augment *a, double more);
+
 /* of all totals: dense residuals, and those of the cells */
 double augment_total_energy(const struct augment *a, const double *dense, const double *cells);
 
@@ -166,6 +170,12 @@ void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j);
 void augment_keep_size(struct augment *a, int m, int birth);
 
 /* ---- augment_resize.c ------------------------------------------------------------ */
+
+/* Are there such steps? */
+static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
+
+/* Do such steps draw all counts anew, after warmup, often enough? */
+int augment_redraws(const struct augment *a);
 
 /* Steps of n that leave the records' distribution with theta integrated out invariant: it must be
  * drawn after them. They need the complete-data statistic, and keep it. */

@@ -43,6 +43,20 @@ static double cells_energy(const struct augment *a, const double *residual) {
     return energy;
 }
 
+/* Energy of a release of n itself, with so many records more. */
+double augment_size_energy(const struct augment *a, double more) {
+    double energy = 0;
+    for (int k = 0; k < a->parts; ++k) {
+        const struct part *part = a->part + k;
+        for (int j = 0; part->kind == PART_SIZE && j < part->stat.size; ++j) {
+            const int at = part->offset + j;
+            const double left = a->cell_residual[at] - more * a->weight[a->dense + at];
+            energy += part->kernel == KERNEL_ABSOLUTE ? fabs(left) : 0.5 * left * left;
+        }
+    }
+    return energy;
+}
+
 /* extra[i] += sign * energy of one noisy value about t[i] */
 static void add_value(enum kernel kernel, int m, double sign, double weight,
                       const double *restrict released, const double *restrict t,

@@ -44,6 +44,7 @@ static const double FORGET = 0.01, LEAST = 0.02;
 
 void augment_prepare_resize(struct augment *a) {
     if (!resize_create(a)) a->resize = NULL;
+    resize_create_counts(a);
 }
 
 /* ---- the records ------------------------------------------------------------------------------
@@ -248,13 +249,19 @@ static double worth(const struct augment *a, int kind) {
 }
 
 /* More often where warmup saw it taken more often, but each now and then. */
-static enum resize_kind choose_kind(struct augment *a) {
+enum resize_kind resize_choose_kind(struct augment *a) {
     double sum = 0;
     for (int k = 0; k < RESIZE_KINDS; ++k) sum += worth(a, k);
     double left = rng_uniform(a->rng) * sum;
     int kind = 0;
     while (kind < RESIZE_KINDS - 1 && (left -= worth(a, kind)) >= 0) ++kind;
     return (enum resize_kind)kind;
+}
+
+int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning) {
+    const int taken = -log_ratio < rng_exponential(a->rng);
+    if (learning) a->births.taken[kind] += FORGET * (taken - a->births.taken[kind]);
+    return taken;
 }
 
 static void move(struct augment *a, int fresh, int learning) {
@@ -265,11 +272,9 @@ static void move(struct augment *a, int fresh, int learning) {
     int born = 0, accept = 0;
     if (!resize_read(a)) return;
     for (int k = 0; k < (fresh ? STEPS : 1); ++k) {
-        const enum resize_kind kind = choose_kind(a);
+        const enum resize_kind kind = resize_choose_kind(a);
         log_ratio = resize_step(a, fresh, kind);
-        const int taken = -log_ratio < rng_exponential(a->rng);
-        if (learning) a->births.taken[kind] += FORGET * (taken - a->births.taken[kind]);
-        if (!taken) continue;
+        if (!resize_takes(a, kind, log_ratio, learning)) continue;
         struct resize_totals *const left = r->now;
         r->now = r->next;
         r->next = left == records ? spare : left;
@@ -287,6 +292,7 @@ static void move(struct augment *a, int fresh, int learning) {
 
 void augment_resize(struct augment *a, int iteration, int learning) {
     const int steps = augment_size_steps(a, iteration, learning);
-    if (steps & SIZE_FRESH) move(a, 1, learning);
-    if (steps & SIZE_WALK) move(a, 0, learning);
+    void (*const go)(struct augment *, int, int) = a->resize ? move : resize_move_counts;
+    if (steps & SIZE_FRESH) go(a, 1, learning);
+    if (steps & SIZE_WALK) go(a, 0, learning);
 }

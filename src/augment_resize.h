@@ -64,4 +64,13 @@ int resize_place_of(int count, const int *column, int of);
  * of the ratio of densities and of proposals, with the Jacobian; -INFINITY where it is no step. */
 double resize_step(struct augment *a, int fresh, enum resize_kind kind);
 
+/* Which kind of step comes next: more often one that warmup saw taken more often. Whether it is
+ * taken. */
+enum resize_kind resize_choose_kind(struct augment *a);
+int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning);
+
+/* Of counts: prepares a->resize_counts, if there are such steps; a step. */
+void resize_create_counts(struct augment *a);
+void resize_move_counts(struct augment *a, int fresh, int learning);
+
 #endif

@@ -206,20 +206,6 @@ static double log_totals(const struct augment *a, const struct resize_totals *t)
            model->class->marginal(model->self, t->c, n, t->theta, r->gradient_c, r->gradient_kept);
 }
 
-/* Energy of a release of n itself, with so many records more. */
-static double size_energy(const struct augment *a, double more) {
-    double energy = 0;
-    for (int k = 0; k < a->parts; ++k) {
-        const struct part *part = a->part + k;
-        for (int j = 0; part->kind == PART_SIZE && j < part->stat.size; ++j) {
-            const int at = part->offset + j;
-            const double left = a->cell_residual[at] - more * a->weight[a->dense + at];
-            energy += part->kernel == KERNEL_ABSOLUTE ? fabs(left) : 0.5 * left * left;
-        }
-    }
-    return energy;
-}
-
 void resize_evaluate(struct augment *a, struct resize_totals *t) {
     struct resize *r = a->resize;
     struct totals_density *density = &a->surrogate->density;
@@ -234,7 +220,7 @@ void resize_evaluate(struct augment *a, struct resize_totals *t) {
     totals_density_noise(density, a->released, r->gradient_c);
     for (int j = 0; j < a->dense; ++j)
         t->value[j] = component_value(density->component + j, density->seen);
-    t->energy = density->energy + size_energy(a, t->n - (double)a->n);
+    t->energy = density->energy + augment_size_energy(a, t->n - (double)a->n);
     t->log_density -= *a->adapt.temper * t->energy;
 }
 

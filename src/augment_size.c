@@ -364,6 +364,10 @@ void augment_saw_size(struct augment *a, int closes) {
     a->births.tries = 0;
 }
 
+int augment_redraws(const struct augment *a) {
+    return a->resize_counts && is_far(a) && a->births.followed > POOR;
+}
+
 int augment_size_steps(const struct augment *a, int iteration, int learning) {
     const int knows = size_slope_knows(&a->slope), turn = iteration % SELDOM, far = is_far(a);
     if (learning) {
@@ -376,10 +380,10 @@ int augment_size_steps(const struct augment *a, int iteration, int learning) {
 }
 
 void augment_move_size(struct augment *a, int iteration, int learning) {
-    const int alone =
-        a->resize && size_slope_knows(&a->slope) && is_far(a) && a->births.followed > POOR;
+    const int alone = augment_resizes(a) && is_far(a) && a->births.followed > POOR;
     for (int k = 0; k < (alone ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
-    if (a->resize || a->model.class->move == NULL || a->slope.moving == 0 || a->plain) return;
+    if (augment_resizes(a) || a->model.class->move == NULL || a->slope.moving == 0 || a->plain)
+        return;
     const int steps = augment_size_steps(a, iteration, learning);
     if (steps & SIZE_FRESH) move_tilted(a, 1, learning);
     if (steps & SIZE_WALK) move_tilted(a, 0, learning);

@@ -290,6 +290,9 @@ static void binomial_draws(struct rng *rng, double p, int m, const double *restr
     }
 }
 
+/* Successes for each count: beyond it a draw for each is cheaper. */
+static const double MANY = 0.5;
+
 void dist_binomial_fill(struct rng *rng, double probability, int m, const double *restrict count,
                         double *restrict out) {
     if (probability <= 0.5) {
@@ -298,6 +301,28 @@ void dist_binomial_fill(struct rng *rng, double probability, int m, const double
     }
     binomial_draws(rng, 1 - probability, m, count, out);
     for (int i = 0; i < m; ++i) out[i] = count[i] - out[i];
+}
+
+void dist_thin_fill(struct rng *rng, double probability, int m, const double *restrict count,
+                    double *restrict out) {
+    if (probability * block_sum(m, count) > MANY * m) {
+        dist_binomial_fill(rng, probability, m, count, out);
+        return;
+    }
+    memset(out, 0, (size_t)m * sizeof *out);
+    if (probability <= 0) return;
+    /* from one success to the next the number of trials is geometric */
+    const double gap = -1 / log1p(-probability);
+    double before = floor(rng_exponential(rng) * gap);
+    for (int i = 0; i < m; ++i) {
+        double left = count[i];
+        while (before < left) {
+            left -= before + 1;
+            out[i] += 1;
+            before = floor(rng_exponential(rng) * gap);
+        }
+        before -= left;
+    }
 }
 
 /* Michael, Schucany & Haas (1976), written for v itself: of the two roots the

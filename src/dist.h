@@ -68,4 +68,8 @@ double dist_poisson(struct rng *rng, double mean);
 void dist_binomial_fill(struct rng *rng, double probability, int m, const double *restrict count,
                         double *restrict out);
 
+/* The same; where few successes are expected, by the waiting times from one to the next. */
+void dist_thin_fill(struct rng *rng, double probability, int m, const double *restrict count,
+                    double *restrict out);
+
 #endif

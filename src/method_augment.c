@@ -35,6 +35,9 @@ enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 /* iterations that a sweep may be spread over */
 enum { MOST_PARTS = 8 };
 
+/* the same at least, where steps of n draw all records anew */
+enum { REDRAWN_PARTS = 4 };
+
 /* surrogate transitions of a response's coefficients in an iteration (bench/dimension.R) */
 enum { RESPONSES = 3 };
 
@@ -485,6 +488,7 @@ static int update_theta_given_records(struct augment *a, int learning) {
 /* counters speak of what follows */
 static void end_warmup(struct augment *a) {
     *a->adapt.temper = 1;
+    if (augment_redraws(a)) *a->adapt.parts = fmax(*a->adapt.parts, REDRAWN_PARTS);
     a->work = 0;
     a->maps_made = a->maps_accepted = a->leapfrogs = 0;
     a->responses_made = a->responses_accepted = 0;
@@ -543,7 +547,7 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     if (learning) augment_gather(a, before);
     const double followed = a->work;
     if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
-    if (a->resize && !empty) augment_resize(a, iteration, learning);
+    if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
     if (a->surrogate && augment_set_size(a)) {
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);

@@ -70,7 +70,8 @@ struct rounds {
     double *count, *seen, *work, *mean, *scatter, *change, *before;
 };
 
-struct resize; /* augment_resize.c */
+struct resize;        /* augment_resize.c */
+struct resize_counts; /* augment_resize_counts.c */
 
 /* In place of the model's prior and update of theta: where theta has a prior that depends on other
  * sites. */
@@ -104,6 +105,7 @@ struct augment {
     struct surrogate *surrogate;         /* NULL: no such moves */
     struct response *response;           /* the same; only beside a surrogate */
     struct resize *resize;               /* the same, of steps of n */
+    struct resize_counts *resize_counts; /* NULL: no such steps of n */
     struct category_moves *categories;   /* NULL: no such moves */
 
     /* State: with these restored, a run continues bit for bit. */

@@ -31,7 +31,8 @@ static const double MANY = 0.5;
 static const double FEW = 0.1;
 
 struct poisson {
-    const double *shape, *rate;                 /* of the prior */
+    const double *shape, *rate; /* of the prior */
+    struct dist_rising rising;
     double log_rate, rate_now;                  /* current parameter */
     double keep, lose, gain;                    /* of a non-centred move */
     struct dist_poisson *records, *next, added; /* next: after a move */
@@ -47,6 +48,7 @@ static int create(const struct fields *fields, struct model *model) {
     p->records = plugin_memory(1, sizeof *p->records);
     p->next = plugin_memory(1, sizeof *p->next);
     p->records->mean = p->next->mean = p->added.mean = -1; /* not prepared */
+    dist_rising_set(&p->rising, *p->shape);
     model->self = p;
     model->columns = model->complete = 1;
     const struct theta_block rate = {.name = "rate", .transform = TRANSFORM_LOG, .size = 1};
@@ -105,38 +107,14 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     dist_poisson_invert(p->records, m, z[0], x[0]);
 }
 
-/* Of the x[i] arrivals of each record, how many are hit, each with that
- * probability. */
-static void hit_arrivals(struct rng *rng, int m, double probability, const double *restrict x,
-                         double *restrict hits) {
-    if (probability * block_sum(m, x) > MANY * m) {
-        dist_binomial_fill(rng, probability, m, x, hits);
-        return;
-    }
-    memset(hits, 0, (size_t)m * sizeof *hits);
-    if (probability <= 0) return;
-    /* from one hit to the next the number of arrivals is geometric */
-    const double gap = -1 / log1p(-probability);
-    double before = floor(rng_exponential(rng) * gap);
-    for (int i = 0; i < m; ++i) {
-        double left = x[i];
-        while (before < left) {
-            left -= before + 1;
-            hits[i] += 1;
-            before = floor(rng_exponential(rng) * gap);
-        }
-        before -= left;
-    }
-}
-
 /* Every arrival is kept with probability keep = 1 - lose. */
 static void thin(struct rng *rng, int m, double keep, double lose, const double *restrict x,
                  double *restrict out) {
     if (keep < lose) {
-        hit_arrivals(rng, m, keep, x, out);
+        dist_thin_fill(rng, keep, m, x, out);
         return;
     }
-    hit_arrivals(rng, m, lose, x, out);
+    dist_thin_fill(rng, lose, m, x, out);
     for (int i = 0; i < m; ++i) out[i] = x[i] - out[i];
 }
 
@@ -204,6 +182,13 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
     return c[0] * *theta - n * exp(*theta);
 }
 
+/* negative binomial */
+static double log_total(void *self, double sum, double n) {
+    const struct poisson *p = self;
+    return dist_log_rising(&p->rising, sum) - *p->shape * log(*p->rate + n) -
+           (sum > 0 ? sum * log1p(*p->rate / n) : 0);
+}
+
 const struct model_class model_poisson = {
     .name = "poisson",
     .create = create,
@@ -219,4 +204,5 @@ const struct model_class model_poisson = {
     .add = add,
     .rtheta = rtheta,
     .log_likelihood = log_likelihood,
+    .log_total = log_total,
 };

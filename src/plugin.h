@@ -12,10 +12,10 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, regressors, log_likelihood, marginal, marginal_size, tied_prior, tied_means,
- * rtheta_uncut, distribution, pull_distribution, log_cells, observe, log_posterior, information,
- * read_levels, relevel, categorise, category_probabilities, pull_categories, groups and costs are
- * not offered; and it has a version.
+ * add_latent, regressors, log_likelihood, marginal, marginal_size, log_total, tied_prior,
+ * tied_means, rtheta_uncut, distribution, pull_distribution, log_cells, observe, log_posterior,
+ * information, read_levels, relevel, categorise, category_probabilities, pull_categories, groups
+ * and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -334,6 +334,13 @@ struct model_class {
      * columns, the density of a record with its power of 2 pi. For "collapse" of normal totals
      * where n is unknown; default: n must be known there. */
     double (*marginal_size)(const void *self, double n);
+
+    /* Goal: the log probability of the sum of n records, theta integrated out, the prior as it is
+     * before it is cut off; no part of it that depends on the sum or on n is left out. Only where
+     * records are counts which given their sum, the complete-data statistic, are multinomial with
+     * equal probabilities, whatever theta is. For "augment" where n is unknown; default: births and
+     * deaths alone. */
+    double (*log_total)(void *self, double sum, double n);
 
     /* Goal: the log prior density of the tied coefficients, read from theta, up to a constant, and
      * its gradient in them. Needs a response that depends on the linear predictor alone, the first

@@ -10,7 +10,8 @@ resize_cases <- function() {
     # totals without those in each level, products of some pairs alone
     subset = list(statistic = crossed, at = c("y", "x", "gb", "y^2", "x:gb"), model = model_lm(prior = prior_normal(), sigma = prior_half_normal(3))),
     totals = list(statistic = stat_crossprod(y ~ x, bounds[1:2], rescale = FALSE), at = c("y", "x", "x^2"), model = model_lm(prior = prior_normal(), sigma = prior_exponential(1))),
-    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(10, 20))), at = c("x", "x^2"), model = model_normal(prior = prior_nig(15, 1, 3, 12)))
+    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(10, 20))), at = c("x", "x^2"), model = model_normal(prior = prior_nig(15, 1, 3, 12))),
+    counts = list(statistic = stat_sums(~ x + I(x^2), list(x = c(0, 12))), at = c("x", "x^2"), model = model_poisson(prior = prior_gamma(3, 0.5)))
   )
 }
 
@@ -64,7 +65,9 @@ weighted_resize <- function(statistic, model, mechanism, z, kernel, scale, size,
   p <- prior_draws(model, statistic, draws)
   n <- stats::rnbinom(draws, size[[2]], mu = size[[1]])
   of <- rep(seq_len(draws), n)
-  if (length(z) == 2) {
+  if (length(z) == 1) {
+    t <- cbind(pmin(stats::rpois(length(of), p[of, "rate"]), 4))
+  } else if (length(z) == 2) {
     x <- pmin(pmax(stats::rnorm(length(of), p[of, "mean"], p[of, "sd"]), -1), 2)
     t <- cbind(x, x^2)
   } else {
@@ -85,6 +88,8 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   cases <- list(
     normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2))), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)),
                   mechanism = mech_laplace(scale = 1), kernel = "absolute", scale = 1, z = c(15, 25)),
+    counts = list(statistic = stat_sums(~ x, list(x = c(0, 4))), model = model_poisson(prior = prior_gamma(2, 0.5)),
+                  mechanism = mech_laplace(scale = 2), kernel = "absolute", scale = 2, z = 60),
     factor = list(statistic = stat_crossprod(y ~ x + g, list(y = c(-1, 1), x = c(-0.8, 0.8), g = c("a", "b"))),
                   model = model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw()),
                   mechanism = mech_gaussian(sd = 7), kernel = "squared", scale = 7, z = c(10, 3, 4, 22, 6, 8, 20, 5))
@@ -105,9 +110,10 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
       order <- order(prior$exact[[name]])
       cumulative <- cumsum(prior$weight[order]) / sum(prior$weight)
       for (p in c(0.1, 0.5, 0.9)) {
-        below <- draws <= prior$exact[[name]][order][which(cumulative >= p)[1]]
+        at <- prior$exact[[name]][order][which(cumulative >= p)[1]]
+        below <- draws <= at
+        share <- sum(prior$weight[prior$exact[[name]] <= at]) / sum(prior$weight) # more than p where values are whole numbers
         error <- sqrt(posterior::mcse_mean(below + 0)^2 + p * (1 - p) / size)
-        share <- if (name == "n") cumulative[max(which(prior$exact$n[order] <= prior$exact$n[order][which(cumulative >= p)[1]]))] else p
         expect_lt(abs(mean(below) - share) / error, 5, label = paste(case, name, p))
       }
     }
@@ -115,16 +121,19 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
 })
 
 test_that("noise of the size of the totals, n as unknown as they are: as by the distribution of the totals", {
-  release <- as_release(c(150, 520), stat_sums(~ x + I(x^2), list(x = c(-8, 8))), mech_laplace(scale = 25), n = NULL, neighbours = "add_remove")
-  draw <- function(method, iter) {
-    fit <- suppressWarnings(sample_posterior(release, model_normal(prior = prior_nig(0.4, 1, 4, 4)), method = method, records = prior_uniform(100, 900),
-                                             chains = 2, iter = iter, warmup = 500, seed = 2))
+  sums <- function(terms, lower, upper) stat_sums(terms, list(x = c(lower, upper)))
+  normal <- as_release(c(150, 520), sums(~ x + I(x^2), -8, 8), mech_laplace(scale = 25), n = NULL, neighbours = "add_remove")
+  counts <- as_release(400, sums(~ x, 0, 60), mech_laplace(scale = 60), n = NULL, neighbours = "add_remove")
+  draw <- function(release, model, method, iter) {
+    fit <- suppressWarnings(sample_posterior(release, model, method = method, records = prior_uniform(100, 900), chains = 2, iter = iter, warmup = 500, seed = 2))
     totals <- posterior::as_draws_array(denoise(fit))
     posterior::variables(totals) <- paste("total of", posterior::variables(totals))
     posterior::summarise_draws(posterior::bind_draws(posterior::as_draws_array(fit$draws), totals), "mean", "sd", "mcse_mean", "mcse_sd")
   }
-  records <- draw("augment", 8500)
-  totals <- draw("collapse", 30500)
-  expect_lt(max(abs(records$mean - totals$mean) / sqrt(records$mcse_mean^2 + totals$mcse_mean^2)), 5)
-  expect_lt(max(abs(records$sd - totals$sd) / sqrt(records$mcse_sd^2 + totals$mcse_sd^2)), 5)
+  for (case in list(list(normal, model_normal(prior = prior_nig(0.4, 1, 4, 4))), list(counts, model_poisson(prior = prior_gamma(2, 1))))) {
+    records <- draw(case[[1]], case[[2]], "augment", 8500)
+    totals <- draw(case[[1]], case[[2]], "collapse", 30500)
+    expect_lt(max(abs(records$mean - totals$mean) / sqrt(records$mcse_mean^2 + totals$mcse_mean^2)), 5)
+    expect_lt(max(abs(records$sd - totals$sd) / sqrt(records$mcse_sd^2 + totals$mcse_sd^2)), 5)
+  }
 })
