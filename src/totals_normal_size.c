@@ -10,7 +10,10 @@
 #include "block.h"
 #include "dist.h"
 
-enum { SIZE_STEPS = 2 };
+/* Steps of an iteration. After warmup the first, to a number next to n, is made in one of so many
+ * iterations; where warmup saw n, another of so many leaves coordinates as they are, since holding
+ * c goes further. */
+enum { SIZE_STEPS = 2, SELDOM = 4 };
 
 void normal_set_size(struct normal *s, double n) {
     totals_size_set(&s->size, n);
@@ -28,18 +31,21 @@ static double log_size(const struct normal *s, double n) {
            dist_log_multigamma(d, 0.5 * (n - 1)) + s->model.class->marginal_size(s->model.self, n);
 }
 
-/* What a step of n holds: the coordinates, n being next to where it is or from where warmup saw it;
+/* What a step of n holds, n being next to where it is or from where warmup saw it: the coordinates;
  * or c, measured from where the release measures columns. With a mean that is far from there in
  * units of the standard deviation the scatter of a known c shrinks fast as n falls, and coordinates
  * bend. */
-enum size_step { WALK, FRESH, HELD };
+enum size_step { WALK, FRESH, HELD, HELD_FRESH };
+
+static int holds(enum size_step kind) { return kind == HELD || kind == HELD_FRESH; }
+static int is_fresh(enum size_step kind) { return kind == FRESH || kind == HELD_FRESH; }
 
 /* Of T and other coordinates, whose density log_size() is part of, the log volume over that of what
  * is held; c is expanded. */
 static double log_volume(const struct normal *s, enum size_step kind) {
     const struct totals *t = &s->density.totals;
     double sum = 0;
-    if (kind != HELD) return s->size.log_volume;
+    if (!holds(kind)) return s->size.log_volume;
     for (int i = 0; i < t->d; ++i) sum += log(t->factor[(size_t)i * (size_t)t->width + (size_t)i]);
     return -(t->d + 1) * sum;
 }
@@ -64,18 +70,18 @@ static int hold(struct normal *s, double gained) {
 
 /* A step of n; c and the density are not those of the state after it. */
 static int move_size(struct normal *s, enum size_step kind, int learning) {
-    struct size_slope *learner = kind == HELD ? &s->size.linear : &s->size.logarithmic;
+    struct size_slope *learner = holds(kind) ? &s->size.linear : &s->size.logarithmic;
     double log_ratio, log_density = -INFINITY;
-    const double old = s->n, n = kind == FRESH ? size_slope_fresh(learner, s->n, s->rng, &log_ratio)
-                                               : size_slope_walk(learner, s->n, s->rng, &log_ratio);
+    const double old = s->n, n = is_fresh(kind)
+                                     ? size_slope_fresh(learner, s->n, s->rng, &log_ratio)
+                                     : size_slope_walk(learner, s->n, s->rng, &log_ratio);
     const double log_new = log_size(s, n);
     normal_copy(s->old, s->hmc.q, normal_coordinates(s));
     if (log_new > -INFINITY) {
-        if (kind == HELD)
-            totals_expand(&s->density.totals, normal_place(s, s->hmc.q), s->density.c);
+        if (holds(kind)) totals_expand(&s->density.totals, normal_place(s, s->hmc.q), s->density.c);
         log_ratio += log_new - log_size(s, old) - log_volume(s, kind);
         normal_set_size(s, n);
-        if (kind != HELD || hold(s, n - old))
+        if (!holds(kind) || hold(s, n - old))
             log_density = s->hmc.target.log_density(s, s->hmc.q, s->trial);
         log_ratio += log_density - s->hmc.log_density + log_volume(s, kind);
     }
@@ -88,7 +94,7 @@ static int move_size(struct normal *s, enum size_step kind, int learning) {
         normal_set_size(s, old);
         normal_copy(s->hmc.q, s->old, normal_coordinates(s));
     }
-    if (learning && kind != FRESH) size_slope_tried(learner, log_ratio, s->size.prior->upper);
+    if (learning && !is_fresh(kind)) size_slope_tried(learner, log_ratio, s->size.prior->upper);
     return accept;
 }
 
@@ -120,9 +126,11 @@ int normal_prepare_size(const struct fields *fields, const struct collapse *of, 
 void normal_move_sizes(struct collapse *of, int iteration, int warmup) {
     struct normal *s = of->self;
     const int learning = iteration < warmup, knows = size_slope_knows(&s->size.logarithmic);
-    for (int k = 0; k < SIZE_STEPS; ++k) {
+    const int first = learning || !knows || iteration % SELDOM == 0 ? 0 : 1;
+    for (int k = first; k < SIZE_STEPS; ++k) {
         of->counter[SIZE_MADE] += 1;
-        const enum size_step kind = k > 0 && knows ? FRESH : (iteration + k) % 2 ? HELD : WALK;
+        enum size_step kind = (iteration + k) % 2 ? HELD : WALK;
+        if (k > 0 && knows) kind = iteration % SELDOM == 1 ? FRESH : HELD_FRESH;
         of->counter[SIZE_ACCEPTED] += move_size(s, kind, learning);
     }
     normal_measure(s, s->hmc.q);
