@@ -186,7 +186,7 @@ draw_levels <- function(probability) {
 #' @export
 surrogate_design.bound_categories <- function(bound) {
   model <- bound$model
-  if (!is_ordered_family(model) || inherits(model$prior, "fixed") || length(model$covariates$lone) || !is.null(bound$terms)) return(NULL)
+  if (inherits(model$prior, "fixed") || length(model$covariates$lone) || !is.null(bound$terms)) return(NULL)
   columns <- bound$columns
   response <- columns$variable == columns$variable[1L]
   covariates <- bound$design[-1L, ]

@@ -105,7 +105,7 @@ category_row <- function(name, epsilon, quick) {
   say("%s, epsilon %g", name, epsilon)
   set.seed(2)
   release <- simulate_release(case$data, stat_crossprod(case$formula, case$bounds), mech_laplace(epsilon = epsilon))
-  ran <- default_fit(release, case$family, "augment", quick)
+  ran <- default_fit(release, case$family, "auto", quick)
   response <- all.vars(case$formula)[1L]
   data <- case$data
   data[[response]] <- factor(as.character(data[[response]]), case$bounds[[response]])
@@ -116,8 +116,8 @@ category_row <- function(name, epsilon, quick) {
   means <- coef(ran$fit)
   kept <- if (ordered) names(exact) else grep("Intercept", names(means), value = TRUE, invert = TRUE)
   away <- abs(means[kept] - exact) / sqrt(diag(stats::vcov(ran$fit)))[kept]
-  data.frame(data = name, n = nrow(data), family = case$family$family, link = case$family$link, epsilon = epsilon, seconds = ran$time, ess = ran$ess,
-             rhat = ran$rhat, `without noise away, posterior sd` = max(away), check.names = FALSE)
+  data.frame(data = name, n = nrow(data), family = case$family$family, link = case$family$link, epsilon = epsilon, method = ran$fit$method, seconds = ran$time,
+             ess = ran$ess, rhat = ran$rhat, `without noise away, posterior sd` = max(away), check.names = FALSE)
 }
 
 # A logistic regression on factors alone: the counts of their combinations by "collapse", the records by "augment".

@@ -10,9 +10,8 @@
  * stands in the predictor, the distances from it are the cuts.
  *
  * theta, its own part: of ordered levels alpha_0, logarithms of the distances between neighbouring
- * thresholds, slopes; of others alpha_e and slopes of each predictor. Of ordered ones without
- * products the coordinate of a column's slope thus has the number of that column in the
- * complete-data statistic. What is known stays at its value.
+ * thresholds, slopes; of others alpha_e and slopes of each predictor. What is known stays at its
+ * value.
  *
  * Prior: slopes normal; given them alpha_k + tilt' beta independent N(m, s^2), of ordered levels in
  * their order.
@@ -39,7 +38,9 @@ struct graded {
     struct predictor predictor;
     struct moments moments;
     struct glm_cells *cells; /* where records are a table of counts */
-    const double *beta;      /* if they are known */
+    /* of each predictor: the constant's place in theta, and that of the first slope less 1 */
+    int *constants, *before_slopes;
+    const double *beta; /* if they are known */
     const double *slope_mean, *slope_sd, *tilt;
     double constant_mean, constant_sd;
 
@@ -140,24 +141,38 @@ static void cell_logs(void *self, const double *eta, double *log_p, double *slop
 }
 
 static struct glm_cells *create_cells(struct graded *s) {
-    const size_t predictors = (size_t)s->response.predictors;
-    int *constant = plugin_memory(predictors, sizeof *constant),
-        *slopes = plugin_memory(predictors, sizeof *slopes);
-    for (int e = 0; e < s->response.predictors; ++e) {
-        constant[e] = at_constant(s, e);
-        slopes[e] = at_slopes(s, e) - 1;
-    }
     const struct cell_response response = {.self = s,
                                            .levels = s->response.levels,
                                            .columns = s->response.tails,
                                            .predictors = s->response.predictors,
                                            .cuts = s->response.ordered ? s->response.tails - 1 : 0,
                                            .cut_at = 1,
-                                           .constant = constant,
-                                           .slopes = slopes,
+                                           .constant = s->constants,
+                                           .slopes = s->before_slopes,
                                            .use = use_cuts,
                                            .logs = cell_logs};
     return glm_cells_create(&s->cov, &s->predictor, &response);
+}
+
+static void place_coefficients(struct graded *s) {
+    const size_t predictors = (size_t)s->response.predictors;
+    s->constants = plugin_memory(predictors, sizeof *s->constants);
+    s->before_slopes = plugin_memory(predictors, sizeof *s->before_slopes);
+    for (int e = 0; e < s->response.predictors; ++e) {
+        s->constants[e] = at_constant(s, e);
+        s->before_slopes[e] = at_slopes(s, e) - 1;
+    }
+}
+
+/* That of the first covariate's column is its first slope. */
+static void tie(const struct graded *s, struct model *model) {
+    int *slopes = plugin_memory((size_t)s->response.predictors, sizeof *slopes);
+    for (int e = 0; e < s->response.predictors; ++e)
+        slopes[e] = at_slopes(s, e) - s->response.tails;
+    model->tied = s->own;
+    model->ties = s->response.predictors;
+    model->tie_constant = s->constants;
+    model->tie_slopes = slopes;
 }
 
 static int create(const struct fields *fields, struct model *model) {
@@ -173,6 +188,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->columns = (int)*columns;
     s->slopes = s->predictor.k - 1;
     s->own = s->response.ordered ? tails + s->slopes : predictors * (1 + s->slopes);
+    place_coefficients(s);
     if (!read_prior(fields, s)) return PLUGIN_BAD_FIELDS;
     status = describe(fields, s, model);
     if (status != PLUGIN_OK) return status;
@@ -194,8 +210,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->coefficients = s->own;
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
-    if (!s->beta && s->response.ordered && !covariates_is_cut(&s->cov) && !by_records)
-        model->tied = q;
+    if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) tie(s, model);
     if (by_records) model->class = &of_records;
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;

@@ -65,6 +65,9 @@ static double natural_intercept(const struct glm *s, const double *theta) {
 
 static const struct model_class of_records, of_cells;
 
+/* where the only predictor's coefficients begin */
+static const int first[] = {0};
+
 static void cell_logs(void *self, const double *eta, double *log_p, double *slope) {
     const struct family *family = self;
     family->class->logs(*eta, log_p, slope);
@@ -136,18 +139,19 @@ static int create(const struct fields *fields, struct model *model) {
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) {
         model->tied = k;
+        model->ties = 1;
+        model->tie_constant = model->tie_slopes = first;
         model->shape = s->cv ? 0 : s->at_cv;
     }
     if (by_records) model->class = &of_records;
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
-    static const int start[] = {0};
     const struct cell_response response = {.self = s->family,
                                            .levels = 2,
                                            .columns = 1,
                                            .predictors = 1,
-                                           .constant = start,
-                                           .slopes = start,
+                                           .constant = first,
+                                           .slopes = first,
                                            .logs = cell_logs};
     s->cells = glm_cells_create(&s->cov, &s->predictor, &response);
     model->complete = glm_cells_count(s->cells);

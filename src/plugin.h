@@ -103,11 +103,13 @@ struct model {
     int *kept;
     int cut;
 
-    /* Coefficients of a linear predictor through which alone the records' other columns depend on
-     * the continuous ones: so many of the first coordinates of theta, that of the constant, then
-     * that of each column of the complete-data statistic from 1 on. marginal() does not integrate
-     * them out either, and its gradient_kept is in them. 0: there is none. */
-    int tied;
+    /* Coefficients of linear predictors, `ties` of them, through which alone the records' other
+     * columns depend on the continuous ones, among so many of the first coordinates of theta. That
+     * of predictor e has its constant at tie_constant[e] and the coefficient of column v of the
+     * complete-data statistic at tie_slopes[e] + v. marginal() does not integrate them out either,
+     * and its gradient_kept is in them. 0: there is none. */
+    int tied, ties;
+    const int *tie_constant, *tie_slopes;
 
     /* Where the last of `order` is a normal response, the coefficients of whose linear predictor
      * stand first in theta, that of the constant, then that of each column of the complete-data

@@ -10,7 +10,7 @@
  * Tied coefficients (alpha, beta) of a linear predictor alpha + beta'w follow the columns so that
  * no record's predictor changes: with w = mean + F u, F'beta and alpha + beta'mean stay. Then
  * p(columns that stay | W, alpha, beta) stays too. Their prior is part of marginal(), and
- * dbeta / d(F'beta) is |F|^-1.
+ * dbeta / d(F'beta) is |F|^-1. So for each predictor, where there are several.
  *
  * The force of an absolute kernel jumps at 0, an energy error in a step's first order. The
  * gradient may be that of a kernel that is rounded off: trajectories follow it, and are
@@ -103,58 +103,75 @@ void totals_density_carry(struct totals_density *s, int riders, const int *rider
     const size_t width = (size_t)t->width;
     totals_carry(t, riders, rider);
     own_seen(s);
-    if (s->model->tied == 0) return;
-    t->power -= 1;
+    const size_t ties = (size_t)s->model->ties;
+    if (ties == 0) return;
+    t->power -= s->model->ties;
     t->slope_mean = plugin_memory(width, sizeof(double));
     t->slope_factor = plugin_memory((size_t)t->d * width, sizeof(double));
-    s->along = plugin_memory(width, sizeof(double));
+    s->along = plugin_memory(ties * width, sizeof(double));
+    s->constant = plugin_memory(ties, sizeof(double));
     s->gradient_tied = plugin_memory((size_t)s->model->tied, sizeof(double));
+    s->pulled = plugin_memory(width, sizeof(double));
+}
+
+/* where the coefficient of free column i is in predictor e */
+static inline int tied_slope(const struct totals_density *s, int e, int i) {
+    return s->model->tie_slopes[e] + s->totals.column[i];
 }
 
 void totals_density_read(struct totals_density *s, const double *c, const double *theta) {
     const struct totals *t = &s->totals;
     totals_read_riders(&s->totals, c);
-    if (s->model->tied == 0) return;
-    s->constant = theta[0];
-    for (int l = 0; l < t->d; ++l) {
-        s->along[l] = 0;
-        for (int i = l; i < t->d; ++i)
-            s->along[l] += t->factor[i * t->width + l] * theta[t->column[i]];
-        s->constant += theta[t->column[l]] * t->mean[l] / t->design[0];
+    for (int e = 0; e < s->model->ties; ++e) {
+        double *along = s->along + (size_t)e * (size_t)t->width;
+        s->constant[e] = theta[s->model->tie_constant[e]];
+        for (int l = 0; l < t->d; ++l) {
+            along[l] = 0;
+            for (int i = l; i < t->d; ++i)
+                along[l] += t->factor[i * t->width + l] * theta[tied_slope(s, e, i)];
+            s->constant[e] += theta[tied_slope(s, e, l)] * t->mean[l] / t->design[0];
+        }
     }
 }
 
 /* beta = F^-T along */
-static void place_tied(struct totals_density *s) {
+static void place_tied(struct totals_density *s, int e) {
     const struct totals *t = &s->totals;
-    s->theta[0] = s->constant;
+    const double *along = s->along + (size_t)e * (size_t)t->width;
+    double constant = s->constant[e];
     for (int l = t->d - 1; l >= 0; --l) {
-        double sum = s->along[l];
+        double sum = along[l];
         for (int i = l + 1; i < t->d; ++i)
-            sum -= t->factor[i * t->width + l] * s->theta[t->column[i]];
+            sum -= t->factor[i * t->width + l] * s->theta[tied_slope(s, e, i)];
         sum /= t->factor[l * t->width + l];
-        s->theta[t->column[l]] = sum;
-        s->theta[0] -= sum * t->mean[l] / t->design[0];
+        s->theta[tied_slope(s, e, l)] = sum;
+        constant -= sum * t->mean[l] / t->design[0];
     }
+    s->theta[s->model->tie_constant[e]] = constant;
 }
 
 /* From slopes in the coefficients to slopes in M and F. With gamma the slope in beta at fixed
  * alpha + beta'mean, d log = gamma'dbeta = -(F^-1 gamma)' dF' beta. */
 static void pull_tied(struct totals_density *s) {
     const struct totals *t = &s->totals;
-    const double of_constant = s->gradient_tied[0];
-    double *e = t->slope_factor; /* F^-1 gamma, in the first row until that is written last */
-    for (int i = 0; i < t->d; ++i) {
-        const double *row = t->factor + (size_t)i * (size_t)t->width;
-        const double beta = s->theta[t->column[i]];
-        double sum = s->gradient_tied[t->column[i]] - of_constant * t->mean[i] / t->design[0];
-        for (int l = 0; l < i; ++l) sum -= row[l] * e[l];
-        e[i] = sum / row[i];
-        t->slope_mean[i] = -of_constant * beta / t->design[0];
+    double *pulled = s->pulled; /* F^-1 gamma */
+    memset(t->slope_mean, 0, (size_t)t->width * sizeof(double));
+    memset(t->slope_factor, 0, (size_t)t->d * (size_t)t->width * sizeof(double));
+    for (int e = 0; e < s->model->ties; ++e) {
+        const double of_constant = s->gradient_tied[s->model->tie_constant[e]];
+        for (int i = 0; i < t->d; ++i) {
+            const double *row = t->factor + (size_t)i * (size_t)t->width;
+            const double beta = s->theta[tied_slope(s, e, i)];
+            double sum =
+                s->gradient_tied[tied_slope(s, e, i)] - of_constant * t->mean[i] / t->design[0];
+            for (int l = 0; l < i; ++l) sum -= row[l] * pulled[l];
+            pulled[i] = sum / row[i];
+            t->slope_mean[i] -= of_constant * beta / t->design[0];
+        }
+        for (int i = 0; i < t->d; ++i)
+            for (int l = 0; l <= i; ++l)
+                t->slope_factor[i * t->width + l] -= s->theta[tied_slope(s, e, i)] * pulled[l];
     }
-    for (int i = t->d - 1; i >= 0; --i)
-        for (int l = t->d - 1; l >= 0; --l)
-            t->slope_factor[i * t->width + l] = l <= i ? -s->theta[t->column[i]] * e[l] : 0;
 }
 
 /* ---- the density ----------------------------------------------------------------------- */
@@ -162,7 +179,7 @@ static void pull_tied(struct totals_density *s) {
 void totals_density_place(struct totals_density *s, const double *q) {
     for (int j = 0; j < s->model->keeps; ++j) s->theta[s->model->kept[j]] = q[s->totals.size + j];
     totals_expand(&s->totals, q, s->c);
-    if (s->along) place_tied(s);
+    for (int e = 0; s->along && e < s->model->ties; ++e) place_tied(s, e);
 }
 
 double totals_density_expand(struct totals_density *s, const double *q, double *gradient) {

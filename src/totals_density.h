@@ -53,8 +53,8 @@ struct totals_density {
     double *theta; /* of which the kept and the tied coordinates are written */
 
     /* Where the model ties coefficients: what stays of them while the records keep their shape,
-     * F'beta and alpha + beta'(mean of W); and the slopes in them. */
-    double *along, constant, *gradient_tied;
+     * F'beta and alpha + beta'(mean of W) of each predictor; and the slopes in them. */
+    double *along, *constant, *gradient_tied, *pulled;
 };
 
 /* Rows of "terms", one column a component: columns i and j; then constant + first T_i +

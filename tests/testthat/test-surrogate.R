@@ -13,6 +13,8 @@ surrogate_case <- function(kind, n = 60) {
     poisson = list(model = model_glm(y ~ x1 + x2 + g, poisson()), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 9)), bounds[c(2:3, 5)]))),
     cloglog = list(model = model_glm(y ~ x1 + x2 + g, binomial("cloglog")),
                    statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
+    categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1)),
+                       statistic = stat_crossprod(y ~ x1 + g, c(list(y = c("low", "mid", "high")), bounds[2], list(g = c("a", "b"))))),
     normal = list(model = model_mvnormal(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
 }
 
@@ -118,7 +120,7 @@ test_that("a chain that begins far from a release of little noise gets there", {
 test_that("the joint distribution is right, for both densities and every kind of model", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
-  for (kind in c("numbers", "factor", "kept", "cut", "logistic")) for (exact in c(0, 1)) {
+  for (kind in c("numbers", "factor", "kept", "cut", "logistic", "categorical")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
     draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (exact == 1) 7000 else 3500, passes = NULL, warmup = 300L,
                     prepare = function(state, problem) {
@@ -127,7 +129,12 @@ test_that("the joint distribution is right, for both densities and every kind of
                       with_slopes(state, problem)
                     })
     prior <- prior_draws(case$model, case$statistic)
-    some <- intersect(c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]"), colnames(prior))
+    if (kind == "categorical") { # levels are exchangeable one by one
+      with_difference <- function(x) cbind(x, apart = x[, "(Intercept)[high]"] - x[, "(Intercept)[mid]"])
+      draws <- with_difference(draws)
+      prior <- with_difference(prior)
+    }
+    some <- intersect(c("(Intercept)", "x1", "sigma", "mean[x1]", "cov[x1,x1]", "cov[x2,x1]", "x1[high]", "apart"), colnames(prior))
     for (v in some) expect_distribution(draws[, v], function(p) stats::quantile(prior[, v], p, names = FALSE))
   }
 })
