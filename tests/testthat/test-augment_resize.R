@@ -9,7 +9,8 @@ resize_cases <- function() {
     factor = list(statistic = crossed, at = all, model = model_lm(prior = prior_nig(), covariates = prior_niw())),
     # totals without those in each level, products of some pairs alone
     subset = list(statistic = crossed, at = c("y", "x", "gb", "y^2", "x:gb"), model = model_lm(prior = prior_normal(), sigma = prior_half_normal(3))),
-    totals = list(statistic = stat_crossprod(y ~ x, bounds[1:2], rescale = FALSE), at = c("y", "x", "x^2"), model = model_lm(prior = prior_normal(), sigma = prior_exponential(1))),
+    totals = list(statistic = stat_crossprod(y ~ x, bounds[1:2], rescale = FALSE), at = c("y", "x", "x^2"),
+                  model = model_lm(prior = prior_normal(), sigma = prior_exponential(1))),
     normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(10, 20))), at = c("x", "x^2"), model = model_normal(prior = prior_nig(15, 1, 3, 12))),
     counts = list(statistic = stat_sums(~ x + I(x^2), list(x = c(0, 12))), at = c("x", "x^2"), model = model_poisson(prior = prior_gamma(3, 0.5)))
   )
@@ -61,7 +62,7 @@ test_that("chains start at a number of records that totals can have", {
 })
 
 # Draws of everything from the prior, the records' totals without the package's C code, and the weights that a release gives.
-weighted_resize <- function(statistic, model, mechanism, z, kernel, scale, size, draws = 40000) {
+weighted_resize <- function(statistic, model, z, kernel, scale, size, draws = 40000) {
   p <- prior_draws(model, statistic, draws)
   n <- stats::rnbinom(draws, size[[2]], mu = size[[1]])
   of <- rep(seq_len(draws), n)
@@ -97,9 +98,9 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, one$mechanism, n = NULL, neighbours = "add_remove")
-    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 5500, warmup = 500,
-                                                          seed = 1)))
-    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$mechanism, one$z, one$kernel, one$scale, c(25, 4)))
+    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 5500,
+                                                          warmup = 500, seed = 1)))
+    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, one$kernel, one$scale, c(25, 4)))
     totals <- posterior::as_draws_array(denoise(fit))
     posterior::variables(totals) <- paste("total of", posterior::variables(totals))
     all <- posterior::bind_draws(posterior::as_draws_array(fit$draws), totals)
