@@ -201,7 +201,7 @@ trajectory_troubles <- function(fit) {
 
 trajectory_counts <- function(fit) {
   all <- function(name) sum(vapply(fit$chains, function(c) c$diagnostics[name], 0), na.rm = TRUE)
-  list(divergent = all("divergent"), deepest = all("deepest"),
+  list(divergent = all("divergent") + all("together_divergent"), deepest = all("deepest"),
        iterations = sum(vapply(fit$chains, function(c) length(c$acceptance) - fit$run$warmup, 0)))
 }
 

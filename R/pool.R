@@ -20,8 +20,7 @@
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
 #' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers
-#' only if no record lies outside its site's bounds: the print tells how likely that is. (Of these,
-#' partial pooling and walks do not serve [model_mvnormal()].) The parameters and the
+#' only if no record lies outside its site's bounds: the print tells how likely that is. The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
@@ -37,18 +36,18 @@
 #' 2,000 released numbers of all sites, of categories 300.
 #'
 #' **Partial pooling and walks of other models** are exact by method `"augment"`, too: the records of each site are imputed under parameters of its own. This serves
-#' [model_categorical()], [model_naive_bayes()], [model_logistic()], [model_glm()] and [model_lm()] with or without factors, inside the bounds or not, other
-#' statistics of rates, and [model_custom()] with a `log_density`, whose parameters must have no bounds. Of probabilities of more than two levels what varies
+#' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without factors, inside the bounds or
+#' not, other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`, whose parameters must have no bounds. Of probabilities of more than two levels what varies
 #' are their coordinates, `logit(prob[a])`: that of a level against those after it. For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"`
 #' is approximate in the way above, at a cost that grows with the number of sites alone, and chosen where imputing records would take too long.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
-#' | [model_normal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds; exact by `"augment"` | all methods |
-#' | [model_mvnormal()] | exact inside the bounds; exact by `"augment"` | no | all methods |
+#' | [model_normal()], [model_mvnormal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds; exact by `"augment"` | all methods |
 #' | [model_logistic()], [model_glm()] of numbers, [model_lm()] with factors | exact by `"augment"`, or approximate by `"clt"` | exact by `"augment"`, or approximate by `"clt"` | all methods |
 #' | [model_categorical()], [model_naive_bayes()] of counts | exact by `"augment"`, or approximate by `"clt"` | exact by `"augment"`, or approximate by `"clt"` | all methods |
+#' | [model_table()] | exact by `"augment"` | exact by `"augment"` | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
 #' @section Same people, or different ones:
@@ -119,7 +118,7 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   }
   if (engine == "clt" && bound$spec$name == "expfam") {
     stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
-                             i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve it."), call = call)
+                             i = "{.code method = \"augment\"} serves it where the model has {.arg r_records}."), call = call)
   }
   if (engine == "collapse" || engine == "augment") as_regression(bound) else bound
 }

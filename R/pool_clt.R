@@ -11,7 +11,6 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
   if (method %in% c("clt", "augment")) return(method)
   refusal <- tryCatch({
     pool_family(bound, call)
-    if (partial) check_has_site_parameters(bound, call)
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
@@ -19,18 +18,12 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
   imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
   thousand <- if (imputes) pool_augment_cost(releases, bound) else Inf
   if (thousand <= auto_limits$affordable) return("augment")
-  served <- without_refusal(for (release in releases) sites_distribution(bound, release, call))
+  served <- !(partial && bound$spec$name == "expfam") && without_refusal(for (release in releases) sites_distribution(bound, release, call))
   if (!served && thousand < Inf) return("augment")
   if (!served) rlang::cnd_signal(refusal)
   warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
                 i = if (thousand < Inf) "Method {.val augment} is exact, but would take {about_time(thousand)} for 1,000 effective draws."))
   "clt"
-}
-
-check_has_site_parameters <- function(bound, call) {
-  if (bound$spec$name != "mvnormal") return(invisible())
-  stop_classed("method", c("Parameters of {.fn model_mvnormal} cannot vary between sites.",
-                           i = "{.code pool = \"complete\"} and {.code pool = \"none\"} serve it, and {.fn model_lm} has a partial pooling."), call = call)
 }
 
 # What clt_distribution() gives of one site.

@@ -19,7 +19,8 @@
 #' @details
 #' Parameters are normal about their mean in coordinates without bounds: coefficients as they are, the intercept where covariates are at the
 #' middle of their bounds, `log(sigma)`, `logit(prob)`, `log(rate)`; of more than two categories the logit of the first, then of
-#' each given that it is none of those before (`sd[logit(prob[b]|rest)]`). The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
+#' each given that it is none of those before (`sd[logit(prob[b]|rest)]`). Of the covariance matrix of [model_mvnormal()] these are the entries of its Cholesky factor,
+#' with logarithms on the diagonal (`sd[log_chol(cov[x,x])]`). The mean, or the first site of a walk, has the model's prior. In a regression the covariates'
 #' distribution is each site's own, with the model's prior, and not pooled. Where noise is wide, the model's prior then decides much of it in each of many sites:
 #' a prior that expects covariates of three times their standard deviation draws the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
 #' `covariates = "shared"` gives them one distribution (method `"clt"` alone, which serves [model_glm()] and, asked for, [model_lm()]).
@@ -27,8 +28,8 @@
 #' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
 #' that is the same for all sites changes nothing.
 #'
-#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, and for coefficients half of the default prior
-#' standard deviation that [priors] states; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's standard deviation.
+#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)` and the diagonal of a Cholesky factor, for coefficients half of the default prior
+#' standard deviation that [priors] states, and for the other parameters of [model_mvnormal()] and of log-linear models half of the model's own; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's standard deviation.
 #'
 #' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
 #' none of what varies), the standard deviations as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as
@@ -280,7 +281,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     site$fields[c("at", "precision")] <- list(spread$at[j, from], 1 / spread$se[j, from]^2)
     site$fields$covariate <- as.double(design[j, ])
     site$fields <- c(site$fields, spread$fields[[j]])
-    if (totals) site$innovates <- innovates(site, spread$se[j, match("sigma", coordinates)], bound)
+    if (totals && is_regression(bound)) site$innovates <- innovates(site, spread$se[j, match("sigma", coordinates)], bound)
     problem$sites[[j]] <- site
   }
   varying <- coordinate_names(bound, vary, called)
@@ -410,6 +411,10 @@ coordinate_names <- function(bound, parameters, called) {
     later <- unlist(stick_levels(bound))[match(parameters, bound$parameters)] > 1
     return(sprintf("logit(%s%s)", parameters, ifelse(later, "|rest", "")))
   }
+  if (bound$spec$name == "mvnormal") {
+    of <- ifelse(startsWith(parameters, "mean["), "%s", ifelse(is_variance(parameters), "log_chol(%s)", "chol(%s)"))
+    return(sprintf(of, parameters))
+  }
   link <- switch(bound$spec$name, categorical = "logit", poisson = , exponential = "log", NULL)
   logged <- c("sigma", if (bound$spec$name == "normal") "sd")
   vapply(parameters, function(p) if (!is.null(link)) sprintf("%s(%s)", link, p) else if (p %in% logged) sprintf("log(%s)", called[[p]]) else called[[p]], "")
@@ -421,6 +426,10 @@ coordinate_sign <- function(bound) if (bound$spec$name == "categorical" && !has_
 spread_scales <- function(bound, parameters) {
   if (bound$spec$name == "normal") {
     return(c(mean = default_sigma(bound$columns) * default_scales(bound$columns) / 2, sd = 0.5)[parameters])
+  }
+  if (bound$spec$name == "mvnormal") {
+    half <- prior_sd(bound, c(1, 3), 1L)[match(parameters, bound$parameters)] / 2
+    return(stats::setNames(ifelse(is_variance(parameters), 0.5, half), parameters))
   }
   if (!is_regression(bound)) return(stats::setNames(rep(1, length(parameters)), parameters))
   coefficients <- if (bound$spec$name == "glm") family_scales(bound$model, bound$design) else default_sigma(bound$columns) * default_scales(bound$design)

@@ -11,8 +11,8 @@ check_imputes_sites <- function(bound, separate, call) {
                            i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)
 }
 
-# a linear regression, whose likelihood is the marginal density without a prior
-has_flat_likelihood <- function(bound) bound$spec$name == "lm" && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
+# normal records, whose likelihood is the marginal density without a prior
+has_flat_likelihood <- function(bound) bound$spec$name %in% c("lm", "mvnormal") && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
 
 pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   own <- record_parameters(bound)
@@ -59,7 +59,8 @@ record_parameters <- function(bound) {
   paired <- length(parameters) == length(places)
   # a model of R functions or in C describes no coordinates
   transform <- if (length(block)) rep(blocks$transform, blocks$length)[places] else rep("identity", length(places))
-  link <- c(log = "log", sticks = "logit")[transform]
+  transform[transform == "log_cholesky"] <- ifelse(is_variance(parameters[transform == "log_cholesky"]), "log_chol", "chol")
+  link <- c(log = "log", sticks = "logit", log_chol = "log_chol", chol = "chol")[transform]
   one_row <- nrow(blocks) == 1L && length(parameters) == length(places) + 1L
   of <- if (paired || one_row) parameters[seq_along(places)] else paste0("theta", seq_along(places))
   called <- unname(ifelse(parameters %in% names(bound$called), bound$called[parameters], parameters))
@@ -80,8 +81,8 @@ varying_coordinates <- function(vary, own, call) {
 
 # Default scales of standard deviations between sites: half the prior's for coefficients, as in partial_problem() for the others.
 record_scales <- function(bound, own, problem) {
-  ifelse(own$transform == "log", if ("coefficients" %in% bound$coordinates$block) 0.5 else 1,
-         ifelse(own$transform == "sticks", 1, problem$move_sd[own$places] / 2))
+  ifelse(own$transform == "log_chol", 0.5, ifelse(own$transform == "log", if ("coefficients" %in% bound$coordinates$block) 0.5 else 1,
+         ifelse(own$transform == "sticks", 1, problem$move_sd[own$places] / 2)))
 }
 
 # Chains begin apart: at draws from the prior, where sites differ by the scale of the standard deviations, or more, or less.
@@ -109,7 +110,17 @@ record_coordinates <- function(fit) {
   })
 }
 
+# variances among the entries of a covariance matrix, by name
+is_variance <- function(parameters) {
+  pair <- strsplit(sub("\\]$", "", sub("^cov\\[", "", parameters)), ",", fixed = TRUE)
+  vapply(pair, function(p) length(p) == 2L && p[1L] == p[2L], TRUE)
+}
+
 records_moves <- function(a) {
+  if (!is.null(a$together)) {
+    return(sprintf("sites    what they share with their parameters, given the records: Hamiltonian, %s steps a trajectory, acceptance %s; with the records following: %s",
+                   format_number(mean(a$together_steps), 2), format_number(mean(a$together), 2), format_number(mean(a$carried), 2)))
+  }
   if (is.null(a$given)) return(NULL)
   sprintf("sites    what they share: accepted given their parameters %s, with these following %s, and with the records following %s",
           format_number(mean(a$given), 2), format_number(mean(a$held), 2), format_number(mean(a$carried), 2))

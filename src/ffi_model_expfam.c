@@ -10,7 +10,7 @@
 
 struct expfam {
     int parameters, complete;
-    SEXP r_prior, log_prior, r_records, r_theta, statistic;
+    SEXP r_prior, log_prior, r_records, r_theta, statistic, log_density;
     double *theta;
 };
 
@@ -48,6 +48,17 @@ static void rrecords(void *self, struct rng *rng, int m, double *const *x) {
     UNPROTECT(4);
 }
 
+static double log_density(void *self, int m, const double *const *x) {
+    const struct expfam *e = self;
+    SEXP theta = PROTECT(custom_vector(e->parameters, e->theta));
+    SEXP records = PROTECT(custom_vector(m, x[0]));
+    SEXP call = PROTECT(Rf_lang3(e->log_density, records, theta));
+    SEXP value = PROTECT(Rf_eval(call, R_GlobalEnv));
+    const double sum = block_sum(m, REAL(value));
+    UNPROTECT(4);
+    return sum;
+}
+
 static void add(void *self, int m, const double *const *x, double *c) {
     const struct expfam *e = self;
     SEXP records = PROTECT(custom_vector(m, x[0]));
@@ -79,6 +90,7 @@ static int create(const struct fields *fields, struct model *model) {
     e->log_prior = list_element(functions, "log_prior");
     e->r_records = list_element(functions, "r_records");
     e->r_theta = list_element(functions, "r_theta");
+    e->log_density = list_element(functions, "log_density");
     e->statistic = list_element(functions, "statistic");
     e->theta = plugin_memory((size_t)e->parameters, sizeof(double));
     model->self = e;
@@ -100,4 +112,5 @@ const struct model_class model_expfam = {
     .rrecords = rrecords,
     .add = add,
     .rtheta = rtheta,
+    .log_density = log_density,
 };

@@ -46,12 +46,17 @@ static size_t walks_length(const struct pool_records *s) {
     return walk_stored(s->free) + 2 * walk_stored(s->shared);
 }
 
+/* anchors and precisions of a site */
+static R_xlen_t told_length(const struct pool_records *s) {
+    return s->parameters + s->spread.varying;
+}
+
 static struct state_shape shape(const void *self) {
     const struct pool_records *s = self;
     const R_xlen_t sites = s->sites;
     struct state_shape shape = {
-        .counters = 0,
-        .parts = AUGMENT_RECORD_PARTS + 6,
+        .counters = POOL_GIVEN_COUNTERS,
+        .parts = AUGMENT_RECORD_PARTS + 8,
         .part = {{NULL, 0, 0},
                  {NULL, 0, 0},
                  {NULL, 0, 0},
@@ -60,7 +65,9 @@ static struct state_shape shape(const void *self) {
                  {"shared", REALSXP, s->shared},
                  {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
                  {"layer", REALSXP, (R_xlen_t)walks_length(s)},
-                 {"sites", REALSXP, sites * OF_SITE}},
+                 {"sites", REALSXP, sites * OF_SITE},
+                 {"told", REALSXP, sites * told_length(s)},
+                 {"store", REALSXP, (R_xlen_t)pool_records_given_stored(s)}},
     };
     augment_record_parts(s->sites, s->records, shape.part);
     return shape;
@@ -84,6 +91,13 @@ static void attach(void *self, SEXP state, struct rng *rng) {
         memcpy(a->passes_made, told + PASSES_MADE, sizeof a->passes_made);
         memcpy(a->passes_accepted, told + PASSES_ACCEPTED, sizeof a->passes_accepted);
     }
+    double *learned_of = REAL(list_element(state, "told"));
+    for (int j = 0; j < s->sites; ++j, learned_of += told_length(s)) {
+        s->site[j].anchor = learned_of;
+        s->site[j].precision = learned_of + s->parameters;
+    }
+    s->counter = REAL(list_element(state, "counters"));
+    if (s->gradients) pool_records_given_attach(s, REAL(list_element(state, "store")));
     double *layer = REAL(list_element(state, "layer"));
     for (int k = 0; k < POOL_WALKS; ++k) {
         const int size = k == POOL_GIVEN ? s->free : s->shared;
@@ -131,7 +145,8 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
     for (int j = 0; j < s->sites; ++j) before += s->records[j]->work;
     const int status = pool_records_iterate(s, iteration, warmup, &step->acceptance);
     for (int j = 0; j < s->sites; ++j) after += s->records[j]->work;
-    step->work = 2 * fmax(after - before, 0) + 1e4; /* warmup ends with 0 */
+    step->work = 2 * fmax(after - before, 0) + 1e4 + 500.0 * s->leapfrogs * s->sites;
+    /* warmup ends with 0 */
     return status;
 }
 

@@ -18,7 +18,7 @@ struct state_part {
     R_xlen_t length;
 };
 
-enum { MOST_STATE_PARTS = 10 };
+enum { MOST_STATE_PARTS = 12 };
 
 struct state_shape {
     int counters;

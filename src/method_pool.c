@@ -139,8 +139,9 @@ int pool_create(struct pool *s) {
         if (s->separate) site->member.own = 1;
         site->at = s->size;
         site->size = site->member.own + own_coordinates(s, site);
-        if (site->innovates) {
+        if (s->partial && s->family == POOL_TOTALS)
             coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
+        if (site->innovates) {
             totals_residual_create(&site->residual, &site->density.totals, model->columns);
         }
         site->statistic = doubles((size_t)site->components);

@@ -9,7 +9,10 @@
  *   1. each site: passes, a sweep, and theta_j given its records, as in a fit of that site alone
  *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
  *      by random walks on the log likelihood, what is no parameter by the model's update.
- *   2. what is shared, by random walks of three kinds, which differ in what they hold fixed:
+ *   2. where the model gives slopes of the records' likelihood: what is shared and the parameters
+ *      of all sites, given the records (pool_records_given.c).
+ *   3. what is shared, by random walks of three kinds, which differ in what they hold fixed; with
+ *      slopes the last kind alone:
  *      GIVEN    the parameters of all sites (the centred view);
  *      HELD     how many standard deviations phi_j is from its centre, and the records;
  *      CARRIED  the same, and the records' innovations: records follow their parameters.
@@ -85,20 +88,23 @@ static double site_log_prior(void *self, const double *theta) {
     return sum;
 }
 
-/* of a site's records, up to what does not depend on what walks */
-static double log_likelihood(struct pool_records_site *site, const double *theta) {
+double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope) {
     struct pool_records *s = site->pool;
     const struct augment *a = &site->augment;
     const struct model_class *class = s->model.class;
     const struct record_columns records = {a->x, a->n, a->stride};
     double value;
-    if (s->likelihood.class)
+    if (s->likelihood.class) { /* keeps the parameters, in their order */
         value = s->likelihood.class->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
-                                              s->slope_c, s->slope_theta);
-    else if (class->log_likelihood)
-        value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n);
-    else
+                                              s->slope_c, slope ? slope : s->slope_theta);
+    } else if (class->log_likelihood) {
+        if (slope) memset(s->slope_theta, 0, (size_t)s->model.parameters * sizeof(double));
+        value = class->log_likelihood(s->model.self, theta, a->complete, (double)a->n,
+                                      slope ? s->slope_theta : NULL);
+        for (int k = 0; slope && k < s->parameters; ++k) slope[k] = s->slope_theta[s->place[k]];
+    } else {
         value = update_theta_density(&s->density, 1, &records, theta);
+    }
     return isnan(value) ? -INFINITY : value;
 }
 
@@ -121,14 +127,14 @@ static int update_site(void *self, int learning) {
     const int most = STEPS + s->walking, steps = most < MOST_STEPS ? most : MOST_STEPS;
     const int status = s->rest > 0 && s->model.class->rtheta ? update_rest(s, a) : PLUGIN_OK;
     if (status != PLUGIN_OK || s->walking == 0) return status;
-    double now = site_log_prior(site, a->theta) + log_likelihood(site, a->theta);
+    double now = site_log_prior(site, a->theta) + pool_records_likelihood(site, a->theta, NULL);
     for (int i = 0; i < steps; ++i) {
         copy(s->theta_new, a->theta, s->model.parameters);
         walk_propose(&site->walk, s->rng, s->site_step);
         for (int k = 0; k < s->walking; ++k) s->theta_new[s->walks[k]] += s->site_step[k];
         const double threshold = rng_exponential(s->rng);
         double next = site_log_prior(site, s->theta_new);
-        if (next > -INFINITY) next += log_likelihood(site, s->theta_new);
+        if (next > -INFINITY) next += pool_records_likelihood(site, s->theta_new, NULL);
         const int accept = now - next < threshold;
         walk_tried(&site->walk, learning, next - now, accept);
         if (!accept) continue;
@@ -203,7 +209,7 @@ int pool_records_create(struct pool_records *s) {
         s->likelihood.class ? s->likelihood.class->marginal != NULL
                             : model->class->log_likelihood || model->class->log_density;
     if (!known) return PLUGIN_BAD_FIELDS;
-    double *nothing = doubles(V), *one = doubles(V);
+    double *nothing = s->nothing = doubles(V), *one = doubles(V);
     for (int v = 0; v < V; ++v) one[v] = 1;
     s->spread.mean_at = nothing; /* so the coordinates of means are the means, */
     s->spread.mean_precision = one;
@@ -219,6 +225,8 @@ int pool_records_create(struct pool_records *s) {
         s->records[j] = &site->augment;
     }
     s->shared = s->parameters + s->spread.size;
+    s->gradients = s->likelihood.class || model->class->log_likelihood;
+    if (s->gradients) pool_records_given_create(s);
     s->open = plugin_memory((size_t)s->shared, sizeof *s->open);
     for (int v = 0; v < V && !s->spread.walk; ++v) s->open[s->free++] = s->spread.which[v];
     for (int k = s->parameters; k < s->shared; ++k) s->open[s->free++] = k;
@@ -228,6 +236,7 @@ int pool_records_create(struct pool_records *s) {
     for (int k = 0; k < 4; ++k) *of_theta[k] = doubles(model->parameters);
     s->slope_c = doubles(model->complete);
     s->natural = doubles(model->reported);
+    s->phi = doubles(s->parameters);
     double **const of_shared[] = {&s->at_new, &s->step, &s->slope};
     for (int k = 0; k < 3; ++k) *of_shared[k] = doubles(s->shared);
     return PLUGIN_OK;
@@ -244,6 +253,7 @@ void pool_records_attach(struct pool_records *s) {
 }
 
 void pool_records_start(struct pool_records *s, const double *sd) {
+    if (s->gradients) pool_records_given_start(s, sd);
     for (int k = 0; k < s->free; ++k) s->step[k] = sd[s->open[k]];
     walk_start(s->walk + POOL_GIVEN, s->step);
     walk_start(s->walk + POOL_HELD, sd);
@@ -329,14 +339,14 @@ static void take_new(struct pool_records *s) {
 
 static void move_held(struct pool_records *s, int learning) {
     double now = shared_log_prior(s, s->at);
-    for (int j = 0; j < s->sites; ++j) now += log_likelihood(s->site + j, s->site[j].augment.theta);
+    for (int j = 0; j < s->sites; ++j) now += pool_records_likelihood(s->site + j, s->site[j].augment.theta, NULL);
     hold(s);
     for (int i = 0; i < HELD_STEPS; ++i) {
         propose(s, POOL_HELD);
         const double threshold = rng_exponential(s->rng);
         double next = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
         for (int j = 0; j < s->sites && next > -INFINITY; ++j)
-            next += log_likelihood(s->site + j, s->site[j].theta_new);
+            next += pool_records_likelihood(s->site + j, s->site[j].theta_new, NULL);
         const int accept = now - next < threshold;
         walk_tried(s->walk + POOL_HELD, learning, next - now, accept);
         if (!accept) continue;
@@ -405,8 +415,12 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
         n += (double)s->site[j].augment.n;
     }
     *accepted = sum / n;
-    if (s->free > 0) move_given(s, learning);
-    move_held(s, learning);
+    if (s->gradients) {
+        s->leapfrogs = pool_records_given_move(s, iteration, warmup);
+    } else {
+        if (s->free > 0) move_given(s, learning);
+        move_held(s, learning);
+    }
     if (s->model.class->move) move_carried(s, learning);
     return PLUGIN_OK;
 }
@@ -455,6 +469,12 @@ void pool_records_diagnostics(const struct pool_records *s, double after,
         const int work = strcmp(sum.name[k], "work") == 0;
         diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / s->sites);
     }
-    for (int k = 0; k < POOL_WALKS; ++k)
+    if (s->gradients) {
+        const double made = s->counter[POOL_GIVEN_MADE];
+        diagnostics_tell(told, "together", s->counter[POOL_GIVEN_ACCEPTANCE] / made);
+        diagnostics_tell(told, "together_steps", s->counter[POOL_GIVEN_LEAPFROGS] / made);
+        diagnostics_tell(told, "together_divergent", s->counter[POOL_GIVEN_DIVERGENT]);
+    }
+    for (int k = s->gradients ? POOL_CARRIED : 0; k < POOL_WALKS; ++k)
         diagnostics_tell(told, names[k], *s->walk[k].accepted / *s->walk[k].made);
 }

@@ -3,6 +3,7 @@
 #ifndef NOISEAWARE_METHOD_POOL_RECORDS_H
 #define NOISEAWARE_METHOD_POOL_RECORDS_H
 
+#include "hmc.h"
 #include "method_augment.h"
 #include "pool_spread.h"
 
@@ -17,6 +18,21 @@ struct pool_records_site {
     double energy, moved_energy;
     struct rng innovations;
     double *theta_new, *z; /* z: of what varies */
+
+    /* With gradients: its own coordinates' place; and what its records tell: state, and where
+     * that is now. */
+    int at;
+    double *anchor, *precision; /* of each parameter; of each that varies */
+    double *told_at;
+};
+
+/* Of transitions given the records, after warmup; see pool_records_given.c. */
+enum {
+    POOL_GIVEN_MADE,
+    POOL_GIVEN_ACCEPTANCE,
+    POOL_GIVEN_LEAPFROGS,
+    POOL_GIVEN_DIVERGENT,
+    POOL_GIVEN_COUNTERS
 };
 
 /* Kinds of walks in what sites share; see method_pool_records.c. */
@@ -41,6 +57,15 @@ struct pool_records {
     int free, *open; /* of these, what moves given the parameters of the sites */
     struct walk walk[POOL_WALKS];
 
+    /* Does the likelihood of a site's records have slopes? Then transitions of what is shared and
+     * of all sites' parameters take the place of the walks but CARRIED. */
+    int gradients;
+    int leapfrogs; /* of the last */
+    int size; /* their coordinates: what is shared, and each site's own */
+    struct hmc hmc;
+    double *hmc_work, *nothing, *phi;
+    double *counter; /* of the state */
+
     /* State: with these restored, a run continues bit for bit. */
     double *at; /* what is shared */
     struct rng *rng;
@@ -60,6 +85,19 @@ void pool_records_attach(struct pool_records *pool);
 
 /* A new state where what is shared is as given. `sd`: about how far that may be off. */
 void pool_records_start(struct pool_records *pool, const double *sd);
+
+/* log likelihood of a site's records at a theta, up to what does not depend on what walks;
+ * `slope`: NULL, or where its slopes in the parameters go. */
+double pool_records_likelihood(struct pool_records_site *site, const double *theta, double *slope);
+
+/* pool_records_given.c: room for these, where there are gradients; views of the store; a new one;
+ * and a transition, which needs the complete-data statistic of all sites. Returns its leapfrog
+ * steps. */
+size_t pool_records_given_stored(const struct pool_records *pool);
+void pool_records_given_create(struct pool_records *pool);
+void pool_records_given_attach(struct pool_records *pool, double *store);
+void pool_records_given_start(struct pool_records *pool, const double *sd);
+int pool_records_given_move(struct pool_records *pool, int iteration, int warmup);
 
 int pool_records_iterate(struct pool_records *pool, int iteration, int warmup, double *accepted);
 void pool_records_report(struct pool_records *pool, double *draw);

@@ -296,7 +296,8 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
 }
 
 /* A stick's counts are those of its level, and of the later ones. */
-static double log_likelihood(void *self, const double *theta, const double *c, double n) {
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
     const struct categorical *s = self;
     double log_density = 0;
     (void)n;
@@ -309,6 +310,8 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
             for (int l = part->cuts - 1; l >= 0; --l) {
                 all += count[l];
                 log_density += stick_log_density(count[l], all, stick[l]);
+                if (gradient)
+                    gradient[stick - theta + l] += stick_slope(count[l], all, stick[l]);
             }
         }
     }
@@ -326,6 +329,17 @@ static double dprior(void *self, const double *theta) {
             log_density += stick_log_density(s->first_weight[j], s->all_weight[j], theta[j]);
     }
     return log_density;
+}
+
+static void prior_gradient(void *self, const double *theta, double *gradient) {
+    const struct categorical *s = self;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        if (part->known) continue;
+        const int end = part->at_stick + part->rows * part->cuts;
+        for (int j = part->at_stick; j < end; ++j)
+            gradient[j] += stick_slope(s->first_weight[j], s->all_weight[j], theta[j]);
+    }
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -491,6 +505,7 @@ const struct model_class model_categorical = {
     .create = create,
     .rprior = rprior,
     .dprior = dprior,
+    .prior_gradient = prior_gradient,
     .set = set,
     .rrecords = rrecords,
     .refresh = refresh,

@@ -119,8 +119,10 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
-static double log_likelihood(void *self, const double *theta, const double *c, double n) {
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
     (void)self;
+    if (gradient) *gradient += n - c[0] * exp(*theta);
     return n * *theta - c[0] * exp(*theta);
 }
 

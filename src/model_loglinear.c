@@ -167,8 +167,8 @@ static void observe(void *self, const double *c, double n) {
     }
 }
 
-static double log_posterior(void *self, const double *theta, double *gradient) {
-    struct loglinear *s = self;
+/* of what was observed; adds its slopes to the gradient */
+static double observed(struct loglinear *s, const double *theta, double *gradient) {
     const int margins = s->margins, *at = s->at;
     const double most = predict(s, theta, s->records.log_p);
     if (!isfinite(most)) return -INFINITY;
@@ -179,15 +179,27 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
         sum += share;
         for (int g = 0; g < margins; ++g) s->expected[at[g]] += share;
     }
-    memset(gradient, 0, (size_t)s->coefficients * sizeof(double));
-    double log_density = dprior(s, theta) - s->n * (most + log(sum));
-    prior_gradient(s, theta, gradient);
+    double log_density = -s->n * (most + log(sum));
     for (int m = 0; m < s->entries; ++m) {
         const double slope = s->counted[m] - s->n / sum * s->expected[m];
         log_density += s->counted[m] * s->value[m];
-        for (int e = s->first[m]; e < s->first[m + 1]; ++e) gradient[s->listed[e]] += slope;
+        for (int e = s->first[m]; gradient && e < s->first[m + 1]; ++e)
+            gradient[s->listed[e]] += slope;
     }
     return log_density;
+}
+
+static double log_posterior(void *self, const double *theta, double *gradient) {
+    struct loglinear *s = self;
+    memset(gradient, 0, (size_t)s->coefficients * sizeof(double));
+    prior_gradient(s, theta, gradient);
+    return dprior(s, theta) + observed(s, theta, gradient);
+}
+
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
+    observe(self, c, n);
+    return observed(self, theta, gradient);
 }
 
 /* Coefficients of a cell of the table; returns how many. */
@@ -237,6 +249,7 @@ const struct model_class model_loglinear = {
     .move = cell_records_move,
     .add = cell_records_add,
     .log_density = cell_records_log_density,
+    .log_likelihood = log_likelihood,
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,

@@ -3,14 +3,37 @@
  *
  * Complete-data statistic: moments (block.h), centred at a fixed public point
  * (the middle of the bounds). Cost: O(q^2) per record, O(q^3) per update.
+ *
+ * A flat model, for sites whose parameters have another prior, keeps all of theta: marginal() is
+ * the likelihood.
  */
 #include "covariates.h"
+
+#include "linalg.h"
 
 struct mvnormal {
     struct covariates cov;
     struct moments moments;
     double *theta;
+    int flat, keeps, *kept; /* of a flat model: its unknown coordinates */
+
+    /* workspace of a flat model: vectors of q, square matrices, and a gradient in theta */
+    double *mean, *away, *slope_mean;
+    double *chol, *precision, *scatter, *slope_chol;
+    double *slope;
 };
+
+static void prepare_flat(struct mvnormal *s, struct model *model) {
+    const size_t q = (size_t)s->cov.q;
+    double **const vectors[] = {&s->mean, &s->away, &s->slope_mean};
+    double **const matrices[] = {&s->chol, &s->precision, &s->scatter, &s->slope_chol};
+    for (int k = 0; k < 3; ++k) *vectors[k] = plugin_memory(q, sizeof(double));
+    for (int k = 0; k < 4; ++k) *matrices[k] = plugin_memory(q * q, sizeof(double));
+    s->slope = plugin_memory((size_t)s->cov.end, sizeof(double));
+    s->flat = 1;
+    model->keeps = s->keeps = model->moving;
+    model->kept = s->kept = model->moves;
+}
 
 static int create(const struct fields *fields, struct model *model) {
     struct mvnormal *s = plugin_memory(1, sizeof *s);
@@ -27,6 +50,7 @@ static int create(const struct fields *fields, struct model *model) {
     model->cut = covariates_is_cut(&s->cov);
     model->innovations = s->cov.normal;
     model->innovation = RNG_NORMAL;
+    if (fields_length(fields, "flat") > 0) prepare_flat(s, model);
     return PLUGIN_OK;
 }
 
@@ -92,11 +116,77 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
     return covariates_update(&s->cov, &s->moments, c, n, 0, rng, theta);
 }
 
+static void transpose_lower(int q, double *a) {
+    for (int i = 0; i < q; ++i)
+        for (int j = 0; j < i; ++j) a[i * q + j] = a[j * q + i];
+}
+
+/* Sigma^-1 = L^-T L^-1, all of it */
+static void invert_cov(struct mvnormal *s) {
+    const int q = s->cov.q;
+    for (int j = 0; j < q; ++j) {
+        double *row = s->precision + (size_t)j * (size_t)q;
+        memset(row, 0, (size_t)q * sizeof(double));
+        row[j] = 1;
+        linalg_forward(q, s->chol, row);
+        linalg_backward(q, s->chol, row);
+    }
+}
+
+/* Q, the scatter about the mean, n m m' - t m' - m t' + P with totals t and products P */
+static void take_scatter(struct mvnormal *s, const double *c, double n) {
+    const int q = s->cov.q, *of = s->cov.moment;
+    for (int i = 0; i < q; ++i)
+        for (int j = i; j < q; ++j)
+            s->scatter[i * q + j] = c[moments_at(q, of[i], of[j])] - c[of[i]] * s->mean[j] -
+                                    c[of[j]] * s->mean[i] + n * s->mean[i] * s->mean[j];
+    transpose_lower(q, s->scatter);
+}
+
+/* -n log |L| - tr(A Q) / 2, A = Sigma^-1. The slope in the mean is A (t - n m), that in L the lower
+ * triangle of (A Q - n I) L^-T. */
+static double likelihood(struct mvnormal *s, const double *c, double n, const double *theta,
+                         double *gradient_c) {
+    const int q = s->cov.q, *of = s->cov.moment;
+    const double *A = s->precision;
+    double log_density = 0;
+    covariates_distribution(&s->cov, theta, q, s->mean, s->chol);
+    for (int i = 0; i < q; ++i) s->mean[i] -= s->cov.centre[of[i]];
+    invert_cov(s);
+    take_scatter(s, c, n);
+    for (int i = 0; i < q; ++i) s->away[i] = c[of[i]] - n * s->mean[i];
+    for (int i = 0; i < q; ++i) {
+        const double *row = A + (size_t)i * (size_t)q;
+        double *slope = s->slope_chol + (size_t)i * (size_t)q;
+        log_density -= n * log(s->chol[i * q + i]);
+        log_density -= 0.5 * linalg_dot(q, row, s->scatter + (size_t)i * (size_t)q);
+        s->slope_mean[i] = linalg_dot(q, row, s->away);
+        gradient_c[of[i]] += linalg_dot(q, row, s->mean);
+        for (int j = i; j < q; ++j)
+            gradient_c[moments_at(q, of[i], of[j])] -= (i == j ? 0.5 : 1) * row[j];
+        for (int j = 0; j < q; ++j)
+            slope[j] = linalg_dot(q, row, s->scatter + (size_t)j * (size_t)q) - (i == j ? n : 0);
+        linalg_forward(q, s->chol, slope); /* a row times L^-T */
+    }
+    return log_density;
+}
+
+static double flat_marginal(struct mvnormal *s, const double *c, double n, const double *theta,
+                            double *gradient_c, double *gradient_kept) {
+    const double log_density = likelihood(s, c, n, theta, gradient_c);
+    memset(s->slope, 0, (size_t)s->cov.end * sizeof(double));
+    covariates_pull_distribution(&s->cov, s->cov.q, s->chol, s->slope_mean, s->slope_chol,
+                                 s->slope);
+    for (int k = 0; k < s->keeps; ++k) gradient_kept[k] = s->slope[s->kept[k]];
+    return isnan(log_density) ? -INFINITY : log_density;
+}
+
+/* all of theta integrates out, or none */
 static double marginal(void *self, const double *c, double n, const double *theta,
                        double *gradient_c, double *gradient_kept) {
     struct mvnormal *s = self;
-    (void)theta, (void)gradient_kept; /* all of it integrates out */
     memset(gradient_c, 0, (size_t)moments_size(s->cov.q) * sizeof(double));
+    if (s->flat) return flat_marginal(s, c, n, theta, gradient_c, gradient_kept);
     return covariates_marginal(&s->cov, c, n, gradient_c);
 }
 

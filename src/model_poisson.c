@@ -177,8 +177,10 @@ static int rtheta(void *self, const double *c, double n, struct rng *rng, double
     return PLUGIN_OK;
 }
 
-static double log_likelihood(void *self, const double *theta, const double *c, double n) {
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
     (void)self;
+    if (gradient) *gradient += c[0] - n * exp(*theta);
     return c[0] * *theta - n * exp(*theta);
 }
 

@@ -320,8 +320,10 @@ struct model_class {
     double (*log_density)(void *self, int m, const double *const *x);
 
     /* Goal: the same as a function of theta and of the complete-data statistic c of n records,
-     * where that is sufficient. Default: log_density is asked for all records. */
-    double (*log_likelihood)(void *self, const double *theta, const double *c, double n);
+     * where that is sufficient, and gradient += its slopes in theta; NULL: these are not wanted.
+     * Default: log_density is asked for all records. */
+    double (*log_likelihood)(void *self, const double *theta, const double *c, double n,
+                             double *gradient);
 
     /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
      * to a constant, as a function of the complete-data statistic c of n records,

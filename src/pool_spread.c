@@ -338,11 +338,13 @@ void pool_member_start(const struct pool_spread *s, const double *shared,
     memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
         const int k = s->which[v];
-        const double sd = exp(log_sd(s, shared)[v]), centre = centre_of(s, shared, member, v);
+        const double whole = exp(log_sd(s, shared)[v]), sd = whole * s->chol[v * s->varying + v];
+        const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
         const double fixed = told_z(member->told + v, centre, sd, &root);
         member->phi[k] = phi[k];
-        own[v] = root * ((phi[k] - centre) / sd - fixed);
+        member->z[v] = (phi[k] - centre) / sd;
+        own[v] = root * (member->z[v] - fixed);
     }
 }
 

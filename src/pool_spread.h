@@ -72,7 +72,7 @@ double pool_spread_pull(struct pool_spread *spread, const double *shared,
 void pool_spread_finish(const struct pool_spread *spread, const double *shared, double *slope);
 
 /* Means, the first of `shared`, become their coordinates, at which the spread is open afterwards;
- * and a member's coordinates that give it `phi`, where correlations are 0. */
+ * and a member's coordinates that give it `phi`; those before it are placed. */
 void pool_spread_start(struct pool_spread *spread, double *shared);
 void pool_member_start(const struct pool_spread *spread, const double *shared,
                        struct pool_member *member, const double *phi, double *own);

@@ -27,6 +27,11 @@ static inline double stick_log_density(double first, double all, double t) {
     return first * t - all * ((t > 0 ? t : 0) + log1p(exp(-fabs(t))));
 }
 
+/* The slope of that in t. */
+static inline double stick_slope(double first, double all, double t) {
+    return first - all * stick_share(t);
+}
+
 static inline void sticks_to_probabilities(int levels, const double *stick, double *probability) {
     double rest = 1;
     for (int l = 0; l < levels - 1; ++l) probability[l] = stick_break(stick[l], &rest);
