@@ -339,7 +339,8 @@ static void take_new(struct pool_records *s) {
 
 static void move_held(struct pool_records *s, int learning) {
     double now = shared_log_prior(s, s->at);
-    for (int j = 0; j < s->sites; ++j) now += pool_records_likelihood(s->site + j, s->site[j].augment.theta, NULL);
+    for (int j = 0; j < s->sites; ++j)
+        now += pool_records_likelihood(s->site + j, s->site[j].augment.theta, NULL);
     hold(s);
     for (int i = 0; i < HELD_STEPS; ++i) {
         propose(s, POOL_HELD);

@@ -61,7 +61,7 @@ struct pool_records {
      * of all sites' parameters take the place of the walks but CARRIED. */
     int gradients;
     int leapfrogs; /* of the last */
-    int size; /* their coordinates: what is shared, and each site's own */
+    int size;      /* their coordinates: what is shared, and each site's own */
     struct hmc hmc;
     double *hmc_work, *nothing, *phi;
     double *counter; /* of the state */

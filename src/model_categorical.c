@@ -310,8 +310,7 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
             for (int l = part->cuts - 1; l >= 0; --l) {
                 all += count[l];
                 log_density += stick_log_density(count[l], all, stick[l]);
-                if (gradient)
-                    gradient[stick - theta + l] += stick_slope(count[l], all, stick[l]);
+                if (gradient) gradient[stick - theta + l] += stick_slope(count[l], all, stick[l]);
             }
         }
     }

@@ -52,8 +52,8 @@ static double density(void *self, const double *q, double *gradient) {
     }
     for (int j = s->sites - 1; j >= 0; --j) {
         struct pool_records_site *site = s->site + j;
-        log_density += pool_spread_pull(spread, q, &site->member, q + site->at, gradient,
-                                        gradient + site->at);
+        log_density +=
+            pool_spread_pull(spread, q, &site->member, q + site->at, gradient, gradient + site->at);
     }
     pool_spread_finish(spread, q, gradient);
     return isnan(log_density) ? -INFINITY : log_density;
