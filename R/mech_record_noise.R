@@ -12,7 +12,8 @@
 #'
 #' @details
 #' [as_release()] takes noisy records themselves, with [stat_records()] without bounds, and keeps their totals and those of their products
-#' alone: see the examples. Or it takes these totals, with [stat_crossprod()].
+#' alone: see the examples. They may be a data frame, [record_files()], [record_chunks()], or a table or query of a database (through dbplyr), which
+#' is read in one pass, some records at a time. Or it takes these totals, with [stat_crossprod()].
 #'
 #' **Exact, and free of the number of records** under [model_lm()] and [model_mvnormal()]: given a record's parameters and its noisy values the
 #' confidential ones are normal, so the totals of the noisy records are sufficient, and method `"collapse"` draws
@@ -200,7 +201,7 @@ each_chunk <- function(data, columns, levels, add, call) UseMethod("each_chunk")
 
 #' @export
 each_chunk.default <- function(data, columns, levels, add, call) {
-  must <- "a data frame of noisy records, a matrix with named columns, record_files() or record_chunks()"
+  must <- "a data frame of noisy records, a matrix with named columns, a table of a database, record_files() or record_chunks()"
   if (!is.matrix(data) || is.null(colnames(data))) stop_argument("value", must, describe_shape(data), "data", call = call)
   add(as.data.frame(data, optional = TRUE))
 }
@@ -212,6 +213,31 @@ each_chunk.data.frame <- function(data, columns, levels, add, call) add(data)
 each_chunk.record_chunks <- function(data, columns, levels, add, call) {
   while (!is.null(chunk <- data$next_chunk())) add(chunk)
 }
+
+# The result of a query is read through a cursor: no database adds up doubles in an order that is known, nor about a mean before it has seen it.
+#' @export
+each_chunk.tbl_lazy <- function(data, columns, levels, add, call) {
+  con <- dbplyr::remote_con(data)
+  variables <- unique(columns$variable)
+  absent <- setdiff(variables, colnames(data))
+  if (length(absent)) stop_classed("data", c("{.arg value} must have every variable of the statistic.", x = "Missing: {.var {absent}}."), call)
+  names <- paste(as.character(DBI::dbQuoteIdentifier(con, variables)), collapse = ", ")
+  tried <- function(code) tryCatch(code, error = function(e) {
+    stop_classed("database", c("The database gave no records.", x = "{conditionMessage(e)}", i = "Is the connection open, and can you see the table?"), call = call)
+  })
+  result <- tried(DBI::dbSendQuery(con, paste0("SELECT ", names, " FROM (", dbplyr::sql_render(data, con), ") records")))
+  on.exit(DBI::dbClearResult(result))
+  repeat {
+    chunk <- tried(DBI::dbFetch(result, n = records_at_once))
+    if (nrow(chunk) == 0L) break
+    whole <- vapply(chunk, inherits, TRUE, "integer64")
+    chunk[whole] <- lapply(chunk[whole], as.double)
+    add(chunk)
+  }
+}
+
+# rows of a database that are in memory at a time
+records_at_once <- 5000
 
 #' @export
 each_chunk.record_files <- function(data, columns, levels, add, call) {

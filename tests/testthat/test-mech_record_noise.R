@@ -216,6 +216,27 @@ test_that("a release has the totals of noisy records, wherever these are", {
   expect_equal(read_release(path), release)
 })
 
+test_that("noisy records are read from a database", {
+  for (package in c("DBI", "RSQLite", "dbplyr", "dplyr")) skip_if_not_installed(package)
+  con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  withr::defer(DBI::dbDisconnect(con))
+  data <- noisy_data(12000)$seen # several times what is read at once
+  names(data)[2] <- "select"
+  DBI::dbWriteTable(con, "noisy records", transform(data, g = as.character(g)))
+  stored <- dplyr::tbl(con, "noisy records")
+  levels <- list(g = c("a", "b", "c"))
+  sd <- c(select = 0.7, w = 1.2)
+  formula <- y ~ select + w + g
+  expect_equal(noisy_release_of(stored, formula, sd, levels), noisy_release_of(data, formula, sd, levels))
+  expect_equal(noisy_release_of(dplyr::filter(stored, w > 0), formula, sd, levels), noisy_release_of(data[data$w > 0, ], formula, sd, levels))
+  expect_error(noisy_release_of(dplyr::select(stored, y, w), y ~ select, sd[1]), "Missing: `select`", class = "noiseaware_error_data")
+  expect_error(noisy_release_of(dplyr::filter(stored, w > 1e6), formula, sd, levels), "at least one record", class = "noiseaware_error_data")
+  DBI::dbExecute(con, "UPDATE `noisy records` SET w = NULL WHERE w > 1")
+  expect_error(noisy_release_of(stored, formula, sd, levels), class = "noiseaware_error_missing")
+  DBI::dbExecute(con, "DROP TABLE `noisy records`")
+  expect_error(noisy_release_of(stored, formula, sd, levels), class = "noiseaware_error_database")
+})
+
 test_that("the prints say what it is", {
   data <- MASS::birthwt
   show(capture.output(print(stat_records(bwt ~ age + lwt))))
