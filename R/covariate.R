@@ -256,6 +256,10 @@ describe_lone.covariate_lognormal <- function(covariate, numbers) {
 # for methods that know the moments, or the density of totals, of normal covariates alone, in regressions on these themselves
 check_normal_covariates <- function(bound, method, call) {
   check_plain_terms(bound, method, call)
+  check_no_lone(bound, method, call)
+}
+
+check_no_lone <- function(bound, method, call) {
   lone <- names(bound$model$covariates$lone)
   if (length(lone) == 0L) return(invisible())
   stop_classed("method", c("Method {.val {method}} needs normal covariates.", x = "{.var {lone}} {?has/have} a distribution of {?its/their} own.",

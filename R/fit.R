@@ -164,6 +164,7 @@ coefficient_draws <- function(fit, call = caller_env()) {
 method_line <- c(
   augment = "augment: imputes the records (exact)",
   collapse = "collapse: moves the totals, not the records",
+  imputed = "collapse: imputes the confidential values of the noisy records",
   clt = "clt: normal distribution for the statistic (approximate; improves with more records)",
   naive = "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)",
   ops = "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)",
@@ -187,7 +188,8 @@ print.noiseaware_fit <- function(x, ...) {
 fit_lines <- function(fit) {
   size <- dim(fit$draws)
   chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
-  c(paste0("  method     ", method_line[[fit$method]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
+  line <- if (identical(fit$problem$family, "imputed")) "imputed" else fit$method
+  c(paste0("  method     ", method_line[[line]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
     if (length(fit$why)) paste0(c("  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records))),

@@ -21,6 +21,11 @@
 #' sets them to three standard deviations about the mean, both those of the noisy values with the noise's variance taken off, which are as
 #' public as the noisy values. The default prior of [model_lm()], `prior_nig()`, which makes coefficients small where sigma is, stands here
 #' for [prior_normal()]: noise on covariates leaves sigma uncertain, and so it would decide the coefficients.
+#'
+#' **Products and powers of noisy variables** leave no totals that would be sufficient. Where the formula of [stat_records()] has some,
+#' `y ~ x * z + I(x^2)`, [as_release()] keeps the noisy records themselves beside their totals, and method `"collapse"` imputes the confidential values of each record
+#' under [model_lm()]: exact too, at a cost in proportion to the number of records. Such a release cannot be written to a file.
+#'
 #' With all `sd` 0 the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy values for the true ones.
 #'
 #' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
@@ -156,7 +161,8 @@ noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env(
   factors <- names(statistic$levels)
   variables <- statistic$columns$name
   template <- expand_columns(variables, stats::setNames(lapply(variables, function(v) statistic$levels[[v]] %||% c(-1, 1)), variables))
-  moments <- record_moments(data, template, statistic$levels, call)
+  kept <- has_products(text_formula(statistic$formula))
+  moments <- record_moments(data, template, statistic$levels, kept, call)
   n <- moments$n
   number <- setdiff(variables, factors)
   seen <- moments$square[number] / n
@@ -169,20 +175,26 @@ noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env(
   sd <- stats::setNames(sqrt(pmax(seen - noise, seen / 25)), number)
   bounds <- lapply(stats::setNames(nm = variables), function(v) statistic$levels[[v]] %||% (moments$mean[[v]] + c(-3, 3) * sd[[v]]))
   response <- text_formula(statistic$formula)
-  formula <- if (length(response) == 3L) response else stats::reformulate(if (length(variables) > 1L) variables[-1L] else "1", variables[1L])
+  formula <- if (length(response) == 3L && !kept) response else stats::reformulate(if (length(variables) > 1L) variables[-1L] else "1", variables[1L])
   totals <- stat_crossprod(formula, bounds, rescale = FALSE)
   value <- stats::setNames(products_of_moments(totals, moments$cross), totals$components)
-  new_release(value, totals, mechanism, n, rep(NA_real_, length(value)), 0, "published", "replace")
+  # the default of a model's formula
+  if (kept) totals$formula <- statistic$formula
+  release <- new_release(value, totals, mechanism, n, rep(NA_real_, length(value)), 0, "published", "replace")
+  release$records <- moments$records
+  release
 }
 
-# A list: n; the products of (1, columns); of each column the mean and the sum of squares about it. Sums are of values
+# A list: n; `records`, a matrix of them all if they are to be kept, else NULL; the products of (1, columns); of each column the mean and the sum of squares about it. Sums are of values
 # less the first chunk's means, so that no digits are lost.
-record_moments <- function(data, columns, levels, call) {
+record_moments <- function(data, columns, levels, kept, call) {
   whole <- NULL
+  records <- list()
   origin <- NULL
   add <- function(chunk) {
     x <- record_matrix(chunk, columns, levels, call, "value")
     if (is.null(origin)) origin <<- colMeans(x)
+    if (kept) records[[length(records) + 1L]] <<- x
     part <- crossprod(cbind(1, sweep(x, 2L, origin)))
     whole <<- if (is.null(whole)) part else whole + part
   }
@@ -193,7 +205,7 @@ record_moments <- function(data, columns, levels, call) {
   shift[-1L, 1L] <- origin
   names <- columns$name
   centred <- whole[1L, -1L] / n
-  list(n = n, cross = shift %*% whole %*% t(shift), mean = stats::setNames(origin + centred, names),
+  list(n = n, records = if (kept) do.call(rbind, records), cross = shift %*% whole %*% t(shift), mean = stats::setNames(origin + centred, names),
        square = stats::setNames(diag(whole)[-1L] - n * centred^2, names))
 }
 
@@ -266,7 +278,7 @@ check_no_record_noise <- function(releases, call) {
 }
 
 check_normal_records <- function(bound, call) {
-  check_normal_covariates(bound, "collapse", call)
+  check_no_lone(bound, "collapse", call)
   if (inherits(bound, c("bound_lm", "bound_mvnormal"))) return(invisible())
   stop_classed("method", c("{.fn mech_record_noise} needs records that are normal given the parameters and their factors: {.fn model_lm} or {.fn model_mvnormal}.",
                            x = "The model is {describe_model(bound)}."), call = call)
@@ -285,6 +297,7 @@ independent_prior <- function(model, mechanism) {
 # see struct noisy in src/method_collapse_records.c
 records_problem <- function(release, bound, call) {
   check_normal_records(bound, call)
+  if (!is.null(bound$terms)) return(imputed_problem(release, bound, call))
   part <- component_parts(release)[[1L]]
   size <- length(part$value)
   terms <- normal_terms(part, bound$columns$name, collapse_origin(bound), release$n, call)
@@ -293,4 +306,24 @@ records_problem <- function(release, bound, call) {
        size_prior = size_prior_spec(NULL), released = part$value, weight = rep(1, size), absolute = 0L, separable = size, noisy = size,
        published = list(fields = list()), where = seq_len(size), summed = seq_len(size), times = released_times(list(part)), tracked = 0,
        fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
+}
+
+# Products and powers of noisy variables: see src/method_collapse_imputed.c. The values are imputed, and no totals are kept.
+imputed_problem <- function(release, bound, call) {
+  check_kept_records(release, bound, call)
+  seen <- release$records[, bound$columns$name, drop = FALSE]
+  noise <- record_sd(release$mechanism, bound$columns)^2
+  spread <- apply(seen, 2L, stats::var)
+  left <- pmax(spread - noise, spread / 25)
+  list(method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), records = NULL,
+       size_prior = size_prior_spec(NULL), released = numeric(), weight = numeric(), absolute = 0L, separable = 0L, noisy = 0L,
+       published = list(fields = list()), where = integer(), summed = integer(), times = NULL, tracked = 0,
+       fields = list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))))
+}
+
+check_kept_records <- function(release, bound, call) {
+  if (!is.null(release$records)) return(invisible())
+  stop_classed("method", c("Products and powers of noisy variables need the noisy records themselves, and the release has their totals.",
+                           x = "The formula is {.code {shorten_text(formula_text(bound$formula))}}.",
+                           i = "Give {.fn stat_records} a formula with them: {.fn as_release} then keeps the noisy records."), call = call)
 }

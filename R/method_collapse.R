@@ -8,6 +8,7 @@
 #   row     counts of single cells of one table: independent draws, of either
 #   total   the total of one Poisson or exponential variable
 #   records totals of noisy records, see mech_record_noise.R
+#   imputed noisy records that are kept, see mech_record_noise.R
 #   answers records answered by randomised response
 
 sample_collapse <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
@@ -202,6 +203,7 @@ collapse_moves <- function(fit, a) {
          recursion = , row = "counts   independent draws, all counts at once",
          records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
            sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
+         imputed = sprintf("noisy records   walks of each record's values: %s", share(a$mean)),
          answers = sprintf("answers   counted; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,
@@ -229,6 +231,7 @@ collapse_acceptance <- function(fit) {
              if (is.null(fit$problem$records)) row else cbind(row, records = row$mean)
            },
            crossing = data.frame(chain = k, mean = share(told$moved, told$made)),
+           imputed = data.frame(chain = k, mean = share(told$moved, told$swept)),
            records = , answers = if (told$transitions == 0) data.frame(chain = k, mean = 1) else
              data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                         divergent = told$divergent, deepest = told$deepest),

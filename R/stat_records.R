@@ -5,7 +5,7 @@
 #' them.
 #'
 #' @param formula The variables: `~ y + x`, or with a response, `y ~ x`, which is
-#'   the default of a model's formula.
+#'   the default of a model's formula. Without `bounds` it may have products and powers, `y ~ x * z + I(x^2)`, see [mech_record_noise()].
 #' @param bounds A named list with `c(lower, upper)` for each number. Values outside
 #'   are clamped. `NULL`: numbers have no bounds, and their records are noisy already, see [mech_record_noise()].
 #' @param levels A named list with the vector of all levels (two or more) of each
@@ -44,7 +44,7 @@
 #' @export
 stat_records <- function(formula, bounds = NULL, levels = NULL) {
   check_given()
-  variables <- record_variables(formula)
+  variables <- record_variables(formula, products = is.null(bounds))
   numbers <- intersect(variables, names(bounds))
   factors <- intersect(variables, names(levels))
   if (!is.null(bounds)) bounds <- check_bounds(bounds, numbers)
@@ -75,8 +75,9 @@ stat_records <- function(formula, bounds = NULL, levels = NULL) {
 }
 
 # response first
-record_variables <- function(formula, call = caller_env()) {
+record_variables <- function(formula, products = FALSE, call = caller_env()) {
   if (!inherits(formula, "formula")) stop_argument("formula", "a formula, such as ~ y or y ~ x", describe(formula), "formula", call)
+  if (products && has_products(formula, call)) return(product_variables(formula, call))
   if (length(formula) == 3L) return(formula_variables(formula, call))
   variables <- formula_terms(formula[[2L]], call)
   if (length(variables) == 0L) stop_classed("formula", "{.arg formula} must name a variable.", call = call)
@@ -85,6 +86,13 @@ record_variables <- function(formula, call = caller_env()) {
     stop_classed("formula", "Each variable may appear only once in {.arg formula}, but {.var {twice}} appear{?s/} more often.", call = call)
   }
   variables
+}
+
+# of records that are noisy already, whose model has products
+product_variables <- function(formula, call) {
+  said <- model_terms(formula, call)
+  if (length(said$offsets)) stop_classed("formula", "{.arg formula} of {.fn stat_records} must have no offset.", call = call)
+  said$variables
 }
 
 #' @export

@@ -33,6 +33,9 @@ write_release <- function(release, path) {
   check_given()
   check_release(release)
   check_path(path)
+  if (!is.null(release$records)) {
+    stop_classed("file", c("A release that keeps noisy records is not written to a file.", i = "Write the noisy records, and call {.fn as_release} again."))
+  }
   if (!dir.exists(dirname(path))) stop_classed("file", "Cannot write {.file {path}}: there is no directory {.file {dirname(path)}}.")
   if (dir.exists(path)) stop_classed("file", "Cannot write {.file {path}}: it is a directory.")
   write_whole(paste0(release_json(release), "\n"), path)

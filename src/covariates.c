@@ -374,6 +374,19 @@ void covariates_refresh(struct covariates *cov, double rho, struct rng *rng, int
     covariates_form(cov, rho, m, (const double *const *)cov->innovation, x, x_new);
 }
 
+void covariates_add_density(struct covariates *cov, int m, const double *const *x, double *out) {
+    const int p = cov->normal;
+    for (int i = 0; i < p; ++i) {
+        const double *row = cov->chol + (size_t)i * p, scale = 1 / row[i];
+        double *u = cov->innovation[i];
+        terms_clear(&cov->terms);
+        terms_add(&cov->terms, scale, x[cov->column[i]]);
+        for (int j = 0; j < i; ++j) terms_add(&cov->terms, -scale * row[j], cov->innovation[j]);
+        terms_sum(&cov->terms, -scale * cov->mean_now[i], m, u);
+        FOR_RECORDS(r, m) out[r] -= 0.5 * u[r] * u[r];
+    }
+}
+
 /* ---- non-centred move: x' = mean' + L' L^-1 (x - mean), levels by levels_move() -- */
 
 void covariates_set_move(struct covariates *cov, const double *theta, const double *theta_new,

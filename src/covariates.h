@@ -126,6 +126,9 @@ void covariates_set_move(struct covariates *cov, const double *theta, const doub
 void covariates_move(struct covariates *cov, struct rng *rng, int m, const double *const *x,
                      double *const *x_new);
 
+/* out[i] += the log density of the continuous ones of record i, up to a constant. */
+void covariates_add_density(struct covariates *cov, int m, const double *const *x, double *out);
+
 /* The moments' columns of a block: codes of a factor become dummies, and products are made. They
  * last until the next call. */
 const double *const *covariates_design(struct covariates *cov, int m, const double *const *x);

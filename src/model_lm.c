@@ -323,6 +323,23 @@ static void from_innovations(void *self, int m, const double *const *z, double *
     respond(lm, 0, m, z[lm->p], NULL, x);
 }
 
+/* of y given the covariates, and of these */
+static void record_density(void *self, int m, const double *const *x, double *out) {
+    struct lm *lm = self;
+    const double precision = 1 / (lm->sigma_now * lm->sigma_now);
+    double *eta = lm->innovation;
+    if (lm->predictor.derived) {
+        predict(lm, lm->theta, lm->intercept, m, x, eta);
+    } else {
+        terms_clear(&lm->terms);
+        for (int v = 1; v < lm->k; ++v) terms_add(&lm->terms, lm->theta[v], x[v]);
+        terms_sum(&lm->terms, lm->intercept, m, eta);
+    }
+    const double *y = x[0];
+    FOR_RECORDS(i, m) out[i] = -0.5 * precision * (y[i] - eta[i]) * (y[i] - eta[i]);
+    covariates_add_density(&lm->cov, m, x, out);
+}
+
 /* ---- non-centred move: y' = mu'(x') + (sigma' / sigma)(y - mu(x)) where x'
  *      are the moved covariates: affine in the old columns, but for dummies
  *      that change --------------------------------------------------------- */
@@ -554,6 +571,7 @@ const struct model_class model_lm = {
     .read_levels = read_levels,
     .relevel = relevel,
     .add = add,
+    .record_density = record_density,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
     .marginal = lm_marginal,
@@ -594,6 +612,7 @@ static const struct model_class of_products = {
     .read_levels = read_levels,
     .relevel = relevel,
     .add = add,
+    .record_density = record_density,
     .regressors = regressors,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,

@@ -12,7 +12,7 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, regressors, log_likelihood, marginal, marginal_size, log_total, tied_prior,
+ * add_latent, record_density, regressors, log_likelihood, marginal, marginal_size, log_total, tied_prior,
  * tied_means, rtheta_uncut, distribution, pull_distribution, log_cells, observe, log_posterior,
  * information, read_levels, relevel, categorise, category_probabilities, pull_categories, groups
  * and costs are not offered; and it has a version.
@@ -318,6 +318,11 @@ struct model_class {
      * Common error: a normalising constant left out that depends on theta;
      * debug_model() sees it. */
     double (*log_density)(void *self, int m, const double *const *x);
+
+    /* Goal: out[i] = log f(x_i | theta) of each record of the block under the current theta, up to
+     * a constant that may depend on the columns of factors. For noisy records that are kept;
+     * default: "collapse" does not serve them. */
+    void (*record_density)(void *self, int m, const double *const *x, double *out);
 
     /* Goal: the same as a function of theta and of the complete-data statistic c of n records,
      * where that is sufficient, and gradient += its slopes in theta; NULL: these are not wanted.

@@ -283,3 +283,103 @@ test_that("bad input is refused", {
   expect_error(sample_posterior(list(a = rel, b = noisy_release_of(data[-1, ], y ~ x, c(x = 0.7))), model_lm(), pool = "complete"),
                "cannot be pooled", class = "noiseaware_error_pool")
 })
+
+# ---- products and powers of noisy variables: the records are kept ---------------------------------
+
+curved_data <- function(n, sd, seed = 1) {
+  set.seed(seed)
+  x <- rnorm(n, 0.5)
+  z <- 0.5 * x + rnorm(n)
+  true <- data.frame(y = 1 + x - z + 0.5 * x^2 + 0.7 * x * z + rnorm(n), x = x, z = z, g = factor(sample(c("a", "b"), n, TRUE), c("a", "b")))
+  seen <- true
+  for (v in names(sd)) seen[[v]] <- true[[v]] + rnorm(n, sd = sd[[v]])
+  list(true = true, seen = seen)
+}
+
+curved_prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 6, scale = 3))
+
+# Log density of noisy records of y and x under rows of natural values, where y depends on x and its square: over the
+# confidential x given the noisy one, normal, by quadrature.
+log_curved <- function(natural, records, sd, nodes = seq(-7, 7, length.out = 141)) {
+  variance <- natural[, "cov[x,x]"]
+  left <- variance * sd[["x"]]^2 / (variance + sd[["x"]]^2)
+  total <- numeric(nrow(natural))
+  for (i in seq_len(nrow(records))) {
+    centre <- left * (natural[, "mean[x]"] / variance + records$x[i] / sd[["x"]]^2)
+    of_y <- 0
+    for (node in nodes) {
+      x <- centre + sqrt(left) * node
+      of_y <- of_y + dnorm(node) * dnorm(records$y[i], natural[, "(Intercept)"] + natural[, "x"] * x + natural[, "I(x^2)"] * x^2,
+                                         sqrt(natural[, "sigma"]^2 + sd[["y"]]^2))
+    }
+    total <- total + dnorm(records$x[i], natural[, "mean[x]"], sqrt(variance + sd[["x"]]^2), log = TRUE) + log(of_y * (nodes[2] - nodes[1]))
+  }
+  total
+}
+
+test_that("with squares the posterior of few records is the prior weighted by their density, by quadrature", {
+  skip_on_cran() # takes long; `make test` runs it
+  model <- do.call(model_lm, curved_prior)
+  for (n in 2:3) for (sd in list(c(y = 0.5, x = 0.8), c(y = 0, x = 0.3))) {
+    release <- noisy_release_of(curved_data(n, sd)$seen, y ~ x + I(x^2), sd)
+    bound <- internal("bind_model")(model, release$statistic)
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
+    natural <- internal("reported")(bound, theta)
+    log_weight <- log_curved(natural, as.data.frame(release$records), sd)
+    weight <- exp(log_weight - max(log_weight))
+    weight <- weight / sum(weight)
+    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 3000, seed = n))
+    bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "I(x^2)", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
+    exact <- bounded(natural)
+    got <- bounded(draws)
+    for (name in colnames(exact)) {
+      mean <- sum(weight * exact[, name])
+      error <- sqrt(sum(weight^2 * (exact[, name] - mean)^2))
+      mcse <- posterior::mcse_mean(matrix(got[, name], ncol = 2))
+      expect_lt(abs(mean(got[, name]) - mean) / sqrt(error^2 + mcse^2), 5, label = paste(name, "with", n, "and sd", sd[["x"]]))
+    }
+  }
+})
+
+test_that("products without noise give the draws of the records themselves", {
+  data <- curved_data(60, c(x = 0))$true
+  formula <- y ~ x * z + I(x^2) + g
+  release <- noisy_release_of(data, formula, c(x = 0), list(g = c("a", "b")))
+  model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
+  fit <- sample_posterior(release, model, chains = 2, iter = 2000, seed = 1)
+  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 2000, seed = 2)
+  for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
+})
+
+test_that("noise on products leaves coefficients right that the noisy values attenuate", {
+  sd <- c(x = 0.6, z = 0.6)
+  formula <- y ~ x * z + I(x^2) + g
+  data <- curved_data(1500, sd)
+  release <- noisy_release_of(data$seen, formula, sd, list(g = c("a", "b")))
+  fit <- sample_posterior(release, model_lm(), chains = 2, iter = 500, seed = 1)
+  truth <- c("(Intercept)" = 1, x = 1, z = -1, "I(x^2)" = 0.5, gb = 0, "x:z" = 0.7)
+  expect_lt(max(abs(coef(fit)[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 3.5)
+  expect_gt(max(abs(coef(lm(formula, data$seen))[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 4)
+  expect_true(fit$exact)
+  expect_output(print(fit), "imputes")
+  expect_output(print(acceptance(fit)), "walks of each record")
+  expect_identical(extend(sample_posterior(release, model_lm(), chains = 1, iter = 30, warmup = 20, seed = 1), 10)$draws,
+                   sample_posterior(release, model_lm(), chains = 1, iter = 40, warmup = 20, seed = 1)$draws)
+})
+
+test_that("products of noisy variables need the records, and what cannot be served is refused", {
+  data <- curved_data(40, c(x = 0.5))$seen
+  noise <- mech_record_noise(sd = c(x = 0.5))
+  totals <- as_release(data, stat_records(y ~ x + z), noise)
+  expect_null(totals$records)
+  expect_error(sample_posterior(totals, model_lm(y ~ x * z)), "need the noisy records", class = "noiseaware_error_method")
+  kept <- as_release(data, stat_records(y ~ x * z), noise)
+  expect_identical(unname(kept$records), unname(as.matrix(data[c("y", "x", "z")])))
+  expect_identical(kept$value, totals$value)
+  expect_error(write_release(kept, tempfile(fileext = ".json")), "not written", class = "noiseaware_error_file")
+  # without products the totals are sufficient
+  expect_identical(sample_posterior(kept, model_lm(y ~ x + z), chains = 1, iter = 20, seed = 1)$draws,
+                   sample_posterior(totals, model_lm(), chains = 1, iter = 20, seed = 1)$draws)
+  expect_error(stat_records(y ~ x + offset(z)), "offset", class = "noiseaware_error_formula")
+  expect_error(stat_records(y ~ x * z, bounds = list(y = 0:1, x = 0:1, z = 0:1)), class = "noiseaware_error_formula")
+})

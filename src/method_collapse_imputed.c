@@ -1,0 +1,255 @@
+/* Method "collapse", noisy records that are kept: as in method_collapse_records.c every record has
+ * normal noise of known variances, which may be 0, but the response depends on products and powers
+ * of noisy columns, so that no totals of the noisy records are sufficient. The noisy records r_i
+ * themselves are the release, and the confidential values w_i of the columns with noise are a part
+ * of the state. Exact: nothing is clamped.
+ *
+ * A sweep moves each record's noisy columns by random walks, all of them at once and then one after
+ * the other, that leave f(w_i | theta) N(r_i; w_i, D) invariant; record_density() is f. Steps are
+ * 2.4 / sqrt(columns) times the standard deviation of w_i given r_i alone, times 1 or, as often,
+ * 1/3: the response may tell more. Nothing is learned, so that a chain has no warmup of its own.
+ * Then theta is drawn given the records by the model's update.
+ *
+ * The parameters follow the records at the pace at which these move, so an iteration makes several
+ * such rounds where records are few.
+ *
+ * State: the complete-data statistic, minus the log density of the noise, and the confidential
+ * values of the noisy columns. Cost: 2 + columns with noise densities a record and round. No
+ * allocation but in create().
+ */
+#include "method_collapse.h"
+
+enum { SWEPT, MOVED };
+
+enum {
+    SETTLE = 20,           /* rounds before a chain begins */
+    MOST_ROUNDS = 16,      /* of an iteration */
+    ROUND_RECORDS = 20000, /* that an iteration visits, if there are fewer */
+    SETTLE_RECORDS = 1000000
+};
+
+struct imputed {
+    ptrdiff_t n;
+    int columns, noisy, complete, rounds;
+    int *column;       /* those with noise */
+    double *precision; /* of its noise */
+    double *step;      /* of a random walk */
+    const double *seen;
+
+    double *c, *energy, *hidden; /* state */
+
+    double **x, **x_new; /* workspace: blocks */
+    double *density, *density_new, *normal, *scale;
+};
+
+static double *block_column(void) { return plugin_memory(MAX_BLOCK, sizeof(double)); }
+
+/* Fields: seen, the noisy records, column after column; noise_sd, one a column of the model;
+ * hidden_sd, the standard deviation of each column's values given the noisy ones alone, about. */
+static int create(const struct fields *fields, struct collapse *of) {
+    const struct model *model = &of->model;
+    if (!model->class->record_density || !model->class->add || !model->class->rtheta)
+        return PLUGIN_BAD_FIELDS;
+    struct imputed *s = plugin_memory(1, sizeof *s);
+    s->n = (ptrdiff_t)of->n;
+    s->columns = model->columns;
+    s->complete = model->complete;
+    s->seen = fields_vector(fields, "seen", s->columns * (int)s->n);
+    const double *sd = fields_vector(fields, "noise_sd", s->columns);
+    const double *hidden = fields_vector(fields, "hidden_sd", s->columns);
+    if (!s->seen || !sd || !hidden) return PLUGIN_BAD_FIELDS;
+    s->column = plugin_memory((size_t)s->columns, sizeof(int));
+    s->precision = plugin_memory((size_t)s->columns, sizeof(double));
+    s->step = plugin_memory((size_t)s->columns, sizeof(double));
+    s->x = plugin_memory((size_t)s->columns, sizeof *s->x);
+    s->x_new = plugin_memory((size_t)s->columns, sizeof *s->x_new);
+    for (int v = 0; v < s->columns; ++v) {
+        s->x[v] = block_column();
+        s->x_new[v] = block_column();
+        if (sd[v] <= 0) continue;
+        s->precision[s->noisy] = 1 / (sd[v] * sd[v]);
+        s->step[s->noisy] = 2.4 * hidden[v];
+        s->column[s->noisy++] = v;
+    }
+    s->density = block_column();
+    s->density_new = block_column();
+    s->normal = block_column();
+    s->scale = block_column();
+    const ptrdiff_t rounds = ROUND_RECORDS / (s->n > 0 ? s->n : 1);
+    s->rounds = s->noisy == 0 || rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
+    of->self = s;
+    of->stored = s->complete + 1 + s->noisy * (int)s->n;
+    of->described = s->complete;
+    return PLUGIN_OK;
+}
+
+/* x: the records of the block from `start` on; padding repeats the last of them */
+static void read_block(const struct imputed *s, ptrdiff_t start, int m) {
+    for (int v = 0; v < s->columns; ++v)
+        memcpy(s->x[v], s->seen + (size_t)v * (size_t)s->n + start, (size_t)m * sizeof(double));
+    for (int a = 0; a < s->noisy; ++a)
+        memcpy(s->x[s->column[a]], s->hidden + (size_t)a * (size_t)s->n + start,
+               (size_t)m * sizeof(double));
+    for (int v = 0; v < s->columns; ++v) {
+        for (int i = m; i < PAD_LANES(m); ++i) s->x[v][i] = s->x[v][m - 1];
+        memcpy(s->x_new[v], s->x[v], (size_t)PAD_LANES(m) * sizeof(double));
+    }
+}
+
+/* 2 x the energy of the noise about a value is its square times the precision. */
+static double noise_change(double seen, double precision, double old, double fresh) {
+    return 0.5 * precision * (fresh - old) * (fresh + old - 2 * seen);
+}
+
+/* One walk of the noisy columns from `first` to before `end`; returns how many records moved. */
+static int walk_block(struct imputed *s, const struct model *model, struct rng *rng,
+                      ptrdiff_t start, int m, int first, int end) {
+    const double share = 1 / sqrt(end - first);
+    rng_fill_uniform(rng, m, s->scale);
+    for (int i = 0; i < m; ++i) s->scale[i] = s->scale[i] < 0.5 ? share : share / 3;
+    for (int a = first; a < end; ++a) {
+        const double *x = s->x[s->column[a]], by = s->step[a];
+        double *x_new = s->x_new[s->column[a]];
+        rng_fill_normal(rng, m, s->normal);
+        for (int i = 0; i < m; ++i) x_new[i] = x[i] + by * s->scale[i] * s->normal[i];
+    }
+    model->class->record_density(model->self, m, (const double *const *)s->x_new, s->density_new);
+    rng_fill_uniform(rng, m, s->normal);
+    int moved = 0;
+    for (int i = 0; i < m; ++i) {
+        double change = s->density_new[i] - s->density[i];
+        for (int a = first; a < end; ++a) {
+            const int v = s->column[a];
+            change -= noise_change(s->seen[(size_t)v * (size_t)s->n + start + i], s->precision[a],
+                                   s->x[v][i], s->x_new[v][i]);
+        }
+        const int accept = log(s->normal[i]) < change;
+        moved += accept;
+        if (accept) s->density[i] = s->density_new[i];
+        for (int a = first; a < end; ++a) {
+            const int v = s->column[a];
+            if (accept)
+                s->x[v][i] = s->x_new[v][i];
+            else
+                s->x_new[v][i] = s->x[v][i];
+        }
+    }
+    return moved;
+}
+
+/* All records, and their complete-data statistic and energy then. Returns the share that moved. */
+static double sweep(struct collapse *of) {
+    struct imputed *s = of->self;
+    const struct model *model = &of->model;
+    double moved = 0;
+    model->class->set(model->self, of->theta);
+    memset(s->c, 0, (size_t)s->complete * sizeof(double));
+    *s->energy = 0;
+    for (ptrdiff_t start = 0; start < s->n; start += MAX_BLOCK) {
+        const int m = (int)(s->n - start < MAX_BLOCK ? s->n - start : MAX_BLOCK);
+        const double *const *x = (const double *const *)s->x;
+        read_block(s, start, m);
+        if (s->noisy > 0) {
+            model->class->record_density(model->self, m, x, s->density);
+            moved += walk_block(s, model, of->rng, start, m, 0, s->noisy);
+            for (int a = 0; s->noisy > 1 && a < s->noisy; ++a)
+                moved += walk_block(s, model, of->rng, start, m, a, a + 1);
+        }
+        model->class->add(model->self, m, x, s->c);
+        for (int a = 0; a < s->noisy; ++a) {
+            const int v = s->column[a];
+            const double *seen = s->seen + (size_t)v * (size_t)s->n + start;
+            for (int i = 0; i < m; ++i) {
+                const double away = s->x[v][i] - seen[i];
+                *s->energy += 0.5 * s->precision[a] * away * away;
+            }
+            memcpy(s->hidden + (size_t)a * (size_t)s->n + start, s->x[v],
+                   (size_t)m * sizeof(double));
+        }
+    }
+    return moved / ((double)s->n * (s->noisy > 1 ? s->noisy + 1 : 1));
+}
+
+static int update(struct collapse *of) {
+    const struct imputed *s = of->self;
+    return of->model.class->rtheta(of->model.self, s->c, of->n, of->rng, of->theta);
+}
+
+static void load(struct collapse *of) {
+    struct imputed *s = of->self;
+    s->c = of->store;
+    s->energy = s->c + s->complete;
+    s->hidden = s->energy + 1;
+}
+
+static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
+
+/* The noisy values are taken for the true ones, theta drawn given them, and some rounds made. */
+static void start(struct collapse *of) {
+    struct imputed *s = of->self;
+    load(of);
+    for (int a = 0; a < s->noisy; ++a)
+        memcpy(s->hidden + (size_t)a * (size_t)s->n, s->seen + (size_t)s->column[a] * (size_t)s->n,
+               (size_t)s->n * sizeof(double));
+    const int noisy = s->noisy;
+    if (!of->given) {
+        s->noisy = 0; /* the statistic alone */
+        (void)sweep(of);
+        s->noisy = noisy;
+        (void)update(of);
+    }
+    (void)sweep(of);
+    const int settle = s->n * SETTLE < SETTLE_RECORDS ? SETTLE : 1;
+    for (int k = 0; !of->given && k < settle; ++k) {
+        (void)update(of);
+        (void)sweep(of);
+    }
+}
+
+static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
+    const struct imputed *s = of->self;
+    (void)iteration, (void)warmup;
+    double moved = 0;
+    for (int k = 0; k < s->rounds; ++k) {
+        moved += sweep(of) / s->rounds;
+        const int status = update(of);
+        if (status != PLUGIN_OK) return status;
+    }
+    of->counter[SWEPT] += 1;
+    of->counter[MOVED] += moved;
+    *accepted = moved;
+    return PLUGIN_OK;
+}
+
+/* no totals were released */
+static void statistic(const struct collapse *of, double *out) { (void)of, (void)out; }
+
+static void complete(const struct collapse *of, double *out) {
+    const struct imputed *s = of->self;
+    memcpy(out, s->c, (size_t)s->complete * sizeof(double));
+}
+
+static double energy(const struct collapse *of) {
+    const struct imputed *s = of->self;
+    return *s->energy;
+}
+
+static double work(const struct collapse *of) {
+    const struct imputed *s = of->self;
+    return (double)s->rounds * (double)s->n * (2 + s->noisy) *
+           (20.0 + s->columns * (s->columns + 4.0));
+}
+
+const struct collapse_class collapse_imputed = {
+    .name = "imputed",
+    .counters = {[SWEPT] = "swept", [MOVED] = "moved"},
+    .create = create,
+    .start = start,
+    .load = load,
+    .save = save,
+    .iterate = iterate,
+    .statistic = statistic,
+    .energy = energy,
+    .work = work,
+    .complete = complete,
+};
