@@ -247,8 +247,8 @@ test_that("several levels: the draws are those of augment, whatever the form of 
     set.seed(3)
     model <- model_glm(case[[3]], case[[4]])
     rel <- simulate_release(model, case[[1]], case[[2]], n = 70)
-    fast <- factor_fit(rel, model, iter = 3000)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 3000, warmup = 800, seed = 2))
+    fast <- factor_fit(rel, model, iter = 2000)
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 2200, warmup = 600, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }
