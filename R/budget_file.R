@@ -135,12 +135,11 @@ parse_ledger <- function(lines, file, call) {
   limit <- header$limit
   limit <- list(epsilon = ledger_number(limit$epsilon), delta = ledger_number(limit$delta), rho = ledger_number(limit$rho),
                 composition = limit$composition, neighbours = if (header$version == 1L) "replace" else limit$neighbours)
-  expenses <- lapply(seq_along(parsed)[-1L], function(k) {
-    line <- parsed[[k]]
-    if (!is_expense(line)) refuse_ledger(file, paste0("Line ", k, " is not an expense."), call)
-    cbind(data.frame(what = line$what), lapply(line[expense_columns], function(v) ledger_number(v) %||% NA_real_))
-  })
-  list(limit = limit, spent = do.call(rbind, c(list(no_expense()), expenses)))
+  expenses <- parsed[-1L]
+  broken <- which(!vapply(expenses, is_expense, TRUE))
+  if (length(broken)) refuse_ledger(file, paste0("Line ", broken[1L] + 1L, " is not an expense."), call)
+  spent <- lapply(stats::setNames(nm = expense_columns), function(name) vapply(expenses, function(line) ledger_number(line[[name]]) %||% NA_real_, 0))
+  list(limit = limit, spent = data.frame(what = vapply(expenses, `[[`, "", "what"), spent))
 }
 
 # A line that was cut short may stand for something that was

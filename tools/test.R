@@ -1,4 +1,4 @@
-# Runs the tests against the installed package, one file a process on all cores, and closes
+# Runs the tests against the installed package, files in parallel on all cores, and closes
 # with the plain line "N passed, N failed, N skipped". Exits non-zero on a failure or if no test ran.
 # Usage: Rscript tools/test.R [pattern of the names of test files, without test- and .R]
 Sys.setenv(NOT_CRAN = "true")
@@ -21,23 +21,35 @@ reasons <- function(test) {
   skipped <- Filter(function(one) inherits(one, "expectation_skip"), test$results)
   vapply(skipped, function(one) paste0(test$file, ", ", test$test, ": ", sub("^Reason: ", "", conditionMessage(one))), "")
 }
-run_file <- function(file) {
+run_file <- function(file, begun) {
+  file.create(file.path(begun, basename(file)))
+  on.exit(unlink(file.path(begun, basename(file))))
   output <- utils::capture.output(results <- test_file(file, package = "noiseaware", load_package = "installed", reporter = check_reporter(), stop_on_failure = FALSE))
   list(table = as.data.frame(results), skipped = unlist(lapply(results, reasons)), output = output)
 }
-# one more than cores: some tests wait for locks and servers
-cores <- if (.Platform$OS.type == "windows") 1L else max(1L, parallel::detectCores() + 1L, na.rm = TRUE)
-ran <- parallel::mclapply(files, run_file, mc.cores = cores, mc.preschedule = FALSE)
-lost <- !vapply(ran, is.list, TRUE)
-if (any(lost)) cat("ended before their time:", basename(files[lost]), "\n")
-results <- do.call(rbind, lapply(ran[!lost], `[[`, "table"))
-failing <- vapply(ran[!lost], function(one) sum(one$table$failed) + sum(one$table$error) > 0, TRUE)
-for (one in ran[!lost][failing]) cat(one$output, sep = "\n")
-skipped <- unlist(lapply(ran[!lost], `[[`, "skipped"))
+# large vectors come and go: glibc would return each to the system, and be given empty pages anew
+Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000000000")
+# Processes that each run one file after another: to fork for each file would copy the memory of the parent as often. One more than
+# cores: some tests wait for locks and servers.
+workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)))
+invisible(parallel::clusterEvalQ(workers, { library(testthat); library(noiseaware) }))
+parallel::clusterExport(workers, "reasons")
+# a file that ends its process leaves its name
+begun <- tempfile("begun-")
+dir.create(begun)
+ran <- tryCatch(parallel::clusterApplyLB(workers, files, run_file, begun), error = function(e) {
+  cat("ended before their time:", list.files(begun), "\n0 passed, 1 failed, 0 skipped\n")
+  quit(status = 1)
+})
+parallel::stopCluster(workers)
+results <- do.call(rbind, lapply(ran, `[[`, "table"))
+failing <- vapply(ran, function(one) sum(one$table$failed) + sum(one$table$error) > 0, TRUE)
+for (one in ran[failing]) cat(one$output, sep = "\n")
+skipped <- unlist(lapply(ran, `[[`, "skipped"))
 if (length(skipped)) cat("skipped:", skipped, sep = "\n  ")
 slowest <- utils::head(sort(tapply(results$user, results$file, sum), decreasing = TRUE), 8L)
 cat("slowest (processor seconds):", paste0(sub("test-(.*)\\.R", "\\1", names(slowest)), " ", round(slowest), collapse = ", "), "\n")
-failed <- sum(results$failed) + sum(results$error) + sum(lost)
+failed <- sum(results$failed) + sum(results$error)
 passed <- sum(results$passed)
 cat(sprintf("%d passed, %d failed, %d skipped\n", passed, failed, sum(results$skipped)))
 if (failed > 0 || passed == 0) quit(status = 1)

@@ -167,14 +167,28 @@ test_that("100 races after killed processes: never overspent, and nothing lost",
   skip_on_cran()
   path <- withr::local_tempfile()
   account <- budget(epsilon = 0.5, file = path)
+  # five processes race twice in each of ten rounds, which begin when a killed one has left its lock
+  rounds <- withr::local_tempfile()
+  dir.create(rounds)
+  told <- function(...) file.path(rounds, paste(..., sep = "-"))
+  await <- function(files) {
+    until <- proc.time()[["elapsed"]] + 60
+    while (!all(file.exists(files)) && proc.time()[["elapsed"]] < until) Sys.sleep(0.002)
+  }
+  racers <- lapply(1:5, function(i) parallel::mcparallel(vapply(1:10, function(round) {
+    await(told("begin", round))
+    spent <- vapply(1:2, function(k) tryCatch(inherits(publish(account, 0.01), "noiseaware_release"), noiseaware_error_budget = function(e) FALSE), TRUE)
+    file.create(told("end", round, i))
+    sum(spent)
+  }, 0)))
   for (round in 1:10) {
     left_lock(path)
-    answers <- parallel::mclapply(1:5, function(i) {
-      vapply(1:2, function(k) tryCatch(inherits(publish(account, 0.01), "noiseaware_release"), noiseaware_error_budget = function(e) FALSE), TRUE)
-    }, mc.cores = 5)
+    file.create(told("begin", round))
+    await(told("end", round, 1:5))
     expect_identical(nrow(summary(account)), as.integer(min(50, 10 * round)))
-    expect_identical(sum(unlist(answers)), if (round <= 5) 10L else 0L)
   }
+  spent <- do.call(cbind, parallel::mccollect(racers))
+  expect_identical(unname(rowSums(spent)), rep(c(10, 0), each = 5))
 })
 
 test_that("a file that is locked, damaged or another's is refused", {
