@@ -86,7 +86,7 @@ expect_races <- function(server) {
   con <- server$connect()
   budget(epsilon = 0.5, connection = con, table = "shared")
   DBI::dbDisconnect(con)
-  expect_identical(race(server, 4, 25, 0.01), 50L)
+  expect_identical(race(server, 2, 50, 0.01), 50L)
   con <- server$connect()
   account <- budget(connection = con, table = "shared")
   expect_identical(nrow(summary(account)), 50L)

@@ -149,8 +149,8 @@ test_that("no steps are complete pooling, and wide ones separate sites", {
 test_that("walks and correlations: sampler and releases together keep the prior (Geweke)", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(12)
-  model <- model_lm(prior = prior_nig(0.3, 2, 10, 9), covariates = prior_niw(1, 8, 2, 12))
-  for (pooling in list(partial_pooling(sd = prior_half_normal(0.4), correlation = prior_lkj(1.5)), walk_pooling(sd = prior_half_normal(0.3)))) {
+  model <- model_lm(prior = prior_nig(0.3, 4, 20, 19), covariates = prior_niw(1, 8, 2, 20))
+  for (pooling in list(partial_pooling(sd = prior_half_normal(0.25), correlation = prior_lkj(1.5)), walk_pooling(sd = prior_half_normal(0.25)))) {
     parts <- partial_parts(totals_sites(c(a = 5, b = 8, c = 6)), model, pooling)
     walk <- parts$problem$partial$walk
     problem <- with_coordinates(parts$problem, 0, FALSE)
@@ -159,15 +159,15 @@ test_that("walks and correlations: sampler and releases together keep the prior 
     # releases will be further apart than the one that the step size was learned from
     size <- 6 + problem$begin$pairs + (3 - walk) * 3 + 3 * 5
     step <- 5 * 4 * ceiling(size / 4) + 1
-    state$store[step] <- state$store[step] / 2.5
+    state$store[step] <- state$store[step] / 6
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 3000, thin = 8)
+    draws <- geweke_sites(problem, state, 1500, thin = 8)
     bound <- parts$bound
     count <- 50000
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), count)$theta)
     own <- c("(Intercept)", "x", "sigma")
     coordinates <- internal("site_coordinates")(bound, mean[, own])
-    sd <- matrix(abs(rnorm(3 * count, 0, if (walk) 0.3 else 0.4)), ncol = 3)
+    sd <- matrix(abs(rnorm(3 * count, 0, 0.25)), ncol = 3)
     colnames(sd) <- c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]")
     natural <- function(values, site) {
       values <- internal("site_natural")(bound, values)
