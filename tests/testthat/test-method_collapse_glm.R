@@ -187,9 +187,11 @@ test_that("what is no table is refused, and left to others", {
 })
 
 test_that("several levels: the probabilities of the cells are the model's, and densities have their slopes, with products and without", {
-  st <- stat_counts(~ y:g:h, several_levels)
-  rel <- as_release(rep(2, 18), st, mech_gaussian(sd = 3), 36)
-  cells <- cells_with(several_levels)
+  # two cuts beyond the first
+  levels <- replace(several_levels, "y", list(c("none", several_levels$y)))
+  st <- stat_counts(~ y:g:h, levels)
+  rel <- as_release(rep(2, 24), st, mech_gaussian(sd = 3), 48)
+  cells <- cells_with(levels)
   for (name in names(level_families)) for (formula in list(y ~ g + h, y ~ g * h)) {
     family <- level_families[[name]]
     fit <- factor_fit(rel, model_glm(formula, family, prior = prior_normal(0.1)), chains = 1, iter = 40, warmup = 20)
@@ -201,7 +203,7 @@ test_that("several levels: the probabilities of the cells are the model's, and d
       found <- t(.Call(internal("ffi_model_cells"), spec, theta))
       expect_equal(rowSums(found), c(1, 1))
       if (spread > 1) next
-      expect_equal(log(found), log_cells_of(internal("reported")(fit$bound, theta), cells, several_levels, family, formula[-2L]), ignore_attr = TRUE, label = name)
+      expect_equal(log(found), log_cells_of(internal("reported")(fit$bound, theta), cells, levels, family, formula[-2L]), ignore_attr = TRUE, label = name)
     }
     at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
     for (k in 1:3) {
