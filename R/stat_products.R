@@ -2,7 +2,7 @@
 # response, the variables and the derived terms. In C each is the product of two that come before it, as in stat_moments4().
 
 # Combinations of levels that are compared with each other for the sensitivity, and columns that are multiplied with each other.
-most_combinations <- 200
+most_level_combinations <- 200
 most_derived <- 300
 
 new_products <- function(formula, bounds, rescale, call) {
@@ -127,7 +127,7 @@ sensitivity.stat_products <- function(statistic, norm = c("L1", "L2"), neighbour
 # combinations of levels x components: are its dummies 1 there? NULL where there are too many
 active_components <- function(statistic) {
   columns <- statistic$columns
-  if (prod(lengths(statistic$levels)) > most_combinations) return(NULL)
+  if (prod(lengths(statistic$levels)) > most_level_combinations) return(NULL)
   cells <- as.matrix(expand.grid(lapply(statistic$levels, seq_along)))
   if (length(statistic$levels) == 0L) cells <- matrix(0, 1L, 0L)
   dummies <- which(!is.na(columns$level))
