@@ -81,7 +81,8 @@ check_column <- function(column, variable, number, call, name) {
     is.atomic(column)
   if (!suitable || !is.null(dim(column))) {
     must <- if (number) "numbers" else "one level a row"
-    stop_classed("data", "{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.", call)
+    stop_classed("data", c("{.arg {name}} must have {must} in {.var {variable}}, but the column is of class {.cls {class}}.",
+                           i = if (number && is.factor(column)) "Of a factor declare the levels, not bounds."), call)
   }
 }
 

@@ -2,8 +2,8 @@
  * the hooks with which method "collapse" moves the table given theta and theta given the table
  * (method_collapse_table_theta.c), free of the number of records.
  *
- *   log p(x, y) = sum_f log pi_f[x_f] + log P(y | eta(x)),  eta_e(x) = beta_e0 + sum_f
- * beta_ef[x_f],
+ *   log p(x, y) = sum_f log pi_f[x_f] + log P(y | eta(x)),
+ *   eta_e(x) = beta_e0 + sum_f beta_ef[x_f],
  *
  * with beta_ef of a first level 0, and pi_f the probabilities of factor f, as sticks (sticks.h).
  * How many predictors e there are and what P is, with cuts of its own, is the model's

@@ -519,6 +519,14 @@ double hmc_deviation(const struct hmc *hmc, int j) {
     return sqrt(dot(hmc->width, row, row));
 }
 
+void hmc_count(double *counter, const struct hmc_step *told) {
+    counter[HMC_TRANSITIONS] += 1;
+    counter[HMC_ACCEPTANCE] += told->accept;
+    counter[HMC_LEAPFROGS] += told->leapfrogs;
+    counter[HMC_DIVERGENT] += told->divergent;
+    counter[HMC_DEEPEST] += told->depth == HMC_MOST_DEPTH;
+}
+
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng) {
     if (iteration >= warmup) return;

@@ -112,6 +112,10 @@ void hmc_nuts(struct hmc *hmc, struct rng *rng, struct hmc_step *told);
  * units of the metric, jittered by half of that, at most `most` steps. Reversible. */
 void hmc_fixed(struct hmc *hmc, double length, int most, struct rng *rng, struct hmc_step *told);
 
+/* What the counters of a method that makes such transitions hold, in this order; adds one. */
+enum { HMC_TRANSITIONS, HMC_ACCEPTANCE, HMC_LEAPFROGS, HMC_DIVERGENT, HMC_DEEPEST };
+void hmc_count(double *counter, const struct hmc_step *told);
+
 /* Learns from transition number `iteration` (from 0) of a warmup. After the last of
  * them nothing changes any more. */
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,

@@ -25,8 +25,6 @@
 #include "hmc.h"
 #include "method_collapse.h"
 
-enum { TRANSITIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST };
-
 enum { FEW = 60 /* up to so many coordinates warmup learns a full matrix */ };
 
 struct answers {
@@ -235,11 +233,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     hmc_nuts(&s->hmc, of->rng, &told);
     hmc_learn(&s->hmc, iteration, warmup, &told, of->rng);
     memcpy(of->theta, s->hmc.q, (size_t)s->model->parameters * sizeof(double));
-    of->counter[TRANSITIONS] += 1;
-    of->counter[ACCEPTANCE] += told.accept;
-    of->counter[LEAPFROGS] += told.leapfrogs;
-    of->counter[DIVERGENT] += told.divergent;
-    of->counter[DEEPEST] += told.depth == HMC_MOST_DEPTH;
+    hmc_count(of->counter, &told);
     *accepted = told.accept;
     if (iteration >= warmup) draw_table(s, of->theta, of->rng);
     return PLUGIN_OK;
@@ -270,11 +264,11 @@ const struct collapse_class collapse_answers = {
     .name = "answers",
     .counters =
         {
-            [TRANSITIONS] = "transitions",
-            [ACCEPTANCE] = "acceptance",
-            [LEAPFROGS] = "leapfrogs",
-            [DIVERGENT] = "divergent",
-            [DEEPEST] = "deepest",
+            [HMC_TRANSITIONS] = "transitions",
+            [HMC_ACCEPTANCE] = "acceptance",
+            [HMC_LEAPFROGS] = "leapfrogs",
+            [HMC_DIVERGENT] = "divergent",
+            [HMC_DEEPEST] = "deepest",
         },
     .create = create,
     .start = start,

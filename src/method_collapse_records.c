@@ -33,8 +33,6 @@
 #include "method_collapse.h"
 #include "totals_density.h"
 
-enum { TRANSITIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST };
-
 enum {
     FEW = 60,   /* up to so many coordinates warmup learns a full matrix */
     SETTLE = 20 /* Gibbs steps before a chain begins */
@@ -441,11 +439,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
         hmc_nuts(&s->hmc, of->rng, &told);
         hmc_learn(&s->hmc, iteration, warmup, &told, of->rng);
         for (int j = 0; j < s->moving; ++j) of->theta[s->place[j]] = s->hmc.q[j];
-        of->counter[TRANSITIONS] += 1;
-        of->counter[ACCEPTANCE] += told.accept;
-        of->counter[LEAPFROGS] += told.leapfrogs;
-        of->counter[DIVERGENT] += told.divergent;
-        of->counter[DEEPEST] += told.depth == HMC_MOST_DEPTH;
+        hmc_count(of->counter, &told);
         *accepted = told.accept;
     }
     if (draw_both(of) != PLUGIN_OK) return PLUGIN_NUMERICAL;
@@ -483,11 +477,11 @@ const struct collapse_class collapse_records = {
     .name = "records",
     .counters =
         {
-            [TRANSITIONS] = "transitions",
-            [ACCEPTANCE] = "acceptance",
-            [LEAPFROGS] = "leapfrogs",
-            [DIVERGENT] = "divergent",
-            [DEEPEST] = "deepest",
+            [HMC_TRANSITIONS] = "transitions",
+            [HMC_ACCEPTANCE] = "acceptance",
+            [HMC_LEAPFROGS] = "leapfrogs",
+            [HMC_DIVERGENT] = "divergent",
+            [HMC_DEEPEST] = "deepest",
         },
     .create = create,
     .start = start,

@@ -19,7 +19,6 @@ enum { PAIR, SWAP, CONTRAST, SIZE, KEPT, TRANSFERS };
 
 /* after these, of NUTS */
 enum { THETA_COUNTERS = 2 * TRANSFERS };
-enum { TRANSITIONS, ACCEPTANCE, LEAPFROGS, DIVERGENT, DEEPEST };
 
 /* the most columns of a contrast */
 enum { MOST_CONTRASTED = 4 };

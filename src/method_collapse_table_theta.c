@@ -114,12 +114,7 @@ int table_theta_move(struct collapse *c, struct table *s, struct hmc_step *told)
     hmc_nuts(&s->hmc, c->rng, told);
     memcpy(c->theta, s->hmc.q, bytes);
     table_theta_use(c, s);
-    double *counter = c->counter + THETA_COUNTERS;
-    counter[TRANSITIONS] += 1;
-    counter[ACCEPTANCE] += told->accept;
-    counter[LEAPFROGS] += told->leapfrogs;
-    counter[DIVERGENT] += told->divergent;
-    counter[DEEPEST] += told->depth == HMC_MOST_DEPTH;
+    hmc_count(c->counter + THETA_COUNTERS, told);
     return PLUGIN_OK;
 }
 

@@ -38,7 +38,7 @@ parallel::clusterExport(workers, "reasons")
 begun <- tempfile("begun-")
 dir.create(begun)
 ran <- tryCatch(parallel::clusterApplyLB(workers, files, run_file, begun), error = function(e) {
-  cat("ended before their time:", list.files(begun), "\n0 passed, 1 failed, 0 skipped\n")
+  cat(conditionMessage(e), "\nended before their time:", list.files(begun), "\n0 passed, 1 failed, 0 skipped\n")
   quit(status = 1)
 })
 parallel::stopCluster(workers)
