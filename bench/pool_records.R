@@ -34,7 +34,7 @@ pool_records_cases <- function() {
 
 pool_records_row <- function(name, case, pool) {
   say("%s, %s", name, pool)
-  time <- system.time(fit <- suppressWarnings(suppressMessages(sample_posterior(case[[1L]], case[[2L]], pool = pool, method = "augment", seed = 1))))[["user.self"]]
+  time <- seconds(fit <- suppressWarnings(suppressMessages(sample_posterior(case[[1L]], case[[2L]], pool = pool, method = "augment", seed = 1))))
   told <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
   own <- if (pool == "complete") TRUE else !vapply(told$variable, function(v) any(endsWith(v, paste0("[", names(case[[1L]]), "]"))), TRUE)
   data.frame(data = name, pool = pool, sites = length(case[[1L]]), records = stats::nobs(fit), `processor seconds` = time, ess = min(told$ess_bulk[own]),

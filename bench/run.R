@@ -32,6 +32,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             awan_wang = "Objective perturbation with a beta covariate",
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",
+            pool_records = "Sites pooled by imputed records",
             pool_calibration = "Calibration of pooled sites",
             groups = "Groups of one release",
             distributed = "Regressions of several owners, against MCMC-normalX",
