@@ -111,7 +111,8 @@ bind_blocks <- function(blocks, name) {
 
 # how many iterations a block has at most
 most_iterations <- function(problem) {
-  floor(max(1, switch(problem$method, augment = min(5e6 / problem$n, 1000), clt = min(1e9 / length(problem$released)^3, 10000), pool_records = min(5e6 / problem$n, 1000), collapse = 1000, pool = 1000)))
+  floor(max(1, switch(problem$method, augment = min(5e6 / problem$n, 1000), clt = min(1e9 / length(problem$released)^3, 10000),
+                      pool_records = min(5e6 / problem$n, 1000), collapse = 1000, pool = 1000)))
 }
 
 # A user's R functions draw from R's generator: a chain has a seed of its own

@@ -143,7 +143,8 @@ split_lone <- function(covariates, name, call) {
   lone <- vapply(covariates, is_lone, TRUE)
   rest <- covariates[!lone]
   if (length(rest) > 1L || any(nzchar(names(rest))) || !all(nzchar(names(covariates)[lone])) || is.null(names(covariates))) {
-    must <- "a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names, and at most one prior without a name, of the others"
+    must <- paste("a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names,",
+                  "and at most one prior without a name, of the others")
     stop_argument(name, must, describe(covariates), "prior", call)
   }
   if (anyDuplicated(names(covariates)[lone])) stop_classed("prior", "{.arg {name}} must name each covariate once.", call = call)

@@ -185,8 +185,8 @@ noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env(
   release
 }
 
-# A list: n; `records`, a matrix of them all if they are to be kept, else NULL; the products of (1, columns); of each column the mean and the sum of squares about it. Sums are of values
-# less the first chunk's means, so that no digits are lost.
+# A list: n; `records`, a matrix of them all if they are to be kept, else NULL; the products of (1, columns); of each column the mean
+# and the sum of squares about it. Sums are of values less the first chunk's means, so that no digits are lost.
 record_moments <- function(data, columns, levels, kept, call) {
   whole <- NULL
   records <- list()

@@ -52,7 +52,8 @@ check_answered_model <- function(table, call) {
   }
   cells <- prod(lengths(table$levels))
   if (cells <= most_answer_cells) return(invisible())
-  stop_classed("method", c("Method {.val collapse} takes answers to variables with at most {format_size(most_answer_cells)} combinations of levels, but here are {format_size(cells)}.",
+  stop_classed("method", c(paste("Method {.val collapse} takes answers to variables with at most {format_size(most_answer_cells)} combinations of levels,",
+                                 "but here are {format_size(cells)}."),
                            i = "Method {.val augment} can use them."), call = call)
 }
 

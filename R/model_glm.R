@@ -34,7 +34,8 @@
 #'
 #' **Offsets.** `offset(v)` adds a number v of the release to the linear predictor, `offset(log(v))` its logarithm: an exposure. The exposure
 #' is a covariate and needs a distribution that is positive, `covariates = list(v = covariate_lognormal())` or [covariate_beta()]; or the owner
-#' releases its logarithm, which may be normal. A response of several levels has the offset in every linear predictor. A public exposure that all records share is not in the release: `covariates = list(v = fixed(2))`. In the
+#' releases its logarithm, which may be normal. A response of several levels has the offset in every linear predictor. A public exposure that all records share is
+#' not in the release: `covariates = list(v = fixed(2))`. In the
 #' default prior the intercept is that of an exposure in the middle of its bounds.
 #'
 #' **Default prior.** With p covariates measured from the middles of their bounds, of half-width h: intercept
@@ -57,13 +58,13 @@
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
 #'
 #' **Update.** Given the imputed records the coefficients of logit and probit regressions are drawn by latent variables that make
-#' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib
-#' 1993). The others walk, with steps whose shape and length are learned in warmup, thresholds and slopes together. In all of them they also move with the innovations of the responses held
+#' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib 1993). The others walk, with steps
+#' whose shape and length are learned in warmup, thresholds and slopes together. In all of them they also move with the innovations of the responses held
 #' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
-#' **Method `"collapse"`** serves a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000 combinations of levels with the
-#' response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of records,
-#' which may be unknown, and is exact. With few records imputing them is often quicker.
+#' **Method `"collapse"`** serves a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000
+#' combinations of levels with the response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of
+#' records, which may be unknown, and is exact. With few records imputing them is often quicker.
 #'
 #' **Method `"clt"`** takes numbers as covariates: the moments follow from means over one normal variable,
 #' the linear predictor. Counts are as the upper bound clamps them; their lower bound must be 0. Responses with a `cv` and of several levels are
@@ -160,7 +161,8 @@ bind_columns.model_glm <- function(model, columns, levels, formula, call) {
   bound$design <- bound$terms$design %||% bound$base
   covariates <- bound$base[-1L, ]
   bound$spec <- list(name = "glm", fields = c(
-    bound$terms$fields %||% design_fields(bound$base), list(columns = as.double(nrow(columns))), family_fields(model, response), cv_fields(model), glm_coefficient_fields(bound, call),
+    bound$terms$fields %||% design_fields(bound$base), list(columns = as.double(nrow(columns))), family_fields(model, response), cv_fields(model),
+    glm_coefficient_fields(bound, call),
     covariate_fields(covariates, seq_len(nrow(covariates)), model, factors, call)))
   bound$formula <- model$formula %||% formula
   bound$parameters <- c(if (!inherits(model$prior, "fixed")) coefficient_names(bound$design),

@@ -220,7 +220,8 @@ plot_predictive <- function(data, fit, level) {
   ggplot2::ggplot(data, ggplot2::aes(x = .data$x)) +
     (if (is.factor(data$x)) predictive_levels(binary) else predictive_bands(binary)) +
     (if (bounded) ggplot2::geom_hline(yintercept = c(response$lower, response$upper), linetype = "dotted", colour = "grey40")) +
-    ggplot2::labs(x = data$covariate[1L], y = if (!is.null(data$level)) sprintf("P(%s)", response$variable) else if (binary) sprintf("P(%s = %s)", response$variable, yes) else response$name,
+    ggplot2::labs(x = data$covariate[1L], y = if (!is.null(data$level)) sprintf("P(%s)", response$variable) else
+                    if (binary) sprintf("P(%s = %s)", response$variable, yes) else response$name,
                   subtitle = paste0(format_number(100 * level), if (is.factor(data$x)) "% intervals" else "% bands",
                                     if (bounded) paste("; dotted: bounds of", response$name)),
                   caption = if (length(held)) paste(held, collapse = "; ")) +

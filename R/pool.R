@@ -36,17 +36,20 @@
 #' 2,000 released numbers of all sites, of categories 300.
 #'
 #' **Partial pooling and walks of other models** are exact by method `"augment"`, too: the records of each site are imputed under parameters of its own. This serves
-#' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without factors, inside the bounds or
-#' not, other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`, whose parameters must have no bounds. Of probabilities of more than two levels what varies
-#' are their coordinates, `logit(prob[a])`: that of a level against those after it. For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"`
-#' is approximate in the way above, at a cost that grows with the number of sites alone, and chosen where imputing records would take too long.
+#' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without
+#' factors, inside the bounds or not, other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`, whose parameters must
+#' have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: that of a level against those after it.
+#' For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"` is approximate in the way above, at a cost that
+#' grows with the number of sites alone, and chosen where imputing records would take too long.
 #'
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
-#' | [model_normal()], [model_mvnormal()], [model_lm()] of numbers | exact inside the bounds; exact by `"augment"` | exact inside the bounds; exact by `"augment"` | all methods |
-#' | [model_logistic()], [model_glm()] of numbers, [model_lm()] with factors | exact by `"augment"`, or approximate by `"clt"` | exact by `"augment"`, or approximate by `"clt"` | all methods |
-#' | [model_categorical()], [model_naive_bayes()] of counts | exact by `"augment"`, or approximate by `"clt"` | exact by `"augment"`, or approximate by `"clt"` | all methods |
+#' | [model_normal()], [model_mvnormal()], [model_lm()] of numbers | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
+#' | [model_logistic()], [model_glm()] of numbers | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
+#' | [model_lm()] with factors | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
+#' | [model_categorical()] of counts | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
+#' | [model_naive_bayes()] of counts | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_table()] | exact by `"augment"` | exact by `"augment"` | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
@@ -94,7 +97,8 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
     problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
-    if (partial) problem <- if (engine == "augment") pooled_records_problem(problem, pool, bound, releases, call) else partial_problem(problem, pool, bound, releases, call)
+    if (partial) problem <- if (engine == "augment") pooled_records_problem(problem, pool, bound, releases, call) else
+      partial_problem(problem, pool, bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
   fit$asked <- asked
@@ -225,7 +229,8 @@ pool_family <- function(bound, call) {
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
-                           i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."), call = call)
+                           i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
+                 call = call)
 }
 
 # Does the prior have bounds, `within`?

@@ -28,8 +28,9 @@
 #' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
 #' that is the same for all sites changes nothing.
 #'
-#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)` and the diagonal of a Cholesky factor, for coefficients half of the default prior
-#' standard deviation that [priors] states, and for the other parameters of [model_mvnormal()] and of log-linear models half of the model's own; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's standard deviation.
+#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)` and the diagonal of a Cholesky factor, for coefficients
+#' half of the default prior standard deviation that [priors] states, and for the other parameters of [model_mvnormal()] and of log-linear models half of
+#' the model's own; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's standard deviation.
 #'
 #' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
 #' none of what varies), the standard deviations as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as

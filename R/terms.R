@@ -104,13 +104,15 @@ read_offset <- function(side, call) {
 }
 
 refuse_product <- function(term, call) {
-  stop_classed("formula", "{.arg formula} must have at most {most_columns} terms, and at most {most_factors} variables in one of them: {.code {shorten_text(formula_text(term))}} has more.",
+  stop_classed("formula", paste("{.arg formula} must have at most {most_columns} terms, and at most {most_factors} variables in one of them:",
+                                 "{.code {shorten_text(formula_text(term))}} has more."),
                call = call)
 }
 
 refuse_model_term <- function(side, call) {
   if (identical(side, quote(.)) || is_operation(side, "-", 2L) || is_operation(side, "-", 1L) || is.numeric(side)) refuse_term(side, call)
-  stop_classed("formula", c("The terms of {.arg formula} must be variables, products such as {.code x:g} and {.code x * g}, or powers such as {.code I(x^2)}, up to {most_power}.",
+  stop_classed("formula", c(paste("The terms of {.arg formula} must be variables, products such as {.code x:g} and {.code x * g},",
+                                  "or powers such as {.code I(x^2)}, up to {most_power}."),
                             x = "{.code {shorten_text(formula_text(side))}} is none of these.", i = "Transform the variable in the data first."), call = call)
 }
 
@@ -195,7 +197,8 @@ check_margins <- function(terms, levels, call) {
     if (!term[[k]]$variable %in% names(levels)) next
     rest <- vapply(term[-k], `[[`, "", "label")
     if (paste(sort(rest), collapse = ":") %in% labels) next
-    stop_classed("formula", c("A product with a factor must have the term without the factor beside it, but {.code {term_label(term)}} has no {.code {paste(rest, collapse = ':')}}.",
+    stop_classed("formula", c(paste("A product with a factor must have the term without the factor beside it,",
+                                    "but {.code {term_label(term)}} has no {.code {paste(rest, collapse = ':')}}."),
                               i = "Write {.code {paste(vapply(term, `[[`, '', 'label'), collapse = ' * ')}}."), call = call)
   }
 }
@@ -278,12 +281,14 @@ bind_offsets <- function(said, base, model, call) {
 
 check_exposure <- function(row, lone, call) {
   if (row$lower < 0) {
-    stop_classed("variables", "The logarithm of {.var {row$name}} is an offset: its bounds must not be negative, but are {format_number(row$lower)} and {format_number(row$upper)}.", call = call)
+    stop_classed("variables", paste("The logarithm of {.var {row$name}} is an offset: its bounds must not be negative,",
+                                    "but are {format_number(row$lower)} and {format_number(row$upper)}."), call = call)
   }
   if (!is.null(lone) && lone$kind %in% c("beta", "lognormal")) return(invisible())
   what <- if (is.null(lone)) "It is normal, and may be negative." else "It may be 0, or negative."
   stop_classed("variables", c("The offset {.code log({row$name})} needs a distribution of {.var {row$name}} that is positive.", x = what,
-                              i = "Say {.code covariates = list({row$name} = covariate_lognormal())} or {.code covariate_beta()}; {.code fixed(value)} where it is a public constant; or release the logarithm, {.code offset(log_{row$name})}."),
+                              i = paste("Say {.code covariates = list({row$name} = covariate_lognormal())} or {.code covariate_beta()};",
+                                        "{.code fixed(value)} where it is a public constant; or release the logarithm, {.code offset(log_{row$name})}.")),
                call = call)
 }
 

@@ -5,7 +5,7 @@
 
 static const void *const family_list[] = {&collapse_normal,   &collapse_counts, &collapse_recursion,
                                           &collapse_table,    &collapse_total,  &collapse_records,
-                                          &collapse_crossing, &collapse_row, &collapse_answers,
+                                          &collapse_crossing, &collapse_row,    &collapse_answers,
                                           &collapse_imputed};
 static const struct registry families = {"family", COUNT(family_list), family_list};
 

@@ -12,10 +12,10 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, record_density, regressors, log_likelihood, marginal, marginal_size, log_total, tied_prior,
- * tied_means, rtheta_uncut, distribution, pull_distribution, log_cells, observe, log_posterior,
- * information, read_levels, relevel, categorise, category_probabilities, pull_categories, groups
- * and costs are not offered; and it has a version.
+ * add_latent, record_density, regressors, log_likelihood, marginal, marginal_size, log_total,
+ * tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution, log_cells, observe,
+ * log_posterior, information, read_levels, relevel, categorise, category_probabilities,
+ * pull_categories, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
