@@ -4,14 +4,22 @@
 
 # list(mean =, cov =), each fixed() or prior_niw(); `lone` beside, where some have a distribution of their own
 split_covariates <- function(covariates, name = "covariates", call = caller_env()) {
-  constant <- if (is.list(covariates) && !is.object(covariates) && !is.null(names(covariates))) {
-    vapply(covariates, inherits, TRUE, "fixed") & !names(covariates) %in% c("mean", "cov", "")
+  if (is.list(covariates) && !is.object(covariates)) {
+    constant <- vapply(covariates, inherits, TRUE, "fixed") & !names(covariates) %||% "" %in% c("mean", "cov", "")
+    if (any(constant)) return(split_constants(covariates, constant, name, call))
+    if (any(vapply(covariates, is_lone, TRUE))) return(split_lone(covariates, name, call))
   }
-  if (any(constant)) {
-    for (v in names(covariates)[constant]) check_number(covariates[[v]]$value, paste0(name, "$", v), "fixed at a number", kind = "prior", call = call)
-    rest <- covariates[!constant]
-    return(c(split_covariates(if (length(rest)) rest else prior_niw(), name, call), list(constants = covariates[constant])))
-  }
+  split_normal(covariates, name, call)
+}
+
+# public constants by name, and the distribution of the others
+split_constants <- function(covariates, constant, name, call) {
+  for (v in names(covariates)[constant]) check_number(covariates[[v]]$value, paste0(name, "$", v), "fixed at a number", kind = "prior", call = call)
+  rest <- covariates[!constant]
+  c(split_covariates(if (length(rest)) rest else prior_niw(), name, call), list(constants = covariates[constant]))
+}
+
+split_normal <- function(covariates, name, call) {
   must <- "prior_niw(), fixed(list(mean =, cov =)) or list(mean =, cov =) of fixed() and prior_niw()"
   if (inherits(covariates, "prior_niw")) return(list(mean = covariates, cov = covariates))
   if (inherits(covariates, "fixed")) {
@@ -21,7 +29,6 @@ split_covariates <- function(covariates, name = "covariates", call = caller_env(
     }
     return(list(mean = fixed(value$mean), cov = fixed(value$cov)))
   }
-  if (is.list(covariates) && !is.object(covariates) && any(vapply(covariates, is_lone, TRUE))) return(split_lone(covariates, name, call))
   ok <- is.list(covariates) && setequal(names(covariates), c("mean", "cov")) && length(covariates) == 2L &&
     all(vapply(covariates, inherits, TRUE, c("fixed", "prior_niw")))
   if (!ok) stop_argument(name, must, describe(covariates), "prior", call)

@@ -45,7 +45,8 @@
 #' | Model | `"complete"` | `"partial"`, `"walk"` | `"none"` |
 #' | --- | --- | --- | --- |
 #' | [model_bernoulli()], [model_poisson()], [model_exponential()] | exact | exact | all methods |
-#' | [model_normal()], [model_mvnormal()], [model_lm()] of numbers | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
+#' | [model_normal()], [model_mvnormal()] | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
+#' | [model_lm()] of numbers | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
 #' | [model_logistic()], [model_glm()] of numbers | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_lm()] with factors | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_categorical()] of counts | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
