@@ -26,7 +26,7 @@
 #' to the shares in all areas. Siblings are thus pooled as far as the data say: the concentration of each level is unknown, with a gamma
 #' distribution. The shares of the smallest areas are integrated out.
 #'
-#' **Draws** are exact whatever the noise: units move between cells (`vignette("algorithms")`). One iteration takes about half a second
+#' **Draws** are exact whatever the noise: units move between cells. One iteration takes about half a second
 #' for a million cells, and memory is a few numbers for each cell. Exact counts, of one level and a partition of the cells, and whatever follows from them, are never
 #' changed. The number of persons must be known.
 #'

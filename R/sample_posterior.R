@@ -96,7 +96,7 @@
 #' Where only one method is available, it runs for as long as was asked, and if 1,000 effective draws take more than five minutes a
 #' message tells how long that is. The warnings have the class `noiseaware_warning_method`.
 #' `control = list(passes = )` asks for `"augment"` where there is a choice. The
-#' fit's print says what was chosen and why. `vignette("algorithms")` has a table of what is chosen for a linear regression.
+#' fit's print says what was chosen and why. The page "Algorithms" of the web site has a table of what is chosen for a linear regression.
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, beside all moves that it makes of a known number, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method

@@ -1,5 +1,5 @@
 # What method = "auto" takes for a linear regression, and how long that needs to 1,000 effective
-# draws: the table of vignette("algorithms"), written to vignettes/auto.csv.
+# draws: the table of vignettes/algorithms.Rmd, written to vignettes/auto.csv.
 #
 #   Rscript bench/auto.R [quick]
 #

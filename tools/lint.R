@@ -1,6 +1,6 @@
 # lintr on the R code, clang-format on the C code, a spelling check of help
 # pages, vignettes and the texts beside them, whether two files define the same name, of which
-# the later would win, and whether the file map of vignette("algorithms") has every file of R and src; fails on
+# the later would win, and whether the file map of vignettes/algorithms.Rmd has every file of R and src; fails on
 # any finding. Words that are right go into inst/WORDLIST.
 lints <- lintr::lint_dir("R")
 print(lints)
@@ -12,15 +12,15 @@ texts <- c("README.md", "CONTRIBUTING.md", "SECURITY.md", "paper.md", "tools/REA
 misspelt <- rbind(misspelt, spelling::spell_check_files(texts, ignore = readLines("inst/WORDLIST"), lang = "en_GB"))
 if (nrow(misspelt) > 0) print(misspelt)
 # the files that a text names, `*` standing for any letters; a C file stands for its header
-vignette <- readLines("vignettes/algorithms.Rmd")
+page <- readLines("vignettes/algorithms.Rmd")
 quoted <- function(lines) unique(gsub("`", "", unlist(regmatches(lines, gregexpr("`(R|src)/[^` ]+`", lines)))))
-gone <- Filter(function(name) length(Sys.glob(name)) == 0, quoted(vignette))
-mapped <- Sys.glob(quoted(vignette[seq(which(vignette == "## File map"), length(vignette))]))
+gone <- Filter(function(name) length(Sys.glob(name)) == 0, quoted(page))
+mapped <- Sys.glob(quoted(page[seq(which(page == "## File map"), length(page))]))
 unmapped <- setdiff(list.files(c("R", "src"), "[.](R|c|h)$", full.names = TRUE), c(mapped, sub("c$", "h", mapped), "R/noiseaware-package.R"))
 defined <- function(file) vapply(Filter(function(e) is.call(e) && identical(e[[1]], quote(`<-`)) && is.name(e[[2]]), as.list(parse(file))), function(e) as.character(e[[2]]), "")
 names <- unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), defined))
 twice <- unique(names[duplicated(names)])
 if (length(twice)) cat("defined twice:", twice, "\n")
-if (length(gone)) cat("vignette(\"algorithms\") names files that are not there:", gone, "\n")
-if (length(unmapped)) cat("not in the file map of vignette(\"algorithms\"):", unmapped, "\n")
+if (length(gone)) cat("vignettes/algorithms.Rmd names files that are not there:", gone, "\n")
+if (length(unmapped)) cat("not in the file map of vignettes/algorithms.Rmd:", unmapped, "\n")
 if (length(twice) > 0 || length(gone) > 0 || length(unmapped) > 0 || length(lints) > 0 || formatted != 0 || nrow(misspelt) > 0) quit(status = 1)

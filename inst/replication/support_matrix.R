@@ -15,7 +15,7 @@ dir.create(directory, showWarnings = FALSE, recursive = TRUE)
 path <- file.path(directory, "support_matrix.csv.gz")
 minutes <- if (length(arguments) >= 3) as.numeric(arguments[3]) else Inf
 
-source(file.path(here, "support_matrix_cases.R"))
+source(file.path(here, "..", "..", "tests", "testthat", "support_matrix_cases.R"))
 cases <- cases[order(cases$method == "augment" & cases$n > 100), ] # what takes long at the end
 
 done <- if (file.exists(path)) utils::read.csv(path) else NULL

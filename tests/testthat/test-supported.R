@@ -77,7 +77,7 @@ test_that("a class that nobody else knows is found by its methods alone", {
 
 matrix_cases <- function() {
   there <- new.env(parent = asNamespace("noiseaware"))
-  sys.source(system.file("replication", "support_matrix_cases.R", package = "noiseaware"), there)
+  sys.source(test_path("support_matrix_cases.R"), there)
   small <- there$cases[there$cases$n == 20, ]
   pairs <- split(small, paste(small$method, small$design))
   # in turn among the pairs with as many mechanisms
