@@ -1,19 +1,23 @@
 # Parametric survival of the records of stat_survival(): src/model_survival.c.
 
-survival_distributions <- c("weibull", "exponential", "piecewise")
+survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 
 #' Survival times with proportional hazards
 #'
-#' Weibull, exponential and piecewise exponential survival times, whose hazards are proportional between groups, from the counts of
+#' Weibull, exponential, piecewise exponential and discrete survival times, whose hazards are proportional between groups, from the counts of
 #' [stat_survival()].
 #'
 #' @param formula `NULL`, all groups of the release; or a formula of some of them, such as `~ sex + ward` or `~ sex * ward`, or `~ 1`. A left-hand side
 #'   `Surv(time, event)` may be there. Groups that it leaves out do not matter for survival, but their shares are still described.
-#' @param distribution `"weibull"`, `"exponential"` or `"piecewise"`: a hazard that is constant in each interval between two breaks of the release.
+#' @param distribution `"weibull"`, `"exponential"`, `"piecewise"`: a hazard that is constant in each interval between two breaks of the release; or `"discrete"`:
+#'   a probability of the event in each interval, of those who enter it.
 #' @param prior [prior_normal()], of the intercept and the coefficients, one for all or by name. By default the coefficients, log hazard ratios, have mean
 #'   0 and sd 1.5, and the intercept the mean -log(last break), that is one event on average up to the last break, and sd 2.
 #' @param shape [prior_gamma()], of the shape of a Weibull distribution.
-#' @param baseline [prior_gamma_process()], of the hazards of a piecewise exponential distribution.
+#' @param baseline [prior_gamma_process()] or [prior_beta_process()], of the hazards of a piecewise or discrete distribution. By default a gamma process of the
+#'   former, a beta process of the latter.
+#' @param baseline_by `~ 1` or a formula of groups, such as `~ sex`: strata, groups whose combinations have hazards of their own, of a piecewise or
+#'   discrete distribution. By default `formula` is then all other groups.
 #' @param censoring `NULL` or [prior_beta()], of the probability that somebody is censored in an interval who would otherwise stay under observation. By default
 #'   its mean is 1 / (1 + the number of intervals).
 #' @param censoring_by `~ 1` or a formula of groups, such as `~ sex`: groups whose combinations have censoring of their own.
@@ -27,29 +31,40 @@ survival_distributions <- c("weibull", "exponential", "piecewise")
 #' | `"exponential"` | \eqn{\exp(\alpha + \beta'x)\, t} |
 #' | `"weibull"` | \eqn{\exp(\alpha + \beta'x)\, L\, (t / L)^k}, with the `shape` \eqn{k} |
 #' | `"piecewise"` | \eqn{\exp(\beta'x)} times the sum of `hazard` \eqn{h_j} times the time spent in interval \eqn{j} |
+#' | `"discrete"` | \eqn{\exp(\beta'x)} times the sum of \eqn{-\log(1 - h_j)} of the intervals \eqn{j} that have passed, with the `hazard` \eqn{h_j} |
 #'
 #' so that \eqn{\exp(\alpha)} is the mean hazard up to the last break where \eqn{x = 0}, per unit of time, and \eqn{\exp(\beta)} a hazard ratio. The
 #' exponential distribution is that of rstanarm, brms and flexsurv with the same coefficients; of the Weibull distribution their intercept, the
 #' log of `scale` of flexsurv's `"weibullPH"`, is \eqn{\alpha + (1 - k) \log L}, and the coefficients of [survival::survreg()] are
 #' \eqn{-\beta / k}.
 #'
-#' **Piecewise hazards.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978), see [prior_gamma_process()], whose mean grows by \eqn{\exp(\alpha)}
-#' per unit of time: here the intercept says where the hazards are, and does not multiply them.
+#' **Hazards by interval.** The baseline's cumulative hazard is a gamma process (Kalbfleisch 1978) or a beta process (Hjort 1990), see
+#' [prior_gamma_process()], whose mean grows by \eqn{\exp(\alpha)} per unit of time: here the intercept says where the hazards are, and does not
+#' multiply them. Where the process has a declared `rate`, there is no intercept.
+#'
+#' **Discrete hazards.** Whoever is censored in an interval counts as at risk in the whole of it, as for [survival::survfit()] of times that
+#' are rounded up to their intervals' ends. Without groups in `formula`, and with a declared rate, the posterior of the hazards without noise is
+#' \eqn{h_j \sim \mathrm{Beta}(c h_{0j} + d_j, c (1 - h_{0j}) + r_j - d_j)}, with \eqn{d_j} events of \eqn{r_j} who enter the interval.
+#' The coefficients are those of a proportional hazards model of grouped times, with the complementary log-log link.
 #'
 #' **Censoring** is independent of the event given the group. Both are taken to have constant intensities in an interval, or at least
 #' proportional ones: of those who enter it, an event takes \eqn{(d / s) (1 - \exp(-s))}, censoring \eqn{(g / s) (1 - \exp(-s))}, and
 #' \eqn{\exp(-s)} stay, where \eqn{d} and \eqn{g} are the growths of the two cumulative hazards and \eqn{s = d + g}. The
-#' parameters `censored[...)` are \eqn{1 - \exp(-g)}. Where the first break is not 0, all times are taken to be known to lie behind it.
+#' parameters `censored[...)` are \eqn{1 - \exp(-g)}. (Of a discrete distribution the event comes first, and censoring takes \eqn{1 - \exp(-g)} of
+#' those who are left.) Where the first break is not 0, all times are taken to be known to lie behind it.
 #'
 #' The release's table of exits then has probabilities that are smooth functions of the parameters, and method `"collapse"` is exact, with `n` known or
 #' unknown, whatever was done after the noise, and free of the number of records. Numbers as covariates would need their totals in each interval, which
 #' [stat_survival()] does not have: make them factors with declared levels.
 #'
 #' @return A model: an object of class `model_survival`. Its parameters are the coefficients; `shape`, or `hazard[...)` of each
-#'   interval per unit of time, in the reference group; `censored[...)`; and `prob[...]`, the shares of the groups.
+#'   interval in the reference group, per unit of time or, of a discrete distribution, the probability of the event; `censored[...)`; and `prob[...]`, the shares of the groups.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_prior`, `noiseaware_error_argument`; when the model meets the release
 #'   `noiseaware_error_variables` and `noiseaware_error_size` (more than 100,000 cells or 5,000 parameters).
 #' @references
+#' Hjort, N. L. (1990). Nonparametric Bayes estimators based on beta processes in models for life history data. *The Annals of Statistics*
+#' 18, 1259-1294. \doi{10.1214/aos/1176347749}
+#'
 #' Kalbfleisch, J. D. (1978). Non-parametric Bayesian analysis of survival time data. *Journal of the Royal Statistical Society* B 40,
 #' 214-221. \doi{10.1111/j.2517-6161.1978.tb01666.x}
 #'
@@ -69,27 +84,43 @@ survival_distributions <- c("weibull", "exponential", "piecewise")
 #' predict(fit, data.frame(sex = c("1", "2")), type = "median", interval = "credible")
 #' plot(fit, "survival")
 #' @export
-model_survival <- function(formula = NULL, distribution = c("weibull", "exponential", "piecewise"), prior = prior_normal(), shape = prior_gamma(2, 2),
-                           baseline = prior_gamma_process(), censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet(1)) {
+model_survival <- function(formula = NULL, distribution = c("weibull", "exponential", "piecewise", "discrete"), prior = prior_normal(), shape = prior_gamma(2, 2),
+                           baseline = NULL, baseline_by = ~ 1, censoring = NULL, censoring_by = ~ 1, shares = prior_dirichlet(1)) {
   distribution <- if (missing(distribution)) "weibull" else check_choice(distribution, "distribution", survival_distributions)
   check_class(prior, "prior", "prior_normal", "prior_normal()", "prior")
   check_class(shape, "shape", "prior_gamma", "prior_gamma()", "prior")
   if (is.null(shape$rate)) stop_argument("shape", "prior_gamma() with a rate", format(shape), "prior")
-  check_class(baseline, "baseline", "prior_gamma_process", "prior_gamma_process()", "prior")
+  baseline <- baseline %||% if (distribution == "discrete") prior_beta_process() else prior_gamma_process()
+  check_class(baseline, "baseline", c("prior_gamma_process", "prior_beta_process"), "NULL, prior_gamma_process() or prior_beta_process()", "prior")
   if (!is.null(censoring)) check_class(censoring, "censoring", "prior_beta", "NULL or prior_beta()", "prior")
   check_class(shares, "shares", "prior_dirichlet", "prior_dirichlet()", "prior")
   if (length(shares$alpha) != 1L) stop_argument("shares", "prior_dirichlet() with one weight", format(shares), "prior")
   formula <- if (!is.null(formula)) survival_terms(formula, "formula")
+  strata <- all.vars(survival_terms(baseline_by, "baseline_by"))
+  if (length(strata) && !has_process(distribution)) {
+    stop_argument("baseline_by", "~ 1 unless the distribution is \"piecewise\" or \"discrete\"", formula_text(baseline_by), "formula")
+  }
   by <- survival_terms(censoring_by, "censoring_by")
-  new_model("survival", formula = formula, distribution = distribution, prior = prior, shape = shape, baseline = baseline, censoring = censoring,
-            censoring_by = all.vars(by), shares = shares, class = "model_survival")
+  new_model("survival", formula = formula, distribution = distribution, prior = prior, shape = shape, baseline = baseline, baseline_by = strata,
+            censoring = censoring, censoring_by = all.vars(by), shares = shares, class = "model_survival")
+}
+
+# whose baseline has a hazard for each interval
+has_process <- function(distribution) distribution %in% c("piecewise", "discrete")
+
+#' @rdname priors
+#' @param concentration `NULL` or positive: see below. One number; of `prior_beta_process()` also one for each interval.
+#' @export
+prior_gamma_process <- function(concentration = NULL, rate = NULL) {
+  new_prior(concentration = if (!is.null(concentration)) check_positive(concentration, "concentration", "prior"),
+            rate = check_prior_numbers(rate, "rate", TRUE, null = TRUE), class = "prior_gamma_process")
 }
 
 #' @rdname priors
-#' @param concentration `NULL` or a positive number: see below.
 #' @export
-prior_gamma_process <- function(concentration = NULL) {
-  new_prior(concentration = if (!is.null(concentration)) check_positive(concentration, "concentration", "prior"), class = "prior_gamma_process")
+prior_beta_process <- function(concentration = NULL, rate = NULL) {
+  new_prior(concentration = check_prior_numbers(concentration, "concentration", TRUE, null = TRUE), rate = check_prior_numbers(rate, "rate", TRUE, null = TRUE),
+            class = "prior_beta_process")
 }
 
 # One-sided, of names joined by + : and *, without an environment that could hold anything
@@ -117,12 +148,22 @@ format.model_survival <- function(x, ...) {
     paste0("  hazard ratios  ", if (is.null(x$formula)) "of all groups of the release" else formula_text(x$formula)),
     paste0("  coefficients   ", format(x$prior)),
     if (x$distribution == "weibull") paste0("  shape          ", format(x$shape)),
-    if (x$distribution == "piecewise") paste0("  hazards        ", format(x$baseline)),
-    paste0("  censoring      ", if (is.null(x$censoring)) "beta, by the number of intervals" else format(x$censoring),
-           if (length(x$censoring_by)) paste0(", by ", paste(x$censoring_by, collapse = ", "))))
+    if (has_process(x$distribution)) paste0("  hazards        ", process_text(x$baseline), by_text(x$baseline_by)),
+    paste0("  censoring      ", if (is.null(x$censoring)) "beta, by the number of intervals" else format(x$censoring), by_text(x$censoring_by)))
 }
 
-survival_title <- function(distribution) c(weibull = "Weibull", exponential = "exponential", piecewise = "piecewise exponential")[[distribution]]
+by_text <- function(groups) if (length(groups)) paste0(", by ", paste(groups, collapse = ", ")) else ""
+
+# what the bounds have no part in
+process_text <- function(process) {
+  name <- if (inherits(process, "prior_beta_process")) "beta process" else "gamma process"
+  weight <- if (is.null(process$concentration)) "" else paste0(", concentration ", describe_value(process$concentration))
+  paste0(name, weight, if (is.null(process$rate)) ", mean by the intercept" else paste0(", rate ", describe_value(process$rate)))
+}
+
+survival_title <- function(distribution) {
+  c(weibull = "Weibull", exponential = "exponential", piecewise = "piecewise exponential", discrete = "discrete")[[distribution]]
+}
 
 #' @export
 variable_kinds.model_survival <- function(x) "code"
@@ -139,25 +180,30 @@ bind_columns.model_survival <- function(model, columns, levels, formula, call) {
   groups <- levels[names(levels) != "exit"]
   check_survival_groups(all.vars(model$formula), groups, "formula", call)
   check_survival_groups(model$censoring_by, groups, "censoring_by", call)
+  check_survival_groups(model$baseline_by, groups, "baseline_by", call)
   check_table_size(list(names(levels)), lengths(levels), call)
   codes <- all_codes(lengths(levels))
   part <- list(children = seq_along(levels), parents = integer(), host = 0, codes = codes)
   bound <- bind_parts(model, columns, levels, list(part), list(matrix(1, 1L, nrow(codes))), list(NULL), parameters = NULL,
                       class = c("bound_survival", "bound_cells", "bound_table"))
-  terms <- model$formula %||% groups_formula(names(groups))
-  design <- survival_design(terms, survival_grid(groups))
-  row <- censoring_rows(model$censoring_by, groups)
+  terms <- model$formula %||% groups_formula(setdiff(names(groups), model$baseline_by))
+  grid <- survival_grid(groups)
+  design <- survival_design(terms, grid, has_process(model$distribution) && !is.null(model$baseline$rate))
   bound$breaks <- breaks
   bound$terms <- terms
   bound$coefficients <- colnames(design)
-  bound$parameters <- survival_parameters(model$distribution, colnames(design), breaks, row$labels, groups)
+  bound$parameters <- survival_parameters(model, colnames(design), breaks, groups)
   if (length(bound$parameters) > most_coefficients) {
     stop_classed("size", "The model must have at most {format_size(most_coefficients)} parameters, but has {format_size(length(bound$parameters))}.", call = call)
   }
-  own <- list(code = as.double(t(codes)), baseline = match(model$distribution, c("exponential", "weibull", "piecewise")) - 1, breaks = breaks,
-              design = as.double(t(design)), censoring_row = row$row - 1)
+  own <- list(code = as.double(t(codes)), baseline = match(model$distribution, c("exponential", "weibull", "piecewise", "discrete")) - 1, breaks = breaks,
+              design = as.double(t(design)), censoring_row = strata_rows(model$censoring_by, grid) - 1)
   bound$spec$name <- "survival"
   bound$spec$fields[c(names(own), survival_prior_names)] <- c(own, survival_priors(model, colnames(design), breaks, nrow(design), call))
+  if (has_process(model$distribution)) {
+    process <- process_fields(model$baseline, breaks, strata_rows(model$baseline_by, grid) - 1, call)
+    bound$spec$fields[names(process)] <- process
+  }
   bound
 }
 
@@ -178,37 +224,47 @@ survival_grid <- function(groups) {
 }
 
 # a row for each of `grid`, whose factors have all levels
-survival_design <- function(terms, grid) {
+survival_design <- function(terms, grid, without_intercept = FALSE) {
   design <- stats::model.matrix(terms, grid, contrasts.arg = lapply(grid[intersect(all.vars(terms), names(grid))], function(f) stats::contr.treatment(levels(f))))
-  matrix(as.double(design), nrow(design), dimnames = list(NULL, colnames(design)))
+  design <- matrix(as.double(design), nrow(design), dimnames = list(NULL, colnames(design)))
+  if (without_intercept) design[, colnames(design) != "(Intercept)", drop = FALSE] else design
 }
 
-# which hazards of censoring each combination of the groups has, and what they are called
-censoring_rows <- function(by, groups) {
-  if (length(by) == 0L) return(list(row = rep(1, prod(lengths(groups))), labels = ""))
-  codes <- all_codes(lengths(groups))
-  list(row = Reduce(function(at, g) at * length(groups[[g]]) + codes[, g], by, 0) + 1, labels = paste0(":", margin_cells(by, groups)))
+# which combination of the levels of the groups `by` each row of the grid has, the last the fastest
+strata_rows <- function(by, grid) {
+  row <- Reduce(function(at, g) at * nlevels(grid[[g]]) + as.integer(grid[[g]]) - 1L, by, rep(0, nrow(grid)))
+  row + 1
 }
 
-survival_parameters <- function(distribution, coefficients, breaks, censoring, groups) {
+survival_parameters <- function(model, coefficients, breaks, groups) {
   intervals <- interval_labels(breaks)
-  c(coefficients, switch(distribution, weibull = "shape", piecewise = paste0("hazard", intervals)),
-    paste0("censored", intervals, rep(censoring, each = length(intervals))),
-    if (length(groups)) paste0("prob[", group_labels(groups), "]"))
+  by_strata <- function(name, by) paste0(name, intervals, rep(strata_labels(by, groups), each = length(intervals)))
+  c(coefficients, if (model$distribution == "weibull") "shape", if (has_process(model$distribution)) by_strata("hazard", model$baseline_by),
+    by_strata("censored", model$censoring_by), if (length(groups)) paste0("prob[", group_labels(groups), "]"))
 }
 
-survival_prior_names <- c("prior_mean", "prior_sd", "prior_shape", "prior_increments", "prior_censoring", "prior_share")
+strata_labels <- function(by, groups) if (length(by)) paste0(":", margin_cells(by, groups)) else ""
+
+survival_prior_names <- c("prior_mean", "prior_sd", "prior_shape", "prior_censoring", "prior_share")
 
 survival_priors <- function(model, coefficients, breaks, groups, call) {
   intervals <- length(breaks) - 1L
   last <- breaks[length(breaks)]
   first <- coefficients == "(Intercept)"
   mean <- expand_named(model$prior$mean, ifelse(first, -log(last), 0), "mean", coefficients, call)
-  concentration <- model$baseline$concentration %||% (2 * intervals)
   beta <- model$censoring %||% prior_beta(1, intervals)
-  list(prior_mean = mean + ifelse(first, log(last), 0), prior_sd = expand_named(model$prior$sd, ifelse(first, 2, 1.5), "sd", coefficients, call),
-       prior_shape = c(model$shape$shape, model$shape$rate), prior_increments = concentration * diff(breaks) / diff(range(breaks)),
-       prior_censoring = c(beta$a, beta$b), prior_share = rep(model$shares$alpha, groups))
+  sd <- expand_named(model$prior$sd, ifelse(first, 2, 1.5), "sd", coefficients, call)
+  list(prior_mean = as.double(mean + ifelse(first, log(last), 0)), prior_sd = as.double(sd),
+       prior_shape = c(model$shape$shape, model$shape$rate), prior_censoring = c(beta$a, beta$b), prior_share = rep(model$shares$alpha, groups))
+}
+
+process_fields <- function(process, breaks, row, call) {
+  intervals <- length(breaks) - 1L
+  beta <- inherits(process, "prior_beta_process")
+  concentration <- process$concentration %||% (2 * intervals)
+  weight <- if (beta) expand_prior(concentration, intervals, "concentration", call) else concentration * diff(breaks) / diff(range(breaks))
+  c(list(process_beta = as.double(beta), process_weight = weight, process_row = row),
+    if (!is.null(process$rate)) list(process_rate = expand_prior(process$rate, intervals, "rate", call)))
 }
 
 #' @export
@@ -226,12 +282,24 @@ describe_priors.bound_survival <- function(bound) {
   mean <- fields$prior_mean - ifelse(bound$coefficients == "(Intercept)", log(last), 0)
   coefficients <- vapply(seq_along(mean), function(j) say("normal", mean[j], fields$prior_sd[j]), "")
   intervals <- length(bound$breaks) - 1L
-  base <- switch(model$distribution, weibull = say("gamma", fields$prior_shape[1L], fields$prior_shape[2L]),
-                 piecewise = vapply(fields$prior_increments, function(a) sprintf("exp((Intercept)) %s", say("gamma", a, a)), ""))
+  base <- if (model$distribution == "weibull") say("gamma", fields$prior_shape[1L], fields$prior_shape[2L]) else
+    if (has_process(model$distribution)) rep(describe_process(fields, diff(bound$breaks), model$distribution == "discrete"), max(fields$process_row) + 1)
   rows <- max(fields$censoring_row) + 1
   shares <- length(bound$parameters) - length(mean) - length(base) - rows * intervals
   stats::setNames(c(coefficients, base, rep(say("beta", fields$prior_censoring[1L], fields$prior_censoring[2L]), rows * intervals),
                     rep(format(model$shares), shares)), bound$parameters)
+}
+
+# of a hazard in each interval
+describe_process <- function(fields, width, discrete) {
+  weight <- fields$process_weight
+  rate <- if (is.null(fields$process_rate)) rep("exp((Intercept))", length(width)) else format_number(fields$process_rate)
+  if (fields$process_beta == 1) {
+    chance <- sprintf("beta with mean 1 - exp(-%s %s) and weight %s", rate, format_number(width), format_number(weight))
+    return(if (discrete) chance else sprintf("-log(1 - p) / %s, p %s", format_number(width), chance))
+  }
+  relative <- sprintf("%s %s", rate, vapply(weight, function(a) say("gamma", a, a), ""))
+  if (discrete) sprintf("1 - exp(-%s h), h %s", format_number(width), relative) else relative
 }
 
 #' @export

@@ -39,9 +39,14 @@
 #' * `prior_lkj(eta)`: of the correlations of parameters that vary between sites, see [partial_pooling()]: the
 #'   density is det(R)^(eta - 1), and all correlations are equally likely at 1.
 #' * `prior_beta(a, b)`: of one probability, mean a / (a + b).
-#' * `prior_gamma_process(concentration)`: of the hazards of a piecewise exponential distribution, see [model_survival()]. A hazard, relative to the mean of
-#'   them all, is Gamma(a, a), independently in each interval, where a is the concentration times the interval's share of the time between the
-#'   first and the last break. By default the concentration is twice the number of intervals, so that hazards differ by a factor of about 2.
+#' * `prior_gamma_process(concentration, rate)`: of the hazards of a piecewise exponential or discrete distribution, see [model_survival()]. The
+#'   cumulative hazard's growth in an interval, relative to its mean, is Gamma(a, a), independently in each interval, where a is the concentration times the
+#'   interval's share of the time between the first and the last break. By default the concentration is twice the number of intervals, so that hazards
+#'   differ by a factor of about 2; of a beta process too. The mean hazard per unit of time is `rate`, one number (an exponential distribution) or one for each interval; or else
+#'   learned, by the intercept.
+#' * `prior_beta_process(concentration, rate)`: of the same. The probability of the event in an interval, of those who enter it, is
+#'   Beta(c h, c (1 - h)), independently in each interval, with the concentration c, so many people seen before, and h = 1 - exp(-rate x width).
+#'   Chains take the longer the further c h is below 1.
 #'
 #' @section Priors scaled by the bounds:
 #' They put most records that the prior predicts between the bounds: 85 to 90 per cent of the

@@ -6,15 +6,15 @@
 #'
 #' @param fit A fit of [model_survival()], or of [model_table()] to a release of [stat_survival()].
 #' @param measure `"survival"`: the probability of no event up to each of `times`. `"hazard"`: of [model_survival()] the hazard there, per unit of time; of
-#'   [model_table()] the probability of an event in each interval, of those who enter it. `"median"`: the time by which half have had the event.
+#'   [model_table()] and of a discrete distribution the probability of an event in each interval, of those who enter it. `"median"`: the time by which half have had the event.
 #'   `"restricted_mean"`: the mean time without the event up to the last break. `"hazard_ratio"`: of [model_survival()] the exponentials of the coefficients.
-#' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential distribution ends
+#' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential or discrete distribution ends
 #'   with the last break. Those of `survival_data()` and `plot_survival()` are by default the breaks and 50 times between them.
 #' @param level Probability inside the intervals.
 #'
 #' @details
 #' All is given survival up to the first break, and restricted means are counted from there. A Weibull or exponential median may be beyond the
-#' last break, where nothing was released; others are `Inf` there.
+#' last break, where nothing was released; others are `Inf` there. A discrete distribution has a constant hazard between breaks here.
 #'
 #' In a fit of [model_table()] people who are censored in an interval count as at risk for half of it, as in life tables: with \eqn{e_j} and \eqn{c_j} the
 #' probabilities of an event and of being censored in interval \eqn{j}, and \eqn{l_j} that of leaving later, the hazard is
@@ -45,8 +45,7 @@ survival_measures <- function(fit, measure = c("survival", "hazard", "median", "
   measure <- if (missing(measure)) "survival" else check_choice(measure, "measure", measures)
   curves <- survival_curves(fit, environment())
   if (measure == "hazard_ratio") return(by_chain(hazard_ratios(fit, environment()), fit))
-  default <- if (measure %in% c("survival", "hazard")) curves$breaks[-1L] else if (measure == "restricted_mean") curves$breaks[length(curves$breaks)]
-  times <- check_survival_times(times, curves, default, environment())
+  times <- check_survival_times(times, curves, default_times(measure, curves), environment(), measure)
   measured <- Map(function(of, group) {
     out <- of(measure, times)
     colnames(out) <- paste0(curves$names(measure, times), if (nzchar(group)) "|", group)
@@ -94,17 +93,28 @@ survival_curves <- function(fit, call) {
   }
   levels <- bound$levels[names(bound$levels) != "exit"]
   parametric <- inherits(bound, "bound_survival")
-  of <- if (parametric) parametric_curves(fit, survival_design(bound$terms, survival_grid(levels))) else life_table_curves(fit, names(levels), breaks, call)
+  of <- if (parametric) parametric_curves(fit, survival_grid(levels)) else life_table_curves(fit, names(levels), breaks, call)
+  by_interval <- !parametric || bound$model$distribution == "discrete"
   names <- function(measure, times) {
     at <- paste0("[", level_text(times), "]")
-    switch(measure, survival = paste0("survival", at), hazard = paste0("hazard", if (parametric) at else interval_labels(breaks)), measure)
+    switch(measure, survival = paste0("survival", at), hazard = paste0("hazard", if (!by_interval) at else interval_labels(breaks)), measure)
   }
-  list(of = of, names = names, group = group_labels(levels), levels = levels, breaks = breaks, parametric = parametric,
-       ends = if (parametric && bound$model$distribution != "piecewise") Inf else breaks[length(breaks)])
+  list(of = of, names = names, group = group_labels(levels), levels = levels, breaks = breaks, parametric = parametric, by_interval = by_interval,
+       ends = if (parametric && !has_process(bound$model$distribution)) Inf else breaks[length(breaks)])
 }
 
-check_survival_times <- function(times, curves, default, call) {
+# hazards by interval are those of the intervals that begin then
+default_times <- function(measure, curves) {
+  last <- length(curves$breaks)
+  switch(measure, survival = curves$breaks[-1L], hazard = if (curves$by_interval) curves$breaks[-last] else curves$breaks[-1L],
+         restricted_mean = curves$breaks[last])
+}
+
+check_survival_times <- function(times, curves, default, call, measure = "survival") {
   if (is.null(times)) return(default)
+  if (curves$parametric && curves$by_interval && measure == "hazard") {
+    stop_classed("argument", "{.arg times} must be NULL for hazards of a discrete distribution, which are those of the intervals.", call = call)
+  }
   if (!curves$parametric) stop_classed("argument", "{.arg times} must be NULL for a fit of {.fn model_table}, whose curves are known at the breaks.", call = call)
   first <- curves$breaks[1L]
   must <- if (is.finite(curves$ends)) sprintf("numbers from %s to %s, the first and the last break", format_number(first), format_number(curves$ends)) else
@@ -180,18 +190,24 @@ half_time <- function(survival, breaks) {
 
 # ---- proportional hazards ------------------------------------------------------------------------
 
-# For each row of a design
-parametric_curves <- function(fit, design) {
+# For each row of groups
+parametric_curves <- function(fit, grid) {
   bound <- fit$bound
   draws <- parameter_matrix(fit)
   breaks <- bound$breaks
-  piecewise <- bound$model$distribution == "piecewise"
-  design <- design[, bound$coefficients, drop = FALSE]
-  if (piecewise) design[, "(Intercept)"] <- 0 # the hazards have it
+  design <- survival_design(bound$terms, grid)[, bound$coefficients, drop = FALSE]
+  process <- has_process(bound$model$distribution)
+  if (process) design[, colnames(design) == "(Intercept)"] <- 0 # the hazards have it
   ratio <- exp(draws[, bound$coefficients, drop = FALSE] %*% t(design))
-  if (piecewise) {
-    hazards <- draws[, paste0("hazard", interval_labels(breaks)), drop = FALSE]
-    return(lapply(seq_len(nrow(design)), function(g) piecewise_curve(ratio[, g] * hazards, breaks)))
+  if (process) {
+    by <- bound$model$baseline_by
+    stratum <- strata_rows(by, grid)
+    discrete <- bound$model$distribution == "discrete"
+    return(lapply(seq_len(nrow(design)), function(g) {
+      hazards <- draws[, paste0("hazard", interval_labels(breaks), strata_labels(by, bound$levels)[stratum[g]]), drop = FALSE]
+      if (discrete) hazards <- sweep(-log1p(-hazards), 2L, diff(breaks), `/`)
+      piecewise_curve(ratio[, g] * hazards, breaks, discrete)
+    }))
   }
   shape <- if (bound$model$distribution == "weibull") draws[, "shape"] else rep(1, nrow(draws))
   lapply(seq_len(nrow(design)), function(g) weibull_curve(ratio[, g] * breaks[length(breaks)], shape, breaks))
@@ -213,8 +229,8 @@ weibull_curve <- function(size, shape, breaks) {
   }
 }
 
-# `hazard`: draws x intervals
-piecewise_curve <- function(hazard, breaks) {
+# `hazard`: draws x intervals, per unit of time; `discrete`: what is told of it is the probability of an event, of each interval
+piecewise_curve <- function(hazard, breaks, discrete = FALSE) {
   intervals <- ncol(hazard)
   growth <- sweep(hazard, 2L, diff(breaks), `*`)
   cumulated <- cbind(0, matrix(t(apply(growth, 1L, cumsum)), nrow(hazard)))
@@ -229,7 +245,7 @@ piecewise_curve <- function(hazard, breaks) {
     ifelse(j == 0L, Inf, breaks[at[, 2L]] + (log(2) - cumulated[at]) / hazard[at])
   }
   function(measure, times) {
-    switch(measure, survival = exp(-grown(times)), hazard = hazard[, interval(times), drop = FALSE], median = cbind(median()),
+    switch(measure, survival = exp(-grown(times)), hazard = if (discrete) -expm1(-growth) else hazard[, interval(times), drop = FALSE], median = cbind(median()),
            restricted_mean = vapply(times, function(t) {
              inside <- pmin(pmax(t - breaks[-length(breaks)], 0), diff(breaks))
              rowSums(exp(-cumulated[, -ncol(cumulated), drop = FALSE]) * -expm1(-sweep(hazard, 2L, inside, `*`)) / hazard)
@@ -248,16 +264,15 @@ predict_survival <- function(fit, newdata, type, interval, level, times, call = 
   if (interval == "predictive") stop_classed("argument", "{.arg interval} must be \"none\" or \"credible\" for a fit of {.fn model_survival}.", call = call)
   bound <- fit$bound
   curves <- survival_curves(fit, call)
-  default <- if (type %in% c("survival", "hazard")) curves$breaks[-1L] else if (type == "rmst") curves$breaks[length(curves$breaks)]
-  times <- check_survival_times(times, curves, default, call)
-  needed <- all.vars(bound$terms)
-  rows <- survival_rows(newdata, bound, needed, call)
-  of <- parametric_curves(fit, survival_design(bound$terms, rows))
   measure <- if (type == "rmst") "restricted_mean" else type
+  times <- check_survival_times(times, curves, default_times(measure, curves), call, measure)
+  needed <- union(all.vars(bound$terms), bound$model$baseline_by)
+  rows <- survival_rows(newdata, bound, needed, call)
+  of <- parametric_curves(fit, rows)
   each <- if (type == "median") NA_real_ else times
   tables <- lapply(seq_along(of), function(g) {
     draws <- of[[g]](measure, times)
-    table <- data.frame(fit = apply(draws, 2L, if (type == "median") stats::median else mean))
+    table <- data.frame(fit = unname(apply(draws, 2L, if (type == "median") stats::median else mean)))
     if (interval == "credible") {
       tails <- draws_interval(draws, level)
       table <- cbind(table, lower = tails[1L, ], upper = tails[2L, ])

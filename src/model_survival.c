@@ -10,8 +10,9 @@
  * with L the last break and a_0 = log(L) + the reported intercept,
  *   exponential  H(t) = exp(a_0) t / L,
  *   Weibull      H(t) = exp(a_0) (t / L)^k,
- *   piecewise    H grows by h_j (b_{j+1} - b_j), the hazards h_j with the prior of a gamma process
- *                (Kalbfleisch 1978) whose mean is exp(a_0) t / L,
+ *   piecewise    H grows by h_j (b_{j+1} - b_j), in each stratum by its own, which has the prior of
+ *                a process (hazard_process.c) whose mean is exp(a_0) t / L or declared,
+ *   discrete     as piecewise,
  * and that of censoring by g, the same in all groups of a row of its own. Both intensities are
  * taken to be proportional to each other within an interval and a group, so that of those who enter
  * it, with s = d + g,
@@ -19,9 +20,12 @@
  *   P(event) = (d / s) (1 - exp(-s)),  P(censored) = (g / s) (1 - exp(-s)),  P(stay) = exp(-s):
  *
  * exact where they are constant there. With B(s) = log((1 - exp(-s)) / s) and A = B' the log
- * likelihood of e events, c censored and l who stay is e (log d + B) + c (log g + B) - l s.
+ * likelihood of e events, c censored and l who stay is e (log d + B) + c (log g + B) - l s. In
+ * discrete time they are censored at the interval's end: P(event) = 1 - exp(-d), P(censored) =
+ * exp(-d) (1 - exp(-g)), to which a beta process is conjugate where beta is 0.
  *
- * theta: the coefficients, (a_0, beta), normal; log k, k gamma, or the log h_j; for each row and
+ * theta: the coefficients, (a_0, beta), normal, without a_0 where the process has a declared mean;
+ * log k, k gamma, or the log h_j, or of discrete time the logits of exp(-d_j); for each row and
  * interval the logit of exp(-g), 1 - exp(-g) beta; and the sticks of the groups' shares, Dirichlet.
  * Given the counts of the cells the shares and all else are independent.
  *
@@ -31,22 +35,24 @@
 #include "cell_records.h"
 #include "covariates_factors.h"
 #include "dist.h"
+#include "hazard_process.h"
 #include "sticks.h"
 
-enum baseline { EXPONENTIAL, WEIBULL, PIECEWISE };
+enum baseline { EXPONENTIAL, WEIBULL, PIECEWISE, DISCRETE };
 
 struct survival {
     struct cell_records records; /* first: cell_records.h */
     enum baseline baseline;
     int groups, intervals, coefficients, rows; /* rows: of censoring */
-    const double *design;                      /* groups x coefficients, the first column 1 */
+    int intercept, processes;                  /* whether a_0 is there, and a process */
+    struct hazard_process process;             /* of processes */
+    const double *design;                      /* groups x coefficients, that of a_0 1 */
     const double *mean, *sd;                   /* of the coefficients */
     const double *shape;                       /* shape and rate of the prior of k */
-    const double *weight;                      /* shapes of the increments of the process */
     const double *censoring;                   /* beta weights: of censored, of not */
     const double *share_alpha;
-    int *row_of;                            /* of a group */
-    double log_last, *position, *log_width; /* log L; log(b_j / L); log of an interval's length */
+    int *row_of, *stratum_of;   /* of a group */
+    double log_last, *position; /* log L; log(b_j / L) */
     int at_base, at_censoring, at_share, parameters;
 
     /* counts: of groups x intervals, and of groups */
@@ -57,73 +63,120 @@ struct survival {
     int *list;
 };
 
-/* How people leave an interval. */
+/* How people leave an interval, by the event, censored or not: log probabilities and their slopes
+ * in log d and in the coordinate of g. */
 struct leaving {
-    double d, g, s;
-    double log_d, log_g;
-    double b, a;    /* B(s) and its derivative */
-    double g_slope; /* of log g in its coordinate */
-    double missed;  /* 1 - exp(-g): minus the derivative of g in its coordinate */
+    double log_p[3], slope_d[3], slope_t[3];
 };
 
-static struct leaving leave(double log_d, double t) {
-    struct leaving p = {.log_d = log_d, .d = exp(log_d)};
-    p.missed = stick_share(-t);
-    if (t > 30) {
-        p.g = exp(-t);
-        p.log_g = -t;
-        p.g_slope = -1;
+static void leave_within(double log_d, double d, struct growth g, struct leaving *out) {
+    const double s = d + g.size;
+    double b, a; /* B(s) and its derivative */
+    if (s < 0.01) {
+        const double square = s * s;
+        b = -s / 2 + square / 24 * (1 - square / 120);
+        a = -0.5 + s / 12 * (1 - square / 60);
     } else {
-        p.g = t > 0 ? log1p(exp(-t)) : log1p(exp(t)) - t;
-        p.log_g = log(p.g);
-        p.g_slope = -p.missed / p.g;
+        b = log(-expm1(-s) / s);
+        a = 1 / expm1(s) - 1 / s;
     }
-    p.s = p.d + p.g;
-    if (p.s < 0.01) {
-        const double square = p.s * p.s;
-        p.b = -p.s / 2 + square / 24 * (1 - square / 120);
-        p.a = -0.5 + p.s / 12 * (1 - square / 60);
-    } else {
-        p.b = log(-expm1(-p.s) / p.s);
-        p.a = 1 / expm1(p.s) - 1 / p.s;
-    }
-    return p;
+    *out = (struct leaving){
+        .log_p = {log_d + b, g.log + b, -s},
+        .slope_d = {1 + d * a, d * a, -d},
+        .slope_t = {-g.missed * a, g.slope - g.missed * a, g.missed},
+    };
+}
+
+static void leave_at_end(double log_d, double d, struct growth g, struct leaving *out) {
+    *out = (struct leaving){
+        .log_p = {growth_log_missed(log_d, d), growth_log_missed(g.log, g.size) - d, -d - g.size},
+        .slope_d = {growth_slope_missed(d), -d, -d},
+        .slope_t = {0, g.missed - 1, g.missed},
+    };
+}
+
+static void leave(const struct survival *s, double log_d, double t, struct leaving *out) {
+    const double d = exp(log_d);
+    const struct growth g = growth_of_stick(t);
+    (s->baseline == DISCRETE ? leave_at_end : leave_within)(log_d, d, g, out);
 }
 
 /* ---- set-up ------------------------------------------------------------------- */
+
+/* As integers, and how many rows there are. */
+static int rows_of(int groups, const double *row, int **row_of) {
+    int rows = 0;
+    *row_of = plugin_memory((size_t)groups, sizeof(int));
+    for (int x = 0; x < groups; ++x) {
+        (*row_of)[x] = (int)row[x];
+        if (rows <= (*row_of)[x]) rows = (*row_of)[x] + 1;
+    }
+    return rows;
+}
 
 static int read_priors(const struct fields *fields, struct survival *s) {
     s->mean = fields_vector(fields, "prior_mean", s->coefficients);
     s->sd = fields_vector(fields, "prior_sd", s->coefficients);
     s->shape = fields_vector(fields, "prior_shape", 2);
-    s->weight = fields_vector(fields, "prior_increments", s->intervals);
     s->censoring = fields_vector(fields, "prior_censoring", 2);
     s->share_alpha = fields_vector(fields, "prior_share", s->groups);
-    const int base = s->baseline == EXPONENTIAL || (s->baseline == WEIBULL ? s->shape : s->weight);
-    return s->mean && s->sd && s->censoring && s->share_alpha && base ? PLUGIN_OK
-                                                                      : PLUGIN_BAD_FIELDS;
+    return s->mean && s->sd && s->censoring && s->share_alpha && s->shape ? PLUGIN_OK
+                                                                          : PLUGIN_BAD_FIELDS;
+}
+
+static int read_process(const struct fields *fields, const double *breaks, struct survival *s) {
+    struct hazard_process *process = &s->process;
+    const double *beta = fields_vector(fields, "process_beta", 1);
+    const double *rate = fields_vector(fields, "process_rate", s->intervals);
+    const double *stratum = fields_vector(fields, "process_row", s->groups);
+    process->weight = fields_vector(fields, "process_weight", s->intervals);
+    if (!beta || !stratum || !process->weight) return PLUGIN_BAD_FIELDS;
+    process->is_beta = beta[0] != 0;
+    process->sticks = s->baseline == DISCRETE;
+    process->learned = !rate;
+    process->intervals = s->intervals;
+    double *log_width = plugin_memory((size_t)s->intervals, sizeof(double));
+    double *log_mean = plugin_memory((size_t)s->intervals, sizeof(double));
+    for (int j = 0; j < s->intervals; ++j) {
+        log_width[j] = log(breaks[j + 1] - breaks[j]);
+        log_mean[j] = log_width[j] + (rate ? log(rate[j]) : -s->log_last);
+    }
+    process->log_width = log_width;
+    process->log_mean = log_mean;
+    process->rows = rows_of(s->groups, stratum, &s->stratum_of);
+    return PLUGIN_OK;
 }
 
 static void describe(struct survival *s, struct model *model) {
-    double *centre = plugin_memory((size_t)s->coefficients, sizeof(double));
-    centre[0] = -s->log_last;
-    struct theta_block block[4] = {
-        {.name = "coefficients",
-         .transform = TRANSFORM_CENTRE,
-         .size = s->coefficients,
-         .centre = centre},
-    };
-    int blocks = 1, at = s->coefficients;
-    s->at_base = at;
-    if (s->baseline != EXPONENTIAL) {
-        const int size = s->baseline == WEIBULL ? 1 : s->intervals;
+    struct theta_block block[4];
+    int blocks = 0, at = s->coefficients;
+    if (s->coefficients > 0) {
+        double *centre = plugin_memory((size_t)s->coefficients, sizeof(double));
+        if (s->intercept) centre[0] = -s->log_last;
         block[blocks++] = (struct theta_block){
-            .name = s->baseline == WEIBULL ? "shape" : "hazard",
-            .transform = TRANSFORM_LOG,
-            .size = size,
+            .name = "coefficients",
+            .transform = s->intercept ? TRANSFORM_CENTRE : TRANSFORM_IDENTITY,
+            .size = s->coefficients,
+            .centre = s->intercept ? centre : NULL,
         };
-        at += size;
     }
+    s->at_base = at;
+    const int hazards = s->process.rows * s->intervals;
+    if (s->baseline == DISCRETE)
+        block[blocks++] = (struct theta_block){
+            .name = "hazard",
+            .transform = TRANSFORM_STICKS,
+            .size = 2,
+            .rows = hazards,
+            .reports_last = 1,
+        };
+    else if (s->baseline != EXPONENTIAL)
+        block[blocks++] = (struct theta_block){
+            .name = s->processes ? "hazard" : "shape",
+            .transform = TRANSFORM_LOG,
+            .size = s->processes ? hazards : 1,
+        };
+    at += s->processes ? hazards : s->baseline == WEIBULL;
     s->at_censoring = at;
     block[blocks++] = (struct theta_block){
         .name = "censoring",
@@ -143,11 +196,13 @@ static void describe(struct survival *s, struct model *model) {
 
 static void log_cells(void *self, const double *theta, double *log_p);
 
-/* Fields: those of cell_records.h; baseline, 0 exponential, 1 Weibull, 2 piecewise; breaks; design,
- * a row for each group; censoring_row, that of each group, from 0; and the priors: prior_mean and
- * prior_sd, of the coefficients (of a_0, not of the intercept); prior_shape, shape and rate;
- * prior_increments, the shapes of the gamma process's relative increments; prior_censoring, two
- * beta weights; prior_share, Dirichlet weights. */
+/* Fields: those of cell_records.h; baseline, 0 exponential, 1 Weibull, 2 piecewise, 3 discrete;
+ * breaks; design, a row for each group; censoring_row, that of each group, from 0; and the priors:
+ * prior_mean and prior_sd, of the coefficients (of a_0, not of the intercept); prior_shape, shape
+ * and rate; prior_censoring, two beta weights; prior_share, Dirichlet weights. Of piecewise and
+ * discrete: process_beta, whether it is a beta process; process_weight, of each interval;
+ * process_row, the stratum of each group, from 0; process_rate, where the process has a declared
+ * mean, its hazard in each interval: then there is no a_0. */
 static int create(const struct fields *fields, struct model *model) {
     struct survival *s = plugin_memory(1, sizeof *s);
     if (cell_records_create(&s->records, fields, log_cells, model) != PLUGIN_OK)
@@ -156,25 +211,24 @@ static int create(const struct fields *fields, struct model *model) {
     if (s->intervals < 1) return PLUGIN_BAD_FIELDS;
     s->groups = s->records.cells / (2 * s->intervals + 1);
     s->coefficients = fields_length(fields, "prior_mean");
+    if (s->coefficients < 0) s->coefficients = 0;
     const double *baseline = fields_vector(fields, "baseline", 1);
     const double *breaks = fields_vector(fields, "breaks", s->intervals + 1);
     const double *row = fields_vector(fields, "censoring_row", s->groups);
     s->design = fields_vector(fields, "design", s->groups * s->coefficients);
-    if (s->coefficients < 1 || !baseline || !breaks || !row || !s->design) return PLUGIN_BAD_FIELDS;
+    if (!baseline || !breaks || !row || !s->design) return PLUGIN_BAD_FIELDS;
     s->baseline = (enum baseline)baseline[0];
+    s->processes = s->baseline == PIECEWISE || s->baseline == DISCRETE;
+    s->rows = rows_of(s->groups, row, &s->row_of);
+    s->log_last = log(breaks[s->intervals]);
     if (read_priors(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (s->processes && read_process(fields, breaks, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    s->intercept = !s->processes || s->process.learned;
+    if (s->coefficients < s->intercept) return PLUGIN_BAD_FIELDS;
 
     const size_t groups = (size_t)s->groups, intervals = (size_t)s->intervals;
-    s->row_of = plugin_memory(groups, sizeof(int));
-    for (int x = 0; x < s->groups; ++x) {
-        s->row_of[x] = (int)row[x];
-        if (s->rows <= s->row_of[x]) s->rows = s->row_of[x] + 1;
-    }
-    s->log_last = log(breaks[s->intervals]);
     s->position = plugin_memory(intervals + 1, sizeof(double));
-    s->log_width = plugin_memory(intervals, sizeof(double));
     for (int j = 0; j <= s->intervals; ++j) s->position[j] = log(breaks[j]) - s->log_last;
-    for (int j = 0; j < s->intervals; ++j) s->log_width[j] = log(breaks[j + 1] - breaks[j]);
     s->events = plugin_memory(groups * intervals, sizeof(double));
     s->censored = plugin_memory(groups * intervals, sizeof(double));
     s->stay = plugin_memory(groups * intervals, sizeof(double));
@@ -191,15 +245,16 @@ static int create(const struct fields *fields, struct model *model) {
 
 /* ---- prior -------------------------------------------------------------------- */
 
+static double level_of(const struct survival *s, const double *theta) {
+    return s->intercept ? theta[0] : 0;
+}
+
 static void rprior(void *self, struct rng *rng, double *theta) {
     const struct survival *s = self;
     for (int j = 0; j < s->coefficients; ++j) theta[j] = s->mean[j] + s->sd[j] * rng_normal(rng);
     double *base = theta + s->at_base;
     if (s->baseline == WEIBULL) base[0] = dist_log_gamma(rng, s->shape[0]) - log(s->shape[1]);
-    if (s->baseline == PIECEWISE)
-        for (int j = 0; j < s->intervals; ++j)
-            base[j] =
-                theta[0] - s->log_last + dist_log_gamma(rng, s->weight[j]) - log(s->weight[j]);
+    if (s->processes) hazard_draw(&s->process, rng, level_of(s, theta), base);
     const double weight[2] = {s->censoring[1], s->censoring[0]};
     for (int r = 0; r < s->rows * s->intervals; ++r)
         sticks_draw(rng, 2, weight, theta + s->at_censoring + r);
@@ -220,15 +275,9 @@ static double add_prior(const struct survival *s, const double *theta, double *g
         log_density += s->shape[0] * base[0] - taken;
         if (gradient) gradient[s->at_base] += s->shape[0] - taken;
     }
-    for (int j = 0; s->baseline == PIECEWISE && j < s->intervals; ++j) {
-        const double relative = base[j] + s->log_last - theta[0];
-        const double slope = s->weight[j] * (1 - exp(relative));
-        log_density += s->weight[j] * (relative - exp(relative));
-        if (gradient) {
-            gradient[s->at_base + j] += slope;
-            gradient[0] -= slope;
-        }
-    }
+    if (s->processes)
+        log_density += hazard_log_prior(&s->process, level_of(s, theta), base,
+                                        gradient ? gradient + s->at_base : NULL, gradient);
     const double all = s->censoring[0] + s->censoring[1];
     for (int r = s->at_censoring; r < s->at_share; ++r) {
         log_density += stick_log_density(s->censoring[1], all, theta[r]);
@@ -252,27 +301,34 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
 
 /* ---- cells -------------------------------------------------------------------- */
 
-/* log of the baseline's growth in each interval, and its derivative in its coordinate, which is the
- * logarithm of k or of h_j; the groups' linear predictors. */
+/* The groups' linear predictors, and but for processes log of the baseline's growth in each
+ * interval and its derivative in log k. */
 static void predict(struct survival *s, const double *theta) {
-    const double *base = theta + s->at_base;
-    const double k = s->baseline == WEIBULL ? exp(base[0]) : 1;
-    for (int j = 0; j < s->intervals; ++j) {
-        if (s->baseline == PIECEWISE) {
-            s->log_base[j] = base[j] + s->log_width[j];
-            s->base_slope[j] = 1;
-            continue;
-        }
+    const double k = s->baseline == WEIBULL ? exp(theta[s->at_base]) : 1;
+    for (int j = 0; !s->processes && j < s->intervals; ++j) {
         const double end = s->position[j + 1], length = end - s->position[j];
         s->log_base[j] = k * end + log(-expm1(-k * length));
         s->base_slope[j] = k * (end + (isfinite(length) ? length / expm1(k * length) : 0));
     }
     const double *row = s->design;
     for (int x = 0; x < s->groups; ++x, row += s->coefficients) {
-        double eta = s->baseline == PIECEWISE ? 0 : theta[0];
-        for (int m = 1; m < s->coefficients; ++m) eta += row[m] * theta[m];
+        double eta = s->processes ? 0 : theta[0];
+        for (int m = s->intercept; m < s->coefficients; ++m) eta += row[m] * theta[m];
         s->eta[x] = eta;
     }
+}
+
+/* The same of one group's intervals under a process, in its coordinates; returns the first of
+ * these. */
+static int predict_base(struct survival *s, const double *theta, int x) {
+    if (!s->processes) return s->at_base;
+    const int at = s->at_base + s->stratum_of[x] * s->intervals;
+    for (int j = 0; j < s->intervals; ++j) {
+        const struct growth d = hazard_growth(&s->process, j, theta[at + j]);
+        s->log_base[j] = d.log;
+        s->base_slope[j] = d.slope;
+    }
+    return at;
 }
 
 /* in log_share */
@@ -298,11 +354,13 @@ static void log_cells(void *self, const double *theta, double *log_p) {
     for (int x = 0; x < s->groups; ++x) {
         const double *t = censoring_of(s, theta, x);
         double entered = s->log_share[x];
+        (void)predict_base(s, theta, x);
         for (int j = 0; j < s->intervals; ++j) {
-            const struct leaving p = leave(s->eta[x] + s->log_base[j], t[j]);
-            *log_p++ = entered + p.log_d + p.b;
-            *log_p++ = entered + p.log_g + p.b;
-            entered -= p.s;
+            struct leaving p;
+            leave(s, s->eta[x] + s->log_base[j], t[j], &p);
+            *log_p++ = entered + p.log_p[0];
+            *log_p++ = entered + p.log_p[1];
+            entered += p.log_p[2];
         }
         *log_p++ = entered;
     }
@@ -345,23 +403,26 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     for (int x = 0; x < s->groups; ++x) {
         const double *t = censoring_of(s, theta, x);
         double *slope_t = gradient + (t - theta), slope_x = 0;
+        const int at_base = predict_base(s, theta, x);
         for (int j = 0; j < s->intervals; ++j) {
             const int at = x * s->intervals + j;
-            const double e = s->events[at], c = s->censored[at], l = s->stay[at];
-            if (e + c + l == 0) continue;
-            const struct leaving p = leave(s->eta[x] + s->log_base[j], t[j]);
-            if (e > 0) log_density += e * (p.log_d + p.b);
-            if (c > 0) log_density += c * (p.log_g + p.b);
-            if (l > 0) log_density -= l * p.s;
-            const double both = (e + c) * p.a - l, slope = e + both * p.d;
+            const double count[3] = {s->events[at], s->censored[at], s->stay[at]};
+            struct leaving p;
+            leave(s, s->eta[x] + s->log_base[j], t[j], &p);
+            double slope = 0;
+            for (int w = 0; w < 3; ++w) {
+                if (count[w] == 0) continue; /* the logarithm may be infinite */
+                log_density += count[w] * p.log_p[w];
+                slope += count[w] * p.slope_d[w];
+                slope_t[j] += count[w] * p.slope_t[w];
+            }
             slope_x += slope;
-            slope_t[j] += c * p.g_slope - both * p.missed;
-            if (s->baseline == WEIBULL) gradient[s->at_base] += slope * s->base_slope[j];
-            if (s->baseline == PIECEWISE) gradient[s->at_base + j] += slope;
+            if (s->baseline == WEIBULL) gradient[at_base] += slope * s->base_slope[j];
+            if (s->processes) gradient[at_base + j] += slope * s->base_slope[j];
         }
         const double *row = s->design + (size_t)x * (size_t)s->coefficients;
-        if (s->baseline != PIECEWISE) gradient[0] += slope_x;
-        for (int m = 1; m < s->coefficients; ++m) gradient[m] += row[m] * slope_x;
+        if (!s->processes) gradient[0] += slope_x;
+        for (int m = s->intercept; m < s->coefficients; ++m) gradient[m] += row[m] * slope_x;
     }
     return isfinite(log_density) ? log_density : -INFINITY;
 }
@@ -374,12 +435,9 @@ static void add_prior_information(const struct survival *s, const double *theta,
         matrix[(size_t)j * (size + 1)] += 1 / (s->sd[j] * s->sd[j]);
     if (s->baseline == WEIBULL)
         matrix[(size_t)s->at_base * (size + 1)] += s->shape[1] * exp(theta[s->at_base]);
-    for (int j = 0; s->baseline == PIECEWISE && j < s->intervals; ++j) {
-        const size_t at = (size_t)(s->at_base + j);
-        matrix[0] += s->weight[j];
-        matrix[at * size] -= s->weight[j];
-        matrix[at * (size + 1)] += s->weight[j];
-    }
+    if (s->processes)
+        hazard_add_information(&s->process, level_of(s, theta), theta + s->at_base, s->at_base,
+                               size, matrix);
     const double all = s->censoring[0] + s->censoring[1];
     for (int r = s->at_censoring; r < s->at_share; ++r) {
         const double share = stick_share(theta[r]);
@@ -401,9 +459,8 @@ static void add_product(const struct survival *s, int count, double weight, doub
     }
 }
 
-/* Of those who enter an interval the three ways of leaving it have log probabilities whose slopes
- * in (log d, coordinate of g) are v = (1 + d A, -missed A), (d A, g_slope - missed A) and (-d,
- * missed): expected information, the sum of P v v'. */
+/* Of those who enter an interval the three ways of leaving it have log probabilities with slopes v:
+ * expected information, the sum of P v v'. */
 static void information(void *self, const double *theta, double *matrix) {
     struct survival *s = self;
     const size_t size = (size_t)s->parameters;
@@ -413,30 +470,27 @@ static void information(void *self, const double *theta, double *matrix) {
     for (int x = 0; x < s->groups; ++x) {
         const double *t = censoring_of(s, theta, x);
         const double *row = s->design + (size_t)x * (size_t)s->coefficients;
+        const int at_base = predict_base(s, theta, x);
         int first = 0;
-        if (s->baseline != PIECEWISE) s->list[first++] = 0;
-        for (int m = 1; m < s->coefficients; ++m)
+        if (!s->processes) s->list[first++] = 0;
+        for (int m = s->intercept; m < s->coefficients; ++m)
             if (row[m] != 0) s->list[first++] = m;
         for (int j = 0; j < s->intervals; ++j) {
             const int at = x * s->intervals + j;
             const double enter = s->events[at] + s->censored[at] + s->stay[at];
             if (enter == 0) continue;
-            const struct leaving p = leave(s->eta[x] + s->log_base[j], t[j]);
-            const double way[3][3] = {
-                {exp(p.log_d + p.b), 1 + p.d * p.a, -p.missed * p.a},
-                {exp(p.log_g + p.b), p.d * p.a, p.g_slope - p.missed * p.a},
-                {exp(-p.s), -p.d, p.missed},
-            };
+            struct leaving p;
+            leave(s, s->eta[x] + s->log_base[j], t[j], &p);
             int count = first;
-            if (s->baseline == WEIBULL) s->list[count++] = s->at_base;
-            if (s->baseline == PIECEWISE) s->list[count++] = s->at_base + j;
+            if (s->baseline == WEIBULL) s->list[count++] = at_base;
+            if (s->processes) s->list[count++] = at_base + j;
             s->list[count] = (int)(t - theta) + j;
             for (int w = 0; w < 3; ++w) {
-                for (int a = 0; a < first; ++a)
-                    s->value[a] = way[w][1] * (s->list[a] == 0 ? 1 : row[s->list[a]]);
-                if (count > first) s->value[first] = way[w][1] * s->base_slope[j];
-                s->value[count] = way[w][2];
-                if (way[w][0] > 0) add_product(s, count + 1, enter * way[w][0], matrix);
+                for (int a = 0; a < first; ++a) s->value[a] = p.slope_d[w] * row[s->list[a]];
+                if (count > first) s->value[first] = p.slope_d[w] * s->base_slope[j];
+                s->value[count] = p.slope_t[w];
+                const double chance = exp(p.log_p[w]);
+                if (chance > 0) add_product(s, count + 1, enter * chance, matrix);
             }
         }
     }

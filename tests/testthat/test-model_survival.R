@@ -41,11 +41,11 @@ log_exits_of <- function(theta, distribution, breaks, censored = function(group,
 exit_table <- function(breaks = short) stat_counts(~ arm:exit, c(arms, list(exit = internal("exit_levels")(breaks))))
 
 # of all parameters, by weights of draws from the prior
-expect_weighted <- function(fit, distribution, tables, log_p, breaks = short, draws = 30000) {
+expect_weighted <- function(fit, distribution, tables, log_p, breaks = short, draws = 30000, log_exits = function(theta) log_exits_of(theta, distribution, breaks)) {
   set.seed(5)
   theta <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), draws)$theta)
   ways <- lfactorial(rowSums(tables)) - rowSums(lfactorial(tables)) + log_p
-  weight <- rowSums(exp(sweep(log_exits_of(theta, distribution, breaks) %*% t(tables), 2L, ways, `+`)))
+  weight <- rowSums(exp(sweep(log_exits(theta) %*% t(tables), 2L, ways, `+`)))
   share <- weight / sum(weight)
   for (name in fit$bound$parameters) {
     of <- if (startsWith(name, "hazard")) function(x) log(x) else identity # a hazard has a long tail
@@ -193,6 +193,124 @@ test_that("calibrated", {
   }
 })
 
+# ---- processes -----------------------------------------------------------------------------------
+
+# a model with a process for each arm, or for both, of the breaks `short`
+process_models <- function() {
+  ask <- function(...) model_survival(prior = prior_normal(sd = 1), censoring = prior_beta(1.5, 3), shares = prior_dirichlet(2), ...)
+  list(learned_beta = ask(~ arm, "discrete", baseline = prior_beta_process(3)), declared_gamma = ask(~ 1, "discrete", baseline = prior_gamma_process(4, rate = 0.4), baseline_by = ~ arm),
+       piecewise_beta = ask(~ arm, "piecewise", baseline = prior_beta_process(c(3, 5), rate = c(0.4, 0.7))), learned_strata = ask(~ 1, "piecewise", baseline_by = ~ arm))
+}
+
+# what the intervals' cumulative hazards grow by in an arm, from the reported parameters; then as log_exits_of(), for a model of process_models()
+process_growth <- function(theta, model, group, j) {
+  hazard <- theta[, sprintf("hazard[%g,%g)%s", short[j], short[j + 1], if (length(model$baseline_by)) paste0(":arm=", group) else "")]
+  ratio <- if (group == "b" && "armb" %in% colnames(theta)) exp(theta[, "armb"]) else 1
+  ratio * if (model$distribution == "discrete") -log1p(-hazard) else hazard * diff(short)[j]
+}
+
+log_process_exits <- function(theta, model) {
+  do.call(cbind, lapply(arms$arm, function(group) {
+    entered <- log(theta[, sprintf("prob[arm=%s]", group)])
+    cells <- NULL
+    for (j in 1:2) {
+      d <- process_growth(theta, model, group, j)
+      g <- -log1p(-theta[, sprintf("censored[%g,%g)", short[j], short[j + 1])])
+      ways <- if (model$distribution == "discrete") cbind(log1p(-exp(-d)), log1p(-exp(-g)) - d) else log(cbind(d, g) / (d + g)) + log1p(-exp(-d - g))
+      cells <- cbind(cells, entered + ways)
+      entered <- entered - d - g
+    }
+    pmax(cbind(cells, entered), -700) # a hazard may be rounded to 1
+  }))
+}
+
+test_that("processes: probabilities are the model's, densities have their slopes, and priors are beta and gamma", {
+  models <- process_models()
+  for (name in names(models)) {
+    model <- models[[name]]
+    fit <- survival_fit(as_release(rep(3, 10), exit_table(), mech_gaussian(sd = 2), 30), model, chains = 1, iter = 40, warmup = 20)
+    q <- ncol(t(fit$chains[[1L]]$state$theta))
+    set.seed(3)
+    theta <- cbind(stats::rnorm(q), stats::rnorm(q, sd = 2), stats::rnorm(q))
+    natural <- internal("reported")(fit$bound, theta)
+    found <- t(.Call(internal("ffi_model_cells"), fit$bound$spec, theta))
+    expect_equal(log(found), log_process_exits(natural, model), ignore_attr = TRUE, label = name)
+    at <- function(q) .Call(internal("ffi_collapse_density"), fit$problem, fit$chains[[1L]]$state, q)
+    for (k in 1:2) expect_equal(at(theta[, k])[-1], difference_slopes(at, theta[, k], 1e-5), tolerance = 1e-6, label = name)
+    far <- replace(theta[, 1], 2, 45)
+    expect_true(all(is.finite(at(far))), label = name)
+    draws <- internal("reported")(fit$bound, .Call(internal("ffi_model_prior"), fit$bound$spec, internal("new_stream")(), 2000)$theta)
+    growth <- -log(1 - draws[, grep("^hazard.1,3", colnames(draws))[1]])
+    if (model$distribution == "piecewise") growth <- 2 * draws[, grep("^hazard.1,3", colnames(draws))[1]]
+    mean <- 2 * if (is.null(model$baseline$rate)) exp(draws[, "(Intercept)"]) else rep_len(model$baseline$rate, 2)[2]
+    u <- if (inherits(model$baseline, "prior_beta_process")) {
+      c <- rep_len(model$baseline$concentration, 2)[2]
+      stats::pbeta(1 - exp(-growth), c * (1 - exp(-mean)), c * exp(-mean))
+    } else {
+      a <- (if (is.null(model$baseline$concentration)) 4 else model$baseline$concentration) * 2 / 3
+      stats::pgamma(growth / mean, a, a)
+    }
+    expect_gt(stats::ks.test(u, "punif")$p.value, 1e-4, label = name)
+  }
+})
+
+test_that("processes: all tables of two records", {
+  skip_on_cran() # takes long; `make test` runs it
+  tables <- all_tables(2, 10L)
+  z <- c(1.1, 0.2, -0.3, 0.9, 0.4, 0.1, 0.3, -0.6, 0.8, 0.5)
+  models <- process_models()
+  for (name in names(models)) {
+    fit <- survival_fit(as_release(z, exit_table(), mech_laplace(scale = 0.7), 2), models[[name]], iter = 2500)
+    expect_weighted(fit, name, tables, log_noise("absolute", 0.7, z, tables), log_exits = function(theta) log_process_exits(theta, models[[name]]))
+  }
+})
+
+test_that("a beta process without noise is the beta posterior of events and people at risk, and survfit() where it has no weight", {
+  lung <- survival::lung
+  breaks <- 365.25 * c(0, 0.25, 0.5, 0.75, 1, 1.5, 2)
+  sexes <- list(sex = c("1", "2"))
+  exits <- survival_exits(lung, Surv(time, status == 2) ~ sex, breaks, sexes)
+  statistic <- stat_counts(~ exit:sex, list(exit = levels(exits$exit), sex = sexes$sex))
+  total <- internal("statistic_total")(statistic, exits)
+  rate <- 0.001 * (1:6)
+  process <- function(concentration) model_survival(~ 1, "discrete", baseline = prior_beta_process(concentration, rate), baseline_by = ~ sex)
+  fit <- survival_fit(as_release(total, statistic, mech_exact(), nrow(lung)), process(20), iter = 1200, warmup = 200)
+  cells <- table(exits$exit, exits$sex)
+  events <- cells[seq(1, 11, 2), ]
+  entered <- apply(cells, 2, function(k) rev(cumsum(rev(k)))[seq(1, 11, 2)])
+  chance <- 1 - exp(-rate * diff(breaks))
+  for (s in 1:2) for (j in 1:6) {
+    draws <- parameter_draws(fit, grep("^hazard", fit$bound$parameters, value = TRUE)[6 * (s - 1) + j])
+    a <- 20 * chance[j] + events[j, s]
+    b <- 20 * (1 - chance[j]) + entered[j, s] - events[j, s]
+    expect_distribution(draws, function(p) stats::qbeta(p, a, b), a / (a + b))
+  }
+  # everybody who is censored in an interval is at risk until its end
+  fit <- survival_fit(as_release(total, statistic, mech_exact(), nrow(lung)), process(0.5), iter = 800, warmup = 200)
+  end <- breaks[-1][pmin(findInterval(lung$time, breaks), 6)]
+  late <- lung$time >= breaks[7]
+  known <- summary(survival::survfit(survival::Surv(end, lung$status == 2 & !late) ~ lung$sex), times = breaks[2:6])
+  means <- colMeans(posterior::as_draws_matrix(survival_measures(fit, "survival")))
+  expect_equal(unname(means[c(1:5, 7:11)]), known$surv, tolerance = 0.03)
+  hazards <- predict(fit, data.frame(sex = c("1", "2")), type = "hazard")
+  expect_equal(hazards$fit, as.vector(events / entered), tolerance = 0.05)
+  expect_identical(hazards$time[1:6], breaks[1:6])
+  expect_error(predict(fit, data.frame(sex = "1"), type = "hazard", times = 30), class = "noiseaware_error_argument")
+})
+
+test_that("processes: wide noise gives the prior; calibrated; the joint distribution is left as it is", {
+  skip_on_cran() # takes long; `make test` runs it
+  models <- process_models()
+  fit <- survival_fit(as_release(rep(0, 10), exit_table(), mech_gaussian(sd = 1e5), 12), models$piecewise_beta, iter = 2000)
+  set.seed(2)
+  expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(models$piecewise_beta, exit_table()))
+  set.seed(6)
+  expect_prior(geweke_totals(models$learned_beta, exit_table(), mech_laplace(scale = 1), 8, 3000), prior_draws(models$learned_beta, exit_table()))
+  cal <- calibrate(models$declared_gamma, stat_survival(~ arm, short, arms), mech_discrete_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 400, warmup = 150, seed = 3)
+  expect_false(any(cal$runs$failed))
+  expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
+})
+
 test_that("curves, medians, restricted means and hazards are integrals of the model's", {
   breaks <- c(0.5, 1, 2.5, 4)
   rel <- as_release(c(2, 1, 8, 3, 7, 2, 4, 1, 1, 6, 2, 9, 1, 6), exit_table(breaks), mech_gaussian(sd = 1), 53)
@@ -277,8 +395,10 @@ test_that("bad input is refused", {
   ask <- function(release, model) sample_posterior(release, model, chains = 1, iter = 10)
   refusals("argument", expression(model_survival(distribution = "gompertz"), survival_measures(fit, times = -1), survival_measures(pieces, times = 4), survival_data(fit, times = "a"),
                                   predict(fit, data.frame(arm = "a"), type = "draws"), predict(fit, data.frame(arm = "a"), interval = "predictive")))
-  refusals("formula", expression(model_survival(~ age^2), model_survival(~ log(age)), model_survival(time ~ arm), model_survival(3), model_survival(censoring_by = ~ I(arm))))
-  refusals("prior", expression(model_survival(prior = prior_beta()), model_survival(shape = prior_gamma(2)), model_survival(baseline = prior_gamma()),
+  refusals("formula", expression(model_survival(~ age^2), model_survival(~ log(age)), model_survival(time ~ arm), model_survival(3), model_survival(censoring_by = ~ I(arm)), model_survival(baseline_by = ~ arm)))
+  expect_error(ask(rel, model_survival(distribution = "discrete", baseline = prior_beta_process(rate = 1:3))), class = "noiseaware_error_prior")
+  refusals("prior", expression(model_survival(prior = prior_beta()), model_survival(shape = prior_gamma(2)), model_survival(baseline = prior_gamma()), prior_beta_process(-1), prior_gamma_process(rate = 0),
+                              
                                model_survival(censoring = prior_gamma()), model_survival(shares = prior_dirichlet(1:2)), prior_gamma_process(0)))
   expect_error(ask(rel, model_survival(prior = prior_normal(sd = c(age = 1)))), class = "noiseaware_error_prior")
   expect_error(ask(rel, model_survival(~ age)), "age", class = "noiseaware_error_variables")
