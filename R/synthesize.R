@@ -13,10 +13,11 @@
 #'
 #' @details
 #' **Combining rules.** With q_i the estimate from data set i, u_i its variance as if the data were real, and b the variance of the q_i, the
-#' estimate is their mean. Its variance is (1 + 1/m) b - mean(u) for sets from a population, whose own sampling is in b
-#' once too often (Raghunathan, Reiter & Rubin 2003), on (m - 1) (1 - mean(u) / ((1 + 1/m) b))^2 degrees of freedom; where that is not positive it
-#' is mean(u), times the records of a set over those of the release. For imputed records it is (1 + 1/m) b + mean(u) on
-#' (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of freedom (Rubin 1987). The rules need twenty sets or so, better a hundred.
+#' estimate is their mean. For imputed records its variance is (1 + 1/m) b + mean(u), on (m - 1) (1 + mean(u) / ((1 + 1/m) b))^2 degrees of
+#' freedom (Rubin 1987). For sets from a population it is (1 + 1/m) b - mean(u), since their own sampling is in b once too often (Raghunathan,
+#' Reiter & Rubin 2003). That difference is uncertain, and below 0 for some sets: the interval is that of its posterior distribution given that it is
+#' positive (Si & Reiter 2011), and `std.error` the median of its root; `df` is `NA`. Sets whose estimates do not differ tell
+#' nothing of it: the variance is then mean(u), times the records of a set over those of the release. The rules need twenty sets or so, better a hundred.
 #'
 #' **The mice package.** `as_mids()` gives the sets as that package's `mids` object, with every value imputed, for its `with()` and `complete()`. Its `pool()` has Rubin's
 #' rules: right for `of = "records"`, too wide for sets from a population.
@@ -29,6 +30,9 @@
 #' Official Statistics* 19, 1-16.
 #'
 #' Rubin, D. B. (1987). *Multiple Imputation for Nonresponse in Surveys*. Wiley.
+#'
+#' Si, Y. and Reiter, J. P. (2011). A comparison of posterior simulation and inference by combining rules for multiple imputation. *Journal of
+#' Statistical Theory and Practice* 5, 335-347.
 #' @examples
 #' admitted <- as.data.frame(UCBAdmissions)
 #' admitted <- admitted[rep(seq_len(24), admitted$Freq), 1:3]
@@ -131,21 +135,34 @@ combine_synthetic <- function(sets, analysis, level = 0.95) {
   u <- colMeans(do.call(rbind, lapply(told, `[[`, "variance")))
   m <- nrow(q)
   between <- (1 + 1 / m) * apply(q, 2L, stats::var)
-  if (attr(sets, "of") == "records") {
-    total <- between + u
-    df <- (m - 1) * (1 + u / between)^2
-  } else {
-    total <- between - u
-    df <- (m - 1) * (1 - u / between)^2
-    short <- total <= 0
-    total[short] <- u[short] * nrow(sets[[1L]]) / (attr(sets, "released") %||% nrow(sets[[1L]]))
-    df[short] <- m - 1
-  }
-  df[between == 0] <- Inf
-  half <- stats::qt((1 + level) / 2, df) * sqrt(total)
+  combined <- mapply(if (attr(sets, "of") == "records") combine_records else combine_population, between, u,
+                     MoreArgs = list(m = m, level = level, ratio = nrow(sets[[1L]]) / (attr(sets, "released") %||% nrow(sets[[1L]]))))
   estimate <- colMeans(q)
-  data.frame(term = colnames(q) %||% paste0("estimate", seq_len(ncol(q))), estimate = unname(estimate), std.error = unname(sqrt(total)), df = unname(df),
-             conf.low = unname(estimate - half), conf.high = unname(estimate + half))
+  data.frame(term = colnames(q) %||% paste0("estimate", seq_len(ncol(q))), estimate = unname(estimate), std.error = combined["se", ], df = combined["df", ],
+             conf.low = unname(estimate) - combined["half", ], conf.high = unname(estimate) + combined["half", ], row.names = NULL)
+}
+
+# Rubin (1987): `between` is (1 + 1/m) times the variance of the estimates, `within` the mean of their variances
+combine_records <- function(between, within, m, level, ratio) {
+  df <- if (between > 0) (m - 1) * (1 + within / between)^2 else Inf
+  se <- sqrt(between + within)
+  c(se = se, df = df, half = stats::qt((1 + level) / 2, df) * se)
+}
+
+# The variance is between - within, of which `between` is uncertain: by m estimates it is (m - 1) / X times what was seen, X chi-square with m - 1
+# degrees of freedom, and above `within` (Si & Reiter 2011). The interval is of the mixture of normals over midpoints of X's distribution. A t
+# distribution (Raghunathan, Reiter & Rubin 2003) has next to no degrees of freedom where the two are close, and intervals without end.
+combine_population <- function(between, within, m, level, ratio) {
+  room <- if (within > 0) stats::pchisq((m - 1) * between / within, m - 1) else 1
+  if (room < 1e-12) { # the sets do not differ
+    se <- sqrt(within * ratio)
+    return(c(se = se, df = NA, half = stats::qnorm((1 + level) / 2) * se))
+  }
+  x <- stats::qchisq((seq_len(1000L) - 0.5) / 1000 * room, m - 1)
+  sd <- sqrt(between * (m - 1) / x - within)
+  beyond <- function(half) mean(stats::pnorm(half / sd)) - (1 + level) / 2
+  half <- if (between > 0) stats::uniroot(beyond, c(0, stats::qnorm((1 + level) / 2) * max(sd)), tol = 1e-9 * max(sd))$root else 0
+  c(se = stats::median(sd), df = NA, half = half)
 }
 
 read_analysis <- function(result, call = caller_env(2L)) {

@@ -73,12 +73,25 @@ test_that("the rules, by hand", {
   b <- 1.25 * stats::var(q)
   told <- combine_synthetic(sets, analysis)
   expect_equal(told$estimate, 3)
-  expect_equal(told$std.error, sqrt(b - 0.5))
-  expect_equal(told$df, 3 * (1 - 0.5 / b)^2)
-  expect_equal(told$conf.high, 3 + stats::qt(0.975, told$df) * told$std.error)
-  # a variance that would be negative
+  # by quadrature: the variance is 3 b / x - 0.5, x chi-square where that is positive
+  upper <- 3 * b / 0.5
+  room <- stats::pchisq(upper, 3)
+  inside <- stats::integrate(function(x) stats::dchisq(x, 3) * stats::pnorm((told$conf.high - 3) / sqrt(3 * b / x - 0.5)), 0, upper, rel.tol = 1e-8)$value / room
+  expect_equal(inside, 0.975, tolerance = 1e-4)
+  expect_equal(told$conf.low, 6 - told$conf.high)
+  expect_equal(told$std.error, sqrt(3 * b / stats::qchisq(room / 2, 3) - 0.5), tolerance = 1e-3)
+  # a difference that is negative: the interval stays one
+  close <- combine_synthetic(sets, function(d) list(estimate = q[d$x[1]], variance = 2 * b))
+  expect_lt(close$conf.high - close$estimate, 4 * sqrt(2 * b))
+  # many sets, little within: the t distribution
+  many <- structure(lapply(1:40, function(k) data.frame(x = k)), class = "noiseaware_synthetic", of = "population", released = 1, privacy = "")
+  far <- combine_synthetic(many, function(d) list(estimate = d$x, variance = 1e-9))
+  expect_equal(far$conf.high - far$estimate, stats::qt(0.975, 39) * sqrt(41 / 40) * stats::sd(1:40), tolerance = 1e-3)
+  # sets that do not differ
   same <- combine_synthetic(sets, function(d) list(estimate = 1, variance = 0.5))
-  expect_equal(unlist(same[c("estimate", "std.error", "df")], use.names = FALSE), c(1, sqrt(0.5 * 10 / 20), Inf))
+  expect_equal(unlist(same[c("estimate", "std.error")], use.names = FALSE), c(1, sqrt(0.5 * 10 / 20)))
+  none <- combine_synthetic(sets, function(d) list(estimate = 1, variance = 0))
+  expect_equal(c(none$conf.low, none$conf.high), c(1, 1))
   attr(sets, "of") <- "records"
   told <- combine_synthetic(sets, analysis)
   expect_equal(told$std.error, sqrt(b + 0.5))
