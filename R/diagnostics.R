@@ -223,7 +223,7 @@ tell_decided <- function(fit) {
   names <- fit$decided
   numbers <- length(fit$release$value)
   unknown <- length(fit$bound$unknown)
-  few <- !is.null(fit$chains) && numbers < unknown
+  few <- !is.null(fit$chains) && is.null(fit$release$records) && numbers < unknown
   if (length(names) == 0L && !few) return(invisible())
   decides <- if (length(names)) "The prior decides what is known about {.field {names}}: the release neither narrows nor moves it."
   count <- if (few) "The release has {numbers} number{?s}, and the model {unknown} unknown parameters: the prior decides what the numbers cannot tell."

@@ -8,7 +8,9 @@
 #' one noisy variable on another is then biased (its slopes are attenuated), and the posterior here is not.
 #'
 #' @param ... Must be empty: the other argument must be named.
-#' @param sd Standard deviations: a vector named by variables that are numbers. Those not named, and factors, have no noise; 0 says so.
+#' @param sd Standard deviations: a vector named by variables that are numbers. Those not named have no noise; 0 says so.
+#' @param answers `NULL`, or how the levels of factors were changed: [mech_randomized_response()], of all factors, each with an equal share of epsilon, or
+#'   a list of such, named by factors. Those not named are as they are.
 #'
 #' @details
 #' [as_release()] takes noisy records themselves, with [stat_records()] without bounds, and keeps their totals and those of their products
@@ -26,7 +28,10 @@
 #' `y ~ x * z + I(x^2)`, [as_release()] keeps the noisy records themselves beside their totals, and method `"collapse"` imputes the confidential values of each record
 #' under [model_lm()]: exact too, at a cost in proportion to the number of records. Such a release cannot be written to a file.
 #'
-#' With all `sd` 0 the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy values for the true ones.
+#' **Factors with randomised response** beside noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
+#' confidential level of each, given all else of its record, with or without products.
+#'
+#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy values for the true ones.
 #'
 #' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
 #' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.
@@ -43,8 +48,14 @@
 #' rel <- as_release(noisy, stat_records(bwt ~ age + lwt), mech_record_noise(sd = c(lwt = 20)))
 #' rel
 #' sample_posterior(rel, model_lm(), chains = 2, iter = 1000, seed = 1)
+#'
+#' # smoking by randomised response: one answer in four is flipped
+#' noisy$smoke <- ifelse(runif(nrow(noisy)) < 0.25, 1 - noisy$smoke, noisy$smoke)
+#' mech <- mech_record_noise(sd = c(lwt = 20), answers = mech_randomized_response(epsilon = log(3)))
+#' st <- stat_records(bwt ~ lwt + smoke, levels = list(smoke = c("0", "1")))
+#' sample_posterior(as_release(noisy, st, mech), model_lm(), chains = 2, iter = 400, seed = 1)
 #' @export
-mech_record_noise <- function(..., sd) {
+mech_record_noise <- function(..., sd, answers = NULL) {
   check_all_named(...)
   check_given("mechanism")
   must <- "numbers of 0 or more, named by variables"
@@ -52,7 +63,25 @@ mech_record_noise <- function(..., sd) {
   if (!checkmate::test_names(names(sd), "unique")) stop_argument("sd", must, "numbers without a name of their own for each", "mechanism")
   bad <- !is.finite(sd) | sd < 0
   if (any(bad)) stop_argument("sd", must, describe_bad(sd, bad), "mechanism")
-  new_mechanism("record_noise", "records", sd = stats::setNames(as.double(sd), names(sd)), class = "mech_record_noise")
+  mechanism <- new_mechanism("record_noise", "records", sd = stats::setNames(as.double(sd), names(sd)), class = "mech_record_noise")
+  if (!is.null(answers)) mechanism$answers <- check_answers(answers)
+  mechanism
+}
+
+check_answers <- function(answers, call = caller_env()) {
+  randomised <- function(m) inherits(m, "mech_randomized_response")
+  several <- is.list(answers) && !is.object(answers) && length(answers) > 0L && checkmate::test_names(names(answers), "unique") && all(vapply(answers, randomised, TRUE))
+  if (randomised(answers) || several) return(answers)
+  stop_argument("answers", "NULL, mech_randomized_response() or a list of such named by factors", describe(answers), "mechanism", call)
+}
+
+# of each factor of the statistic that has them, the logarithm of the odds of its true level against another
+answer_log_odds <- function(mechanism, statistic) {
+  answers <- mechanism$answers
+  if (is.null(answers)) return(NULL)
+  factors <- names(statistic$levels)
+  if (inherits(answers, "mech_randomized_response")) return(stats::setNames(rep(answers$epsilon / length(factors), length(factors)), factors))
+  vapply(answers, function(a) a$epsilon, 0)
 }
 
 has_record_noise <- function(release) any(vapply(release_parts(release), function(p) p$mechanism$kernel == "records", TRUE))
@@ -99,7 +128,12 @@ privacy.mech_record_noise <- function(x, ...) privacy_row(NA_real_, NA_real_, NA
 
 #' @export
 format.mech_record_noise <- function(x, ...) {
-  paste("Gaussian noise on every record, sd", shorten_list(paste(names(x$sd), format_number(x$sd)), 4L))
+  answers <- if (inherits(x$answers, "mech_randomized_response")) list(all = x$answers) else x$answers
+  told <- if (length(answers)) {
+    whom <- if (inherits(x$answers, "mech_randomized_response")) "factors" else paste(names(answers), collapse = ", ")
+    paste0("; ", whom, " by randomised response")
+  }
+  paste0("Gaussian noise on every record, sd ", shorten_list(paste(names(x$sd), format_number(x$sd)), 4L), told)
 }
 
 #' @export
@@ -115,6 +149,16 @@ check_pair.mech_record_noise <- function(statistic, mechanism, call) {
   strange <- setdiff(names(mechanism$sd), numbers)
   if (length(strange)) {
     stop_classed("mechanism", c("{.arg sd} must be named by variables that are numbers; {.val {strange}} {?is/are} not.", i = "Numbers: {.var {numbers}}."), call = call)
+  }
+  if (is.null(mechanism$answers)) return(invisible())
+  if (!is_unbounded(statistic)) {
+    stop_classed("mechanism", "{.arg answers} need the noisy records themselves: {.fn stat_records} without bounds.", call = call)
+  }
+  factors <- names(statistic$levels)
+  strange <- setdiff(names(answer_log_odds(mechanism, statistic)), factors)
+  if (length(strange) || length(factors) == 0L) {
+    stop_classed("mechanism", c("{.arg answers} must be of factors of the statistic.", x = if (length(strange)) "{.val {strange}} {?is/are} not among them.",
+                                i = if (length(factors)) "Factors: {.var {factors}}." else "It has none: give {.fn stat_records} their {.arg levels}."), call = call)
   }
 }
 
@@ -161,7 +205,8 @@ noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env(
   factors <- names(statistic$levels)
   variables <- statistic$columns$name
   template <- expand_columns(variables, stats::setNames(lapply(variables, function(v) statistic$levels[[v]] %||% c(-1, 1)), variables))
-  kept <- has_products(text_formula(statistic$formula))
+  products <- has_products(text_formula(statistic$formula))
+  kept <- products || !is.null(mechanism$answers)
   moments <- record_moments(data, template, statistic$levels, kept, call)
   n <- moments$n
   number <- setdiff(variables, factors)
@@ -175,11 +220,11 @@ noisy_release <- function(data, statistic, mechanism, n, ..., call = caller_env(
   sd <- stats::setNames(sqrt(pmax(seen - noise, seen / 25)), number)
   bounds <- lapply(stats::setNames(nm = variables), function(v) statistic$levels[[v]] %||% (moments$mean[[v]] + c(-3, 3) * sd[[v]]))
   response <- text_formula(statistic$formula)
-  formula <- if (length(response) == 3L && !kept) response else stats::reformulate(if (length(variables) > 1L) variables[-1L] else "1", variables[1L])
+  formula <- if (length(response) == 3L && !products) response else stats::reformulate(if (length(variables) > 1L) variables[-1L] else "1", variables[1L])
   totals <- stat_crossprod(formula, bounds, rescale = FALSE)
   value <- stats::setNames(products_of_moments(totals, moments$cross), totals$components)
   # the default of a model's formula
-  if (kept) totals$formula <- statistic$formula
+  if (products) totals$formula <- statistic$formula
   release <- new_release(value, totals, mechanism, n, rep(NA_real_, length(value)), 0, "published", "replace")
   release$records <- moments$records
   release
@@ -297,7 +342,7 @@ independent_prior <- function(model, mechanism) {
 # see struct noisy in src/method_collapse_records.c
 records_problem <- function(release, bound, call) {
   check_normal_records(bound, call)
-  if (!is.null(bound$terms)) return(imputed_problem(release, bound, call))
+  if (!is.null(bound$terms) || length(answered_factors(release, bound))) return(imputed_problem(release, bound, call))
   part <- component_parts(release)[[1L]]
   size <- length(part$value)
   terms <- normal_terms(part, bound$columns$name, collapse_origin(bound), release$n, call)
@@ -308,7 +353,7 @@ records_problem <- function(release, bound, call) {
        fields = list(seen = as.double(seen), noise_sd = record_sd(release$mechanism, bound$columns), terms = as.double(t(terms))))
 }
 
-# Products and powers of noisy variables: see src/method_collapse_imputed.c. The values are imputed, and no totals are kept.
+# Products and powers of noisy variables, and answers of factors: see src/method_collapse_imputed.c. The values are imputed, and no totals are kept.
 imputed_problem <- function(release, bound, call) {
   check_kept_records(release, bound, call)
   seen <- release$records[, bound$columns$name, drop = FALSE]
@@ -318,7 +363,20 @@ imputed_problem <- function(release, bound, call) {
   list(method = "collapse", exact = TRUE, model = bound$spec, family = "imputed", n = as.double(release$n), records = NULL,
        size_prior = size_prior_spec(NULL), released = numeric(), weight = numeric(), absolute = 0L, separable = 0L, noisy = 0L,
        published = list(fields = list()), where = integer(), summed = integer(), times = NULL, tracked = 0,
-       fields = list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))))
+       fields = c(list(seen = as.double(seen), noise_sd = sqrt(noise), hidden_sd = sqrt(left * noise / (left + noise))),
+                  answer_fields(seen, release, bound)))
+}
+
+answered_factors <- function(release, bound) intersect(names(bound$levels), names(answer_log_odds(release$mechanism, release$statistic)))
+
+# `seen` has the dummies of the levels after the first
+answer_fields <- function(seen, release, bound) {
+  factors <- answered_factors(release, bound)
+  if (length(factors) == 0L) return(NULL)
+  dummies <- lapply(factors, function(f) which(bound$columns$variable == f))
+  list(answer_column = vapply(dummies, `[`, 1L, 1L) - 1, answer_factor = match(factors, names(bound$levels)) - 1,
+       answer_log_odds = unname(answer_log_odds(release$mechanism, release$statistic)[factors]),
+       answer = unlist(lapply(dummies, function(d) drop(seen[, d, drop = FALSE] %*% seq_along(d)))))
 }
 
 check_kept_records <- function(release, bound, call) {

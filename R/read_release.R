@@ -221,7 +221,7 @@ mechanism_from_json <- function(x, refuse) {
   }
   constructor <- constructors[[name]]
   given <- setdiff(names(x), c("name", "published"))
-  require_fields(x, c("name", intersect(given, names(formals(constructor))), if ("published" %in% names(x)) "published"), "mechanism", refuse)
+  require_fields(x, c("name", intersect(given, setdiff(names(formals(constructor)), "answers")), if ("published" %in% names(x)) "published"), "mechanism", refuse)
   parameters <- lapply(stats::setNames(nm = given), function(p) {
     if (p == "norm") return(json_norm(x[[p]], refuse))
     # only a noise scale may differ between components

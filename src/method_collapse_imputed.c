@@ -1,23 +1,27 @@
 /* Method "collapse", noisy records that are kept: as in method_collapse_records.c every record has
  * normal noise of known variances, which may be 0, but the response depends on products and powers
- * of noisy columns, so that no totals of the noisy records are sufficient. The noisy records r_i
- * themselves are the release, and the confidential values w_i of the columns with noise are a part
- * of the state. Exact: nothing is clamped.
+ * of noisy columns, or the levels of factors are answers by randomised response, so that no totals
+ * of the noisy records are sufficient. The noisy records r_i themselves are the release, and the
+ * confidential values w_i of the columns with noise, and levels of the factors with answers, are a
+ * part of the state. Exact: nothing is clamped.
  *
  * A sweep moves each record's noisy columns by random walks, all of them at once and then one after
  * the other, that leave f(w_i | theta) N(r_i; w_i, D) invariant; record_density() is f. Steps are
  * 2.4 / sqrt(columns) times the standard deviation of w_i given r_i alone, times 1 or, as often,
  * 1/3: the response may tell more. Nothing is learned, so that a chain has no warmup of its own.
- * Then theta is drawn given the records by the model's update.
+ * Then each factor's level is drawn given all else of its record: level l has the probability
+ * pi_l f(numbers | l, theta) times the odds of the answer, if it is l. Then theta is drawn given
+ * the records by the model's update.
  *
  * The parameters follow the records at the pace at which these move, so an iteration makes several
  * such rounds where records are few.
  *
- * State: the complete-data statistic, minus the log density of the noise, and the confidential
- * values of the noisy columns. Cost: 2 + columns with noise densities a record and round. No
- * allocation but in create().
+ * State: the complete-data statistic, minus the log density of the noise, the confidential values
+ * of the noisy columns, and the levels. Cost: 2 + columns with noise + levels densities a record
+ * and round. No allocation but in create().
  */
 #include "method_collapse.h"
+#include "sticks.h"
 
 enum { SWEPT, MOVED };
 
@@ -28,24 +32,76 @@ enum {
     SETTLE_RECORDS = 1000000
 };
 
+/* A factor whose levels are answers. */
+struct answered {
+    int column, levels; /* the first of its dummies, that of its second level */
+    int stick;          /* first of its sticks in theta */
+    double log_odds;    /* of the true level against any other */
+    double *log_p;      /* of the levels, under theta */
+};
+
 struct imputed {
     ptrdiff_t n;
-    int columns, noisy, complete, rounds;
+    int columns, noisy, answered, complete, rounds;
     int *column;       /* those with noise */
     double *precision; /* of its noise */
     double *step;      /* of a random walk */
     const double *seen;
+    struct answered *factor;
+    const double *answer; /* levels, factor after factor */
 
-    double *c, *energy, *hidden; /* state */
+    double *c, *energy, *hidden, *level; /* state */
 
     double **x, **x_new; /* workspace: blocks */
     double *density, *density_new, *normal, *scale;
+    double *of_level, *weight; /* densities, level after level; of the levels */
 };
 
 static double *block_column(void) { return plugin_memory(MAX_BLOCK, sizeof(double)); }
 
+/* The n-th block of probabilities of levels; NULL if there is none. */
+static const struct theta_block *probabilities(const struct model *model, int n) {
+    for (int b = 0; b < model->coordinates.count; ++b) {
+        const struct theta_block *block = model->coordinates.block + b;
+        if (block->transform == TRANSFORM_STICKS && n-- == 0) return block;
+    }
+    return NULL;
+}
+
+static int create_answers(const struct fields *fields, const struct model *model,
+                          struct imputed *s) {
+    s->answered = fields_length(fields, "answer_column");
+    if (s->answered < 0) s->answered = 0;
+    const double *column = fields_vector(fields, "answer_column", s->answered);
+    const double *factor = fields_vector(fields, "answer_factor", s->answered);
+    const double *log_odds = fields_vector(fields, "answer_log_odds", s->answered);
+    s->answer = fields_vector(fields, "answer", s->answered * (int)s->n);
+    if (s->answered > 0 && (!column || !factor || !log_odds || !s->answer))
+        return PLUGIN_BAD_FIELDS;
+    s->factor = plugin_memory((size_t)s->answered, sizeof *s->factor);
+    int most = 0;
+    for (int f = 0; f < s->answered; ++f) {
+        const struct theta_block *block = probabilities(model, (int)factor[f]);
+        if (!block) return PLUGIN_BAD_FIELDS;
+        struct answered *a = s->factor + f;
+        *a = (struct answered){
+            .column = (int)column[f],
+            .levels = block->size,
+            .stick = block->offset,
+            .log_odds = log_odds[f],
+        };
+        a->log_p = plugin_memory((size_t)a->levels, sizeof(double));
+        if (most < a->levels) most = a->levels;
+    }
+    s->of_level = plugin_memory((size_t)most * MAX_BLOCK, sizeof(double));
+    s->weight = plugin_memory((size_t)most, sizeof(double));
+    return PLUGIN_OK;
+}
+
 /* Fields: seen, the noisy records, column after column; noise_sd, one a column of the model;
- * hidden_sd, the standard deviation of each column's values given the noisy ones alone, about. */
+ * hidden_sd, the standard deviation of each column's values given the noisy ones alone, about; and
+ * of each factor with answers: answer_column, the first of its dummies; answer_factor, its place
+ * among the model's factors; answer_log_odds; answer, its levels. */
 static int create(const struct fields *fields, struct collapse *of) {
     const struct model *model = &of->model;
     if (!model->class->record_density || !model->class->add || !model->class->rtheta)
@@ -75,12 +131,19 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->density_new = block_column();
     s->normal = block_column();
     s->scale = block_column();
+    const int status = create_answers(fields, model, s);
+    if (status != PLUGIN_OK) return status;
     const ptrdiff_t rounds = ROUND_RECORDS / (s->n > 0 ? s->n : 1);
-    s->rounds = s->noisy == 0 || rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
+    const int imputes = s->noisy > 0 || s->answered > 0;
+    s->rounds = !imputes || rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
     of->self = s;
-    of->stored = s->complete + 1 + s->noisy * (int)s->n;
+    of->stored = s->complete + 1 + (s->noisy + s->answered) * (int)s->n;
     of->described = s->complete;
     return PLUGIN_OK;
+}
+
+static void write_level(const struct answered *a, double level, int i, double *const *x) {
+    for (int l = 1; l < a->levels; ++l) x[a->column + l - 1][i] = level == l ? 1 : 0;
 }
 
 /* x: the records of the block from `start` on; padding repeats the last of them */
@@ -90,6 +153,10 @@ static void read_block(const struct imputed *s, ptrdiff_t start, int m) {
     for (int a = 0; a < s->noisy; ++a)
         memcpy(s->x[s->column[a]], s->hidden + (size_t)a * (size_t)s->n + start,
                (size_t)m * sizeof(double));
+    for (int f = 0; f < s->answered; ++f) {
+        const double *level = s->level + (size_t)f * (size_t)s->n + start;
+        for (int i = 0; i < m; ++i) write_level(s->factor + f, level[i], i, s->x);
+    }
     for (int v = 0; v < s->columns; ++v) {
         for (int i = m; i < PAD_LANES(m); ++i) s->x[v][i] = s->x[v][m - 1];
         memcpy(s->x_new[v], s->x[v], (size_t)PAD_LANES(m) * sizeof(double));
@@ -137,12 +204,55 @@ static int walk_block(struct imputed *s, const struct model *model, struct rng *
     return moved;
 }
 
+/* The levels of one factor. */
+static void draw_levels(struct imputed *s, const struct model *model, struct rng *rng, int f,
+                        ptrdiff_t start, int m) {
+    const struct answered *a = s->factor + f;
+    double *level = s->level + (size_t)f * (size_t)s->n + start;
+    const double *answer = s->answer + (size_t)f * (size_t)s->n + start;
+    for (int l = 0; l < a->levels; ++l) {
+        for (int i = 0; i < PAD_LANES(m); ++i) write_level(a, l, i, s->x_new);
+        model->class->record_density(model->self, m, (const double *const *)s->x_new,
+                                     s->of_level + (size_t)l * MAX_BLOCK);
+    }
+    rng_fill_uniform(rng, m, s->scale);
+    for (int i = 0; i < m; ++i) {
+        double *of = s->of_level + i, most = -INFINITY, sum = 0;
+        for (int l = 0; l < a->levels; ++l) {
+            s->weight[l] = of[l * MAX_BLOCK] + a->log_p[l] + (answer[i] == l ? a->log_odds : 0);
+            if (most < s->weight[l]) most = s->weight[l];
+        }
+        for (int l = 0; l < a->levels; ++l) sum += s->weight[l] = exp(s->weight[l] - most);
+        double left = s->scale[i] * sum;
+        int drawn = 0;
+        while (drawn < a->levels - 1 && (left -= s->weight[drawn]) >= 0) ++drawn;
+        level[i] = drawn;
+        s->density[i] = of[drawn * MAX_BLOCK];
+        write_level(a, drawn, i, s->x);
+        write_level(a, drawn, i, s->x_new);
+    }
+    for (int i = m; i < PAD_LANES(m); ++i) {
+        write_level(a, level[m - 1], i, s->x);
+        write_level(a, level[m - 1], i, s->x_new);
+    }
+}
+
+/* log probabilities of the levels */
+static void set_levels(struct imputed *s, const double *theta) {
+    for (int f = 0; f < s->answered; ++f) {
+        const struct answered *a = s->factor + f;
+        sticks_to_probabilities(a->levels, theta + a->stick, a->log_p);
+        for (int l = 0; l < a->levels; ++l) a->log_p[l] = log(a->log_p[l]);
+    }
+}
+
 /* All records, and their complete-data statistic and energy then. Returns the share that moved. */
 static double sweep(struct collapse *of) {
     struct imputed *s = of->self;
     const struct model *model = &of->model;
     double moved = 0;
     model->class->set(model->self, of->theta);
+    set_levels(s, of->theta);
     memset(s->c, 0, (size_t)s->complete * sizeof(double));
     *s->energy = 0;
     for (ptrdiff_t start = 0; start < s->n; start += MAX_BLOCK) {
@@ -155,7 +265,13 @@ static double sweep(struct collapse *of) {
             for (int a = 0; s->noisy > 1 && a < s->noisy; ++a)
                 moved += walk_block(s, model, of->rng, start, m, a, a + 1);
         }
+        for (int f = 0; f < s->answered; ++f) draw_levels(s, model, of->rng, f, start, m);
         model->class->add(model->self, m, x, s->c);
+        for (int f = 0; f < s->answered; ++f) {
+            const ptrdiff_t at = (ptrdiff_t)f * s->n + start;
+            for (int i = 0; i < m; ++i)
+                if (s->level[at + i] != s->answer[at + i]) *s->energy += s->factor[f].log_odds;
+        }
         for (int a = 0; a < s->noisy; ++a) {
             const int v = s->column[a];
             const double *seen = s->seen + (size_t)v * (size_t)s->n + start;
@@ -180,22 +296,26 @@ static void load(struct collapse *of) {
     s->c = of->store;
     s->energy = s->c + s->complete;
     s->hidden = s->energy + 1;
+    s->level = s->hidden + (size_t)s->noisy * (size_t)s->n;
 }
 
 static void save(struct collapse *of) { (void)of; /* all of it stands in the store */ }
 
-/* The noisy values are taken for the true ones, theta drawn given them, and some rounds made. */
+/* The noisy values and answers are taken for the true ones, theta drawn given them, and some rounds
+ * made. */
 static void start(struct collapse *of) {
     struct imputed *s = of->self;
     load(of);
     for (int a = 0; a < s->noisy; ++a)
         memcpy(s->hidden + (size_t)a * (size_t)s->n, s->seen + (size_t)s->column[a] * (size_t)s->n,
                (size_t)s->n * sizeof(double));
-    const int noisy = s->noisy;
+    const int noisy = s->noisy, answered = s->answered;
+    if (answered > 0) memcpy(s->level, s->answer, (size_t)answered * (size_t)s->n * sizeof(double));
     if (!of->given) {
-        s->noisy = 0; /* the statistic alone */
+        s->noisy = s->answered = 0; /* the statistic alone */
         (void)sweep(of);
         s->noisy = noisy;
+        s->answered = answered;
         (void)update(of);
     }
     (void)sweep(of);
@@ -236,8 +356,9 @@ static double energy(const struct collapse *of) {
 
 static double work(const struct collapse *of) {
     const struct imputed *s = of->self;
-    return (double)s->rounds * (double)s->n * (2 + s->noisy) *
-           (20.0 + s->columns * (s->columns + 4.0));
+    int densities = 2 + s->noisy;
+    for (int f = 0; f < s->answered; ++f) densities += s->factor[f].levels;
+    return (double)s->rounds * (double)s->n * densities * (20.0 + s->columns * (s->columns + 4.0));
 }
 
 const struct collapse_class collapse_imputed = {

@@ -383,3 +383,91 @@ test_that("products of noisy variables need the records, and what cannot be serv
   expect_error(stat_records(y ~ x + offset(z)), "offset", class = "noiseaware_error_formula")
   expect_error(stat_records(y ~ x * z, bounds = list(y = 0:1, x = 0:1, z = 0:1)), class = "noiseaware_error_formula")
 })
+
+# ---- factors with randomised response beside ------------------------------------------------------
+
+answered_prior <- list(prior = prior_normal(0, 2), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(mean = 0, kappa = 1, df = 6, scale = 3))
+three <- list(g = c("a", "b", "c"))
+
+# Log density of noisy records of y and x and answers g, given rows of natural values: over the levels by enumeration, over x by normal distributions.
+log_answered <- function(natural, records, sd, epsilon) {
+  variance <- natural[, "cov[x,x]"]
+  total <- numeric(nrow(natural))
+  for (i in seq_len(nrow(records))) {
+    of_x <- variance + sd[["x"]]^2
+    of_y <- natural[, "x"]^2 * variance + natural[, "sigma"]^2 + sd[["y"]]^2
+    both <- natural[, "x"] * variance
+    away <- records$x[i] - natural[, "mean[x]"]
+    chance <- 0
+    for (level in three$g) {
+      mean <- natural[, "(Intercept)"] + natural[, "x"] * natural[, "mean[x]"] + if (level == "a") 0 else natural[, paste0("g", level)]
+      answered <- ifelse(records$g[i] == level, exp(epsilon), 1) / (exp(epsilon) + 2)
+      chance <- chance + natural[, sprintf("prob[g=%s]", level)] * answered * dnorm(records$y[i], mean + both / of_x * away, sqrt(of_y - both^2 / of_x))
+    }
+    total <- total + dnorm(away, 0, sqrt(of_x), log = TRUE) + log(chance)
+  }
+  total
+}
+
+test_that("answers: with few records the posterior is the prior weighted by their density, levels enumerated", {
+  skip_on_cran() # takes long; `make test` runs it
+  model <- do.call(model_lm, answered_prior)
+  sd <- c(y = 0.3, x = 0.8)
+  records <- noisy_data(8, sd)$seen
+  for (n in 2:4) {
+    epsilon <- c(0.7, 2, 1)[n - 1]
+    release <- as_release(records[seq_len(n), ], stat_records(y ~ x + g, levels = three), mech_record_noise(sd = sd, answers = mech_randomized_response(epsilon = epsilon)))
+    bound <- internal("bind_model")(model, release$statistic)
+    theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
+    natural <- internal("reported")(bound, theta)
+    log_weight <- log_answered(natural, records[seq_len(n), ], sd, epsilon)
+    weight <- exp(log_weight - max(log_weight))
+    weight <- weight / sum(weight)
+    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 2000, seed = n))
+    bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "gb", "gc", "mean[x]")]), v[, c("prob[g=a]", "prob[g=b]")], v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
+    exact <- bounded(natural)
+    got <- bounded(draws)
+    for (name in colnames(exact)) {
+      mean <- sum(weight * exact[, name])
+      error <- sqrt(sum(weight^2 * (exact[, name] - mean)^2))
+      mcse <- posterior::mcse_mean(matrix(got[, name], ncol = 2))
+      expect_lt(abs(mean(got[, name]) - mean) / sqrt(error^2 + mcse^2), 5, label = paste(name, "with", n))
+    }
+  }
+})
+
+test_that("answers: true levels give the records' posterior, and false ones leave coefficients right", {
+  data <- noisy_data(60)$true
+  st <- stat_records(y ~ x + g, levels = three)
+  model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
+  release <- as_release(data, st, mech_record_noise(sd = c(x = 0), answers = list(g = mech_randomized_response(epsilon = 60))))
+  fit <- sample_posterior(release, model, chains = 2, iter = 1500, seed = 1)
+  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 1500, seed = 2)
+  for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
+  data <- noisy_data(1500, c(x = 0.6))
+  set.seed(4)
+  lie <- stats::runif(1500) < 0.5
+  data$seen$g[lie] <- sample(three$g, sum(lie), TRUE) # the true level against another: (0.5 + 0.5 / 3) / (0.5 / 3)
+  ask <- function(answers, iter = 400) sample_posterior(as_release(data$seen, st, mech_record_noise(sd = c(x = 0.6), answers = answers)), model_lm(), chains = 2, iter = iter, seed = 1)
+  fit <- ask(mech_randomized_response(epsilon = log(4)))
+  truth <- c("(Intercept)" = 1, x = 2 - 0.5, gb = 1, gc = -1) # y also depends on w, which has the slope 0.5 on x
+  expect_lt(max(abs(coef(fit)[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 3.5)
+  naive <- suppressWarnings(ask(NULL))
+  expect_gt(max(abs(coef(naive)[names(truth)] - truth) / sqrt(diag(vcov(naive)))[names(truth)]), 4)
+  expect_output(print(fit), "g by randomised response|factors by randomised response")
+})
+
+test_that("answers: a chain cut in two, and what cannot be served is refused", {
+  data <- noisy_data(30)$seen
+  st <- stat_records(y ~ x + g, levels = three)
+  answers <- list(g = mech_randomized_response(epsilon = 1))
+  release <- as_release(data, st, mech_record_noise(sd = c(x = 0.5), answers = answers))
+  ask <- function(iter) sample_posterior(release, model_lm(y ~ x * g), chains = 1, iter = iter, warmup = 20, seed = 1)
+  expect_identical(extend(ask(30), 10)$draws, ask(40)$draws)
+  refusals("mechanism", expression(mech_record_noise(sd = c(x = 1), answers = 3), mech_record_noise(sd = c(x = 1), answers = list(mech_randomized_response(epsilon = 1))),
+                                   mech_record_noise(sd = c(x = 1), answers = list(g = mech_laplace(epsilon = 1))),
+                                   as_release(data, st, mech_record_noise(sd = c(x = 1), answers = list(x = mech_randomized_response(epsilon = 1)))),
+                                   as_release(data, stat_records(y ~ x), mech_record_noise(sd = c(x = 1), answers = mech_randomized_response(epsilon = 1))),
+                                   as_release(1, stat_crossprod(y ~ g, list(y = c(0, 1), g = three$g)), mech_record_noise(sd = c(y = 1), answers = answers), 9)))
+  expect_error(write_release(release, tempfile(fileext = ".json")), "not written", class = "noiseaware_error_file")
+})
