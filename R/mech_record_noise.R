@@ -137,7 +137,7 @@ format.mech_record_noise <- function(x, ...) {
 }
 
 #' @export
-mechanism_takes.mech_record_noise <- function(mechanism, statistic, kinds) inherits(statistic, "stat_crossprod")
+mechanism_takes.mech_record_noise <- function(mechanism, statistic, kinds) inherits(statistic, c("stat_crossprod", "stat_records"))
 
 #' @export
 check_pair.mech_record_noise <- function(statistic, mechanism, call) {

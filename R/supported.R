@@ -44,7 +44,8 @@ stand_in <- function(kind, name) structure(list(), class = paste0(kind, "_", nam
 #'   factor. Randomised response needs one category per record.
 #'   Numbers that were hidden, rounded or clipped ([published()]) work with `"augment"`, and with `"collapse"` for counts and
 #'   totals of Poisson and exponential records.
-#'   Noise on records ([mech_record_noise()]) goes with the totals of noisy records, by `"collapse"`.
+#'   Noise on records ([mech_record_noise()]) goes with the totals of noisy records, by `"collapse"`; and with the records themselves, [stat_records()]
+#'   without bounds, whose confidential values `"collapse"` imputes under [model_lm()] where it has products, or factors by randomised response.
 #'   Objective perturbation and the statistic of that name go together. A density of
 #'   your own ([mech_custom()]) works only with `"augment"` and `"naive"`.
 #' @examples

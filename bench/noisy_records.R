@@ -1,5 +1,5 @@
 # Noise on every record: Evans & King's data (a simulated twin), intervals beside their estimator's, default calls on data
-# that nobody prepared, time free of the number of records.
+# that nobody prepared, time free of the number of records; products and answers, whose records are imputed.
 #
 #   Rscript bench/noisy_records.R [quick]
 
@@ -90,6 +90,31 @@ real_row <- function(name, reliability) {
              `posterior mean away, sd` = z(coef(fit), numbers), `least squares on noisy records away, sd` = z(naive, numbers), check.names = FALSE)
 }
 
+# Products of two noisy numbers; and a factor of three levels by randomised response, a third of whose answers are not true.
+imputed_row <- function(name, formula, n) {
+  set.seed(1)
+  x <- stats::rnorm(n, 0.5)
+  z <- 0.5 * x + stats::rnorm(n)
+  code <- sample.int(3L, n, TRUE)
+  levels <- c("a", "b", "c")
+  y <- 1 + x - z + c(0, 1, -1)[code] + (if (name == "products") 0.5 * x^2 + 0.7 * x * z else 0) + stats::rnorm(n)
+  odds <- log(4)
+  answer <- ifelse(stats::runif(n) < 2 / 3, code, (code - 1 + sample.int(2L, n, TRUE)) %% 3 + 1)
+  seen <- data.frame(y = y, x = x + stats::rnorm(n, sd = 0.5), z = z + stats::rnorm(n, sd = 0.5), g = factor(levels[if (name == "products") code else answer], levels))
+  answers <- if (name != "products") mech_randomized_response(epsilon = odds)
+  release <- as_release(seen, stat_records(formula, levels = list(g = levels)), mech_record_noise(sd = c(x = 0.5, z = 0.5), answers = answers))
+  time <- seconds(fit <- suppressWarnings(suppressMessages(sample_posterior(release, model_lm(), chains = 2, iter = 1000, seed = 1))))
+  draws <- posterior::as_draws_array(fit)
+  rhat <- max(vapply(posterior::variables(draws), function(v) posterior::rhat(posterior::extract_variable_matrix(draws, v)), 0))
+  truth <- c("(Intercept)" = 1, x = 1, z = -1, gb = 1, gc = -1)
+  data.frame(problem = name, n = n, seconds = time, ess = min_ess(draws), rhat = rhat, `away, sd` = max(abs(coef(fit)[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]),
+             check.names = FALSE)
+}
+
+imputed_rows <- function(n) {
+  rbind(imputed_row("products", y ~ x * z + I(x^2) + g, n), imputed_row("answers", y ~ x + z + g, n))
+}
+
 bench_noisy_records <- function(quick = FALSE) {
   one <- twin_row(1e5)
   large <- twin_row(if (quick) 1e5 else 1e6)
@@ -97,6 +122,7 @@ bench_noisy_records <- function(quick = FALSE) {
   covered <- coverage_of(if (quick) 10 else 500, 1000)
   cases <- expand.grid(name = names(real_data), reliability = c(0.8, 0.5), stringsAsFactors = FALSE)
   real <- do.call(rbind, Map(real_row, cases$name, cases$reliability))
+  imputed <- imputed_rows(if (quick) 1e4 else 1e5)
   ours <- covered[covered$method == "posterior", 3L]
   bench_result(
     list(figure("seconds to 4,000 effective draws", "twin of dp_data, n = 100,000, a pass over the records counted", one$time * max(1, 4000 / one$ess), 2, at_most = TRUE),
@@ -104,8 +130,10 @@ bench_noisy_records <- function(quick = FALSE) {
          figure("posterior mean away from the truth, posterior sd", "n = 100,000, the largest", one$away, 2, at_most = TRUE),
          figure("coverage of 95% intervals, least", "500 replicates, n = 1,000", min(ours), 0.93),
          figure("coverage of 95% intervals, most", "500 replicates, n = 1,000", max(ours), 0.97, at_most = TRUE),
+         figure("seconds to 1,000 effective draws", sprintf("%s imputed, n = %s", imputed$problem[1L], format(imputed$n[1L], big.mark = ",", scientific = FALSE)), imputed$seconds[1L] * 1000 / imputed$ess[1L]),
+         figure("the same", paste(imputed$problem[2L], "imputed"), imputed$seconds[2L] * 1000 / imputed$ess[2L]),
          figure("default calls with R-hat at most 1.01", sprintf("of %d on real data", nrow(real)), sum(real$rhat <= 1.01))),
-    list("n = 100,000" = one$table, "Coverage and width, n = 1,000" = covered, "Default calls on real data, noise added to every number among the covariates" = real),
+    list("n = 100,000" = one$table, "Coverage and width, n = 1,000" = covered, "Records imputed, 2 chains x 1,000" = imputed, "Default calls on real data, noise added to every number among the covariates" = real),
     c("Default calls: 4 chains x 2,000, warmup and set-up counted; ESS is the bulk one, the least of all parameters.",
       "Away: from least squares on the records without noise, in posterior standard deviations, the largest of the noisy covariates' coefficients."))
 }

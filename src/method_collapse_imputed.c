@@ -14,7 +14,7 @@
  * the records by the model's update.
  *
  * The parameters follow the records at the pace at which these move, so an iteration makes several
- * such rounds where records are few.
+ * such rounds, the fewer the more records there are.
  *
  * State: the complete-data statistic, minus the log density of the noise, the confidential values
  * of the noisy columns, and the levels. Cost: 2 + columns with noise + levels densities a record
@@ -29,6 +29,8 @@ enum {
     SETTLE = 20,           /* rounds before a chain begins */
     MOST_ROUNDS = 16,      /* of an iteration */
     ROUND_RECORDS = 20000, /* that an iteration visits, if there are fewer */
+    LEAST_ROUNDS = 4,      /* unless that visits more than MOST_RECORDS */
+    MOST_RECORDS = 400000,
     SETTLE_RECORDS = 1000000
 };
 
@@ -58,6 +60,15 @@ struct imputed {
 };
 
 static double *block_column(void) { return plugin_memory(MAX_BLOCK, sizeof(double)); }
+
+/* So many that the parameters, which follow the records, are nearly independent after a few
+ * iterations. */
+static int rounds_of(ptrdiff_t n) {
+    ptrdiff_t rounds = ROUND_RECORDS / n;
+    if (rounds < LEAST_ROUNDS) rounds = LEAST_ROUNDS;
+    if (rounds > MOST_RECORDS / n) rounds = MOST_RECORDS / n;
+    return rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
+}
 
 /* The n-th block of probabilities of levels; NULL if there is none. */
 static const struct theta_block *probabilities(const struct model *model, int n) {
@@ -133,9 +144,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->scale = block_column();
     const int status = create_answers(fields, model, s);
     if (status != PLUGIN_OK) return status;
-    const ptrdiff_t rounds = ROUND_RECORDS / (s->n > 0 ? s->n : 1);
-    const int imputes = s->noisy > 0 || s->answered > 0;
-    s->rounds = !imputes || rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
+    s->rounds = s->noisy > 0 || s->answered > 0 ? rounds_of(s->n) : 1;
     of->self = s;
     of->stored = s->complete + 1 + (s->noisy + s->answered) * (int)s->n;
     of->described = s->complete;
