@@ -268,7 +268,7 @@ struct family *family_create(const struct fields *fields) {
         struct family *f = plugin_memory(1, sizeof *f);
         f->class = families + k;
         f->most = *most;
-        polya_gamma_prepare(&f->polya_gamma);
+        if (families[k].latent == logit_latent) polya_gamma_prepare(&f->polya_gamma);
         return f;
     }
     return NULL;

@@ -20,7 +20,8 @@ static void keep(const struct sampler *sampler, void *self, struct results *r) {
 
 enum run_status run(const struct sampler *sampler, void *self, int from, int warmup, int thin,
                     int (*interrupted)(void), struct results *r) {
-    double since_look = WORK_PER_LOOK; /* a run of short iterations has one look, its first */
+    /* a run of short iterations has one look, its first; R itself looks between runs of one */
+    double since_look = r->iterations > 1 ? WORK_PER_LOOK : 0;
     while (r->made < r->iterations) {
         const int iteration = from + r->made;
         struct step step = {0, 0};
