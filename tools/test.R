@@ -31,7 +31,9 @@ run_file <- function(file, begun) {
 Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000000000")
 # Processes that each run one file after another: to fork for each file would copy the memory of the parent as often. One more than
 # cores: some tests wait for locks and servers.
-workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)))
+# They begin with room for what the packages take, so that garbage is collected less often.
+workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)),
+                                      rscript_args = c("--min-vsize=128M", "--min-nsize=4M"))
 invisible(parallel::clusterEvalQ(workers, { library(testthat); library(noiseaware) }))
 parallel::clusterExport(workers, "reasons")
 # a file that ends its process leaves its name

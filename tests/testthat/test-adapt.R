@@ -145,7 +145,7 @@ test_that("learned moves leave every model's posterior alone", {
   for (case in cases) {
     bound <- internal("bind_model")(case[[1]], case[[2]])
     prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
-    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 10000, -1, warmup = 600L, kinds = case[[3]])
+    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 8000, -1, warmup = 600L, kinds = case[[3]])
     expect_prior(draws, prior)
   }
 })

@@ -396,7 +396,7 @@ test_that("unknown n: method clt agrees with method augment where records are ma
     z <- simulate_release(case[[4]], case[[2]], case[[3]], neighbours = "add_remove")
     rel <- as_release(list(t = z$value, size = 2030), list(t = case[[2]], size = stat_size()), list(t = case[[3]], size = mech_laplace(scale = 30)), n = NULL,
                       neighbours = "add_remove")
-    fits <- lapply(c("augment", "clt"), function(method) sample_posterior(rel, case[[1]], method = method, chains = 2, iter = 4000, seed = 1))
+    fits <- lapply(c("augment", "clt"), function(method) sample_posterior(rel, case[[1]], method = method, chains = 2, iter = 2500, seed = 1))
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
       b <- parameter_draws(fits[[2]], name)

@@ -314,7 +314,7 @@ test_that("unknown n: every database of up to six records enumerated", {
     rel <- as_release(if (sized) list(counted = z, size = 4) else z, st, noise, n = NULL, neighbours = "add_remove")
     kernel <- log_noise(case[[2]]$kernel, unname(rel$scale)[seq_along(z)], z, all$counts)
     if (sized) kernel <- kernel + log_noise(case[[3]]$kernel, tail(unname(rel$scale), 1), 4, cbind(all$n))
-    fit <- sample_posterior(rel, model(case[[7]]), records = case[[4]], chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(rel, model(case[[7]]), records = case[[4]], chains = 2, iter = 10000, warmup = 1000, seed = 1)
     expect_identical(fit$problem$family, "counts")
     expect_true(fit$exact)
     counts <- if (sized) cbind(all$counts, all$n) else all$counts
@@ -348,7 +348,7 @@ test_that("unknown n: counts drawn again one by one, or all at once, against all
     if (sized) weight <- weight - (24 - n)^2 / (2 * case$size^2)
     p <- exp(weight - max(weight))
     p <- p / sum(p)
-    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), records = case$prior, chains = 2, iter = 16000, warmup = 1000, seed = 1)
+    ask <- function() sample_posterior(rel, model_categorical(prior = prior_dirichlet(alpha)), records = case$prior, chains = 2, iter = 10000, warmup = 1000, seed = 1)
     for (fit in list(by_moves(ask()), ask())) {
       counted <- denoise(fit)
       expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
@@ -408,8 +408,8 @@ test_that("unknown n: with hardly any noise on it the draws are those of n known
   st <- list(counted = counted, size = stat_size())
   rel <- as_release(list(counted = z, size = 75), st, list(counted = mech_laplace(scale = 6), size = mech_gaussian(sd = 0.01)), n = NULL,
                     neighbours = "add_remove")
-  unknown <- sample_posterior(rel, model_naive_bayes("y"), records = prior_negative_binomial(50, 1), chains = 2, iter = 16000, warmup = 1000, seed = 1)
-  known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 16000, warmup = 1000, seed = 2)
+  unknown <- sample_posterior(rel, model_naive_bayes("y"), records = prior_negative_binomial(50, 1), chains = 2, iter = 10000, warmup = 1000, seed = 1)
+  known <- sample_posterior(as_release(z, counted, mech_laplace(scale = 6), 75), model_naive_bayes("y"), chains = 2, iter = 10000, warmup = 1000, seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 75))
   for (name in known$bound$parameters) {
     expect_agreement(parameter_draws(unknown, name), parameter_draws(known, name))
@@ -420,7 +420,7 @@ test_that("unknown n: joint-distribution test by calibration, n drawn too", {
   skip_on_cran() # takes long; `make test` runs it
   st <- list(counted = stat_counts(~ y:x1 + y:x2, levels2), size = stat_size())
   noise <- list(counted = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_negative_binomial(20, 3), replicates = 120, chains = 1, iter = 3000,
+  cal <- calibrate(model_naive_bayes("y"), st, noise, n = prior_negative_binomial(20, 3), replicates = 110, chains = 1, iter = 1800,
                    warmup = 500, seed = 3, neighbours = "add_remove")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)

@@ -356,7 +356,7 @@ test_that("with next to no noise it is the conjugate posterior given the totals"
     theta <- .Call(internal("ffi_model_gibbs"), bound$spec, complete, 50, start$theta, start$state, c(100000L, 1L), NULL)$theta
     exact <- internal("reported")(bound, theta)
     for (mechanism in list(mech_laplace(scale = 1e-5), mech_gaussian(sd = 1e-5))) {
-      fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 5000, warmup = 1000, seed = 6)
+      fit <- collapse_fit(as_release(total, st, mechanism, 50), model, chains = 2, iter = 3500, warmup = 500, seed = 6)
       for (name in bound$parameters) {
         expect_distribution(parameter_draws(fit, name), function(p) quantile(exact[, name], p, names = FALSE), errors = 6)
       }
@@ -524,7 +524,7 @@ test_that("joint-distribution test of priors that do not integrate out", {
   for (model in models) {
     for (mechanism in list(mech_laplace(scale = 6), mech_gaussian(sd = 6))) {
       # sigma's tail is slow
-      expect_prior(geweke_totals(model, st, mechanism, 6, 14000), prior_draws(model, st))
+      expect_prior(geweke_totals(model, st, mechanism, 6, 10000), prior_draws(model, st))
     }
   }
 })
@@ -598,9 +598,9 @@ test_that("a residual standard deviation that noise hides comes near 0 as often 
   models <- list(model_lm(prior = prior_student_t(4, 0, 3), sigma = prior_half_t(3, 5), covariates = list(mean = prior_niw(4, 1), cov = cov)),
                  model_lm(prior = prior_normal(0, 3), sigma = prior_exponential(0.2)))
   for (model in models) {
-    fit <- collapse_fit(rel, model, chains = 4, iter = 4000, seed = 1)
+    fit <- collapse_fit(rel, model, chains = 4, iter = 3000, seed = 1)
     expect_identical(fit$problem$fields$innovates, 1)
-    records <- sample_posterior(rel, model, method = "augment", chains = 4, iter = 6000, seed = 2)
+    records <- sample_posterior(rel, model, method = "augment", chains = 4, iter = 4500, seed = 2)
     expect_same_quantiles(fit$draws, records$draws)
   }
   precise <- simulate_release(x, rel$statistic, mech_gaussian(sd = 0.01))

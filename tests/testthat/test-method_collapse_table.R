@@ -142,7 +142,7 @@ test_that("large tables of many records: margins, ranges and sparse cells", {
   noise <- list(ab = mech_gaussian(sd = 30), c = mech_laplace(scale = 20), bc = mech_discrete_gaussian(sd = 30))
   set.seed(5)
   rel <- simulate_release(model_table(prior = prior_dirichlet(0.2)), st, noise, n = 1e6)
-  fit <- table_fit(rel, model_table(prior = prior_dirichlet(0.2)), iter = 2000)
+  fit <- table_fit(rel, model_table(prior = prior_dirichlet(0.2)), iter = 1500, warmup = 500)
   expect_lt(max(posterior::summarise_draws(denoise(fit), "rhat")$rhat), 1.03)
   z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
   expect_lt(max(abs(z)), 5)
@@ -155,7 +155,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 110, chains = 1, iter = 1500, warmup = 500, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 110, chains = 1, iter = 1100, warmup = 500, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -205,7 +205,7 @@ test_that("decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), iter = 8000)
+    fit <- table_fit(rel, model_table(case[[1]]), iter = 5500)
     margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
     counts <- released_of(margins, tables, cells)
     draws <- denoise(fit, stats::as.formula(margins$formula))
@@ -256,7 +256,7 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 110, chains = 1, iter = 1500,
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 110, chains = 1, iter = 1100,
                    warmup = 500, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
@@ -297,7 +297,7 @@ test_that("unknown n: every table of up to five records", {
       log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
       released <- cbind(released, n)
     }
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 6500)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 4500)
     p <- expect_tables(fit, tables, log_p, released, alpha)
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
@@ -354,7 +354,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 90, chains = 1, iter = 2500, warmup = 500, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 90, chains = 1, iter = 1600, warmup = 400, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -413,7 +413,7 @@ test_that("exact numbers: every table that has them, and no other", {
     zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
     log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
     if (inherits(case$records, "prior_log_uniform")) log_p <- log_p - log(n)
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 6500)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 4500)
     p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
     if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
@@ -468,7 +468,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 55, chains = 1, iter = 2000, warmup = 500, seed = 2, method = "collapse")
+  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 55, chains = 1, iter = 1200, warmup = 400, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   set.seed(1)

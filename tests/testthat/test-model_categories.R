@@ -245,8 +245,8 @@ test_that("with noise alone the posterior is the prior; records without noise ha
     model <- model_glm(family = family, prior = prior_normal(sd = 0.7))
     set.seed(36)
     release <- simulate_release(model, st, mech_laplace(scale = 1e6), n = 20)
-    fit <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 3000, seed = 1))
-    draws <- vapply(internal("coefficients_of")(fit$bound), function(name) as.vector(parameter_draws(fit, name)), numeric(3000))
+    fit <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 2000, seed = 1))
+    draws <- vapply(internal("coefficients_of")(fit$bound), function(name) as.vector(parameter_draws(fit, name)), numeric(2000))
     expect_prior(draws, prior_draws(model, st, 1e5))
   }
   homes <- MASS::housing[rep(seq_len(72), MASS::housing$Freq), c("Sat", "Infl", "Cont")]

@@ -287,8 +287,8 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     model <- glm_model(case, prior = prior_normal(c(0.3, 0.2, 0, 0.5), 0.7), cv = prior_inverse_gamma(4, 2), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     bound <- internal("bind_model")(model, st)
     prior <- internal("reported")(bound, glm_theta(bound, 1e5, seed = 41))
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 5000, passes), prior)
-    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 5000, passes = NULL, warmup = 300L)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4000, passes), prior)
+    draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 3500, passes = NULL, warmup = 300L)
     expect_prior(draws[, c("(Intercept)", "x", "gb", if (!is.null(case$cv)) "cv", "mean[x]", "cov[x,x]")], prior)
   }
 })
@@ -305,9 +305,9 @@ test_that("surrogate transitions have the posterior of the plain sampler where b
     fit <- function(control, iter) {
       suppressWarnings(sample_posterior(release, model_glm(family = case$family), method = "augment", chains = 2, iter = iter, seed = 5, control = control))
     }
-    moved <- fit(list(), 4000)
+    moved <- fit(list(), 2500)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-    expect_same_quantiles(moved$draws, fit(list(passes = 8), 8000)$draws)
+    expect_same_quantiles(moved$draws, fit(list(passes = 8), 5000)$draws)
   }
 })
 

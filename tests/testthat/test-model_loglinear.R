@@ -22,13 +22,13 @@ log_given <- function(tables, design, beta) {
 }
 
 # cells, coefficients and released components by their means, squares and products; `log_p`: of tables beside p(table | beta)
-expect_loglinear <- function(fit, tables, log_p, released, design, mean, sd, draws = 20000) {
+expect_loglinear <- function(fit, tables, log_p, released, design, mean, sd, draws = 14000) {
   set.seed(11)
   half <- matrix(stats::rnorm(draws / 2 * ncol(design)), ncol(design))
   beta <- mean + sd * cbind(half, -half)
   expect_setequal(fit$bound$parameters, colnames(design))
   weight <- matrix(0, nrow(tables), 1L + 2L * ncol(design))
-  for (block in split(seq_len(draws), ceiling(seq_len(draws) / 4000))) {
+  for (block in split(seq_len(draws), ceiling(seq_len(draws) / 3500))) {
     p <- exp(log_given(tables, design, beta[, block, drop = FALSE]))
     weight <- weight + p %*% cbind(1, t(beta[, block, drop = FALSE]), t(beta[, block, drop = FALSE]^2))
   }
@@ -53,7 +53,7 @@ expect_loglinear <- function(fit, tables, log_p, released, design, mean, sd, dra
   invisible(p)
 }
 
-loglinear_fit <- function(release, model, ..., iter = 9000, warmup = 1000) {
+loglinear_fit <- function(release, model, ..., iter = 6000, warmup = 1000) {
   fit <- sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...)
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)

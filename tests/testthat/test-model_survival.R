@@ -122,7 +122,7 @@ test_that("wide noise gives the prior; little noise and many records the grouped
   counts <- exit_table()
   for (distribution in distributions) {
     model <- model_survival(distribution = distribution, prior = prior_normal(sd = 1))
-    fit <- survival_fit(as_release(rep(0, 10), counts, mech_gaussian(sd = 1e5), 12), model, iter = 3000)
+    fit <- survival_fit(as_release(rep(0, 10), counts, mech_gaussian(sd = 1e5), 12), model, iter = 2200)
     set.seed(2)
     expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(model, counts))
   }
@@ -187,7 +187,7 @@ test_that("calibrated", {
   statistic <- stat_survival(~ arm, c(0, 1, 2, 4), arms)
   for (n in c(30, 300)) {
     model <- model_survival(distribution = if (n == 30) "weibull" else "piecewise", prior = prior_normal(sd = 1))
-    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 40, chains = 1, iter = 600, warmup = 200, seed = 3)
+    cal <- calibrate(model, statistic, mech_discrete_laplace(epsilon = 1), n = n, replicates = 40, chains = 1, iter = 450, warmup = 150, seed = 3)
     expect_false(any(cal$runs$failed))
     expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   }

@@ -161,7 +161,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
     step <- 5 * 4 * ceiling(size / 4) + 1
     state$store[step] <- state$store[step] / 6
     # so that they are short, too
-    draws <- geweke_sites(problem, state, 1500, thin = 8)
+    draws <- geweke_sites(problem, state, 1000, thin = 8)
     bound <- parts$bound
     count <- 50000
     mean <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), count)$theta)

@@ -68,7 +68,7 @@ largest_over_records <- function(statistic, rows, f) {
   if (!any(number)) return(max(value))
   lower <- rep(columns$lower[number], each = rows)
   upper <- rep(columns$upper[number], each = rows)
-  best <- vapply(order(-value)[1:12], function(k) {
+  best <- vapply(order(-value)[1:8], function(k) {
     x <- start[[k]]
     moved <- function(z) {
       x[, number] <- z

@@ -122,7 +122,7 @@ test_that("the joint distribution is right, for both densities and every kind of
   set.seed(3)
   for (kind in c("numbers", "factor", "kept", "cut", "logistic", "categorical")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
-    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (exact == 1) 7000 else 3500, passes = NULL, warmup = 300L,
+    draws <- geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (exact == 1) 5000 else 2500, passes = NULL, warmup = 300L,
                     prepare = function(state, problem) {
                       state$surrogate[c(2, 4)] <- c(if (exact == 1) 2 else 0.6, exact) # the share of a length, and which density
                       if (kind == "factor") state$surrogate[9] <- 1 # a surrogate that knows no bounds
@@ -242,9 +242,9 @@ test_that("unknown n: the posterior of the plain sampler where bounds bind", {
       suppressWarnings(sample_posterior(release, case$model, method = "augment", records = prior_negative_binomial(25, 5), chains = 4, iter = iter,
                                         seed = 5, control = control))
     }
-    moved <- fit(list(), 3500)
+    moved <- fit(list(), 2500)
     expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$records > 0.1 & acceptance(moved)$tilted > 0.05))
-    expect_same_posterior(moved, fit(list(passes = 8), 9000))
+    expect_same_posterior(moved, fit(list(passes = 8), 6000))
   }
 })
 
@@ -268,7 +268,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_negative_binomial(20, 4), replicates = 45, method = "augment", chains = 1, iter = 1700, warmup = 500, seed = 3,
+                     n = prior_negative_binomial(20, 4), replicates = 45, method = "augment", chains = 1, iter = 1100, warmup = 400, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -99,7 +99,7 @@ test_that("one and two records: importance sampling from the prior", {
                             function(eta) eta + 0.7 * rnorm(k), k)
     model <- model_lm(y ~ x * g + I(x^2), prior_normal(mean, sd), fixed(0.7), covariates, levels)
     release <- as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 0.5), n)
-    fit <- sample_posterior(release, model, "augment", chains = 2, iter = 12000, warmup = 2000, seed = n)
+    fit <- sample_posterior(release, model, "augment", chains = 2, iter = 8500, warmup = 1500, seed = n)
     colnames(coefficients) <- c("(Intercept)", "x", "gv", "I(x^2)", "x:gv")
     expect_weighted_mean(fit, coefficients, weight)
 
@@ -111,7 +111,7 @@ test_that("one and two records: importance sampling from the prior", {
     model <- model_glm(y ~ x * g + I(x^2) + offset(log(e)), poisson(), prior_normal(0.4 * mean, 0.4 * sd),
                        list(covariates, e = covariate_beta(fixed(0.5), fixed(4))), levels)
     release <- as_release(stats::setNames(released, st$components), st, mech_laplace(scale = 1), n)
-    fit <- sample_posterior(release, model, "augment", chains = 2, iter = 12000, warmup = 2000, seed = n)
+    fit <- sample_posterior(release, model, "augment", chains = 2, iter = 8500, warmup = 1500, seed = n)
     expect_weighted_mean(fit, 0.4 * coefficients, weight)
   }
 })
@@ -175,7 +175,7 @@ test_that("limits: no noise, infinite noise, a term whose coefficient is 0, a te
 test_that("ranks are uniform", {
   skip_on_cran()
   st <- stat_crossprod(y ~ x + g, list(y = c(-6, 14), x = c(1, 4), g = c("u", "v")))
-  cal <- suppressWarnings(calibrate(model_lm(y ~ x * g + I(x^2)), st, mech_laplace(epsilon = 4), n = 15, replicates = 60, method = "augment", iter = 600, seed = 6))
+  cal <- suppressWarnings(calibrate(model_lm(y ~ x * g + I(x^2)), st, mech_laplace(epsilon = 4), n = 15, replicates = 60, method = "augment", chains = 2, iter = 600, seed = 6))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
 
