@@ -1,5 +1,6 @@
 /* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a
- * surrogate, and where a response has a shape, which walks, so that draws of a default call serve.
+ * surrogate, and where a response has a shape, which walks, or depends on products of covariates,
+ * so that draws of a default call serve.
  *
  * In the second half of warmup each coordinate of theta is looked at: with v its variance and g
  * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
@@ -16,13 +17,18 @@
 enum { MOST_ROUNDS = 8 };
 static const double ENOUGH = 5;
 
+/* Of a model that asks for rounds, whose autocorrelations fall the slower the longer the lag. */
+enum { LEAST_ROUNDS = 4 };
+
 /* Counted work of an iteration, about nanoseconds, up to which it may have more rounds: 4,000 of
  * them take 40 seconds. */
 static const double AFFORDABLE = 1e7;
 
 enum { LAG = 5, LEAST_SEEN = 50 };
 
-int augment_makes_rounds(const struct augment *a) { return a->surrogate || a->model.shape > 0; }
+int augment_makes_rounds(const struct augment *a) {
+    return a->surrogate || a->model.shape > 0 || a->model.rounds;
+}
 
 int augment_rounds(const struct augment *a) { return a->rounds.count ? (int)*a->rounds.count : 1; }
 
@@ -76,6 +82,8 @@ void augment_saw_round(struct augment *a, int iteration, int warmup, double work
         before[j] = a->theta[j];
     }
     if (iteration + 1 < warmup || *r->seen < LEAST_SEEN) return;
-    const double needed = ceil(slowest(a) / ENOUGH), affordable = floor(AFFORDABLE / *r->work);
+    const double least = a->model.rounds ? LEAST_ROUNDS : 1;
+    const double needed = fmax(ceil(slowest(a) / ENOUGH), least),
+                 affordable = floor(AFFORDABLE / *r->work);
     *r->count = fmax(1, fmin(fmin(needed, affordable), MOST_ROUNDS));
 }

@@ -144,6 +144,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->shape = s->cv ? 0 : s->at_cv;
     }
     if (by_records) model->class = &of_records;
+    model->rounds = by_records && !s->beta;
     const double *cells = fields_vector(fields, "cells", 1);
     if (!cells) return PLUGIN_OK;
     const struct cell_response response = {.self = s->family,

@@ -122,6 +122,10 @@ struct model {
      * is none, or it is known. */
     int shape;
 
+    /* Whether an iteration of "augment" may make several rounds, where there is neither a surrogate
+     * nor a shape. */
+    int rounds;
+
     /* Columns of the complete-data statistic's moments, where they are more than a record's, or
      * stand for others: those of the hook regressors(). Then the response, column 0 of both, is
      * normal given the others, and alone moves along the density of the totals. 0: they are the
