@@ -32,6 +32,15 @@ engine_designs <- function() {
                 mechanism = mech_laplace(epsilon = 4), method = "collapse")
   zeros <- list(model = model_table(~ a:b:c, zeros = ~ a == "r" & b != "v" | b == "u" & c == "x"), statistic = stat_counts(~ a:b + b:c + a:c, levels[1:3]),
                 mechanism = mech_gaussian(mu = 1), method = "collapse")
+  # responses of three levels; with a number among the covariates, and with factors alone
+  answers <- list(y = c("low", "mid", "high"), g = c("a", "b"))
+  graded <- function(family) {
+    list(model = model_glm(family = family, prior = prior_normal(0, 1), covariates = prior_niw(mean = 0, kappa = 2, df = 8, scale = diag(6, 1))),
+         statistic = stat_crossprod(y ~ x + g, c(answers, list(x = c(-3, 3)))), mechanism = mech_laplace(epsilon = 5), method = "augment")
+  }
+  counted <- function(family) {
+    list(model = model_glm(family = family, prior = prior_normal(0, 1)), statistic = stat_crossprod(y ~ g, answers), mechanism = mech_laplace(epsilon = 3), method = "collapse")
+  }
   free <- list(model = tight, statistic = stat_crossprod(y ~ x1 + x2 + x3, wide), mechanism = mech_laplace(epsilon = 5))
   list(
     `"augment", factor, bounds that bind, n = 20` = c(binding, n = 20),
@@ -47,6 +56,14 @@ engine_designs <- function() {
     `"collapse", a cycle of four factors, n = 500` = c(cycle, n = 500),
     `"collapse", a table with structural zeros, n = 40` = c(zeros, n = 40),
     `"collapse", a table with structural zeros, n = 500` = c(zeros, n = 500),
+    `"augment", levels, cumulative logit, n = 30` = c(graded(cumulative()), n = 30),
+    `"augment", levels, cumulative probit, n = 200` = c(graded(cumulative("probit")), n = 200),
+    `"augment", levels, categorical, n = 30` = c(graded(categorical()), n = 30),
+    `"augment", levels, categorical, n = 200` = c(graded(categorical()), n = 200),
+    `"collapse", levels, cumulative, n = 40` = c(counted(cumulative()), n = 40),
+    `"collapse", levels, cumulative, n = 500` = c(counted(cumulative()), n = 500),
+    `"collapse", levels, categorical, n = 40` = c(counted(categorical()), n = 40),
+    `"collapse", levels, categorical, n = 500` = c(counted(categorical()), n = 500),
     `"clt", no record outside, n = 500` = c(free, method = "clt", n = 500),
     `"clt", bounds at 3 sd, n = 500` = c(clamped(3), n = 500),
     `"clt", bounds at 2 sd, n = 500` = c(clamped(2), n = 500),
