@@ -16,6 +16,17 @@ resize_cases <- function() {
   )
 }
 
+# before the others: a density that grows with n! would never end where nothing bounds n
+test_that("where noise drowns everything n is between the ends of its prior, wherever that is likely", {
+  skip_on_cran()
+  one <- resize_cases()$factor
+  release <- as_release(stats::setNames(seq_along(one$at), one$at), one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", records = prior_uniform(10, 60), chains = 1, iter = 3000, warmup = 300, seed = 1)))
+  n <- posterior::extract_variable_matrix(fit$draws, "n")
+  expect_lt(abs(mean(n) - 35), 5 * posterior::mcse_mean(n))
+  expect_lt(max(abs(range(n) - c(10, 60))), 4)
+})
+
 test_that("where noise drowns everything n has its prior, whatever was published", {
   skip_on_cran()
   cases <- resize_cases()

@@ -256,6 +256,16 @@ test_that("several levels: the draws are those of augment, whatever the form of 
   }
 })
 
+test_that("several levels: calibrated", {
+  skip_on_cran() # takes long; `make test` runs it
+  for (name in c("logit", "categorical")) {
+    cal <- calibrate(model_glm(family = level_families[[name]], prior = prior_normal(0, 1)), stat_crossprod(y ~ g, several_levels[1:2]), mech_laplace(epsilon = 2), n = 50,
+                     replicates = 20, chains = 1, iter = 400, warmup = 150, seed = 4, method = "collapse")
+    expect_false(any(cal$runs$failed))
+    expect_gt(min(ks_uniform(cal)$p.value), 1e-4, label = name)
+  }
+})
+
 test_that("several levels: millions of records with little noise have the coefficients of MASS::polr(), and log ratios of counts", {
   skip_if_not_installed("MASS")
   set.seed(4)
