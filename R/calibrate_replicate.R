@@ -13,7 +13,7 @@ run_replicate <- function(problem, bound, seed) {
   # the user's interrupt ends the whole run: it is no fault of the replicate
   rethrow <- function(condition) rlang::interrupt()
   made <- with_seed(seed, withCallingHandlers(
-    tryCatch(without_troubles(rank_replicate(problem, bound)),
+    tryCatch(without_troubles(with_binding(bound, problem$model, problem$statistic, rank_replicate(problem, bound))),
              noiseaware_error_interrupted = rethrow,
              error = function(e) {
                note("error", e)

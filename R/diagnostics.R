@@ -12,8 +12,8 @@
 highest_r_hat <- 1.05
 fewest_effective <- 100
 
-# What lasts for a session: which fits were told of, and whether nothing is to be
-# told (of the replicates of a calibration, which warn_unconverged() counts).
+# What lasts for a session: which fits were told of, whether nothing is to be
+# told (of the replicates of a calibration, which warn_unconverged() counts), and their bound model (with_binding()).
 session <- new.env(parent = emptyenv())
 session$reasons_wanted <- TRUE
 session$told <- character()

@@ -472,7 +472,7 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   set.seed(1)
-  wide <- list(a = 1:9, b = 1:16, c = 1:7)
+  wide <- list(a = 1:7, b = 1:12, c = 1:5)
   st <- list(law = stat_counts(~ a:b + c, wide), counts = stat_counts(~ b:c + a:c, wide))
   rel <- simulate_release(model_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
   ask <- function(iter) suppressWarnings(sample_posterior(rel, model_table(~ a:b:c), chains = 2, iter = iter, warmup = 200, seed = 1))
