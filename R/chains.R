@@ -66,6 +66,17 @@ run_blocks <- function(problem, state, iterations, run, report) {
   c(join_blocks(blocks, problem$where, problem$times[problem$summed], problem$tracked), list(diagnostics = diagnostics, state = state, status = status))
 }
 
+# A function that takes a chain on by one iteration, `state` in place, and returns the block of it, the same each time. For
+# those who look at the state after every iteration, of a problem without user's R functions.
+single_iterations <- function(problem, state, run) {
+  schedule <- lapply(run[c("warmup", "thin")], as.double)
+  block <- .Call(ffi_block, problem, 1L, 1L)
+  function() {
+    .Call(ffi_run, problem, state, block, schedule)
+    block
+  }
+}
+
 # A state of method "augment" with room for twice as many records: `x` has a column for each variable.
 give_room <- function(state, problem) {
   room <- length(state$accepted)

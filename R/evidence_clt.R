@@ -40,8 +40,9 @@ clt_places <- function(fit, draws) {
   chains <- lapply(fit$chains, function(chain) {
     state <- .Call(ffi_duplicate, chain$state)
     run_blocks(problem, state, 100, run, function(...) NULL)
+    iterate <- single_iterations(problem, state, run)
     t(matrix(vapply(seq_len(each), function(k) {
-      statistic <- run_blocks(problem, state, 1, run, function(...) NULL)$statistic
+      statistic <- iterate()$statistic[problem$where]
       away <- abs(problem$released[absolute] - statistic[absolute])
       c(state$theta[unknown], -log(inverse_gaussian(1 / (scale * away), 1 / scale^2)))
     }, double(size)), size))

@@ -95,8 +95,9 @@ totals_places <- function(fit, draws) {
   run$thin <- 1
   chains <- lapply(fit$chains, function(chain) {
     state <- .Call(ffi_duplicate, chain$state)
+    iterate <- single_iterations(problem, state, run)
     t(matrix(vapply(seq_len(each), function(k) {
-      run_blocks(problem, state, 1, run, function(...) NULL)
+      iterate()
       state$store[seq_len(size)]
     }, double(size)), size))
   })
