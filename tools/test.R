@@ -7,8 +7,9 @@ library(noiseaware)
 chosen <- commandArgs(TRUE)
 files <- find_test_scripts("tests/testthat")
 # what takes long does not come last
-long <- c("pool_spread", "model_glm", "method_collapse_table", "surrogate", "pool", "budget_table", "method_augment", "update_theta", "supported",
-          "method_collapse_crossing", "geography", "mech_published", "method_collapse_counts", "model_loglinear", "method_collapse_normal", "method_clt")
+long <- c("surrogate", "method_collapse_table", "pool", "model_glm", "method_collapse_normal", "budget_table", "budget_file", "method_augment", "evidence_clt",
+          "covariate", "calibrate", "method_collapse_counts", "registry", "model_survival", "model_categories", "model_loglinear", "supported", "terms", "clamped",
+          "pool_spread", "update_theta", "method_clt", "mech_published", "geography")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
 if (length(chosen)) {
   files <- files[grepl(chosen, name)]

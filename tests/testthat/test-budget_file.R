@@ -173,7 +173,7 @@ test_that("100 races after killed processes: never overspent, and nothing lost",
   told <- function(...) file.path(rounds, paste(..., sep = "-"))
   await <- function(files) {
     until <- proc.time()[["elapsed"]] + 60
-    while (!all(file.exists(files)) && proc.time()[["elapsed"]] < until) Sys.sleep(0.002)
+    while (!all(file.exists(files)) && proc.time()[["elapsed"]] < until) Sys.sleep(0.01)
   }
   racers <- lapply(1:5, function(i) parallel::mcparallel(vapply(1:10, function(round) {
     await(told("begin", round))
