@@ -31,7 +31,8 @@
 #' **Factors with randomised response** beside noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
 #' confidential level of each, given all else of its record, with or without products.
 #'
-#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy values for the true ones.
+#' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy
+#' values for the true ones.
 #'
 #' **No guarantee** is computed. Normal noise on values in a declared range, as in [stat_records()] with bounds and
 #' [mech_gaussian()], has one; method `"augment"` accounts for it record by record.

@@ -58,7 +58,8 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #' [stat_survival()] does not have: make them factors with declared levels.
 #'
 #' @return A model: an object of class `model_survival`. Its parameters are the coefficients; `shape`, or `hazard[...)` of each
-#'   interval in the reference group, per unit of time or, of a discrete distribution, the probability of the event; `censored[...)`; and `prob[...]`, the shares of the groups.
+#'   interval in the reference group, per unit of time or, of a discrete distribution, the probability of the event; `censored[...)`; and
+#'   `prob[...]`, the shares of the groups.
 #' @section Errors: `noiseaware_error_formula`, `noiseaware_error_prior`, `noiseaware_error_argument`; when the model meets the release
 #'   `noiseaware_error_variables` and `noiseaware_error_size` (more than 100,000 cells or 5,000 parameters).
 #' @references

@@ -6,10 +6,11 @@
 #'
 #' @param fit A fit of [model_survival()], or of [model_table()] to a release of [stat_survival()].
 #' @param measure `"survival"`: the probability of no event up to each of `times`. `"hazard"`: of [model_survival()] the hazard there, per unit of time; of
-#'   [model_table()] and of a discrete distribution the probability of an event in each interval, of those who enter it. `"median"`: the time by which half have had the event.
+#'   [model_table()] and of a discrete distribution the probability of an event in each interval, of those who enter it. `"median"`: the time by which
+#'   half have had the event.
 #'   `"restricted_mean"`: the mean time without the event up to the last break. `"hazard_ratio"`: of [model_survival()] the exponentials of the coefficients.
-#' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential or discrete distribution ends
-#'   with the last break. Those of `survival_data()` and `plot_survival()` are by default the breaks and 50 times between them.
+#' @param times `NULL`, the breaks of the release; or times from the first break on, for a fit of [model_survival()]. A piecewise exponential or discrete
+#'   distribution ends with the last break. Those of `survival_data()` and `plot_survival()` are by default the breaks and 50 times between them.
 #' @param level Probability inside the intervals.
 #'
 #' @details

@@ -323,8 +323,8 @@ struct model_class {
      * debug_model() sees it. */
     double (*log_density)(void *self, int m, const double *const *x);
 
-    /* Goal: out[i] = the log density of the numbers of each record of the block, given the levels of
-     * its factors, under the current theta, up to a constant. For noisy records that are kept;
+    /* Goal: out[i] = the log density of the numbers of each record of the block, given the levels
+     * of its factors, under the current theta, up to a constant. For noisy records that are kept;
      * default: "collapse" does not serve them. */
     void (*record_density)(void *self, int m, const double *const *x, double *out);
 
