@@ -4,6 +4,7 @@
  *   augment_noise.c   the energy, minus the log of the noise density;
  *   augment_move.c    the non-centred moves between two sweeps;
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
+ *   augment_redraw.c  new shapes of all records, with their clamped totals held fixed;
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_resize.c  the same together with a move of all records at once, the totals of which
  *                     augment_resize_totals.c and augment_resize_step.c choose; and with a new draw
@@ -184,6 +185,18 @@ void augment_resize(struct augment *a, int iteration, int learning);
 /* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. Needs
  * the complete-data statistic, latent variables included. */
 void augment_saw_size(struct augment *a, int closes);
+
+/* ---- augment_redraw.c ------------------------------------------------------------ */
+
+/* Are steps of these made; and do they draw the totals so often that nothing else need move all
+ * records? */
+int augment_redraws_shape(const struct augment *a);
+int augment_redraws_totals(const struct augment *a);
+
+/* With a->redraw: some steps. `swept`: the share of the last sweep's proposals that was accepted.
+ * They leave the records' distribution with theta integrated out invariant: it must be drawn after
+ * them. They need the complete-data statistic, and keep it. */
+void augment_redraw(struct augment *a, int learning, double swept);
 
 /* ---- augment_levels.c ------------------------------------------------------------ */
 

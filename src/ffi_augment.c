@@ -139,6 +139,7 @@ static void *read(SEXP problem) {
         augment_prepare_surrogate(
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
     augment_prepare_resize(a);
+    augment_prepare_redraw(a);
     if (augment_has_levels(a)) augment_prepare_levels(a);
     augment_prepare_categories(a);
     return a;
@@ -212,6 +213,9 @@ static struct state_shape shape(const void *self) {
     if (augment_has_levels(a))
         shape.part[shape.parts++] =
             (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)a->model.factors};
+    if (a->redraw)
+        shape.part[shape.parts++] = (struct state_part){
+            "redraw", REALSXP, (R_xlen_t)(sizeof(struct redrawn) / sizeof(double))};
     if (a->response)
         shape.part[shape.parts++] =
             (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
@@ -278,6 +282,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (a->categories)
         category_moves_attach(a->categories, REAL(list_element(state, "categories")));
     if (a->size_prior) attach_size(a, state);
+    if (a->redraw)
+        memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];
@@ -303,6 +309,7 @@ static void detach(void *self, SEXP state) {
         size[0] = (double)a->n;
         memcpy(size + 1, &a->births, sizeof a->births);
     }
+    if (a->redraw) memcpy(REAL(list_element(state, "redraw")), &a->redrawn, sizeof a->redrawn);
     double *counter = REAL(list_element(state, "counters"));
     counter[MOST_STEP] = augment_most_energy_step(a);
     counter[WORK] = a->work;

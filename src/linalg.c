@@ -256,3 +256,38 @@ void linalg_semi_multiply(int n, int rank, const double *l, const int *pivot, co
         out[pivot[i]] = sum;
     }
 }
+
+double linalg_solve(int n, double *a, double *x) {
+    double log_determinant = 0;
+    for (int k = 0; k < n; ++k) {
+        int at = k;
+        for (int i = k + 1; i < n; ++i)
+            if (fabs(a[i * n + k]) > fabs(a[at * n + k])) at = i;
+        double *restrict pivot = a + k * n;
+        if (at != k) {
+            double *restrict row = a + at * n, swap = x[k];
+            x[k] = x[at];
+            x[at] = swap;
+            for (int j = k; j < n; ++j) {
+                swap = pivot[j];
+                pivot[j] = row[j];
+                row[j] = swap;
+            }
+        }
+        if (!(fabs(pivot[k]) > 0)) return -INFINITY;
+        log_determinant += log(fabs(pivot[k]));
+        const double share = 1 / pivot[k];
+        for (int i = k + 1; i < n; ++i) {
+            double *restrict row = a + i * n;
+            const double by = row[k] * share;
+            if (by == 0) continue;
+            for (int j = k + 1; j < n; ++j) row[j] -= by * pivot[j];
+            x[i] -= by * x[k];
+        }
+    }
+    for (int k = n - 1; k >= 0; --k) {
+        for (int j = k + 1; j < n; ++j) x[k] -= a[k * n + j] * x[j];
+        x[k] /= a[k * n + k];
+    }
+    return log_determinant;
+}

@@ -27,6 +27,10 @@ void linalg_multiply_symmetric_lower(int n, const double *a, const double *l, do
  * `work` holds `width`. n count n / 2 multiplications. */
 double linalg_sweep(int n, int count, int width, double *a, double *work);
 
+/* x = a^-1 x for any square a, rows of n, which is spent; row by row, with pivots. Returns log |det
+ * a|; -INFINITY where a is singular. */
+double linalg_solve(int n, double *a, double *x);
+
 static inline double linalg_dot(int n, const double *a, const double *b) {
     double sum = 0;
     for (int i = 0; i < n; ++i) sum += a[i] * b[i];

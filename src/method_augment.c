@@ -447,6 +447,7 @@ static void start_size(struct augment *a) {
 
 static void start_records(struct augment *a) {
     if (a->size_prior) start_size(a);
+    a->redrawn = (struct redrawn){.swept = 1, .taken = {1, 1}};
     for (ptrdiff_t start = 0; start < a->n; start += a->block) {
         const int m = augment_block_at(a, start, a->block);
         propose(a, 0, m, a->x_at);
@@ -548,7 +549,8 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     const double followed = a->work;
     if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
     if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
-    if (a->surrogate && augment_set_size(a)) {
+    if (a->redraw) augment_redraw(a, learning, *accepted);
+    if (a->surrogate && augment_set_size(a) && !augment_redraws_totals(a)) {
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     }

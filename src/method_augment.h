@@ -70,6 +70,13 @@ struct rounds {
     double *count, *seen, *work, *mean, *scatter, *change, *before;
 };
 
+/* Of new shapes, see augment_redraw.c; in warmup, running means: the share of a sweep's proposals
+ * that are accepted, that of steps that hold the totals and of those that draw them; and tries. */
+struct redrawn {
+    double swept, taken[2], tries;
+};
+
+struct redraw;        /* augment_redraw.c */
 struct resize;        /* augment_resize.c */
 struct resize_counts; /* augment_resize_counts.c */
 
@@ -106,6 +113,7 @@ struct augment {
     struct response *response;           /* the same; only beside a surrogate */
     struct resize *resize;               /* the same, of steps of n */
     struct resize_counts *resize_counts; /* NULL: no such steps of n */
+    struct redraw *redraw;               /* NULL: no new shapes */
     struct category_moves *categories;   /* NULL: no such moves */
 
     /* State: with these restored, a run continues bit for bit. */
@@ -119,6 +127,7 @@ struct augment {
     struct size_slope
         pace; /* of the complete-data statistic; of nothing where no update takes it */
     struct regroup regroup; /* only beside a surrogate */
+    struct redrawn redrawn; /* only with new shapes */
     struct rounds rounds;   /* only where augment_makes_rounds() */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
@@ -200,6 +209,9 @@ static inline int augment_has_levels(const struct augment *a) {
 void augment_prepare_levels(struct augment *a);
 /* After augment_prepare_surrogate(): a->resize, where there are such steps. */
 void augment_prepare_resize(struct augment *a);
+
+/* After augment_prepare_surrogate(): a->redraw, where there are new shapes. */
+void augment_prepare_redraw(struct augment *a);
 
 /* After augment_prepare(): moves of a response of several levels, if they serve. */
 void augment_prepare_categories(struct augment *a);

@@ -1,0 +1,430 @@
+/* Method "augment": draws of the shape of all records that leave the released totals as they were,
+ * or take new ones from the noise.
+ *
+ * Where bounds bind and noise is small the clamped totals are known almost exactly. Which records
+ * lie beyond the bounds, and how far, is not; a sweep, one record at a time, seldom changes it, and
+ * a move that keeps the shape cannot. Write the records as in surrogate.c without fixed columns,
+ *
+ *   w_i = m + F u_i,   sum u_i = 0,   sum u_i u_i' = n I,
+ *
+ * F lower triangular. Given n the shape U is uniform, and with theta integrated out (m, F) has the
+ * density
+ *
+ *   p(m, F) = marginal(c) prod F_ii^(n - 2 - i),   i from 0 (Bartlett).
+ *
+ * Where each total and each product of columns is released, as the bounds clamp it, the released
+ * totals s have as many components as (m, F) has entries: given U, (m, F) follows from s. In these
+ * terms the density of s and U is
+ *
+ *   h(s, U) eta(z | s),   h = p(m, F) / |ds / d(m, F)|.
+ *
+ * A step draws a new U' uniformly and either keeps s, or takes s' from the release and the noise;
+ * (m', F') solves s(m', F', U') = s', by Newton's method from where it would be without bounds, so
+ * that the solution is a function of (s', U') alone. It is accepted by h' / h: nothing of it depends
+ * on where the records were, and in the mean h does not change much. Clamping is not known to be one
+ * to one in (m, F), so a step is only made where the same method leads from (s, U) to the records
+ * themselves.
+ *
+ * Learned in warmup: how often either kind is accepted, which it is then chosen by; how often
+ * sweeps accept, since where they do that often they renew the shape themselves.
+ *
+ * Cost a step: n d normal numbers, about five passes over n records of d^2 / 2 multiplications, and
+ * as many solutions of d (d + 3) / 2 equations. No allocation but in augment_prepare_redraw().
+ */
+#include "augment.h"
+
+#include "linalg.h"
+
+/* Newton's method: steps, and the change, in standard deviations, that is none. How far the
+ * solution may be from the records. */
+enum { MOST_SOLVED = 25 };
+static const double SOLVED = 1e-8, SAME = 1e-6;
+
+/* Steps an iteration, of tries before what they tell counts, most columns and records. */
+enum { STEPS = 2, TRIED = 50, MOST_COLUMNS = 6, MOST_RECORDS = 20000 };
+
+/* Sweeps that accept more often renew the shape. Steps that are accepted less often are left out,
+ * and where new totals are accepted more often other moves of all records are. How fast running
+ * means forget. */
+static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.5, FORGET = 0.02;
+
+enum { HOLD, REFRESH };
+
+/* Means and factor, what solves for them, and log h. */
+struct place {
+    double *mean, *factor, *seen, *c, log_density;
+    double **shape; /* columns of U */
+};
+
+struct redraw {
+    int d, size;
+    const int *column;
+    const double *lower, *upper;
+    int *total;           /* the component of each total, then of each product of i >= j */
+    double **w;           /* columns of records as they are looked at */
+    int *outside, *is_outside;
+    double *seen, *slopes, *step, *row, *gradient_c, *gradient_kept;
+    struct place kept[2];
+};
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
+
+static inline int entry(const struct redraw *r, int i, int j) {
+    return r->d + i * (i + 1) / 2 + j;
+}
+
+static int place_of(const struct redraw *r, int column) {
+    for (int i = 0; i < r->d; ++i)
+        if (r->column[i] == column) return i;
+    return -1;
+}
+
+/* Does each component tell one total or product, and each of these one component? */
+static int read_components_of(struct redraw *r, const struct augment *a) {
+    int found = 0;
+    for (int k = 0; k < r->size; ++k) r->total[k] = -1;
+    for (int k = 0; k < a->dense; ++k) {
+        if (!(a->weight[k] > 0)) continue;
+        const struct component *one = a->surrogate->density.component + k;
+        const int i = place_of(r, one->at[0]), j = place_of(r, one->at[1]);
+        if (i < 0 || j < 0) return 0;
+        if (one->coef[2] == 0 && (one->coef[0] == 0 || one->coef[1] != 0)) return 0;
+        const int at = one->coef[2] == 0 ? i : i > j ? entry(r, i, j) : entry(r, j, i);
+        if (r->total[at] >= 0) return 0;
+        r->total[at] = k;
+        ++found;
+    }
+    return found == r->size;
+}
+
+static int serves(const struct augment *a) {
+    const struct model *model = &a->model;
+    if (!a->surrogate || !a->surrogate->records.sum || a->size_prior || a->sites > 1 || model->cut ||
+        model->tied > 0 || model->factors > 0 || model->regressors > 0 || a->cells > 0 ||
+        a->locals > 0 || a->separable < a->dense || a->n > MOST_RECORDS)
+        return 0;
+    const struct totals *t = &a->surrogate->density.totals;
+    return t->riders == 0 && t->k == 1 && t->d <= MOST_COLUMNS && t->d == model->columns;
+}
+
+static double **columns_of(int d, size_t records) {
+    double **column = plugin_memory((size_t)d, sizeof *column);
+    for (int i = 0; i < d; ++i) column[i] = doubles(records);
+    return column;
+}
+
+void augment_prepare_redraw(struct augment *a) {
+    if (!serves(a)) return;
+    const struct surrogate *s = a->surrogate;
+    struct redraw *r = plugin_memory(1, sizeof *r);
+    const int d = r->d = s->density.totals.d, size = r->size = d * (d + 3) / 2;
+    const size_t records = (size_t)PAD_LANES(a->n), square = (size_t)d * (size_t)d;
+    r->column = s->density.totals.column;
+    r->lower = s->lower;
+    r->upper = s->upper;
+    r->total = plugin_memory((size_t)size, sizeof(int));
+    if (!read_components_of(r, a)) return;
+    r->w = columns_of(d, records);
+    r->outside = plugin_memory(records, sizeof(int));
+    r->is_outside = plugin_memory(records, sizeof(int));
+    r->seen = doubles((size_t)size);
+    r->slopes = doubles((size_t)size * (size_t)size);
+    r->step = doubles((size_t)size);
+    r->row = doubles(4 * (size_t)d + 1);
+    r->gradient_c = doubles((size_t)a->model.complete);
+    r->gradient_kept = doubles((size_t)(s->density.size + a->model.keeps));
+    for (int k = 0; k < 2; ++k)
+        r->kept[k] = (struct place){doubles((size_t)d), doubles(square), doubles((size_t)size),
+                                    doubles((size_t)a->model.complete), 0, columns_of(d, records)};
+    a->redraw = r;
+}
+
+/* ---- clamped totals, and their slopes ------------------------------------------------------ */
+
+/* Lists the records that some bound clamps; their columns are in r->w. */
+static int list_outside(struct redraw *r, int n) {
+    int count = 0;
+    memset(r->is_outside, 0, (size_t)n * sizeof(int));
+    for (int i = 0; i < r->d; ++i) {
+        const double *w = r->w[i], low = r->lower[i], high = r->upper[i];
+        for (int k = 0; k < n; ++k) r->is_outside[k] |= (w[k] < low) | (w[k] > high);
+    }
+    for (int k = 0; k < n; ++k) {
+        r->outside[count] = k;
+        count += r->is_outside[k];
+    }
+    return count;
+}
+
+/* What would be without bounds. */
+static void measure_all(struct redraw *r, double n, const struct place *at) {
+    const int d = r->d, size = r->size;
+    memset(r->slopes, 0, (size_t)size * (size_t)size * sizeof(double));
+    for (int i = 0; i < d; ++i) {
+        r->seen[i] = n * at->mean[i];
+        r->slopes[i * size + i] = n;
+        for (int j = 0; j <= i; ++j) {
+            double *slope = r->slopes + entry(r, i, j) * size;
+            r->seen[entry(r, i, j)] =
+                n * (at->mean[i] * at->mean[j] +
+                     linalg_dot(j + 1, at->factor + i * d, at->factor + j * d));
+            slope[i] += n * at->mean[j];
+            slope[j] += n * at->mean[i];
+            for (int l = 0; l <= j; ++l) {
+                slope[entry(r, i, l)] += n * at->factor[j * d + l];
+                slope[entry(r, j, l)] += n * at->factor[i * d + l];
+            }
+        }
+    }
+}
+
+/* less what the bounds take of record k */
+static void clamp_record(struct redraw *r, const struct place *at, int k) {
+    const int d = r->d, size = r->size;
+    double *const u = r->row, *const w = u + d + 1, *const v = w + d, *const inside = v + d;
+    u[0] = 1;
+    for (int i = 0; i < d; ++i) {
+        u[1 + i] = at->shape[i][k];
+        w[i] = r->w[i][k];
+        v[i] = fmin(fmax(w[i], r->lower[i]), r->upper[i]);
+        inside[i] = v[i] == w[i];
+    }
+    for (int i = 0; i < d; ++i) {
+        r->seen[i] -= w[i] - v[i];
+        for (int l = 0; l <= i + 1 && !inside[i]; ++l)
+            r->slopes[i * size + (l == 0 ? i : entry(r, i, l - 1))] -= u[l];
+        for (int j = 0; j <= i; ++j) {
+            double *slope = r->slopes + entry(r, i, j) * size;
+            r->seen[entry(r, i, j)] -= w[i] * w[j] - v[i] * v[j];
+            const double by_i = w[j] - inside[i] * v[j], by_j = w[i] - inside[j] * v[i];
+            for (int l = 0; l <= i + 1; ++l)
+                slope[l == 0 ? i : entry(r, i, l - 1)] -= by_i * u[l];
+            for (int l = 0; l <= j + 1; ++l)
+                slope[l == 0 ? j : entry(r, j, l - 1)] -= by_j * u[l];
+        }
+    }
+}
+
+/* Clamped totals of the records that (m, F, U) makes, to r->seen, and their slopes. */
+static void measure(struct augment *a, const struct place *at) {
+    struct redraw *r = a->redraw;
+    const int d = r->d, n = (int)a->n;
+    for (int i = 0; i < d; ++i) {
+        terms_clear(&a->map);
+        for (int l = 0; l <= i; ++l) terms_add(&a->map, at->factor[i * d + l], at->shape[l]);
+        terms_sum(&a->map, at->mean[i], n, r->w[i]);
+    }
+    measure_all(r, (double)n, at);
+    const int count = list_outside(r, n);
+    for (int k = 0; k < count; ++k) clamp_record(r, at, r->outside[k]);
+}
+
+/* ---- means and factor from totals ----------------------------------------------------------- */
+
+/* Where they would be without bounds. Returns 0 where no records have such totals. */
+static int guess(const struct redraw *r, double n, struct place *at) {
+    const int d = r->d;
+    for (int i = 0; i < d; ++i) {
+        at->mean[i] = at->seen[i] / n;
+        for (int j = 0; j <= i; ++j)
+            at->factor[i * d + j] = at->seen[entry(r, i, j)] / n - at->mean[i] * at->mean[j];
+    }
+    return linalg_cholesky(d, at->factor) == 0;
+}
+
+/* A step, no longer than the standard deviations; returns how long, in these. */
+static double go(const struct redraw *r, struct place *at) {
+    const int d = r->d;
+    double longest = 0;
+    for (int i = 0; i < d; ++i) {
+        const double sd = at->factor[i * d + i];
+        longest = fmax(longest, fabs(r->step[i]) / sd);
+        for (int l = 0; l <= i; ++l) longest = fmax(longest, fabs(r->step[entry(r, i, l)]) / sd);
+    }
+    const double share = longest > 0.5 ? 0.5 / longest : 1;
+    for (int i = 0; i < d; ++i) {
+        at->mean[i] += share * r->step[i];
+        for (int l = 0; l <= i; ++l) at->factor[i * d + l] += share * r->step[entry(r, i, l)];
+    }
+    return longest;
+}
+
+/* The log density of what (m, F) is of, without eta. */
+static double log_place(struct augment *a, struct place *at) {
+    struct redraw *r = a->redraw;
+    const struct model *model = &a->model;
+    const double n = (double)a->n;
+    double sum = 0;
+    memcpy(at->c, a->complete, (size_t)model->complete * sizeof(double));
+    for (int i = 0; i < r->d; ++i) {
+        at->c[r->column[i]] = n * at->mean[i];
+        sum += (n - 2 - i) * log(at->factor[i * r->d + i]);
+        for (int j = 0; j <= i; ++j)
+            at->c[moments_at(model->columns, r->column[i], r->column[j])] =
+                n * (at->mean[i] * at->mean[j] +
+                     linalg_dot(j + 1, at->factor + i * r->d, at->factor + j * r->d));
+    }
+    return sum + model->class->marginal(model->self, at->c, n, a->theta, r->gradient_c,
+                                        r->gradient_kept);
+}
+
+/* (m, F) from the clamped totals `seen` and the shape, and log h. Returns 0 where it is not found.
+ */
+static int solve(struct augment *a, struct place *at) {
+    struct redraw *r = a->redraw;
+    if (!guess(r, (double)a->n, at)) return 0;
+    for (int made = 0; made < MOST_SOLVED; ++made) {
+        measure(a, at);
+        for (int k = 0; k < r->size; ++k) r->step[k] = at->seen[k] - r->seen[k];
+        const double log_slope = linalg_solve(r->size, r->slopes, r->step);
+        if (!isfinite(log_slope)) return 0;
+        const double longest = go(r, at);
+        if (!isfinite(longest)) return 0;
+        if (longest > SOLVED) continue;
+        at->log_density = log_place(a, at) - log_slope;
+        return isfinite(at->log_density);
+    }
+    return 0;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------- */
+
+/* Columns to (m, F, U) by Gram and Schmidt's method. Returns 0 where they are dependent. */
+static int shape_columns(struct redraw *r, int n, struct place *at) {
+    const int d = r->d;
+    for (int i = 0; i < d; ++i) {
+        double *restrict u = at->shape[i];
+        const double mean = at->mean[i] = block_sum(n, u) / n;
+        FOR_RECORDS(k, n) u[k] -= mean;
+        for (int l = 0; l < i; ++l) {
+            const double *restrict other = at->shape[l];
+            const double along = at->factor[i * d + l] = block_dot(n, u, other) / n;
+            FOR_RECORDS(k, n) u[k] -= along * other[k];
+        }
+        const double sd = at->factor[i * d + i] = sqrt(block_dot(n, u, u) / n);
+        if (!(sd > 0)) return 0;
+        const double scale = 1 / sd;
+        FOR_RECORDS(k, n) u[k] *= scale;
+    }
+    return 1;
+}
+
+static int read_records(struct augment *a, struct place *at) {
+    const struct redraw *r = a->redraw;
+    const double *centre = a->surrogate->centre;
+    for (int i = 0; i < r->d; ++i) {
+        const double *x = a->x + r->column[i] * a->stride, by = centre[r->column[i]];
+        for (ptrdiff_t k = 0; k < a->n; ++k) at->shape[i][k] = x[k] - by;
+    }
+    return shape_columns(a->redraw, (int)a->n, at);
+}
+
+/* Are the records what solve() makes of their shape and totals? at->log_density is then theirs. */
+static int is_solution(struct augment *a, struct place *at, struct place *spare) {
+    struct redraw *r = a->redraw;
+    const int d = r->d;
+    measure(a, at);
+    memcpy(at->seen, r->seen, (size_t)r->size * sizeof(double));
+    memcpy(spare->seen, r->seen, (size_t)r->size * sizeof(double));
+    double **const own = spare->shape;
+    spare->shape = at->shape;
+    int same = solve(a, spare);
+    spare->shape = own;
+    for (int i = 0; i < d && same; ++i) {
+        const double sd = at->factor[i * d + i];
+        same = fabs(spare->mean[i] - at->mean[i]) < SAME * sd;
+        for (int l = 0; l <= i; ++l)
+            same = same && fabs(spare->factor[i * d + l] - at->factor[i * d + l]) < SAME * sd;
+    }
+    at->log_density = spare->log_density;
+    return same;
+}
+
+/* Totals from the release and the noise. */
+static void refresh(struct augment *a, struct place *at) {
+    struct redraw *r = a->redraw;
+    const double temper = *a->adapt.temper;
+    for (int k = 0; k < r->size; ++k) {
+        const int j = r->total[k], bent = j < a->absolute;
+        const struct component *one = a->surrogate->density.component + j;
+        const double noise = bent ? (rng_exponential(a->rng) - rng_exponential(a->rng)) / temper
+                                  : rng_normal(a->rng) / sqrt(temper);
+        double left = a->released[j] - noise / a->weight[j] - one->constant;
+        if (one->coef[2] == 0) {
+            at->seen[k] = left / one->coef[0];
+            continue;
+        }
+        left -= one->coef[0] * at->seen[place_of(r, one->at[0])];
+        left -= one->coef[1] * at->seen[place_of(r, one->at[1])];
+        at->seen[k] = left / one->coef[2];
+    }
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+static int choose_kind(struct augment *a) {
+    const double *taken = a->redrawn.taken;
+    const double hold = taken[HOLD] * taken[HOLD], fresh = taken[REFRESH] * taken[REFRESH];
+    return rng_uniform(a->rng) * (hold + fresh) >= hold;
+}
+
+/* From the place where the records are to the spare one. Returns whether it is taken. */
+static int try(struct augment *a, int kind, const struct place *now, struct place *next,
+               int learning) {
+    struct redraw *r = a->redraw;
+    for (int i = 0; i < r->d; ++i) rng_fill_normal(a->rng, (int)a->n, next->shape[i]);
+    memcpy(next->seen, now->seen, (size_t)r->size * sizeof(double));
+    if (kind == REFRESH) refresh(a, next);
+    const double threshold = rng_exponential(a->rng);
+    const int accept = shape_columns(r, (int)a->n, next) && solve(a, next) &&
+                       now->log_density - next->log_density < threshold;
+    if (learning) a->redrawn.taken[kind] += FORGET * (accept - a->redrawn.taken[kind]);
+    return accept;
+}
+
+/* The records become those of the place, which was measured last. */
+static void keep(struct augment *a, const struct place *at) {
+    const struct redraw *r = a->redraw;
+    const double *centre = a->surrogate->centre;
+    measure(a, at);
+    for (int i = 0; i < r->d; ++i) {
+        double *x = a->x + r->column[i] * a->stride;
+        const double by = centre[r->column[i]];
+        for (ptrdiff_t k = 0; k < a->n; ++k) x[k] = r->w[i][k] + by;
+    }
+    augment_sum_up(a);
+    memcpy(a->complete, at->c, (size_t)a->model.complete * sizeof(double));
+}
+
+int augment_redraws_shape(const struct augment *a) {
+    const struct redrawn *told = &a->redrawn;
+    if (!a->redraw || a->layer || *a->surrogate->referred == 0 || *a->surrogate->unbounded != 0)
+        return 0;
+    return told->swept < OFTEN && fmax(told->taken[HOLD], told->taken[REFRESH]) > SELDOM;
+}
+
+int augment_redraws_totals(const struct augment *a) {
+    return augment_redraws_shape(a) && a->redrawn.tries > TRIED &&
+           a->redrawn.taken[REFRESH] > ENOUGH;
+}
+
+void augment_redraw(struct augment *a, int learning, double swept) {
+    struct redraw *r = a->redraw;
+    if (learning) a->redrawn.swept += FORGET * (swept - a->redrawn.swept);
+    if (!augment_redraws_shape(a)) return;
+    struct place *now = r->kept, *next = r->kept + 1;
+    a->work += a->pass_work + a->adapt.costs.visit * (STEPS + 0.5);
+    if (!read_records(a, now) || !is_solution(a, now, next)) return;
+    int moved = 0;
+    for (int k = 0; k < STEPS; ++k) {
+        if (!try(a, choose_kind(a), now, next, learning)) continue;
+        struct place *const left = now;
+        now = next;
+        next = left;
+        moved = 1;
+    }
+    if (learning) a->redrawn.tries += 1;
+    if (moved) keep(a, now);
+}
