@@ -40,7 +40,8 @@
 enum { MOST_SOLVED = 25 };
 static const double SOLVED = 1e-8, SAME = 1e-6;
 
-/* Steps an iteration, of tries before what they tell counts, most columns and records. */
+/* Steps of an iteration where they draw the totals; tries before what they tell counts; most columns
+ * and records. */
 enum { STEPS = 2, TRIED = 50, MOST_COLUMNS = 6, MOST_RECORDS = 20000 };
 
 /* Sweeps that accept more often renew the shape. Steps that are accepted less often are left out,
@@ -415,10 +416,11 @@ void augment_redraw(struct augment *a, int learning, double swept) {
     if (learning) a->redrawn.swept += FORGET * (swept - a->redrawn.swept);
     if (!augment_redraws_shape(a)) return;
     struct place *now = r->kept, *next = r->kept + 1;
-    a->work += a->pass_work + a->adapt.costs.visit * (STEPS + 0.5);
+    const int steps = augment_redraws_totals(a) ? STEPS : 1;
+    a->work += a->pass_work + a->adapt.costs.visit * (steps + 0.5);
     if (!read_records(a, now) || !is_solution(a, now, next)) return;
     int moved = 0;
-    for (int k = 0; k < STEPS; ++k) {
+    for (int k = 0; k < steps; ++k) {
         if (!try(a, choose_kind(a), now, next, learning)) continue;
         struct place *const left = now;
         now = next;
