@@ -20,10 +20,10 @@
  *
  * A step draws a new U' uniformly and either keeps s, or takes s' from the release and the noise;
  * (m', F') solves s(m', F', U') = s', by Newton's method from where it would be without bounds, so
- * that the solution is a function of (s', U') alone. It is accepted by h' / h: nothing of it depends
- * on where the records were, and in the mean h does not change much. Clamping is not known to be one
- * to one in (m, F), so a step is only made where the same method leads from (s, U) to the records
- * themselves.
+ * that the solution is a function of (s', U') alone. It is accepted by h' / h: nothing of it
+ * depends on where the records were, and in the mean h does not change much. Clamping is not known
+ * to be one to one in (m, F), so a step is only made where the same method leads from (s, U) to the
+ * records themselves.
  *
  * Learned in warmup: how often either kind is accepted, which it is then chosen by; how often
  * sweeps accept, since where they do that often they renew the shape themselves.
@@ -40,8 +40,8 @@
 enum { MOST_SOLVED = 25 };
 static const double SOLVED = 1e-8, SAME = 1e-6;
 
-/* Steps of an iteration where they draw the totals; tries before what they tell counts; most columns
- * and records. */
+/* Steps of an iteration where they draw the totals; tries before what they tell counts; most
+ * columns and records. */
 enum { STEPS = 2, TRIED = 50, MOST_COLUMNS = 6, MOST_RECORDS = 20000 };
 
 /* Sweeps that accept more often renew the shape. Steps that are accepted less often are left out,
@@ -51,7 +51,7 @@ static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.5, FORGET = 0.02;
 
 enum { HOLD, REFRESH };
 
-/* Means and factor, what solves for them, and log h. */
+/* Means and factor, the clamped totals that they solve for, what is not clamped, log h and U. */
 struct place {
     double *mean, *factor, *seen, *c, log_density;
     double **shape; /* columns of U */
@@ -61,8 +61,8 @@ struct redraw {
     int d, size;
     const int *column;
     const double *lower, *upper;
-    int *total;           /* the component of each total, then of each product of i >= j */
-    double **w;           /* columns of records as they are looked at */
+    int *total; /* the component of each total, then of each product of i >= j */
+    double **w; /* columns of records as they are looked at */
     int *outside, *is_outside;
     double *seen, *slopes, *step, *row, *gradient_c, *gradient_kept;
     struct place kept[2];
@@ -72,9 +72,7 @@ struct redraw {
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
-static inline int entry(const struct redraw *r, int i, int j) {
-    return r->d + i * (i + 1) / 2 + j;
-}
+static inline int entry(const struct redraw *r, int i, int j) { return r->d + i * (i + 1) / 2 + j; }
 
 static int place_of(const struct redraw *r, int column) {
     for (int i = 0; i < r->d; ++i)
@@ -102,9 +100,9 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->surrogate || !a->surrogate->records.sum || a->size_prior || a->sites > 1 || model->cut ||
-        model->tied > 0 || model->factors > 0 || model->regressors > 0 || a->cells > 0 ||
-        a->locals > 0 || a->separable < a->dense || a->n > MOST_RECORDS)
+    if (!a->surrogate || !a->surrogate->records.sum || a->size_prior || a->sites > 1 ||
+        model->cut || model->tied > 0 || model->factors > 0 || model->regressors > 0 ||
+        a->cells > 0 || a->locals > 0 || a->separable < a->dense || a->n > MOST_RECORDS)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->k == 1 && t->d <= MOST_COLUMNS && t->d == model->columns;
@@ -137,8 +135,12 @@ void augment_prepare_redraw(struct augment *a) {
     r->gradient_c = doubles((size_t)a->model.complete);
     r->gradient_kept = doubles((size_t)(s->density.size + a->model.keeps));
     for (int k = 0; k < 2; ++k)
-        r->kept[k] = (struct place){doubles((size_t)d), doubles(square), doubles((size_t)size),
-                                    doubles((size_t)a->model.complete), 0, columns_of(d, records)};
+        r->kept[k] = (struct place){doubles((size_t)d),
+                                    doubles(square),
+                                    doubles((size_t)size),
+                                    doubles((size_t)a->model.complete),
+                                    0,
+                                    columns_of(d, records)};
     a->redraw = r;
 }
 
@@ -200,10 +202,8 @@ static void clamp_record(struct redraw *r, const struct place *at, int k) {
             double *slope = r->slopes + entry(r, i, j) * size;
             r->seen[entry(r, i, j)] -= w[i] * w[j] - v[i] * v[j];
             const double by_i = w[j] - inside[i] * v[j], by_j = w[i] - inside[j] * v[i];
-            for (int l = 0; l <= i + 1; ++l)
-                slope[l == 0 ? i : entry(r, i, l - 1)] -= by_i * u[l];
-            for (int l = 0; l <= j + 1; ++l)
-                slope[l == 0 ? j : entry(r, j, l - 1)] -= by_j * u[l];
+            for (int l = 0; l <= i + 1; ++l) slope[l == 0 ? i : entry(r, i, l - 1)] -= by_i * u[l];
+            for (int l = 0; l <= j + 1; ++l) slope[l == 0 ? j : entry(r, j, l - 1)] -= by_j * u[l];
         }
     }
 }
@@ -267,8 +267,8 @@ static double log_place(struct augment *a, struct place *at) {
                 n * (at->mean[i] * at->mean[j] +
                      linalg_dot(j + 1, at->factor + i * r->d, at->factor + j * r->d));
     }
-    return sum + model->class->marginal(model->self, at->c, n, a->theta, r->gradient_c,
-                                        r->gradient_kept);
+    return sum +
+           model->class->marginal(model->self, at->c, n, a->theta, r->gradient_c, r->gradient_kept);
 }
 
 /* (m, F) from the clamped totals `seen` and the shape, and log h. Returns 0 where it is not found.
@@ -385,7 +385,7 @@ static int try(struct augment *a, int kind, const struct place *now, struct plac
     return accept;
 }
 
-/* The records become those of the place, which was measured last. */
+/* The records become those of the place. */
 static void keep(struct augment *a, const struct place *at) {
     const struct redraw *r = a->redraw;
     const double *centre = a->surrogate->centre;

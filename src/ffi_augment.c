@@ -282,8 +282,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (a->categories)
         category_moves_attach(a->categories, REAL(list_element(state, "categories")));
     if (a->size_prior) attach_size(a, state);
-    if (a->redraw)
-        memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
+    if (a->redraw) memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];
