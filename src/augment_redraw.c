@@ -51,7 +51,8 @@ static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.5, FORGET = 0.02;
 
 enum { HOLD, REFRESH };
 
-/* Means and factor, the clamped totals that they solve for, what is not clamped, log h and U. */
+/* Means and factor, the clamped totals that they solve for, the complete-data statistic, log h and
+ * U. */
 struct place {
     double *mean, *factor, *seen, *c, log_density;
     double **shape; /* columns of U */
