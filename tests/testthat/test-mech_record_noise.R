@@ -444,14 +444,17 @@ test_that("answers: true levels give the records' posterior, and false ones leav
   fit <- sample_posterior(release, model, chains = 2, iter = 1500, seed = 1)
   known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 1500, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
-  data <- noisy_data(1500, c(x = 0.6))
+  data <- noisy_data(3000, c(x = 0.6))
+  data <- lapply(data, function(d) d[data$true$g == "a" | seq_len(3000) %% 4 == 0, ]) # levels are not equally frequent
   set.seed(4)
-  lie <- stats::runif(1500) < 0.5
+  lie <- stats::runif(nrow(data$seen)) < 0.5
   data$seen$g[lie] <- sample(three$g, sum(lie), TRUE) # the true level against another: (0.5 + 0.5 / 3) / (0.5 / 3)
   ask <- function(answers, iter = 400) sample_posterior(as_release(data$seen, st, mech_record_noise(sd = c(x = 0.6), answers = answers)), model_lm(), chains = 2, iter = iter, seed = 1)
   fit <- ask(mech_randomized_response(epsilon = log(4)))
   truth <- c("(Intercept)" = 1, x = 2 - 0.5, gb = 1, gc = -1) # y also depends on w, which has the slope 0.5 on x
   expect_lt(max(abs(coef(fit)[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 3.5)
+  share <- parameter_draws(fit, "prob[g=a]")
+  expect_lt(abs(mean(share) - mean(data$true$g == "a")) / stats::sd(share), 3.5)
   naive <- suppressWarnings(ask(NULL))
   expect_gt(max(abs(coef(naive)[names(truth)] - truth) / sqrt(diag(vcov(naive)))[names(truth)]), 4)
   expect_output(print(fit), "g by randomised response|factors by randomised response")
