@@ -77,13 +77,21 @@ single_iterations <- function(problem, state, run) {
   }
 }
 
-# A state of method "augment" with room for twice as many records: `x` has a column for each variable.
+# A state of method "augment" with room for twice as many records at each site where their number is not known: `x` has a column for each
+# variable of a site, one site after the other.
 give_room <- function(state, problem) {
-  room <- length(state$accepted)
-  check_room(2 * room)
-  x <- rbind(matrix(state$x, room), matrix(0, room, length(state$x) / room))
-  state$x <- as.vector(x)
-  state$accepted <- c(state$accepted, integer(room))
+  sites <- problem$sites %||% list(problem)
+  room <- state$room
+  more <- ifelse(vapply(sites, function(site) is.null(site$size_prior), TRUE), 0, room)
+  check_room(sum(room + more))
+  widen <- function(values) {
+    columns <- length(values) / sum(room)
+    one <- function(end, room, more) {
+      rbind(matrix(values[end - room * columns + seq_len(room * columns)], room), matrix(vector(typeof(values), more * columns), more, columns))
+    }
+    unlist(Map(one, cumsum(room * columns), room, more), use.names = FALSE)
+  }
+  state[c("x", "accepted", "room")] <- list(widen(state$x), widen(state$accepted), room + more)
   state
 }
 

@@ -79,13 +79,14 @@ new_sites <- c(partial = "new", walk = "next")
 # What can be done with several releases at once
 poolings <- c("complete", "partial", "walk", "none")
 
-sample_sites <- function(releases, model, pool, method, run, init, control, asked, call = caller_env()) {
+sample_sites <- function(releases, model, pool, method, run, init, control, records, asked, call = caller_env()) {
   check_sites(releases, pool, call)
+  records <- check_site_priors(records, releases, call)
   check_model(model, call)
   pool <- as_pooling(pool, call)
   partial <- inherits(pool, "noiseaware_pooling")
   if (!partial) check_choice(pool, "pool", poolings, "pool", call)
-  fit <- if (identical(pool, "none")) separate_fits(releases, model, asked, call) else {
+  fit <- if (identical(pool, "none")) separate_fits(releases, model, records, asked, call) else {
     check_choice(method, "method", c("auto", "collapse", "augment", "clt"), "method", call)
     if (length(control)) stop_classed("argument", "{.arg control} must be empty where sites are pooled.", call = call)
     check_no_record_noise(releases, call)
@@ -94,9 +95,10 @@ sample_sites <- function(releases, model, pool, method, run, init, control, aske
     tell_binary(bound)
     words <- with_seed(run$seed, seed_words())
     imputes <- !partial || pool$covariates == "separate"
-    engine <- pooled_method(releases, bound, method, partial, imputes, call)
+    engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
+      pooled_method(releases, bound, method, partial, imputes, call)
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-    problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, call),
+    problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
     if (partial) problem <- if (engine == "augment") pooled_records_problem(problem, pool, bound, releases, call) else
       partial_problem(problem, pool, bound, releases, call)
@@ -146,12 +148,26 @@ check_sites <- function(releases, pool, call) {
     stop_classed("pool", c("Every site in the list {.arg release} must have a name of its own.", i = "For example {.code list(north = first, south = second)}."),
                  call = call)
   }
-  unknown <- names(releases)[vapply(releases, function(r) is.null(r$n), TRUE)]
-  if (length(unknown)) {
-    stop_classed("pool", c("The number of records of every site must be known, but {.val {shorten_list(unknown)}} {?does/do} not tell it.",
-                           i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
-  }
   check_different(releases, call)
+}
+
+unsized_sites <- function(releases) names(releases)[vapply(releases, function(r) is.null(r$n), TRUE)]
+
+# The prior of the number of records of each site that does not tell it, by name.
+check_site_priors <- function(records, releases, call) {
+  unknown <- unsized_sites(releases)
+  several <- is.list(records) && !is.object(records)
+  if (!several) {
+    if (length(unknown) == 0L) check_size_prior(records, releases[[1L]], call)
+    return(lapply(releases[unknown], function(release) check_size_prior(records, release, call)))
+  }
+  wrong <- setdiff(names(records), unknown)
+  if (length(records) && !checkmate::test_names(names(records), "unique") || length(wrong)) {
+    stop_classed("argument", c("{.arg records} must be a prior, or a named list of priors for sites that do not tell their number of records.",
+                               x = "{cli::qty(length(wrong))}{if (length(wrong)) 'It has {.val {shorten_list(wrong)}}.' else 'It is {describe(records)}.'}",
+                               i = "{cli::qty(length(unknown))}Such sites: {if (length(unknown)) '{.val {shorten_list(unknown)}}' else 'none'}."), call = call)
+  }
+  lapply(stats::setNames(nm = unknown), function(site) check_size_prior(records[[site]], releases[[site]], call))
 }
 
 # Numbers with continuous noise, or many whole ones, are the same only if the release is.
@@ -414,17 +430,17 @@ near_rate <- function(problem, theta) {
 
 # ---- separate fits --------------------------------------------------------------------------
 
-separate_fits <- function(releases, model, asked, call) {
-  arguments <- asked[setdiff(names(asked), c("model", "pool", "init"))]
+separate_fits <- function(releases, model, records, asked, call) {
+  arguments <- asked[setdiff(names(asked), c("model", "pool", "init", "records"))]
   if (!is.null(asked$init)) stop_classed("argument", "{.arg init} must be NULL with {.code pool = \"none\"}: sites have parameters of their own.", call = call)
   seeds <- with_seed(asked$seed, floor(stats::runif(length(releases)) * 2^30))
   # warnings show the call: with names, not a whole release
-  named <- lapply(stats::setNames(nm = union(names(arguments), "seed")), function(name) call("$", quote(arguments), as.name(name)))
+  named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "records"))), function(name) call("$", quote(arguments), as.name(name)))
   one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
-  fits <- Map(function(release, seed) {
-    arguments$seed <- seed
+  fits <- Map(function(release, seed, prior) {
+    arguments[c("seed", "records")] <- list(seed, prior)
     eval(one)
-  }, releases, seeds)
+  }, releases, seeds, lapply(names(releases), function(site) records[[site]]))
   fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
   fit$pool <- "none"
   fit$fits <- fits

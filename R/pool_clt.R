@@ -26,6 +26,21 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
   "clt"
 }
 
+# The same where the number of records of some sites is not known. `records`: what is believed of it
+pooled_sized_method <- function(releases, bound, method, partial, imputes, records, call) {
+  sites <- names(records)
+  hidden <- vapply(releases[sites], whole_at_once, TRUE, bound)
+  reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which the numbers of records would be called too." else
+    if (any(hidden)) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
+      if (!method %in% c("auto", "augment")) "Method {.val {method}} must know it."
+  if (!is.null(reason)) {
+    stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
+                           i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
+  }
+  if (partial) check_imputes_sites(bound, imputes, call)
+  "augment"
+}
+
 # What clt_distribution() gives of one site.
 sites_distribution <- function(bound, release, call) {
   if (!is.null(bound$moments)) {

@@ -98,7 +98,7 @@ sample_groups <- function(release, model, pool, method, run, init, control, reco
   if (identical(pool, "none") && family == "totals") {
     asked$model <- model
     asked$records <- NULL
-    fit <- separate_fits(groups, model, asked, call)
+    fit <- separate_fits(groups, model, list(), asked, call)
     fit$problem <- list(groups = list(variable = variable, release = release))
   } else {
     problem <- if (sized) sized_problem(groups, release, bound, records, call) else pool_problem(groups, bound, call)

@@ -147,8 +147,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     return(sample_groups(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
   }
   if (is_sites(release)) {
-    if (!is.null(records)) stop_classed("argument", "{.arg records} must be NULL for a list of releases: the number of records of every site must be known.")
-    return(sample_sites(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, c(asked, list(pool = pool))))
+    return(sample_sites(release, model, pool, method, check_run(chains, iter, warmup, thin, check_seed(seed)), init, control, records, c(asked, list(pool = pool))))
   }
   if (!is.null(pool)) {
     stop_classed("pool", c("{.arg pool} is for a list of releases, one a site, or for the groups of one release; a single release has nothing to pool.",

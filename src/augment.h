@@ -70,6 +70,13 @@ static inline ptrdiff_t augment_part_length(const struct augment *a, int parts) 
 /* records of all sites */
 double augment_records(const struct augment *a);
 
+/* Is the number of records of any site unknown? */
+static inline int augment_is_sized(const struct augment *a) {
+    for (int k = 0; k < a->sites; ++k)
+        if (a->site[k]->size_prior) return 1;
+    return 0;
+}
+
 /* The complete-data statistic of the records of all sites as they are; `latent`: with variables of
  * its records that the model needs and this draws. */
 void augment_take_complete(struct augment *a, int latent, double *c);
@@ -127,6 +134,9 @@ void augment_accept(struct augment *a, struct draws *draws, double temper, int m
 /* The residuals of the records of all sites as set_move() moves them, as candidates; their energy
  * is returned. */
 double augment_moved_energy(struct augment *a);
+
+/* of theta, in the model or in a->layer */
+double augment_log_prior(const struct augment *a, const double *theta);
 
 /* Moves them. `innovations`: the stream as it was when the energy was computed. */
 void augment_keep_moved(struct augment *a, const struct rng *innovations);

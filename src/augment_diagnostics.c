@@ -15,6 +15,12 @@ struct updates {
 
 /* Adds those of one site. */
 static void count_updates(const struct augment *a, double after, struct updates *updates) {
+    if (a->size_prior) { /* records come and go */
+        updates->accepted += a->births.updated;
+        updates->visited += a->births.visited;
+        updates->lowest = NAN;
+        return;
+    }
     const ptrdiff_t length = augment_part_length(a, (int)*a->adapt.parts);
     const double turns = (double)((a->n + length - 1) / length);
     for (ptrdiff_t i = 0; i < a->n; ++i) {
@@ -22,20 +28,31 @@ static void count_updates(const struct augment *a, double after, struct updates 
         if (visits <= 0) continue;
         updates->accepted += a->accepted[i];
         updates->visited += visits;
-        updates->lowest = fmin(updates->lowest, a->accepted[i] / visits);
+        const double share = a->accepted[i] / visits;
+        if (share < updates->lowest) updates->lowest = share; /* NaN stays */
     }
 }
 
 /* Share of proposals that were accepted, of all records and of the one with the least. */
 static void tell_updates(const struct augment *a, double after, struct chain_diagnostics *told) {
-    struct updates updates = {a->births.updated, a->births.visited, NAN};
-    if (!a->size_prior) { /* else records come and go */
-        updates = (struct updates){0, 0, INFINITY};
-        for (int k = 0; k < a->sites; ++k) count_updates(a->site[k], after, &updates);
-    }
+    struct updates updates = {0, 0, INFINITY};
+    for (int k = 0; k < a->sites; ++k) count_updates(a->site[k], after, &updates);
     diagnostics_tell(told, "mean", updates.accepted / updates.visited);
     diagnostics_tell(told, "lowest", updates.lowest);
     diagnostics_tell(told, "least", exp(-fmax(augment_most_energy_step(a), 0)));
+}
+
+static void tell_sizes(const struct augment *a, struct chain_diagnostics *told) {
+    double made = 0, accepted = 0, tilt_made = 0, tilt_accepted = 0;
+    for (int k = 0; k < a->sites; ++k) {
+        const struct births *b = &a->site[k]->births;
+        made += b->made;
+        accepted += b->accepted;
+        tilt_made += b->tilt_made;
+        tilt_accepted += b->tilt_accepted;
+    }
+    diagnostics_tell(told, "records", accepted / made);
+    diagnostics_tell(told, "tilted", tilt_accepted / tilt_made);
 }
 
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
@@ -61,9 +78,6 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
     diagnostics_tell(told, "rounds", augment_rounds(a));
-    if (a->size_prior) {
-        diagnostics_tell(told, "records", a->births.accepted / a->births.made);
-        diagnostics_tell(told, "tilted", a->births.tilt_accepted / a->births.tilt_made);
-    }
+    if (augment_is_sized(a)) tell_sizes(a, told);
     diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }

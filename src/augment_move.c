@@ -114,7 +114,7 @@ void augment_gather(const struct augment *a, double *out) {
     for (int j = 0; j < a->model.moving; ++j) out[j] = a->theta[a->model.moves[j]];
 }
 
-static double theta_log_prior(const struct augment *a, const double *theta) {
+double augment_log_prior(const struct augment *a, const double *theta) {
     return a->layer ? a->layer->log_prior(a->layer->self, theta)
                     : a->model.class->dprior(a->model.self, theta);
 }
@@ -130,7 +130,7 @@ static void pass(struct augment *a, enum pass_kind kind, int learning) {
     for (int j = 0; j < moving; ++j) a->theta_new[a->model.moves[j]] += a->step[j];
     const double threshold = rng_exponential(a->rng);
 
-    double log_ratio = -INFINITY, log_prior = theta_log_prior(a, a->theta_new), energy = 0;
+    double log_ratio = -INFINITY, log_prior = augment_log_prior(a, a->theta_new), energy = 0;
     double work = PASS;
     const struct rng innovations = *a->rng;
     if (isfinite(log_prior)) {
@@ -165,7 +165,7 @@ void augment_interweave(struct augment *a, int learning, int looking) {
     for (int k = 0; k < PASS_KINDS; ++k) total += count[k];
     if (total == 0) return;
     a->model.class->set(a->model.self, a->theta);
-    a->log_prior = theta_log_prior(a, a->theta);
+    a->log_prior = augment_log_prior(a, a->theta);
     a->energy = augment_energy(a);
     for (int k = 0; k < PASS_KINDS; ++k)
         for (int i = 0; i < count[k]; ++i) pass(a, (enum pass_kind)k, learning);

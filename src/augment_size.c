@@ -24,6 +24,9 @@
  * Once warmup has seen where n is, such steps go there, and less often to a number near n. They are
  * seldom made where births and deaths alone go as far.
  *
+ * Of several sites with the same theta each has steps of its own number of records, which take the
+ * records of all of them along with theta.
+ *
  * Beside a surrogate (augment_surrogate.c) these moves stay as they are: they leave the records'
  * joint distribution with theta invariant, and the surrogate then moves the records that there are.
  *
@@ -58,7 +61,10 @@ static const double SMALL = 8;
 enum { UPDATES = 15 };
 
 void augment_prepare_size(struct augment *a) {
-    const int complete = a->pace.moving;
+    const int updates = a->model.class->rtheta && update_theta_steps(&a->model) == 0 && !a->layer;
+    const int complete = a->pace.moving = updates ? a->model.complete : 0;
+    a->slope.moving = a->model.moving;
+    a->slope.moves = a->model.moves;
     a->born = plugin_memory((size_t)a->model.columns, sizeof(double *));
     for (int v = 0; v < a->model.columns; ++v)
         a->born[v] = plugin_memory(MOST_BORN, sizeof(double));
@@ -73,7 +79,12 @@ void augment_prepare_size(struct augment *a) {
 }
 
 int augment_is_full(const struct augment *a) {
-    return a->stride - a->n < augment_rounds(a) * (SIZE_MOVES + TILTED) * MOST_BORN;
+    for (int k = 0; k < a->sites; ++k) {
+        const struct augment *site = a->site[k];
+        const ptrdiff_t most = augment_rounds(a) * (SIZE_MOVES + TILTED) * MOST_BORN;
+        if (site->size_prior && site->stride - site->n < most) return 1;
+    }
+    return 0;
 }
 
 void augment_swap_records(struct augment *a, ptrdiff_t i, ptrdiff_t j) {
@@ -158,7 +169,7 @@ static void move_size(struct augment *a, int learning) {
             log_prior - size_prior_log(a->size_prior, (double)a->n) -
             *a->adapt.temper * (changed_energy(a, a->residual, a->cell_residual, m, sign) - energy);
         accept = log_ratio >= 0 || -log_ratio < rng_exponential(a->rng);
-        a->work += a->pass_work * m / fmax((double)a->n, m);
+        a->lead->work += a->pass_work * m / fmax((double)a->n, m);
         if (accept) augment_keep_size(a, m, birth);
     }
     b->made += 1;
@@ -223,15 +234,23 @@ static void set_move(struct augment *a) {
     model->class->set_move(model->self, a->theta_new, a->changed);
 }
 
-/* Energy of the first n records moved, whose residuals are the candidates then. */
-static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovations) {
+/* Energy of the first n records moved, whose residuals are the candidates then; those of other
+ * sites move as well, and `others` gets by how much their energy grows. */
+static double moved_energy(struct augment *a, ptrdiff_t n, struct rng *innovations,
+                           double *others) {
+    struct augment *const lead = a->lead;
     const ptrdiff_t old = a->n;
     set_move(a);
     *innovations = *a->rng;
     a->n = n;
-    const double energy = augment_moved_energy(a);
+    const double all = augment_moved_energy(lead);
     a->n = old;
-    return energy;
+    *others = 0;
+    if (lead->sites == 1) return all;
+    const double own = augment_total_energy(a, a->candidate, a->candidate_cells);
+    const double before = augment_total_energy(a, a->residual, a->cell_residual);
+    *others = all - own - (augment_energy(lead) - before);
+    return own;
 }
 
 static void copy_beside(struct augment *a) {
@@ -243,9 +262,10 @@ static void copy_beside(struct augment *a) {
 static double tilted_birth(struct augment *a, int m, struct rng *innovations) {
     const int count = count_batches((double)a->n, m);
     const double energy = augment_total_energy(a, a->residual, a->cell_residual);
-    (void)moved_energy(a, a->n, innovations);
+    double others;
+    (void)moved_energy(a, a->n, innovations, &others);
     copy_beside(a);
-    return draw_batches(a, a->theta_new, m, 0, count) + *a->adapt.temper * energy;
+    return draw_batches(a, a->theta_new, m, 0, count) + *a->adapt.temper * (energy - others);
 }
 
 /* The same for m less: those that stand last then. */
@@ -257,7 +277,9 @@ static double tilted_death(struct augment *a, int m, struct rng *innovations) {
     copy_beside(a);
     a->batch_log[0] = -*a->adapt.temper * energy;
     const double back = draw_batches(a, a->theta, m, 1, count);
-    return -*a->adapt.temper * moved_energy(a, a->n - m, innovations) - back;
+    double others;
+    const double moved = moved_energy(a, a->n - m, innovations, &others);
+    return -*a->adapt.temper * (moved + others) - back;
 }
 
 static void keep_tilted(struct augment *a, int m, int birth, const struct rng *innovations) {
@@ -267,7 +289,7 @@ static void keep_tilted(struct augment *a, int m, int birth, const struct rng *i
         a->n -= m;
     const struct rng later = *a->rng;
     set_move(a);
-    augment_keep_moved(a, innovations);
+    augment_keep_moved(a->lead, innovations);
     *a->rng = later;
     if (birth) append_born(a, m);
     memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
@@ -296,13 +318,13 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
     if (log_prior > -INFINITY) {
         const double log_step = log(n / (double)a->n);
         size_slope_follow(&a->slope, log_step, a->theta, (size_t)model->parameters, a->theta_new);
-        const double forth = model->class->dprior(model->self, a->theta_new);
+        const double forth = augment_log_prior(a->lead, a->theta_new);
         if (isfinite(forth)) {
-            log_ratio = log_back + forth - model->class->dprior(model->self, a->theta) + log_prior -
+            log_ratio = log_back + forth - augment_log_prior(a->lead, a->theta) + log_prior -
                         size_prior_log(a->size_prior, (double)a->n);
             log_ratio +=
                 birth ? tilted_birth(a, m, &innovations) : tilted_death(a, m, &innovations);
-            a->work += 2 * a->pass_work;
+            a->lead->work += 2 * a->lead->pass_work;
         }
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
@@ -324,6 +346,7 @@ static void follow_updates(struct augment *a) {
     const int moving = a->slope.moving, complete = a->model.complete;
     const double about = *pace->at_mean, square = *pace->at_square;
     const double width = sqrt(square / *pace->count);
+    const double others = augment_records(a->lead) - (double)a->n;
     if (!(width > 0)) return;
     double *const c[] = {a->complete_before, a->complete_after};
     for (int j = 0; j < complete; ++j)
@@ -333,7 +356,7 @@ static void follow_updates(struct augment *a) {
         const struct rng start = *a->rng;
         double *const theta[] = {a->theta_new, a->followed};
         for (int k = 0; k < 2; ++k) {
-            const double n = exp(about + (2 * k - 1) * width);
+            const double n = others + exp(about + (2 * k - 1) * width);
             *a->rng = start;
             memcpy(theta[k], a->theta, (size_t)a->model.parameters * sizeof(double));
             if ((a->model.cut ? class->rtheta_uncut : class->rtheta)(a->model.self, c[k], n, a->rng,

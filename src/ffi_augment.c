@@ -100,6 +100,10 @@ void read_augment_release(SEXP spec, struct augment *a) {
     a->weight = REAL(list_element(spec, "weight"));
     a->n = (ptrdiff_t)list_number(spec, "n");
     a->stride = PAD_LANES(a->n);
+    a->size_prior = read_size_prior(spec);
+    if (!a->size_prior) return;
+    a->stride = (ptrdiff_t)list_number(spec, "room");
+    a->size_spread = list_number(spec, "size_spread");
 }
 
 /* Sites of which `a` is the first. */
@@ -122,19 +126,11 @@ static void *read(SEXP problem) {
     SEXP sites = optional_element(problem, "sites");
     a->model = read_model(list_element(problem, "model"));
     read_augment_release(sites ? VECTOR_ELT(sites, 0) : problem, a);
-    a->size_prior = read_size_prior(problem);
-    if (a->size_prior) {
-        a->stride = (ptrdiff_t)list_number(problem, "room");
-        a->size_spread = list_number(problem, "size_spread");
-        a->slope.moving = a->model.moving;
-        a->slope.moves = a->model.moves;
-        if (a->model.class->rtheta && update_theta_steps(&a->model) == 0)
-            a->pace.moving = a->model.complete;
-    }
     a->plain = list_number(problem, "passes") == 0;
     if (!a->plain) read_surrogate(list_element(problem, "surrogate"), a);
     augment_prepare(a);
     if (sites) read_others(sites, a);
+    a->tells_sizes = sites != NULL;
     if (a->surrogate)
         augment_prepare_surrogate(
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
@@ -163,8 +159,15 @@ enum {
     COUNTERS
 };
 
-/* where n is unknown, the state's `size`: n, struct births, twice struct size_slope */
+/* where n is unknown, the site's part of the state's `size`: n, struct births, twice struct
+ * size_slope */
 enum { SIZE_STATE = 1 + sizeof(struct births) / sizeof(double) };
+
+static R_xlen_t size_stored(const struct augment *a) {
+    if (!a->size_prior) return 0;
+    return SIZE_STATE +
+           (R_xlen_t)(size_slope_stored(a->slope.moving) + size_slope_stored(a->pace.moving));
+}
 
 struct adapt_shape augment_learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
@@ -177,14 +180,17 @@ struct adapt_shape augment_learned_shape(const struct model *model) {
 }
 
 void augment_record_parts(int sites, struct augment *const *site, struct state_part *part) {
-    R_xlen_t room = 0, released = 0;
+    R_xlen_t room = 0, released = 0, size = 0;
     for (int k = 0; k < sites; ++k) {
         room += site[k]->stride;
         released += site[k]->dense + site[k]->cells;
+        size += size_stored(site[k]);
     }
     part[0] = (struct state_part){"x", REALSXP, room * site[0]->model.columns};
     part[1] = (struct state_part){"residual", REALSXP, released};
     part[2] = (struct state_part){"accepted", INTSXP, room};
+    part[3] = (struct state_part){"room", REALSXP, sites};
+    part[4] = (struct state_part){"size", REALSXP, size};
 }
 
 static struct state_shape shape(const void *self) {
@@ -196,11 +202,6 @@ static struct state_shape shape(const void *self) {
         .part[AUGMENT_RECORD_PARTS] = {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
     };
     augment_record_parts(a->sites, a->site, shape.part);
-    if (a->size_prior)
-        shape.part[shape.parts++] =
-            (struct state_part){"size", REALSXP,
-                                SIZE_STATE + (R_xlen_t)(size_slope_stored(a->slope.moving) +
-                                                        size_slope_stored(a->pace.moving))};
     if (update_theta_steps(&a->model) > 0)
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
@@ -226,13 +227,11 @@ static struct state_shape shape(const void *self) {
 }
 
 /* n, and room for as many records as the state has: it may have been given more */
-static void attach_size(struct augment *a, SEXP state) {
-    double *size = REAL(list_element(state, "size"));
+static void attach_size(struct augment *a, double room, double *size) {
     size_slope_attach(&a->slope, a->slope.moving, a->slope.moves, size + SIZE_STATE);
     size_slope_attach(&a->pace, a->pace.moving, a->pace.moves,
                       size + SIZE_STATE + size_slope_stored(a->slope.moving));
-    const ptrdiff_t room = (ptrdiff_t)Rf_xlength(list_element(state, "accepted"));
-    if (room > a->stride) augment_make_room(a, room);
+    if (room > (double)a->stride) augment_make_room(a, (ptrdiff_t)room);
     a->n = (ptrdiff_t)size[0];
     memcpy(&a->births, size + 1, sizeof a->births);
 }
@@ -241,8 +240,12 @@ void attach_augment_records(int sites, struct augment *const *site, SEXP state) 
     double *x = REAL(list_element(state, "x"));
     const double *residual = REAL(list_element(state, "residual"));
     int *accepted = INTEGER(list_element(state, "accepted"));
+    const double *room = REAL(list_element(state, "room"));
+    double *size = REAL(list_element(state, "size"));
     for (int k = 0; k < sites; ++k) {
         struct augment *a = site[k];
+        if (a->size_prior) attach_size(a, room[k], size);
+        size += size_stored(a);
         a->x = x;
         a->accepted = accepted;
         memcpy(a->residual, residual, (size_t)a->dense * sizeof(double));
@@ -255,8 +258,15 @@ void attach_augment_records(int sites, struct augment *const *site, SEXP state) 
 
 void detach_augment_records(int sites, struct augment *const *site, SEXP state) {
     double *residual = REAL(list_element(state, "residual"));
+    double *room = REAL(list_element(state, "room")), *size = REAL(list_element(state, "size"));
     for (int k = 0; k < sites; ++k) {
         const struct augment *a = site[k];
+        room[k] = (double)a->stride;
+        if (a->size_prior) {
+            size[0] = (double)a->n;
+            memcpy(size + 1, &a->births, sizeof a->births);
+        }
+        size += size_stored(a);
         memcpy(residual, a->residual, (size_t)a->dense * sizeof(double));
         memcpy(residual + a->dense, a->cell_residual, (size_t)a->cells * sizeof(double));
         residual += a->dense + a->cells;
@@ -281,7 +291,6 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
     if (a->categories)
         category_moves_attach(a->categories, REAL(list_element(state, "categories")));
-    if (a->size_prior) attach_size(a, state);
     if (a->redraw) memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
@@ -303,11 +312,6 @@ static void attach(void *self, SEXP state, struct rng *rng) {
 static void detach(void *self, SEXP state) {
     const struct augment *a = self;
     detach_augment_records(a->sites, a->site, state);
-    if (a->size_prior) {
-        double *size = REAL(list_element(state, "size"));
-        size[0] = (double)a->n;
-        memcpy(size + 1, &a->births, sizeof a->births);
-    }
     if (a->redraw) memcpy(REAL(list_element(state, "redraw")), &a->redrawn, sizeof a->redrawn);
     double *counter = REAL(list_element(state, "counters"));
     counter[MOST_STEP] = augment_most_energy_step(a);
@@ -328,8 +332,11 @@ static void detach(void *self, SEXP state) {
 /* records drawn from theta */
 static void start(void *self, SEXP problem) {
     struct augment *a = self;
-    for (int k = 0; k < a->sites; ++k) a->site[k]->most_energy_step = R_NegInf;
-    if (a->size_prior) a->n = (ptrdiff_t)list_number(problem, "n");
+    SEXP sites = optional_element(problem, "sites");
+    for (int k = 0; k < a->sites; ++k) {
+        a->site[k]->most_energy_step = R_NegInf;
+        start_augment_size(sites ? VECTOR_ELT(sites, k) : problem, a->site[k]);
+    }
     if (augment_makes_rounds(a)) augment_rounds_start(a);
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
@@ -384,6 +391,16 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 static void report(void *self, double *draw) {
     const struct augment *a = self;
     model_report(&a->model, a->theta, draw);
+    if (a->tells_sizes) augment_sizes(a->sites, a->site, draw + a->model.reported);
+}
+
+void start_augment_size(SEXP spec, struct augment *a) {
+    if (a->size_prior) a->n = (ptrdiff_t)list_number(spec, "n");
+}
+
+void augment_sizes(int sites, struct augment *const *site, double *out) {
+    for (int k = 0; k < sites; ++k)
+        if (site[k]->size_prior) *out++ = (double)site[k]->n;
 }
 
 void augment_statistic(int sites, struct augment *const *site, double *out) {
@@ -409,10 +426,7 @@ static double records(void *self) {
     return (double)a->n;
 }
 
-static int full(const void *self) {
-    const struct augment *a = self;
-    return a->size_prior && augment_is_full(a);
-}
+static int full(const void *self) { return augment_is_full(self); }
 
 static void diagnostics(const void *self, double after, struct chain_diagnostics *told) {
     augment_diagnostics(self, after, told);

@@ -54,22 +54,22 @@ static R_xlen_t told_length(const struct pool_records *s) {
 static struct state_shape shape(const void *self) {
     const struct pool_records *s = self;
     const R_xlen_t sites = s->sites;
+    const struct state_part own[] = {
+        {"adapt", REALSXP, sites * (R_xlen_t)adapt_length(s)},
+        {"thetas", REALSXP, sites * s->model.parameters},
+        {"shared", REALSXP, s->shared},
+        {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
+        {"layer", REALSXP, (R_xlen_t)walks_length(s)},
+        {"sites", REALSXP, sites * OF_SITE},
+        {"told", REALSXP, sites * told_length(s)},
+        {"store", REALSXP, (R_xlen_t)pool_records_given_stored(s)},
+    };
     struct state_shape shape = {
         .counters = POOL_GIVEN_COUNTERS,
-        .parts = AUGMENT_RECORD_PARTS + 8,
-        .part = {{NULL, 0, 0},
-                 {NULL, 0, 0},
-                 {NULL, 0, 0},
-                 {"adapt", REALSXP, sites * (R_xlen_t)adapt_length(s)},
-                 {"thetas", REALSXP, sites * s->model.parameters},
-                 {"shared", REALSXP, s->shared},
-                 {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
-                 {"layer", REALSXP, (R_xlen_t)walks_length(s)},
-                 {"sites", REALSXP, sites * OF_SITE},
-                 {"told", REALSXP, sites * told_length(s)},
-                 {"store", REALSXP, (R_xlen_t)pool_records_given_stored(s)}},
+        .parts = AUGMENT_RECORD_PARTS + COUNT(own),
     };
     augment_record_parts(s->sites, s->records, shape.part);
+    memcpy(shape.part + AUGMENT_RECORD_PARTS, own, sizeof own);
     return shape;
 }
 
@@ -122,7 +122,7 @@ static void detach(void *self, SEXP state) {
 
 static void start(void *self, SEXP problem) {
     struct pool_records *s = self;
-    SEXP begin = list_element(problem, "start");
+    SEXP begin = list_element(problem, "start"), sites = list_element(problem, "sites");
     memcpy(s->at, REAL(list_element(begin, "shared")), (size_t)s->shared * sizeof(double));
     const double *theta = REAL(list_element(begin, "theta"));
     const double *move_sd = REAL(list_element(problem, "move_sd"));
@@ -131,6 +131,7 @@ static void start(void *self, SEXP problem) {
         struct augment *a = &s->site[j].augment;
         memcpy(a->theta, theta, (size_t)s->model.parameters * sizeof(double));
         a->most_energy_step = R_NegInf;
+        start_augment_size(VECTOR_ELT(sites, j), a);
         for (int k = 0; k < s->moving; ++k) sd[k] = move_sd[s->moves[k]];
         adapt_start(&a->adapt, sd, -1);
         for (int k = 0; k < s->walking; ++k) sd[k] = move_sd[s->walks[k]];
@@ -150,7 +151,17 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
     return status;
 }
 
-static void report(void *self, double *draw) { pool_records_report(self, draw); }
+static void report(void *self, double *draw) {
+    const struct pool_records *s = self;
+    augment_sizes(s->sites, s->records, pool_records_report(self, draw));
+}
+
+static int full(const void *self) {
+    const struct pool_records *s = self;
+    for (int j = 0; j < s->sites; ++j)
+        if (augment_is_full(s->records[j])) return 1;
+    return 0;
+}
 
 static void statistic(void *self, double *out) {
     const struct pool_records *s = self;
@@ -168,7 +179,8 @@ const struct method method_pool_records = {
     .sampler = {.iterate = iterate,
                 .report = report,
                 .statistic = statistic,
-                .log_noise = log_noise},
+                .log_noise = log_noise,
+                .full = full},
     .read = read,
     .shape = shape,
     .attach = attach,

@@ -18,7 +18,7 @@ struct state_part {
     R_xlen_t length;
 };
 
-enum { MOST_STATE_PARTS = 12 };
+enum { MOST_STATE_PARTS = 16 };
 
 struct state_shape {
     int counters;

@@ -150,7 +150,7 @@ void augment_prepare(struct augment *a) {
     a->sites = 1;
     a->site = plugin_memory(1, sizeof *a->site);
     a->records = plugin_memory(1, sizeof *a->records);
-    *a->site = a;
+    *a->site = a->lead = a;
 }
 
 void augment_join_sites(struct augment *a, int sites, struct augment **site) {
@@ -169,6 +169,8 @@ void augment_join_sites(struct augment *a, int sites, struct augment **site) {
         a->pass_work += other->pass_work;
         other->complete = a->complete;
         other->changed = a->changed;
+        other->lead = a;
+        if (other->size_prior) a->adapt.most_parts = 1;
     }
 }
 
@@ -409,6 +411,7 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
     for (int k = 0; k < a->sites; ++k) {
         struct augment *site = a->site[k];
+        if (site->n == 0) continue;
         const ptrdiff_t length = augment_part_length(site, parts);
         const ptrdiff_t first = at % ((site->n + length - 1) / length) * length;
         const ptrdiff_t end = site->n - first < length ? site->n : first + length;
@@ -495,13 +498,39 @@ static void end_warmup(struct augment *a) {
     a->responses_made = a->responses_accepted = 0;
     a->divergent = a->deepest = 0;
     a->regroup.made = a->regroup.accepted = 0;
-    a->births.made = a->births.accepted = a->births.visited = a->births.updated = 0;
-    a->births.tilt_made = a->births.tilt_accepted = 0;
     for (int k = 0; k < a->sites; ++k) {
         struct augment *site = a->site[k];
+        struct births *b = &site->births;
+        b->made = b->accepted = b->visited = b->updated = b->tilt_made = b->tilt_accepted = 0;
         memset(site->accepted, 0, (size_t)site->stride * sizeof(int));
         site->most_energy_step = -INFINITY;
     }
+}
+
+/* Births and deaths at all sites where n is not known; a->jump: by which theta went along. */
+static void move_sizes(struct augment *a, int iteration, int learning) {
+    augment_gather(a, a->jump);
+    for (int k = 0; k < a->sites; ++k)
+        if (a->site[k]->size_prior) augment_move_size(a->site[k], iteration, learning);
+    augment_gather(a, a->place);
+    for (int j = 0; j < a->model.moving; ++j) a->jump[j] = a->place[j] - a->jump[j];
+}
+
+static void count_visits(struct augment *a, double accepted) {
+    for (int k = 0; k < a->sites; ++k) {
+        a->site[k]->births.visited += (double)a->site[k]->n;
+        a->site[k]->births.updated += (double)a->site[k]->n * accepted;
+    }
+}
+
+/* Theta without records: its prior. */
+static int update_theta_of_none(struct augment *a, int learning) {
+    if (a->layer) {
+        memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
+        return a->layer->update(a->layer->self, learning);
+    }
+    a->model.class->rprior(a->model.self, a->rng, a->theta);
+    return PLUGIN_OK;
 }
 
 /* `round`: of an iteration, from 0 */
@@ -513,13 +542,9 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     const int looking = learning && adapt_looks(adapt, iteration);
     const int can_refresh = !a->plain && class->refresh && a->model.complete > 0;
     if (iteration == 0) adapt_anneal(adapt, augment_energy(a), released_values(a), warmup);
-    if (a->size_prior) {
-        augment_gather(a, a->jump);
-        augment_move_size(a, iteration, learning);
-        augment_gather(a, a->place);
-        for (int j = 0; j < a->model.moving; ++j) a->jump[j] = a->place[j] - a->jump[j];
-    }
-    const int empty = a->n == 0; /* only where n is unknown: theta has its prior */
+    const int sized = augment_is_sized(a);
+    if (sized) move_sizes(a, iteration, learning);
+    const int empty = augment_records(a) == 0; /* only where n is unknown */
     if (!empty) augment_interweave(a, learning, looking);
 
     const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !empty;
@@ -533,10 +558,7 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
         *accepted = 1;
     else
         *accepted = sweep_part(a, parts, at, adapt_refresh[refresh], *adapt->temper);
-    if (a->size_prior) {
-        a->births.visited += (double)a->n;
-        a->births.updated += (double)a->n * *accepted;
-    }
+    if (sized) count_visits(a, *accepted);
     a->work += work;
     if (trying) {
         if (class->add_latent) augment_take_complete(a, 0, a->complete_after);
@@ -557,18 +579,15 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
         augment_respond_categories(a, iteration, warmup);
     if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
-    int status = PLUGIN_OK;
-    if (empty)
-        class->rprior(a->model.self, a->rng, a->theta);
-    else
-        status = update_theta_given_records(a, iteration < warmup);
+    const int status = empty ? update_theta_of_none(a, iteration < warmup)
+                             : update_theta_given_records(a, iteration < warmup);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
-    if (a->size_prior && learning && !empty)
-        augment_saw_size(a, adapt_window(iteration, warmup) != WINDOW_GOES_ON ||
-                                iteration + 1 == warmup);
+    const int closes = adapt_window(iteration, warmup) != WINDOW_GOES_ON || iteration + 1 == warmup;
+    for (int k = 0; sized && learning && k < a->sites; ++k)
+        if (a->site[k]->size_prior && a->site[k]->n > 0) augment_saw_size(a->site[k], closes);
     if (learning) {
         augment_gather(a, after);
-        for (int j = 0; a->size_prior && j < a->model.moving; ++j) before[j] -= a->jump[j];
+        for (int j = 0; sized && j < a->model.moving; ++j) before[j] -= a->jump[j];
         adapt_saw_sweep(adapt, before, after, work + a->work - followed);
     }
     adapt_cool(adapt);

@@ -93,7 +93,7 @@ struct augment {
      * noise in a struct augment of its own. The first is this one, which all that concerns theta
      * is done with; the others share it, see augment_share_theta(). One release: no others. */
     int sites;
-    struct augment **site;
+    struct augment **site, *lead; /* lead: the first of all sites */
 
     struct model model;
     int parts;
@@ -108,6 +108,7 @@ struct augment {
     const struct augment_layer *layer;   /* NULL: none */
     const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
     double size_spread;                  /* sd of its start about the n that is given */
+    int tells_sizes;                     /* is a draw to have the numbers of records? */
     int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate;         /* NULL: no such moves */
     struct response *response;           /* the same; only beside a surrogate */

@@ -94,6 +94,10 @@ double pool_records_likelihood(struct pool_records_site *site, const double *the
     const struct model_class *class = s->model.class;
     const struct record_columns records = {a->x, a->n, a->stride};
     double value;
+    if (a->n == 0) {
+        if (slope) memset(slope, 0, (size_t)s->parameters * sizeof(double));
+        return 0;
+    }
     if (s->likelihood.class) { /* keeps the parameters, in their order */
         value = s->likelihood.class->marginal(s->likelihood.self, a->complete, (double)a->n, theta,
                                               s->slope_c, slope ? slope : s->slope_theta);
@@ -111,9 +115,13 @@ double pool_records_likelihood(struct pool_records_site *site, const double *the
 /* ---- a site ------------------------------------------------------------------------------ */
 
 static int update_rest(struct pool_records *s, struct augment *a) {
+    const struct model_class *class = s->model.class;
     copy(s->theta_new, a->theta, s->model.parameters);
-    const int status =
-        s->model.class->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
+    int status = PLUGIN_OK;
+    if (a->n == 0)
+        class->rprior(s->model.self, s->rng, s->theta_new);
+    else
+        status = class->rtheta(s->model.self, a->complete, (double)a->n, s->rng, s->theta_new);
     if (status != PLUGIN_OK) return status;
     for (int k = 0; k < s->rest; ++k) a->theta[s->rests[k]] = s->theta_new[s->rests[k]];
     return PLUGIN_OK;
@@ -415,7 +423,7 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
         sum += share * (double)s->site[j].augment.n;
         n += (double)s->site[j].augment.n;
     }
-    *accepted = sum / n;
+    *accepted = n > 0 ? sum / n : 1;
     if (s->gradients) {
         s->leapfrogs = pool_records_given_move(s, iteration, warmup);
     } else {
@@ -440,7 +448,7 @@ static double *report_some(struct pool_records *s, int count, const int *which, 
     return draw;
 }
 
-void pool_records_report(struct pool_records *s, double *draw) {
+double *pool_records_report(struct pool_records *s, double *draw) {
     copy(s->trial, s->reference, s->model.parameters);
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = s->spread.mean[k];
     draw = report_some(s, s->heads, s->head, draw);
@@ -450,6 +458,19 @@ void pool_records_report(struct pool_records *s, double *draw) {
         copy(s->trial, s->site[j].augment.theta, s->model.parameters);
         draw = report_some(s, s->shown, s->show, draw);
     }
+    return draw;
+}
+
+/* Adds what one site tells, by name; not all sites tell the same. */
+static void add_told(struct chain_diagnostics *sum, double *sites,
+                     const struct chain_diagnostics *one) {
+    for (int k = 0; k < one->count; ++k) {
+        int at = 0;
+        while (at < sum->count && strcmp(sum->name[at], one->name[k]) != 0) ++at;
+        if (at == sum->count) diagnostics_tell(sum, one->name[k], 0);
+        sum->value[at] += one->value[k];
+        sites[at] += 1;
+    }
 }
 
 /* The sites' own, on average, work summed; then the walks of what they share. */
@@ -457,18 +478,15 @@ void pool_records_diagnostics(const struct pool_records *s, double after,
                               struct chain_diagnostics *told) {
     static const char *const names[POOL_WALKS] = {"given", "held", "carried"};
     struct chain_diagnostics sum = {0};
+    double sites[MOST_DIAGNOSTICS] = {0};
     for (int j = 0; j < s->sites; ++j) {
         struct chain_diagnostics one = {0};
         augment_diagnostics(&s->site[j].augment, after, &one);
-        for (int k = 0; k < one.count; ++k) {
-            sum.name[k] = one.name[k];
-            sum.value[k] += one.value[k];
-        }
-        sum.count = one.count;
+        add_told(&sum, sites, &one);
     }
     for (int k = 0; k < sum.count; ++k) {
         const int work = strcmp(sum.name[k], "work") == 0;
-        diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / s->sites);
+        diagnostics_tell(told, sum.name[k], work ? sum.value[k] : sum.value[k] / sites[k]);
     }
     if (s->gradients) {
         const double made = s->counter[POOL_GIVEN_MADE];

@@ -100,7 +100,8 @@ void pool_records_given_start(struct pool_records *pool, const double *sd);
 int pool_records_given_move(struct pool_records *pool, int iteration, int warmup);
 
 int pool_records_iterate(struct pool_records *pool, int iteration, int warmup, double *accepted);
-void pool_records_report(struct pool_records *pool, double *draw);
+/* Returns where the draw ends. */
+double *pool_records_report(struct pool_records *pool, double *draw);
 double pool_records_energy(struct pool_records *pool);
 void pool_records_diagnostics(const struct pool_records *pool, double after,
                               struct chain_diagnostics *told);

@@ -8,7 +8,7 @@ struct step {
 };
 
 /* What a chain tells of itself, by name. */
-enum { MOST_DIAGNOSTICS = 24 };
+enum { MOST_DIAGNOSTICS = 32 };
 
 struct chain_diagnostics {
     int count;

@@ -115,8 +115,8 @@ test_that("releases drawn anew leave the prior: three sites, moves and refreshes
   sites <- Map(function(n, by, mechanism) simulate_release(model, statistic(by), mechanism, n = n), c(a = 3, b = 4, c = 5), c(1, 2, 3),
                list(mech_laplace(scale = 1), mech_gaussian(sd = 1.5), mech_laplace(scale = 2)))
   bound <- internal("bind_sites")(model, sites, NULL)
-  problem <- internal("pool_augment_problem")(sites, bound, internal("seed_words")(), 1L, NULL)
-  state <- internal("start_pool")(problem, bound, internal("seed_words")(), 1L, NULL)
+  problem <- internal("pool_augment_problem")(sites, bound, internal("seed_words")(), 1L, list(), NULL)
+  state <- internal("start_pool")(problem, bound, internal("seed_words")(), 1L, list(), NULL)
   draws <- geweke_records(problem, state, 6000)
   expect_prior(draws, prior_draws(model, statistic(3)))
 })

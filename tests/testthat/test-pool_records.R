@@ -98,7 +98,7 @@ test_that("releases drawn anew leave the prior: regressions of three sites, corr
   prior <- prior_draws(model, statistic(3))
   for (pool in list(partial_pooling(sd = prior_half_normal(0.5), correlation = prior_lkj(2)), walk_pooling(~ x, sd = prior_half_normal(0.5)))) {
     words <- internal("seed_words")()
-    problem <- internal("pool_augment_problem")(sites, bound, words, 1L, NULL)
+    problem <- internal("pool_augment_problem")(sites, bound, words, 1L, list(), NULL)
     problem <- internal("pooled_records_problem")(problem, pool, bound, sites, NULL)
     draws <- geweke_records(problem, internal("start_pool")(problem, bound, words, 1L, NULL), 8000)
     walk <- pool$kind == "walk"
