@@ -80,7 +80,7 @@ single_iterations <- function(problem, state, run) {
 # A state of method "augment" with room for twice as many records at each site where their number is not known: `x` has a column for each
 # variable of a site, one site after the other.
 give_room <- function(state, problem) {
-  sites <- problem$sites %||% list(problem)
+  sites <- unname(problem$sites %||% list(problem))
   room <- state$room
   more <- ifelse(vapply(sites, function(site) is.null(site$size_prior), TRUE), 0, room)
   check_room(sum(room + more))

@@ -17,6 +17,12 @@
 #' Sites may differ in the number of records, in the bounds, in the mechanism, in the statistic, and in which of its components they
 #' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
 #'
+#' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
+#' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as
+#' `records = list(north = prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records
+#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number; with `pool = "none"` any method serves that does for the
+#' site alone.
+#'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
 #' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers
@@ -59,8 +65,8 @@
 #' **different** people a list is right, and `pool` must be given. Two sites with the same release, number by number, are refused: where noise is
 #' continuous, or ten numbers or more agree, that is no coincidence.
 #'
-#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, an unknown number of records, two sites with the same release,
-#'   a model that does not bind to each of them, or sites with different variables. `noiseaware_error_method`: a model that cannot be pooled.
+#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with another method than
+#'   `"augment"` or with R functions that see all records at once, a model that does not bind to each of them, or sites with different variables. `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
 #' @examples
@@ -158,14 +164,16 @@ check_site_priors <- function(records, releases, call) {
   unknown <- unsized_sites(releases)
   several <- is.list(records) && !is.object(records)
   if (!several) {
-    if (length(unknown) == 0L) check_size_prior(records, releases[[1L]], call)
+    if (!is.null(records) && length(unknown) == 0L) {
+      stop_classed("argument", "{.arg records} is a prior of numbers of records that are not known, but all sites tell theirs.", call = call)
+    }
     return(lapply(releases[unknown], function(release) check_size_prior(records, release, call)))
   }
   wrong <- setdiff(names(records), unknown)
   if (length(records) && !checkmate::test_names(names(records), "unique") || length(wrong)) {
     stop_classed("argument", c("{.arg records} must be a prior, or a named list of priors for sites that do not tell their number of records.",
-                               x = "{cli::qty(length(wrong))}{if (length(wrong)) 'It has {.val {shorten_list(wrong)}}.' else 'It is {describe(records)}.'}",
-                               i = "{cli::qty(length(unknown))}Such sites: {if (length(unknown)) '{.val {shorten_list(unknown)}}' else 'none'}."), call = call)
+                               x = if (length(wrong)) "It names {.val {shorten_list(wrong)}}." else "It has no names, or the same twice.",
+                               i = if (length(unknown)) "Such sites: {.val {shorten_list(unknown)}}." else "All sites tell it."), call = call)
   }
   lapply(stats::setNames(nm = unknown), function(site) check_size_prior(records[[site]], releases[[site]], call))
 }

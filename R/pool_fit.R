@@ -18,7 +18,7 @@
 #' * `summary()`, `confint()` and [posterior::as_draws()] give what they give for one release. A variable that belongs to
 #'   one site is called `variable[site]`.
 #' * `coef()`: posterior means; with parameters for each site a matrix, a row for each. `vcov()`: their covariance.
-#' * `nobs()`: the number of records of all sites.
+#' * `nobs()`: the number of records of all sites, `NA` where a site does not tell its own.
 #' * `predict()`: as for one release, of one site; all have the same parameters where the pooling is complete. With partial pooling
 #'   `site = "new"` predicts for a site that released nothing, in a walk `site = "next"` for the one after the last.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_pool`; `noiseaware_error_method` for a prediction of a model without a response.
@@ -216,7 +216,7 @@ print.noiseaware_pool <- function(x, ...) {
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[x$pool]])
   cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
-      if (isTRUE(x$problem$sized)) size_line(x),
+      if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
       if (x$pool != "none" && !by_clt) bounds_lines(x),
       if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
@@ -245,6 +245,12 @@ bounds_lines <- function(fit) {
 size_line <- function(fit) {
   n <- fit$problem$groups$release$n
   paste0("  records    ", if (is.null(n)) paste0("not known (n); prior ", format(fit$problem$records)) else format_size(n), "; how many are in each group is sampled")
+}
+
+unsized_line <- function(fit) {
+  unknown <- unsized_sites(fit$release)
+  priors <- unique(vapply(unknown, function(site) format((fit$problem$site_records %||% list())[[site]] %||% fit$fits[[site]]$problem$records), ""))
+  paste0("  records    not known (n): ", shorten_list(unknown, 6L), if (length(priors) == 1L) paste0("; prior ", priors))
 }
 
 pool_acceptance <- function(fit) {

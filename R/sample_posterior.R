@@ -30,7 +30,8 @@
 #' @eval control_help()
 #' @param records Where the release does not tell the number of records: a prior of it, see
 #'   [prior_records]. `NULL` stands for [prior_log_uniform()], which gives every order of magnitude up to 2^31 - 1 the
-#'   same probability. The number is then among the draws, as `n`.
+#'   same probability. The number is then among the draws, as `n`. For a list of releases a prior for all sites that do not tell it, or a named list of
+#'   priors, see [pooling].
 #' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
 #'   `"partial"` or [partial_pooling()], `"walk"` or [walk_pooling()], or `"none"`: see [pooling]. The same for a model of the
 #'   groups in one release, such as `model_poisson(~ ward)`, where `NULL` stands for `"none"`: see [groups].

@@ -259,7 +259,7 @@ test_that("what cannot be pooled is refused", {
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partly")),
       quote(sample_posterior(list(north = a, south = other), model_bernoulli(), pool = "complete")),
       quote(sample_posterior(list(north = a, south = line), model_bernoulli(), pool = "complete")),
-      quote(sample_posterior(list(north = a, south = unknown), model_bernoulli(), pool = "complete")),
+      quote(sample_posterior(list(north = a, south = unknown), model_bernoulli(), pool = "complete", method = "clt")),
       quote(sample_posterior(a, model_bernoulli(), pool = "complete")))),
     refusals("argument", list(
       quote(sample_posterior(list(north = a, south = 3), model_bernoulli(), pool = "complete")),

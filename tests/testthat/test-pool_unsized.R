@@ -1,0 +1,107 @@
+# Sites that do not tell their number of records: check_site_priors() in R/pool.R, R/pool_augment.R, src/augment_size.c.
+
+waiting <- function(by) stat_sums(~ t, bounds = list(t = c(0, by)))
+
+# draws from the prior of rates, numbers of records and clamped totals
+waiting_total <- function(rate, n, by) {
+  record <- rep(seq_along(n), n)
+  totals <- numeric(length(n))
+  of <- rowsum(pmin(rexp(length(record), rate[record]), by), record)
+  totals[as.integer(rownames(of))] <- of
+  totals
+}
+
+waiting_sites <- function() {
+  list(north = as_release(c(t = 3.2), waiting(3), mech_laplace(scale = 0.7), n = NULL),
+       middle = as_release(c(t = 1.5), waiting(2), mech_laplace(scale = 0.6), n = 2),
+       south = as_release(c(t = 2.9), waiting(4), mech_gaussian(sd = 0.8), n = NULL))
+}
+
+test_that("numbers of few records and shared, partly pooled and walking rates: draws from the prior, weighted by the noise", {
+  skip_on_cran()
+  set.seed(1)
+  draws <- 2e5
+  sites <- waiting_sites()
+  sizes <- list(north = prior_poisson(2), south = prior_uniform(1, 4))
+  n <- cbind(rpois(draws, 2), 2, sample(1:4, draws, TRUE))
+  rate <- rgamma(draws, 3, 2)
+  sd <- abs(rnorm(draws, 0, 0.6))
+  for (pool in list("complete", partial_pooling(sd = prior_half_normal(0.6)), walk_pooling(sd = prior_half_normal(0.6)))) {
+    kind <- if (is.list(pool)) pool$kind else pool
+    z <- matrix(rnorm(3 * draws), draws)
+    shift <- switch(kind, complete = 0 * z, partial = sd * z, walk = sd * cbind(0, z[, 2], z[, 2] + z[, 3]))
+    own <- rate * exp(shift)
+    s <- vapply(1:3, function(j) waiting_total(own[, j], n[, j], c(3, 2, 4)[j]), numeric(draws))
+    log_weight <- log_noise("absolute", c(0.7, 0.6), c(3.2, 1.5), s[, 1:2]) + log_noise("squared", 0.8, 2.9, s[, 3, drop = FALSE])
+    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, records = sizes, iter = 5000, seed = 2)
+    expect_true(fit$exact)
+    expect_weighted_mean(parameter_draws(fit, "n[north]"), n[, 1], log_weight)
+    expect_weighted_mean(parameter_draws(fit, "n[north]")^2, n[, 1]^2, log_weight)
+    expect_weighted_mean(parameter_draws(fit, "n[south]"), n[, 3], log_weight)
+    if (kind != "walk") expect_weighted_mean(parameter_draws(fit, "rate"), rate, log_weight)
+    if (kind != "complete") {
+      expect_weighted_mean(parameter_draws(fit, "sd[log(rate)]"), sd, log_weight)
+      expect_weighted_mean(parameter_draws(fit, "rate[south]"), own[, 3], log_weight)
+      expect_weighted_mean(parameter_draws(fit, "rate[north]"), own[, 1], log_weight)
+    }
+  }
+})
+
+test_that("noise that drowns all leaves each number its prior, none at all included", {
+  skip_on_cran()
+  set.seed(3)
+  asked <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2)))
+  sites <- lapply(c(a = 1, b = 2), function(k) as_release(rnorm(5, 0, 1e6), asked, mech_laplace(scale = 1e6), n = NULL))
+  sizes <- list(a = prior_uniform(0, 3), b = prior_negative_binomial(15, 2))
+  prior <- cbind("n[a]" = sample(0:3, 1e5, TRUE), "n[b]" = rnbinom(1e5, 2, mu = 15))
+  model <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 2, 6))
+  for (pool in list("complete", "partial")) {
+    fit <- suppressWarnings(sample_posterior(sites, model, pool = pool, records = sizes, iter = 3000, seed = 4))
+    draws <- sapply(colnames(prior), function(name) c(parameter_draws(fit, name)))
+    for (name in colnames(prior)) {
+      at <- parameter_draws(fit, name)
+      expect_lt(abs(mean(at) - mean(prior[, name])) / posterior::mcse_mean(at), 5)
+      below <- (at <= median(prior[, name])) + 0
+      expect_lt(abs(mean(below) - mean(prior[, name] <= median(prior[, name]))) / posterior::mcse_mean(below), 5)
+    }
+    x <- parameter_draws(fit, "x")
+    expect_lt(abs(mean(x)) / posterior::mcse_mean(x), 5)
+  }
+})
+
+test_that("one site is a fit of its release; separate fits take each site's prior; a chain cut in two is the same", {
+  skip_on_cran()
+  sites <- waiting_sites()
+  model <- model_exponential(prior = prior_gamma(3, 2))
+  alone <- sample_posterior(sites$north, model, method = "augment", records = prior_poisson(2), iter = 4000, seed = 5)
+  pooled <- sample_posterior(sites["north"], model, pool = "complete", records = prior_poisson(2), iter = 4000, seed = 6)
+  expect_agreement(parameter_draws(pooled, "rate"), parameter_draws(alone, "rate"))
+  expect_agreement(parameter_draws(pooled, "n[north]"), parameter_draws(alone, "n"))
+  none <- sample_posterior(sites, model, pool = "none", records = list(south = prior_uniform(3, 3)), iter = 200, seed = 7)
+  expect_true(all(parameter_draws(none, "n[south]") == 3))
+  expect_identical(nobs(none), NA_real_)
+  for (pool in c("complete", "partial")) {
+    part <- suppressWarnings(sample_posterior(sites, model, pool = pool, records = prior_poisson(3), iter = 150, warmup = 100, chains = 2, seed = 8))
+    whole <- suppressWarnings(sample_posterior(sites, model, pool = pool, records = prior_poisson(3), iter = 200, warmup = 100, chains = 2, seed = 8))
+    expect_identical(suppressWarnings(extend(part, 50))$draws, whole$draws)
+    expect_output(print(whole), "records    not known .n.: north, south")
+    # more room: no draw depends on it
+    state <- whole$chains[[1]]$state
+    wider <- internal("give_room")(state, whole$problem)
+    expect_identical(wider$room, state$room * c(2, 1, 2))
+    run <- list(warmup = 100, thin = 1)
+    go <- function(state) internal("run_blocks")(whole$problem, state, 20, run, function(...) NULL)$draws
+    copy <- .Call(internal("ffi_duplicate"), state)
+    expect_identical(go(wider), go(copy))
+  }
+})
+
+test_that("priors of numbers of records are for sites that do not tell them", {
+  sites <- waiting_sites()
+  fit <- function(...) sample_posterior(sites, model_exponential(), pool = "complete", chains = 1, iter = 4, ...)
+  expect_error(fit(records = list(middle = prior_poisson(2))), "middle", class = "noiseaware_error_argument")
+  expect_error(fit(records = list(prior_poisson(2))), "named list", class = "noiseaware_error_argument")
+  expect_error(fit(records = list(north = 3)), "prior of the number", class = "noiseaware_error_argument")
+  expect_error(fit(method = "collapse"), "must know", class = "noiseaware_error_pool")
+  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", records = prior_poisson(2)), "all sites tell", class = "noiseaware_error_argument")
+})
