@@ -116,7 +116,7 @@ test_that("releases drawn anew leave the prior: three sites, moves and refreshes
                list(mech_laplace(scale = 1), mech_gaussian(sd = 1.5), mech_laplace(scale = 2)))
   bound <- internal("bind_sites")(model, sites, NULL)
   problem <- internal("pool_augment_problem")(sites, bound, internal("seed_words")(), 1L, list(), NULL)
-  state <- internal("start_pool")(problem, bound, internal("seed_words")(), 1L, list(), NULL)
+  state <- internal("start_pool")(problem, bound, internal("seed_words")(), 1L, NULL)
   draws <- geweke_records(problem, state, 6000)
   expect_prior(draws, prior_draws(model, statistic(3)))
 })
