@@ -21,7 +21,7 @@
 #' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as
 #' `records = list(north = prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records
 #' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number; with `pool = "none"` any method serves that does for the
-#' site alone.
+#' site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
@@ -66,7 +66,8 @@
 #' continuous, or ten numbers or more agree, that is no coincidence.
 #'
 #' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with another method than
-#'   `"augment"` or with R functions that see all records at once, a model that does not bind to each of them, or sites with different variables. `noiseaware_error_method`: a model that cannot be pooled.
+#'   `"augment"` or with R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
+#'   `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
 #' @examples

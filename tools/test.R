@@ -7,7 +7,7 @@ library(noiseaware)
 chosen <- commandArgs(TRUE)
 files <- find_test_scripts("tests/testthat")
 # what takes long does not come last
-long <- c("surrogate", "method_collapse_table", "pool", "model_glm", "method_collapse_normal", "budget_table", "budget_file", "method_augment", "evidence_clt",
+long <- c("input", "surrogate", "method_collapse_table", "pool", "model_glm", "method_collapse_normal", "budget_table", "budget_file", "method_augment", "evidence_clt",
           "covariate", "calibrate", "method_collapse_counts", "registry", "model_survival", "model_categories", "model_loglinear", "supported", "terms", "clamped",
           "pool_spread", "update_theta", "method_clt", "mech_published", "geography")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
@@ -32,9 +32,7 @@ run_file <- function(file, begun) {
 Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000000000")
 # Processes that each run one file after another: to fork for each file would copy the memory of the parent as often. One more than
 # cores: some tests wait for locks and servers.
-# They begin with room for what the packages take, so that garbage is collected less often.
-workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)),
-                                      rscript_args = c("--min-vsize=128M", "--min-nsize=4M"))
+workers <- parallel::makePSOCKcluster(min(length(files), max(1L, parallel::detectCores() + 1L, na.rm = TRUE)))
 invisible(parallel::clusterEvalQ(workers, { library(testthat); library(noiseaware) }))
 parallel::clusterExport(workers, "reasons")
 # a file that ends its process leaves its name

@@ -51,3 +51,28 @@ test_that("records beyond the bounds mix where noise is small", {
     expect_gt(chain$state$redraw[2], 0.5) # and new shapes often
   }
 })
+
+# Oracle: draws from the prior, weighted by the density of the noise.
+test_that("the mean of five records, clamped on either side, is that of weighted draws from the prior", {
+  set.seed(1)
+  value <- c(1.6, 3.1)
+  release <- as_release(value, stat_sums(~ x + I(x^2), list(x = c(-0.5, 1))), mech_laplace(scale = 0.04), 5)
+  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 6000, seed = 1)
+  for (chain in fit$chains) expect_gt(max(chain$state$redraw[2:3]), 0.02) # new shapes are drawn
+  prior <- rnorm(2e6, 0.3, 1)
+  sum <- square <- numeric(2e6)
+  for (record in 1:5) {
+    x <- pmin(pmax(rnorm(2e6, prior), -0.5), 1)
+    sum <- sum + x
+    square <- square + x^2
+  }
+  log_weight <- -(abs(value[1] - sum) + abs(value[2] - square)) / 0.04
+  weight <- exp(log_weight - max(log_weight))
+  weight <- weight / sum(weight)
+  drawn <- parameter_draws(fit, "mean")
+  mean <- sum(weight * prior)
+  expect_lt(abs(mean(drawn) - mean), 5 * sqrt(sum(weight^2 * (prior - mean)^2) + posterior::mcse_mean(drawn)^2))
+  away <- (prior - mean)^2
+  error <- sqrt(sum(weight^2 * (away - sum(weight * away))^2) + posterior::mcse_mean((drawn - mean)^2)^2)
+  expect_lt(abs(mean((drawn - mean)^2) - sum(weight * away)), 5 * error)
+})
