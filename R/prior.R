@@ -42,8 +42,8 @@
 #' * `prior_gamma_process(concentration, rate)`: of the hazards of a piecewise exponential or discrete distribution, see [model_survival()]. The
 #'   cumulative hazard's growth in an interval, relative to its mean, is Gamma(a, a), independently in each interval, where a is the concentration times the
 #'   interval's share of the time between the first and the last break. By default the concentration is twice the number of intervals, so that hazards
-#'   differ by a factor of about 2; of a beta process too. The mean hazard per unit of time is `rate`, one number (an exponential distribution) or one for each interval; or else
-#'   learned, by the intercept.
+#'   differ by a factor of about 2; of a beta process too. The mean hazard per unit of time is `rate`, one number (an exponential distribution) or
+#'   one for each interval; or else learned, by the intercept.
 #' * `prior_beta_process(concentration, rate)`: of the same. The probability of the event in an interval, of those who enter it, is
 #'   Beta(c h, c (1 - h)), independently in each interval, with the concentration c, so many people seen before, and h = 1 - exp(-rate x width).
 #'   Chains take the longer the further c h is below 1.
