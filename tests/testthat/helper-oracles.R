@@ -58,6 +58,15 @@ expect_same_mean <- function(draws, exact, errors = 5) {
   expect_lt(abs(mean(draws) - exact) / posterior::mcse_mean(draws), errors)
 }
 
+# The mean of draws, a column for each chain, is that of `values` drawn from the prior, weighted by a density.
+expect_weighted_mean <- function(draws, values, log_weight, errors = 5, label = NULL) {
+  weight <- exp(log_weight - max(log_weight))
+  expect_gt(sum(weight)^2 / sum(weight^2), 2000)
+  exact <- sum(weight * values) / sum(weight)
+  error <- sqrt(sum((weight * (values - exact))^2)) / sum(weight)
+  expect_lt(abs(mean(draws) - exact) / sqrt(posterior::mcse_mean(draws)^2 + error^2), errors, label = label)
+}
+
 # two samplers of one distribution: their means, and standard deviations, up to Monte Carlo error
 expect_agreement <- function(a, b, spread = TRUE, errors = 5, label = NULL) {
   agree <- function(of, mcse) expect_lt(abs(of(a) - of(b)) / sqrt(mcse(a)^2 + mcse(b)^2), errors, label = label)

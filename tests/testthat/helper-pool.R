@@ -99,12 +99,3 @@ logistic_sites <- function(sizes = c(north = 60, south = 90, west = 40)) {
     simulate_release(data.frame(y = rbinom(n, 1, plogis(0.8 * x - 0.3)), x), stat_crossprod(y ~ x, pooled_bounds(upper)), mechanism)
   }, sizes, mechanisms[seq_along(sizes)], c(4, 5, 4)[seq_along(sizes)])
 }
-
-# weighted mean of `values` against draws
-expect_weighted_mean <- function(draws, values, log_weight) {
-  weight <- exp(log_weight - max(log_weight))
-  expect_gt(sum(weight)^2 / sum(weight^2), 2000)
-  exact <- sum(weight * values) / sum(weight)
-  error <- sqrt(sum((weight * (values - exact))^2)) / sum(weight)
-  expect_lt(abs(mean(draws) - exact) / sqrt(posterior::mcse_mean(draws)^2 + error^2), 5)
-}

@@ -45,20 +45,13 @@ test_that("with few records the posterior is that of the prior weighted by the d
     bound <- internal("bind_model")(model, statistic)
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 40000L)$theta
     log_weight <- log_seen(bound, theta, as.matrix(data[c("y", "x")]), unname(sd))
-    weight <- exp(log_weight - max(log_weight))
-    weight <- weight / sum(weight)
     natural <- internal("reported")(bound, theta)
     fit <- sample_posterior(release, model, chains = 4, iter = 2000, seed = n)
     draws <- internal("parameter_matrix")(fit)
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)
-    for (name in colnames(exact)) {
-      mean <- sum(weight * exact[, name])
-      error <- sqrt(sum(weight^2 * (exact[, name] - mean)^2))
-      mcse <- posterior::mcse_mean(matrix(got[, name], ncol = 4))
-      expect_lt(abs(mean(got[, name]) - mean) / sqrt(error^2 + mcse^2), 5, label = paste(name, "with", n))
-    }
+    for (name in colnames(exact)) expect_weighted_mean(matrix(got[, name], ncol = 4), exact[, name], log_weight, label = paste(name, "with", n))
   }
 })
 
@@ -326,18 +319,11 @@ test_that("with squares the posterior of few records is the prior weighted by th
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
     natural <- internal("reported")(bound, theta)
     log_weight <- log_curved(natural, as.data.frame(release$records), sd)
-    weight <- exp(log_weight - max(log_weight))
-    weight <- weight / sum(weight)
     draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 3000, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "I(x^2)", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)
-    for (name in colnames(exact)) {
-      mean <- sum(weight * exact[, name])
-      error <- sqrt(sum(weight^2 * (exact[, name] - mean)^2))
-      mcse <- posterior::mcse_mean(matrix(got[, name], ncol = 2))
-      expect_lt(abs(mean(got[, name]) - mean) / sqrt(error^2 + mcse^2), 5, label = paste(name, "with", n, "and sd", sd[["x"]]))
-    }
+    for (name in colnames(exact)) expect_weighted_mean(matrix(got[, name], ncol = 2), exact[, name], log_weight, label = paste(name, "with", n, "and sd", sd[["x"]]))
   }
 })
 
@@ -421,18 +407,11 @@ test_that("answers: with few records the posterior is the prior weighted by thei
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
     natural <- internal("reported")(bound, theta)
     log_weight <- log_answered(natural, records[seq_len(n), ], sd, epsilon)
-    weight <- exp(log_weight - max(log_weight))
-    weight <- weight / sum(weight)
     draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 2000, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "gb", "gc", "mean[x]")]), v[, c("prob[g=a]", "prob[g=b]")], v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)
-    for (name in colnames(exact)) {
-      mean <- sum(weight * exact[, name])
-      error <- sqrt(sum(weight^2 * (exact[, name] - mean)^2))
-      mcse <- posterior::mcse_mean(matrix(got[, name], ncol = 2))
-      expect_lt(abs(mean(got[, name]) - mean) / sqrt(error^2 + mcse^2), 5, label = paste(name, "with", n))
-    }
+    for (name in colnames(exact)) expect_weighted_mean(matrix(got[, name], ncol = 2), exact[, name], log_weight, label = paste(name, "with", n))
   }
 })
 

@@ -47,6 +47,24 @@ test_that("numbers of few records and shared, partly pooled and walking rates: d
   }
 })
 
+# A step of the north's number takes the rate along, and with it the records of the south.
+test_that("a number and the rate that it shares with another site: draws from the prior, weighted by the noise", {
+  skip_on_cran()
+  set.seed(6)
+  wide <- waiting(60) # nothing is clamped
+  sites <- list(north = as_release(c(t = 14), wide, mech_laplace(scale = 1), n = NULL), south = as_release(c(t = 33), wide, mech_laplace(scale = 1), n = 40))
+  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", records = prior_negative_binomial(20, 2), iter = 24000, seed = 3)
+  rate <- rgamma(1e6, 3, 2)
+  n <- rnbinom(1e6, 2, mu = 20)
+  total <- cbind(rgamma(1e6, n, rate), rgamma(1e6, 40, rate))
+  log_weight <- log_noise("absolute", c(1, 1), c(14, 33), total)
+  for (power in 1:2) {
+    expect_weighted_mean(parameter_draws(fit, "n[north]")^power, n^power, log_weight)
+    expect_weighted_mean(parameter_draws(fit, "rate")^power, rate^power, log_weight)
+    expect_weighted_mean(matrix(as.numeric(denoise(fit, site = "south")), ncol = 4)^power, total[, 2]^power, log_weight)
+  }
+})
+
 test_that("noise that drowns all leaves each number its prior, none at all included", {
   skip_on_cran()
   set.seed(3)
