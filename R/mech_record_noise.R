@@ -129,12 +129,9 @@ privacy.mech_record_noise <- function(x, ...) privacy_row(NA_real_, NA_real_, NA
 
 #' @export
 format.mech_record_noise <- function(x, ...) {
-  answers <- if (inherits(x$answers, "mech_randomized_response")) list(all = x$answers) else x$answers
-  told <- if (length(answers)) {
-    whom <- if (inherits(x$answers, "mech_randomized_response")) "factors" else paste(names(answers), collapse = ", ")
-    paste0("; ", whom, " by randomised response")
-  }
-  paste0("Gaussian noise on every record, sd ", shorten_list(paste(names(x$sd), format_number(x$sd)), 4L), told)
+  answers <- if (is.object(x$answers)) list(factors = x$answers) else x$answers
+  told <- vapply(names(answers), function(name) paste0("; ", name, " by ", format(answers[[name]])), "")
+  paste0("Gaussian noise on every record, sd ", shorten_list(paste(names(x$sd), format_number(x$sd)), 4L), paste(told, collapse = ""))
 }
 
 #' @export

@@ -91,11 +91,15 @@ model_survival <- function(formula = NULL, distribution = c("weibull", "exponent
   check_class(prior, "prior", "prior_normal", "prior_normal()", "prior")
   check_class(shape, "shape", "prior_gamma", "prior_gamma()", "prior")
   if (is.null(shape$rate)) stop_argument("shape", "prior_gamma() with a rate", format(shape), "prior")
+  given <- !is.null(baseline)
   baseline <- baseline %||% if (distribution == "discrete") prior_beta_process() else prior_gamma_process()
   check_class(baseline, "baseline", c("prior_gamma_process", "prior_beta_process"), "NULL, prior_gamma_process() or prior_beta_process()", "prior")
   if (!is.null(censoring)) check_class(censoring, "censoring", "prior_beta", "NULL or prior_beta()", "prior")
   check_class(shares, "shares", "prior_dirichlet", "prior_dirichlet()", "prior")
   if (length(shares$alpha) != 1L) stop_argument("shares", "prior_dirichlet() with one weight", format(shares), "prior")
+  if (given && !has_process(distribution)) {
+    stop_argument("baseline", "NULL unless the distribution is \"piecewise\" or \"discrete\"", format(baseline), "prior")
+  }
   formula <- if (!is.null(formula)) survival_terms(formula, "formula")
   strata <- all.vars(survival_terms(baseline_by, "baseline_by"))
   if (length(strata) && !has_process(distribution)) {

@@ -397,7 +397,7 @@ test_that("bad input is refused", {
                                   predict(fit, data.frame(arm = "a"), type = "draws"), predict(fit, data.frame(arm = "a"), interval = "predictive")))
   refusals("formula", expression(model_survival(~ age^2), model_survival(~ log(age)), model_survival(time ~ arm), model_survival(3), model_survival(censoring_by = ~ I(arm)), model_survival(baseline_by = ~ arm)))
   expect_error(ask(rel, model_survival(distribution = "discrete", baseline = prior_beta_process(rate = 1:3))), class = "noiseaware_error_prior")
-  refusals("prior", expression(model_survival(prior = prior_beta()), model_survival(shape = prior_gamma(2)), model_survival(baseline = prior_gamma()), prior_beta_process(-1), prior_gamma_process(rate = 0),
+  refusals("prior", expression(model_survival(prior = prior_beta()), model_survival(shape = prior_gamma(2)), model_survival(baseline = prior_gamma()), model_survival(baseline = prior_beta_process()), prior_beta_process(-1), prior_gamma_process(rate = 0),
                               
                                model_survival(censoring = prior_gamma()), model_survival(shares = prior_dirichlet(1:2)), prior_gamma_process(0)))
   expect_error(ask(rel, model_survival(prior = prior_normal(sd = c(age = 1)))), class = "noiseaware_error_prior")
