@@ -70,3 +70,27 @@ test_that("the mean of five records, clamped on either side, is that of weighted
   drawn <- parameter_draws(fit, "mean")
   for (power in 1:2) expect_weighted_mean(drawn^power, prior^power, log_weight)
 })
+
+# Three records and next to no noise: their sum T and sum of squares Q are known. Either none is clamped, and they lie on a circle
+# that does not depend on the mean, T ~ N(3 mean, 3) and Q - T^2 / 3 ~ chi-square with 2 degrees of freedom; or one lies above its bound, which is all that
+# is known of it, and the other two solve x + y = T - 1, x^2 + y^2 = Q - 1, at |d(T, Q) / d(x, y)| = 2 |y - x|. No other number of clamped records solves both.
+test_that("with next to no noise the mean of three records has the density of those that are clamped and those that are not", {
+  skip_on_cran()
+  bounds <- c(-0.5, 1)
+  value <- c(1.7, 1.37)
+  angle <- (seq_len(1e4) - 0.5) / 1e4 * 2 * pi
+  left <- value[2] - value[1]^2 / 3
+  circle <- outer(angle, 2 * pi / 3 * (0:2), function(a, by) value[1] / 3 + sqrt(2 / 3 * left) * cos(a + by))
+  inside <- mean(apply(circle > bounds[1] & circle < bounds[2], 1, all))
+  pair <- (value[1] - 1) / 2 + c(-1, 1) * sqrt((value[2] - 1) / 2 - ((value[1] - 1) / 2)^2)
+  grid <- seq(-4, 5, by = 0.001)
+  none <- dnorm(value[1], 3 * grid, sqrt(3)) * dchisq(left, 2) * inside
+  one <- 3 * pnorm(1, grid, lower.tail = FALSE) * 2 * dnorm(pair[1], grid) * dnorm(pair[2], grid) / (2 * diff(pair))
+  density <- dnorm(grid, 0.3, 1) * (none + one)
+  density <- density / sum(density)
+  release <- as_release(value, stat_sums(~ x + I(x^2), list(x = bounds)), mech_laplace(scale = 0.003), 3)
+  fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 12000, seed = 1)
+  for (chain in fit$chains) expect_gt(max(chain$state$redraw[2:3]), 0.02)
+  drawn <- parameter_draws(fit, "mean")
+  for (power in 1:2) expect_same_mean(drawn^power, sum(density * grid^power))
+})
