@@ -246,5 +246,5 @@ bounds_trouble <- function(fit) {
   list(list(kind = "bounds", text = c(
     paste(if (pooled) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
-    i = if (pooled) "With pool = \"none\" method \"augment\" takes the clamping into account." else "Method \"augment\" takes the clamping into account.")))
+    i = "Method \"augment\" takes the clamping into account.")))
 }

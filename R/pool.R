@@ -43,7 +43,7 @@
 #'
 #' **Partial pooling and walks of other models** are exact by method `"augment"`, too: the records of each site are imputed under parameters of its own. This serves
 #' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without
-#' factors, inside the bounds or not, other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`, whose parameters must
+#' factors, inside the bounds or not, priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`, whose parameters must
 #' have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: that of a level against those after it.
 #' For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"` is approximate in the way above, at a cost that
 #' grows with the number of sites alone, and chosen where imputing records would take too long.
@@ -127,8 +127,9 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   if (more %in% names(releases)) {
     stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
   }
-  if (engine == "clt" && bound_is_cut(bound)) {
-    stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior that is cut off.", i = "Leave out {.arg within}."), call = call)
+  if (engine == "clt" && bound_is_cut(bound) && !is_regression(bound)) {
+    stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior of the sites' parameters that is cut off: it moves them along its slopes.",
+                             i = "{.code method = \"augment\"} takes one."), call = call)
   }
   if (engine == "clt" && bound$spec$name == "expfam") {
     stop_classed("method", c("Partial pooling and walks do not serve {.fn model_expfam}: its moments are integrals, which gradients would take too many of.",
@@ -255,6 +256,7 @@ pool_family <- function(bound, call) {
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
+                           i = if (bound_is_cut(bound)) "{.code method = \"augment\"} takes one; totals are moved with the covariates integrated out, which bounds prevent.",
                            i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
                  call = call)
 }

@@ -28,6 +28,10 @@ share_covariates <- function(problem, bound, call) {
     stop_classed("pool", c("The covariates' distribution can be shared in regressions that are pooled by method {.val clt} alone.",
                            i = if (problem$family == "totals") "{.code method = \"clt\"} asks for that method."), call = call)
   }
+  if (bound_is_cut(bound)) {
+    stop_classed("pool", c("The covariates' distribution cannot be shared where its prior is cut off: it moves along the prior's slopes.",
+                           i = "Leave out {.arg within}, or {.code covariates = \"shared\"}."), call = call)
+  }
   problem$sites <- lapply(problem$sites, function(site) {
     site$alone$undivided <- TRUE
     site

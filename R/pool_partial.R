@@ -25,6 +25,10 @@
 #' a prior that expects covariates of three times their standard deviation draws the slopes of all sites, and their mean, towards 0. If covariates are alike in all sites,
 #' `covariates = "shared"` gives them one distribution (method `"clt"` alone, which serves [model_glm()] and, asked for, [model_lm()]).
 #'
+#' **Priors that are cut off.** Where the model's prior has bounds (`within`, see [priors]) the parameters of all sites lie within them, and so does their
+#' mean: the distribution above of all of these together is cut off. Given the parameters of the sites, bounds then say nothing of the standard deviations. Of a
+#' regression they are about the covariates, whose distribution is each site's own.
+#'
 #' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
 #' that is the same for all sites changes nothing.
 #'
@@ -199,9 +203,9 @@ new_covariates <- function(design, sites, call = caller_env()) {
 
 # ---- what varies ---------------------------------------------------------------------------
 
-# A normal model as a regression without covariates, whose coordinates it then has.
+# A normal model as a regression without covariates, whose coordinates it then has; a regression has no prior that is cut off.
 as_regression <- function(bound) {
-  if (bound$spec$name != "normal") return(bound)
+  if (bound$spec$name != "normal" || bound_is_cut(bound)) return(bound)
   fields <- bound$spec$fields
   mean <- bound$model$prior$mean
   prior <- if (!is.null(fields[["mean"]])) fixed(fields$mean) else if (inherits(mean, "prior_nig"))
@@ -535,20 +539,38 @@ new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
     list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
   draws <- parameter_matrix(fit)
   before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)
-  values <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
+  centre <- coordinates$of(matrix(posterior::as_draws_matrix(before), nrow(draws)))
   first <- length(partial$heads)
   varying <- length(partial$vary)
   sd <- draws[, first + seq_len(varying), drop = FALSE]
   first <- first + varying
   effects <- draws[, first + seq_len(varying * length(x)), drop = FALSE]
-  z <- correlated(matrix(stats::rnorm(length(sd)), nrow(sd)), draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE])
+  correlations <- draws[, first + ncol(effects) + seq_len(fit$problem$begin$pairs), drop = FALSE]
   for (v in seq_len(varying)) {
     at <- partial$which[v] + 1L
-    values[, at] <- values[, at] + sd[, v] * z[, v] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
+    centre[, at] <- centre[, at] + drop(effects[, (v - 1L) * length(x) + seq_along(x), drop = FALSE] %*% x)
   }
+  values <- draw_inside(seq_len(nrow(centre)), centre, coordinates$inside, call, function(rows) {
+    z <- correlated(matrix(stats::rnorm(length(rows) * varying), length(rows)), correlations[rows, , drop = FALSE])
+    at <- partial$which + 1L
+    one <- centre[rows, , drop = FALSE]
+    one[, at] <- one[, at] + sd[rows, ] * z
+    one
+  })
   values <- coordinates$natural(values)
   colnames(values) <- partial$reported
   values
+}
+
+# What draw() makes of `rows`, those again that are not `inside` the bounds of a prior that is cut off. `inside`: NULL, or a function.
+draw_inside <- function(rows, values, inside, call, draw, most = 10000L) {
+  for (k in seq_len(most)) {
+    values[rows, ] <- draw(rows)
+    if (is.null(inside)) return(values)
+    rows <- rows[!inside(values[rows, , drop = FALSE])]
+    if (length(rows) == 0L) return(values)
+  }
+  stop_classed("pool", "The standard deviations between sites are so wide that a new site is hardly ever {.arg within} the bounds of the prior.", call = call)
 }
 
 # standard normal rows with the correlations of the same row, those above a diagonal column by column

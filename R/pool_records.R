@@ -1,13 +1,12 @@
 # Partial pooling and walks by imputing the records of all sites: src/method_pool_records.c.
 
-# Is the density of a site's records known, and the prior as it is before it is cut off? `separate`: has each site its own covariates' distribution?
+# Is the density of a site's records known? `separate`: has each site its own covariates' distribution?
 check_imputes_sites <- function(bound, separate, call) {
   bound <- as_regression(bound)
   shape <- .Call(ffi_model_shape, bound$spec)
   if (!separate) stop_classed("method", "{.code covariates = \"shared\"} is for method {.val clt}.", call = call)
-  if ((shape$has_likelihood || has_flat_likelihood(bound)) && !bound_is_cut(bound)) return(invisible())
-  stop_classed("method", c("Partial pooling and walks need the density of records given the parameters, and a prior that is not cut off.",
-                           x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
+  if (shape$has_likelihood || has_flat_likelihood(bound)) return(invisible())
+  stop_classed("method", c("Partial pooling and walks need the density of records given the parameters.", x = "The model is: {describe_model(bound)}.",
                            i = "{.code pool = \"complete\"} and {.code pool = \"none\"} take it."), call = call)
 }
 
@@ -82,6 +81,7 @@ varying_coordinates <- function(vary, own, call) {
 
 # Default scales of standard deviations between sites: half the prior's for coefficients, as in partial_problem() for the others.
 record_scales <- function(bound, own, problem) {
+  if (bound$spec$name == "normal") return(spread_scales(bound, own$parameters))
   ifelse(own$transform == "log_chol", 0.5, ifelse(own$transform == "log", if ("coefficients" %in% bound$coordinates$block) 0.5 else 1,
          ifelse(own$transform == "sticks", 1, problem$move_sd[own$places] / 2)))
 }
@@ -96,19 +96,21 @@ start_records <- function(problem, bound, words, k) {
   .Call(ffi_start, problem, as.double(prior$theta), prior$state)
 }
 
-# Natural values of a site's parameters, a row each, as coordinates; and back.
+# Natural values of a site's parameters, a row each, as coordinates; and back; and whether such coordinates are inside what a prior leaves that is cut off.
 record_coordinates <- function(fit) {
   partial <- fit$problem$partial
   at <- match(partial$parameters, fit$bound$parameters)
   natural <- drop(reported(fit$bound, partial$reference))
+  thetas <- function(values) {
+    theta <- matrix(partial$reference, length(partial$reference), nrow(values))
+    theta[partial$at + 1L, ] <- t(values)
+    theta
+  }
   list(of = function(values) {
     theta <- lapply(seq_len(nrow(values)), function(i) .Call(ffi_model_invert, fit$bound$spec, as.double(replace(natural, at, values[i, ])))[partial$at + 1L])
     do.call(rbind, theta)
-  }, natural = function(values) {
-    theta <- matrix(partial$reference, length(partial$reference), nrow(values))
-    theta[partial$at + 1L, ] <- t(values)
-    reported(fit$bound, theta)[, at, drop = FALSE]
-  })
+  }, natural = function(values) reported(fit$bound, thetas(values))[, at, drop = FALSE],
+  inside = if (bound_is_cut(fit$bound)) function(values) is.finite(.Call(ffi_model_log_prior, fit$bound$spec, thetas(values))))
 }
 
 # variances among the entries of a covariance matrix, by name

@@ -233,6 +233,7 @@ int pool_records_create(struct pool_records *s) {
         s->records[j] = &site->augment;
     }
     s->shared = s->parameters + s->spread.size;
+    s->bounded = model->cut && s->rest == 0;
     s->gradients = s->likelihood.class || model->class->log_likelihood;
     if (s->gradients) pool_records_given_create(s);
     s->open = plugin_memory((size_t)s->shared, sizeof *s->open);
@@ -260,6 +261,16 @@ void pool_records_attach(struct pool_records *s) {
     pool_spread_open(&s->spread, s->at);
 }
 
+/* theta of a site with z, nearer to the mean where a prior that is cut off rules that out */
+static void start_parameters(struct pool_records *s, struct pool_records_site *site) {
+    double *theta = site->augment.theta;
+    do {
+        pool_spread_place(&s->spread, s->at, &site->member, site->z);
+        phi_to_theta(s, &site->member, theta);
+        for (int v = 0; v < s->spread.varying; ++v) site->z[v] *= 0.5;
+    } while (s->bounded && !(log_prior(s, theta) > -INFINITY));
+}
+
 void pool_records_start(struct pool_records *s, const double *sd) {
     if (s->gradients) pool_records_given_start(s, sd);
     for (int k = 0; k < s->free; ++k) s->step[k] = sd[s->open[k]];
@@ -270,8 +281,7 @@ void pool_records_start(struct pool_records *s, const double *sd) {
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         for (int v = 0; v < s->spread.varying; ++v) site->z[v] = 0.5 * rng_normal(s->rng);
-        pool_spread_place(&s->spread, s->at, &site->member, site->z);
-        phi_to_theta(s, &site->member, site->augment.theta);
+        start_parameters(s, site);
         augment_start(&site->augment, 0);
     }
 }

@@ -60,6 +60,8 @@ struct pool_records {
     /* Does the likelihood of a site's records have slopes? Then transitions of what is shared and
      * of all sites' parameters take the place of the walks but CARRIED. */
     int gradients;
+    int bounded;   /* is the prior of the sites' parameters cut off? */
+    int beyond;    /* did the last trajectory end there? */
     int leapfrogs; /* of the last */
     int size;      /* their coordinates: what is shared, and each site's own */
     struct hmc hmc;

@@ -271,6 +271,18 @@ static int rtheta_uncut(void *self, const double *c, double n, struct rng *rng, 
     return update(self, c, n, 0, rng, theta);
 }
 
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
+    const struct normal *p = self;
+    const double distance = theta[MEAN] - *p->centre, weight = exp(-2 * theta[LOG_SD]);
+    const double residual = c[1] - 2 * distance * c[0] + n * distance * distance;
+    if (gradient) {
+        gradient[MEAN] += weight * (c[0] - n * distance);
+        gradient[LOG_SD] += weight * residual - n;
+    }
+    return -n * theta[LOG_SD] - 0.5 * weight * residual;
+}
+
 /* With the mean's prior worth `kappa` records at m: b is half the records' squares about
  * the mean that they and the prior agree on, the prior's distance included. */
 static double marginal(void *self, const double *c, double n, const double *theta,
@@ -330,6 +342,7 @@ const struct model_class model_normal = {
     .add = add,
     .rtheta = rtheta,
     .rtheta_uncut = rtheta_uncut,
+    .log_likelihood = log_likelihood,
     .marginal = marginal,
     .marginal_size = marginal_size,
     .distribution = distribution,

@@ -30,6 +30,12 @@ static const double TARGET_OF_FEW = 0.9;
 /* A(c) is so many standard errors from the anchor, at most: further off curvature is not told. */
 static const double FURTHEST = 4;
 
+/* where a prior that is cut off ends a trajectory, which then is none that diverged */
+static double beyond_bounds(struct pool_records *s) {
+    s->beyond = s->bounded;
+    return -INFINITY;
+}
+
 static double density(void *self, const double *q, double *gradient) {
     struct pool_records *s = self;
     struct pool_spread *spread = &s->spread;
@@ -37,7 +43,7 @@ static double density(void *self, const double *q, double *gradient) {
     memcpy(s->trial, s->reference, (size_t)s->model.parameters * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = spread->mean[k];
     double log_density = model_prior(&s->model, s->trial, s->slope_theta);
-    if (!(log_density > -INFINITY)) return -INFINITY;
+    if (!(log_density > -INFINITY)) return beyond_bounds(s);
     memset(gradient, 0, (size_t)s->shared * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) gradient[k] = s->slope_theta[s->place[k]];
     log_density += pool_spread_prior(spread, q, gradient);
@@ -47,6 +53,8 @@ static double density(void *self, const double *q, double *gradient) {
         pool_spread_place(spread, q, member, q + site->at);
         memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
         for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = member->phi[k];
+        if (s->bounded && !(s->model.class->dprior(s->model.self, s->trial) > -INFINITY))
+            return beyond_bounds(s);
         log_density += pool_records_likelihood(site, s->trial, member->slope);
         if (!(log_density > -INFINITY)) return -INFINITY;
     }
@@ -180,13 +188,14 @@ int pool_records_given_move(struct pool_records *s, int iteration, int warmup) {
     read_position(s, s->hmc.q);
     if (hmc_refresh(&s->hmc)) {
         if (learns) hmc_find_step(&s->hmc, s->rng);
+        s->beyond = 0;
         hmc_nuts(&s->hmc, s->rng, &told);
         hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
         double *counter = s->counter;
         counter[POOL_GIVEN_MADE] += 1;
         counter[POOL_GIVEN_ACCEPTANCE] += told.accept;
         counter[POOL_GIVEN_LEAPFROGS] += told.leapfrogs;
-        counter[POOL_GIVEN_DIVERGENT] += told.divergent;
+        counter[POOL_GIVEN_DIVERGENT] += told.divergent && !s->beyond;
     }
     if (iteration + 1 == warmup) memset(s->counter, 0, POOL_GIVEN_COUNTERS * sizeof(double));
     write_position(s, s->hmc.q);

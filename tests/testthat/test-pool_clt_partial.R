@@ -137,6 +137,21 @@ test_that("what is drawn, told and continued", {
   expect_identical(posterior::variables(site_draws(long, "next", seed = 1)), c("(Intercept)", "x"))
 })
 
+test_that("covariates whose prior is cut off: as imputed records say", {
+  skip_on_cran()
+  set.seed(11)
+  sites <- lapply(c(north = 200, south = 300), function(n) {
+    x <- rnorm(n, 0.3, 0.4)
+    simulate_release(data.frame(y = rbinom(n, 1, plogis(x)), x), stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4))), mech_gaussian(sd = 20))
+  })
+  model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = prior_niw(within = c(0, 1)))
+  by <- function(method, iter) suppressWarnings(sample_posterior(sites, model, pool = "partial", method = method, iter = iter, seed = 1))
+  approximate <- by("clt", 1500)
+  exact <- by("augment", 2000)
+  for (name in c("(Intercept)", "x", "sd[x]", "x[south]")) expect_agreement(parameter_draws(approximate, name), parameter_draws(exact, name), label = name)
+  expect_error(sample_posterior(sites, model, pool = partial_pooling(covariates = "shared"), method = "clt"), "cut off", class = "noiseaware_error_pool")
+})
+
 test_that("other regressions: counts and factors", {
   skip_on_cran()
   set.seed(9)
@@ -228,7 +243,8 @@ test_that("what cannot be pooled partially is refused", {
   set.seed(10)
   sites <- logistic_sites()
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "collapse"), class = "noiseaware_error_method")
-  expect_error(sample_posterior(sites, model_logistic(y ~ x, covariates = prior_niw(within = TRUE)), pool = "partial", method = "clt"), "cut off", class = "noiseaware_error_method")
+  expect_error(sample_posterior(totals_sites(), model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "clt"), "cut off",
+               class = "noiseaware_error_method")
   expect_error(sample_posterior(sites, model_logistic(y ~ x), pool = "partial", method = "clt", init = list()), class = "noiseaware_error_argument")
   expect_error(sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(covariates = "shared")), class = "noiseaware_error_pool")
   expect_error(sample_posterior(totals_sites(), model_lm(), pool = partial_pooling(covariates = "shared")), "asks for that method", class = "noiseaware_error_pool")

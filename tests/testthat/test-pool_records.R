@@ -2,6 +2,8 @@
 
 imputed <- function(..., iter = 3000) sample_posterior(..., method = "augment", iter = iter, seed = 1)
 
+new_pool <- function(kind, sd) switch(kind, partial = partial_pooling(sd = sd), walk = walk_pooling(sd = sd))
+
 test_that("rates of three sites agree with those whose totals are summed out: partial, walks, covariates, correlations of none", {
   skip_on_cran()
   sites <- c(two_yes(), list(west = as_release(c("smoke=yes" = 9.3), smoking(), mech_laplace(scale = 1), n = 30)))
@@ -139,7 +141,86 @@ test_that("what cannot be pooled by records is refused", {
   sites <- list(north = as_release(c(1.5, 2, 3), asked, mech_laplace(scale = 1), n = 6), south = as_release(c(2.5, 2, 1), asked, mech_laplace(scale = 1), n = 5))
   expect_error(imputed(sites, model_categorical(), pool = ~ `prob[a]`), "All parameters must vary", class = "noiseaware_error_pool")
   expect_error(imputed(sites, model_categorical(), pool = partial_pooling(covariates = "shared")), "shared", class = "noiseaware_error_method")
-  numbers <- stat_crossprod(y ~ x, list(x = c(-3, 3), y = c(-3, 3)))
-  pairs <- lapply(c(a = 20, b = 30), function(n) simulate_release(data.frame(x = rnorm(n), y = rnorm(n)), numbers, mech_laplace(epsilon = 1)))
-  expect_error(imputed(pairs, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial"), class = "noiseaware_error_method")
+})
+
+test_that("means and variances of sites that bounds cut off: draws from the prior, weighted by the noise", {
+  skip_on_cran()
+  set.seed(7)
+  draws <- 2e5
+  asked <- function(by) stat_sums(~ x + I(x^2), bounds = list(x = c(0, by)))
+  z <- list(c(x = 1.9, "x^2" = 3.8), c(x = 3.4, "x^2" = 6.1))
+  sites <- list(north = as_release(z[[1]], asked(3), mech_laplace(scale = 1), n = 1), south = as_release(z[[2]], asked(2), mech_gaussian(sd = 1.5), n = 2))
+  prior <- list(nig = prior_nig(1, 0.7, 3, 2, within = c(0.5, 2)), niw = prior_niw(1, 0.7, 4, 6, within = c(0.5, 2)))
+  inside <- function(at) at[, 1] > 0.5 & at[, 1] < 2 & at[, 2] < log(0.75)
+  log_sd <- -log(rgamma(2e6, 3, 2)) / 2
+  mean <- cbind(rnorm(2e6, 1, exp(log_sd) / sqrt(0.7)), log_sd)
+  mean <- mean[inside(mean), ]
+  mean <- mean[rep(seq_len(nrow(mean)), length.out = draws), ]
+  site <- function(at, n, by) Reduce(`+`, lapply(seq_len(n), function(i) {
+    x <- pmin(pmax(rnorm(draws, at[, 1], exp(at[, 2])), 0), by)
+    cbind(x, x^2)
+  }))
+  for (kind in c("partial", "walk")) {
+    sd <- abs(cbind(rnorm(draws, 0, 0.4), rnorm(draws, 0, 0.3)))
+    north <- mean + if (kind == "walk") 0 else sd * rnorm(2 * draws)
+    south <- (if (kind == "walk") north else mean) + sd * rnorm(2 * draws)
+    log_weight <- log_noise("absolute", 1, z[[1]], site(north, 1, 3)) + log_noise("squared", 1.5, z[[2]], site(south, 2, 2))
+    log_weight[!(inside(north) & inside(south))] <- -Inf
+    for (model in list(model_normal(prior = prior$nig), if (kind == "partial") model_mvnormal(prior = prior$niw))) {
+      if (is.null(model)) next
+      own <- model$name == "normal"
+      names <- if (own) c("mean", "log(sd)") else c("mean[x]", "log_chol(cov[x,x])")
+      scales <- stats::setNames(list(prior_half_normal(0.4), prior_half_normal(0.3)), if (own) c("mean", "sd") else c("mean[x]", "cov[x,x]"))
+      fit <- imputed(sites, model, pool = new_pool(kind, scales), iter = 4000)
+      expect_true(fit$exact)
+      # trajectories that end at the bounds did not diverge
+      expect_lt(sum(vapply(fit$chains, function(c) c$diagnostics[["together_divergent"]], 0)), 40)
+      log_of <- function(site) if (own) log(parameter_draws(fit, sprintf("sd[%s]", site))) else log(parameter_draws(fit, sprintf("cov[x,x][%s]", site))) / 2
+      if (kind == "partial") expect_weighted_mean(parameter_draws(fit, sub("log.sd.", "sd", names[1])), mean[, 1], log_weight)
+      for (k in 1:2) expect_weighted_mean(parameter_draws(fit, sprintf("sd[%s]", names[k])), sd[, k], log_weight)
+      expect_weighted_mean(parameter_draws(fit, sprintf("%s[south]", names[1])), south[, 1], log_weight)
+      expect_weighted_mean(log_of("south"), south[, 2], log_weight)
+      expect_weighted_mean(log_of("north"), north[, 2], log_weight)
+      new <- posterior::as_draws_matrix(site_draws(fit, if (kind == "walk") "next" else "new", seed = 1))
+      expect_true(all(new[, 1] > 0.5 & new[, 1] < 2 & new[, 2] < (if (own) 0.75 else 0.75^2)))
+    }
+  }
+})
+
+test_that("bounds of the covariates' prior leave the coefficients free", {
+  skip_on_cran()
+  set.seed(8)
+  draws <- 1e5
+  asked <- function(by) stat_crossprod(y ~ x, list(y = c(-by, by), x = c(-by, by)), rescale = FALSE)
+  z <- list(c(y = 0.9, x = 0.4, "y^2" = 1.4, "y:x" = 0.2, "x^2" = 0.3), c(y = 1.1, x = -0.2, "y^2" = 1.9, "y:x" = -0.4, "x^2" = 0.5))
+  sites <- list(north = as_release(z[[1]], asked(2), mech_laplace(scale = 1.5), n = 1), south = as_release(z[[2]], asked(3), mech_laplace(scale = 2), n = 2))
+  model <- model_lm(prior = prior_normal(0, 1), sigma = fixed(0.6), covariates = prior_niw(0, 1, 2, 5, within = c(-0.5, 0.5)))
+  intercept <- rnorm(draws)
+  slope <- rnorm(draws)
+  sd <- abs(rnorm(draws, 0, 0.7))
+  covariates <- function() {
+    variance <- 2 / rchisq(60 * draws, 5)
+    at <- cbind(rnorm(60 * draws, 0, sqrt(variance)), variance)
+    at[abs(at[, 1]) < 0.5 & variance < 0.25, ][seq_len(draws), ]
+  }
+  own <- lapply(1:2, function(j) slope + sd * rnorm(draws))
+  site <- function(j, n, by) {
+    of_x <- covariates()
+    totals <- Reduce(`+`, lapply(seq_len(n), function(i) {
+      x <- rnorm(draws, of_x[, 1], sqrt(of_x[, 2]))
+      y <- pmin(pmax(rnorm(draws, intercept + own[[j]] * x, 0.6), -by), by)
+      x <- pmin(pmax(x, -by), by)
+      cbind(y, x, y^2, y * x, x^2)
+    }))
+    list(mean = of_x[, 1], totals = totals)
+  }
+  drawn <- list(site(1, 1, 2), site(2, 2, 3))
+  log_weight <- log_noise("absolute", 1.5, z[[1]], drawn[[1]]$totals) + log_noise("absolute", 2, z[[2]], drawn[[2]]$totals)
+  fit <- imputed(sites, model, pool = partial_pooling(~ x, sd = prior_half_normal(0.7)), iter = 4000)
+  expect_weighted_mean(parameter_draws(fit, "(Intercept)"), intercept, log_weight)
+  expect_weighted_mean(parameter_draws(fit, "sd[x]"), sd, log_weight)
+  for (j in 1:2) {
+    expect_weighted_mean(parameter_draws(fit, sprintf("x[%s]", names(sites)[j])), own[[j]], log_weight)
+    expect_weighted_mean(c(denoise(fit, site = names(sites)[j])[, , 2]), drawn[[j]]$totals[, 2], log_weight)
+  }
 })
