@@ -256,7 +256,7 @@ pool_family <- function(bound, call) {
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
-                           i = if (bound_is_cut(bound)) "{.code method = \"augment\"} takes one; totals are moved with the covariates integrated out, which bounds prevent.",
+                           i = if (bound_is_cut(bound)) "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
                            i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
                  call = call)
 }

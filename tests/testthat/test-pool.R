@@ -496,5 +496,5 @@ test_that("what partial pooling cannot do is refused", {
     refusals("argument", list(
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partial", init = list(c("prob[yes]" = 0.2)))),
       quote(predict(fit, data.frame(x = 1))))),
-    refusals("method", list(quote(sample_posterior(two, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial"))))))
+    refusals("method", list(quote(sample_posterior(two, model_mvnormal(prior = prior_niw(within = TRUE)), pool = "partial", method = "collapse"))))))
 })
