@@ -20,7 +20,7 @@
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
 #' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as
 #' `records = list(north = prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records
-#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number; with `pool = "none"` any method serves that does for the
+#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number, or the tables of counts moved; with `pool = "none"` any method serves that does for the
 #' site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
@@ -29,9 +29,14 @@
 #' only if no record lies outside its site's bounds: the print tells how likely that is. The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
+#' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with complete
+#' and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the number of records,
+#' which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of records of a site is unknown, and where there are
+#' more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
+#'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
 #' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also
-#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()]. The cost of an iteration grows with the records of all sites. It
+#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()], which tables keep. The cost of an iteration grows with the records of all sites. It
 #' is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for
 #' example where records lie outside the bounds.
 #'
@@ -55,9 +60,9 @@
 #' | [model_lm()] of numbers | exact inside the bounds, or by `"augment"` | exact inside the bounds, or by `"augment"` | all methods |
 #' | [model_logistic()], [model_glm()] of numbers | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
 #' | [model_lm()] with factors | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
-#' | [model_categorical()] of counts | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
-#' | [model_naive_bayes()] of counts | exact by `"augment"`, approximate by `"clt"` | exact by `"augment"`, approximate by `"clt"` | all methods |
-#' | [model_table()] | exact by `"augment"` | exact by `"augment"` | all methods |
+#' | [model_categorical()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
+#' | [model_naive_bayes()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
+#' | [model_table()] | exact | exact | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
 #' @section Same people, or different ones:
@@ -65,8 +70,8 @@
 #' **different** people a list is right, and `pool` must be given. Two sites with the same release, number by number, are refused: where noise is
 #' continuous, or ten numbers or more agree, that is no coincidence.
 #'
-#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with another method than
-#'   `"augment"` or with R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
+#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with method `"clt"`,
+#'   totals by `"collapse"`, or R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
 #'   `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
@@ -105,10 +110,11 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
       pooled_method(releases, bound, method, partial, imputes, call)
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-    problem <- switch(engine, collapse = pool_problem(releases, bound, call), augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
+    problem <- switch(engine, collapse = pool_problem(releases, bound, call), tables = pool_tables_problem(releases, bound, records, call), augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
-    if (partial) problem <- if (engine == "augment") pooled_records_problem(problem, pool, bound, releases, call) else
+    if (partial) problem <- if (engine %in% c("augment", "tables")) pooled_records_problem(problem, pool, bound, releases, call) else
       partial_problem(problem, pool, bound, releases, call)
+    if (!partial && engine == "tables") problem <- pooled_records_problem(problem, list(kind = "complete"), bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
   fit$asked <- asked
@@ -254,7 +260,8 @@ pool_family <- function(bound, call) {
   if (rate) return("rates")
   if (family == "normal" && length(bound$levels) == 0L && !bound_is_cut(bound)) return("totals")
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
-                                 "{.fn model_mvnormal} and {.fn model_lm} without factors."),
+                                 "{.fn model_mvnormal} and {.fn model_lm} without factors; counts under {.fn model_categorical},",
+                                 "{.fn model_naive_bayes} and {.fn model_table}."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
                            i = if (bound_is_cut(bound)) "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
                            i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
@@ -396,7 +403,7 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
     if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
-  fit$pool <- if (is.null(problem$partial)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else if (problem$partial$walk) "walk" else "partial"
+  fit$pool <- if (is.null(problem$partial) || isTRUE(problem$partial$complete)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else if (problem$partial$walk) "walk" else "partial"
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 

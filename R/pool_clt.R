@@ -4,7 +4,7 @@
 most_coordinates <- 2000L
 most_marginal <- 300L
 
-# Which way pooling goes: "collapse" where totals or rates can be moved; else "augment", which is exact, where that is bearable or nothing
+# Which way pooling goes: "collapse" where totals or rates can be moved; "tables" where counts can and it pays; else "augment", which is exact, where that is bearable or nothing
 # else serves; else "clt". `imputes`: may "augment" be asked?
 pooled_method <- function(releases, bound, method, partial, imputes, call) {
   if (partial && method == "augment") check_imputes_sites(bound, imputes, call)
@@ -14,6 +14,10 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
+  if (imputes && is_of_tables(bound)) {
+    if (method == "collapse") check_pools_tables(releases, bound, list(), call)
+    if (method == "collapse" || prefers_tables(releases, bound) && pools_tables(releases, bound)) return("tables")
+  }
   if (method == "collapse") rlang::cnd_signal(refusal)
   imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
   thousand <- if (imputes) pool_augment_cost(releases, bound) else Inf
@@ -29,16 +33,17 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
 # The same where the number of records of some sites is not known. `records`: what is believed of it
 pooled_sized_method <- function(releases, bound, method, partial, imputes, records, call) {
   sites <- names(records)
+  tables <- method %in% c("auto", "collapse") && imputes && pools_tables(releases, bound, records)
   hidden <- vapply(releases[sites], whole_at_once, TRUE, bound)
   reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which the numbers of records would be called too." else
     if (any(hidden)) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
-      if (!method %in% c("auto", "augment")) "Method {.val {method}} must know it."
+      if (!method %in% c("auto", "augment") && !tables) "Method {.val {method}} must know it."
   if (!is.null(reason)) {
     stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
                            i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
   }
   if (partial) check_imputes_sites(bound, imputes, call)
-  "augment"
+  if (tables) "tables" else "augment"
 }
 
 # What clt_distribution() gives of one site.

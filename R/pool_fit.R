@@ -212,7 +212,7 @@ print.noiseaware_pool <- function(x, ...) {
   by_clt <- is_pooled_by_clt(x)
   approximate <- by_clt || identical(x$problem$family, "clt")
   exact <- if (approximate) " (approximate: a normal distribution for the totals)" else if (is_pooled_by_records(x))
-    " (exact: the records of all sites are imputed)" else if (isTRUE(x$exact)) " (exact)"
+    " (exact: the records of all sites are imputed)" else if (is_pooled_by_tables(x)) " (exact: the tables of all sites are moved)" else if (isTRUE(x$exact)) " (exact)"
   group <- if (is_of_groups(x)) "group" else "site"
   line <- gsub("site", group, pool_lines[[x$pool]])
   cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
@@ -256,6 +256,7 @@ unsized_line <- function(fit) {
 pool_acceptance <- function(fit) {
   if (is_pooled_by_clt(fit)) return(clt_acceptance(fit))
   if (is_pooled_by_records(fit)) return(pool_augment_acceptance(fit))
+  if (is_pooled_by_tables(fit)) return(pool_tables_acceptance(fit))
   rows <- lapply(seq_along(fit$chains), function(k) {
     told <- as.list(fit$chains[[k]]$diagnostics)
     row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
@@ -269,6 +270,7 @@ pool_acceptance <- function(fit) {
 pool_moves <- function(fit, a) {
   if (is_pooled_by_clt(fit)) return(clt_moves(fit, a))
   if (is_pooled_by_records(fit)) return(c(acceptance_lines(fit, a), records_moves(a)))
+  if (is_pooled_by_tables(fit)) return(tables_moves(a))
   paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          if (!is.null(a$sizes)) sprintf("; sizes of groups: accepted %s", format_number(mean(a$sizes), 2)))
 }

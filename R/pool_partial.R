@@ -535,7 +535,7 @@ begin_partial <- function(problem, k) {
 new_site_draws <- function(fit, sites = NULL, call = caller_env()) {
   partial <- fit$problem$partial
   x <- fit$problem$sign * new_covariates(partial$design, sites, call)
-  coordinates <- if (is_pooled_by_records(fit)) record_coordinates(fit) else
+  coordinates <- if (is_pooled_by_records(fit) || is_pooled_by_tables(fit)) record_coordinates(fit) else
     list(of = function(values) site_coordinates(fit$bound, values), natural = function(values) site_natural(fit$bound, values))
   draws <- parameter_matrix(fit)
   before <- if (fit$pool == "walk") draws_of_site(fit, utils::tail(names(fit$release), 1L)) else exactly(fit$draws, partial$reported)

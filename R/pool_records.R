@@ -15,15 +15,16 @@ has_flat_likelihood <- function(bound) bound$spec$name %in% c("lm", "mvnormal") 
 
 pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   own <- record_parameters(bound)
+  complete <- pooling$kind == "complete" # nothing varies
   problem$move_sd <- replace(numeric(max(bound$unknown)), bound$unknown, prior_sd(bound, c(1, 3), 1L))
-  vary <- varying_coordinates(pooling$vary, own, call)
+  vary <- if (complete) integer() else varying_coordinates(pooling$vary, own, call)
   walk <- pooling$kind == "walk"
   shown <- if (!own$paired || length(setdiff(own$parameters[vary], own$residual))) setdiff(own$parameters, own$residual)
-  shown <- c(shown, if (own$paired) intersect(own$residual, own$parameters[vary]))
+  shown <- if (!complete) c(shown, if (own$paired) intersect(own$residual, own$parameters[vary]))
   heads <- if (walk) setdiff(own$parameters, shown) else own$parameters
   scale <- record_scales(bound, own, problem) * (if (walk) 0.5 else 1)
   names <- if (own$paired) own$called[vary] else own$coordinates[vary]
-  sd <- layer_sd(pooling, names, call)
+  sd <- if (!complete) layer_sd(pooling, names, call)
   sign <- if (own$paired) coordinate_sign(bound) else 1
   design <- sign * design_of_sites(pooling$design, names(releases), call)
   called <- stats::setNames(own$called, own$parameters)
@@ -32,7 +33,7 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   effect_sd <- effect_scales(pooling$effects$sd, design, scale[vary])
   problem$partial <- list(at = own$places - 1L, which = vary - 1L, head = match(heads, bound$parameters) - 1L, show = match(shown, bound$parameters) - 1L,
                           sd = Map(function(name, scale) list(fields = lapply(sigma_fields(sd[[name]], scale), as.double)), names, scale[vary]),
-                          effect_sd = effect_sd, lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
+                          effect_sd = effect_sd, complete = complete, lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
                           likelihood = if (has_flat_likelihood(bound)) likelihood_spec(bound), reference = as.double(reference), vary = names,
                           parameters = own$parameters, design = pooling$design, reported = unname(called[own$parameters]), shown = unname(called[shown]),
                           heads = unname(called[heads]))
@@ -41,7 +42,7 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
   })
   problem$method <- "pool_records"
   problem$sign <- sign
-  problem$names <- c(layer_names(unname(called[heads]), own$coordinates[vary], colnames(design), pairs, unname(called[shown]), names(releases), call),
+  problem$names <- c(if (complete) unname(called[heads]) else layer_names(unname(called[heads]), own$coordinates[vary], colnames(design), pairs, unname(called[shown]), names(releases), call),
                      size_names(names(problem$site_records)))
   spread <- c(rep(0.5, length(vary)), effect_sd, rep(0.3, NROW(pairs)))
   problem$begin <- list(pairs = NROW(pairs), scale = scale[vary], sd = as.double(c(pmin(problem$move_sd[own$places], scale), spread)), effects = length(effect_sd))

@@ -9,7 +9,7 @@ static const void *const family_list[] = {&collapse_normal,   &collapse_counts, 
                                           &collapse_imputed};
 static const struct registry families = {"family", COUNT(family_list), family_list};
 
-static void *read(SEXP problem) {
+struct collapse *read_collapse(SEXP problem) {
     struct collapse *c = plugin_memory(1, sizeof *c);
     c->model = read_model(list_element(problem, "model"));
     c->n = list_number(problem, "n");
@@ -29,6 +29,8 @@ static void *read(SEXP problem) {
         Rf_error("internal error: family '%s' refuses its fields", c->class->name);
     return c;
 }
+
+static void *read(SEXP problem) { return read_collapse(problem); }
 
 /* Where the model measures its columns from; NULL if its records are not normal
  * given theta. */

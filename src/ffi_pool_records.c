@@ -31,7 +31,11 @@ static void *read(SEXP problem) {
         const struct fields fields = read_fields(spec);
         s->site[j].augment.model = s->model;
         s->site[j].member.covariate = fields_vector(&fields, "covariate", s->spread.covariates);
-        read_augment_release(spec, &s->site[j].augment);
+        SEXP table = optional_element(spec, "table");
+        if (table)
+            s->site[j].table = read_collapse(table);
+        else
+            read_augment_release(spec, &s->site[j].augment);
     }
     if (pool_records_create(s) != PLUGIN_OK) Rf_error("internal error: no likelihood of records");
     return s;
@@ -51,26 +55,78 @@ static R_xlen_t told_length(const struct pool_records *s) {
     return s->parameters + s->spread.varying;
 }
 
+/* what all have of these, and what imputed records need beside */
+enum { POOL_PARTS = 6, RECORD_PARTS = 2 };
+
 static struct state_shape shape(const void *self) {
     const struct pool_records *s = self;
     const R_xlen_t sites = s->sites;
-    const struct state_part own[] = {
-        {"adapt", REALSXP, sites * (R_xlen_t)adapt_length(s)},
+    const struct state_part own[POOL_PARTS] = {
         {"thetas", REALSXP, sites * s->model.parameters},
-        {"shared", REALSXP, s->shared},
         {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
         {"layer", REALSXP, (R_xlen_t)walks_length(s)},
-        {"sites", REALSXP, sites * OF_SITE},
+        {"shared", REALSXP, s->shared},
         {"told", REALSXP, sites * told_length(s)},
         {"store", REALSXP, (R_xlen_t)pool_records_given_stored(s)},
     };
-    struct state_shape shape = {
-        .counters = POOL_GIVEN_COUNTERS,
-        .parts = AUGMENT_RECORD_PARTS + COUNT(own),
+    struct state_shape shape = {.counters = POOL_GIVEN_COUNTERS, .parts = POOL_PARTS};
+    memcpy(shape.part, own, sizeof own);
+    if (s->tables) {
+        R_xlen_t stored = 0;
+        for (int j = 0; j < s->sites; ++j) stored += s->site[j].table->stored;
+        shape.part[shape.parts++] = (struct state_part){"tables", REALSXP, stored};
+        shape.part[shape.parts++] =
+            (struct state_part){"transfers", REALSXP, sites * COLLAPSE_COUNTERS};
+        return shape;
+    }
+    const struct state_part of_records[RECORD_PARTS] = {
+        {"adapt", REALSXP, sites * (R_xlen_t)adapt_length(s)},
+        {"sites", REALSXP, sites * OF_SITE},
     };
-    augment_record_parts(s->sites, s->records, shape.part);
-    memcpy(shape.part + AUGMENT_RECORD_PARTS, own, sizeof own);
+    memcpy(shape.part + shape.parts, of_records, sizeof of_records);
+    shape.parts += RECORD_PARTS;
+    augment_record_parts(s->sites, s->records, shape.part + shape.parts);
+    shape.parts += AUGMENT_RECORD_PARTS;
     return shape;
+}
+
+static void attach_tables(struct pool_records *s, SEXP state) {
+    double *store = REAL(list_element(state, "tables"));
+    double *counter = REAL(list_element(state, "transfers"));
+    for (int j = 0; j < s->sites; ++j, counter += COLLAPSE_COUNTERS) {
+        struct collapse *table = s->site[j].table;
+        table->store = store;
+        table->counter = counter;
+        store += table->stored;
+    }
+}
+
+/* records, and what is learned of them */
+static void attach_records(struct pool_records *s, SEXP state) {
+    attach_augment_records(s->sites, s->records, state);
+    double *adapt = REAL(list_element(state, "adapt"));
+    const double *told = REAL(list_element(state, "sites"));
+    const struct adapt_shape learned = augment_learned_shape(&s->site[0].augment.model);
+    for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
+        struct augment *a = &s->site[j].augment;
+        adapt_attach(&a->adapt, &learned, adapt + (size_t)j * adapt_length(s));
+        a->most_energy_step = told[MOST_STEP];
+        a->work = told[WORK];
+        memcpy(a->passes_made, told + PASSES_MADE, sizeof a->passes_made);
+        memcpy(a->passes_accepted, told + PASSES_ACCEPTED, sizeof a->passes_accepted);
+    }
+}
+
+/* of sites, and of what they share */
+static void attach_walks(struct pool_records *s, SEXP state) {
+    double *walk = REAL(list_element(state, "walks")), *layer = REAL(list_element(state, "layer"));
+    for (int j = 0; j < s->sites; ++j, walk += walk_stored(s->walking))
+        walk_attach(&s->site[j].walk, s->walking, walk);
+    for (int k = 0; k < POOL_WALKS; ++k) {
+        const int size = k == POOL_GIVEN ? s->free : s->shared;
+        walk_attach(s->walk + k, size, layer);
+        layer += walk_stored(size);
+    }
 }
 
 static void attach(void *self, SEXP state, struct rng *rng) {
@@ -78,19 +134,11 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     s->rng = rng;
     s->theta = REAL(list_element(state, "thetas"));
     s->at = REAL(list_element(state, "shared"));
-    attach_augment_records(s->sites, s->records, state);
-    double *adapt = REAL(list_element(state, "adapt")), *walk = REAL(list_element(state, "walks"));
-    const double *told = REAL(list_element(state, "sites"));
-    const struct adapt_shape learned = augment_learned_shape(&s->site[0].augment.model);
-    for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
-        struct augment *a = &s->site[j].augment;
-        adapt_attach(&a->adapt, &learned, adapt + (size_t)j * adapt_length(s));
-        walk_attach(&s->site[j].walk, s->walking, walk + (size_t)j * walk_stored(s->walking));
-        a->most_energy_step = told[MOST_STEP];
-        a->work = told[WORK];
-        memcpy(a->passes_made, told + PASSES_MADE, sizeof a->passes_made);
-        memcpy(a->passes_accepted, told + PASSES_ACCEPTED, sizeof a->passes_accepted);
-    }
+    attach_walks(s, state);
+    if (s->tables)
+        attach_tables(s, state);
+    else
+        attach_records(s, state);
     double *learned_of = REAL(list_element(state, "told"));
     for (int j = 0; j < s->sites; ++j, learned_of += told_length(s)) {
         s->site[j].anchor = learned_of;
@@ -98,17 +146,14 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     }
     s->counter = REAL(list_element(state, "counters"));
     if (s->gradients) pool_records_given_attach(s, REAL(list_element(state, "store")));
-    double *layer = REAL(list_element(state, "layer"));
-    for (int k = 0; k < POOL_WALKS; ++k) {
-        const int size = k == POOL_GIVEN ? s->free : s->shared;
-        walk_attach(s->walk + k, size, layer);
-        layer += walk_stored(size);
-    }
     pool_records_attach(s);
 }
 
+static void resume(void *self) { pool_records_resume(self); }
+
 static void detach(void *self, SEXP state) {
     const struct pool_records *s = self;
+    if (s->tables) return; /* all of it stands in the store */
     detach_augment_records(s->sites, s->records, state);
     double *told = REAL(list_element(state, "sites"));
     for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
@@ -130,23 +175,30 @@ static void start(void *self, SEXP problem) {
     for (int j = 0; j < s->sites; ++j) {
         struct augment *a = &s->site[j].augment;
         memcpy(a->theta, theta, (size_t)s->model.parameters * sizeof(double));
+        for (int k = 0; k < s->walking; ++k) sd[k] = move_sd[s->walks[k]];
+        walk_start(&s->site[j].walk, sd);
+        if (s->tables) continue;
         a->most_energy_step = R_NegInf;
         start_augment_size(VECTOR_ELT(sites, j), a);
         for (int k = 0; k < s->moving; ++k) sd[k] = move_sd[s->moves[k]];
         adapt_start(&a->adapt, sd, -1);
-        for (int k = 0; k < s->walking; ++k) sd[k] = move_sd[s->walks[k]];
-        walk_start(&s->site[j].walk, sd);
     }
     pool_records_start(s, REAL(list_element(begin, "sd")));
+}
+
+/* of records since they began; of tables in an iteration */
+static double work_of(const struct pool_records_site *site) {
+    return site->table ? site->table->class->work(site->table) : site->augment.work;
 }
 
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
     struct pool_records *s = self;
     double before = 0, after = 0;
-    for (int j = 0; j < s->sites; ++j) before += s->records[j]->work;
+    for (int j = 0; j < s->sites; ++j) before += work_of(s->site + j);
     const int status = pool_records_iterate(s, iteration, warmup, &step->acceptance);
-    for (int j = 0; j < s->sites; ++j) after += s->records[j]->work;
-    step->work = 2 * fmax(after - before, 0) + 1e4 + 500.0 * s->leapfrogs * s->sites;
+    for (int j = 0; j < s->sites; ++j) after += work_of(s->site + j);
+    step->work =
+        2 * (s->tables ? after : fmax(after - before, 0)) + 1e4 + 500.0 * s->leapfrogs * s->sites;
     /* warmup ends with 0 */
     return status;
 }
@@ -158,14 +210,19 @@ static void report(void *self, double *draw) {
 
 static int full(const void *self) {
     const struct pool_records *s = self;
-    for (int j = 0; j < s->sites; ++j)
+    for (int j = 0; !s->tables && j < s->sites; ++j)
         if (augment_is_full(s->records[j])) return 1;
     return 0;
 }
 
 static void statistic(void *self, double *out) {
     const struct pool_records *s = self;
-    augment_statistic(s->sites, s->records, out);
+    if (!s->tables) augment_statistic(s->sites, s->records, out);
+    for (int j = 0; s->tables && j < s->sites; ++j) {
+        const struct collapse *table = s->site[j].table;
+        table->class->statistic(table, out);
+        out += table->size;
+    }
 }
 
 static double log_noise(void *self) { return -pool_records_energy(self); }
@@ -184,6 +241,7 @@ const struct method method_pool_records = {
     .read = read,
     .shape = shape,
     .attach = attach,
+    .resume = resume,
     .detach = detach,
     .diagnostics = diagnostics,
     .start = start,

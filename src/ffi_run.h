@@ -50,6 +50,10 @@ struct method {
 /* What is believed of the number of records; NULL where it is known. */
 const struct size_prior *read_size_prior(SEXP problem);
 
+/* A problem of method "collapse": of a site in method "pool_records". */
+struct collapse;
+struct collapse *read_collapse(SEXP problem);
+
 /* A problem of method "clt", its sampler's workspace too: of a site in method "pool". */
 struct clt;
 struct clt *read_clt(SEXP problem);

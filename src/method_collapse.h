@@ -84,6 +84,12 @@ struct collapse_class {
     void (*complete)(const struct collapse *c, double *out);
     void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
 
+    /* Where theta is another's (the field "held"): the totals that follow it to theta_to, all else
+     * being fixed that they are made of, returning the log of the ratio of the densities of all but
+     * theta; and their taking. NULL where there is none. */
+    double (*carry)(struct collapse *c, const double *theta_to);
+    void (*keep_carried)(struct collapse *c);
+
     /* What create() had to compute at some length, to be given to it as the field
      * "tables" from then on; NULL where there is nothing. */
     const double *(*tables)(const struct collapse *c, size_t *size);

@@ -17,7 +17,8 @@
  * it takes to forget the table, then draws theta given it.
  *
  * A model whose probabilities do not integrate out has theta moved given the table, see
- * method_collapse_table_theta.c; it has one part.
+ * method_collapse_table_theta.c; it has one part. So has a table whose theta is held, as that of a
+ * site among others is (method_pool_records.c): rows then have their factorials alone.
  *
  * Where n is unknown the target has the prior of n and psi(n) of the parts that have no parents,
  * and births and deaths are transfers too: n is one more node.
@@ -235,12 +236,13 @@ static void prepare_work(const struct collapse *c, struct table *s) {
 /* Fields: columns, levels, children, parents, child, parent, code and alpha as
  * model_categorical.c has them; host, an earlier part with all parents of a part, or -1; target, a
  * node, with component and coefficient, an entry each; tracked, 1 if cells are told with the
- * statistic; size_spread, looked at where n is unknown; and those of
+ * statistic; held, if theta is; size_spread, looked at where n is unknown; and those of
  * method_collapse_table_exact.c. Nodes are the cells, then n, then rows. */
 static int create(const struct fields *fields, struct collapse *c) {
     struct table *s = plugin_memory(1, sizeof *s);
     const int unknown = c->size_prior != NULL;
     const double *tracked = fields_vector(fields, "tracked", 1);
+    const int held = s->held = fields_length(fields, "held") > 0;
     const double *spread = fields_vector(fields, "size_spread", unknown ? 1 : -1);
     s->most = unknown ? fmin(c->size_prior->upper, MOST_RECORDS) : c->n;
     if (!tracked || (unknown && !spread) || read_parts(fields, s) != PLUGIN_OK)
@@ -251,13 +253,16 @@ static int create(const struct fields *fields, struct collapse *c) {
     s->tracked = *tracked != 0;
     s->weight = plugin_memory((size_t)s->nodes, sizeof *s->weight);
     s->sign = plugin_memory((size_t)s->nodes, sizeof *s->sign);
-    if (c->model.class->rtheta) {
+    const int integrates = c->model.class->rtheta != NULL && !held;
+    if (held && !c->model.class->log_cells) return PLUGIN_BAD_FIELDS;
+    if (integrates) {
         const double *alpha = fields_vector(fields, "alpha", s->cells);
         if (!alpha) return PLUGIN_BAD_FIELDS;
         read_weights(s, alpha);
     } else {
-        if (!table_theta_serves(c) || s->parts > 1) return PLUGIN_BAD_FIELDS;
-        for (int node = 0; node < s->nodes; ++node) s->sign[node] = node < s->cells ? 1 : -1;
+        if (!held && (!table_theta_serves(c) || s->parts > 1)) return PLUGIN_BAD_FIELDS;
+        table_given_create(s);
+        if (held) table_carry_create(c, s);
     }
     if (read_components(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
     if (table_exact_read(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
@@ -266,7 +271,8 @@ static int create(const struct fields *fields, struct collapse *c) {
     c->self = s;
     c->stored =
         s->nodes + watch_stored(s->watch.count) + s->watch.count + s->cells + 4 * s->kinds + 1;
-    if (!c->model.class->rtheta) {
+    c->described = s->cells;
+    if (!integrates && !held) {
         table_theta_create(c, s);
         c->stored += table_theta_stored(c);
     }
@@ -287,7 +293,7 @@ static void attach(struct collapse *c) {
     s->gain_released = at, at += s->kinds;
     s->gain_cells = at, at += s->kinds;
     s->moves = at, at += 1;
-    if (s->log_p) table_theta_attach(c, s, at);
+    if (s->log_p && !s->held) table_theta_attach(c, s, at);
 }
 
 static void sum_up(const struct collapse *c) {
@@ -317,18 +323,18 @@ static void set_codes(const struct table *s, const struct table_part *part, int 
 }
 
 /* The rows of a part as the tables before it have them. */
-static void count_rows(struct table *s, const struct table_part *part) {
+void table_count_rows(struct table *s, const struct table_part *part, double *count) {
     if (part->parents == 0) {
-        s->count[part->at_row] = s->count[s->at_size];
+        count[part->at_row] = count[s->at_size];
         return;
     }
     const struct table_part *host = s->part + part->host;
-    memset(s->count + part->at_row, 0, (size_t)part->rows * sizeof(double));
+    memset(count + part->at_row, 0, (size_t)part->rows * sizeof(double));
     for (int r = 0; r < host->rows; ++r)
         for (int l = 0; l < host->levels; ++l) {
             set_codes(s, host, r, l, s->codes);
             const int row = table_combine(s, part->parents, part->parent, s->codes);
-            s->count[part->at_row + row] += s->count[host->at_cell + r * host->levels + l];
+            count[part->at_row + row] += count[host->at_cell + r * host->levels + l];
         }
 }
 
@@ -341,7 +347,7 @@ static void start_cells(const struct collapse *c, struct table *s) {
     const double *stick = c->theta;
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
-        if (part->at_row >= 0) count_rows(s, part);
+        if (part->at_row >= 0) table_count_rows(s, part, s->count);
         for (int r = 0; r < part->rows; ++r, stick += part->levels - 1)
             cells_draw(c->rng, part->levels, stick,
                        s->count[part->at_row < 0 ? s->at_size : part->at_row + r],
@@ -362,12 +368,12 @@ static void start(struct collapse *c) {
         table_exact_start(c->rng, s, n);
     } else {
         s->count[s->at_size] = n;
-        if (s->log_p)
-            table_theta_draw_cells(c, s, n);
-        else
+        if (c->model.class->rtheta)
             start_cells(c, s);
+        else
+            table_theta_draw_cells(c, s, n);
     }
-    if (s->log_p) table_theta_start(c, s);
+    if (s->log_p && !s->held) table_theta_start(c, s);
     *s->moves = FIRST_MOVES * s->cells;
 }
 
@@ -375,7 +381,8 @@ static void start(struct collapse *c) {
 
 static void choose_moves(const struct collapse *c, struct table *s) {
     const double factor = watch_factor(&s->watch, c->size_prior != NULL);
-    const double most = fmax(MOST_MOVES, MOST_PER_CELL * s->cells);
+    const double of_cells = MOST_PER_CELL * s->cells;
+    const double most = s->held ? of_cells : fmax(MOST_MOVES, of_cells);
     *s->moves = fmin(fmax(rint(*s->moves * factor), fmax(10, s->cells)), most);
 }
 
@@ -425,7 +432,7 @@ static void learn(struct collapse *c, int iteration, int warmup) {
 static int make_moves(struct collapse *c, struct table *s, int iteration, int warmup) {
     const int wide = 2 * iteration < warmup, learning = iteration < warmup;
     int left = (int)*s->moves;
-    if (s->log_p) {
+    if (s->log_p && !s->held) {
         const int round = ROUND_MOVES * s->cells;
         for (; left > round; left -= round) {
             for (int k = 0; k < round; ++k) table_transfer(c, s, wide, learning);
@@ -442,6 +449,7 @@ static int draw_theta(struct collapse *c, struct table *s, int iteration, int wa
     if (!s->log_p)
         return c->model.class->rtheta(c->model.self, s->count, s->count[s->at_size], c->rng,
                                       c->theta);
+    if (s->held) return PLUGIN_OK;
     struct hmc_step told;
     const int status = table_theta_move(c, s, &told);
     if (status == PLUGIN_OK) hmc_learn(&s->hmc, iteration, warmup, &told, c->rng);
@@ -453,6 +461,7 @@ static int iterate(struct collapse *c, int iteration, int warmup, double *accept
     double before[COLLAPSE_COUNTERS], made = 0, kept = 0;
     memcpy(before, c->counter, sizeof before);
     if (s->fractions) sum_up(c); /* sums of fractions drift */
+    if (s->held) table_theta_use(c, s);
     const int status = make_moves(c, s, iteration, warmup);
     if (status != PLUGIN_OK) return status;
     for (int k = 0; k < THETA_COUNTERS; k += 2) {
@@ -482,6 +491,11 @@ static double energy(const struct collapse *c) {
     return sum;
 }
 
+static void complete(const struct collapse *c, double *out) {
+    const struct table *s = c->self;
+    memcpy(out, s->count, (size_t)s->cells * sizeof(double));
+}
+
 static double density_at(const struct collapse *c, const double *q, double *gradient) {
     const struct table *s = c->self;
     return s->log_p ? table_theta_density(c, s, q, gradient) : NAN;
@@ -489,7 +503,7 @@ static double density_at(const struct collapse *c, const double *q, double *grad
 
 static double work(const struct collapse *c) {
     const struct table *s = c->self;
-    return 100.0 * *s->moves + (s->log_p ? table_theta_work(c, s) : 0);
+    return 100.0 * *s->moves + (s->log_p && !s->held ? table_theta_work(c, s) : 0);
 }
 
 const struct collapse_class collapse_table = {
@@ -522,4 +536,7 @@ const struct collapse_class collapse_table = {
     .energy = energy,
     .work = work,
     .log_density = density_at,
+    .complete = complete,
+    .carry = table_carry,
+    .keep_carried = table_keep_carried,
 };

@@ -10,7 +10,8 @@
  *   method_collapse_table.c        the target, the state, learning, an iteration;
  *   method_collapse_table_moves.c  transfers between cells;
  *   method_collapse_table_exact.c  exact numbers: where tables start, which directions keep them;
- *   method_collapse_table_theta.c  probabilities that are not integrated out.
+ *   method_collapse_table_theta.c  probabilities that are not integrated out;
+ *   method_collapse_table_carry.c  counts that follow theta, where it is held.
  */
 
 /* transfers that are counted: between two cells, of codes that are exchanged, of contrasts; births
@@ -89,9 +90,13 @@ struct table {
     int kinds, sets, births, kept, *kind_first, *kind_column;
     struct table_exact exact; /* no groups: there are no exact numbers */
 
-    /* Where theta moves given the table: log probabilities of nodes, 0 for others than cells; and
+    /* Where theta is given, and moves given the table: log probabilities of nodes, 0 for others than cells; and
      * NUTS. log_p NULL: probabilities are integrated out. */
     double *log_p, *log_factorial;
+    int held; /* theta is another's, which moves it given the table */
+    struct {
+        double *count, *total, *stick, *log_p;
+    } carried; /* workspace: counts that follow a theta */
     struct hmc hmc;
     double *theta_unit, *theta_work;
 
@@ -170,10 +175,25 @@ void table_exact_start(struct rng *rng, struct table *s, double n);
 /* Adds corners that leave the exact numbers as they are. Returns 0 if one is impossible. */
 int table_exact_direction(struct rng *rng, struct table *s);
 
+/* Counts of the rows of a part as the tables of the parts before have them. */
+void table_count_rows(struct table *s, const struct table_part *part, double *count);
+
+/* ---- counts that follow theta: method_collapse_table_carry.c ---- */
+
+void table_carry_create(const struct collapse *c, struct table *s);
+
+/* Makes the counts that follow theta to `theta_to`. Returns the log of the ratio of the densities of
+ * all but theta. */
+double table_carry(struct collapse *c, const double *theta_to);
+
+/* Takes these. */
+void table_keep_carried(struct collapse *c);
+
 /* ---- theta given the table: method_collapse_table_theta.c ---- */
 
 int table_theta_serves(const struct collapse *c);
 void table_theta_create(const struct collapse *c, struct table *s);
+void table_given_create(struct table *s);
 int table_theta_stored(const struct collapse *c);
 void table_theta_attach(struct collapse *c, struct table *s, double *store);
 

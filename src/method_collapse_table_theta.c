@@ -44,11 +44,15 @@ double table_log_factorial_ratio(const struct table *s, double from, double to) 
 
 /* ---- set-up ------------------------------------------------------------------- */
 
-void table_theta_create(const struct collapse *c, struct table *s) {
-    const int size = c->model.parameters;
+void table_given_create(struct table *s) {
+    for (int node = 0; node < s->nodes; ++node) s->sign[node] = node < s->cells ? 1 : -1;
     s->log_p = plugin_memory((size_t)s->nodes, sizeof(double));
     s->log_factorial = plugin_memory(CELL_TABLE, sizeof(double));
     for (int n = 2; n < CELL_TABLE; ++n) s->log_factorial[n] = s->log_factorial[n - 1] + log(n);
+}
+
+void table_theta_create(const struct collapse *c, struct table *s) {
+    const int size = c->model.parameters;
     s->theta_unit = plugin_memory(5 * (size_t)size, sizeof(double));
     s->theta_work = plugin_memory(hmc_workspace(size, metric(c)), sizeof(double));
 }

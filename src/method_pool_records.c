@@ -9,6 +9,9 @@
  *   1. each site: passes, a sweep, and theta_j given its records, as in a fit of that site alone
  *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
  *      by random walks on the log likelihood, what is no parameter by the model's update.
+ *      Or, of counts, the table given theta_j, which stands for the records
+ *      (method_collapse_table.c): at a cost free of their number, numbers that are exact kept, and
+ *      an unknown number of records moved.
  *   2. where the model gives slopes of the records' likelihood: what is shared and the parameters
  *      of all sites, given the records (pool_records_given.c).
  *   3. what is shared, by random walks of three kinds, which differ in what they hold fixed; with
@@ -29,6 +32,12 @@
 
 #include "augment.h"
 #include "model.h"
+
+/* of a table: transfers of all kinds, made and accepted */
+enum { TABLE_COUNTERS = 10 };
+
+/* of a table: moves of the parameters of a site, and of what sites share, its counts following */
+enum { TABLE_STEPS = 4 };
 
 enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
 
@@ -127,6 +136,15 @@ static int update_rest(struct pool_records *s, struct augment *a) {
     return PLUGIN_OK;
 }
 
+/* After steps of theta of a site: phi is its own, and warmup learns from where it is. */
+static void remember_theta(struct pool_records_site *site, int learning) {
+    struct pool_records *s = site->pool;
+    const double *theta = site->augment.theta;
+    phi_from_theta(s, &site->member, theta);
+    for (int k = 0; k < s->walking; ++k) s->site_step[k] = theta[s->walks[k]];
+    if (learning) walk_saw(&site->walk, s->site_step);
+}
+
 /* Theta of a site given its records, with their complete-data statistic: struct augment_layer. */
 static int update_site(void *self, int learning) {
     struct pool_records_site *site = self;
@@ -149,9 +167,7 @@ static int update_site(void *self, int learning) {
         copy(a->theta, s->theta_new, s->model.parameters);
         now = next;
     }
-    phi_from_theta(s, &site->member, a->theta);
-    for (int k = 0; k < s->walking; ++k) s->site_step[k] = a->theta[s->walks[k]];
-    if (learning) walk_saw(&site->walk, s->site_step);
+    remember_theta(site, learning);
     return PLUGIN_OK;
 }
 
@@ -202,8 +218,15 @@ static void create_site(struct pool_records *s, struct pool_records_site *site,
     site->theta_new = doubles(s->model.parameters);
     site->z = doubles(s->spread.varying);
     site->layer = (struct augment_layer){site, site_log_prior, update_site};
-    a->layer = &site->layer;
     a->model = s->model;
+    if (site->table) {
+        a->complete = doubles(s->model.complete);
+        a->size_prior = site->table->size_prior;
+        s->tables = 1;
+        s->movable = s->movable && site->table->class->carry != NULL;
+        return;
+    }
+    a->layer = &site->layer;
     a->model.moving = s->moving;
     a->model.moves = s->moves;
     if (s->moving < s->model.moving) a->model.groups = 0;
@@ -225,6 +248,7 @@ int pool_records_create(struct pool_records *s) {
     s->spread.last = &s->site[s->sites - 1].member;
     pool_spread_create(&s->spread);
     sort_coordinates(s);
+    s->movable = model->class->move != NULL;
     s->records = plugin_memory((size_t)s->sites, sizeof *s->records);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
@@ -256,9 +280,73 @@ void pool_records_attach(struct pool_records *s) {
         struct augment *a = &s->site[j].augment;
         a->rng = s->rng;
         a->theta = s->theta + (size_t)j * (size_t)s->model.parameters;
+        if (s->tables) {
+            s->site[j].table->theta = a->theta;
+            s->site[j].table->rng = s->rng;
+        }
         phi_from_theta(s, &s->site[j].member, a->theta);
     }
     pool_spread_open(&s->spread, s->at);
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+/* The counts of a site are its complete-data statistic. */
+static void read_table(struct pool_records_site *site) {
+    struct augment *a = &site->augment;
+    site->table->class->complete(site->table, a->complete);
+    a->n = (ptrdiff_t)site->table->class->records(site->table);
+}
+
+static void start_table(struct pool_records_site *site) {
+    site->table->class->start(site->table);
+    site->table->class->load(site->table);
+    read_table(site);
+}
+
+void pool_records_resume(struct pool_records *s) {
+    for (int j = 0; s->tables && j < s->sites; ++j) {
+        s->site[j].table->class->load(s->site[j].table);
+        read_table(s->site + j);
+    }
+}
+
+/* theta of a site, its counts following. */
+static void carry_table(struct pool_records_site *site, int learning) {
+    struct pool_records *s = site->pool;
+    struct collapse *table = site->table;
+    double *theta = site->augment.theta;
+    double now = site_log_prior(site, theta);
+    for (int i = 0; i < TABLE_STEPS; ++i) {
+        copy(site->theta_new, theta, s->model.parameters);
+        walk_propose(&site->walk, s->rng, s->site_step);
+        for (int k = 0; k < s->walking; ++k) site->theta_new[s->walks[k]] += s->site_step[k];
+        const double threshold = rng_exponential(s->rng);
+        const double next = site_log_prior(site, site->theta_new);
+        const double log_ratio =
+            next > -INFINITY ? next - now + table->class->carry(table, site->theta_new) : -INFINITY;
+        const int accept = -log_ratio < threshold;
+        walk_tried(&site->walk, learning, log_ratio, accept);
+        if (!accept) continue;
+        table->class->keep_carried(table);
+        copy(theta, site->theta_new, s->model.parameters);
+        now = next;
+    }
+    remember_theta(site, learning);
+}
+
+static int iterate_table(struct pool_records_site *site, int iteration, int warmup, double *share) {
+    struct collapse *table = site->table;
+    const int status = table->class->iterate(table, iteration, warmup, share);
+    if (iteration + 1 == warmup) memset(table->counter, 0, COLLAPSE_COUNTERS * sizeof(double));
+    if (status == PLUGIN_OK) carry_table(site, iteration < warmup);
+    read_table(site);
+    return status;
+}
+
+static int iterate_site(struct pool_records_site *site, int iteration, int warmup, double *share) {
+    return site->table ? iterate_table(site, iteration, warmup, share)
+                       : augment_iterate(&site->augment, iteration, warmup, share);
 }
 
 /* theta of a site with z, nearer to the mean where a prior that is cut off rules that out */
@@ -271,18 +359,25 @@ static void start_parameters(struct pool_records *s, struct pool_records_site *s
     } while (s->bounded && !(log_prior(s, theta) > -INFINITY));
 }
 
-void pool_records_start(struct pool_records *s, const double *sd) {
-    if (s->gradients) pool_records_given_start(s, sd);
+static void start_walks(struct pool_records *s, const double *sd) {
     for (int k = 0; k < s->free; ++k) s->step[k] = sd[s->open[k]];
     walk_start(s->walk + POOL_GIVEN, s->step);
     walk_start(s->walk + POOL_HELD, sd);
     walk_start(s->walk + POOL_CARRIED, sd);
+}
+
+void pool_records_start(struct pool_records *s, const double *sd) {
+    if (s->gradients) pool_records_given_start(s, sd);
+    start_walks(s, sd);
     pool_spread_open(&s->spread, s->at);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         for (int v = 0; v < s->spread.varying; ++v) site->z[v] = 0.5 * rng_normal(s->rng);
         start_parameters(s, site);
-        augment_start(&site->augment, 0);
+        if (site->table)
+            start_table(site);
+        else
+            augment_start(&site->augment, 0);
     }
 }
 
@@ -381,6 +476,10 @@ static double carry(struct pool_records *s) {
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         struct augment *a = &site->augment;
+        if (site->table) {
+            gain += site->table->class->carry(site->table, site->theta_new);
+            continue;
+        }
         a->model.class->set(a->model.self, a->theta);
         site->innovations = *s->rng;
         a->model.class->set_move(a->model.self, site->theta_new, a->changed);
@@ -394,6 +493,11 @@ static void keep_carried(struct pool_records *s) {
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         struct augment *a = &site->augment;
+        if (site->table) {
+            site->table->class->keep_carried(site->table);
+            read_table(site);
+            continue;
+        }
         if (!a->moved_x) {
             a->model.class->set(a->model.self, a->theta);
             a->model.class->set_move(a->model.self, site->theta_new, a->changed);
@@ -406,8 +510,10 @@ static void keep_carried(struct pool_records *s) {
 static void move_carried(struct pool_records *s, int learning) {
     double prior = shared_log_prior(s, s->at);
     hold(s);
-    for (int j = 0; j < s->sites; ++j) s->site[j].energy = augment_energy(&s->site[j].augment);
-    for (int i = 0; i < CARRIED_STEPS; ++i) {
+    for (int j = 0; j < s->sites && !s->tables; ++j)
+        s->site[j].energy = augment_energy(&s->site[j].augment);
+    const int steps = s->tables ? TABLE_STEPS : CARRIED_STEPS;
+    for (int i = 0; i < steps; ++i) {
         propose(s, POOL_CARRIED);
         const double threshold = rng_exponential(s->rng);
         const double prior_new = place_sites(s) ? shared_log_prior(s, s->at_new) : -INFINITY;
@@ -427,7 +533,7 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
     double sum = 0, n = 0;
     for (int j = 0; j < s->sites; ++j) {
         double share;
-        const int status = augment_iterate(&s->site[j].augment, iteration, warmup, &share);
+        const int status = iterate_site(s->site + j, iteration, warmup, &share);
         if (status != PLUGIN_OK) return status;
         if (j == 0) follow_first(s);
         sum += share * (double)s->site[j].augment.n;
@@ -440,7 +546,7 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
         if (s->free > 0) move_given(s, learning);
         move_held(s, learning);
     }
-    if (s->model.class->move) move_carried(s, learning);
+    if (s->movable) move_carried(s, learning);
     return PLUGIN_OK;
 }
 
@@ -448,7 +554,10 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
 
 double pool_records_energy(struct pool_records *s) {
     double energy = 0;
-    for (int j = 0; j < s->sites; ++j) energy += augment_energy(&s->site[j].augment);
+    for (int j = 0; j < s->sites; ++j) {
+        const struct collapse *table = s->site[j].table;
+        energy += table ? table->class->energy(table) : augment_energy(&s->site[j].augment);
+    }
     return energy;
 }
 
@@ -483,6 +592,11 @@ static void add_told(struct chain_diagnostics *sum, double *sites,
     }
 }
 
+static void tell_table(const struct collapse *table, struct chain_diagnostics *told) {
+    for (int k = 0; k < TABLE_COUNTERS; ++k)
+        diagnostics_tell(told, table->class->counters[k], table->counter[k]);
+}
+
 /* The sites' own, on average, work summed; then the walks of what they share. */
 void pool_records_diagnostics(const struct pool_records *s, double after,
                               struct chain_diagnostics *told) {
@@ -491,7 +605,10 @@ void pool_records_diagnostics(const struct pool_records *s, double after,
     double sites[MOST_DIAGNOSTICS] = {0};
     for (int j = 0; j < s->sites; ++j) {
         struct chain_diagnostics one = {0};
-        augment_diagnostics(&s->site[j].augment, after, &one);
+        if (s->tables)
+            tell_table(s->site[j].table, &one);
+        else
+            augment_diagnostics(&s->site[j].augment, after, &one);
         add_told(&sum, sites, &one);
     }
     for (int k = 0; k < sum.count; ++k) {

@@ -4,6 +4,7 @@
 #define NOISEAWARE_METHOD_POOL_RECORDS_H
 
 #include "hmc.h"
+#include "method_collapse.h"
 #include "method_augment.h"
 #include "pool_spread.h"
 
@@ -12,6 +13,9 @@ struct pool_records;
 struct pool_records_site {
     struct pool_records *pool;
     struct augment augment; /* theta of its own, and its records */
+    /* NULL, or the table that stands for the records, whose theta is held: then n, theta and the
+     * complete-data statistic are all there is of these. */
+    struct collapse *table;
     struct augment_layer layer;
     struct pool_member member; /* the parameters among theta */
     struct walk walk;          /* of what moves given the records */
@@ -60,6 +64,8 @@ struct pool_records {
     /* Does the likelihood of a site's records have slopes? Then transitions of what is shared and
      * of all sites' parameters take the place of the walks but CARRIED. */
     int gradients;
+    int tables;    /* are there tables in place of records? */
+    int movable;   /* can records, or counts, follow theta? */
     int bounded;   /* is the prior of the sites' parameters cut off? */
     int beyond;    /* did the last trajectory end there? */
     int leapfrogs; /* of the last */
@@ -100,6 +106,9 @@ void pool_records_given_create(struct pool_records *pool);
 void pool_records_given_attach(struct pool_records *pool, double *store);
 void pool_records_given_start(struct pool_records *pool, const double *sd);
 int pool_records_given_move(struct pool_records *pool, int iteration, int warmup);
+
+/* What follows from an old state. */
+void pool_records_resume(struct pool_records *pool);
 
 int pool_records_iterate(struct pool_records *pool, int iteration, int warmup, double *accepted);
 /* Returns where the draw ends. */

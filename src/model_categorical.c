@@ -317,6 +317,18 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
     return log_density;
 }
 
+static void log_cells(void *self, const double *theta, double *log_p) {
+    const struct categorical *s = self;
+    for (int k = 0; k < s->parts; ++k) {
+        const struct part *part = s->part + k;
+        for (int r = 0; r < part->rows; ++r) {
+            double *row = log_p + part->at_level + r * part->levels;
+            sticks_to_probabilities(part->levels, theta + part->at_stick + r * part->cuts, row);
+            for (int l = 0; l < part->levels; ++l) row[l] = log(row[l]);
+        }
+    }
+}
+
 static double dprior(void *self, const double *theta) {
     const struct categorical *s = self;
     double log_density = 0;
@@ -513,4 +525,5 @@ const struct model_class model_categorical = {
     .add = add,
     .rtheta = rtheta,
     .log_likelihood = log_likelihood,
+    .log_cells = log_cells,
 };

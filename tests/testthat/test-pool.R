@@ -267,9 +267,6 @@ test_that("what cannot be pooled is refused", {
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", records = prior_poisson(20))),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "complete", control = list(passes = 2))))),
     refusals("method", list(
-      quote(sample_posterior(list(north = three, south = more), model_categorical(), pool = "complete", method = "collapse")),
-      quote(sample_posterior(list(north = three, south = more), model_categorical(), pool = "partial", method = "collapse")),
-      quote(sample_posterior(list(north = three, south = more), model_table(~ k), pool = "complete", method = "collapse")),
       quote(sample_posterior(list(north = line), model_lm(covariates = prior_niw(within = TRUE)), pool = "complete", method = "collapse"))))))
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", chains = 1, iter = 100, seed = 1)
   expect_equal(dim(vcov(sample_posterior(two_yes(), model_bernoulli(), pool = "none", chains = 1, iter = 100, seed = 1))), c(2, 2))

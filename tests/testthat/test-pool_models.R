@@ -89,13 +89,16 @@ test_that("log-linear models of one and of two records: draws from the prior, we
   }
   own <- list(site(1), site(2))
   log_weight <- log_noise("absolute", 0.8, z[[1]], own[[1]]$count) + log_noise("squared", 0.9, z[[2]], own[[2]]$count)
-  fit <- pooled(sites, model_table(~ a + b, prior = prior_normal(0, 1)), pool = partial_pooling(sd = prior_half_normal(0.7)), method = "augment", iter = 3000)
-  names <- fit$bound$parameters
-  expect_length(names, 3L)
-  for (k in 1:3) {
-    expect_weighted_mean(parameter_draws(fit, names[k]), mean[, k], log_weight)
-    expect_weighted_mean(parameter_draws(fit, sprintf("sd[%s]", names[k])), sd[, k], log_weight)
-    for (j in 1:2) expect_weighted_mean(parameter_draws(fit, sprintf("%s[%s]", names[k], names(sites)[j])), own[[j]]$at[, k], log_weight)
+  for (method in c("augment", "collapse")) {
+    fit <- pooled(sites, model_table(~ a + b, prior = prior_normal(0, 1)), pool = partial_pooling(sd = prior_half_normal(0.7)), method = method, iter = 3000)
+    expect_identical(fit$problem$family, if (method == "collapse") "tables" else "records")
+    names <- fit$bound$parameters
+    expect_length(names, 3L)
+    for (k in 1:3) {
+      expect_weighted_mean(parameter_draws(fit, names[k]), mean[, k], log_weight)
+      expect_weighted_mean(parameter_draws(fit, sprintf("sd[%s]", names[k])), sd[, k], log_weight)
+      for (j in 1:2) expect_weighted_mean(parameter_draws(fit, sprintf("%s[%s]", names[k], names(sites)[j])), own[[j]]$at[, k], log_weight)
+    }
   }
 })
 

@@ -1,0 +1,74 @@
+# Partial pooling and walks of counts without records: the table of each site, given its parameters, by transfers (src/method_collapse_table.c), and what
+# sites share with their parameters given the tables (src/pool_records_given.c). Free of the number of records, which may be unknown.
+
+is_pooled_by_tables <- function(fit) identical(fit$problem$family, "tables")
+
+is_of_tables <- function(bound) bound$spec$name %in% c("categorical", "loglinear")
+
+# A table costs about as much as so many imputed records a cell; exact numbers are kept by tables alone.
+records_of_a_cell <- 60
+
+prefers_tables <- function(releases, bound) {
+  any(vapply(releases, has_exact, TRUE)) || sum(site_sizes(releases)) > records_of_a_cell * length(releases) * bound$sizes$complete
+}
+
+# Refuses sites whose counts cannot be moved as tables.
+check_pools_tables <- function(releases, bound, records, call) {
+  if (!is_of_tables(bound)) {
+    stop_classed("method", "Tables of sites are moved under models of factors: {.fn model_categorical}, {.fn model_naive_bayes} and {.fn model_table}.", call = call)
+  }
+  for (site in names(releases)) site_table(releases[[site]], bound, records[[site]], call)
+  invisible()
+}
+
+pools_tables <- function(releases, bound, records = list()) without_refusal(check_pools_tables(releases, bound, records, NULL))
+
+# The problem of one site's table with its parameters given: that of a table whose probabilities are not integrated out.
+site_table <- function(release, bound, records, call) {
+  release <- release_for(bound, release)
+  if (release_crosses(release, bound)) stop_classed("method", "Margins that cross the cliques of the model cannot be pooled as tables.", call = call)
+  bound$parts <- lapply(bound$parts, function(part) {
+    part$host <- part$host %||% length(part$parents)
+    part
+  })
+  class(bound) <- c("bound_cells", "bound_table", "noiseaware_bound")
+  problem <- collapse_problem(release, bound, if (is.null(release$n)) records %||% prior_log_uniform(), call)
+  problem$fields$held <- 1
+  problem$fields$tracked <- 0
+  problem
+}
+
+pool_tables_problem <- function(releases, bound, records, call) {
+  each <- lapply(stats::setNames(nm = names(releases)), function(name) {
+    table <- site_table(releases[[name]], bound, records[[name]], call)
+    list(table = table, n = table$n, released = table$released, where = table$where, components = length(table$released),
+         index = table$summed, times = table$times[table$summed])
+  })
+  width <- vapply(each, `[[`, 0L, "components")
+  first <- cumsum(width) - width
+  list(method = "pool_records", family = "tables", exact = TRUE, model = bound$spec, n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
+       released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = each,
+       where = unlist(Map(function(site, from) from + site$where, each, first), use.names = FALSE), summed = seq_len(sum(width)),
+       first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
+}
+
+pool_tables_acceptance <- function(fit) {
+  rows <- lapply(seq_along(fit$chains), function(k) {
+    told <- as.list(fit$chains[[k]]$diagnostics)
+    of <- function(kind) told[[paste0(kind, "_accepted")]] / told[[paste0(kind, "_made")]]
+    kinds <- c("pair", "swap", "contrast", "size", "kept")
+    made <- sum(unlist(told[paste0(kinds, "_made")]))
+    row <- data.frame(chain = k, mean = sum(unlist(told[paste0(kinds, "_accepted")])) / made, together = told$together, steps = told$together_steps,
+                      divergent = told$together_divergent)
+    if (length(fit$problem$site_records)) row$records <- of("size")
+    row
+  })
+  do.call(rbind, rows)
+}
+
+tables_moves <- function(a) {
+  c(sprintf("tables   transfers between cells: accepted %s%s", format_number(mean(a$mean), 2),
+            if (is.null(a$records)) "" else sprintf("; births and deaths: %s", format_number(mean(a$records), 2))),
+    sprintf("sites    what they share with their parameters, given the tables: Hamiltonian, %s steps a trajectory, acceptance %s",
+            format_number(mean(a$steps), 2), format_number(mean(a$together), 2)))
+}
