@@ -85,7 +85,11 @@ stop_argument <- function(name, must, was, kind = "argument", call = caller_env(
 }
 
 # names of a function's arguments that have no default
-needed_arguments <- function(f) setdiff(names(Filter(function(default) rlang::is_missing(default), formals(f))), "...")
+needed_arguments <- function(f) {
+  defaults <- formals(f)
+  missing <- vapply(defaults, identical, TRUE, quote(expr = ))
+  names(defaults)[missing & names(defaults) != "..."]
+}
 
 # every argument of the caller that has no default; `hints` are lines about some of them
 check_given <- function(kind = "argument", hints = character(), call = caller_env()) {

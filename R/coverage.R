@@ -149,15 +149,14 @@ ecdf_band <- function(count, points = max(2L, min(count, 100L)), prob = 0.99) {
 # Probability that the counts stay between the ends. Counts of uniforms are a
 # Poisson process given its total, so that every step has the same increments.
 band_probability <- function(ends, count, points) {
-  increment <- stats::dpois(0:count, count / points)
+  increment <- c(numeric(count), stats::dpois(0:count, count / points)) # none is negative
   from <- 0L
   mass <- 1
   lower <- c(ends$lower, count)
   upper <- c(ends$upper, count)
   for (k in seq_len(points)) {
     to <- lower[k]:upper[k]
-    jump <- outer(to, from, `-`)
-    step <- increment[pmax(jump, 0L) + 1L] * (jump >= 0)
+    step <- increment[outer(to + count + 1L, from, `-`)]
     mass <- drop(matrix(step, length(to)) %*% mass)
     from <- to
   }

@@ -28,7 +28,7 @@ privacy <- function(x, ...) {
 }
 
 privacy_row <- function(epsilon = NA_real_, delta = NA_real_, rho = NA_real_, mu = NA_real_) {
-  data.frame(epsilon = epsilon, delta = delta, rho = rho, mu = mu)
+  list2DF(list(epsilon = epsilon, delta = delta, rho = rho, mu = mu))
 }
 
 format_privacy <- function(guarantee) {

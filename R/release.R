@@ -132,6 +132,7 @@ publish_with_budget <- function(data, statistic, mechanism, neighbours, budget, 
   on.exit(unlock_budget(lock))
   check_affordable(budget, design_privacy(parts), call)
   result <- make_release(data(), statistic, mechanism, neighbours, exact_part, "entropy", call)
+  if (is.null(budget)) return(result)
   cost <- privacy(result)
   check_affordable(budget, cost, call) # rounding counted
   spend(budget, cost, paste(vapply(parts, function(p) describe_statistic(p$statistic), ""), collapse = "; "), call)

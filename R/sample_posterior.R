@@ -190,8 +190,9 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
 
 # Can the method do without the number of records, or with "auto" some method?
 check_unknown_size <- function(method, release, bound, call = caller_env()) {
+  if (method != "auto" && takes_unknown_size(method, release, bound)) return(invisible())
   able <- size_methods(release, bound)
-  if (method %in% able || (method == "auto" && length(able))) return(invisible())
+  if (method == "auto" && length(able)) return(invisible())
   if (has_exact(release)) check_keeps_exact(release, bound, call)
   clash <- "n" %in% bound$parameters
   stop_classed("method", c(if (method == "auto") "The number of records must be known for this model and release." else
@@ -210,11 +211,13 @@ whole_at_once <- function(release, bound) {
 
 # methods that take n for unknown, the best first
 size_methods <- function(release, bound) {
-  if ("n" %in% bound$parameters) return(character())
-  c(if (collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse",
-    if (!whole_at_once(release, bound) && !has_exact(release)) "augment",
-    if (clt_serves(release, bound)) "clt",
-    if (!collapse_is_exact(bound) && collapse_serves(release, bound)) "collapse")
+  methods <- if (collapse_is_exact(bound)) c("collapse", "augment", "clt") else c("augment", "clt", "collapse")
+  Filter(function(method) takes_unknown_size(method, release, bound), methods)
+}
+
+takes_unknown_size <- function(method, release, bound) {
+  !"n" %in% bound$parameters &&
+    switch(method, collapse = collapse_serves(release, bound), augment = !whole_at_once(release, bound) && !has_exact(release), clt = clt_serves(release, bound), FALSE)
 }
 
 check_run <- function(chains, iter, warmup, thin, seed, call = caller_env()) {
