@@ -27,9 +27,8 @@ local_postgres <- function(frame = parent.frame(), driver = postgres_drivers()[1
     run("pg_ctl", "-D", file.path(directory, "data"), "-m", "immediate", "stop")
     unlink(directory, recursive = TRUE)
   }, frame)
-  connect <- function() {
-    driver <- switch(driver, RPostgreSQL = RPostgreSQL::PostgreSQL(), RPostgres = RPostgres::Postgres())
-    DBI::dbConnect(driver, host = directory, user = "postgres", dbname = "postgres")
+  connect <- function(database = "postgres", by = driver) {
+    DBI::dbConnect(switch(by, RPostgreSQL = RPostgreSQL::PostgreSQL(), RPostgres = RPostgres::Postgres()), host = directory, user = "postgres", dbname = database)
   }
   list(connect = connect, log = file.path(directory, "log"), stop = function() run("pg_ctl", "-D", file.path(directory, "data"), "-m", "immediate", "stop"))
 }

@@ -13,10 +13,16 @@ sqlite_server <- function(frame = parent.frame()) {
   list(connect = function() DBI::dbConnect(RSQLite::SQLite(), path))
 }
 
-postgres_server <- function(driver, frame = parent.frame()) {
-  server <- local_postgres(frame, driver)
-  skip_if(is.null(server), "no PostgreSQL server can be started here")
-  server
+# A database of its own in one server for this file: a server takes longer to start than most of what is asked of it.
+postgres <- NULL
+postgres_server <- function(driver) {
+  if (is.null(postgres)) postgres <<- local_postgres(teardown_env())
+  skip_if(is.null(postgres), "no PostgreSQL server can be started here")
+  con <- postgres$connect()
+  name <- basename(tempfile("account_"))
+  DBI::dbExecute(con, paste("CREATE DATABASE", name))
+  DBI::dbDisconnect(con)
+  list(connect = function() postgres$connect(name, driver))
 }
 
 expect_account <- function(server) {

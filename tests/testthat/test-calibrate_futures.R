@@ -4,10 +4,13 @@ local_workers <- function(strategy, ..., env = parent.frame()) {
   withr::defer(future::plan(old), envir = env)
 }
 
+# two for the whole file: to start them takes longer than what they do
+shared_workers <- function() if (!inherits(future::plan(), "multisession")) local_workers(future::multisession, env = teardown_env())
+
 test_that("two processes give the same results as one", {
   skip_on_cran() # takes long; `make test` runs it
   here <- calibrate_known("augment", 12, chains = 2, iter = 200)
-  local_workers(future::multisession)
+  shared_workers()
   expect_identical(calibrate_known("augment", 12, chains = 2, iter = 200)$results, here$results)
 })
 
@@ -34,13 +37,13 @@ test_that("functions of the global environment take along what they use", {
   sampler <- function(release, model) cbind(mean = stats::rnorm(9, release$value, noiseaware_test_sd))
   environment(sampler) <- globalenv()
   here <- calibrate_known(sampler, 4)
-  local_workers(future::multisession)
+  shared_workers()
   expect_identical(calibrate_known(sampler, 4)$results, here$results)
 })
 
 test_that("a worker that dies is an error that keeps the finished replicates", {
   skip_on_cran() # takes long; `make test` runs it
-  local_workers(future::multisession)
+  shared_workers()
   dies <- function(release, model) {
     if (release$value > 20) tools::pskill(Sys.getpid(), 9)
     stats::setNames(as.data.frame(stats::rnorm(9, release$value)), "mean")
