@@ -22,11 +22,14 @@ reasons <- function(test) {
   skipped <- Filter(function(one) inherits(one, "expectation_skip"), test$results)
   vapply(skipped, function(one) paste0(test$file, ", ", test$test, ": ", sub("^Reason: ", "", conditionMessage(one))), "")
 }
+# with processor seconds, those of processes that it started too
 run_file <- function(file, begun) {
+  spent <- function() sum(proc.time()[-3L], na.rm = TRUE)
+  before <- spent()
   file.create(file.path(begun, basename(file)))
   on.exit(unlink(file.path(begun, basename(file))))
   output <- utils::capture.output(results <- test_file(file, package = "noiseaware", load_package = "installed", reporter = check_reporter(), stop_on_failure = FALSE))
-  list(table = as.data.frame(results), skipped = unlist(lapply(results, reasons)), output = output)
+  list(table = as.data.frame(results), skipped = unlist(lapply(results, reasons)), output = output, seconds = spent() - before)
 }
 # large vectors come and go: glibc would return each to the system, and be given empty pages anew
 Sys.setenv(MALLOC_MMAP_THRESHOLD_ = "1000000000", MALLOC_TRIM_THRESHOLD_ = "2000000000")
@@ -48,8 +51,9 @@ failing <- vapply(ran, function(one) sum(one$table$failed) + sum(one$table$error
 for (one in ran[failing]) cat(one$output, sep = "\n")
 skipped <- unlist(lapply(ran, `[[`, "skipped"))
 if (length(skipped)) cat("skipped:", skipped, sep = "\n  ")
-slowest <- utils::head(sort(tapply(results$user, results$file, sum), decreasing = TRUE), 8L)
-cat("slowest (processor seconds, of", round(sum(results$user)), "in all):", paste0(sub("test-(.*)\\.R", "\\1", names(slowest)), " ", round(slowest), collapse = ", "), "\n")
+seconds <- sort(stats::setNames(vapply(ran, `[[`, 0, "seconds"), sub("test-(.*)\\.R", "\\1", basename(files))), decreasing = TRUE)
+slowest <- utils::head(seconds, 30L)
+cat("slowest (processor seconds, of", round(sum(seconds)), "in all):", paste(names(slowest), round(slowest), collapse = ", "), "\n")
 failed <- sum(results$failed) + sum(results$error)
 passed <- sum(results$passed)
 cat(sprintf("%d passed, %d failed, %d skipped\n", passed, failed, sum(results$skipped)))
