@@ -38,16 +38,16 @@ expect_interruptible <- function(problem, bound, words, run, iterations) {
 # was cut and whether it was saved in between; the shorter fit stays what it was. `run` takes the
 # iterations, of which 500 are warmup.
 expect_extends <- function(run) {
-  whole <- run(2000)
-  half <- run(1000)
+  whole <- run(600)
+  half <- run(350)
   draws <- half$draws
-  longer <- extend(half, 1000)
+  longer <- extend(half, 250)
   expect_identical(longer$draws, whole$draws)
   expect_identical(longer$chains, whole$chains)
   expect_identical(denoise(longer), denoise(whole))
   expect_identical(half$draws, draws)
-  expect_identical(extend(run(501), 1499)$draws, whole$draws)
+  expect_identical(extend(run(201), 399)$draws, whole$draws)
   saved <- withr::local_tempfile()
   saveRDS(half, saved)
-  expect_identical(extend(readRDS(saved), 1000)$draws, whole$draws)
+  expect_identical(extend(readRDS(saved), 250)$draws, whole$draws)
 }

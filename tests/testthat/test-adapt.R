@@ -7,7 +7,7 @@ mixing_levels <- list(y = c("a", "b"), x1 = c("u", "v"))
 test_that("leaps leave the posterior exact", {
   n <- 20
   rel <- as_release(c(14.3, 5.1), stat_counts(~ y, mixing_levels["y"]), mech_laplace(scale = 40), n)
-  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(rel, model_bernoulli(prior = prior_beta(2, 1)), method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 1)
   expect_true(all(acceptance(fit)$leap > 0.3))
   p <- seq(0.0005, 0.9995, by = 0.001)
   b <- 0:n
@@ -31,7 +31,7 @@ test_that("a schedule is frozen after warmup, and a seed fixes it", {
 
 test_that("with endless noise leaps and walks give the prior", {
   rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1e9), 5)
-  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 3)
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 3)
   expect_true(all(acceptance(fit)$leap > 0.5))
   expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 3, 2))
 })
@@ -39,11 +39,11 @@ test_that("with endless noise leaps and walks give the prior", {
 test_that("where noise dominates a sweep is spread over iterations, and visits every record", {
   n <- 43
   rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1e9), n)
-  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 20000, warmup = 1000, seed = 4)
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(3, 2)), method = "augment", chains = 2, iter = 12000, warmup = 600, seed = 4)
   a <- acceptance(fit)
   expect_true(all(a$parts > 1 & a$mean == 1 & a$lowest == 1))
   for (k in 1:2) {
-    visits <- rowSums(vapply(0:18999, function(at) {
+    visits <- rowSums(vapply(seq_len(11400) - 1, function(at) {
       length <- 4 * ceiling(n / a$parts[k] / 4)
       (seq_len(n) - 1) %/% length == at %% ceiling(n / length)
     }, logical(n)))
@@ -145,7 +145,7 @@ test_that("learned moves leave every model's posterior alone", {
   for (case in cases) {
     bound <- internal("bind_model")(case[[1]], case[[2]])
     prior <- internal("reported")(bound, .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(), 100000L)$theta)
-    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 8000, -1, warmup = 600L, kinds = case[[3]])
+    draws <- geweke(case[[1]], case[[2]], mech_laplace(scale = 1), 5, 5500, -1, warmup = 600L, kinds = case[[3]])
     expect_prior(draws, prior)
   }
 })

@@ -21,7 +21,7 @@ test_that("where noise drowns everything n is between the ends of its prior, whe
   skip_on_cran()
   one <- resize_cases()$factor
   release <- as_release(stats::setNames(seq_along(one$at), one$at), one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", records = prior_uniform(10, 60), chains = 1, iter = 3000, warmup = 300, seed = 1)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, one$model, method = "augment", records = prior_uniform(10, 60), chains = 1, iter = 2200, warmup = 300, seed = 1)))
   n <- posterior::extract_variable_matrix(fit$draws, "n")
   expect_lt(abs(mean(n) - 35), 5 * posterior::mcse_mean(n))
   expect_lt(max(abs(range(n) - c(10, 60))), 4)
@@ -34,7 +34,7 @@ test_that("where noise drowns everything n has its prior, whatever was published
     one <- cases[[case]]
     told <- stats::setNames(c(3, -2, 1, 40, 20, 5, 7, 9, 30, 4, 1)[seq_along(one$at)], one$at)
     release <- as_release(told, one$statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
-    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", records = prior_negative_binomial(30, 6), chains = 2, iter = 6500,
+    fit <- suppressWarnings(sample_posterior(release, one$model, method = "augment", records = prior_negative_binomial(30, 6), chains = 2, iter = 4000,
                                              warmup = 500, thin = 4, seed = 1))
     expect_gt(min(acceptance(fit)$tilted), 0.1, label = case)
     n <- posterior::extract_variable_matrix(fit$draws, "n")
@@ -109,7 +109,7 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   for (case in names(cases)) {
     one <- cases[[case]]
     told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, one$mechanism, n = NULL, neighbours = "add_remove")
-    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 5500,
+    fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 3500,
                                                           warmup = 500, seed = 1)))
     prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, one$kernel, one$scale, c(25, 4)))
     totals <- posterior::as_draws_array(denoise(fit))

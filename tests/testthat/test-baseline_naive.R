@@ -5,7 +5,7 @@ x_sums <- stat_sums(~ x + I(x^2), list(x = c(0, 20)))
 test_that("naive is the conjugate distribution at the noisy totals", {
   st <- stat_counts(~ x, levels = list(x = c("a", "b", "c")))
   rel <- as_release(c(20.5, -3.1, 31), st, mech_laplace(epsilon = 1), 50)
-  fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(2)), method = "naive", chains = 2, iter = 12000, warmup = 0, seed = 1)
+  fit <- sample_posterior(rel, model_categorical(prior = prior_dirichlet(2)), method = "naive", chains = 2, iter = 7000, warmup = 0, seed = 1)
   # -3.1 becomes 0, the others shrink to 50
   counts <- c(20.5, 0, 31) * 50 / 51.5
   for (k in 1:3) expect_distribution(parameter_draws(fit, sprintf("prob[%s]", letters[k])), function(p) qbeta(p, 2 + counts[k], 54 - counts[k]))
@@ -15,9 +15,9 @@ test_that("naive is the conjugate distribution at the noisy totals", {
   expect_message(sample_posterior(rel, model_categorical(), method = "naive", init = start), "not used", class = "noiseaware_message_init")
 
   rel <- as_release(c(130, 900), x_sums, mech_laplace(epsilon = 1), 30)
-  fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "naive", chains = 2, iter = 12000, warmup = 0, seed = 2)
+  fit <- sample_posterior(rel, model_poisson(prior = prior_gamma(2, 1)), method = "naive", chains = 2, iter = 7000, warmup = 0, seed = 2)
   expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 132, 31))
-  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(2, 1)), method = "naive", chains = 2, iter = 12000, warmup = 0, seed = 3)
+  fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(2, 1)), method = "naive", chains = 2, iter = 7000, warmup = 0, seed = 3)
   expect_distribution(parameter_draws(fit, "rate"), function(p) qgamma(p, 32, 131))
   expect_false(fit$info$projected)
 })
@@ -55,8 +55,8 @@ test_that("the non-private posterior of a model of R functions", {
     }, variables = "x")
   data <- data.frame(x = c(1.5, 0.2, 2.2))
   st <- stat_sums(~ x, list(x = c(-1, 1)))
-  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 8000, warmup = 100, seed = 1)
+  fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 5000, warmup = 100, seed = 1)
   precision <- 3 + 1 / 9
   expect_distribution(parameter_draws(fit, "mu"), function(p) stats::qnorm(p, 3.9 / precision, 1 / sqrt(precision)))
-  expect_identical(nonprivate_posterior(data, model, st, chains = 2, iter = 8000, warmup = 100, seed = 1)$draws, fit$draws)
+  expect_identical(nonprivate_posterior(data, model, st, chains = 2, iter = 5000, warmup = 100, seed = 1)$draws, fit$draws)
 })

@@ -19,7 +19,7 @@ test_that("independence of two factors: all tables of six records", {
     got <- test_independence(release, ~ a + b, prior = prior_dirichlet(weight), seed = 1)
     expect_lt(attr(got, "error"), 0.02)
     expect_lt(abs(attr(got, "log") - want), 4.5 * attr(got, "error"))
-    fit <- sample_posterior(release, model_table(prior = prior_dirichlet(weight)), chains = 2, iter = 3000, seed = 2)
+    fit <- sample_posterior(release, model_table(prior = prior_dirichlet(weight)), chains = 2, iter = 2200, seed = 2)
     from_fit <- test_independence(fit, ~ b + a)
     expect_lt(abs(attr(from_fit, "log") - want), 4.5 * attr(from_fit, "error"))
   }

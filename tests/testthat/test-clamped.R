@@ -154,8 +154,8 @@ test_that("with bounds that bind the posterior is close to that of 'augment', an
   for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 2))) {
     set.seed(21)
     release <- simulate_release(model_lm(), statistic, mechanism, n = 1000, parameters = truth)
-    exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 6000, seed = 3)
-    fit <- sample_posterior(release, model_lm(), method = "clt", chains = 4, iter = 3000, seed = 4)
+    exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 3500, seed = 3)
+    fit <- sample_posterior(release, model_lm(), method = "clt", chains = 4, iter = 2200, seed = 4)
     for (v in names(truth)) {
       a <- parameter_draws(exact, v)
       b <- parameter_draws(fit, v)
@@ -310,7 +310,7 @@ test_that("with factors, what is left is that of simulated records", {
 test_that("with factors and bounds that bind the posterior is close to that of 'augment'", {
   skip_on_cran() # takes long; `make test` runs it
   release <- simulate_release(crossed_records(2000), crossed_statistic, mech_laplace(epsilon = 5))
-  exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 3000, seed = 3)
+  exact <- sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 2000, seed = 3)
   fit <- sample_posterior(release, model_lm(), method = "clt", seed = 4)
   expect_identical(fit$problem$sampler, "totals")
   for (v in posterior::variables(fit$draws)) {

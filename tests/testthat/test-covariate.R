@@ -132,7 +132,7 @@ test_that("parameters given the records: importance sampling from the prior", {
     p <- case$prior(k)
     weight <- exp(Reduce(`+`, lapply(x, function(v) log(case$density(v, p)))))
     data <- data.frame(y = rep(0:1, 4), x = x)
-    fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data, lone_model(case, "logistic"), lone_statistic(case, "logistic"), chains = 2, iter = 12000, warmup = 2000, seed = 1)))
+    fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data, lone_model(case, "logistic"), lone_statistic(case, "logistic"), chains = 2, iter = 8000, warmup = 900, seed = 1)))
     expect_weighted(fit, p, weight)
   }
 })
@@ -155,7 +155,7 @@ test_that("one and two records: importance sampling from the prior", {
     }
     weight <- exp(log_noise("absolute", unname(release$scale), unname(released), total))
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 4200, warmup = 800, seed = 3, control = list(passes = passes))
+      fit <- sample_posterior(release, lone_model(case, response), method = "augment", chains = 2, iter = 3000, warmup = 600, seed = 3, control = list(passes = passes))
       expect_weighted(fit, p, weight)
     }
   }
@@ -171,8 +171,8 @@ test_that("joint-distribution test: all kinds beside a normal one and a factor",
     prior <- prior_normal(0, 0.5)
     model <- if (response == "lm") model_lm(prior = prior, sigma = fixed(0.7), covariates = covariates) else model_logistic(prior = prior, covariates = covariates)
     exact <- prior_draws(model, st)
-    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 8000, passes), exact)
-    expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, 6000, NULL, warmup = 300L), exact)
+    for (passes in c(0, 2)) expect_prior(geweke(model, st, mech_laplace(scale = 2), 5, 5000, passes), exact)
+    expect_prior(geweke(model, st, mech_laplace(scale = 2), 12, 4000, NULL, warmup = 300L), exact)
   }
 })
 
@@ -181,7 +181,7 @@ test_that("noise alone leaves the prior", {
   set.seed(45)
   for (case in lone_cases) {
     release <- simulate_release(lone_model(case, "logistic"), lone_statistic(case, "logistic"), mech_laplace(scale = 1e6), n = 20)
-    fit <- sample_posterior(release, lone_model(case, "logistic"), method = "augment", chains = 2, iter = 6000, seed = 1)
+    fit <- sample_posterior(release, lone_model(case, "logistic"), method = "augment", chains = 2, iter = 3500, seed = 1)
     expect_weighted(fit, case$prior(1e5), rep(1, 1e5))
   }
 })
@@ -194,7 +194,7 @@ test_that("with hardly any noise the posterior is that of the totals", {
   x <- rpois(40, 4)
   release <- as_release(c(y = 17, x = sum(x)), st, mech_laplace(scale = c(1000, 0.2)), 40)
   model <- model_logistic(y ~ x, prior = fixed(c(0, 0)), covariates = list(x = covariate_count(prior_gamma(2, 0.7))))
-  fit <- sample_posterior(release, model, method = "augment", chains = 2, iter = 8000, seed = 1)
+  fit <- sample_posterior(release, model, method = "augment", chains = 2, iter = 5000, seed = 1)
   expect_distribution(parameter_draws(fit, "mean[x]"), function(p) qgamma(p, 2 + sum(x), 40.7))
 })
 

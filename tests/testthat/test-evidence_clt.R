@@ -20,7 +20,7 @@ test_that("400 normal records: as the totals' own distribution has it", {
   for (noise in list(mech_laplace(scale = 40), mech_gaussian(sd = 40))) {
     release <- as_release(c(123, 3075), squares, noise, n = 400)
     for (prior in priors) {
-      exact <- sample_posterior(release, model_normal(prior = prior), method = "collapse", chains = 2, iter = 1000, seed = 1) |> suppressWarnings() |> log_evidence(draws = 3000, seed = 2)
+      exact <- sample_posterior(release, model_normal(prior = prior), method = "collapse", chains = 2, iter = 800, seed = 1) |> suppressWarnings() |> log_evidence(draws = 2000, seed = 2)
       got <- clt_evidence(release, model_normal(prior = prior))
       expect_match(attr(got, "note"), "approximate")
       expect_lt(attr(got, "error"), 0.03)

@@ -43,7 +43,7 @@ log_tables <- function(tables, concentration, sizes = 1) {
 expect_geography <- function(rel, log_p, tables, concentration, sizes = 1) {
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)
-  fit <- sample_geography(rel, ~ county/block, small, concentration = fixed(concentration), sizes = prior_dirichlet(sizes), chains = 2, iter = 3200,
+  fit <- sample_geography(rel, ~ county/block, small, concentration = fixed(concentration), sizes = prior_dirichlet(sizes), chains = 2, iter = 2400,
                           warmup = 1000, seed = 3, track = list(women = ~ sex == "f", north = ~ county == "A"))
   order <- match(sprintf("cell[%s:sex=%s]", rep(small$block, each = 2), small_sex), posterior::variables(fit$draws))
   draws <- posterior::as_draws_matrix(fit$draws)

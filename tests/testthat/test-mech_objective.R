@@ -8,17 +8,20 @@ density_of <- function(statistic, mechanism, z, x) {
   .Call(internal("ffi_density"), internal("objective_density")(mechanism, statistic, z, "replace"), matrix(-total, 1))
 }
 
-# the same, for rows of z
-densities_of <- function(statistic, mechanism, z, x) {
-  spec <- spec_of(statistic, z[1, ])
-  density <- internal("objective_density")(mechanism, statistic, z[1, ], "replace")
+# the same as a function of z and the records, for many of them
+density_function <- function(statistic, mechanism, z) {
+  spec <- spec_of(statistic, z)
+  density <- internal("objective_density")(mechanism, statistic, z, "replace")
   stat_total <- internal("ffi_stat_total")
   evaluate <- internal("ffi_density")
-  apply(z, 1, function(v) {
-    spec$fields$coefficients <- density$fields$coefficients <- v
+  function(z, x) {
+    spec$fields$coefficients <- density$fields$coefficients <- z
     .Call(evaluate, density, matrix(-.Call(stat_total, spec, x), 1))
-  })
+  }
 }
+
+# for rows of z
+densities_of <- function(statistic, mechanism, z, x) apply(z, 1, density_function(statistic, mechanism, z[1, ]), x)
 
 # the same with its constant, in plain R: rows w of (1, x), noise b of scale c
 r_density <- function(z, y, w, scale, ridge, normal = FALSE, largest = FALSE) {
@@ -96,9 +99,9 @@ test_that("noise of the largest component: its density, what it is drawn from, a
   mechanism <- mech_objective(scale = 0.4, ridge = 0.3, norm = "Linf")
   side <- seq(-26, 26, by = 0.1)
   z <- as.matrix(expand.grid(side, side))
-  z <- z[apply(abs(z), 1, max) <= 8 | seq_len(nrow(z)) %% 500 == 0, ]
+  z <- z[pmax(abs(z[, 1]), abs(z[, 2])) <= 8 | seq_len(nrow(z)) %% 500 == 0, ]
   got <- densities_of(two, mechanism, z, x3) - 2 * log(0.8) - log(2)
-  expect_equal(sum(exp(got)[apply(abs(z), 1, max) <= 8]) * 0.1^2, 1, tolerance = 0.01)
+  expect_equal(sum(exp(got)[pmax(abs(z[, 1]), abs(z[, 2])) <= 8]) * 0.1^2, 1, tolerance = 0.01)
   at <- seq(1, nrow(z), by = 97)
   expect_equal(got[at], apply(z[at, ], 1, r_density, y = x3[, 1], w = w3, scale = 0.4, ridge = 0.3, largest = TRUE), tolerance = 1e-10)
   # |b| is Gamma(d, scale); where it is reached, and the other components' shares of it, are uniform
@@ -122,7 +125,7 @@ test_that("releases have that distribution", {
   for (mechanism in list(mech_objective(scale = 1.3, ridge = 0.2), mech_objective(sd = 2, ridge = 0.2))) {
     data <- data.frame(y = y3[, 1])
     z <- replicate(600, unname(simulate_release(data, one, mechanism)$value))
-    grid <- seq(-120, 120, by = 0.01)
+    grid <- seq(-120, 120, by = 0.04)
     density <- exp(densities_of(one, mechanism, as.matrix(grid), y3))
     cdf <- approxfun(grid, cumsum(density) / sum(density), rule = 2)
     expect_gt(ks.test(z, cdf)$p.value, 1e-6)
@@ -177,12 +180,13 @@ test_that("neighbours' densities differ by a factor of at most exp(epsilon), whe
   st <- stat_objective(y ~ a + b, bounds = list(y = c(0, 1), a = c(-1, 3), b = c(0, 2)))
   for (mechanism in list(mech_objective(epsilon = 0.1), mech_objective(epsilon = 1), mech_objective(epsilon = 5), mech_objective(epsilon = 1, ridge = 20),
                          mech_objective(epsilon = 1, norm = "Linf"), mech_objective(epsilon = 3, ridge = 0.5, norm = "Linf"))) {
+    density <- density_function(st, mechanism, numeric(3))
     worst <- max(replicate(600, {
       x <- t(replicate(sample(3, 1), corner()))
       neighbour <- x
       neighbour[1, ] <- corner()
       z <- rnorm(3) * 10^runif(1, -1, 3)
-      abs(density_of(st, mechanism, z, x) - density_of(st, mechanism, z, neighbour))
+      abs(density(z, x) - density(z, neighbour))
     }))
     expect_lte(worst, mechanism$epsilon * (1 + 1e-9))
     expect_gt(worst, 0.5 * mechanism$epsilon)
@@ -217,10 +221,8 @@ test_that("with normal noise the log ratio exceeds epsilon with a probability be
   pairs <- list(cbind(c(0, 1), c(1, 1), c(1, 1)), cbind(c(0, 0), c(1, -1), c(1, -1)), cbind(c(1, 0), c(1, 1), c(1, 1)), cbind(c(0, 1), c(1, 1), c(-1, 0.3)))
   for (records in pairs) {
     data <- data.frame(y = records[1, 1], a = records[1, 2], b = records[1, 3])
-    ratio <- replicate(600, {
-      z <- simulate_release(data, st, mechanism)$value
-      density_of(st, mechanism, z, records[1, , drop = FALSE]) - density_of(st, mechanism, z, records[2, , drop = FALSE])
-    })
+    z <- t(replicate(600, simulate_release(data, st, mechanism)$value))
+    ratio <- densities_of(st, mechanism, z, records[1, , drop = FALSE]) - densities_of(st, mechanism, z, records[2, , drop = FALSE])
     expect_lt(mean(ratio > 1), 0.04)
   }
 })
@@ -237,7 +239,7 @@ test_that("two records, intercept alone: enumeration", {
       (eta(0) * plogis(-beta)^2 + 2 * eta(1) * plogis(beta) * plogis(-beta) + eta(2) * plogis(beta)^2)
     rel <- as_release(c(`(Intercept)` = z), one, mechanism, n = 2)
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(rel, model_logistic(prior = prior_normal(-0.5, 1.5)), chains = 2, iter = 11000, warmup = 1000, seed = 7,
+      fit <- sample_posterior(rel, model_logistic(prior = prior_normal(-0.5, 1.5)), chains = 2, iter = 6500, warmup = 600, seed = 7,
                               control = list(passes = passes))
       expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(beta, density), sum(beta * density) / sum(density))
     }
@@ -262,7 +264,7 @@ test_that("two records with a covariate: quadrature", {
     density <- matrix(rowSums((f %*% matrix(noise, 90)) * f) * dnorm(grid$b0, 0.5, 1.5) * dnorm(grid$b1, 1, 2), 61)
     rel <- as_release(c(x = z[2], `(Intercept)` = z[1]), two, mech_objective(scale = 0.6, ridge = 0.02, norm = case[[1]]), n = 2)
     passes <- case[[2]]
-    fit <- sample_posterior(rel, model, chains = 2, iter = 11000, warmup = 1000, seed = 8, control = list(passes = passes))
+    fit <- sample_posterior(rel, model, chains = 2, iter = 6500, warmup = 600, seed = 8, control = list(passes = passes))
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
     expect_distribution(parameter_draws(fit, "x"), grid_quantile(b1, colSums(density)), sum(colSums(density) * b1) / sum(density))
   }

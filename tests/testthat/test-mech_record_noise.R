@@ -46,7 +46,7 @@ test_that("with few records the posterior is that of the prior weighted by the d
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 40000L)$theta
     log_weight <- log_seen(bound, theta, as.matrix(data[c("y", "x")]), unname(sd))
     natural <- internal("reported")(bound, theta)
-    fit <- sample_posterior(release, model, chains = 4, iter = 2000, seed = n)
+    fit <- sample_posterior(release, model, chains = 4, iter = 1500, seed = n)
     draws <- internal("parameter_matrix")(fit)
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
@@ -66,7 +66,7 @@ test_that("the totals drawn are those of records imputed one by one", {
     seen <- matrix(rnorm(3 * n, centre, 1.5), n, byrow = TRUE, dimnames = list(NULL, names(sd)))
     statistic <- stat_crossprod(a ~ b + c, list(a = c(-9, 9), b = c(-9, 9), c = c(-9, 9)), rescale = FALSE)
     value <- internal("products_of_moments")(statistic, crossprod(cbind(1, seen)))
-    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 21000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(value, statistic, mech_record_noise(sd = sd), n), model, chains = 1, iter = 12500, warmup = 600, seed = 1)
     totals <- internal("parameter_matrix")(list(draws = denoise(fit)))
     noisy <- c(1, 3)
     # a and c given what is seen: mean and covariance of a record
@@ -117,9 +117,9 @@ test_that("without noise the draws are those of the records themselves", {
   data <- noisy_data(60)$true
   release <- noisy_release_of(data, y ~ x + g, c(x = 0), list(g = c("a", "b", "c")))
   model <- model_lm(prior = prior_normal(0, 3), sigma = prior_half_normal(2))
-  fit <- sample_posterior(release, model, chains = 2, iter = 3000, seed = 1)
+  fit <- sample_posterior(release, model, chains = 2, iter = 2200, seed = 1)
   expect_identical(denoise(fit)[1, 1, , drop = TRUE], release$value)
-  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 3000, seed = 2)
+  known <- nonprivate_posterior(data, model, release$statistic, chains = 2, iter = 2200, seed = 2)
   for (name in posterior::variables(fit$draws)) expect_agreement(parameter_draws(fit, name), parameter_draws(known, name), label = name)
   expect_output(print(acceptance(fit)), "as they are: no variable has noise")
 })
@@ -142,7 +142,7 @@ test_that("ranks of truths are uniform", {
   skip_on_cran() # takes long; `make test` runs it
   statistic <- stat_crossprod(y ~ x + w, list(y = c(-6, 6), x = c(-4, 4), w = c(-4, 4)), rescale = FALSE)
   study <- calibrate(model_lm(prior = prior_normal()), statistic, mech_record_noise(sd = c(y = 0.5, x = 1, w = 2)), n = 25, replicates = 80,
-                     chains = 2, iter = 1500, seed = 5)
+                     chains = 2, iter = 800, seed = 5)
   expect_gt(min(summary(study)$p.value) * nrow(summary(study)), 0.01)
   expect_false("log_eta" %in% summary(study)$variable)
 })
@@ -319,7 +319,7 @@ test_that("with squares the posterior of few records is the prior weighted by th
     theta <- .Call(internal("ffi_model_prior"), bound$spec, internal("with_seed")(3L, internal("new_stream")()), 30000L)$theta
     natural <- internal("reported")(bound, theta)
     log_weight <- log_curved(natural, as.data.frame(release$records), sd)
-    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 3000, seed = n))
+    draws <- internal("parameter_matrix")(sample_posterior(release, model, chains = 2, iter = 2200, seed = n))
     bounded <- function(v) cbind(tanh(v[, c("(Intercept)", "x", "I(x^2)", "mean[x]")]), v[, c("sigma", "cov[x,x]")] / (1 + v[, c("sigma", "cov[x,x]")]))
     exact <- bounded(natural)
     got <- bounded(draws)

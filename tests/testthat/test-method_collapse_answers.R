@@ -7,7 +7,7 @@ answers_of <- function(codes, levels, epsilon, formula = stats::reformulate(c("1
   as_release(as.matrix(codes), stat_records(formula, levels = levels), mech_randomized_response(epsilon = epsilon), nrow(codes))
 }
 
-answers_fit <- function(release, model, ..., chains = 2, iter = 3000, warmup = 500) {
+answers_fit <- function(release, model, ..., chains = 2, iter = 2200, warmup = 500) {
   fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "answers")
   expect_true(fit$exact)
@@ -107,7 +107,7 @@ test_that("the draws are those of augment", {
   model <- model_glm(y ~ g, cumulative())
   rel <- simulate_release(model, stat_records(y ~ g, levels = answer_levels), mech_randomized_response(epsilon = 5), n = 60)
   fast <- answers_fit(rel, model)
-  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 2))
+  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 5000, warmup = 600, seed = 2))
   expect_identical(fast$bound$parameters, slow$bound$parameters)
   for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   expect_agreement(matrix(unlist(lapply(fast$chains, `[[`, "log_noise")), ncol = 2), matrix(unlist(lapply(slow$chains, `[[`, "log_noise")), ncol = 2))

@@ -6,7 +6,7 @@ links <- list(logit = stats::binomial(), probit = stats::binomial("probit"), clo
 several_levels <- list(y = c("low", "mid", "high"), g = c("a", "b", "c"), h = c("k", "l"))
 level_families <- list(logit = cumulative("logit"), probit = cumulative("probit"), categorical = categorical())
 
-factor_fit <- function(release, model, ..., chains = 2, iter = 5000, warmup = 500) {
+factor_fit <- function(release, model, ..., chains = 2, iter = 3000, warmup = 500) {
   fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -131,7 +131,7 @@ test_that("the draws are those of augment, whatever the form of the response and
     model <- model_glm(case[[3]], prior = prior_normal(0, 1))
     rel <- simulate_release(model, case[[1]], case[[2]], n = 90)
     fast <- factor_fit(rel, model)
-    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 8000, warmup = 1500, seed = 2))
+    slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 6000, warmup = 700, seed = 2))
     expect_identical(fast$bound$parameters, slow$bound$parameters)
     for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
   }
@@ -158,8 +158,8 @@ test_that("millions of records with little noise: the coefficients of glm()", {
 test_that("calibrated", {
   skip_on_cran() # takes long; `make test` runs it
   model <- model_glm(prior = prior_normal(0, 1))
-  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 90, chains = 1, iter = 900,
-                   warmup = 300, seed = 3, method = "collapse")
+  cal <- calibrate(model, stat_crossprod(y ~ g + h, factor_levels), mech_laplace(epsilon = 1), n = 60, replicates = 90, chains = 1, iter = 450,
+                   warmup = 150, seed = 3, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -227,7 +227,7 @@ test_that("several levels: all tables of a few records", {
   for (case in cases) {
     st <- stat_crossprod(y ~ g, levels)
     rel <- as_release(z, st, case[[2]], 4)
-    fit <- factor_fit(rel, model_glm(y ~ g, case[[1]], prior = prior_normal(0, 1.2), levels = prior_dirichlet(1.5)), iter = 3500)
+    fit <- factor_fit(rel, model_glm(y ~ g, case[[1]], prior = prior_normal(0, 1.2), levels = prior_dirichlet(1.5)), iter = 2600)
     expect_prior_weighted(fit, tables, log_noise(case[[2]]$kernel, unname(rel$scale), z, products), cells, levels, draws = 15000)
   }
   # an unknown number of records, an exact count of a level, and no covariate

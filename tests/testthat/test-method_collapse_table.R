@@ -10,7 +10,7 @@ log_prior <- function(tables, alpha) {
   })
 }
 
-table_fit <- function(release, model = model_table(), ..., iter = 5000, warmup = 1000) {
+table_fit <- function(release, model = model_table(), ..., iter = 3000, warmup = 600) {
   fit <- by_moves(sample_posterior(release, model, method = "collapse", chains = 2, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -98,13 +98,13 @@ test_that("structural zeros", {
 test_that("tables far apart are reached", {
   st <- cube_statistics$pairs
   rel <- as_release(rep(1, 12), st, mech_laplace(scale = 0.02), 4)
-  fit <- table_fit(rel, iter = 4000)
+  fit <- table_fit(rel, iter = 3000)
   first <- matrix(denoise(fit, ~ x:y:z)[, , 1], ncol = 2L)
   expect_true(all(first %in% 0:1))
   expect_same_mean(first, 0.5)
   # a diagonal of three by three: margins of one record each, six tables
   three <- list(r = letters[1:3], s = letters[1:3])
-  fit <- table_fit(as_release(rep(1, 6), stat_counts(~ r + s, three), mech_gaussian(sd = 0.02), 3), iter = 4000)
+  fit <- table_fit(as_release(rep(1, 6), stat_counts(~ r + s, three), mech_gaussian(sd = 0.02), 3), iter = 3000)
   cells <- denoise(fit, ~ r:s)
   expect_length(unique(apply(posterior::as_draws_matrix(cells), 1, paste, collapse = "")), 6L)
   for (k in 1:9) expect_same_mean(matrix(cells[, , k], ncol = 2L), 1 / 3)
@@ -118,19 +118,19 @@ test_that("\"augment\" and \"collapse\" agree", {
   model <- model_table(prior = prior_dirichlet(c(2, 1, 0.5, 1, 3, 1)), zeros = NULL)
   rel <- simulate_release(model, st, mech_laplace(epsilon = 1), n = 60)
   fit <- table_fit(rel, model)
-  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 9000, warmup = 1000, seed = 2)
+  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 2)
   expect_same_quantiles(fit$draws, slow$draws)
   # and with cells that cannot be
   model <- model_table(zeros = ~ g == "w" & h == "a")
   rel <- simulate_release(model, st, mech_gaussian(mu = 1), n = 60)
-  expect_same_quantiles(table_fit(rel, model)$draws, sample_posterior(rel, model, method = "augment", chains = 2, iter = 9000, warmup = 1000, seed = 2)$draws)
+  expect_same_quantiles(table_fit(rel, model)$draws, sample_posterior(rel, model, method = "augment", chains = 2, iter = 5500, warmup = 600, seed = 2)$draws)
 })
 
 test_that("one variable is the categorical model", {
   st <- stat_counts(~ g, list(g = letters[1:4]))
   rel <- as_release(c(40, 3, 88, -2), st, mech_laplace(scale = 4), 130)
   fit <- table_fit(rel)
-  same <- sample_posterior(rel, model_categorical(), chains = 2, iter = 9000, warmup = 1000, seed = 2)
+  same <- sample_posterior(rel, model_categorical(), chains = 2, iter = 5500, warmup = 600, seed = 2)
   posterior::variables(same$draws) <- posterior::variables(fit$draws)
   expect_same_quantiles(fit$draws, same$draws)
 })
@@ -142,7 +142,7 @@ test_that("large tables of many records: margins, ranges and sparse cells", {
   noise <- list(ab = mech_gaussian(sd = 30), c = mech_laplace(scale = 20), bc = mech_discrete_gaussian(sd = 30))
   set.seed(5)
   rel <- simulate_release(model_table(prior = prior_dirichlet(0.2)), st, noise, n = 1e6)
-  fit <- table_fit(rel, model_table(prior = prior_dirichlet(0.2)), iter = 1500, warmup = 500)
+  fit <- table_fit(rel, model_table(prior = prior_dirichlet(0.2)), iter = 800, warmup = 350)
   expect_lt(max(posterior::summarise_draws(denoise(fit), "rhat")$rhat), 1.03)
   z <- (as.numeric(posterior::summarise_draws(denoise(fit), "mean")$mean) - rel$value) / internal("noise_sd")(rel)
   expect_lt(max(abs(z)), 5)
@@ -155,7 +155,7 @@ test_that("calibration: margins that overlap, and zeros", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary)
   st <- stat_counts(~ g:h + h:k + g:k, levels)
   model <- model_table(prior = prior_dirichlet(0.8), zeros = ~ g == "w" & k == "b")
-  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 110, chains = 1, iter = 1100, warmup = 500, seed = 1, method = "collapse")
+  cal <- calibrate(model, st, mech_laplace(epsilon = 1), n = 40, replicates = 110, chains = 1, iter = 700, warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -205,7 +205,7 @@ test_that("decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cells, case[[2]], case[[3]]) + log_noise(rel$mechanism$kernel, rel$scale, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), iter = 5500)
+    fit <- table_fit(rel, model_table(case[[1]]), iter = 3500)
     margins <- stat_counts(stats::as.formula(paste("~", paste(vapply(case[[2]], paste, "", collapse = ":"), collapse = "+"))), fit$bound$levels)
     counts <- released_of(margins, tables, cells)
     draws <- denoise(fit, stats::as.formula(margins$formula))
@@ -235,7 +235,7 @@ test_that("\"augment\" and \"collapse\" agree on decomposable graphs", {
   model <- model_table(~ a:b:c + b:c:d)
   set.seed(3)
   rel <- simulate_release(model, stat_counts(~ a:b + c:d + b:d, levels), mech_laplace(epsilon = 1), n = 50)
-  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 8000, warmup = 1000, seed = 2)
+  slow <- sample_posterior(rel, model, method = "augment", chains = 2, iter = 5000, warmup = 600, seed = 2)
   expect_same_quantiles(table_fit(rel, model)$draws, slow$draws)
 })
 
@@ -256,8 +256,8 @@ test_that("calibration: a tree", {
   skip_on_cran()
   levels <- list(g = c("u", "v", "w"), h = binary, k = binary, m = letters[1:3])
   tree <- ~ g:h + h:k + h:m
-  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 110, chains = 1, iter = 1100,
-                   warmup = 500, seed = 1, method = "collapse")
+  cal <- calibrate(model_table(tree), stat_counts(tree, levels), mech_discrete_gaussian(rho = 0.5), n = 60, replicates = 110, chains = 1, iter = 700,
+                   warmup = 300, seed = 1, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
 })
@@ -297,7 +297,7 @@ test_that("unknown n: every table of up to five records", {
       log_p <- log_p + log_noise(case[[3]]$kernel, scale[length(scale)], 4, cbind(n))
       released <- cbind(released, n)
     }
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 4500)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case[[4]], iter = 3500)
     p <- expect_tables(fit, tables, log_p, released, alpha)
     expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     expect_same_mean(parameter_draws(fit, "n")^2, sum(p * n^2))
@@ -321,7 +321,7 @@ test_that("unknown n: decomposable graphs are enumerated", {
     log_p <- log_decomposable(tables, cube_cells, case[[2]], case[[3]]) - log(n) + log_noise("absolute", 1, z, released)
     p <- exp(log_p - max(log_p))
     p <- p / sum(p)
-    fit <- table_fit(rel, model_table(case[[1]]), records = prior, iter = 8000)
+    fit <- table_fit(rel, model_table(case[[1]]), records = prior, iter = 5000)
     draws <- denoise(fit)
     draw <- function(k) matrix(draws[, , st$components[k]], ncol = 2L)
     for (k in seq_len(ncol(released))) for (l in seq_len(k)) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -343,7 +343,7 @@ test_that("unknown n: what no release tells of is the prior", {
   for (case in mass) {
     p <- case[[3]] / sum(case[[3]])
     for (model in list(model_table(), model_table(~ x + y), model_table(prior = prior_dirichlet(c(20, 80, 30, 10))))) {
-      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 5000, warmup = 1000, seed = 1)
+      fit <- sample_posterior(rel, model, method = "collapse", records = case[[1]], chains = 2, iter = 3000, warmup = 600, seed = 1)
       expect_sizes(parameter_draws(fit, "n"), case[[2]], p)
     }
   }
@@ -354,7 +354,7 @@ test_that("unknown n: calibration, restarts, prints and what follows from a fit"
   levels <- list(g = c("u", "v", "w"), h = binary)
   st <- list(counts = stat_counts(~ g:h + h, levels), size = stat_size())
   noise <- list(counts = mech_laplace(scale = 3), size = mech_discrete_laplace(scale = 4))
-  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 90, chains = 1, iter = 1600, warmup = 400, seed = 3,
+  cal <- calibrate(model_table(), st, noise, n = prior_negative_binomial(20, 3), replicates = 90, chains = 1, iter = 900, warmup = 250, seed = 3,
                    neighbours = "add_remove", method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_true("n" %in% cal$results$variable)
@@ -413,7 +413,7 @@ test_that("exact numbers: every table that has them, and no other", {
     zeros <- if (nrow(cells) < 8L) ~ x == "b" & y == "a"
     log_p <- log_prior(tables, alpha) + log_noise(case$noise$kernel, utils::tail(unname(rel$scale), 1), z, released)
     if (inherits(case$records, "prior_log_uniform")) log_p <- log_p - log(n)
-    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 4500)
+    fit <- table_fit(rel, model_table(~ x:y:z, prior_dirichlet(alpha), zeros = zeros), records = case$records, iter = 3500)
     p <- expect_tables(fit, tables, log_p, cbind(law[keep, , drop = FALSE], released), alpha)
     if (unknown) expect_same_mean(parameter_draws(fit, "n"), sum(p * n))
     kept <- posterior::as_draws_matrix(denoise(fit))[, seq_along(value)]
@@ -428,14 +428,14 @@ test_that("exact numbers: where changes of four cells do not connect the tables"
   value <- c(rep(1, 12), 0, 1, 1, 1, 0, 1, 1, 1, 0)
   st <- stat_counts(~ layer:r:s, levels)
   rel <- with_law(pairs, value, st, rep(0.3, 18), mech_gaussian(sd = 5), 6)
-  fit <- table_fit(rel, iter = 4000)
+  fit <- table_fit(rel, iter = 3000)
   cells <- posterior::as_draws_matrix(denoise(fit, ~ layer:r:s))
   expect_length(unique(apply(cells, 1, paste, collapse = "")), 2L)
   expect_same_mean(matrix(denoise(fit, ~ layer:r:s)[, , "layer=a:r=a:s=b"], ncol = 2L), 0.5)
   # margins of 3 x 3 with a diagonal that cannot be: one cycle or the other
   square <- levels[2:3]
   rel <- with_law(stat_counts(~ r + s, square), rep(2, 6), stat_counts(~ r:s, square), rep(1, 9), mech_laplace(scale = 2), 6)
-  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 6000)
+  fit <- table_fit(rel, model_table(~ r:s, zeros = ~ r == s), iter = 3500)
   k <- 0:2 # records of one cycle
   log_p <- -6 * abs(k - 1) / 2
   p <- exp(log_p) / sum(exp(log_p))
@@ -457,7 +457,7 @@ test_that("exact numbers: decomposable graphs", {
   log_p <- log_decomposable(tables, cube_cells, list(c("x", "y"), c("y", "z")), list(character(), "y")) + log_noise("absolute", 1, z, released)
   p <- exp(log_p - max(log_p))
   p <- p / sum(p)
-  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 8000)
+  fit <- table_fit(rel, model_table(~ x:y + y:z), iter = 5000)
   draws <- denoise(fit)
   draw <- function(k) matrix(draws[, , paste0("counts: ", st$components[k])], ncol = 2L)
   for (k in 1:8) for (l in seq_len(k)) if (stats::sd(draw(k) * draw(l)) > 0) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
@@ -468,11 +468,11 @@ test_that("exact numbers: larger tables, calibration, restarts, prints", {
   levels <- list(g = c("u", "v", "w"), h = binary, k = letters[1:3])
   st <- list(law = stat_counts(~ g + k, levels[c("g", "k")]), counts = stat_counts(~ g:h + h:k, levels))
   noise <- list(law = mech_exact(), counts = mech_laplace(scale = 2))
-  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 55, chains = 1, iter = 1200, warmup = 400, seed = 2, method = "collapse")
+  cal <- calibrate(model_table(~ g:h:k), st, noise, n = 30, replicates = 55, chains = 1, iter = 700, warmup = 250, seed = 2, method = "collapse")
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   set.seed(1)
-  wide <- list(a = 1:7, b = 1:12, c = 1:5)
+  wide <- list(a = 1:6, b = 1:9, c = 1:4)
   st <- list(law = stat_counts(~ a:b + c, wide), counts = stat_counts(~ b:c + a:c, wide))
   rel <- simulate_release(model_table(), st, list(law = mech_exact(), counts = mech_gaussian(sd = 20)), n = 1e5)
   ask <- function(iter) suppressWarnings(sample_posterior(rel, model_table(~ a:b:c), chains = 2, iter = iter, warmup = 200, seed = 1))
@@ -524,7 +524,7 @@ test_that("restarts, seeds, thin, init, prints", {
   set.seed(1)
   rel <- simulate_release(model_table(), st, mech_laplace(epsilon = 1), n = 200)
   run <- function(...) sample_posterior(rel, model_table(), method = "collapse", chains = 2, ...)
-  expect_extends(function(iter) run(iter = iter, warmup = 300, seed = 7))
+  expect_extends(function(iter) run(iter = iter, warmup = 200, seed = 7))
   half <- run(iter = 500, warmup = 300, seed = 7)
   expect_false(identical(run(iter = 500, warmup = 300, seed = 8)$draws, half$draws))
   thinned <- run(iter = 500, warmup = 300, seed = 7, thin = 2)

@@ -2,7 +2,7 @@
 # posterior is a mixture over the total, computed by summation or quadrature.
 
 wide <- list(x = c(0, 1e6))
-total_fit <- function(release, model, ...) sample_posterior(release, model, method = "collapse", chains = 2, iter = 12000, warmup = 2000, ...)
+total_fit <- function(release, model, ...) sample_posterior(release, model, method = "collapse", chains = 2, iter = 7000, warmup = 1200, ...)
 
 # noise's log density at the totals s
 noise_at <- function(rel, mechanism, s) log_noise(mechanism$kernel, unname(rel$scale), unname(rel$value), cbind(s))
@@ -40,7 +40,7 @@ test_that("exponential: quadrature over the total", {
   for (mechanism in list(mech_laplace(scale = 2), mech_gaussian(sd = 0.3), mech_laplace(scale = 100))) {
     for (n in c(1, 15)) {
       rel <- as_release(if (n == 1) 0.8 else 7.5, st, mechanism, n)
-      s <- sort(c(exp(seq(log(1e-8), log(1e6), length.out = 60000)), rel$value + seq(-5, 5, length.out = 20000) * rel$scale))
+      s <- sort(c(exp(seq(log(1e-8), log(1e6), length.out = 8000)), rel$value + seq(-5, 5, length.out = 4001) * rel$scale))
       s <- s[s > 0]
       width <- c(diff(s), 0) / 2 + c(0, diff(s)) / 2
       weight <- (n - 1) * log(s) - (3.2 + n) * log(0.9 + s) + noise_at(rel, mechanism, s) + log(width)
@@ -73,7 +73,7 @@ test_that("two noisy totals of the same variable, against imputed records", {
   mechanism <- list(a = mech_laplace(scale = 5), b = mech_gaussian(sd = 4))
   for (model in list(model_poisson(prior = prior_gamma(2, 0.8)), model_exponential(prior = prior_gamma(6, 8)))) {
     rel <- as_release(c(25, 31), st, mechanism, 8)
-    exact <- parameter_draws(sample_posterior(rel, model, method = "augment", chains = 2, iter = 12000, warmup = 1000, seed = 1), "rate")
+    exact <- parameter_draws(sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 600, seed = 1), "rate")
     draws <- parameter_draws(total_fit(rel, model, seed = 2), "rate")
     keep <- function(draws) as.vector(draws)[unique(round(seq(1, length(draws), length.out = posterior::ess_basic(draws) / 2)))]
     expect_gt(suppressWarnings(stats::ks.test(keep(draws), keep(exact)))$p.value, 1e-6)
@@ -108,7 +108,7 @@ test_that("joint-distribution test", {
     st <- stat_sums(~x, bounds = wide)
     prior <- matrix(stats::qgamma(stats::ppoints(1e5), 3, 1), dimnames = list(NULL, "rate"))
     for (mechanism in list(mech_laplace(scale = 8), mech_gaussian(sd = 3))) {
-      expect_prior(geweke_totals(model, st, mechanism, 10, 8000), prior)
+      expect_prior(geweke_totals(model, st, mechanism, 10, 5000), prior)
     }
   }
 })
@@ -149,7 +149,7 @@ test_that("unknown n, Poisson: every total and number of records", {
   )
   for (case in cases) {
     fit <- sample_posterior(case[[1]], model_poisson(prior = prior_gamma(1.7, 0.4)), method = "collapse", records = case[[2]], chains = 2,
-                            iter = 25000, warmup = 1000, seed = 1)
+                            iter = 15000, warmup = 1000, seed = 1)
     expect_identical(fit$problem$family, "total")
     check_sized(fit, grid$s, grid$n, one + case[[3]] + case[[4]], 1.7 + grid$s, 0.4 + grid$n, case[[5]])
   }
@@ -163,7 +163,7 @@ test_that("unknown n, exponential: quadrature over the total, every number of re
   rel <- sized_release(11.1, mech_laplace(scale = 4), 25, mech_gaussian(sd = 8))
   # the prior knows the rate, about 1.5, so that n and the total go together
   fit <- sample_posterior(rel, model_exponential(prior = prior_gamma(30, 20)), method = "collapse", records = prior_poisson(20), chains = 2,
-                          iter = 25000, warmup = 1000, seed = 1)
+                          iter = 15000, warmup = 1000, seed = 1)
   weight <- one + dpois(grid$n, 20, log = TRUE) - abs(grid$s - 11.1) / 4 - (grid$n - 25)^2 / 128
   check_sized(fit, grid$s, grid$n, weight, 30 + grid$n, 20 + grid$s, "t: x")
 })
@@ -174,7 +174,7 @@ test_that("unknown n of a total: the limit of n known, restarts, refusals", {
   long <- ask(8000)
   expect_true(all(parameter_draws(long, "n") == 20))
   known <- sample_posterior(as_release(61.2, stat_sums(~ x, wide), mech_laplace(scale = 6), 20), model_poisson(), method = "collapse", chains = 2,
-                            iter = 8000, warmup = 300, seed = 2)
+                            iter = 5000, warmup = 300, seed = 2)
   expect_agreement(parameter_draws(long, "rate"), parameter_draws(known, "rate"))
   expect_identical(extend(ask(400), 100)$draws, ask(500)$draws)
   expect_match(paste(capture.output(print(ask(400))), collapse = " "), "not known \\(n\\)")
@@ -191,7 +191,7 @@ test_that("unknown n of a total: calibrated, n drawn too", {
   st <- list(t = stat_sums(~ x, bounds = wide), size = stat_size())
   for (model in list(model_poisson(prior = prior_gamma(3, 1)), model_exponential(prior = prior_gamma(3, 1)))) {
     cal <- calibrate(model, st, list(t = mech_laplace(scale = 5), size = mech_gaussian(sd = 4)), n = prior_poisson(15), replicates = 150,
-                     method = "collapse", chains = 1, iter = 3000, warmup = 500, seed = 4, neighbours = "add_remove")
+                     method = "collapse", chains = 1, iter = 1300, warmup = 300, seed = 4, neighbours = "add_remove")
     expect_gt(min(ks_uniform(cal)$p.value), 1e-4)
   }
 })

@@ -177,7 +177,7 @@ expect_weighted <- function(fit, prior, likelihood) {
   }
 }
 
-category_samplers <- function(release, model, iter = 5000) {
+category_samplers <- function(release, model, iter = 3000) {
   lapply(list(list(passes = 0), list()), function(control) {
     suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = iter, warmup = 1000, seed = 12, control = control))
   })
@@ -233,7 +233,7 @@ test_that("the coefficients given the records are the prior's, weighted", {
     prior <- prior_draws(model, st, 40000L)
     likelihood <- 1
     for (i in 1:12) likelihood <- likelihood * probabilities_of_draws(family, prior, data$x[i], category_levels[1:3])[, as.integer(data$y[i])]
-    fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 5000, warmup = 1000, seed = 1)
+    fit <- nonprivate_posterior(data, model, st, chains = 2, iter = 3000, warmup = 600, seed = 1)
     expect_weighted(fit, prior[, internal("coefficients_of")(fit$bound)], likelihood)
   }
 })
@@ -253,7 +253,7 @@ test_that("with noise alone the posterior is the prior; records without noise ha
   st <- stat_crossprod(Sat ~ Infl + Cont, lapply(homes, levels))
   for (link in c("logistic", "probit")) {
     model <- model_glm(family = cumulative(if (link == "probit") link else "logit"), prior = prior_normal(sd = 10))
-    fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 3000, seed = 1)
+    fit <- nonprivate_posterior(homes, model, st, chains = 2, iter = 2200, seed = 1)
     exact <- MASS::polr(Sat ~ Infl + Cont, homes, method = link, Hess = TRUE)
     near <- c(exact$zeta, exact$coefficients)[names(coef(fit))]
     expect_lt(max(abs(coef(fit) - near) / sqrt(diag(vcov(fit)))), 0.15)
@@ -272,8 +272,8 @@ test_that("joint-distribution test: sweeps, moves and surrogate transitions", {
     bound <- category_bind(family, st, prior = prior_normal(sd = 0.7), covariates = prior_niw(0.5, 2, 2, 6), levels = prior_dirichlet(2))
     prior <- prior_draws(model, st, 1e5)
     # the plain sampler mixes too slowly to be told in less
-    if (family$link == "probit") expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 8000, 0), prior)
-    expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 6000, 2), prior)
+    if (family$link == "probit") expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 6000, 0), prior)
+    expect_prior(geweke(model, st, mech_laplace(scale = 1), 5, 4500, 2), prior)
     draws <- geweke(model, st, mech_laplace(epsilon = 6), n = 12, iterations = 2500, passes = NULL, warmup = 300L)
     expect_prior(draws[, c(internal("coefficients_of")(bound), "mean[x]", "cov[x,x]")], prior)
   }

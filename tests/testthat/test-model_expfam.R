@@ -76,14 +76,14 @@ test_that("both methods agree with quadrature", {
   rate <- seq(0.02, 9, length.out = 600)
   likelihood <- vapply(rate, function(r) sum(dgamma(s, 6, r) * exp(-abs(1.8 - s) / 1.5)), 0)
   family <- gamma_family(r_records = function(theta, n) stats::rgamma(n, 3, theta["rate"]))
-  fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 3500, warmup = 500, seed = 2)
+  fit <- sample_posterior(rel, family, method = "augment", chains = 2, iter = 2600, warmup = 500, seed = 2)
   expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, likelihood * dgamma(rate, 2, 1)))
 })
 
 test_that("the non-private posterior, fixed by its seed", {
   skip_on_cran() # takes long; `make test` runs it
   x <- c(0.5, 1.4, 2)
-  run <- function() nonprivate_posterior(data.frame(x = x), gamma_family(), stat_sums(~ x, list(x = c(0, 1))), chains = 2, iter = 6000, seed = 3)
+  run <- function() nonprivate_posterior(data.frame(x = x), gamma_family(), stat_sums(~ x, list(x = c(0, 1))), chains = 2, iter = 3500, seed = 3)
   expect_distribution(parameter_draws(run(), "rate"), function(p) qgamma(p, 11, 4.9))
   expect_identical(run()$draws, run()$draws)
 })

@@ -5,7 +5,7 @@ arms <- list(arm = c("a", "b"))
 short <- c(0, 1, 3)
 distributions <- c("weibull", "exponential", "piecewise")
 
-survival_fit <- function(release, model, ..., chains = 2, iter = 4000, warmup = 500) {
+survival_fit <- function(release, model, ..., chains = 2, iter = 3000, warmup = 500) {
   fit <- suppressWarnings(sample_posterior(release, model, method = "collapse", chains = chains, iter = iter, warmup = warmup, seed = 1, ...))
   expect_identical(fit$problem$family, "table")
   expect_true(fit$exact)
@@ -169,7 +169,7 @@ test_that("the draws are those of augment; each arm's own censoring", {
   theta <- matrix(theta, nrow(theta), dimnames = list(NULL, colnames(theta)))
   own <- function(group, j) theta[, sprintf("censored[%g,%g):arm=%s", short[j], short[j + 1], group)]
   expect_equal(log(internal("cell_probabilities")(fast$bound, theta)), log_exits_of(theta, "weibull", short, own), ignore_attr = TRUE)
-  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 12000, warmup = 2000, seed = 2))
+  slow <- suppressWarnings(sample_posterior(rel, model, method = "augment", chains = 2, iter = 7000, warmup = 1200, seed = 2))
   for (name in fast$bound$parameters) expect_agreement(parameter_draws(fast, name), parameter_draws(slow, name), label = name)
 })
 
@@ -178,7 +178,7 @@ test_that("the joint distribution is left as it is", {
   for (distribution in c("weibull", "piecewise")) {
     model <- model_survival(distribution = distribution, prior = prior_normal(sd = 1))
     set.seed(6)
-    expect_prior(geweke_totals(model, exit_table(), mech_laplace(scale = 1), 8, 6000), prior_draws(model, exit_table()))
+    expect_prior(geweke_totals(model, exit_table(), mech_laplace(scale = 1), 8, 3500), prior_draws(model, exit_table()))
   }
 })
 
@@ -305,7 +305,7 @@ test_that("processes: wide noise gives the prior; calibrated; the joint distribu
   set.seed(2)
   expect_prior(posterior::as_draws_matrix(fit$draws), prior_draws(models$piecewise_beta, exit_table()))
   set.seed(6)
-  expect_prior(geweke_totals(models$learned_beta, exit_table(), mech_laplace(scale = 1), 8, 3000), prior_draws(models$learned_beta, exit_table()))
+  expect_prior(geweke_totals(models$learned_beta, exit_table(), mech_laplace(scale = 1), 8, 2200), prior_draws(models$learned_beta, exit_table()))
   cal <- calibrate(models$declared_gamma, stat_survival(~ arm, short, arms), mech_discrete_laplace(epsilon = 1), n = 60, replicates = 30, chains = 1, iter = 400, warmup = 150, seed = 3)
   expect_false(any(cal$runs$failed))
   expect_gt(min(ks_uniform(cal)$p.value), 1e-4)

@@ -101,7 +101,7 @@ test_that("moments are those of records: rescaled, in any order, unknown paramet
   theta <- internal("bound_theta")(problem$bound, c("(Intercept)" = 2, x1 = 0.6, x2 = -1.4, sigma = 2.2, "mean[x1]" = 3, "mean[x2]" = -1,
                                                     "cov[x1,x1]" = 3, "cov[x2,x1]" = -1, "cov[x2,x2]" = 2))
   moments <- .Call(internal("ffi_clt_moments"), problem$spec, matrix(theta))[[1]]
-  n <- 1e6
+  n <- 4e5
   x <- .Call(internal("ffi_model_records"), problem$bound$spec, theta, as.integer(n), internal("new_stream")(c(3, 4)))$records
   t <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), x[, match(st$columns$name, problem$bound$columns$name)])
   centred <- sweep(t, 2, moments$mean)
@@ -163,7 +163,7 @@ test_that("moments with factors are those of records, and of innovations", {
     case <- factor_case(rescale)
     mean <- case$distribution$mean
     sd <- sqrt(diag(case$distribution$cov))
-    n <- 1e6
+    n <- 4e5
     t <- sweep(factor_records(case, n)$t, 2, mean)
     expect_lt(max(abs(colMeans(t)) / sd * sqrt(n)), 5)
     product <- crossprod(t) / n
@@ -256,7 +256,7 @@ test_that("with the normal distribution alone the posterior is that of quadratur
   }, 0) - rowSums(grid^2) / 18
   density <- matrix(exp(log_density - max(log_density)), 121)
   for (sampler in c("noncentred", "marginal")) {
-    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 20000, seed = 2,
+    fit <- sample_posterior(rel, model, method = "clt", chains = 2, iter = 12000, seed = 2,
                             control = list(conjugate = FALSE, passes = 3, sampler = sampler))
     expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(unique(grid$a), rowSums(density)), sum(grid$a * density) / sum(density))
     expect_distribution(parameter_draws(fit, "x1"), grid_quantile(unique(grid$b), colSums(density)), sum(grid$b * density) / sum(density))
@@ -277,7 +277,7 @@ test_that("under Laplace noise the samplers have the same posterior, few records
   for (case in list(list(n = 100, scale = 2, conjugate = FALSE), list(n = 5000, scale = 1, conjugate = TRUE))) {
     rel <- simulate_release(fixed_model(known_lm(2)), st, mech_laplace(scale = case$scale), n = case$n)
     fits <- lapply(c("noncentred", "marginal"), function(sampler) {
-      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 18000, warmup = 3000, seed = 9,
+      sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 11000, warmup = 2000, seed = 9,
                        control = list(conjugate = case$conjugate, sampler = sampler, passes = if (sampler == "marginal") 5))
     })
     for (v in posterior::variables(fits[[1]]$draws)) {
@@ -297,14 +297,14 @@ test_that("posteriors are close to those of 'augment' where bounds do not bind",
   st <- lm_problem(1)
   set.seed(64)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
-  exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 3000, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 10000, seed = 4), exact)
+  exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 2200, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 6000, seed = 4), exact)
 
   # Gaussian noise, an intercept alone
   flat <- lm_problem(0)
   rel <- simulate_release(model_lm(), flat, mech_gaussian(mu = 0.3), n = 1000, parameters = c("(Intercept)" = 2, sigma = 1.5))
-  exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 3000, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 10000, seed = 4), exact)
+  exact <- sample_posterior(rel, model_lm(), chains = 2, iter = 2200, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 6000, seed = 4), exact)
 })
 
 test_that("with factors too", {
@@ -314,8 +314,8 @@ test_that("with factors too", {
              "prob[f=w]" = 0.3)
   set.seed(3)
   rel <- simulate_release(model_lm(), st, mech_laplace(epsilon = 1), n = 2000, parameters = truth)
-  exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 8000, seed = 3)
-  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 20000, seed = 4), exact)
+  exact <- sample_posterior(rel, model_lm(), method = "augment", chains = 2, iter = 6000, seed = 3)
+  same_posterior(sample_posterior(rel, model_lm(), method = "clt", chains = 4, iter = 12000, seed = 4), exact)
 })
 
 test_that("both samplers, and all sources of right moments, agree", {
@@ -330,7 +330,7 @@ test_that("both samplers, and all sources of right moments, agree", {
   both <- as_release(unname(c(rel$value, 1e4 * colMeans(outer(x / 10, 1:4, "^")))), list(regression = st, covariates = fourth),
                      list(regression = mechanism, covariates = mechanism), 1e4)
   run <- function(release, covariates, ...) {
-    sample_posterior(release, model_lm(covariates = covariates), method = "clt", chains = 4, iter = 8000, seed = 5, ...)
+    sample_posterior(release, model_lm(covariates = covariates), method = "clt", chains = 4, iter = 5000, seed = 5, ...)
   }
   known <- run(rel, fixed(list(mean = 0.5, cov = matrix(2))))
   same_posterior(run(rel, fixed(list(mean = 0.5, cov = matrix(2))), control = list(sampler = "gibbs")), known)

@@ -2,7 +2,7 @@
 
 two_sites <- function(first, second) list(north = first, south = second)
 
-pooled_records <- function(..., iter = 3000) sample_posterior(..., pool = "complete", method = "augment", iter = iter, seed = 1)
+pooled_records <- function(..., iter = 2200) sample_posterior(..., pool = "complete", method = "augment", iter = iter, seed = 1)
 
 test_that("one site is a single release, bit for bit", {
   single <- sample_posterior(two_yes()$north, model_bernoulli(), method = "augment", iter = 200, seed = 3)
@@ -78,7 +78,7 @@ test_that("where nothing is clamped, moved totals and imputed records agree", {
   set.seed(3)
   sites <- totals_sites()
   by_totals <- sample_posterior(sites, totals_models$conjugate, pool = "complete", method = "collapse", iter = 2000, seed = 1)
-  by_records <- pooled_records(sites, totals_models$conjugate, iter = 4000)
+  by_records <- pooled_records(sites, totals_models$conjugate, iter = 3000)
   for (name in c("(Intercept)", "x", "sigma")) expect_agreement(parameter_draws(by_totals, name), parameter_draws(by_records, name))
 })
 
@@ -108,7 +108,7 @@ test_that("releases drawn anew leave the prior: three sites, moves and refreshes
   bound <- internal("bind_sites")(model, sites, NULL)
   problem <- internal("pool_augment_problem")(sites, bound, internal("seed_words")(), 1L, list(), NULL)
   state <- internal("start_pool")(problem, bound, internal("seed_words")(), 1L, NULL)
-  draws <- geweke_records(problem, state, 6000)
+  draws <- geweke_records(problem, state, 3500)
   expect_prior(draws, prior_draws(model, statistic(3)))
 })
 

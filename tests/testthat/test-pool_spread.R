@@ -52,7 +52,7 @@ test_that("three sites with a covariate: quadrature over the mean, the effect an
     joint[, , k] <- density * exp(outer(log_beta(mean), dnorm(effect, 0, 1.5, log = TRUE), "+")) * dnorm(exp(log_sd[k]), 0, 0.8) * exp(log_sd[k])
   }
   pooling <- partial_pooling(~ . | rural, sd = prior_half_normal(0.8), sites = rural, effects = prior_normal(sd = 1.5))
-  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = pooling, iter = 5000, seed = 1)
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = pooling, iter = 3000, seed = 1)
   expect_identical(fit$problem$names[1:3], c("prob[yes]", "sd[logit(prob[yes])]", "rural[logit(prob[yes])]"))
   expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), grid_quantile(mean, apply(joint, 1, sum)))
   expect_distribution(parameter_draws(fit, "rural[logit(prob[yes])]"), grid_quantile(effect, apply(joint, 2, sum)))
@@ -109,7 +109,7 @@ test_that("a walk over three sites: quadrature", {
     cbind(first * drop(crossprod(kernel, likelihood[, 2] * later)), second * later, drop(kernel %*% second) * likelihood[, 3]) *
       dexp(exp(u), 1.5) * exp(u)
   }, likelihood)
-  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = walk_pooling(sd = prior_exponential(1.5)), iter = 5000, seed = 1)
+  fit <- sample_posterior(three_yes(), model_bernoulli(prior = prior_beta(2, 3)), pool = walk_pooling(sd = prior_exponential(1.5)), iter = 3000, seed = 1)
   expect_identical(posterior::variables(fit$draws), c("sd[logit(prob[yes])]", sprintf("prob[yes][%s]", c("north", "south", "west"))))
   expect_distribution(log(parameter_draws(fit, "sd[logit(prob[yes])]")), grid_quantile(log_sd, apply(joint[, 1, ], 2, sum)))
   for (j in 1:3) expect_distribution(qlogis(parameter_draws(fit, sprintf("prob[yes][%s]", names(three_yes())[j]))), grid_quantile(at, rowSums(joint[, j, ])))
@@ -123,8 +123,8 @@ test_that("a walk over three sites: quadrature", {
 
 test_that("no steps are complete pooling, and wide ones separate sites", {
   skip_on_cran() # takes long; `make test` runs it
-  none <- sample_posterior(two_yes(), model_bernoulli(), pool = walk_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
-  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 4000, seed = 2)
+  none <- sample_posterior(two_yes(), model_bernoulli(), pool = walk_pooling(sd = prior_exponential(1e4)), iter = 3000, seed = 1)
+  complete <- sample_posterior(two_yes(), model_bernoulli(), pool = "complete", iter = 3000, seed = 2)
   expect_agreement(parameter_draws(none, "prob[yes][north]"), parameter_draws(complete, "prob[yes]"))
   expect_agreement(parameter_draws(none, "prob[yes][south]"), parameter_draws(complete, "prob[yes]"))
   # a standard deviation that is known to be about 40: nothing is borrowed

@@ -33,7 +33,7 @@ test_that("numbers of few records and shared, partly pooled and walking rates: d
     own <- rate * exp(shift)
     s <- vapply(1:3, function(j) waiting_total(own[, j], n[, j], c(3, 2, 4)[j]), numeric(draws))
     log_weight <- log_noise("absolute", c(0.7, 0.6), c(3.2, 1.5), s[, 1:2]) + log_noise("squared", 0.8, 2.9, s[, 3, drop = FALSE])
-    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, records = sizes, iter = 5000, seed = 2)
+    fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = pool, records = sizes, iter = 3000, seed = 2)
     expect_true(fit$exact)
     expect_weighted_mean(parameter_draws(fit, "n[north]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(fit, "n[north]")^2, n[, 1]^2, log_weight)
@@ -53,7 +53,7 @@ test_that("a number and the rate that it shares with another site: draws from th
   set.seed(6)
   wide <- waiting(60) # nothing is clamped
   sites <- list(north = as_release(c(t = 14), wide, mech_laplace(scale = 1), n = NULL), south = as_release(c(t = 33), wide, mech_laplace(scale = 1), n = 40))
-  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", records = prior_negative_binomial(20, 2), iter = 24000, seed = 3)
+  fit <- sample_posterior(sites, model_exponential(prior = prior_gamma(3, 2)), pool = "complete", records = prior_negative_binomial(20, 2), iter = 14500, seed = 3)
   rate <- rgamma(1e6, 3, 2)
   n <- rnbinom(1e6, 2, mu = 20)
   total <- cbind(rgamma(1e6, n, rate), rgamma(1e6, 40, rate))
@@ -74,7 +74,7 @@ test_that("noise that drowns all leaves each number its prior, none at all inclu
   prior <- cbind("n[a]" = sample(0:3, 1e5, TRUE), "n[b]" = rnbinom(1e5, 2, mu = 15))
   model <- model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 2, 6))
   for (pool in list("complete", "partial")) {
-    fit <- suppressWarnings(sample_posterior(sites, model, pool = pool, records = sizes, iter = 3000, seed = 4))
+    fit <- suppressWarnings(sample_posterior(sites, model, pool = pool, records = sizes, iter = 2200, seed = 4))
     draws <- sapply(colnames(prior), function(name) c(parameter_draws(fit, name)))
     for (name in colnames(prior)) {
       at <- parameter_draws(fit, name)
@@ -91,8 +91,8 @@ test_that("one site is a fit of its release; separate fits take each site's prio
   skip_on_cran()
   sites <- waiting_sites()
   model <- model_exponential(prior = prior_gamma(3, 2))
-  alone <- sample_posterior(sites$north, model, method = "augment", records = prior_poisson(2), iter = 4000, seed = 5)
-  pooled <- sample_posterior(sites["north"], model, pool = "complete", records = prior_poisson(2), iter = 4000, seed = 6)
+  alone <- sample_posterior(sites$north, model, method = "augment", records = prior_poisson(2), iter = 3000, seed = 5)
+  pooled <- sample_posterior(sites["north"], model, pool = "complete", records = prior_poisson(2), iter = 3000, seed = 6)
   expect_agreement(parameter_draws(pooled, "rate"), parameter_draws(alone, "rate"))
   expect_agreement(parameter_draws(pooled, "n[north]"), parameter_draws(alone, "n"))
   none <- sample_posterior(sites, model, pool = "none", records = list(south = prior_uniform(3, 3)), iter = 200, seed = 7)

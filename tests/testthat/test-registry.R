@@ -59,7 +59,7 @@ largest_over_records <- function(statistic, rows, f) {
   columns <- statistic$columns
   if (nrow(columns) == 0) return(f(matrix(0, rows, 0)))
   number <- !columns$variable %in% names(statistic$levels)
-  start <- lapply(seq_len(400), function(i) {
+  start <- lapply(seq_len(300), function(i) {
     x <- possible_records(statistic, 16)[seq_len(rows), , drop = FALSE]
     x[, number] <- t(pmin(pmax(t(x[, number, drop = FALSE]), columns$lower[number]), columns$upper[number]))
     x
@@ -68,7 +68,7 @@ largest_over_records <- function(statistic, rows, f) {
   if (!any(number)) return(max(value))
   lower <- rep(columns$lower[number], each = rows)
   upper <- rep(columns$upper[number], each = rows)
-  best <- vapply(order(-value)[1:8], function(k) {
+  best <- vapply(order(-value)[1:4], function(k) {
     x <- start[[k]]
     moved <- function(z) {
       x[, number] <- z

@@ -87,7 +87,7 @@ test_that("moves of the response alone: the posterior without them", {
   for (statistic in list(stat_crossprod(y ~ x + g, bounds), stat_crossprod(y ~ x * g + I(x^2), bounds))) {
     rel <- simulate_release(data, statistic, mech_laplace(epsilon = 3))
     for (prior in list(prior_nig(), prior_normal())) {
-      fit <- function(seed, ...) suppressWarnings(sample_posterior(rel, model_lm(y ~ x * g + I(x^2), prior), "augment", chains = 2, iter = 5000, seed = seed, ...))
+      fit <- function(seed, ...) suppressWarnings(sample_posterior(rel, model_lm(y ~ x * g + I(x^2), prior), "augment", chains = 2, iter = 3000, seed = seed, ...))
       with <- fit(1)
       without <- fit(2, control = list(passes = 10))
       expect_gt(with$info$maps_accepted %||% 1, 0)
@@ -106,7 +106,7 @@ test_that("factors alone: the table engine and imputed records agree", {
   set.seed(4)
   rel <- simulate_release(data, statistic, mech_laplace(epsilon = 5))
   for (family in list(binomial(), binomial("cloglog"))) {
-    fit <- function(method, seed) suppressWarnings(sample_posterior(rel, model_glm(high ~ wool * tension, family), method, chains = 2, iter = 4000, seed = seed))
+    fit <- function(method, seed) suppressWarnings(sample_posterior(rel, model_glm(high ~ wool * tension, family), method, chains = 2, iter = 3000, seed = seed))
     table <- fit("collapse", 1)
     records <- fit("augment", 2)
     for (name in c("(Intercept)", "woolB", "tensionH", "woolB:tensionH", "prob[wool=B]")) {

@@ -145,7 +145,7 @@ test_that("it draws from the posterior of the plain sampler where bounds bind", 
   case <- surrogate_case("factor")
   release <- simulate_release(case$model, case$statistic, mech_laplace(epsilon = 4), n = 25)
   draws <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 4, iter = iter, seed = 5, control = control)$draws
-  expect_same_quantiles(draws(list(), 6000), draws(list(passes = 8), 25000))
+  expect_same_quantiles(draws(list(), 4000), draws(list(passes = 8), 14000))
 })
 
 # the responses' own moves have the innovations of the responses fixed, not the records' shape
@@ -156,9 +156,9 @@ test_that("a logistic regression has the posterior of the plain sampler where bo
   truth <- model_logistic(y ~ x1 + x2 + g, prior = fixed(c(0.5, 1, -1, 0.5, 0)), covariates = fixed(list(mean = c(0, 0.5), cov = diag(0.3, 2))))
   release <- simulate_release(truth, case$statistic, mech_laplace(epsilon = 1), n = 200)
   fit <- function(control, iter) sample_posterior(release, case$model, method = "augment", chains = 2, iter = iter, seed = 5, control = control)
-  moved <- suppressWarnings(fit(list(), 4500))
+  moved <- suppressWarnings(fit(list(), 3000))
   expect_true(all(acceptance(moved)$moved > 0.1 & acceptance(moved)$responded > 0.1))
-  plain <- suppressWarnings(fit(list(passes = 8), 9000))
+  plain <- suppressWarnings(fit(list(passes = 8), 6000))
   expect_same_quantiles(moved$draws, plain$draws)
 })
 
@@ -257,7 +257,7 @@ test_that("unknown n: collapse and the moved records agree where nothing is clam
   for (sd in c(2, 60)) {
     release <- sized_release(case, mech_laplace(scale = 60), mech_gaussian(sd = sd), n = 200)
     fit <- function(method) {
-      suppressWarnings(sample_posterior(release, model_lm(), method = method, records = prior_uniform(10, 600), chains = 4, iter = 2200, seed = 2))
+      suppressWarnings(sample_posterior(release, model_lm(), method = method, records = prior_uniform(10, 600), chains = 4, iter = 1400, seed = 2))
     }
     expect_same_posterior(fit("augment"), fit("collapse"))
   }
@@ -268,7 +268,7 @@ test_that("unknown n: calibrated with n drawn, records moved at once", {
   for (kind in c("factor", "kept")) {
     case <- surrogate_case(kind)
     cal <- calibrate(case$model, list(t = case$statistic, size = stat_size()), list(t = mech_laplace(epsilon = 3), size = mech_discrete_laplace(scale = 4)),
-                     n = prior_negative_binomial(20, 4), replicates = 45, method = "augment", chains = 1, iter = 1100, warmup = 400, seed = 3,
+                     n = prior_negative_binomial(20, 4), replicates = 45, method = "augment", chains = 1, iter = 650, warmup = 250, seed = 3,
                      neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -32,7 +32,7 @@ test_that("unknown n: the total of normal records of known sd, against the sum o
                 list(70, 5, -186, 50, prior_log_uniform(4000), function(n) -log(n)))
   for (case in cases) {
     rel <- size_release(total, case[[1]], mech_gaussian(sd = case[[2]]), case[[3]], mech_gaussian(sd = case[[4]]))
-    fit <- sample_posterior(rel, model, method = "collapse", records = case[[5]], chains = 2, iter = 8000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", records = case[[5]], chains = 2, iter = 5000, warmup = 600, seed = 1)
     expect_size_moments(fit, total_known(case[[1]], case[[2]], case[[3]], case[[4]], case[[6]]))
   }
 })
@@ -41,7 +41,7 @@ test_that("unknown n: the total of normal records of unknown sd, against a sum o
   total <- stat_sums(~ x, list(x = c(-1000, 1000)))
   rel <- size_release(total, 60, mech_gaussian(sd = 10), 30, mech_laplace(scale = 6))
   fit <- sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8)), method = "collapse", records = prior_negative_binomial(25, 4), chains = 2,
-                          iter = 21000, warmup = 1000, seed = 1)
+                          iter = 12500, warmup = 600, seed = 1)
   grid <- expand.grid(n = 2:200, log_sd = seq(-2, 3.5, length.out = 1200))
   n <- grid$n
   variance <- exp(2 * grid$log_sd)
@@ -59,7 +59,7 @@ test_that("unknown n: both totals of normal records, against totals simulated fr
   skip_on_cran() # takes long; `make test` runs it
   rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60))), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
   model <- model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9)))
-  fit <- sample_posterior(rel, model, method = "collapse", records = prior_uniform(0, 60), chains = 2, iter = 31000, warmup = 1000, seed = 1)
+  fit <- sample_posterior(rel, model, method = "collapse", records = prior_uniform(0, 60), chains = 2, iter = 18500, warmup = 1000, seed = 1)
   set.seed(1)
   count <- 4e6
   n <- sample(2:60, count, TRUE)
@@ -96,7 +96,7 @@ test_that("unknown n: one total of two columns, against the sum over all n", {
   cases <- list(list(fixed(list(mean = 1, cov = 4)), 0), list(prior_niw(1, 0.2, 4 * 30000, 30002), 4 / 0.2))
   for (case in cases) {
     model <- model_lm(prior = prior_nig(0, 0.2, 3, 3), covariates = case[[1]])
-    fit <- sample_posterior(rel, model, method = "collapse", records = prior_negative_binomial(40, 3), chains = 2, iter = 21000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(rel, model, method = "collapse", records = prior_negative_binomial(40, 3), chains = 2, iter = 12500, warmup = 600, seed = 1)
     log_mass <- dnbinom(k, 3, mu = 40, log = TRUE) + dnorm(40, k, 25, log = TRUE) + dnorm(50, k, sqrt(k^2 * case[[2]] + 4 * k + 400), log = TRUE)
     p <- exp(log_mass - max(log_mass))
     n <- parameter_draws(fit, "n")
@@ -116,7 +116,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
                 list(model_mvnormal(prior = prior_niw(c(0, 0), 0.3, diag(2) * 6, 6)), prior_uniform(5, 150)))
   for (case in cases) {
     fits <- lapply(c("augment", "collapse"), function(method) {
-      sample_posterior(rel, case[[1]], method = method, records = case[[2]], chains = 2, iter = 11000, warmup = 1000, seed = 1)
+      sample_posterior(rel, case[[1]], method = method, records = case[[2]], chains = 2, iter = 6500, warmup = 800, seed = 1)
     })
     for (name in posterior::variables(fits[[1]]$draws)) {
       a <- parameter_draws(fits[[1]], name)
@@ -130,7 +130,7 @@ test_that("unknown n: collapse agrees with augment where nothing is clamped", {
 test_that("unknown n: a prior that is cut off", {
   rel <- size_release(stat_sums(~ x, list(x = c(-1000, 1000))), 60, mech_gaussian(sd = 10), 30, mech_gaussian(sd = 5))
   ask <- function(method) sample_posterior(rel, model_normal(prior = prior_nig(1, 0.4, 3, 8, within = list(x = c(-3, 2.5)))), method = method,
-                                           records = prior_poisson(30), chains = 2, iter = 11000, warmup = 1000, seed = 1)
+                                           records = prior_poisson(30), chains = 2, iter = 6500, warmup = 600, seed = 1)
   a <- ask("augment")
   b <- ask("collapse")
   for (name in c("mean", "sd", "n")) {
@@ -143,7 +143,7 @@ test_that("unknown n: with hardly any noise on it the draws of totals are those 
   skip_on_cran() # takes long; `make test` runs it
   z <- size_data(400)
   rel <- size_release(size_crossed, z, mech_laplace(scale = 15), 400, mech_gaussian(sd = 0.01))
-  ask <- function(rel, ...) sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 8000, warmup = 1000, ...)
+  ask <- function(rel, ...) sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 5000, warmup = 600, ...)
   unknown <- ask(rel, records = prior_poisson(380), seed = 1)
   known <- ask(as_release(z, size_crossed, mech_laplace(scale = 15), 400), seed = 2)
   expect_true(all(parameter_draws(unknown, "n") == 400))
@@ -160,7 +160,7 @@ test_that("unknown n: totals calibrated with n drawn", {
   noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
   st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60))), size = stat_size())
   for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
-    cal <- calibrate(model, st, noise, n = prior_negative_binomial(30, 5), replicates = 120, method = "collapse", chains = 1, iter = 3000, warmup = 600,
+    cal <- calibrate(model, st, noise, n = prior_negative_binomial(30, 5), replicates = 120, method = "collapse", chains = 1, iter = 1400, warmup = 300,
                      seed = 3, neighbours = "add_remove")
     expect_false(any(cal$runs$failed))
     expect_true("n" %in% cal$results$variable)

@@ -125,7 +125,7 @@ test_that("one record and a noisy total: quadrature", {
   exact <- within_grid(likelihood, points = 91)
   for (model in list(cut_nig, model_mvnormal(prior = prior_niw(0.5, 0.5, 6, 4, within = c(-1, 3))))) {
     for (passes in c(0, 2)) {
-      fit <- sample_posterior(rel, model, chains = 2, iter = 20000, warmup = 1000, seed = 1, control = list(passes = passes))
+      fit <- sample_posterior(rel, model, chains = 2, iter = 12000, warmup = 600, seed = 1, control = list(passes = passes))
       expect_distribution(parameter_draws(fit, if ("mean" %in% fit$bound$parameters) "mean" else "mean[x]"), exact$mean)
       sd <- if ("sd" %in% fit$bound$parameters) parameter_draws(fit, "sd") else sqrt(parameter_draws(fit, "cov[x,x]"))
       expect_distribution(log(sd), exact$log_sd)
@@ -142,7 +142,7 @@ test_that("covariates of a regression stay within", {
   expect_true(all(abs(prior[, "mean[x]"]) <= 1 & prior[, "cov[x,x]"] <= 1))
   set.seed(5)
   for (passes in c(0, 2)) {
-    draws <- geweke(model, st, mech_gaussian(sd = 1), 5, 8000, passes)
+    draws <- geweke(model, st, mech_gaussian(sd = 1), 5, 5000, passes)
     expect_true(all(abs(draws[, "mean[x]"]) <= 1 & draws[, "cov[x,x]"] <= 1))
     expect_prior(draws[, c("mean[x]", "cov[x,x]", "x")], prior)
   }
