@@ -7,9 +7,12 @@ library(noiseaware)
 chosen <- commandArgs(TRUE)
 files <- find_test_scripts("tests/testthat")
 # what takes long does not come last
-long <- c("input", "surrogate", "method_collapse_table", "pool", "model_glm", "method_collapse_normal", "budget_table", "budget_file", "method_augment", "evidence_clt",
-          "covariate", "calibrate", "method_collapse_counts", "registry", "model_survival", "model_categories", "model_loglinear", "supported", "terms", "clamped",
-          "pool_spread", "update_theta", "method_clt", "mech_published", "geography")
+long <- c("surrogate", "method_collapse_table", "pool", "model_survival", "model_glm", "mech_record_noise", "method_collapse_normal", "input", "method_collapse_glm",
+          "covariate", "method_augment", "model_categories", "supported", "update_theta", "mech_objective", "totals_normal_table", "release", "totals_size",
+          "moments_lm", "calibrate", "stat_linear", "privacy", "moments_glm", "method_collapse_counts", "mech_published", "registry", "method_collapse_row",
+          "pool_clt_partial", "pool_spread", "model_univariate", "budget_table", "model_loglinear", "terms", "model_expfam", "budget_file", "calibrate_file",
+          "calibrate_futures", "exact", "method_clt", "geography", "clamped", "method_collapse_total", "stat_products", "model_categorical", "model_logistic",
+          "plugin", "pool_models")
 name <- sub("test-(.*)\\.R", "\\1", basename(files))
 if (length(chosen)) {
   files <- files[grepl(chosen, name)]
