@@ -14,9 +14,13 @@
  *   were all that is known of it;
  * - or leaves r as it is, which suits a total that is hardly known.
  *
- * The Jacobian in s + u is the slope of E t(x) in r, E t(x + 1) - E t(x), over that at r', and n' /
- * n for the last. Now and then log r moves to a number near it instead, and n stays: where means
- * are beyond the bounds the release does not tell them.
+ * The Jacobian in s + u is the slope of E t(x) in r over that at r', and n' / n for the last. In
+ * other steps log r moves to a number near it, and n stays; or n + v, v as uniform as u, goes to
+ * where (n + v) E t(x) is what it was, so that the chain walks along what a well-known total leaves
+ * open even where a mean beyond the bounds leaves n next to nothing.
+ *
+ * E t(x) is tabulated, and linear in r between the points of the table; that is part of what the
+ * surrogate is, so that a step leads back exactly.
  *
  * Then the records are drawn given n' and s': Poisson draws of mean r', to which single counts are
  * added, or from which they are taken, at random until the sum is right. That is reversible in the
@@ -26,9 +30,8 @@
  * surrogate. Theta must be drawn after it.
  *
  * Served are dense totals of a statistic that does not fall with a count and is constant beyond
- * MOST / 2, as declared bounds make it. Cost: O(sqrt(r)) for an expectation, some of them a step of
- * the chain; a Poisson draw and an evaluation of the statistic a record. No allocation but in
- * resize_create_counts().
+ * MOST / 2, as declared bounds make it. Cost: O(components) a step of the chain; a Poisson draw and
+ * an evaluation of the statistic a record. No allocation but in resize_create_counts().
  */
 #include "augment_resize.h"
 
@@ -39,26 +42,30 @@ enum { MOST = 4096 };
 /* Where fewer records come or go, as a share of all, the others stay. */
 static const double FEW = 0.03;
 
-/* A slope, relative to the steepest, below which the release hardly tells r; the error of r that is
- * left, relative to it; a probability that expectations leave out. */
-static const double FLAT = 1e-4, LEFT = 1e-10, RARE = 1e-13;
+/* A slope, relative to the steepest, below which the release hardly tells r; a probability that
+ * expectations leave out. */
+static const double FLAT = 1e-4, RARE = 1e-13;
 
-/* Of steps of log r alone, the share, by chance so that the chain is reversible, and the standard
- * deviation. */
-static const double WANDERS = 0.25, FAR = 0.7;
+/* Expectations are tabulated at means whose roots are so many a unit, up to so many beyond the root
+ * of where the statistic is constant: a count of that mean is hardly ever less. */
+enum { FINE = 32, BEYOND = 5 };
 
-/* of Newton's method, and of the chain where it goes to where warmup saw n */
-enum { ITERATIONS = 60, STEPS = 14 };
+/* Of steps of log r, the share, by chance so that the chain is reversible, what n follows of these,
+ * and the standard deviation. */
+static const double WANDERS = 0.6, FOLLOWS = 0.5, FAR = 1;
+
+/* of the chain where it goes to where warmup saw n */
+enum { STEPS = 10 };
 
 struct counts_state {
     double n, sum, energy, log_density;
-    double at; /* n E t(x | r) of the component that is held */
 };
 
 struct resize_counts {
-    int size, held;   /* the statistic is constant from `size` on; the component that is held */
-    double *value;    /* of each count up to size + 1, the components */
-    double *expected; /* of each component in one record */
+    int size, held; /* the statistic is constant from `size` on; the component that is held */
+    int points;     /* of the table */
+    double *value;  /* of each count up to size + 1, the components */
+    double *table;  /* of each mean, the components' expectations in one record */
     double steepest;
     struct dist_poisson *records;
 };
@@ -108,6 +115,40 @@ static int choose_held(const struct augment *a) {
     return held;
 }
 
+static double mean_at(int k) { return (double)k * k / (FINE * FINE); }
+
+/* E t of one record of that mean, to `expected` */
+static void expect(const struct augment *a, double mean, double *expected) {
+    const int size = a->resize_counts->size;
+    double left = 1;
+    memset(expected, 0, (size_t)a->dense * sizeof(double));
+    const int mode = (int)fmin(floor(mean), size - 1);
+    const double at_mode = mean > 0 ? exp(dist_log_poisson(mode, mean)) : 1;
+    double p = at_mode;
+    for (int x = mode; x >= 0 && p > RARE; p *= x-- / mean) {
+        for (int j = 0; j < a->dense; ++j) expected[j] += p * value_of(a, x, j);
+        left -= p;
+    }
+    p = at_mode * mean / (mode + 1);
+    for (int x = mode + 1; x < size && p > RARE; p *= mean / ++x) {
+        for (int j = 0; j < a->dense; ++j) expected[j] += p * value_of(a, x, j);
+        left -= p;
+    }
+    for (int j = 0; j < a->dense; ++j) expected[j] += fmax(left, 0) * value_of(a, size, j);
+}
+
+static void fill_table(struct augment *a) {
+    struct resize_counts *r = a->resize_counts;
+    r->points = 1 + (int)ceil(FINE * (sqrt(r->size) + BEYOND));
+    r->table = plugin_memory((size_t)r->points * (size_t)a->dense, sizeof(double));
+    for (int k = 0; k < r->points; ++k)
+        expect(a, mean_at(k), r->table + (size_t)k * (size_t)a->dense);
+    for (int k = 1; k < r->points; ++k) {
+        const double *const at = r->table + (size_t)k * (size_t)a->dense + r->held;
+        r->steepest = fmax(r->steepest, (at[0] - at[-a->dense]) / (mean_at(k) - mean_at(k - 1)));
+    }
+}
+
 void resize_create_counts(struct augment *a) {
     const struct model *model = &a->model;
     if (!a->size_prior || a->plain || a->sites > 1 || !model->class->log_total || model->cut ||
@@ -122,77 +163,67 @@ void resize_create_counts(struct augment *a) {
         for (int j = 0; j < a->dense; ++j)
             same = same && value_of(a, r->size, j) == value_of(a, r->size - 1, j);
     r->held = r->size < MOST / 2 ? choose_held(a) : -1;
-    for (int x = 0; x < r->size && r->held >= 0; ++x)
-        r->steepest = fmax(r->steepest, value_of(a, x + 1, r->held) - value_of(a, x, r->held));
-    r->expected = plugin_memory((size_t)a->dense, sizeof(double));
     r->records = plugin_memory(1, sizeof *r->records);
     r->records->mean = -1;
-    if (r->held < 0) a->resize_counts = NULL;
+    if (r->held < 0)
+        a->resize_counts = NULL;
+    else
+        fill_table(a);
 }
 
 /* ---- the chain of n and s -------------------------------------------------------------------- */
 
-/* Adds count x of that probability to what is expected, and to the slope of the held component. */
-static void add_count(struct augment *a, int x, double p, double *slope) {
-    const struct resize_counts *r = a->resize_counts;
-    for (int j = 0; j < a->used; ++j) r->expected[j] += p * value_of(a, x, j);
-    *slope += p * (value_of(a, x + 1, r->held) - value_of(a, x, r->held));
+/* Where a mean stands in the table: at or above which point, and how far to the next, 0 to 1. */
+static int place(const struct resize_counts *r, double mean, double *share) {
+    const double root = sqrt(mean) * FINE;
+    if (!(root < r->points - 1)) {
+        *share = 1;
+        return r->points - 2;
+    }
+    const int k = (int)root;
+    *share = (mean - mean_at(k)) / (mean_at(k + 1) - mean_at(k));
+    return k;
 }
 
-/* E t of one record of mean r, to `expected`; the slope of the held component is returned. */
-static double expect(struct augment *a, double mean) {
-    const struct resize_counts *r = a->resize_counts;
-    double slope = 0, left = 1;
-    memset(r->expected, 0, (size_t)a->dense * sizeof(double));
-    const double mode = fmin(floor(mean), (double)r->size);
-    const double at_mode = mean > 0 ? exp(dist_log_poisson(mode, mean)) : 1;
-    double p = at_mode;
-    for (int x = (int)mode; x >= 0 && p > RARE; --x) {
-        add_count(a, x, p, &slope);
-        left -= p;
-        p *= x / mean;
-    }
-    p = at_mode * mean / (mode + 1);
-    for (int x = (int)mode + 1; x < r->size && p > RARE; ++x) {
-        add_count(a, x, p, &slope);
-        left -= p;
-        p *= mean / (x + 1);
-    }
-    add_count(a, r->size, fmax(left, 0), &slope);
-    return slope;
+/* E t of component j in one record at that place, and its slope in the mean */
+static double expected_at(const struct augment *a, int j, int k, double share) {
+    const double *const at = a->resize_counts->table + (size_t)k * (size_t)a->dense + j;
+    return at[0] + share * (at[a->dense] - at[0]);
 }
 
-/* The mean of a record for which the held component is expected to be `aim`, from a first guess;
- * -1 where there is none, or where it tells hardly more. *slope: there. */
-static double solve(struct augment *a, double aim, double mean, double *slope) {
+static double slope_at(const struct augment *a, int j, int k) {
+    const double *const at = a->resize_counts->table + (size_t)k * (size_t)a->dense + j;
+    return (at[a->dense] - at[0]) / (mean_at(k + 1) - mean_at(k));
+}
+
+/* The mean of a record for which the held component is expected to be `aim`; -1 where there is
+ * none, or where it tells hardly more. *slope: there. */
+static double solve(const struct augment *a, double aim, double *slope) {
     const struct resize_counts *r = a->resize_counts;
-    double low = 0, high = INFINITY;
-    if (!(aim > value_of(a, 0, r->held)) || !(aim < value_of(a, r->size, r->held))) return -1;
-    for (int k = 0; k < ITERATIONS; ++k) {
-        *slope = expect(a, mean);
-        const double off = aim - r->expected[r->held], next = mean + off / *slope;
-        if (fabs(off) <= LEFT * *slope * mean) return *slope > FLAT * r->steepest ? mean : -1;
-        if (off > 0)
-            low = mean;
+    int low = 0, high = r->points - 1;
+    if (!(aim > expected_at(a, r->held, low, 0)) || !(aim < expected_at(a, r->held, high - 1, 1)))
+        return -1;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (aim < expected_at(a, r->held, middle, 0))
+            high = middle;
         else
-            high = mean;
-        if (next > low && next < high && next < 4 * mean + 1)
-            mean = next;
-        else
-            mean = high < INFINITY ? 0.5 * (low + high) : 2 * mean + 1;
+            low = middle;
     }
-    return -1;
+    *slope = slope_at(a, r->held, low);
+    return *slope > FLAT * r->steepest
+               ? mean_at(low) + (aim - expected_at(a, r->held, low, 0)) / *slope
+               : -1;
 }
 
 static void evaluate(struct augment *a, struct counts_state *s) {
-    struct resize_counts *r = a->resize_counts;
+    double share;
     const double log_prior = size_prior_log(a->size_prior, s->n);
     s->log_density = -INFINITY;
     if (!(log_prior > -INFINITY)) return;
-    (void)expect(a, s->sum / s->n);
+    const int k = place(a->resize_counts, s->sum / s->n, &share);
     for (int j = 0; j < a->dense; ++j)
-        a->candidate[j] = (a->released[j] - s->n * r->expected[j]) * a->weight[j];
-    s->at = s->n * r->expected[r->held];
+        a->candidate[j] = (a->released[j] - s->n * expected_at(a, j, k, share)) * a->weight[j];
     s->energy = augment_dense_energy(a, a->candidate) + augment_size_energy(a, s->n - (double)a->n);
     s->log_density = log_prior + a->model.class->log_total(a->model.self, s->sum, s->n) -
                      *a->adapt.temper * s->energy;
@@ -213,7 +244,7 @@ static double refresh(struct augment *a, double *at) {
 /* A step of the chain: to `next`, with its log ratio. */
 static double step(struct augment *a, int fresh, enum resize_kind kind,
                    const struct counts_state *now, struct counts_state *next) {
-    double log_ratio, slope, slope_new;
+    double log_ratio, share, slope_new;
     next->n = augment_propose_size(a, now->n, fresh, &log_ratio);
     if (next->n < 1 || (next->n == now->n && kind != RESIZE_REFRESH)) return -INFINITY;
     const double mean = (now->sum + rng_uniform(a->rng)) / now->n;
@@ -222,11 +253,12 @@ static double step(struct augment *a, int fresh, enum resize_kind kind,
         log_ratio += log(next->n / now->n);
     } else {
         const struct resize_counts *r = a->resize_counts;
-        slope = expect(a, mean);
+        const int k = place(r, mean, &share);
+        const double slope = slope_at(a, r->held, k);
         if (!(slope > FLAT * r->steepest)) return -INFINITY;
-        double at = now->n * r->expected[r->held];
+        double at = now->n * expected_at(a, r->held, k, share);
         if (kind == RESIZE_REFRESH) log_ratio += refresh(a, &at);
-        mean_new = solve(a, at / next->n, mean * now->n / next->n, &slope_new);
+        mean_new = solve(a, at / next->n, &slope_new);
         if (mean_new < 0) return -INFINITY;
         log_ratio += log(slope / slope_new);
     }
@@ -235,13 +267,26 @@ static double step(struct augment *a, int fresh, enum resize_kind kind,
     return log_ratio + next->log_density - now->log_density;
 }
 
-/* The same, where n stays and log r moves. */
-static double wander(struct augment *a, const struct counts_state *now, struct counts_state *next) {
+/* The same, where log r moves, and n stays or goes to where n E t is what it was. */
+static double wander(struct augment *a, int follows, const struct counts_state *now,
+                     struct counts_state *next) {
+    const struct resize_counts *r = a->resize_counts;
     const double by = exp(FAR * rng_normal(a->rng));
+    const double mean = (now->sum + rng_uniform(a->rng)) / now->n;
+    double log_ratio = log(by), share;
     next->n = now->n;
-    next->sum = floor(by * (now->sum + rng_uniform(a->rng)));
+    if (follows) {
+        int k = place(r, mean, &share);
+        double stretch = expected_at(a, r->held, k, share);
+        k = place(r, by * mean, &share);
+        stretch /= expected_at(a, r->held, k, share);
+        next->n = floor(stretch * (now->n + rng_uniform(a->rng)));
+        if (!(next->n >= 1) || !isfinite(next->n)) return -INFINITY;
+        log_ratio += log(stretch * next->n / now->n);
+    }
+    next->sum = floor(by * mean * next->n);
     evaluate(a, next);
-    return log(by) + next->log_density - now->log_density;
+    return log_ratio + next->log_density - now->log_density;
 }
 
 /* ---- the records ------------------------------------------------------------------------------
@@ -345,15 +390,17 @@ static void keep(struct augment *a, const struct counts_state *to) {
 void resize_move_counts(struct augment *a, int fresh, int learning) {
     struct counts_state records = {.n = (double)a->n, .sum = a->complete[0]}, now, next;
     double log_ratio = -INFINITY;
-    int accept = 0, moved = 0;
+    int accept = 0, moved = 0, proposed = 0;
     evaluate(a, &records);
     now = records;
     for (int k = 0; k < (fresh ? STEPS : 1); ++k) {
         int taken;
-        if (rng_uniform(a->rng) < WANDERS) {
-            taken = -wander(a, &now, &next) < rng_exponential(a->rng);
+        const double which = rng_uniform(a->rng);
+        if (which < WANDERS) {
+            taken = -wander(a, which < FOLLOWS, &now, &next) < rng_exponential(a->rng);
         } else {
             const enum resize_kind kind = resize_choose_kind(a);
+            proposed = 1;
             log_ratio = step(a, fresh, kind, &now, &next);
             taken = resize_takes(a, kind, log_ratio, learning);
         }
@@ -366,5 +413,5 @@ void resize_move_counts(struct augment *a, int fresh, int learning) {
         accept = -log_ratio < rng_exponential(a->rng);
     }
     if (accept) keep(a, &now);
-    augment_tried_size(a, fresh, learning, log_ratio, accept);
+    augment_tried_size(a, fresh, learning && proposed, log_ratio, accept);
 }
