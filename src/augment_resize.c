@@ -57,27 +57,52 @@ static int level_of(const struct augment *a, ptrdiff_t i) {
     return 0;
 }
 
-/* Y of record i, of level g, to `row` */
-static void standard_record(const struct augment *a, ptrdiff_t i, int g, double *row) {
-    const struct resize *r = a->resize;
-    const double *centre = a->surrogate->centre;
+/* out = left right^-1, of lower triangles */
+static void divide(struct resize *r, const double *left, const double *right, double *out) {
     const int d = r->d;
-    double *const w = row + d;
     for (int j = 0; j < d; ++j) {
-        const int v = r->column[j];
-        w[j] = a->x[v * a->stride + i] - centre[v] - r->now->total[g * d + j] / r->now->count[g];
+        memset(r->row, 0, (size_t)d * sizeof(double));
+        r->row[j] = 1;
+        linalg_forward(d, right, r->row);
+        for (int i = 0; i < d; ++i)
+            out[i * d + j] = i < j ? 0 : linalg_dot(i + 1, left + i * d, r->row);
     }
-    linalg_forward(d, r->now->factor, w);
-    for (int j = 0; j < d; ++j)
-        row[j] = r->mean[g * d + j] + linalg_dot(j + 1, r->normal + j * d, w);
 }
 
-/* Level sums and products of Y, less or more one record */
-static void add_record(struct resize *r, int g, double sign, const double *y) {
+/* What makes Y of records: to `standard` and, for each level, `standard_shift`. */
+static void set_standard(struct augment *a) {
+    struct resize *r = a->resize;
+    const double *centre = a->surrogate->centre;
+    const int d = r->d;
+    divide(r, r->normal, r->now->factor, r->standard);
+    for (int g = 0; g < r->k; ++g)
+        for (int i = 0; i < d; ++i) {
+            double shift = r->mean[g * d + i];
+            for (int j = 0; j <= i; ++j)
+                shift -= r->standard[i * d + j] *
+                         (centre[r->column[j]] + r->now->total[g * d + j] / r->now->count[g]);
+            r->standard_shift[g * d + i] = shift;
+        }
+}
+
+/* The columns of a block times a lower triangle, and a shift */
+static void map_columns(struct augment *a, const double *matrix, const double *shift, int m,
+                        double *const *x, double **out) {
+    const struct resize *r = a->resize;
+    for (int i = 0; i < r->d; ++i) {
+        terms_clear(&a->map);
+        for (int j = 0; j <= i; ++j) terms_add(&a->map, matrix[i * r->d + j], x[r->column[j]]);
+        terms_sum(&a->map, shift[i], m, out[r->column[i]]);
+    }
+}
+
+/* Level sums and products of Y, less or more a block of a level */
+static void add_records(struct resize *r, int g, double sign, int m, double *const *y) {
     const int d = r->d;
     for (int i = 0; i < d; ++i) {
-        r->moved[g * d + i] += sign * y[i];
-        for (int j = 0; j <= i; ++j) r->spread[i * d + j] += sign * y[i] * y[j];
+        r->moved[g * d + i] += sign * block_sum(m, y[r->column[i]]);
+        for (int j = 0; j <= i; ++j)
+            r->spread[i * d + j] += sign * block_dot(m, y[r->column[i]], y[r->column[j]]);
     }
 }
 
@@ -103,33 +128,58 @@ static void draw_standard(struct augment *a) {
         }
 }
 
+/* Those of a level that go, `end` being after the last that stays so far, to before it. */
+static void choose_deaths(struct augment *a, int g, ptrdiff_t end, ptrdiff_t count) {
+    for (ptrdiff_t left = end; left > end - count;) {
+        ptrdiff_t i;
+        do i = augment_choose(a->rng, left);
+        while (level_of(a, i) != g);
+        augment_swap_records(a, i, --left);
+    }
+}
+
 /* Those that go, chosen uniformly in their levels, to the end; returns how many stay. */
-static ptrdiff_t choose_deaths(struct augment *a) {
+static ptrdiff_t take_deaths(struct augment *a) {
     struct resize *r = a->resize;
     ptrdiff_t left = a->n;
-    for (int g = 0; g < r->k; ++g)
-        for (double k = r->change[g]; k < 0; ++k) {
-            ptrdiff_t i;
-            do i = augment_choose(a->rng, left);
-            while (level_of(a, i) != g);
-            standard_record(a, i, g, r->row);
-            add_record(r, g, -1, r->row);
-            augment_swap_records(a, i, --left);
+    for (int g = 0; g < r->k; ++g) {
+        if (!(r->change[g] < 0)) continue;
+        const ptrdiff_t end = left;
+        left += (ptrdiff_t)r->change[g];
+        choose_deaths(a, g, end, end - left);
+        for (ptrdiff_t start = left; start < end; start += a->move_block) {
+            const int most = (int)(end - start < a->move_block ? end - start : a->move_block);
+            const int m = augment_block_at(a, start, most);
+            map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->x_at, a->x_new);
+            add_records(r, g, -1, m, a->x_new);
         }
+    }
     return left;
 }
 
-/* Y of those that come, to `born`; returns how many. */
+static int births_of(const struct resize *r, int g) {
+    return r->change[g] > 0 ? (int)r->change[g] : 0;
+}
+
+/* Of those that come, those from `start` to before `end`, as many as a block has: `to_chunk`. */
+static int born_chunk(struct augment *a, int start, int end) {
+    const int m = end - start < a->move_block ? end - start : a->move_block;
+    for (int v = 0; v < a->model.columns; ++v) a->to_chunk[v] = a->born[v] + start;
+    return m;
+}
+
+/* Y of those that come, level after level, to `born`; returns how many. */
 static int draw_births(struct augment *a) {
     struct resize *r = a->resize;
-    const int d = r->d;
     int born = 0;
     for (int g = 0; g < r->k; ++g)
-        for (double k = 0; k < r->change[g]; ++k, ++born) {
-            for (int i = 0; i < d; ++i) r->row[i] = rng_normal(a->rng);
-            for (int i = 0; i < d; ++i) a->born[r->column[i]][born] = r->row[i];
-            for (int h = 1; h < r->k; ++h) a->born[r->fixed[h - 1]][born] = h == g;
-            add_record(r, g, 1, r->row);
+        for (const int end = born + births_of(r, g); born < end;) {
+            const int m = born_chunk(a, born, end);
+            for (int i = 0; i < r->d; ++i) rng_fill_normal(a->rng, m, a->to_chunk[r->column[i]]);
+            for (int h = 1; h < r->k; ++h)
+                for (int b = 0; b < m; ++b) a->to_chunk[r->fixed[h - 1]][b] = h == g;
+            add_records(r, g, 1, m, a->to_chunk);
+            born += m;
         }
     return born;
 }
@@ -148,40 +198,25 @@ static int finish_standard(struct resize *r) {
     return linalg_cholesky(d, r->spread) == 0;
 }
 
-/* out = F' G^-1 y */
-static void shape_record(const struct resize *r, const double *y, double *out) {
-    const int d = r->d;
-    memcpy(out, y, (size_t)d * sizeof(double));
-    linalg_forward(d, r->spread, out);
-    for (int i = d - 1; i >= 0; --i) out[i] = linalg_dot(i + 1, r->next->factor + i * d, out);
-}
-
-/* What takes the records that stay, and are W, to W' = B_g' + F' G^-1 (Y - mean of Y'): the
- * surrogate's map. */
+/* What makes W' = B_g' + F' G^-1 (Y - mean of Y'), to `shape` and, for each level, `shape_shift`;
+ * and of that and what makes Y, for the records that stay, the surrogate's map. */
 static void set_map(struct augment *a) {
     struct resize *r = a->resize;
     const double *centre = a->surrogate->centre;
-    const int d = r->d, k = r->k, stride = a->model.columns + 1;
-    double *const map = a->surrogate->map, *const y = r->row, *const out = r->row + d;
+    const int d = r->d, stride = a->model.columns + 1;
+    double *const map = a->surrogate->map;
+    divide(r, r->next->factor, r->spread, r->shape);
     memset(map, 0, (size_t)d * (size_t)stride * sizeof(double));
-    for (int j = 0; j < d; ++j) { /* column j of H = F' G^-1 (F of Y) F^-1 */
-        memset(y, 0, (size_t)d * sizeof(double));
-        y[j] = 1;
-        linalg_forward(d, r->now->factor, y);
-        for (int i = d - 1; i >= 0; --i) y[i] = linalg_dot(i + 1, r->normal + i * d, y);
-        shape_record(r, y, out);
-        for (int i = j; i < d; ++i) map[i * stride + 1 + r->column[j]] = out[i];
-    }
-    for (int g = 0; g < k; ++g) {
-        for (int i = 0; i < d; ++i) y[i] = r->mean[g * d + i] - r->moved[g * d + i];
-        shape_record(r, y, out);
-        for (int i = 0; i < d; ++i) {
-            double *const row = map + i * stride;
-            double shift =
-                out[i] + r->next->total[g * d + i] / r->next->count[g] + centre[r->column[i]];
-            for (int j = 0; j <= i; ++j)
-                shift -= row[1 + r->column[j]] *
-                         (r->now->total[g * d + j] / r->now->count[g] + centre[r->column[j]]);
+    for (int i = 0; i < d; ++i) {
+        double *const row = map + i * stride;
+        const double *const shape = r->shape + i * d;
+        for (int j = 0; j <= i; ++j)
+            for (int h = j; h <= i; ++h) row[1 + r->column[j]] += shape[h] * r->standard[h * d + j];
+        for (int g = 0; g < r->k; ++g) {
+            double shift = r->next->total[g * d + i] / r->next->count[g] + centre[r->column[i]];
+            for (int j = 0; j <= i; ++j) shift -= shape[j] * r->moved[g * d + j];
+            r->shape_shift[g * d + i] = shift;
+            for (int j = 0; j <= i; ++j) shift += shape[j] * r->standard_shift[g * d + j];
             if (g == 0)
                 row[0] = shift;
             else
@@ -190,31 +225,30 @@ static void set_map(struct augment *a) {
     }
 }
 
-static void shape_births(struct augment *a, int born) {
-    struct resize *r = a->resize;
-    const double *centre = a->surrogate->centre;
-    const int d = r->d;
-    double *const y = r->row, *const out = r->row + d;
-    for (int b = 0; b < born; ++b) {
-        int g = r->k - 1;
-        while (g > 0 && a->born[r->fixed[g - 1]][b] == 0) --g;
-        for (int i = 0; i < d; ++i) y[i] = a->born[r->column[i]][b] - r->moved[g * d + i];
-        shape_record(r, y, out);
-        for (int i = 0; i < d; ++i)
-            a->born[r->column[i]][b] =
-                out[i] + r->next->total[g * d + i] / r->next->count[g] + centre[r->column[i]];
-    }
+static void shape_births(struct augment *a) {
+    const struct resize *r = a->resize;
+    int start = 0;
+    for (int g = 0; g < r->k; ++g)
+        for (const int end = start + births_of(r, g); start < end;) {
+            const int m = born_chunk(a, start, end);
+            map_columns(a, r->shape, r->shape_shift + g * r->d, m, a->to_chunk, a->x_new);
+            for (int i = 0; i < r->d; ++i)
+                memcpy(a->to_chunk[r->column[i]], a->x_new[r->column[i]],
+                       (size_t)m * sizeof(double));
+            start += m;
+        }
 }
 
 /* The log ratio of the densities of records, `stay` of which are old ones and `born` new. */
 static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
     struct resize *r = a->resize;
     draw_standard(a);
-    *stay = choose_deaths(a);
+    set_standard(a);
+    *stay = take_deaths(a);
     *born = draw_births(a);
     if (!finish_standard(r)) return -INFINITY;
     set_map(a);
-    shape_births(a, *born);
+    shape_births(a);
     const ptrdiff_t n = a->n;
     a->n = *stay;
     augment_mapped_totals(a);

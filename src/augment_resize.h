@@ -43,7 +43,10 @@ struct resize {
     struct resize_totals kept[4], *now, *next;
     double *change;       /* of the counts */
     double *mean, *moved; /* k x d: level means of Y before and after */
-    double *normal, *spread, *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step;
+    double *normal, *spread;
+    /* Maps d x d, and shifts k x d: of a record to Y, of Y to a record */
+    double *standard, *standard_shift, *shape, *shape_shift;
+    double *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step;
 };
 
 /* Are there such steps? Prepares what follows. */

@@ -107,7 +107,11 @@ int resize_create(struct augment *a) {
     r->moved = doubles(k * d);
     r->normal = doubles(d * d);
     r->spread = doubles(d * d);
-    r->row = doubles(2 * d);
+    r->standard = doubles(d * d);
+    r->standard_shift = doubles(k * d);
+    r->shape = doubles(d * d);
+    r->shape_shift = doubles(k * d);
+    r->row = doubles(d);
     r->gradient_c = doubles(a->model.complete);
     r->gradient_kept = doubles(s->density.size + a->model.keeps);
     r->level_mean = doubles(2 * k);
