@@ -34,6 +34,9 @@
 enum { ITERATIONS = 40, FEW = 3 };
 static const double LEFT = 1e-8, SAME = 1e-6;
 
+/* Correlations beyond which a released product is out of reach */
+static const double MOST = 0.95;
+
 /* ---- the proposal of counts ---------------------------------------------------------------- */
 
 /* Probability of a change of a count that should be `aim`, rounded at random. */
@@ -265,15 +268,34 @@ static double product_held(const struct resize *r, const struct resize_totals *t
     return sum;
 }
 
+/* Fisher's z of the correlation of i and j that gives their product where it was released, kept
+ * within what normal records have */
+static double released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
+    const struct resize *r = a->resize;
+    const int at = r->product_told[i * r->d + j] - 1;
+    const double aim = a->released[at] / a->surrogate->density.component[at].coef[2];
+    double slope;
+    const double left = product_held(r, t, i, j, &slope), most = slope * t->sd[i] * t->sd[j];
+    return atanh(fmax(-MOST, fmin((aim - left) / most, MOST)));
+}
+
 /* S_ij; returns the log Jacobian. */
-static double propose_product(struct resize *r, int i, int j) {
+static double propose_product(struct augment *a, int i, int j) {
+    struct resize *r = a->resize;
     const int d = r->d, at = i * d + j;
     const struct resize_totals *now = r->now;
     struct resize_totals *next = r->next;
+    const double scale = next->n * next->sd[i] * next->sd[j] / (now->n * now->sd[i] * now->sd[j]);
     if (!r->product_told[at] || !r->product_told[i * d + i] || !r->product_told[j * d + j]) {
-        const double scale = next->sd[i] * next->sd[j] / (now->sd[i] * now->sd[j]);
-        next->scatter[at] = scale * next->n / now->n * now->scatter[at];
-        return log(scale * next->n / now->n);
+        next->scatter[at] = scale * now->scatter[at];
+        return log(scale);
+    }
+    if (r->change_product[at] == 0) {
+        const double old = now->scatter[at] / (now->n * now->sd[i] * now->sd[j]);
+        const double fresh =
+            tanh(atanh(old) + released_z(a, next, i, j) - released_z(a, now, i, j));
+        next->scatter[at] = fresh * next->n * next->sd[i] * next->sd[j];
+        return log(scale * (1 - fresh * fresh) / (1 - old * old));
     }
     double slope, slope_new;
     const double left = product_held(r, now, i, j, &slope) + r->change_product[at] -
@@ -344,7 +366,7 @@ static double propose_totals(struct augment *a, enum resize_kind kind) {
         if (!(log_jacobian > -INFINITY)) return -INFINITY;
     }
     for (int i = 0; i < d; ++i)
-        for (int j = 0; j < i; ++j) log_jacobian += propose_product(r, i, j);
+        for (int j = 0; j < i; ++j) log_jacobian += propose_product(a, i, j);
     memcpy(r->next->factor, r->next->scatter, (size_t)(d * d) * sizeof(double));
     return linalg_cholesky(d, r->next->factor) == 0 ? log_jacobian : -INFINITY;
 }
