@@ -267,6 +267,13 @@ static void keep(struct augment *a, ptrdiff_t stay, int born) {
     augment_take_complete(a, 0, a->complete);
 }
 
+/* Records that come or were to go stand at the end, level after level. But a sweep visits records
+ * in their order, which must not tell of their levels: these go to any place. */
+static void scatter(struct augment *a, ptrdiff_t first) {
+    for (ptrdiff_t i = first; i < a->n && a->resize->k > 1; ++i)
+        augment_swap_records(a, augment_choose(a->rng, i + 1), i);
+}
+
 /* Is there a way from the records to `next`? */
 static int find_change(struct resize *r) {
     double births = 0, deaths = 0;
@@ -321,6 +328,7 @@ static void move(struct augment *a, int fresh, int learning) {
         accept = -log_ratio < rng_exponential(a->rng);
     }
     if (accept) keep(a, stay, born);
+    scatter(a, stay);
     augment_tried_size(a, fresh, learning, log_ratio, accept);
 }
 

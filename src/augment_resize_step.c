@@ -10,18 +10,21 @@
  *   Q = sum_g N_g (f_g - 2 p e_g + p^2)  where the square is,
  *   sum_g N_g E (x_i - p_i) (x_j - p_j)  where both squares and this are.
  *
- * A step holds all of them; or H grows with the root of n, since squares may be known better than
- * totals; or some released components are drawn anew from their release and the noise, as if that
- * were all that is known of them, and H, Q and products change with these. Means, variances and
- * correlations that nothing tells stay.
+ * A step holds H and Q, and takes Fisher's z of a correlation along with that of the correlation
+ * which would make the product what was released, as far as there is one: the product itself may be
+ * out of reach for few records. Or H grows with the root of n, since squares may be known better
+ * than totals; or some released components are drawn anew from their release and the noise, as if
+ * that were all that is known of them, and H, Q and products change with these. Means, variances
+ * and correlations that nothing tells stay.
  *
  * The new means and standard deviation of a column solve these equations, by Newton's method from
  * where they would be without bounds; where there are none the first guess is the solution. Where
  * it takes long the way back is tried too, and the step left out if that does not lead to where it
  * came from. With D the determinant of the slopes of (H, Q) in the means that move and the standard
  * deviation, the Jacobian of the step in (T, S) is D / D', times N_g' / N_g for each mean and
- * n' sd' / (n sd) for the square. What the model keeps of theta goes with n as warmup saw, and a
- * residual standard deviation with that of the records.
+ * n' sd' / (n sd) for the square; that of a product follows from 1 - r^2 of its correlations r.
+ * What the model keeps of theta goes with n as warmup saw, and a residual standard deviation with
+ * that of the records.
  *
  * Cost: O(k d) distribution functions an iteration of Newton's method. No allocation.
  */
@@ -35,7 +38,11 @@ enum { ITERATIONS = 40, FEW = 3 };
 static const double LEFT = 1e-8, SAME = 1e-6;
 
 /* Correlations beyond which a released product is out of reach */
-static const double MOST = 0.95;
+static const double MOST = 0.9;
+
+/* Of the steps to where warmup saw n, the share that goes to a number near n instead: few records,
+ * whose values are mostly beyond the bounds, have totals that no others have. */
+static const double NEAR = 0.3;
 
 /* ---- the proposal of counts ---------------------------------------------------------------- */
 
@@ -389,10 +396,18 @@ static void propose_kept(struct augment *a) {
     }
 }
 
+/* The number of records that a step goes to, and the log of the proposal back over that forth. */
+static double propose_size(struct augment *a, int fresh, double *log_back) {
+    const double n = a->resize->now->n;
+    if (!fresh || !(rng_uniform(a->rng) < NEAR)) return augment_propose_size(a, n, fresh, log_back);
+    *log_back = size_slope_share(&a->slope) * rng_normal(a->rng);
+    return floor(exp(*log_back) * (n + rng_uniform(a->rng)));
+}
+
 double resize_step(struct augment *a, int fresh, enum resize_kind kind) {
     struct resize *r = a->resize;
     double log_ratio;
-    const double n = augment_propose_size(a, r->now->n, fresh, &log_ratio), m = n - r->now->n;
+    const double n = propose_size(a, fresh, &log_ratio), m = n - r->now->n;
     log_ratio += n > r->k + r->d && m != 0 ? propose_counts(a, m) : -INFINITY;
     if (log_ratio > -INFINITY) log_ratio += propose_totals(a, kind);
     if (!(log_ratio > -INFINITY)) return -INFINITY;

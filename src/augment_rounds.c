@@ -4,10 +4,12 @@
  *
  * In the second half of warmup each coordinate of theta is looked at: with v its variance and g
  * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
- * it to fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. After warmup
- * an iteration makes so many rounds that the slowest coordinate needs no more than ENOUGH of them,
- * as far as they do not cost more than an iteration may. That is known from counted work, so that a
- * seed fixes it. Rounds end with an iteration: a chain that is cut in two is the same chain.
+ * it to fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. Its standard
+ * error is taken from it (Bartlett 1946), or else one of many coordinates would seem slow by
+ * chance. After warmup an iteration makes so many rounds that the slowest coordinate needs no more
+ * than ENOUGH of them, as far as they do not cost more than an iteration may. That is known from
+ * counted work, so that a seed fixes it. Rounds end with an iteration: a chain that is cut in two
+ * is the same chain.
  *
  * Cost: O(parameters) an iteration. No allocation.
  */
@@ -53,16 +55,22 @@ void augment_rounds_start(struct augment *a) {
     *a->rounds.count = 1;
 }
 
+/* The standard error of an autocorrelation r at LAG that falls geometrically. */
+static double error_of(double r, double seen) {
+    const double square = r * r, step = pow(r, 2.0 / LAG);
+    return sqrt(fmax(0, (1 + step) * (1 - square) / (1 - step) - 2 * LAG * square) / seen);
+}
+
 /* iterations for an effective draw of the slowest coordinate */
 static double slowest(const struct augment *a) {
-    const struct rounds *r = &a->rounds;
+    const struct rounds *rounds = &a->rounds;
     double most = 1;
     for (int j = 0; j < a->model.parameters; ++j) {
-        const double variance = r->scatter[j] / (*r->seen - 1);
-        const double half = 0.5 * r->change[j] / (*r->seen - LAG);
-        if (!(variance > 0) || !(half < variance)) continue;
-        const double needed = 2 * LAG / -log1p(-half / variance);
-        if (needed > most) most = needed;
+        const double variance = rounds->scatter[j] / (*rounds->seen - 1);
+        const double half = 0.5 * rounds->change[j] / (*rounds->seen - LAG);
+        if (!(variance > 0) || !(half > 0 && half < variance)) continue;
+        const double r = 1 - half / variance, least = r - error_of(r, *rounds->seen);
+        if (least > 0) most = fmax(most, 2 * LAG / -log(least));
     }
     return most;
 }
