@@ -5,6 +5,7 @@
 most_columns <- 2000
 
 check_bounds <- function(bounds, variables, call = caller_env()) {
+  if (is.numeric(bounds) && is.null(names(bounds)) && length(variables) == 1L) bounds <- stats::setNames(list(bounds), variables)
   if (!is.list(bounds) || is.null(names(bounds))) {
     stop_argument("bounds", "a named list with an entry for each variable", describe(bounds), "bounds", call)
   }

@@ -39,7 +39,7 @@
 #'   list(mean = mech_gaussian(sd = 1), variance = mech_gaussian(sd = 12)), n = 200)
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
-stat_covariance <- function(formula, bounds, centre, divisor) {
+stat_covariance <- function(formula, bounds, centre = NULL, divisor) {
   check_given()
   centred <- stat_centred(formula, bounds, centre)
   divisor <- check_positive(divisor, "divisor", "argument")

@@ -9,7 +9,7 @@
 #'   variable (`x`), a power (`I(x^2)`, a positive whole number) or a product of
 #'   variables (`x:z` or `I(x * z)`, also `I(x^2 * z)`). Compute anything else in
 #'   the data first.
-#' @param bounds A named list with `c(lower, upper)` for each variable. Bounds
+#' @param bounds A named list with `c(lower, upper)` for each variable, or, of one variable, `c(lower, upper)` alone. Bounds
 #'   are public: choose them from subject knowledge, never from the
 #'   confidential data.
 #' @param outside What is done with a value outside its bounds. `"clamp"` moves

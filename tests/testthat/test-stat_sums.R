@@ -245,3 +245,9 @@ test_that("a statistic is the same after a trip through JSON", {
   expect_error(read(bounds = 1), "bounds")
   expect_error(read(bounds = list(x = list(1, 0), z = list(2, 5))), class = "noiseaware_error_bounds")
 })
+
+test_that("bounds of one variable need no name", {
+  expect_identical(stat_sums(~ x, c(0, 1)), stat_sums(~ x, list(x = c(0, 1))))
+  expect_error(stat_sums(~ x + y, c(0, 1)), class = "noiseaware_error_bounds")
+  expect_error(stat_sums(~ x, c(0, 1, 2)), class = "noiseaware_error_bounds")
+})
