@@ -24,13 +24,19 @@ augment_parts <- function(release, bound, call) {
   layout_parts(lapply(lapply(parts, fill_part), augment_part, bound = bound, n = release$n))
 }
 
+# births and deaths at once, at most: where the release tells n well, and where it tells nothing
+least_most_born <- 256
+most_born <- 2048
+
 # n; where it is unknown about where it is, and the room that a state has at first
 augment_size <- function(release, records) {
   if (is.null(records)) return(list(n = release$n, records = NULL, size_prior = NULL))
   size <- typical_size(release, records)
-  room <- min(size$n + 6 * size$sd, size_range(records)[2L]) + 8 * .Call(ffi_registry)$most_born
+  # many sites of some hundred records each need little room
+  born <- min(max(16 * ceiling(size$sd), least_most_born), most_born)
+  room <- min(size$n + 6 * size$sd, size_range(records)[2L]) + 8 * born
   check_room(room)
-  list(n = size$n, records = records, size_prior = size_prior_spec(records), size_spread = size$sd, room = ceiling(room / 64) * 64)
+  list(n = size$n, records = records, size_prior = size_prior_spec(records), size_spread = size$sd, most_born = born, room = ceiling(room / 64) * 64)
 }
 
 # A component that was not published has noise without limit: weight 0. So the loops over records know nothing of it.

@@ -1,6 +1,7 @@
 # Are pooled sites calibrated? Five sites whose rates differ: the mean and the standard deviation between sites from their priors, the
 # sites' rates, records and releases from these; then the truth's ranks among thinned draws of each variable, and the coverage of 90%
-# intervals. The same of five logistic regressions by method "clt", with complete and with partial pooling.
+# intervals. The same of five logistic regressions by method "clt", with complete and with partial pooling, and of the tables of five sites, two of them of unknown
+# size and one with an exact count.
 #
 #   Rscript bench/pool_calibration.R [quick]
 
@@ -50,17 +51,46 @@ draw_regressions <- function(partial) {
        pool = if (partial) partial_pooling(sd = prior_half_normal(0.5)) else "complete", method = "clt", iter = 1200)
 }
 
+# Three levels whose logits differ; two sites do not tell how many records they have, and of one a count is exact.
+draw_categories <- function() {
+  levels <- list(f = c("a", "b", "c"))
+  mean <- c(stats::qlogis(stats::rbeta(1, 2, 3)), stats::qlogis(stats::rbeta(1, 2, 1)))
+  sd <- abs(stats::rnorm(2, 0, 0.6))
+  own <- mean + sd * matrix(stats::rnorm(10), 2L)
+  first <- stats::plogis(own[1L, ])
+  prob <- rbind(unname(first), (1 - first) * stats::plogis(own[2L, ]), (1 - first) * stats::plogis(-own[2L, ]))
+  n <- c(30, 60, 100, stats::rnbinom(2, 5, mu = 80))
+  counts <- stat_counts(~ f, levels = levels)
+  sites <- lapply(1:5, function(j) {
+    count <- unname(drop(stats::rmultinom(1, n[j], prob[, j])))
+    noisy <- count + if (j %% 2L) stats::rexp(3, 1 / (2 * j)) * sample(c(-1, 1), 3, TRUE) else stats::rnorm(3, 0, 3 * j)
+    mechanism <- if (j %% 2L) mech_laplace(scale = 2 * j) else mech_gaussian(sd = 3 * j)
+    if (j != 3L) return(as_release(noisy, counts, mechanism, n = if (j < 4L) n[j]))
+    as_release(list(law = count[1L], counts = noisy), list(law = stat_subset(counts, "f=a"), counts = counts),
+               list(law = mech_exact(), counts = mechanism), n = n[j])
+  })
+  list(sites = sites, truth = c(rbind(stats::plogis(mean[1L]), stats::plogis(-mean[1L]) * stats::plogis(mean[2L]), stats::plogis(-mean[1L]) * stats::plogis(-mean[2L])),
+                                sd, prob, n[4:5]),
+       model = model_categorical(prior = prior_dirichlet(c(2, 2, 1))), pool = partial_pooling(sd = prior_half_normal(0.6)), method = "collapse", iter = 1500,
+       records = prior_negative_binomial(80, 5))
+}
+
 calibrated_sites <- list(probability = function() draw_rates("probability"), rate = function() draw_rates("rate"),
-                         `logistic, partial` = function() draw_regressions(TRUE), `logistic, complete` = function() draw_regressions(FALSE))
+                         `logistic, partial` = function() draw_regressions(TRUE), `logistic, complete` = function() draw_regressions(FALSE),
+                         `categories, tables` = draw_categories)
 
 one_calibrated <- function(kind, seed) {
   set.seed(seed)
   drawn <- calibrated_sites[[kind]]()
   names(drawn$sites) <- letters[1:5]
-  fit <- suppressMessages(suppressWarnings(sample_posterior(drawn$sites, drawn$model, pool = drawn$pool, method = drawn$method, chains = 2,
-                                                            iter = drawn$iter, seed = seed)))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(drawn$sites, drawn$model, pool = drawn$pool, method = drawn$method,
+                                                            records = drawn$records, chains = 2, iter = drawn$iter, seed = seed)))
   truth <- drawn$truth
   values <- unclass(fit$draws)
+  # a whole number is somewhere between its halves
+  whole <- grepl("^n\\[", posterior::variables(fit))
+  values[, , whole] <- values[, , whole] + stats::runif(length(values[, , whole]), -0.5, 0.5)
+  truth[whole] <- truth[whole] + stats::runif(sum(whole), -0.5, 0.5)
   out <- vapply(seq_along(truth), function(v) {
     draws <- values[, , v]
     step <- max(1, ceiling(length(draws) / posterior::ess_bulk(draws)))
@@ -72,7 +102,7 @@ one_calibrated <- function(kind, seed) {
 
 bench_pool_calibration <- function(quick) {
   tables <- lapply(names(calibrated_sites), function(kind) {
-    replicates <- if (quick) 50L else if (startsWith(kind, "logistic")) 200L else 500L
+    replicates <- if (quick) 50L else if (grepl("logistic|tables", kind)) 200L else 500L
     say("%s, %d replicates", kind, replicates)
     runs <- lapply(seq_len(replicates), one_calibrated, kind = kind)
     quantile <- do.call(cbind, lapply(runs, `[[`, "quantile"))

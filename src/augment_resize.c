@@ -275,14 +275,14 @@ static void scatter(struct augment *a, ptrdiff_t first) {
 }
 
 /* Is there a way from the records to `next`? */
-static int find_change(struct resize *r) {
+static int find_change(struct resize *r, double most) {
     double births = 0, deaths = 0;
     for (int g = 0; g < r->k; ++g) {
         r->change[g] = r->next->count[g] - r->now->count[g];
         births += fmax(r->change[g], 0);
         deaths += fmax(-r->change[g], 0);
     }
-    return births <= MOST_BORN && deaths <= MOST_BORN;
+    return births <= most && deaths <= most;
 }
 
 static double worth(const struct augment *a, int kind) {
@@ -322,7 +322,7 @@ static void move(struct augment *a, int fresh, int learning) {
     }
     r->next = r->now;
     r->now = records;
-    if (r->next != records && find_change(r)) {
+    if (r->next != records && find_change(r, a->most_born)) {
         log_ratio =
             *a->adapt.temper * (follow(a, &stay, &born) - records->energy + r->next->energy);
         accept = -log_ratio < rng_exponential(a->rng);

@@ -407,7 +407,7 @@ void resize_move_counts(struct augment *a, int fresh, int learning) {
         if (taken) now = next;
         moved = moved || taken;
     }
-    if (moved && fabs(now.n - records.n) <= MOST_BORN) {
+    if (moved && fabs(now.n - records.n) <= a->most_born) {
         const double energy = augment_total_energy(a, a->residual, a->cell_residual);
         log_ratio = *a->adapt.temper * (energy - follow(a, &now) - records.energy + now.energy);
         accept = -log_ratio < rng_exponential(a->rng);

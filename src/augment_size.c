@@ -31,7 +31,7 @@
  * joint distribution with theta invariant, and the surrogate then moves the records that there are.
  *
  * Records that are born stand last, as their order does not matter. m is geometric-like, cut off at
- * MOST_BORN; its scale is learned in warmup.
+ * most_born; its scale is learned in warmup.
  *
  * Cost: O(m) records drawn or moved and evaluated, O(components); O(n) where theta goes along. Room
  * for all births of an iteration must be there before it: augment_is_full().
@@ -67,7 +67,7 @@ void augment_prepare_size(struct augment *a) {
     a->slope.moves = a->model.moves;
     a->born = plugin_memory((size_t)a->model.columns, sizeof(double *));
     for (int v = 0; v < a->model.columns; ++v)
-        a->born[v] = plugin_memory(MOST_BORN, sizeof(double));
+        a->born[v] = plugin_memory((size_t)a->most_born, sizeof(double));
     a->batch_log = plugin_memory(MOST_BATCHES, sizeof(double));
     a->batch_start = plugin_memory(MOST_BATCHES, sizeof *a->batch_start);
     a->beside = plugin_memory((size_t)(a->dense + a->cells), sizeof(double));
@@ -81,7 +81,7 @@ void augment_prepare_size(struct augment *a) {
 int augment_is_full(const struct augment *a) {
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        const ptrdiff_t most = augment_rounds(a) * (SIZE_MOVES + TILTED) * MOST_BORN;
+        const ptrdiff_t most = augment_rounds(a) * (SIZE_MOVES + TILTED) * site->most_born;
         if (site->size_prior && site->stride - site->n < most) return 1;
     }
     return 0;
@@ -157,7 +157,7 @@ static int is_far(const struct augment *a) {
 
 static void move_size(struct augment *a, int learning) {
     struct births *b = &a->births;
-    const int m = augment_draw_count(a->rng, b->scale, MOST_BORN);
+    const int m = augment_draw_count(a->rng, b->scale, a->most_born);
     const int birth = (int)(rng_bits(a->rng) >> 63), sign = birth ? 1 : -1;
     const double n = (double)a->n + sign * m;
     const double log_prior = n < 0 ? -INFINITY : size_prior_log(a->size_prior, n);
@@ -174,7 +174,7 @@ static void move_size(struct augment *a, int learning) {
     }
     b->made += 1;
     b->accepted += accept;
-    if (learning) units_learn(&b->scale, &b->tries, accept, MOST_BORN);
+    if (learning) units_learn(&b->scale, &b->tries, accept, a->most_born);
 }
 
 /* How many batches of m records cost little beside so many others. */
@@ -303,7 +303,7 @@ void augment_tried_size(struct augment *a, int fresh, int learning, double log_r
     struct births *b = &a->births;
     b->tilt_made += 1;
     b->tilt_accepted += accept;
-    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, MOST_BORN);
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->most_born);
     if (learning && fresh) b->followed += FORGET * (accept - b->followed);
 }
 
@@ -311,8 +311,8 @@ static void move_tilted(struct augment *a, int fresh, int learning) {
     const struct model *model = &a->model;
     double log_ratio = -INFINITY, log_back;
     const double n = augment_propose_size(a, (double)a->n, fresh, &log_back);
-    const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), MOST_BORN + 1);
-    const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= MOST_BORN;
+    const int birth = n > (double)a->n, m = (int)fmin(fabs(n - (double)a->n), a->most_born + 1);
+    const int possible = n >= 1 && a->n >= 1 && m > 0 && m <= a->most_born;
     const double log_prior = possible ? size_prior_log(a->size_prior, n) : -INFINITY;
     struct rng innovations;
     if (log_prior > -INFINITY) {

@@ -104,6 +104,7 @@ void read_augment_release(SEXP spec, struct augment *a) {
     if (!a->size_prior) return;
     a->stride = (ptrdiff_t)list_number(spec, "room");
     a->size_spread = list_number(spec, "size_spread");
+    a->most_born = (int)list_number(spec, "most_born");
 }
 
 /* Sites of which `a` is the first. */

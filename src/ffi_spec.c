@@ -183,20 +183,19 @@ static SEXP names_of(const struct registry *registry) {
     return names;
 }
 
-/* What R would have to copy: names of plug-ins and of what C lists by number, and a constant. */
+/* What R would have to copy: names of plug-ins and of what C lists by number. */
 SEXP ffi_registry(void) {
     const char *const names[] = {"models",  "statistics", "mechanisms", "densities",
-                                 "moments", "passes",     "samplers",   "most_born"};
+                                 "moments", "passes",     "samplers"};
     const SEXP values[] = {PROTECT(names_of(&models)),
                            PROTECT(names_of(&stats)),
                            PROTECT(names_of(&mechanisms)),
                            PROTECT(names_of(&densities)),
                            PROTECT(names_of(&moments_of_pairs)),
                            PROTECT(strings(PASS_KINDS, adapt_pass_names)),
-                           PROTECT(strings(CLT_SAMPLERS, clt_sampler_names)),
-                           PROTECT(Rf_ScalarInteger(MOST_BORN))};
-    SEXP list = named_list(8, names, values);
-    UNPROTECT(8);
+                           PROTECT(strings(CLT_SAMPLERS, clt_sampler_names))};
+    SEXP list = named_list(7, names, values);
+    UNPROTECT(7);
     return list;
 }
 

@@ -35,9 +35,6 @@ struct part {
     struct density density;        /* with KERNEL_DENSITY */
 };
 
-/* Births and deaths at once, at most. */
-enum { MOST_BORN = 2048 };
-
 /* What steps of all records do with what is released of totals and of products: all of it stays;
  * totals grow with the root of n; or some are drawn from their release and the noise. */
 enum resize_kind { RESIZE_HOLD, RESIZE_STRETCH, RESIZE_REFRESH, RESIZE_KINDS };
@@ -108,6 +105,7 @@ struct augment {
     const struct augment_layer *layer;   /* NULL: none */
     const struct size_prior *size_prior; /* NULL: n is known; else a part of the state */
     double size_spread;                  /* sd of its start about the n that is given */
+    int most_born;                       /* births and deaths at once, at most */
     int tells_sizes;                     /* is a draw to have the numbers of records? */
     int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate;         /* NULL: no such moves */
