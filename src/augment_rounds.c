@@ -1,6 +1,6 @@
 /* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a
- * surrogate, and where a response has a shape, which walks, or depends on products of covariates,
- * so that draws of a default call serve.
+ * surrogate, and where a response has coefficients, be its covariates all factors, a shape, which
+ * walks, or products of covariates, so that draws of a default call serve.
  *
  * In the second half of warmup each coordinate of theta is looked at: with v its variance and g
  * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
@@ -29,7 +29,7 @@ static const double AFFORDABLE = 1e7;
 enum { LAG = 5, LEAST_SEEN = 50 };
 
 int augment_makes_rounds(const struct augment *a) {
-    return a->surrogate || a->model.shape > 0 || a->model.rounds;
+    return a->surrogate || a->model.tied > 0 || a->model.shape > 0 || a->model.rounds;
 }
 
 int augment_rounds(const struct augment *a) { return a->rounds.count ? (int)*a->rounds.count : 1; }

@@ -57,3 +57,13 @@ test_that("the state holds what was learned of rounds, and a chain goes on with 
   sizes <- length(chain$state$rounds)
   expect_identical(sizes, 3L + 8L * length(chain$state$theta))
 })
+
+test_that("responses of factors alone have rounds too", {
+  skip_on_cran()
+  bounds <- list(y = c(0, 60), g = c("a", "b", "c"), h = c("k", "l"))
+  set.seed(17)
+  data <- data.frame(y = stats::rpois(60, 12), g = sample(bounds$g, 60, TRUE), h = sample(bounds$h, 60, TRUE))
+  release <- simulate_release(data, stat_crossprod(y ~ g + h, bounds), mech_laplace(epsilon = 10))
+  fit <- suppressWarnings(sample_posterior(release, model_glm(family = stats::poisson()), method = "augment", chains = 2, iter = 401, warmup = 400, seed = 1))
+  expect_gte(mean(acceptance(fit)$rounds), 2)
+})
