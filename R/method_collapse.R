@@ -203,7 +203,7 @@ collapse_moves <- function(fit, a) {
          recursion = , row = "counts   independent draws, all counts at once",
          records = if (is.null(a$steps)) "totals   as they are: no variable has noise" else
            sprintf("noisy records   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-         imputed = sprintf("noisy records   walks of each record's values: %s", share(a$mean)),
+         imputed = sprintf("noisy records   proposals of each record's values: %s", share(a$mean)),
          answers = sprintf("answers   counted; Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
          table = paste0(sprintf("table    transfers between two cells: %s; that exchange codes: %s; contrasts: %s", share(a$pair), share(a$swap), share(a$contrast)),
                         if (!is.null(a$kept)) sprintf("; made to keep exact numbers: %s", share(a$kept)), of_n,

@@ -5,10 +5,14 @@
  * confidential values w_i of the columns with noise, and levels of the factors with answers, are a
  * part of the state. Exact: nothing is clamped.
  *
- * A sweep moves each record's noisy columns by random walks, all of them at once and then one after
- * the other, that leave f(w_i | theta) N(r_i; w_i, D) invariant; record_density() is f. Steps are
- * 2.4 / sqrt(columns) times the standard deviation of w_i given r_i alone, times 1 or, as often,
- * 1/3: the response may tell more. Nothing is learned, so that a chain has no warmup of its own.
+ * A sweep draws each record's noisy columns, one after the other, in a way that leaves
+ * f(w_i | theta) N(r_i; w_i, D) invariant; record_density() is f. In one column its logarithm is a
+ * parabola where the response depends on that column linearly, so a proposal comes from the normal
+ * distribution that has its slope and curvature at the noisy value, by differences, and is accepted
+ * by Metropolis and Hastings' ratio: 1 for a parabola. Powers of a column make it another function,
+ * with more than one mode perhaps; so in the first sweep of an iteration all noisy columns of a
+ * record walk before, by steps of 2.4 / sqrt(columns) times the standard deviation of w_i given r_i
+ * alone, times 1 or, as often, 1/3. Nothing is learned, so that a chain has no warmup of its own.
  * Then each factor's level is drawn given all else of its record: level l has the probability
  * pi_l f(numbers | l, theta) times the odds of the answer, if it is l. Then theta is drawn given
  * the records by the model's update.
@@ -17,8 +21,8 @@
  * such rounds, the fewer the more records there are.
  *
  * State: the complete-data statistic, minus the log density of the noise, the confidential values
- * of the noisy columns, and the levels. Cost: 2 + columns with noise + levels densities a record
- * and round. No allocation but in create().
+ * of the noisy columns, and the levels. Cost: 2 + 4 times the columns with noise + levels densities
+ * a record and round. No allocation but in create().
  */
 #include "method_collapse.h"
 #include "sticks.h"
@@ -34,6 +38,9 @@ enum {
     SETTLE_RECORDS = 1000000
 };
 
+/* of a proposal, times that of the noise, where the conditional density is not concave */
+static const double LEAST_PRECISION = 0.25;
+
 /* A factor whose levels are answers. */
 struct answered {
     int column, levels; /* the first of its dummies, that of its second level */
@@ -47,15 +54,15 @@ struct imputed {
     int columns, noisy, answered, complete, rounds;
     int *column;       /* those with noise */
     double *precision; /* of its noise */
-    double *step;      /* of a random walk */
+    double *hidden_sd; /* of its values given the noisy ones alone */
     const double *seen;
     struct answered *factor;
     const double *answer; /* levels, factor after factor */
 
     double *c, *energy, *hidden, *level; /* state */
 
-    double **x, **x_new; /* workspace: blocks */
-    double *density, *density_new, *normal, *scale;
+    double **x, **x_new, **seen_block; /* workspace: blocks */
+    double *density, *density_new, *normal, *scale, *change, *fit;
     double *of_level, *weight; /* densities, level after level; of the levels */
 };
 
@@ -127,21 +134,25 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (!s->seen || !sd || !hidden) return PLUGIN_BAD_FIELDS;
     s->column = plugin_memory((size_t)s->columns, sizeof(int));
     s->precision = plugin_memory((size_t)s->columns, sizeof(double));
-    s->step = plugin_memory((size_t)s->columns, sizeof(double));
+    s->hidden_sd = plugin_memory((size_t)s->columns, sizeof(double));
     s->x = plugin_memory((size_t)s->columns, sizeof *s->x);
     s->x_new = plugin_memory((size_t)s->columns, sizeof *s->x_new);
+    s->seen_block = plugin_memory((size_t)s->columns, sizeof *s->seen_block);
     for (int v = 0; v < s->columns; ++v) {
         s->x[v] = block_column();
         s->x_new[v] = block_column();
         if (sd[v] <= 0) continue;
         s->precision[s->noisy] = 1 / (sd[v] * sd[v]);
-        s->step[s->noisy] = 2.4 * hidden[v];
+        s->hidden_sd[s->noisy] = hidden[v];
+        s->seen_block[s->noisy] = block_column();
         s->column[s->noisy++] = v;
     }
     s->density = block_column();
     s->density_new = block_column();
     s->normal = block_column();
     s->scale = block_column();
+    s->change = block_column();
+    s->fit = plugin_memory(3 * MAX_BLOCK, sizeof(double));
     const int status = create_answers(fields, model, s);
     if (status != PLUGIN_OK) return status;
     s->rounds = s->noisy > 0 || s->answered > 0 ? rounds_of(s->n) : 1;
@@ -155,62 +166,128 @@ static void write_level(const struct answered *a, double level, int i, double *c
     for (int l = 1; l < a->levels; ++l) x[a->column + l - 1][i] = level == l ? 1 : 0;
 }
 
-/* x: the records of the block from `start` on; padding repeats the last of them */
+/* padding repeats the last record */
+static void pad_block(int m, double *x) {
+    for (int i = m; i < PAD_LANES(m); ++i) x[i] = x[m - 1];
+}
+
+/* x: the records of the block from `start` on; seen_block: their noisy values */
 static void read_block(const struct imputed *s, ptrdiff_t start, int m) {
     for (int v = 0; v < s->columns; ++v)
         memcpy(s->x[v], s->seen + (size_t)v * (size_t)s->n + start, (size_t)m * sizeof(double));
-    for (int a = 0; a < s->noisy; ++a)
-        memcpy(s->x[s->column[a]], s->hidden + (size_t)a * (size_t)s->n + start,
-               (size_t)m * sizeof(double));
+    for (int a = 0; a < s->noisy; ++a) {
+        const int v = s->column[a];
+        memcpy(s->seen_block[a], s->x[v], (size_t)m * sizeof(double));
+        pad_block(m, s->seen_block[a]);
+        memcpy(s->x[v], s->hidden + (size_t)a * (size_t)s->n + start, (size_t)m * sizeof(double));
+    }
     for (int f = 0; f < s->answered; ++f) {
         const double *level = s->level + (size_t)f * (size_t)s->n + start;
         for (int i = 0; i < m; ++i) write_level(s->factor + f, level[i], i, s->x);
     }
     for (int v = 0; v < s->columns; ++v) {
-        for (int i = m; i < PAD_LANES(m); ++i) s->x[v][i] = s->x[v][m - 1];
+        pad_block(m, s->x[v]);
         memcpy(s->x_new[v], s->x[v], (size_t)PAD_LANES(m) * sizeof(double));
     }
 }
 
-/* 2 x the energy of the noise about a value is its square times the precision. */
-static double noise_change(double seen, double precision, double old, double fresh) {
-    return 0.5 * precision * (fresh - old) * (fresh + old - 2 * seen);
+/* Minus the change of the noise's energy, a half times its precision times the squared distance. */
+VECTOR_CLONES static void add_noise(int m, double precision, const double *restrict seen,
+                                    const double *restrict old, const double *restrict fresh,
+                                    double *restrict change) {
+    FOR_RECORDS(i, m)
+    change[i] -= 0.5 * precision * (fresh[i] - old[i]) * (fresh[i] + old[i] - 2 * seen[i]);
 }
 
-/* One walk of the noisy columns from `first` to before `end`; returns how many records moved. */
-static int walk_block(struct imputed *s, const struct model *model, struct rng *rng,
-                      ptrdiff_t start, int m, int first, int end) {
-    const double share = 1 / sqrt(end - first);
+/* Records that are accepted keep what is fresh, whose density is the second. */
+VECTOR_CLONES static void accept(int m, const double *restrict exponential,
+                                 const double *restrict change, double *restrict accepted) {
+    FOR_RECORDS(i, m) accepted[i] = change[i] + exponential[i] > 0 ? 1 : 0;
+}
+
+VECTOR_CLONES static void keep(int m, const double *restrict accepted, double *restrict fresh,
+                               double *restrict old) {
+    FOR_RECORDS(i, m) {
+        const double kept = accepted[i] > 0 ? fresh[i] : old[i];
+        fresh[i] = old[i] = kept;
+    }
+}
+
+/* Accepts or refuses what stands in the noisy columns from `first` to before `end` of x_new; beside
+ * the densities, `change` has what proposals add to the logarithm of the ratio. Returns how many
+ * records moved. */
+static double decide(struct imputed *s, const struct model *model, struct rng *rng, int m,
+                     int first, int end) {
+    for (int a = first; a < end; ++a) pad_block(m, s->x_new[s->column[a]]);
+    const double *const *at = (const double *const *)s->x_new;
+    model->class->record_density(model->self, m, at, s->density_new);
+    FOR_RECORDS(i, m) s->change[i] += s->density_new[i] - s->density[i];
+    for (int a = first; a < end; ++a) {
+        const int v = s->column[a];
+        add_noise(m, s->precision[a], s->seen_block[a], s->x[v], s->x_new[v], s->change);
+    }
+    rng_fill_exponential(rng, m, s->scale);
+    accept(m, s->scale, s->change, s->normal);
+    keep(m, s->normal, s->density_new, s->density);
+    for (int a = first; a < end; ++a)
+        keep(m, s->normal, s->x_new[s->column[a]], s->x[s->column[a]]);
+    return block_sum(m, s->normal);
+}
+
+/* One walk of all noisy columns. */
+static double walk_block(struct imputed *s, const struct model *model, struct rng *rng, int m) {
+    const double share = 1 / sqrt(s->noisy);
     rng_fill_uniform(rng, m, s->scale);
     for (int i = 0; i < m; ++i) s->scale[i] = s->scale[i] < 0.5 ? share : share / 3;
-    for (int a = first; a < end; ++a) {
-        const double *x = s->x[s->column[a]], by = s->step[a];
+    for (int a = 0; a < s->noisy; ++a) {
+        const double *x = s->x[s->column[a]], by = 2.4 * s->hidden_sd[a];
         double *x_new = s->x_new[s->column[a]];
         rng_fill_normal(rng, m, s->normal);
         for (int i = 0; i < m; ++i) x_new[i] = x[i] + by * s->scale[i] * s->normal[i];
     }
-    model->class->record_density(model->self, m, (const double *const *)s->x_new, s->density_new);
-    rng_fill_uniform(rng, m, s->normal);
-    int moved = 0;
-    for (int i = 0; i < m; ++i) {
-        double change = s->density_new[i] - s->density[i];
-        for (int a = first; a < end; ++a) {
-            const int v = s->column[a];
-            change -= noise_change(s->seen[(size_t)v * (size_t)s->n + start + i], s->precision[a],
-                                   s->x[v][i], s->x_new[v][i]);
-        }
-        const int accept = log(s->normal[i]) < change;
-        moved += accept;
-        if (accept) s->density[i] = s->density_new[i];
-        for (int a = first; a < end; ++a) {
-            const int v = s->column[a];
-            if (accept)
-                s->x[v][i] = s->x_new[v][i];
-            else
-                s->x_new[v][i] = s->x[v][i];
-        }
+    memset(s->change, 0, (size_t)PAD_LANES(m) * sizeof(double));
+    return decide(s, model, rng, m, 0, s->noisy);
+}
+
+VECTOR_CLONES static void shift(int m, double by, const double *restrict from,
+                                double *restrict to) {
+    FOR_RECORDS(i, m) to[i] = from[i] + by;
+}
+
+/* fit: log densities at h below `seen`, there and h above it. Draws x_new, and puts into `change`
+ * the log ratio of its density at x over that at x_new. */
+VECTOR_CLONES static void propose(int m, double h, double noise, const double *restrict seen,
+                                  const double *restrict fit, const double *restrict normal,
+                                  const double *restrict x, double *restrict x_new,
+                                  double *restrict change) {
+    const double *restrict below = fit, *restrict middle = fit + MAX_BLOCK,
+                           *restrict above = fit + 2 * MAX_BLOCK;
+    const double per_slope = 0.5 / h, per_curvature = 1 / (h * h), least = LEAST_PRECISION * noise;
+    FOR_RECORDS(i, m) {
+        const double slope = (above[i] - below[i]) * per_slope;
+        const double fitted = noise - (above[i] - 2 * middle[i] + below[i]) * per_curvature;
+        const double precision = fitted > least ? fitted : least;
+        const double away = x[i] - seen[i] - slope / precision;
+        x_new[i] = seen[i] + slope / precision + normal[i] / sqrt(precision);
+        change[i] = 0.5 * (normal[i] * normal[i] - precision * away * away);
     }
-    return moved;
+}
+
+/* Values of one noisy column, from the normal distribution whose log density has at the noisy value
+ * the slope and curvature of the conditional one, by differences. */
+static double draw_block(struct imputed *s, const struct model *model, struct rng *rng, int m,
+                         int a) {
+    const int v = s->column[a];
+    const double h = s->hidden_sd[a], *seen = s->seen_block[a];
+    for (int k = 0; k < 3; ++k) {
+        shift(m, (k - 1) * h, seen, s->x_new[v]);
+        model->class->record_density(model->self, m, (const double *const *)s->x_new,
+                                     s->fit + (size_t)k * MAX_BLOCK);
+    }
+    rng_fill_normal(rng, m, s->normal);
+    for (int i = m; i < PAD_LANES(m); ++i) s->normal[i] = s->normal[m - 1];
+    propose(m, h, s->precision[a], seen, s->fit, s->normal, s->x[v], s->x_new[v], s->change);
+    return decide(s, model, rng, m, a, a + 1);
 }
 
 /* The levels of one factor. */
@@ -220,7 +297,10 @@ static void draw_levels(struct imputed *s, const struct model *model, struct rng
     double *level = s->level + (size_t)f * (size_t)s->n + start;
     const double *answer = s->answer + (size_t)f * (size_t)s->n + start;
     for (int l = 0; l < a->levels; ++l) {
-        for (int i = 0; i < PAD_LANES(m); ++i) write_level(a, l, i, s->x_new);
+        for (int k = 1; k < a->levels; ++k) {
+            double *dummy = s->x_new[a->column + k - 1];
+            FOR_RECORDS(i, m) dummy[i] = k == l ? 1 : 0;
+        }
         model->class->record_density(model->self, m, (const double *const *)s->x_new,
                                      s->of_level + (size_t)l * MAX_BLOCK);
     }
@@ -238,11 +318,11 @@ static void draw_levels(struct imputed *s, const struct model *model, struct rng
         level[i] = drawn;
         s->density[i] = of[drawn * MAX_BLOCK];
         write_level(a, drawn, i, s->x);
-        write_level(a, drawn, i, s->x_new);
     }
-    for (int i = m; i < PAD_LANES(m); ++i) {
-        write_level(a, level[m - 1], i, s->x);
-        write_level(a, level[m - 1], i, s->x_new);
+    for (int k = 1; k < a->levels; ++k) {
+        double *dummy = s->x[a->column + k - 1];
+        pad_block(m, dummy);
+        memcpy(s->x_new[a->column + k - 1], dummy, (size_t)PAD_LANES(m) * sizeof(double));
     }
 }
 
@@ -256,7 +336,7 @@ static void set_levels(struct imputed *s, const double *theta) {
 }
 
 /* All records, and their complete-data statistic and energy then. Returns the share that moved. */
-static double sweep(struct collapse *of) {
+static double sweep(struct collapse *of, int walks) {
     struct imputed *s = of->self;
     const struct model *model = &of->model;
     double moved = 0;
@@ -270,9 +350,8 @@ static double sweep(struct collapse *of) {
         read_block(s, start, m);
         if (s->noisy > 0) {
             model->class->record_density(model->self, m, x, s->density);
-            moved += walk_block(s, model, of->rng, start, m, 0, s->noisy);
-            for (int a = 0; s->noisy > 1 && a < s->noisy; ++a)
-                moved += walk_block(s, model, of->rng, start, m, a, a + 1);
+            if (walks) moved += walk_block(s, model, of->rng, m);
+            for (int a = 0; a < s->noisy; ++a) moved += draw_block(s, model, of->rng, m, a);
         }
         for (int f = 0; f < s->answered; ++f) draw_levels(s, model, of->rng, f, start, m);
         model->class->add(model->self, m, x, s->c);
@@ -283,16 +362,13 @@ static double sweep(struct collapse *of) {
         }
         for (int a = 0; a < s->noisy; ++a) {
             const int v = s->column[a];
-            const double *seen = s->seen + (size_t)v * (size_t)s->n + start;
-            for (int i = 0; i < m; ++i) {
-                const double away = s->x[v][i] - seen[i];
-                *s->energy += 0.5 * s->precision[a] * away * away;
-            }
+            FOR_RECORDS(i, m) s->change[i] = s->x[v][i] - s->seen_block[a][i];
+            *s->energy += 0.5 * s->precision[a] * block_dot(m, s->change, s->change);
             memcpy(s->hidden + (size_t)a * (size_t)s->n + start, s->x[v],
                    (size_t)m * sizeof(double));
         }
     }
-    return moved / ((double)s->n * (s->noisy > 1 ? s->noisy + 1 : 1));
+    return moved / ((double)s->n * fmax(1, s->noisy + walks));
 }
 
 static int update(struct collapse *of) {
@@ -322,16 +398,16 @@ static void start(struct collapse *of) {
     if (answered > 0) memcpy(s->level, s->answer, (size_t)answered * (size_t)s->n * sizeof(double));
     if (!of->given) {
         s->noisy = s->answered = 0; /* the statistic alone */
-        (void)sweep(of);
+        (void)sweep(of, 0);
         s->noisy = noisy;
         s->answered = answered;
         (void)update(of);
     }
-    (void)sweep(of);
+    (void)sweep(of, 1);
     const int settle = s->n * SETTLE < SETTLE_RECORDS ? SETTLE : 1;
     for (int k = 0; !of->given && k < settle; ++k) {
         (void)update(of);
-        (void)sweep(of);
+        (void)sweep(of, 1);
     }
 }
 
@@ -340,7 +416,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
     (void)iteration, (void)warmup;
     double moved = 0;
     for (int k = 0; k < s->rounds; ++k) {
-        moved += sweep(of) / s->rounds;
+        moved += sweep(of, k == 0) / s->rounds;
         const int status = update(of);
         if (status != PLUGIN_OK) return status;
     }
@@ -365,7 +441,7 @@ static double energy(const struct collapse *of) {
 
 static double work(const struct collapse *of) {
     const struct imputed *s = of->self;
-    int densities = 2 + s->noisy;
+    int densities = 2 + 4 * s->noisy;
     for (int f = 0; f < s->answered; ++f) densities += s->factor[f].levels;
     return (double)s->rounds * (double)s->n * densities * (20.0 + s->columns * (s->columns + 4.0));
 }

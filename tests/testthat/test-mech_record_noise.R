@@ -348,7 +348,7 @@ test_that("noise on products leaves coefficients right that the noisy values att
   expect_gt(max(abs(coef(lm(formula, data$seen))[names(truth)] - truth) / sqrt(diag(vcov(fit)))[names(truth)]), 4)
   expect_true(fit$exact)
   expect_output(print(fit), "imputes")
-  expect_output(print(acceptance(fit)), "walks of each record")
+  expect_output(print(acceptance(fit)), "proposals of each record")
   expect_identical(extend(sample_posterior(release, model_lm(), chains = 1, iter = 30, warmup = 20, seed = 1), 10)$draws,
                    sample_posterior(release, model_lm(), chains = 1, iter = 40, warmup = 20, seed = 1)$draws)
 })
