@@ -46,7 +46,7 @@ test_that("with the coefficients known, the levels' probabilities are those of a
     })
     weight <- exp(log_prior + log_likelihood - max(log_prior + log_likelihood))
     weight <- weight / sum(weight)
-    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "collapse", chains = 2, iter = 7000, warmup = 1000, seed = 1)
+    fit <- sample_posterior(as_release(released, st, mech_gaussian(sd = sd), n), model, method = "collapse", chains = 2, iter = 11000, warmup = 1000, seed = 1)
     told <- posterior::summarise_draws(fit$draws, "mean", "mcse_mean", "rhat")
     expect_lt(max(told$rhat), 1.01)
     exact <- c(vapply(1:3, function(l) sum(weight * (alpha + counts("g", l))) / (3 * alpha + n), 0),
@@ -68,8 +68,8 @@ test_that("with all unknown it agrees with the records of \"augment\", empty lev
                      h = factor(sample(c("u", "v"), 40, TRUE), c("u", "v")))
   for (case in list(list(7, mech_laplace(scale = 3), model), list(40, mech_gaussian(sd = 4), model), list(20, mech_gaussian(sd = 2), student))) {
     rel <- simulate_release(data[seq_len(case[[1]]), ], table_statistic(1), case[[2]])
-    fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 3500, warmup = 700, seed = 2)
-    records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 3500, warmup = 700, seed = 3)
+    fit <- sample_posterior(rel, case[[3]], method = "collapse", chains = 2, iter = 6000, warmup = 1000, seed = 2)
+    records <- sample_posterior(rel, case[[3]], method = "augment", chains = 2, iter = 6000, warmup = 1000, seed = 3)
     expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
     expect_same_quantiles(fit$draws, records$draws)
   }
@@ -102,8 +102,8 @@ test_that("with next to no noise the posterior is that of the data", {
   data <- data.frame(y = MASS::birthwt$bwt / 1000, x = (MASS::birthwt$lwt - 130) / 30, g = factor(c("a", "b", "c")[MASS::birthwt$race]),
                      h = factor(c("u", "v")[MASS::birthwt$smoke + 1]))
   rel <- simulate_release(data, table_statistic(1), mech_gaussian(sd = 0.02))
-  fit <- sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 2200, warmup = 600, seed = 2)
-  known <- nonprivate_posterior(data, model_lm(), table_statistic(1), iter = 3000, seed = 1)
+  fit <- sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 3000, warmup = 1000, seed = 2)
+  known <- nonprivate_posterior(data, model_lm(), table_statistic(1), iter = 4000, seed = 1)
   told <- posterior::summarise_draws(fit$draws, "mean", "sd", "mcse_mean")
   exact <- posterior::summarise_draws(known$draws, "mean", "sd", "mcse_mean")
   expect_lt(max(abs(told$mean - exact$mean) / exact$sd), 0.15)
