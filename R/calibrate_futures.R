@@ -13,7 +13,7 @@ run_replicates <- function(problem, seeds, keep) {
     keep(runs)
     progress(amount = length(runs))
   }
-  run <- if (inherits(future::plan("next"), "sequential")) run_here else run_on_workers
+  run <- if (plan_is_sequential()) run_here else run_on_workers
   tryCatch({
     run(problem, seeds, take)
     list(status = "done")

@@ -175,19 +175,29 @@ tell_forecast <- function(seconds) {
   cli::cli_inform("Warmup has finished; about {time} left.", class = c("noiseaware_message_forecast", "immediateCondition"))
 }
 
+# Is the plan of futures sequential? future takes longer to load than a small problem to sample, so
+# it is asked only where it was loaded, or would find another plan: in an option, an environment
+# variable or an argument of R (its help page future.options).
+plan_is_sequential <- function() {
+  other <- !is.null(getOption("future.plan")) || nzchar(Sys.getenv("R_FUTURE_PLAN")) || any(grepl("^(-p|--parallel)", commandArgs()))
+  if (!isNamespaceLoaded("future") && !other) return(TRUE)
+  inherits(future::plan("next"), "sequential")
+}
+
 # Calls chain(k, report) for every chain, each in a future. An interrupt ends
 # the run; what is there by then is returned. Under a sequential plan no future
 # is made: that would cost more than a short chain.
 run_chains <- function(count, chain, total, call = caller_env()) {
   progress <- progressr::progressor(steps = total)
-  rounds <- ceiling(count / future::nbrOfWorkers())
+  here <- plan_is_sequential()
+  rounds <- if (here) count else ceiling(count / future::nbrOfWorkers())
   report <- function(k) reporter(progress, rounds * total / count, told = k > 1L)
   futures <- list()
   values <- list()
   interrupted <- FALSE
   lost <- 0L # chains whose worker died
   tryCatch({
-    if (inherits(future::plan("next"), "sequential")) {
+    if (here) {
       while (length(values) < count && (length(values) == 0L || values[[length(values)]]$status == 0L)) {
         values[[length(values) + 1L]] <- chain(length(values) + 1L, report(length(values) + 1L))
       }

@@ -39,3 +39,12 @@ test_that("counted work gives the time of an iteration, after warmup", {
   expect_identical(time(0, 500), plain)
   expect_gt(time(20), 2 * plain)
 })
+
+test_that("future is loaded only where it would find another plan than the sequential one", {
+  skip_on_cran()
+  asks <- "library(noiseaware); a <- noiseaware:::plan_is_sequential(); cat(a, isNamespaceLoaded('future'))"
+  say <- function(env) system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(asks)), stdout = TRUE, env = env)
+  libraries <- paste0("R_LIBS=", paste(.libPaths(), collapse = ":"))
+  expect_identical(say(libraries), "TRUE FALSE")
+  expect_identical(say(c(libraries, "R_FUTURE_PLAN=multicore")), "FALSE TRUE")
+})
