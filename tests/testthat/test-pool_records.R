@@ -89,6 +89,17 @@ test_that("logistic regression whose slope is the same in both sites: draws from
   expect_weighted_mean(parameter_draws(fit, "(Intercept)[south]"), own[[2]], log_weight)
 })
 
+test_that("a response with a shape: wide noise leaves the prior", {
+  skip_on_cran()
+  counted <- stat_crossprod(y ~ 1, list(y = c(0, 50)))
+  site <- function(total) as_release(c(total, 3 * total), counted, mech_laplace(scale = 1e6), n = 6)
+  model <- model_glm(y ~ 1, family = negative_binomial(), prior = prior_normal(0.5, 0.7), cv = prior_half_normal(0.5))
+  fit <- imputed(list(north = site(12), south = site(20)), model, pool = partial_pooling(~ (Intercept), sd = prior_half_normal(0.8)), iter = 1500)
+  expect_distribution(parameter_draws(fit, "(Intercept)"), function(p) qnorm(p, 0.5, 0.7))
+  expect_distribution(parameter_draws(fit, "cv"), function(p) 0.5 * qnorm((1 + p) / 2))
+  expect_distribution(parameter_draws(fit, "sd[(Intercept)]"), function(p) 0.8 * qnorm((1 + p) / 2))
+})
+
 test_that("releases drawn anew leave the prior: regressions of three sites, correlated, and in a walk (Geweke 2004)", {
   skip_on_cran()
   set.seed(4)
