@@ -16,7 +16,8 @@
 #' @details
 #' `stat_cumulative()` publishes the cumulative counts of one variable whose levels are ordered, or of the bins of a [stat_histogram()]: how many
 #' records have the first level, the first or the second, and so on. The last, n itself, is public and is left out.
-#' `stat_means()` publishes totals divided by the public number of records.
+#' `stat_means()` publishes totals divided by the public number of records. A total divided by a *noisy* number of records that is published, too, is the total again
+#' once the analyst has multiplied the two: `vignette("cookbook")` shows how it is entered.
 #'
 #' [as_release()] takes fewer numbers than the statistic has components if they are named: what is missing
 #' was not published, and the statistic of the release is then the `stat_subset()` of the others.

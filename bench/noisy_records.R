@@ -46,6 +46,15 @@ twin_row <- function(n) {
                           corrected = theirs$estimate, `its sd` = theirs$sd, `posterior mean` = coef(fit), sd = sqrt(diag(vcov(fit))), check.names = FALSE))
 }
 
+# one twin's largest of four distances is above 2 sd now and then
+within_two_sd <- function(twins, n) {
+  mean(vapply(seq_len(twins), function(k) {
+    set.seed(k)
+    fit <- noisy_fit(twin(n), y ~ z + w + v, twin_sd, chains = 2, iter = 1000)
+    mean(abs(coef(fit) - twin_truth) < 2 * sqrt(diag(vcov(fit))))
+  }, 0))
+}
+
 coverage_of <- function(replicates, n) {
   seen <- lapply(seq_len(replicates), function(k) {
     set.seed(k)
@@ -127,7 +136,8 @@ bench_noisy_records <- function(quick = FALSE) {
   bench_result(
     list(figure("seconds to 4,000 effective draws", "twin of dp_data, n = 100,000, a pass over the records counted", one$time * max(1, 4000 / one$ess), 2, at_most = TRUE),
          figure("the same", if (quick) "n = 100,000 again" else "n = 1,000,000", large$time * max(1, 4000 / large$ess)),
-         figure("posterior mean away from the truth, posterior sd", "n = 100,000, the largest", one$away, 2, at_most = TRUE),
+         figure("posterior mean away from the truth, posterior sd", "n = 100,000, the largest of one twin", one$away, 2, at_most = TRUE),
+         figure("share of coefficients within 2 posterior sd of the truth", "100 twins, n = 100,000", within_two_sd(if (quick) 5 else 100, 1e5), 0.92),
          figure("coverage of 95% intervals, least", "500 replicates, n = 1,000", min(ours), 0.93),
          figure("coverage of 95% intervals, most", "500 replicates, n = 1,000", max(ours), 0.97, at_most = TRUE),
          figure("seconds to 1,000 effective draws", sprintf("%s imputed, n = %s", imputed$problem[1L], format(imputed$n[1L], big.mark = ",", scientific = FALSE)), imputed$seconds[1L] * 1000 / imputed$ess[1L]),
