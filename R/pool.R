@@ -20,8 +20,9 @@
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
 #' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as
 #' `records = list(north = prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records
-#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number, or the tables of counts moved; with `pool = "none"` any method serves that does for the
-#' site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
+#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number, or the tables of counts moved; with `pool = "none"`
+#' any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy
+#' number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
@@ -29,16 +30,16 @@
 #' only if no record lies outside its site's bounds: the print tells how likely that is. The parameters and the
 #' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
-#' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with complete
-#' and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the number of records,
-#' which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of records of a site is unknown, and where there are
-#' more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
+#' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
+#' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
+#' number of records, which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of records of a site is unknown, and where there
+#' are more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
 #' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also
-#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()], which tables keep. The cost of an iteration grows with the records of all sites. It
-#' is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for
-#' example where records lie outside the bounds.
+#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()], which tables keep. The cost of an iteration grows with the records of all sites.
+#' It is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere,
+#' for example where records lie outside the bounds.
 #'
 #' Beyond that complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: a normal distribution for the totals of each site, given the
 #' parameters that all share. It serves whatever that method serves for one site, among them [model_logistic()] and [model_glm()] of numbers,
@@ -48,8 +49,9 @@
 #'
 #' **Partial pooling and walks of other models** are exact by method `"augment"`, too: the records of each site are imputed under parameters of its own. This serves
 #' [model_categorical()], [model_naive_bayes()], [model_table()], [model_logistic()], [model_glm()], [model_mvnormal()] and [model_lm()] with or without
-#' factors, inside the bounds or not, priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`, whose parameters must
-#' have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: that of a level against those after it.
+#' factors, inside the bounds or not, priors that are cut off (`within`), other statistics of rates, and [model_expfam()] and [model_custom()] with a `log_density`,
+#' whose parameters must have no bounds. Of probabilities of more than two levels what varies are their coordinates, `logit(prob[a])`: that of a level against
+#' those after it.
 #' For [model_glm()] of numbers, [model_lm()] with factors, categories and naive Bayes method `"clt"` is approximate in the way above, at a cost that
 #' grows with the number of sites alone, and chosen where imputing records would take too long.
 #'
@@ -110,7 +112,8 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
       pooled_method(releases, bound, method, partial, imputes, call)
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-    problem <- switch(engine, collapse = pool_problem(releases, bound, call), tables = pool_tables_problem(releases, bound, records, call), augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
+    problem <- switch(engine, collapse = pool_problem(releases, bound, call), tables = pool_tables_problem(releases, bound, records, call),
+                      augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
     if (partial) problem <- if (engine %in% c("augment", "tables")) pooled_records_problem(problem, pool, bound, releases, call) else
       partial_problem(problem, pool, bound, releases, call)
@@ -263,7 +266,8 @@ pool_family <- function(bound, call) {
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors; counts under {.fn model_categorical},",
                                  "{.fn model_naive_bayes} and {.fn model_table}."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
-                           i = if (bound_is_cut(bound)) "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
+                           i = if (bound_is_cut(bound))
+                             "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
                            i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
                  call = call)
 }
@@ -403,7 +407,8 @@ pool_from_chains <- function(chains, releases, bound, run, problem, words) {
     if (is.null(problem$records)) c$draws else cbind(c$draws, n = c$records)
   }))
   fit <- new_fit(draws, releases, bound, run, "pool", problem$exact, chains, problem, words)
-  fit$pool <- if (is.null(problem$partial) || isTRUE(problem$partial$complete)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else if (problem$partial$walk) "walk" else "partial"
+  fit$pool <- if (is.null(problem$partial) || isTRUE(problem$partial$complete)) "complete" else if (isTRUE(problem$partial$separate)) "separate" else
+    if (problem$partial$walk) "walk" else "partial"
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 

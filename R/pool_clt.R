@@ -4,8 +4,8 @@
 most_coordinates <- 2000L
 most_marginal <- 300L
 
-# Which way pooling goes: "collapse" where totals or rates can be moved; "tables" where counts can and it pays; else "augment", which is exact, where that is bearable or nothing
-# else serves; else "clt". `imputes`: may "augment" be asked?
+# Which way pooling goes: "collapse" where totals or rates can be moved; "tables" where counts can and it pays; else "augment", which is exact, where that is
+# bearable or nothing else serves; else "clt". `imputes`: may "augment" be asked?
 pooled_method <- function(releases, bound, method, partial, imputes, call) {
   if (partial && method == "augment") check_imputes_sites(bound, imputes, call)
   if (method %in% c("clt", "augment")) return(method)

@@ -595,8 +595,7 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
         learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
     if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
     /* a pool's sites make one round each */
-    if (a->rounds.count && learning)
-        augment_saw_round(a, iteration, warmup, a->work - work_before);
+    if (a->rounds.count && learning) augment_saw_round(a, iteration, warmup, a->work - work_before);
     if (iteration + 1 == warmup) {
         if (learning) adapt_close_window(adapt, WARMUP_ENDS);
         end_warmup(a);

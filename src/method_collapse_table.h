@@ -90,8 +90,8 @@ struct table {
     int kinds, sets, births, kept, *kind_first, *kind_column;
     struct table_exact exact; /* no groups: there are no exact numbers */
 
-    /* Where theta is given, and moves given the table: log probabilities of nodes, 0 for others than cells; and
-     * NUTS. log_p NULL: probabilities are integrated out. */
+    /* Where theta is given, and moves given the table: log probabilities of nodes, 0 for others
+     * than cells; and NUTS. log_p NULL: probabilities are integrated out. */
     double *log_p, *log_factorial;
     int held; /* theta is another's, which moves it given the table */
     struct {
@@ -182,8 +182,8 @@ void table_count_rows(struct table *s, const struct table_part *part, double *co
 
 void table_carry_create(const struct collapse *c, struct table *s);
 
-/* Makes the counts that follow theta to `theta_to`. Returns the log of the ratio of the densities of
- * all but theta. */
+/* Makes the counts that follow theta to `theta_to`. Returns the log of the ratio of the densities
+ * of all but theta. */
 double table_carry(struct collapse *c, const double *theta_to);
 
 /* Takes these. */

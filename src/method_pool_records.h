@@ -4,8 +4,8 @@
 #define NOISEAWARE_METHOD_POOL_RECORDS_H
 
 #include "hmc.h"
-#include "method_collapse.h"
 #include "method_augment.h"
+#include "method_collapse.h"
 #include "pool_spread.h"
 
 struct pool_records;

@@ -122,8 +122,8 @@ struct model {
      * is none, or it is known. */
     int shape;
 
-    /* Whether an iteration of "augment" makes several rounds, where there is neither a surrogate nor
-     * a shape; with tied coefficients it may. */
+    /* Whether an iteration of "augment" makes several rounds, where there is neither a surrogate
+     * nor a shape; with tied coefficients it may. */
     int rounds;
 
     /* Columns of the complete-data statistic's moments, where they are more than a record's, or
