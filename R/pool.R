@@ -32,8 +32,8 @@
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
 #' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
-#' number of records, which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of records of a site is unknown, and where there
-#' are more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
+#' number of records, which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of
+#' records of a site is unknown, and where there are more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
 #' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also

@@ -75,6 +75,19 @@ test_that("with all unknown it agrees with the records of \"augment\", empty lev
   }
 })
 
+test_that("under wide noise a square does not tell whether a level is empty", {
+  skip_on_cran()
+  model <- model_lm(prior = prior_normal(0, 0.1), sigma = fixed(1), covariates = fixed(list(mean = 0, cov = matrix(1))), levels = prior_dirichlet(1))
+  statistic <- table_statistic(1)
+  rel <- as_release(stats::setNames(numeric(length(statistic$components)), statistic$components), statistic, mech_laplace(scale = 1000), n = 7)
+  totals <- denoise(suppressMessages(suppressWarnings(sample_posterior(rel, model, method = "collapse", chains = 2, iter = 6000, warmup = 1000, seed = 1))))
+  empty <- posterior::extract_variable_matrix(totals, "gb") < 0.5
+  away <- posterior::extract_variable_matrix(totals, "x^2") - 7 # its mean, whatever the table
+  for (values in list(empty - exp(lbeta(1, 9) - lbeta(1, 2)), away * empty, away * !empty)) {
+    expect_lt(abs(mean(values)) / posterior::mcse_mean(values), 4)
+  }
+})
+
 test_that("gradients are those of finite differences, with levels that have no records", {
   set.seed(5)
   for (n in c(7, 30)) {
