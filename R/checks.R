@@ -87,7 +87,7 @@ stop_argument <- function(name, must, was, kind = "argument", call = caller_env(
 # names of a function's arguments that have no default
 needed_arguments <- function(f) {
   defaults <- formals(f)
-  missing <- vapply(defaults, identical, TRUE, quote(expr = ))
+  missing <- vapply(seq_along(defaults), function(i) rlang::is_missing(defaults[[i]]), TRUE)
   names(defaults)[missing & names(defaults) != "..."]
 }
 

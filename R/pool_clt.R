@@ -14,11 +14,20 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
-  if (imputes && is_of_tables(bound)) {
-    if (method == "collapse") check_pools_tables(releases, bound, list(), call)
-    if (method == "collapse" || prefers_tables(releases, bound) && pools_tables(releases, bound)) return("tables")
-  }
+  if (imputes && takes_tables(releases, bound, method, call)) return("tables")
   if (method == "collapse") rlang::cnd_signal(refusal)
+  sites_method(releases, bound, partial, imputes, refusal, call)
+}
+
+# Are counts moved as tables, asked for or because it pays?
+takes_tables <- function(releases, bound, method, call) {
+  if (!is_of_tables(bound)) return(FALSE)
+  if (method == "collapse") check_pools_tables(releases, bound, list(), call)
+  method == "collapse" || prefers_tables(releases, bound) && pools_tables(releases, bound)
+}
+
+# "augment" or "clt"; `refusal`: why totals and rates cannot be moved
+sites_method <- function(releases, bound, partial, imputes, refusal, call) {
   imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
   thousand <- if (imputes) pool_augment_cost(releases, bound) else Inf
   if (thousand <= auto_limits$affordable) return("augment")
