@@ -26,7 +26,10 @@ pools_tables <- function(releases, bound, records = list()) without_refusal(chec
 # The problem of one site's table with its parameters given: that of a table whose probabilities are not integrated out.
 site_table <- function(release, bound, records, call) {
   release <- release_for(bound, release)
-  if (release_crosses(release, bound)) stop_classed("method", "Margins that cross the cliques of the model cannot be pooled as tables.", call = call)
+  if (release_crosses(release, bound)) {
+    stop_classed("method", c("Margins that cross the cliques of the model cannot be pooled as tables.",
+                             i = "{.code method = \"augment\"} imputes the records."), call = call)
+  }
   bound$parts <- lapply(bound$parts, function(part) {
     part$host <- part$host %||% length(part$parents)
     part

@@ -39,6 +39,9 @@ enum { TABLE_COUNTERS = 10 };
 /* of a table: moves of the parameters of a site, and of what sites share, its counts following */
 enum { TABLE_STEPS = 4 };
 
+/* of the distance of a site's start from the mean, at most */
+enum { HALVINGS = 60 };
+
 enum { GIVEN_STEPS = 20, HELD_STEPS = 6, CARRIED_STEPS = 6, STEPS = 3, MOST_STEPS = 12 };
 
 static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
@@ -349,14 +352,16 @@ static int iterate_site(struct pool_records_site *site, int iteration, int warmu
                        : augment_iterate(&site->augment, iteration, warmup, share);
 }
 
-/* theta of a site with z, nearer to the mean where a prior that is cut off rules that out */
+/* theta of a site with z, nearer to the mean where a prior that is cut off rules that out: the mean
+ * itself is within the bounds. */
 static void start_parameters(struct pool_records *s, struct pool_records_site *site) {
     double *theta = site->augment.theta;
-    do {
+    for (int k = 0; k < HALVINGS; ++k) {
         pool_spread_place(&s->spread, s->at, &site->member, site->z);
         phi_to_theta(s, &site->member, theta);
+        if (!s->bounded || log_prior(s, theta) > -INFINITY) return;
         for (int v = 0; v < s->spread.varying; ++v) site->z[v] *= 0.5;
-    } while (s->bounded && !(log_prior(s, theta) > -INFINITY));
+    }
 }
 
 static void start_walks(struct pool_records *s, const double *sd) {
