@@ -149,3 +149,22 @@ test_that("noise of the size of the totals, n as unknown as they are: as by the 
     expect_lt(max(abs(records$sd - totals$sd) / sqrt(records$mcse_sd^2 + totals$mcse_sd^2)), 5)
   }
 })
+
+test_that("records that came and went are in no order of their levels: sweeps visit them in theirs", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x + g, list(y = c(-4, 4), x = c(-3, 3), g = c("a", "b")))
+  data <- with_seed(1, data.frame(y = rnorm(120), x = rnorm(120), g = sample(c("a", "b"), 120, TRUE)))
+  noise <- mech_laplace(epsilon = 2)
+  value <- with_seed(1, simulate_release(data, statistic, noise, neighbours = "add_remove"))$value
+  release <- as_release(value, statistic, noise, n = NULL, neighbours = "add_remove")
+  fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), method = "augment", records = prior_negative_binomial(120, 5), chains = 16,
+                                                            iter = 1200, warmup = 600, seed = 1)))
+  n <- utils::tail(posterior::extract_variable_matrix(fit$draws, "n"), 1)
+  # changes of level from a record to the next: their mean and variance in a random order (Wald & Wolfowitz 1940)
+  off <- vapply(seq_along(fit$chains), function(k) {
+    g <- matrix(fit$chains[[k]]$state$x, ncol = 3)[seq_len(n[k]), 3]
+    mean <- 2 * sum(g) * sum(1 - g) / length(g)
+    c(sum(diff(g) != 0) - mean, mean * (mean - 1) / (length(g) - 1))
+  }, c(0, 0))
+  expect_lt(abs(sum(off[1, ])) / sqrt(sum(off[2, ])), 3.5)
+})
