@@ -27,8 +27,8 @@
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
 #' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers
-#' only if no record lies outside its site's bounds: the print tells how likely that is. The parameters and the
-#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
+#' only if no record lies outside its site's bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()])
+#' at some sites, or all. The parameters and the totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
 #' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
@@ -37,7 +37,7 @@
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
 #' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also
-#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()], which tables keep. The cost of an iteration grows with the records of all sites.
+#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()], which method `"collapse"` keeps. The cost of an iteration grows with the records of all sites.
 #' It is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere,
 #' for example where records lie outside the bounds.
 #'
@@ -277,10 +277,10 @@ bound_is_cut <- function(bound) any(startsWith(as.character(names(bound$spec$fie
 
 totals_site <- function(release, bound, call) {
   problem <- collapse_problem(release, bound, call = call)
-  if (any(problem$separable < length(problem$released))) {
+  if (problem$separable < problem$noisy) {
     stop_classed("method", "Numbers that were hidden or rounded cannot be pooled under a model of normal records.", call = call)
   }
-  list(components = length(problem$released), absolute = problem$absolute, released = problem$released, weight = problem$weight,
+  list(components = length(problem$released), noisy = problem$noisy, absolute = problem$absolute, released = problem$released, weight = problem$weight,
        where = problem$where, times = problem$times, alone = problem, fields = c(problem$fields[c("terms", "lower", "upper")], list(n = problem$n)))
 }
 

@@ -388,7 +388,7 @@ prior_of_means <- function(bound, places) {
 # than the parameters from the totals?
 innovates <- function(site, se, bound) {
   n <- site$fields$n
-  n > nrow(bound$columns) && (is.na(se) || is_hidden(se, n))
+  site$noisy == site$components && n > nrow(bound$columns) && (is.na(se) || is_hidden(se, n))
 }
 
 varying_parameters <- function(vary, called, call) {

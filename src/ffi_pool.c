@@ -50,6 +50,7 @@ static int read_site(SEXP spec, struct pool *s, struct pool_site *site) {
     case POOL_RATES:
         return pool_read_rate(&fields, site);
     case POOL_TOTALS:
+        site->noisy = Rf_asInteger(list_element(spec, "noisy"));
         return pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model,
                                 Rf_asInteger(list_element(spec, "absolute")),
                                 s->released + site->first, REAL(list_element(spec, "weight")),

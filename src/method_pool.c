@@ -21,7 +21,8 @@
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
  *
  * of totals, in coordinates where those of the response may be innovations (totals_residual.c);
- * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own;
+ * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own,
+ * and exact ones fixed (totals_exact.c);
  * or times a normal distribution of the totals, which is approximate (pool_clt.c).
  *
  * Separate rates, of groups of one release: each phi_j has the model's prior. Sizes of groups that
@@ -69,13 +70,15 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
     if (!n || !terms || !site->lower || !site->upper || !model->class->marginal)
         return PLUGIN_BAD_FIELDS;
     site->n = *n;
-    site->density.components = site->components;
+    site->density.components = site->noisy;
     site->density.absolute = absolute;
     site->density.released = released;
     site->density.weight = weight;
     site->density.component = read_components(d, site->components, terms);
     totals_density_create(&site->density, model, *n, d, model->order, 1, NULL);
     (void)totals_design(&site->density.totals, NULL);
+    site->exact = totals_exact_new(&site->density, site->density.totals.size, site->noisy,
+                                   site->components, released);
     return PLUGIN_OK;
 }
 
@@ -208,21 +211,42 @@ static double density_of_rates(struct pool *s, double *gradient) {
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
+/* Coordinates of a site's totals in which none is an innovation, or exact; density.theta is that of
+ * the site. */
+static const double *place_totals(struct pool_site *site, const double *q, double *log_volume) {
+    *log_volume = 0;
+    if (site->exact) return totals_exact_place(site->exact, q);
+    if (!site->innovates) return q;
+    *log_volume = totals_residual_place(&site->residual, site->density.theta, q);
+    return site->residual.at;
+}
+
+/* The parameters of a site to the theta that its totals are given. */
+static void give_totals(struct pool *s, struct pool_site *site) {
+    for (int k = 0; k < s->parameters; ++k) site->density.theta[s->place[k]] = site->member.phi[k];
+}
+
 /* the sites' totals, and `complete`, their sum */
 static void expand(struct pool *s, const double *q) {
+    double log_volume;
     memset(s->complete, 0, (size_t)s->model.complete * sizeof(double));
     for (int j = 0; j < s->sites; ++j) {
-        struct totals_density *density = &s->site[j].density;
-        const double *at = q + s->site[j].at + s->site[j].member.own;
-        if (s->site[j].innovates) {
-            for (int k = 0; k < s->parameters; ++k)
-                density->theta[s->place[k]] = s->site[j].member.phi[k];
-            (void)totals_residual_place(&s->site[j].residual, density->theta, at);
-            at = s->site[j].residual.at;
-        }
+        struct pool_site *site = s->site + j;
+        struct totals_density *density = &site->density;
+        if (site->innovates) give_totals(s, site);
+        const double *at = place_totals(site, q + site->at + site->member.own, &log_volume);
         totals_expand(&density->totals, at, density->c);
         for (int i = 0; i < s->model.complete; ++i) s->complete[i] += density->c[i];
     }
+}
+
+/* the log of the volume, exact totals accounted for; the gradient at q */
+static double pull_totals(struct pool_site *site, const double *at, const double *q,
+                          double *gradient) {
+    struct totals_density *density = &site->density;
+    double log_density = totals_pull(&density->totals, at, density->gradient_c, gradient);
+    if (site->exact) log_density += totals_exact_pull(site->exact, q, gradient);
+    return log_density;
 }
 
 static double density_of_totals(struct pool *s, const double *q, double *gradient) {
@@ -231,13 +255,12 @@ static double density_of_totals(struct pool *s, const double *q, double *gradien
         s->model.class->marginal(s->model.self, s->complete, s->n, s->trial, s->slope_c, gradient);
     if (!(log_density > -INFINITY)) return -INFINITY;
     for (int j = 0; j < s->sites; ++j) {
-        const struct pool_site *site = s->site + j;
-        struct totals_density *density = &s->site[j].density;
+        struct pool_site *site = s->site + j;
+        struct totals_density *density = &site->density;
+        const double *own = q + site->at, *at = site->exact ? site->exact->place : own;
         copy(density->gradient_c, s->slope_c, s->model.complete);
         totals_density_noise(density, density->released, density->gradient_c);
-        log_density +=
-            totals_pull(&density->totals, q + site->at, density->gradient_c, gradient + site->at) -
-            density->energy;
+        log_density += pull_totals(site, at, own, gradient + site->at) - density->energy;
     }
     return isnan(log_density) ? -INFINITY : log_density;
 }
@@ -251,19 +274,15 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
     if (s->family == POOL_CLT)
         return pool_clt_log(&site->clt, member->phi, q, s->rounded, member->slope, gradient);
     struct totals_density *density = &site->density;
-    for (int k = 0; k < s->parameters; ++k) density->theta[s->place[k]] = member->phi[k];
-    const double *at = q;
-    double log_density = 0;
-    if (site->innovates) {
-        log_density = totals_residual_place(&site->residual, density->theta, q);
-        at = site->residual.at;
-    }
+    double log_density;
+    give_totals(s, site);
+    const double *at = place_totals(site, q, &log_density);
     totals_expand(&density->totals, at, density->c);
     log_density +=
         s->likelihood.class->marginal(s->likelihood.self, density->c, site->n, density->theta,
                                       density->gradient_c, member->slope);
     totals_density_noise(density, density->released, density->gradient_c);
-    log_density += totals_pull(&density->totals, at, density->gradient_c, gradient);
+    log_density += pull_totals(site, at, q, gradient);
     if (site->innovates) {
         double *slope = s->slope_theta;
         memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
@@ -350,7 +369,8 @@ static void measure(struct pool *s) {
         struct pool_site *site = s->site + j;
         struct totals_density *density = &site->density;
         site->energy = 0;
-        for (int k = 0; k < site->components; ++k) {
+        copy(site->statistic, density->released, site->components); /* exact ones stay */
+        for (int k = 0; k < site->noisy; ++k) {
             site->statistic[k] = component_value(density->component + k, density->c);
             const double r = (density->released[k] - site->statistic[k]) * density->weight[k];
             site->energy += k < density->absolute ? fabs(r) : 0.5 * r * r;
@@ -457,6 +477,7 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
         }
         totals_density_units(density, own, own + density->size, scratch);
         copy(unit + at, own + density->size, size);
+        if (site->exact) totals_exact_start(site->exact, q + at, unit + at);
         for (int k = 0; !s->partial && k < s->shared; ++k) unit[k] = own[density->size + size + k];
     }
 }

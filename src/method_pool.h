@@ -8,6 +8,7 @@
 #include "pool_size.h"
 #include "pool_spread.h"
 #include "totals_density.h"
+#include "totals_exact.h"
 #include "totals_residual.h"
 
 /* What is counted after warmup. */
@@ -29,6 +30,7 @@ enum pool_family { POOL_RATES, POOL_TOTALS, POOL_CLT };
 struct pool_site {
     double n;
     int components, first; /* its components among those of all sites */
+    int noisy;             /* of totals: of these the first; the others are exact */
     int at, size;
     struct pool_rate rate;
     struct totals_density density;
@@ -37,7 +39,8 @@ struct pool_site {
     struct pool_member member;   /* parameters, in theta's coordinates */
     int innovates; /* coordinates of the response's totals are innovations: `residual` */
     struct totals_residual residual;
-    double *statistic, energy; /* of the state */
+    struct totals_exact *exact; /* NULL: nothing is exact, or no totals */
+    double *statistic, energy;  /* of the state */
 };
 
 struct pool {

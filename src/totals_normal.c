@@ -102,7 +102,7 @@ void normal_read_residual(struct normal *s, const double *theta, double *q) {
 
 const double *normal_place(struct normal *s, const double *q) {
     if (s->residual) return place_residual(s, q);
-    if (s->exact) return normal_exact_place(s, q);
+    if (s->exact) return totals_exact_place(s->exact, q);
     if (!s->size.prior) return q;
     totals_size_place(&s->size, q);
     return s->size.place;
@@ -116,9 +116,9 @@ static double log_density(void *self, const double *q, double *gradient) {
     double *of_u = gradient + s->density.size, square = 0;
     normal_shift_release(s, u);
     const double *at = normal_place(s, q);
-    if (s->exact && !normal_exact_possible(s)) return -INFINITY;
     double log_density = totals_log_density(&s->density, at, gradient);
-    if (s->exact && log_density > -INFINITY) log_density += normal_exact_pull(s, q, gradient);
+    if (s->exact && log_density > -INFINITY)
+        log_density += totals_exact_pull(s->exact, q, gradient);
     if (s->residual && log_density > -INFINITY) {
         log_density += s->log_volume;
         pull_residual(s, q, gradient);
@@ -210,7 +210,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (k == 1) (void)totals_design(&s->density.totals, NULL);
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
-    if (normal_prepare_exact(of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    s->exact = totals_exact_new(&s->density, s->density.size, of->noisy, of->size, of->released);
     if (of->size_prior && normal_prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;

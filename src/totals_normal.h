@@ -4,18 +4,12 @@
 #include "hmc.h"
 #include "method_collapse.h"
 #include "totals_density.h"
+#include "totals_exact.h"
 #include "totals_residual.h"
 #include "totals_size.h"
 #include "units.h"
 
 /* What the files totals_normal*.c share; see totals_normal.c. */
-
-/* What is exact of a column: the total's coordinate, and the total of its squares. */
-struct normal_exact {
-    int total, square;
-    double mean;            /* T / sqrt(n) */
-    double constant, slope; /* of the squares, in the mean */
-};
 
 /* The cross-table of the factors; see totals_normal_table.c. */
 struct cross_table {
@@ -68,8 +62,7 @@ struct normal {
     struct totals_residual *residual;
     double *place, *slope_theta, log_volume;
 
-    const struct normal_exact *exact; /* of each column; NULL: nothing is exact */
-    double *exact_place;
+    struct totals_exact *exact; /* NULL: nothing is exact */
 
     double *statistic, energy; /* of the state */
     double misfit;             /* its energy under the noise that moves it; see clamp() */
@@ -126,23 +119,6 @@ int normal_is_within(struct normal *s);
 /* ---- starts: totals_normal_start.c ---- */
 
 void normal_start(struct collapse *of);
-
-/* ---- exact totals: totals_normal_exact.c ---- */
-
-int normal_prepare_exact(const struct collapse *of, struct normal *s);
-
-/* the density's coordinates for those of the sampler */
-const double *normal_exact_place(struct normal *s, const double *q);
-
-/* Has the scatter where normal_exact_place() was last? */
-int normal_exact_possible(const struct normal *s);
-
-/* What the density gains, and the gradient in the sampler's coordinates from that in the density's.
- */
-double normal_exact_pull(const struct normal *s, const double *q, double *gradient);
-
-/* Makes a start of the sampler of one of the density, with scales. */
-void normal_exact_start(const struct normal *s, double *q, double *unit);
 
 /* the energy of component k, off by r in units of the noise */
 static inline double normal_kernel(const struct normal *s, int k, double r) {

@@ -295,7 +295,7 @@ void normal_start(struct collapse *of) {
         totals_size_free(&s->size, s->size.place, q);
         for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->size.stretch[j];
     }
-    if (s->exact) normal_exact_start(s, q, unit);
+    if (s->exact) totals_exact_start(s->exact, q, unit);
     if (s->residual) start_residual(s, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);

@@ -369,6 +369,72 @@ test_that("three sites of which little is known converge by default", {
   }
 })
 
+# ---- exact totals of normal records ------------------------------------------------------------
+
+squares_of <- function() stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
+
+squares_site <- function(exact, value, noise, n) {
+  rest <- setdiff(names(value), exact)
+  as_release(list(law = value[exact], noisy = value[rest]), list(law = stat_subset(squares_of(), exact), noisy = stat_subset(squares_of(), rest)),
+             list(law = mech_exact(), noisy = noise), n = n)
+}
+
+test_that("one mean for two sites, an exact total at one and exact squares at the other: quadrature", {
+  skip_on_cran()
+  sites <- list(a = squares_site("x", c(x = 20, "x^2" = 90), mech_laplace(scale = 25), 12), b = squares_site("x^2", c(x = 15, "x^2" = 60), mech_gaussian(sd = 9), 9))
+  fit <- sample_posterior(sites, model_normal(prior = prior_nig(0, 1, 3, 4)), pool = "complete", chains = 2, iter = 3000, warmup = 600, seed = 1)
+  square <- seq(20^2 / 12 + 1e-3, 700, length.out = 1001)
+  total <- seq(-23.23, 23.23, length.out = 401)
+  joint <- outer(square, total, function(q, t) {
+    rate <- 4 + (q + 60 - (20 + t)^2 / 21) / 2 + (20 + t)^2 / 21 / (2 * 22)
+    exp(9 / 2 * log(q - 20^2 / 12) + 3 * log(60 - t^2 / 9) - 13.5 * log(rate) - abs(q - 90) / 25 - (t - 15)^2 / 162)
+  })
+  totals <- denoise(fit)
+  of <- function(name) posterior::extract_variable_matrix(totals, name)
+  expect_distribution(of("noisy: x^2[a]"), grid_quantile(square, rowSums(joint)))
+  expect_distribution(of("noisy: x[b]"), grid_quantile(total, colSums(joint)))
+  expect_same_mean(parameter_draws(fit, "mean"), sum(outer(square, total, function(q, t) (20 + t) / 22) * joint) / sum(joint))
+  expect_true(all(of("law: x[a]") == 20) && all(of("law: x^2[b]") == 60))
+  expect_equal(sum(acceptance(fit)$divergent), 0)
+})
+
+test_that("exact and noisy totals at sites with parameters of their own: quadrature, and the gradient", {
+  skip_on_cran()
+  sites <- list(a = as_release(c("x^2" = 60), stat_subset(squares_of(), "x^2"), mech_exact(), n = 9),
+                b = as_release(c(x = 25), stat_subset(squares_of(), "x"), mech_exact(), n = 6),
+                c = as_release(c("x^2" = 34), stat_subset(squares_of(), "x^2"), mech_gaussian(sd = 1), n = 12))
+  model <- model_normal(prior = list(mean = fixed(1), sd = prior_inverse_gamma(3, 4)))
+  fit <- sample_posterior(sites, model, pool = partial_pooling(sd = prior_half_normal(0.6)), chains = 2, iter = 3000, warmup = 600, seed = 1)
+  at <- seq(-4, 4, by = 0.02)
+  square <- seq(30, 38, by = 0.1)
+  of_square <- function(p, n) dchisq(p / exp(2 * at), n, n / exp(2 * at)) / exp(2 * at)
+  likelihood <- cbind(of_square(60, 9), dnorm(25, 6, exp(at) * sqrt(6)), rowSums(vapply(square, function(p) of_square(p, 12) * dnorm(34, p), at)))
+  mean <- seq(-3, 3, by = 0.05)
+  log_sd <- seq(-6, 1.5, by = 0.05)
+  joint <- hyper_density(at, likelihood, mean, log_sd, function(m) -6 * m - 4 * exp(-2 * m), function(sd) dnorm(sd, 0, 0.6, log = TRUE))
+  expect_distribution(log(parameter_draws(fit, "sd")), grid_quantile(mean, rowSums(joint)))
+  expect_distribution(log(parameter_draws(fit, "sd[log(sd)]")), grid_quantile(log_sd, colSums(joint)))
+
+  st <- wide_totals()
+  of_regression <- function(law, sd, n) {
+    x <- rnorm(n, 0.3)
+    value <- simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), st, mech_gaussian(sd = 0.01))$value
+    rest <- setdiff(names(value), law)
+    as_release(list(law = value[law], noisy = value[rest]), list(law = stat_subset(st, law), noisy = stat_subset(st, rest)),
+               list(law = mech_exact(), noisy = mech_gaussian(sd = sd)), n = n)
+  }
+  set.seed(21)
+  sites <- list(a = of_regression(c("x^2", "y"), 4, 9), b = of_regression(c("y^2", "y"), 3, 12), c = totals_sites()$second)
+  for (parts in list(pool_parts(sites, totals_models$kept), partial_parts(sites, totals_models$kept, partial_pooling()))) {
+    state <- internal("start_pool")(parts$problem, parts$bound, c(1, 2), 1L, NULL)
+    size <- if (is.null(parts$problem$partial)) 1 + 3 * 5 else 6 + 3 * 8
+    q <- state$store[seq_len(size)] + rnorm(size, 0, 0.05)
+    at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
+    expect_true(is.finite(at(q)[1L]))
+    expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
+  }
+})
+
 test_that("a spread that is known to be none is complete pooling", {
   skip_on_cran() # takes long; `make test` runs it
   none <- sample_posterior(two_yes(), model_bernoulli(), pool = partial_pooling(sd = prior_exponential(1e4)), iter = 4000, seed = 1)
