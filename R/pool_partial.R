@@ -286,7 +286,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     site$fields[c("at", "precision")] <- list(spread$at[j, from], 1 / spread$se[j, from]^2)
     site$fields$covariate <- as.double(design[j, ])
     site$fields <- c(site$fields, spread$fields[[j]])
-    if (totals && is_regression(bound)) site$innovates <- innovates(site, spread$se[j, match("sigma", coordinates)], bound)
+    if (totals) site$innovates <- innovations_of(site, spread$se[j, ], coordinates, bound)
     problem$sites[[j]] <- site
   }
   varying <- coordinate_names(bound, vary, called)
@@ -384,12 +384,22 @@ prior_of_means <- function(bound, places) {
   list(apply(theta, 1L, stats::median), 1 / apply(theta, 1L, stats::mad)^2)
 }
 
-# Do noise and few records leave sigma less certain than records without noise would, so that the totals follow from the parameters rather
-# than the parameters from the totals?
-innovates <- function(site, se, bound) {
+# Do noise and few records leave standard deviations less certain than records without noise would, so that the totals follow from the parameters rather
+# than the parameters from the totals? 0: no; as in src/method_pool.h 1: those of the response do, 2: all.
+innovations_of <- function(site, se, coordinates, bound) {
   n <- site$fields$n
-  site$noisy == site$components && n > nrow(bound$columns) && (is.na(se) || is_hidden(se, n))
+  if (site$noisy < site$components || n <= nrow(bound$columns)) return(0L)
+  if (is_regression(bound)) {
+    se <- se[match("sigma", coordinates)]
+    return(as.integer(is.na(se) || is_hidden(se, n)))
+  }
+  # by the geometric mean over columns
+  of_sd <- se[is_variance(coordinates)]
+  if (bound$spec$name == "mvnormal" && length(of_sd) && is_drowned(exp(mean(log(of_sd))), n)) 2L else 0L
 }
+
+# As is_hidden(), where all totals would be innovations: where these are better was measured.
+is_drowned <- function(spread, n) spread^2 > 4 / (2 * n)
 
 varying_parameters <- function(vary, called, call) {
   if (is.null(vary)) return(names(called))

@@ -80,7 +80,8 @@ static void *read(SEXP problem) {
         site->components = Rf_asInteger(list_element(spec, "components"));
         s->columns += site->components;
         SEXP innovates = optional_element(spec, "innovates");
-        site->innovates = innovates && Rf_asLogical(innovates);
+        site->innovates =
+            innovates ? (enum pool_innovations)Rf_asInteger(innovates) : INNOVATE_NONE;
         if (read_site(spec, s, site) != PLUGIN_OK)
             Rf_error("internal error: a site refuses its fields");
     }

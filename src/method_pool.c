@@ -20,7 +20,8 @@
  *
  *   likelihood(c_j, n_j, phi_j) volume_j(c_j) eta_j(z_j | A_j c_j)
  *
- * of totals, in coordinates where those of the response may be innovations (totals_residual.c);
+ * of totals, in coordinates where those of the response, or of all columns, may be innovations
+ * (totals_residual.c, totals_innovations.c);
  * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own,
  * and exact ones fixed (totals_exact.c);
  * or times a normal distribution of the totals, which is approximate (pool_clt.c).
@@ -144,9 +145,10 @@ int pool_create(struct pool *s) {
         site->size = site->member.own + own_coordinates(s, site);
         if (s->partial && s->family == POOL_TOTALS)
             coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
-        if (site->innovates) {
+        if (site->innovates == INNOVATE_RESPONSE)
             totals_residual_create(&site->residual, &site->density.totals, model->columns);
-        }
+        else if (site->innovates == INNOVATE_ALL)
+            totals_innovations_create(&site->innovations, &site->density.totals, &s->likelihood);
         site->statistic = doubles((size_t)site->components);
         s->size += site->size;
     }
@@ -217,8 +219,31 @@ static const double *place_totals(struct pool_site *site, const double *q, doubl
     *log_volume = 0;
     if (site->exact) return totals_exact_place(site->exact, q);
     if (!site->innovates) return q;
-    *log_volume = totals_residual_place(&site->residual, site->density.theta, q);
-    return site->residual.at;
+    if (site->innovates == INNOVATE_RESPONSE) {
+        *log_volume = totals_residual_place(&site->residual, site->density.theta, q);
+        return site->residual.at;
+    }
+    *log_volume = totals_innovations_place(&site->innovations, site->density.theta, q);
+    return site->innovations.at;
+}
+
+/* a gradient in the coordinates of place_totals() to that in q; that in theta to slope_theta */
+static void pull_innovations(struct pool *s, struct pool_site *site, const double *q,
+                             double *gradient) {
+    double *slope = s->slope_theta;
+    memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
+    if (site->innovates == INNOVATE_RESPONSE)
+        totals_residual_pull(&site->residual, site->density.theta, q, gradient, slope);
+    else
+        totals_innovations_pull(&site->innovations, site->density.theta, q, gradient, slope);
+}
+
+/* Coordinates of a site's totals to innovations, in place. */
+static void read_innovations(struct pool_site *site, double *q) {
+    if (site->innovates == INNOVATE_RESPONSE)
+        totals_residual_read(&site->residual, site->density.theta, q);
+    else
+        totals_innovations_read(&site->innovations, site->density.theta, q);
 }
 
 /* The parameters of a site to the theta that its totals are given. */
@@ -284,10 +309,8 @@ static double density_of_site(struct pool *s, struct pool_site *site, const doub
     totals_density_noise(density, density->released, density->gradient_c);
     log_density += pull_totals(site, at, q, gradient);
     if (site->innovates) {
-        double *slope = s->slope_theta;
-        memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
-        totals_residual_pull(&site->residual, density->theta, q, gradient, slope);
-        for (int k = 0; k < s->parameters; ++k) member->slope[k] += slope[s->place[k]];
+        pull_innovations(s, site, q, gradient);
+        for (int k = 0; k < s->parameters; ++k) member->slope[k] += s->slope_theta[s->place[k]];
     }
     return log_density - density->energy;
 }
@@ -449,7 +472,7 @@ static void start_innovations(struct pool *s, struct pool_site *site, const doub
     const int d = site->density.totals.d, size = site->density.totals.size;
     struct totals_of_site of = {s, site};
     const struct hmc_target target = {size, &of, log_density_of_site, NULL};
-    unit[d - 1] = 1;
+    for (int i = site->innovates == INNOVATE_ALL ? 0 : d - 1; i < d; ++i) unit[i] = 1;
     site->density.smooth = 1;
     hmc_lower_units(&target, q, unit, scratch);
     site->density.smooth = 0;
@@ -471,7 +494,7 @@ static void start_totals(struct pool *s, const double *complete, double *q, doub
         if (site->innovates) {
             totals_density_natural_units(density, own, own + density->size);
             copy(unit + at, own + density->size, size);
-            totals_residual_read(&site->residual, density->theta, q + at);
+            read_innovations(site, q + at);
             start_innovations(s, site, q + at, unit + at, scratch);
             continue;
         }

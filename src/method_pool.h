@@ -9,6 +9,7 @@
 #include "pool_spread.h"
 #include "totals_density.h"
 #include "totals_exact.h"
+#include "totals_innovations.h"
 #include "totals_residual.h"
 
 /* What is counted after warmup. */
@@ -22,6 +23,9 @@ enum {
     POOL_SIZE_ACCEPTED,
     POOL_COUNTERS
 };
+
+/* Which coordinates of a site's totals are innovations. */
+enum pool_innovations { INNOVATE_NONE, INNOVATE_RESPONSE, INNOVATE_ALL };
 
 enum pool_family { POOL_RATES, POOL_TOTALS, POOL_CLT };
 
@@ -37,8 +41,9 @@ struct pool_site {
     struct pool_clt clt;
     const double *lower, *upper; /* bounds of the columns, natural units */
     struct pool_member member;   /* parameters, in theta's coordinates */
-    int innovates; /* coordinates of the response's totals are innovations: `residual` */
+    enum pool_innovations innovates;
     struct totals_residual residual;
+    struct totals_innovations innovations;
     struct totals_exact *exact; /* NULL: nothing is exact, or no totals */
     double *statistic, energy;  /* of the state */
 };

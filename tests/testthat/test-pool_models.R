@@ -32,19 +32,45 @@ test_that("multivariate normal sites: draws from the prior, weighted by the nois
   sites <- list(north = as_release(z[[1]], wide_totals(), mech_laplace(scale = 2), n = 3), south = as_release(z[[2]], wide_totals(), mech_gaussian(sd = 2.5), n = 4))
   own <- list(from$site(3), from$site(4))
   log_weight <- log_noise("absolute", 2, z[[1]], own[[1]]$totals) + log_noise("squared", 2.5, z[[2]], own[[2]]$totals)
-  for (method in c("collapse", "augment")) {
-    fit <- pooled(sites, model, pool = partial_pooling(sd = prior_half_normal(0.4)), method = method, iter = 2000)
-    expect_identical(fit$problem$family, if (method == "collapse") "totals" else "records")
-    for (k in 1:5) expect_weighted_mean(parameter_draws(fit, colnames(from$prior)[k]), from$prior[, k], log_weight)
-    expect_weighted_mean(parameter_draws(fit, "sd[mean[y]]"), from$sd[, 1], log_weight)
-    expect_weighted_mean(parameter_draws(fit, "sd[log_chol(cov[x,x])]"), from$sd[, 5], log_weight)
-    expect_weighted_mean(parameter_draws(fit, "sd[chol(cov[x,y])]"), from$sd[, 4], log_weight)
+  pooling <- partial_pooling(sd = prior_half_normal(0.4))
+  innovations <- function() {
+    parts <- partial_parts(sites, model, pooling)
+    problem <- with_coordinates(parts$problem, 1, 2L)
+    chains <- lapply(1:2, function(k) {
+      state <- internal("start_pool")(problem, parts$bound, c(3, 4), k, NULL)
+      colnames <- list(NULL, problem$names)
+      `dimnames<-`(internal("run_blocks")(problem, state, 3000, list(warmup = 1000, thin = 1), function(...) NULL)$draws, colnames)
+    })
+    list(draws = internal("chains_array")(chains))
+  }
+  draws_of <- function(fit, name) posterior::extract_variable_matrix(fit$draws, name)
+  for (method in c("collapse", "innovations", "augment")) {
+    fit <- if (method == "innovations") innovations() else pooled(sites, model, pool = pooling, method = method, iter = 2000)
+    if (method != "innovations") expect_identical(fit$problem$family, if (method == "collapse") "totals" else "records")
+    for (k in 1:5) expect_weighted_mean(draws_of(fit, colnames(from$prior)[k]), from$prior[, k], log_weight)
+    expect_weighted_mean(draws_of(fit, "sd[mean[y]]"), from$sd[, 1], log_weight)
+    expect_weighted_mean(draws_of(fit, "sd[log_chol(cov[x,x])]"), from$sd[, 5], log_weight)
+    expect_weighted_mean(draws_of(fit, "sd[chol(cov[x,y])]"), from$sd[, 4], log_weight)
     for (j in 1:2) {
-      expect_weighted_mean(parameter_draws(fit, sprintf("mean[x][%s]", names(sites)[j])), own[[j]]$at[, 2], log_weight)
-      expect_weighted_mean(log(parameter_draws(fit, sprintf("cov[x,x][%s]", names(sites)[j]))), log(own[[j]]$cov[, 3]), log_weight)
-      expect_weighted_mean(parameter_draws(fit, sprintf("cov[x,y][%s]", names(sites)[j])), own[[j]]$cov[, 2], log_weight)
+      expect_weighted_mean(draws_of(fit, sprintf("mean[x][%s]", names(sites)[j])), own[[j]]$at[, 2], log_weight)
+      expect_weighted_mean(log(draws_of(fit, sprintf("cov[x,x][%s]", names(sites)[j]))), log(own[[j]]$cov[, 3]), log_weight)
+      expect_weighted_mean(draws_of(fit, sprintf("cov[x,y][%s]", names(sites)[j])), own[[j]]$cov[, 2], log_weight)
     }
   }
+})
+
+test_that("ten sites of normal pairs whose noise hides their spread converge by default, without divergent trajectories", {
+  skip_on_cran()
+  set.seed(2)
+  asked <- stat_crossprod(a ~ b, list(a = c(-5, 5), b = c(-5, 5)))
+  sites <- lapply(stats::setNames(nm = paste0("s", 1:10)), function(site) {
+    mean <- rnorm(2, 0, 0.3)
+    z <- matrix(rnorm(400), 200)
+    simulate_release(data.frame(a = mean[1] + z[, 1], b = mean[2] + 0.5 * z[, 1] + z[, 2]), asked, mech_laplace(epsilon = 1))
+  })
+  fit <- sample_posterior(sites, model_mvnormal(), pool = "partial", chains = 2, seed = 1)
+  expect_lt(sum(acceptance(fit)$divergent), 3)
+  expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.02)
 })
 
 test_that("the gradient of multivariate normal sites, a known mean or covariance among them, is that of the density", {
@@ -54,13 +80,16 @@ test_that("the gradient of multivariate normal sites, a known mean or covariance
                  list(mean = prior_niw(0.2, 2, 2, 6), cov = fixed(matrix(c(1.5, 0.3, 0.3, 0.8), 2))))
   for (prior in priors) for (pooling in list(partial_pooling(correlation = prior_lkj(2)), walk_pooling())) {
     parts <- partial_parts(totals_sites(), model_mvnormal(prior = prior), pooling)
-    state <- internal("start_pool")(parts$problem, parts$bound, internal("seed_words")(), 1L, NULL)
-    partial <- parts$problem$partial
-    varying <- length(partial$which)
-    size <- 2 * varying + parts$problem$begin$pairs + (3 - partial$walk) * varying + 3 * 5
-    q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
-    at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
-    expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
+    for (innovates in c(0L, 2L)) {
+      problem <- with_coordinates(parts$problem, 1, innovates)
+      state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
+      partial <- problem$partial
+      varying <- length(partial$which)
+      size <- 2 * varying + problem$begin$pairs + (3 - partial$walk) * varying + 3 * 5
+      q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
+      at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
+      expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
+    }
   }
 })
 
