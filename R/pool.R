@@ -20,9 +20,10 @@
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
 #' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as
 #' `records = list(north = prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records
-#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number, or the tables of counts moved; with `pool = "none"`
-#' any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy
-#' number ([stat_size()]) mends that.
+#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method
+#' `"collapse"`, at a cost that is free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more; for them a site has more records than the
+#' release has variables. With `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
+#' warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
@@ -73,7 +74,7 @@
 #' continuous, or ten numbers or more agree, that is no coincidence.
 #'
 #' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with method `"clt"`,
-#'   totals by `"collapse"`, or R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
+#'   totals of rates by `"collapse"`, or R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
 #'   `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.
@@ -112,7 +113,7 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
       pooled_method(releases, bound, method, partial, imputes, call)
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-    problem <- switch(engine, collapse = pool_problem(releases, bound, call), tables = pool_tables_problem(releases, bound, records, call),
+    problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
                       augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
                       clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
     if (partial) problem <- if (engine %in% c("augment", "tables")) pooled_records_problem(problem, pool, bound, releases, call) else
@@ -243,16 +244,18 @@ shown_columns <- function(public) {
 
 # ---- what C needs to know ------------------------------------------------------------------
 
-pool_problem <- function(releases, bound, call) {
+pool_problem <- function(releases, bound, call, records = list()) {
   family <- pool_family(bound, call)
-  sites <- lapply(releases, function(release) if (family == "rates") rate_site(release, bound, call) else totals_site(release, bound, call))
+  sites <- lapply(stats::setNames(nm = names(releases)), function(name) {
+    if (family == "rates") rate_site(releases[[name]], bound, call) else totals_site(releases[[name]], bound, records[[name]], call)
+  })
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
   exact <- if (bound$spec$name == "categorical") TRUE else NA
-  list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(releases, function(r) as.double(r$n), 0)), size_prior = NULL,
+  list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(sites, function(site) site$fields$n, 0)), size_prior = NULL,
        released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
        where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),
-       first = first, names = bound$parameters)
+       first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
 }
 
 # "rates": a total whose distribution is that of one rate; "totals": of normal records
@@ -275,13 +278,14 @@ pool_family <- function(bound, call) {
 # Does the prior have bounds, `within`?
 bound_is_cut <- function(bound) any(startsWith(as.character(names(bound$spec$fields)), "within"))
 
-totals_site <- function(release, bound, call) {
-  problem <- collapse_problem(release, bound, call = call)
+totals_site <- function(release, bound, records, call) {
+  problem <- collapse_problem(release, bound, records, call)
   if (problem$separable < problem$noisy) {
     stop_classed("method", "Numbers that were hidden or rounded cannot be pooled under a model of normal records.", call = call)
   }
   list(components = length(problem$released), noisy = problem$noisy, absolute = problem$absolute, released = problem$released, weight = problem$weight,
-       where = problem$where, times = problem$times, alone = problem, fields = c(problem$fields[c("terms", "lower", "upper")], list(n = problem$n)))
+       where = problem$where, times = problem$times, alone = problem, size_prior = problem$size_prior,
+       fields = c(problem$fields[c("terms", "lower", "upper")], list(n = problem$n, size_spread = 0)))
 }
 
 # ---- rates ---------------------------------------------------------------------------------
@@ -430,13 +434,17 @@ start_pool <- function(problem, bound, words, k, theta) {
   } else if (problem$family == "rates") {
     theta <- if (!is.null(partial)) begin$mean else if (given) theta else near_rate(problem, theta)
   } else {
-    problem$complete <- unlist(lapply(problem$sites, function(site) {
+    described <- lapply(problem$sites, function(site) {
       own <- c(site$alone[names(site$alone) != "given"], list(given = given))
       state <- .Call(ffi_start, own, as.double(theta), stream)
       stream <<- state$rng
       if (!given) theta <<- state$theta
       .Call(ffi_collapse_complete, own, state)
-    }), use.names = FALSE)
+    })
+    # behind the statistic of a site what its own chain takes for its unknown n
+    complete <- seq_len(bound$sizes$complete)
+    problem$complete <- unlist(lapply(described, `[`, complete), use.names = FALSE)
+    problem$unsized <- as.double(unlist(lapply(described, `[`, -complete), use.names = FALSE))
     if (!is.null(partial)) theta[partial$place] <- begin$mean
   }
   problem[c("phi", "spread", "error")] <- begin[c("phi", "spread", "error")]

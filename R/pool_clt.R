@@ -42,17 +42,35 @@ sites_method <- function(releases, bound, partial, imputes, refusal, call) {
 # The same where the number of records of some sites is not known. `records`: what is believed of it
 pooled_sized_method <- function(releases, bound, method, partial, imputes, records, call) {
   sites <- names(records)
-  tables <- method %in% c("auto", "collapse") && imputes && pools_tables(releases, bound, records)
+  by_collapse <- method %in% c("auto", "collapse")
+  tables <- by_collapse && imputes && pools_tables(releases, bound, records)
+  totals <- by_collapse && imputes && pools_totals(releases, bound, records) && (method == "collapse" || prefers_totals(releases, records))
   hidden <- vapply(releases[sites], whole_at_once, TRUE, bound)
   reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which the numbers of records would be called too." else
     if (any(hidden)) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
-      if (!method %in% c("auto", "augment") && !tables) "Method {.val {method}} must know it."
+      if (!method %in% c("auto", "augment") && !tables && !totals) "Method {.val {method}} must know it."
   if (!is.null(reason)) {
     stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
                            i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
   }
   if (partial) check_imputes_sites(bound, imputes, call)
-  if (tables) "tables" else "augment"
+  if (tables) "tables" else if (totals) "collapse" else "augment"
+}
+
+# Where n is not known, and fewer records are expected at a site, to impute them takes no longer than to move its totals.
+records_of_totals <- 500
+
+prefers_totals <- function(releases, records) {
+  expected <- vapply(names(records), function(site) typical_size(releases[[site]], records[[site]])$n, 0)
+  min(expected) >= records_of_totals
+}
+
+# Can the totals of sites be moved, their numbers of records unknown?
+pools_totals <- function(releases, bound, records) {
+  without_refusal({
+    if (pool_family(bound, NULL) != "totals") stop_classed("method", "")
+    for (site in names(releases)) totals_site(releases[[site]], bound, records[[site]], NULL)
+  })
 }
 
 # What clt_distribution() gives of one site.

@@ -261,7 +261,7 @@ pool_acceptance <- function(fit) {
     told <- as.list(fit$chains[[k]]$diagnostics)
     row <- data.frame(chain = k, mean = told$acceptance / told$transitions, steps = told$leapfrogs / told$transitions,
                       divergent = told$divergent, deepest = told$deepest)
-    if (isTRUE(fit$problem$sized)) row$sizes <- told$size_accepted / told$size_made
+    if (told$size_made > 0) row$sizes <- told$size_accepted / told$size_made
     row
   })
   do.call(rbind, rows)
@@ -272,5 +272,5 @@ pool_moves <- function(fit, a) {
   if (is_pooled_by_records(fit)) return(c(acceptance_lines(fit, a), records_moves(a)))
   if (is_pooled_by_tables(fit)) return(tables_moves(a))
   paste0(sprintf("all at once   Hamiltonian: %s steps a trajectory, acceptance %s", format_number(mean(a$steps), 2), format_number(mean(a$mean), 2)),
-         if (!is.null(a$sizes)) sprintf("; sizes of groups: accepted %s", format_number(mean(a$sizes), 2)))
+         if (!is.null(a$sizes)) sprintf("; %s: accepted %s", if (is_of_groups(fit)) "sizes of groups" else "unknown numbers of records", format_number(mean(a$sizes), 2)))
 }

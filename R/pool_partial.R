@@ -291,7 +291,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   }
   varying <- coordinate_names(bound, vary, called)
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
-  problem$names <- layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call)
+  problem$names <- c(layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call), size_names(names(problem$site_records)))
   problem
 }
 
@@ -388,7 +388,7 @@ prior_of_means <- function(bound, places) {
 # than the parameters from the totals? 0: no; as in src/method_pool.h 1: those of the response do, 2: all.
 innovations_of <- function(site, se, coordinates, bound) {
   n <- site$fields$n
-  if (site$noisy < site$components || n <= nrow(bound$columns)) return(0L)
+  if (site$noisy < site$components || !is.null(site$size_prior) || n <= nrow(bound$columns)) return(0L)
   if (is_regression(bound)) {
     se <- se[match("sigma", coordinates)]
     return(as.integer(is.na(se) || is_hidden(se, n)))

@@ -51,6 +51,7 @@ static int read_site(SEXP spec, struct pool *s, struct pool_site *site) {
         return pool_read_rate(&fields, site);
     case POOL_TOTALS:
         site->noisy = Rf_asInteger(list_element(spec, "noisy"));
+        site->size_prior = read_size_prior(spec);
         return pool_read_totals(&fields, s->partial ? &s->likelihood : &s->model,
                                 Rf_asInteger(list_element(spec, "absolute")),
                                 s->released + site->first, REAL(list_element(spec, "weight")),
@@ -131,7 +132,8 @@ static void start(void *self, SEXP problem) {
                                      .spread = optional_numbers(problem, "spread"),
                                      .error = optional_numbers(problem, "error"),
                                      .sizes = optional_numbers(problem, "sizes"),
-                                     .size_error = optional_numbers(problem, "size_error")};
+                                     .size_error = optional_numbers(problem, "size_error"),
+                                     .unsized = optional_numbers(problem, "unsized")};
     pool_start(self, &begin);
 }
 

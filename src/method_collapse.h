@@ -79,7 +79,8 @@ struct collapse_class {
     double (*log_density)(const struct collapse *c, const double *q, double *gradient);
 
     /* The complete-data statistic that the state stands for, and after it the factors'
-     * cross-table; and for such the released components that are expected where bounds clamp, and
+     * cross-table, or where n is unknown n, and what is taken for the variances of a column before
+     * the release, of its mean and about it; and for such the released components that are expected where bounds clamp, and
      * what is left of their variances. NULL where there is none. */
     void (*complete)(const struct collapse *c, double *out);
     void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);

@@ -5,9 +5,9 @@
  *
  *   p(theta) prod_j p(z_j | theta).
  *
- * Normal totals: c_j is the complete-data statistic of site j in the coordinates of totals.c. The
- * records of all sites together have the statistic sum c_j, so theta integrates out as it does for
- * one site (marginal(), but for what it keeps). Target:
+ * Normal totals (method_pool_totals.c): c_j is the complete-data statistic of site j in the
+ * coordinates of totals.c. The records of all sites together have the statistic sum c_j, so theta
+ * integrates out as it does for one site (marginal(), but for what it keeps). Target:
  *
  *   marginal(sum c_j, sum n_j) prod_j volume_j(c_j) eta_j(z_j | A_j c_j).
  *
@@ -59,28 +59,6 @@ int pool_read_rate(const struct fields *fields, struct pool_site *site) {
     const int status = pool_rate_read(fields, &site->rate);
     site->n = site->rate.n;
     return status;
-}
-
-int pool_read_totals(const struct fields *fields, const struct model *model, int absolute,
-                     const double *released, const double *weight, struct pool_site *site) {
-    const int d = model->columns;
-    const double *n = fields_vector(fields, "n", 1);
-    const double *terms = fields_vector(fields, "terms", TERM_ROWS * site->components);
-    site->lower = fields_vector(fields, "lower", d);
-    site->upper = fields_vector(fields, "upper", d);
-    if (!n || !terms || !site->lower || !site->upper || !model->class->marginal)
-        return PLUGIN_BAD_FIELDS;
-    site->n = *n;
-    site->density.components = site->noisy;
-    site->density.absolute = absolute;
-    site->density.released = released;
-    site->density.weight = weight;
-    site->density.component = read_components(d, site->components, terms);
-    totals_density_create(&site->density, model, *n, d, model->order, 1, NULL);
-    (void)totals_design(&site->density.totals, NULL);
-    site->exact = totals_exact_new(&site->density, site->density.totals.size, site->noisy,
-                                   site->components, released);
-    return PLUGIN_OK;
 }
 
 int pool_read_clt(const struct fields *fields, const struct pool *s, struct pool_site *site) {
@@ -143,12 +121,7 @@ int pool_create(struct pool *s) {
         if (s->separate) site->member.own = 1;
         site->at = s->size;
         site->size = site->member.own + own_coordinates(s, site);
-        if (s->partial && s->family == POOL_TOTALS)
-            coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
-        if (site->innovates == INNOVATE_RESPONSE)
-            totals_residual_create(&site->residual, &site->density.totals, model->columns);
-        else if (site->innovates == INNOVATE_ALL)
-            totals_innovations_create(&site->innovations, &site->density.totals, &s->likelihood);
+        if (s->family == POOL_TOTALS) pool_totals_create(s, site);
         site->statistic = doubles((size_t)site->components);
         s->size += site->size;
     }
@@ -162,6 +135,7 @@ int pool_create(struct pool *s) {
     s->slope_theta = doubles(parameters);
     s->natural = doubles((size_t)model->reported);
     s->complete = doubles((size_t)model->complete);
+    s->rest = doubles((size_t)model->complete);
     s->slope_c = doubles((size_t)model->complete);
     s->mean = doubles(d);
     s->chol = doubles(d * d);
@@ -170,11 +144,14 @@ int pool_create(struct pool *s) {
     return s->size > 0 ? PLUGIN_OK : PLUGIN_BAD_FIELDS;
 }
 
-int pool_stored(const struct pool *s) { return (int)hmc_stored(s->size, HMC_DIAGONAL); }
+int pool_stored(const struct pool *s) {
+    return (int)(hmc_stored(s->size, HMC_DIAGONAL) + pool_totals_stored(s));
+}
 
 void pool_attach(struct pool *s) {
     const struct hmc_target target = {s->size, s, pool_log_density, NULL};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
+    pool_totals_attach(s, s->store + hmc_stored(s->size, HMC_DIAGONAL));
     if (s->partial)
         s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
     copy(s->trial, s->theta, s->model.parameters);
@@ -213,106 +190,20 @@ static double density_of_rates(struct pool *s, double *gradient) {
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
-/* Coordinates of a site's totals in which none is an innovation, or exact; density.theta is that of
- * the site. */
-static const double *place_totals(struct pool_site *site, const double *q, double *log_volume) {
-    *log_volume = 0;
-    if (site->exact) return totals_exact_place(site->exact, q);
-    if (!site->innovates) return q;
-    if (site->innovates == INNOVATE_RESPONSE) {
-        *log_volume = totals_residual_place(&site->residual, site->density.theta, q);
-        return site->residual.at;
-    }
-    *log_volume = totals_innovations_place(&site->innovations, site->density.theta, q);
-    return site->innovations.at;
-}
-
-/* a gradient in the coordinates of place_totals() to that in q; that in theta to slope_theta */
-static void pull_innovations(struct pool *s, struct pool_site *site, const double *q,
-                             double *gradient) {
-    double *slope = s->slope_theta;
-    memset(slope, 0, (size_t)s->model.parameters * sizeof(double));
-    if (site->innovates == INNOVATE_RESPONSE)
-        totals_residual_pull(&site->residual, site->density.theta, q, gradient, slope);
-    else
-        totals_innovations_pull(&site->innovations, site->density.theta, q, gradient, slope);
-}
-
-/* Coordinates of a site's totals to innovations, in place. */
-static void read_innovations(struct pool_site *site, double *q) {
-    if (site->innovates == INNOVATE_RESPONSE)
-        totals_residual_read(&site->residual, site->density.theta, q);
-    else
-        totals_innovations_read(&site->innovations, site->density.theta, q);
-}
-
-/* The parameters of a site to the theta that its totals are given. */
-static void give_totals(struct pool *s, struct pool_site *site) {
-    for (int k = 0; k < s->parameters; ++k) site->density.theta[s->place[k]] = site->member.phi[k];
-}
-
-/* the sites' totals, and `complete`, their sum */
-static void expand(struct pool *s, const double *q) {
-    double log_volume;
-    memset(s->complete, 0, (size_t)s->model.complete * sizeof(double));
-    for (int j = 0; j < s->sites; ++j) {
-        struct pool_site *site = s->site + j;
-        struct totals_density *density = &site->density;
-        if (site->innovates) give_totals(s, site);
-        const double *at = place_totals(site, q + site->at + site->member.own, &log_volume);
-        totals_expand(&density->totals, at, density->c);
-        for (int i = 0; i < s->model.complete; ++i) s->complete[i] += density->c[i];
-    }
-}
-
-/* the log of the volume, exact totals accounted for; the gradient at q */
-static double pull_totals(struct pool_site *site, const double *at, const double *q,
-                          double *gradient) {
-    struct totals_density *density = &site->density;
-    double log_density = totals_pull(&density->totals, at, density->gradient_c, gradient);
-    if (site->exact) log_density += totals_exact_pull(site->exact, q, gradient);
-    return log_density;
-}
-
-static double density_of_totals(struct pool *s, const double *q, double *gradient) {
-    expand(s, q);
-    double log_density =
-        s->model.class->marginal(s->model.self, s->complete, s->n, s->trial, s->slope_c, gradient);
-    if (!(log_density > -INFINITY)) return -INFINITY;
-    for (int j = 0; j < s->sites; ++j) {
-        struct pool_site *site = s->site + j;
-        struct totals_density *density = &site->density;
-        const double *own = q + site->at, *at = site->exact ? site->exact->place : own;
-        copy(density->gradient_c, s->slope_c, s->model.complete);
-        totals_density_noise(density, density->released, density->gradient_c);
-        log_density += pull_totals(site, at, own, gradient + site->at) - density->energy;
-    }
-    return isnan(log_density) ? -INFINITY : log_density;
-}
-
 /* log p(z_j | phi_j), or with its totals where these are coordinates; the slope in phi to
  * the member, and that in the coordinates of totals to `gradient`. */
 static double density_of_site(struct pool *s, struct pool_site *site, const double *q,
                               double *gradient) {
     struct pool_member *member = &site->member;
-    if (s->family == POOL_RATES) return pool_rate_log(&site->rate, member->phi[0], member->slope);
-    if (s->family == POOL_CLT)
+    switch (s->family) {
+    case POOL_RATES:
+        return pool_rate_log(&site->rate, member->phi[0], member->slope);
+    case POOL_CLT:
         return pool_clt_log(&site->clt, member->phi, q, s->rounded, member->slope, gradient);
-    struct totals_density *density = &site->density;
-    double log_density;
-    give_totals(s, site);
-    const double *at = place_totals(site, q, &log_density);
-    totals_expand(&density->totals, at, density->c);
-    log_density +=
-        s->likelihood.class->marginal(s->likelihood.self, density->c, site->n, density->theta,
-                                      density->gradient_c, member->slope);
-    totals_density_noise(density, density->released, density->gradient_c);
-    log_density += pull_totals(site, at, q, gradient);
-    if (site->innovates) {
-        pull_innovations(s, site, q, gradient);
-        for (int k = 0; k < s->parameters; ++k) member->slope[k] += s->slope_theta[s->place[k]];
+    case POOL_TOTALS:
+        break;
     }
-    return log_density - density->energy;
+    return pool_totals_log(s, site, q, gradient);
 }
 
 static double density_of_partial(struct pool *s, const double *q, double *gradient) {
@@ -357,7 +248,7 @@ double pool_log_density(void *self, const double *q, double *gradient) {
     place_parameters(s, q, s->trial);
     if (s->partial) return density_of_partial(s, q, gradient);
     return s->family == POOL_RATES ? density_of_rates(s, gradient)
-                                   : density_of_totals(s, q, gradient);
+                                   : pool_totals_log_complete(s, q, gradient);
 }
 
 /* ---- the state --------------------------------------------------------------------------- */
@@ -387,7 +278,7 @@ static void measure(struct pool *s) {
         measure_clt(s);
         return;
     }
-    expand(s, s->hmc.q);
+    pool_totals_expand(s, s->hmc.q);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         struct totals_density *density = &site->density;
@@ -455,56 +346,6 @@ static void start_spread(struct pool *s, const struct pool_begin *begin, double 
     }
 }
 
-/* A site's totals alone, for hmc_lower_units() */
-struct totals_of_site {
-    struct pool *pool;
-    struct pool_site *site;
-};
-
-static double log_density_of_site(void *self, const double *q, double *gradient) {
-    const struct totals_of_site *of = self;
-    return density_of_site(of->pool, of->site, q, gradient);
-}
-
-/* About how wide a site's totals are, innovations among them, given phi. */
-static void start_innovations(struct pool *s, struct pool_site *site, const double *q, double *unit,
-                              double *scratch) {
-    const int d = site->density.totals.d, size = site->density.totals.size;
-    struct totals_of_site of = {s, site};
-    const struct hmc_target target = {size, &of, log_density_of_site, NULL};
-    for (int i = site->innovates == INNOVATE_ALL ? 0 : d - 1; i < d; ++i) unit[i] = 1;
-    site->density.smooth = 1;
-    hmc_lower_units(&target, q, unit, scratch);
-    site->density.smooth = 0;
-}
-
-/* Coordinates of the sites' totals, and about how wide these are given phi. */
-static void start_totals(struct pool *s, const double *complete, double *q, double *unit) {
-    double *scratch = doubles(5 * (size_t)s->size), *own = scratch + 3 * (size_t)s->size;
-    for (int j = 0; j < s->sites; ++j, complete += s->model.complete) {
-        struct pool_site *site = s->site + j;
-        struct totals_density *density = &site->density;
-        const int size = density->totals.size, at = site->at + site->member.own;
-        copy(density->theta, s->theta, s->model.parameters);
-        for (int k = 0; s->partial && k < s->parameters; ++k)
-            density->theta[s->place[k]] = site->member.phi[k];
-        /* not refused: the site began at it */
-        (void)totals_density_coordinates(density, complete, density->theta, own);
-        copy(q + at, own, size);
-        if (site->innovates) {
-            totals_density_natural_units(density, own, own + density->size);
-            copy(unit + at, own + density->size, size);
-            read_innovations(site, q + at);
-            start_innovations(s, site, q + at, unit + at, scratch);
-            continue;
-        }
-        totals_density_units(density, own, own + density->size, scratch);
-        copy(unit + at, own + density->size, size);
-        if (site->exact) totals_exact_start(site->exact, q + at, unit + at);
-        for (int k = 0; !s->partial && k < s->shared; ++k) unit[k] = own[density->size + size + k];
-    }
-}
-
 /* The sites' own coordinates were chosen so that they are about standard normal. */
 static void draw_own(struct pool *s, double share) {
     for (int j = 0; j < s->sites; ++j) {
@@ -532,7 +373,7 @@ void pool_start(struct pool *s, const struct pool_begin *begin) {
         for (int k = 0; k < s->parameters; ++k) q[k] = s->theta[s->place[k]];
         if (s->partial) start_spread(s, begin, q, unit);
     }
-    if (s->family == POOL_TOTALS) start_totals(s, begin->complete, q, unit);
+    if (s->family == POOL_TOTALS) pool_totals_start(s, begin, q, unit);
     hmc_start(&s->hmc, q, unit);
     if (s->family == POOL_CLT)
         start_clt(s);
@@ -548,6 +389,12 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
     if (s->family != POOL_RATES && s->rounded != fmin(*s->hmc.step_size, 1)) (void)refresh(s);
     hmc_nuts(&s->hmc, s->rng, &told);
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
+    if (s->unsized > 0) {
+        place_parameters(s, s->hmc.q, s->trial);
+        for (int j = 0; s->partial && j < s->sites; ++j) place_site(s, s->site + j, s->hmc.q);
+        pool_totals_move_sizes(s, iteration, warmup);
+        (void)refresh(s);
+    }
     double *counter = s->counter;
     counter[POOL_ITERATIONS] += 1;
     counter[POOL_ACCEPTANCE] += told.accept;
@@ -612,11 +459,8 @@ double pool_outside(struct pool *s) {
     return fmin(sum / s->n, 1);
 }
 
-void pool_report(struct pool *s, double *draw) {
-    if (!s->partial) {
-        model_report(&s->model, s->theta, draw);
-        return;
-    }
+/* Returns where the next number goes. */
+static double *report_partial(struct pool *s, double *draw) {
     copy(s->trial, s->theta, s->model.parameters);
     model_report(&s->model, s->trial, s->natural);
     for (int k = 0; k < s->heads; ++k) *draw++ = s->natural[s->head[k]];
@@ -627,4 +471,16 @@ void pool_report(struct pool *s, double *draw) {
         model_report(&s->model, s->trial, s->natural);
         for (int k = 0; k < s->shown; ++k) *draw++ = s->natural[s->show[k]];
     }
+    return draw;
+}
+
+void pool_report(struct pool *s, double *draw) {
+    if (s->partial) {
+        draw = report_partial(s, draw);
+    } else {
+        model_report(&s->model, s->theta, draw);
+        draw += s->model.reported;
+    }
+    for (int j = 0; j < s->sites; ++j)
+        if (s->site[j].resize) *draw++ = s->site[j].n;
 }

@@ -11,6 +11,7 @@
 #include "totals_exact.h"
 #include "totals_innovations.h"
 #include "totals_residual.h"
+#include "totals_resize.h"
 
 /* What is counted after warmup. */
 enum {
@@ -33,8 +34,9 @@ enum pool_family { POOL_RATES, POOL_TOTALS, POOL_CLT };
  * of their own these come first, then those of the totals. */
 struct pool_site {
     double n;
-    int components, first; /* its components among those of all sites */
-    int noisy;             /* of totals: of these the first; the others are exact */
+    const struct size_prior *size_prior; /* NULL: n is known */
+    int components, first;               /* its components among those of all sites */
+    int noisy;                           /* of totals: of these the first; the others are exact */
     int at, size;
     struct pool_rate rate;
     struct totals_density density;
@@ -44,14 +46,17 @@ struct pool_site {
     enum pool_innovations innovates;
     struct totals_residual residual;
     struct totals_innovations innovations;
-    struct totals_exact *exact; /* NULL: nothing is exact, or no totals */
-    double *statistic, energy;  /* of the state */
+    struct totals_exact *exact;   /* NULL: nothing is exact, or no totals */
+    struct totals_resize *resize; /* NULL: n is known, or no totals */
+    const double *placed;         /* its totals in the coordinates of totals.c */
+    double *statistic, energy;    /* of the state */
 };
 
 struct pool {
     struct model model; /* with the prior, which is that of the shared parameters */
     enum pool_family family;
     double n;       /* records of all sites */
+    int unsized;    /* sites whose n is not known */
     double rounded; /* absolute kernels, for slopes: as far from their kinks */
     int shared;     /* coordinates before those of the sites */
     int size;       /* coordinates */
@@ -89,6 +94,7 @@ struct pool {
                                  * since the prior's density is that of all of it */
     double *site_theta;         /* theta of a site */
     double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
+    double *rest;               /* that of all sites but one */
     double *slope_theta;        /* gradient of the prior */
     double *slope_own;          /* slopes in a site's own coordinates */
     double *natural;            /* a draw of theta as the model reports it */
@@ -119,6 +125,9 @@ void pool_attach(struct pool *pool);
 struct pool_begin {
     const double *complete, *phi, *spread, *error;
     const double *sizes, *size_error; /* of groups whose sizes are latent: about what they are */
+    /* One after the other, of each site whose n is not known: n, and variances of each column, as
+     * totals_size.h has them. */
+    const double *unsized;
 };
 
 /* A new state: theta as given. */
@@ -131,6 +140,30 @@ double pool_outside(struct pool *pool);
 /* A draw: what the model reports of theta; or, with partial pooling, the natural values of the
  * mean, what pool_spread_report() gives, and the parameters of each site that are shown. */
 void pool_report(struct pool *pool, double *draw);
+
+/* ---- sites of normal totals: method_pool_totals.c ---- */
+
+void pool_totals_create(struct pool *pool, struct pool_site *site);
+
+/* Of the unknown n of sites. */
+size_t pool_totals_stored(const struct pool *pool);
+void pool_totals_attach(struct pool *pool, double *store);
+
+/* the sites' totals, and `complete`, their sum */
+void pool_totals_expand(struct pool *pool, const double *q);
+
+/* The log density, with parameters that are the same in all sites; or of a site, as its member has
+ * them: q and the gradient are those of its totals. */
+double pool_totals_log_complete(struct pool *pool, const double *q, double *gradient);
+double pool_totals_log(struct pool *pool, struct pool_site *site, const double *q,
+                       double *gradient);
+
+/* Coordinates of the sites' totals, and about how wide these are given phi. */
+void pool_totals_start(struct pool *pool, const struct pool_begin *begin, double *q, double *unit);
+
+/* Steps of the unknown n of sites, whose parameters are those of the state; what hmc.h knows of the
+ * place must be drawn anew then. */
+void pool_totals_move_sizes(struct pool *pool, int iteration, int warmup);
 
 /* For hmc.h; `self` is the struct pool. */
 double pool_log_density(void *self, const double *q, double *gradient);

@@ -192,7 +192,7 @@ static double marginal(void *self, const double *c, double n, const double *thet
 
 static double marginal_size(const void *self, double n) {
     const struct mvnormal *s = self;
-    return covariates_marginal_size(&s->cov, n);
+    return s->flat ? -0.5 * n * s->cov.q * log(2 * M_PI) : covariates_marginal_size(&s->cov, n);
 }
 
 static void distribution(void *self, const double *theta, double *mean, double *chol) {

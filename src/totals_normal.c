@@ -33,7 +33,7 @@
  * in addition, which is the rest of the Wishart density of the scatter and of that of the totals. n
  * is larger than d, so that the scatter keeps its rank.
  *
- * Starts are in totals_normal_start.c, steps of n in totals_normal_size.c.
+ * Starts are in totals_normal_start.c, steps of n in totals_resize.c.
  *
  * Cost for d columns: O(d^3 + components) a gradient, free of n. No allocation in any
  * loop.
@@ -103,9 +103,9 @@ void normal_read_residual(struct normal *s, const double *theta, double *q) {
 const double *normal_place(struct normal *s, const double *q) {
     if (s->residual) return place_residual(s, q);
     if (s->exact) return totals_exact_place(s->exact, q);
-    if (!s->size.prior) return q;
-    totals_size_place(&s->size, q);
-    return s->size.place;
+    if (!s->resize.size.prior) return q;
+    totals_size_place(&s->resize.size, q);
+    return s->resize.size.place;
 }
 
 /* For hmc.h: of totals, of what is kept of theta and of u. */
@@ -123,7 +123,8 @@ static double log_density(void *self, const double *q, double *gradient) {
         log_density += s->log_volume;
         pull_residual(s, q, gradient);
     }
-    for (int j = 0; s->size.prior && j < s->model.columns; ++j) gradient[j] *= s->size.stretch[j];
+    for (int j = 0; s->resize.size.prior && j < s->model.columns; ++j)
+        gradient[j] *= s->resize.size.stretch[j];
     for (int j = 0; j < s->directions; ++j) {
         const double *restrict column = s->spread + (size_t)j * (size_t)count;
         double sum = 0;
@@ -189,6 +190,15 @@ static void prepare_residual(struct normal *s) {
     s->slope_theta = normal_doubles((size_t)s->model.parameters);
 }
 
+static int prepare_size(const struct fields *fields, const struct collapse *of, struct normal *s) {
+    const double *spread = fields_vector(fields, "size_spread", 1);
+    if (!spread) return PLUGIN_BAD_FIELDS;
+    s->resize.model = &s->model;
+    s->resize.density = &s->density;
+    s->trial = normal_doubles((size_t)normal_coordinates(s));
+    return totals_resize_create(&s->resize, of->size_prior, of->n, *spread, s->density.size);
+}
+
 static int create(const struct fields *fields, struct collapse *of) {
     if (!of->model.origin || !of->model.class->marginal) return PLUGIN_BAD_FIELDS;
     struct normal *s = plugin_memory(1, sizeof *s);
@@ -211,7 +221,7 @@ static int create(const struct fields *fields, struct collapse *of) {
     if (fields_length(fields, "clamp_weight") > 0 && clamp(fields, s) != PLUGIN_OK)
         return PLUGIN_BAD_FIELDS;
     s->exact = totals_exact_new(&s->density, s->density.size, of->noisy, of->size, of->released);
-    if (of->size_prior && normal_prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
+    if (of->size_prior && prepare_size(fields, of, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     if (k > 1 && normal_prepare_table(s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
@@ -229,9 +239,10 @@ static int create(const struct fields *fields, struct collapse *of) {
     s->guess = normal_doubles(NORMAL_START_DRAWS * ((size_t)d * (size_t)(d + 3) / 2 + size));
     s->work = normal_doubles(hmc_workspace(normal_coordinates(s), metric(s)));
     of->self = s;
-    of->described = s->model.complete + s->table.cells;
+    of->described =
+        s->model.complete + s->table.cells + (of->size_prior ? 1 + 2 * s->model.columns : 0);
     of->stored = (int)hmc_stored(normal_coordinates(s), metric(s));
-    if (of->size_prior) of->stored += (int)totals_size_stored(&s->size);
+    if (of->size_prior) of->stored += (int)totals_size_stored(&s->resize.size);
     if (k > 1) of->stored += (int)normal_stored_table(s);
     return PLUGIN_OK;
 }
@@ -242,9 +253,9 @@ void normal_attach(const struct collapse *of) {
     hmc_attach(&s->hmc, &target, metric(s), of->store, s->work);
     if (s->density.absolute >= MANY) s->hmc.target_accept = BOLD;
     double *rest = of->store + hmc_stored(target.size, metric(s));
-    if (s->size.prior) totals_size_attach(&s->size, rest);
+    if (s->resize.size.prior) totals_size_attach(&s->resize.size, rest);
     if (s->table.factors > 0) normal_attach_table(s, rest);
-    s->rng = of->rng;
+    s->rng = s->resize.rng = of->rng;
     s->theta = of->theta;
     normal_copy(s->density.theta, of->theta, s->model.parameters);
 }
@@ -258,7 +269,10 @@ static int refresh(struct normal *s) {
 static void load(struct collapse *of) {
     struct normal *s = of->self;
     normal_attach(of);
-    if (s->size.prior) normal_set_size(s, *s->size.n);
+    if (s->resize.size.prior) {
+        totals_resize_set(&s->resize, *s->resize.size.n);
+        s->n = *s->resize.size.n;
+    }
     if (s->table.factors > 0) normal_load_table(s);
     (void)refresh(s);
     normal_measure(s, s->hmc.q);
@@ -285,7 +299,8 @@ int normal_is_within(struct normal *s) {
 /* theta given the totals; what is kept moves a little more. */
 static int draw_theta(struct normal *s) {
     double *kept = s->hmc.q + s->density.totals.size;
-    const double *shift = s->size.prior ? s->size.shift + s->density.totals.size : NULL;
+    const double *shift =
+        s->resize.size.prior ? s->resize.size.shift + s->density.totals.size : NULL;
     for (int j = 0; j < s->model.keeps; ++j)
         s->theta[s->model.kept[j]] = kept[j] + (shift ? shift[j] : 0);
     const int status = s->model.class->rtheta(s->model.self, s->density.c, s->n, s->rng, s->theta);
@@ -293,6 +308,43 @@ static int draw_theta(struct normal *s) {
         kept[j] = s->theta[s->model.kept[j]] - (shift ? shift[j] : 0);
     if (s->residual) normal_read_residual(s, s->theta, s->hmc.q);
     return status;
+}
+
+/* A step of n, to which the density belongs where it is taken; c is then not that of the state. */
+static int move_size(struct normal *s, enum resize_kind kind, int learning) {
+    double log_ratio, log_density = -INFINITY;
+    if (totals_resize_propose(&s->resize, kind, s->hmc.q, &log_ratio)) {
+        s->n = *s->resize.size.n;
+        log_density = s->hmc.target.log_density(s, s->hmc.q, s->trial);
+        log_ratio += log_density - s->hmc.log_density;
+    }
+    if (!(log_density > -INFINITY)) log_ratio = -INFINITY;
+    const int accept = -log_ratio < rng_exponential(s->rng) && normal_is_within(s);
+    if (accept) {
+        s->hmc.log_density = log_density;
+        normal_copy(s->hmc.gradient, s->trial, normal_coordinates(s));
+    } else {
+        totals_resize_undo(&s->resize, s->hmc.q);
+        s->n = *s->resize.size.n;
+    }
+    if (learning) totals_resize_learn(&s->resize, kind, log_ratio);
+    return accept;
+}
+
+/* Steps of an unknown n; the last thing of an iteration that moves the totals. */
+static void move_sizes(struct collapse *of, int iteration, int warmup) {
+    struct normal *s = of->self;
+    const int learning = iteration < warmup;
+    int first;
+    const int steps = totals_resize_steps(&s->resize, iteration, learning, &first);
+    for (int k = first; k < steps; ++k) {
+        of->counter[SIZE_MADE] += 1;
+        of->counter[SIZE_ACCEPTED] +=
+            move_size(s, totals_resize_kind(&s->resize, iteration, k), learning);
+    }
+    normal_measure(s, s->hmc.q);
+    if (learning)
+        totals_size_learn(&s->resize.size, hmc_window(iteration, warmup) == HMC_LAST, s->hmc.q);
 }
 
 /* A start has a table that fits the release. Totals that do not yet would drive it away. */
@@ -317,7 +369,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
         normal_measure(s, s->hmc.q);
     }
     hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
-    if (s->size.prior) normal_move_sizes(of, iteration, warmup);
+    if (s->resize.size.prior) move_sizes(of, iteration, warmup);
 
     double *counter = of->counter;
     counter[ITERATIONS] += 1;
@@ -346,6 +398,13 @@ static void statistic(const struct collapse *of, double *out) {
 static void complete(const struct collapse *of, double *out) {
     const struct normal *s = of->self;
     normal_copy(out, s->density.c, s->model.complete);
+    if (s->resize.size.prior) {
+        const int d = s->model.columns;
+        double *size = out + s->model.complete;
+        *size++ = s->n;
+        normal_copy(size, s->resize.size.between, d);
+        normal_copy(size + d, s->resize.size.within, d);
+    }
     if (s->table.cells > 0) normal_copy(out + s->model.complete, s->table.count, s->table.cells);
 }
 

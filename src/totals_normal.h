@@ -6,7 +6,7 @@
 #include "totals_density.h"
 #include "totals_exact.h"
 #include "totals_residual.h"
-#include "totals_size.h"
+#include "totals_resize.h"
 #include "units.h"
 
 /* What the files totals_normal*.c share; see totals_normal.c. */
@@ -44,8 +44,8 @@ struct normal {
     double n;
     int *fixed; /* columns that are dummies */
     struct cross_table table;
-    struct totals_size size; /* size.prior NULL: n is known */
-    double *pace, *trial;    /* of an unknown n: a column; a gradient */
+    struct totals_resize resize; /* size.prior NULL: n is known */
+    double *trial;               /* a gradient */
     const double *released, *weight;
     int components; /* of the release: those of the density, then exact ones */
     struct rng *rng;
@@ -163,13 +163,5 @@ int normal_moves(const struct normal *s); /* tried in an iteration */
 /* Moves of the table given the state's theta, which must be drawn anew then, as must what hmc.h
  * knows of the place. */
 void normal_move_table(struct collapse *of, int learning);
-
-/* ---- an unknown number of records: totals_normal_size.c ---- */
-
-int normal_prepare_size(const struct fields *fields, const struct collapse *of, struct normal *s);
-void normal_set_size(struct normal *s, double n);
-
-/* Steps of n; the last thing of an iteration that moves the totals. */
-void normal_move_sizes(struct collapse *of, int iteration, int warmup);
 
 #endif

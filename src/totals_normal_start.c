@@ -165,13 +165,11 @@ static void start_size(struct normal *s) {
     for (int i = 0; i < s->model.columns; ++i, draws += (i + 1) * NORMAL_START_DRAWS) {
         const double *row = s->chol + (size_t)i * (size_t)s->model.columns;
         const double range = draws[3 * NORMAL_START_DRAWS / 4] - draws[NORMAL_START_DRAWS / 4];
-        s->size.between[i] = range * range / (QUARTILES * QUARTILES);
-        s->size.within[i] = linalg_dot(i + 1, row, row);
+        s->resize.size.between[i] = range * range / (QUARTILES * QUARTILES);
+        s->resize.size.within[i] = linalg_dot(i + 1, row, row);
     }
-    for (int i = 0; i < s->model.columns; ++i)
-        s->normal_draw[i] = s->pace[i] * totals_size_told(&s->size, i);
-    totals_size_start(&s->size, s->normal_draw, s->rng);
-    normal_set_size(s, *s->size.n);
+    totals_resize_start(&s->resize, s->normal_draw);
+    s->n = *s->resize.size.n;
 }
 
 /* Corrects c by the release with fresh noise, component by component, as if entries of
@@ -272,7 +270,7 @@ void normal_start(struct collapse *of) {
     struct normal *s = of->self;
     double *q = s->old, *unit = s->guess + 3 * (size_t)normal_coordinates(s);
     normal_attach(of);
-    if (s->size.prior) start_size(s);
+    if (s->resize.size.prior) start_size(s);
     if (of->given)
         draw_totals(s, of->theta, q);
     else if (start_near_release(s, q) != PLUGIN_OK)
@@ -290,10 +288,10 @@ void normal_start(struct collapse *of) {
     }
     normal_shift_release(s, q + s->density.size);
     totals_density_units(&s->density, q, unit, s->guess);
-    if (s->size.prior) {
-        normal_copy(s->size.place, q, s->density.size);
-        totals_size_free(&s->size, s->size.place, q);
-        for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->size.stretch[j];
+    if (s->resize.size.prior) {
+        normal_copy(s->resize.size.place, q, s->density.size);
+        totals_size_free(&s->resize.size, s->resize.size.place, q);
+        for (int j = 0; j < s->model.columns; ++j) unit[j] /= s->resize.size.stretch[j];
     }
     if (s->exact) totals_exact_start(s->exact, q, unit);
     if (s->residual) start_residual(s, q, unit);

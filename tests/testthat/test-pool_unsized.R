@@ -123,3 +123,70 @@ test_that("priors of numbers of records are for sites that do not tell them", {
   expect_error(fit(method = "collapse"), "must know", class = "noiseaware_error_pool")
   expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", records = prior_poisson(2)), "all sites tell", class = "noiseaware_error_argument")
 })
+
+# ---- normal totals: src/method_pool_totals.c ---------------------------------------------------
+
+test_that("totals of normal sites of unknown numbers of records, pooled by method collapse: draws from the prior, weighted by the noise", {
+  skip_on_cran()
+  set.seed(9)
+  draws <- 4e5
+  asked <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
+  z <- list(a = c(x = 7, "x^2" = 11), b = c(x = 5, "x^2" = 12), c = c(x = -2, "x^2" = 9))
+  sites <- Map(function(z, n, noise) as_release(z, asked, noise, n = n), z, list(NULL, 6, NULL), list(mech_gaussian(sd = 3), mech_laplace(scale = 3), mech_laplace(scale = 3)))
+  sizes <- list(a = prior_uniform(3, 12), c = prior_poisson(9))
+  n <- cbind(sample(3:12, draws, TRUE), 6, rpois(draws, 9))
+  n <- pmax(n, 2) # which method "collapse" takes for granted
+  possible <- n[, 3] > 2 | runif(draws) < dpois(2, 9) / ppois(2, 9)
+  model <- model_normal(prior = prior_nig(0.3, 1, 4, 5))
+  sd <- 1 / sqrt(rgamma(draws, 4, 5))
+  mean <- rnorm(draws, 0.3, sd)
+  spread <- abs(matrix(rnorm(2 * draws, 0, 0.4), draws))
+  for (pool in c("complete", "partial")) {
+    own <- lapply(1:3, function(j) {
+      shift <- if (pool == "partial") spread * rnorm(2 * draws) else 0 * spread
+      m <- mean + shift[, 1]
+      s <- sd * exp(shift[, 2])
+      total <- rnorm(draws, n[, j] * m, s * sqrt(n[, j]))
+      list(mean = m, totals = cbind(total, total^2 / n[, j] + s^2 * rchisq(draws, n[, j] - 1)))
+    })
+    log_weight <- ifelse(possible, 0, -Inf) + log_noise("squared", 3, z$a, own[[1]]$totals) + log_noise("absolute", 3, z$b, own[[2]]$totals) +
+      log_noise("absolute", 3, z$c, own[[3]]$totals)
+    pooling <- if (pool == "partial") partial_pooling(sd = prior_half_normal(0.4)) else pool
+    fit <- sample_posterior(sites, model, pool = pooling, method = "collapse", records = sizes, iter = 4000, seed = 2)
+    expect_identical(fit$problem$family, "totals")
+    expect_weighted_mean(parameter_draws(fit, "n[a]"), n[, 1], log_weight)
+    expect_weighted_mean(parameter_draws(fit, "n[a]")^2, n[, 1]^2, log_weight)
+    expect_weighted_mean(parameter_draws(fit, "n[c]"), n[, 3], log_weight)
+    expect_weighted_mean(parameter_draws(fit, "mean"), mean, log_weight)
+    expect_weighted_mean(log(parameter_draws(fit, "sd")), log(sd), log_weight)
+    if (pool == "complete") next
+    expect_weighted_mean(parameter_draws(fit, "mean[a]"), own[[1]]$mean, log_weight)
+    expect_weighted_mean(parameter_draws(fit, "sd[log(sd)]"), spread[, 2], log_weight)
+    several <- sample_posterior(sites, model_mvnormal(prior = prior_niw(0.3, 1, 10, 8)), pool = pooling, method = "collapse", records = sizes, iter = 4000, seed = 2)
+    expect_weighted_mean(parameter_draws(several, "n[a]"), n[, 1], log_weight)
+    expect_weighted_mean(parameter_draws(several, "n[c]"), n[, 3], log_weight)
+    expect_weighted_mean(parameter_draws(several, "mean[x][a]"), own[[1]]$mean, log_weight)
+  }
+})
+
+test_that("totals of sites of unknown numbers of records: chosen where there are many, restarted, shown", {
+  skip_on_cran()
+  set.seed(10)
+  asked <- list(totals = stat_crossprod(y ~ x, list(y = c(-6, 8), x = c(-5, 5))), size = stat_size())
+  of <- function(n) {
+    x <- rnorm(n, 0.3)
+    simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), asked, list(totals = mech_laplace(epsilon = 0.5), size = mech_laplace(epsilon = 0.5)), neighbours = "add_remove")
+  }
+  sites <- list(a = of(2000), b = of(900), c = totals_sites()$first)
+  chain <- function(iter, ...) suppressWarnings(sample_posterior(sites, model_lm(), pool = "partial", chains = 2, iter = iter, warmup = 100, seed = 1, ...))
+  whole <- chain(140)
+  expect_identical(whole$problem$family, "totals")
+  expect_identical(utils::tail(posterior::variables(whole$draws), 2), c("n[a]", "n[b]"))
+  expect_identical(suppressWarnings(extend(chain(120), 20))$draws, whole$draws)
+  expect_output(print(whole), "not known \\(n\\): a, b")
+  expect_output(print(acceptance(whole)), "unknown numbers of records: accepted")
+  expect_true(all(is.finite(posterior::as_draws_matrix(site_draws(whole, "new", seed = 1)))))
+  expect_identical(dim(denoise(whole, site = "a"))[3], 6L)
+  sites$b <- of(100)
+  expect_identical(chain(110)$problem$family, "records")
+})
