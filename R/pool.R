@@ -18,18 +18,18 @@
 #' publish, as long as the model binds to each. Priors that are scaled by the bounds take those around the bounds of all sites.
 #'
 #' **An unknown number of records.** Sites that do not tell how many records they have (`n = NULL` in [as_release()], or `neighbours = "add_remove"` in
-#' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as
-#' `records = list(north = prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records
-#' of all sites are imputed then, by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method
-#' `"collapse"`, at a cost that is free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more; for them a site has more records than the
-#' release has variables. With `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
-#' warn; a noisy number ([stat_size()]) mends that.
+#' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as `records = list(north =
+#' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
+#' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
+#' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more; for them a site has more records than the release has
+#' variables. With `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix,
+#' and warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
-#' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()],
-#' [model_mvnormal()] and [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers
-#' only if no record lies outside its site's bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()])
-#' at some sites, or all. The parameters and the totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
+#' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()], [model_mvnormal()] and
+#' [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's
+#' bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()]) at some sites, or all. The parameters and the
+#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
 #' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
@@ -37,10 +37,10 @@
 #' records of a site is unknown, and where there are more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
-#' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also
-#' [mech_randomized_response()] and models made of R functions, but not [mech_exact()], which method `"collapse"` keeps. The cost of an iteration grows with the records of all sites.
-#' It is chosen where totals cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere,
-#' for example where records lie outside the bounds.
+#' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also [mech_randomized_response()] and models
+#' made of R functions, but not [mech_exact()], which method `"collapse"` keeps. The cost of an iteration grows with the records of all sites. It is chosen where totals
+#' cannot be moved as above and 1,000 effective draws are expected to take less than five minutes; `method = "augment"` asks for it elsewhere, for example where records
+#' lie outside the bounds.
 #'
 #' Beyond that complete pooling is **approximate**, by method [`"clt"`][method_clt], with a warning: a normal distribution for the totals of each site, given the
 #' parameters that all share. It serves whatever that method serves for one site, among them [model_logistic()] and [model_glm()] of numbers,

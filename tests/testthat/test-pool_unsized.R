@@ -121,7 +121,8 @@ test_that("priors of numbers of records are for sites that do not tell them", {
   expect_error(fit(records = list(prior_poisson(2))), "named list", class = "noiseaware_error_argument")
   expect_error(fit(records = list(north = 3)), "prior of the number", class = "noiseaware_error_argument")
   expect_error(fit(method = "collapse"), "must know", class = "noiseaware_error_pool")
-  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", records = prior_poisson(2)), "all sites tell", class = "noiseaware_error_argument")
+  expect_error(sample_posterior(sites["middle"], model_exponential(), pool = "complete", records = prior_poisson(2)), "all sites tell",
+               class = "noiseaware_error_argument")
 })
 
 # ---- normal totals: src/method_pool_totals.c ---------------------------------------------------
@@ -132,7 +133,8 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
   draws <- 4e5
   asked <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
   z <- list(a = c(x = 7, "x^2" = 11), b = c(x = 5, "x^2" = 12), c = c(x = -2, "x^2" = 9))
-  sites <- Map(function(z, n, noise) as_release(z, asked, noise, n = n), z, list(NULL, 6, NULL), list(mech_gaussian(sd = 3), mech_laplace(scale = 3), mech_laplace(scale = 3)))
+  sites <- Map(function(z, n, noise) as_release(z, asked, noise, n = n), z, list(NULL, 6, NULL),
+               list(mech_gaussian(sd = 3), mech_laplace(scale = 3), mech_laplace(scale = 3)))
   sizes <- list(a = prior_uniform(3, 12), c = prior_poisson(9))
   n <- cbind(sample(3:12, draws, TRUE), 6, rpois(draws, 9))
   n <- pmax(n, 2) # which method "collapse" takes for granted
@@ -162,7 +164,8 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
     if (pool == "complete") next
     expect_weighted_mean(parameter_draws(fit, "mean[a]"), own[[1]]$mean, log_weight)
     expect_weighted_mean(parameter_draws(fit, "sd[log(sd)]"), spread[, 2], log_weight)
-    several <- sample_posterior(sites, model_mvnormal(prior = prior_niw(0.3, 1, 10, 8)), pool = pooling, method = "collapse", records = sizes, iter = 4000, seed = 2)
+    several <- sample_posterior(sites, model_mvnormal(prior = prior_niw(0.3, 1, 10, 8)), pool = pooling,
+                                method = "collapse", records = sizes, iter = 4000, seed = 2)
     expect_weighted_mean(parameter_draws(several, "n[a]"), n[, 1], log_weight)
     expect_weighted_mean(parameter_draws(several, "n[c]"), n[, 3], log_weight)
     expect_weighted_mean(parameter_draws(several, "mean[x][a]"), own[[1]]$mean, log_weight)
@@ -175,7 +178,8 @@ test_that("totals of sites of unknown numbers of records: chosen where there are
   asked <- list(totals = stat_crossprod(y ~ x, list(y = c(-6, 8), x = c(-5, 5))), size = stat_size())
   of <- function(n) {
     x <- rnorm(n, 0.3)
-    simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), asked, list(totals = mech_laplace(epsilon = 0.5), size = mech_laplace(epsilon = 0.5)), neighbours = "add_remove")
+    simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), asked,
+                     list(totals = mech_laplace(epsilon = 0.5), size = mech_laplace(epsilon = 0.5)), neighbours = "add_remove")
   }
   sites <- list(a = of(2000), b = of(900), c = totals_sites()$first)
   chain <- function(iter, ...) suppressWarnings(sample_posterior(sites, model_lm(), pool = "partial", chains = 2, iter = iter, warmup = 100, seed = 1, ...))
