@@ -21,9 +21,10 @@
 #' A linear regression whose covariates have a distribution has a better way. The totals of the records before the bounds
 #' clamp them have a known distribution; they move as those of method `"collapse"` do, with the parameters integrated out, by Hamiltonian Monte Carlo
 #' ("totals"), and with factors so does their cross-table. Given them the published totals are taken to be normal, with the mean and the covariance that clamping
-#' gives them. So what is approximate is what clamping adds, and nothing is where no record lies outside the bounds.
+#' gives them. So what is approximate is what clamping adds, and nothing is where no record lies outside the bounds. An unknown number of
+#' records moves along, whole numbers from one more than there are variables on, unless there are factors.
 #'
-#' In other regressions, with [covariate_moments()] or an unknown number of records, the totals are drawn
+#' In other regressions, with [covariate_moments()], or with factors and an unknown number of records, the totals are drawn
 #' first, and the parameters move with the totals' standard normal innovations fixed,
 #' which achieves nearly the same as integrating them out at a fraction of the cost. With more than 40 unknown parameters, and in
 #' a regression of a binary response or a count, the No-U-Turn sampler moves parameters and innovations at once instead, in
@@ -64,8 +65,8 @@
 #' The print shows the expected share of records outside the bounds, and says when more than 30 per cent of the variables' values are: then use
 #' `"augment"`.
 #'
-#' The other samplers of a regression leave clamping out, those with [covariate_moments()], an unknown number of records and of binary responses or counts
-#' among them, and more records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
+#' The other samplers of a regression leave clamping out, those with [covariate_moments()], of binary responses or counts, and with factors and an
+#' unknown number of records among them, and more records make that worse rather than better. Share of 90 per cent intervals that cover the truth in
 #' 300 replicates of a linear regression by `sampler = "noncentred"`, Laplace noise with epsilon = 1
 #' (`inst/replication/clt_calibration.R`; chance alone leaves 0.87 to 0.93):
 #'
@@ -145,7 +146,7 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
                              i = "Method {.val augment} is exact for any number."), call = call)
   }
   words <- with_seed(run$seed, seed_words())
-  problem <- if (clt_moves_totals(release, bound, control, records)) clt_totals_problem(release, bound, words, run$chains, call) else
+  problem <- if (clt_moves_totals(release, bound, control, records)) clt_totals_problem(release, bound, words, run$chains, records, call) else
     clt_problem(release, bound, control, words, run$chains, records, call)
   sample_chains(problem, release, bound, run, init, words)
 }
@@ -156,13 +157,14 @@ sample_clt <- function(release, bound, run, init, control, records = NULL, call 
 clt_moves_totals <- function(release, bound, control, records) {
   # what only another sampler has a use for asks for one
   default <- if (is.null(control$passes) && is.null(control$conjugate)) "totals" else "another"
-  clt_takes_totals(bound) && is.null(records) && identical(control$sampler %||% default, "totals") &&
+  possible <- is.null(records) || size_range(records)[2L] >= least_size(bound)
+  clt_takes_totals(bound) && possible && identical(control$sampler %||% default, "totals") &&
     (!has_queries(release) && !length(bound$levels) || collapse_serves(release, bound))
 }
 
-clt_totals_problem <- function(release, bound, words, chains, call) {
-  released_distribution(bound, release, call) # or a refusal
-  problem <- collapse_problem(release, bound, call = call)
+clt_totals_problem <- function(release, bound, words, chains, records, call) {
+  released_distribution(bound, if (is.null(records)) release else without_size(release, 2), call) # or a refusal
+  problem <- collapse_problem(release, bound, records, call)
   problem[c("method", "engine", "sampler", "exact")] <- list("clt", "collapse", "totals", FALSE)
   problem$fields[c("clamp_weight", "spread")] <- list(problem$weight, double())
   spread <- clt_spread(problem, bound, words, chains)
@@ -205,11 +207,11 @@ clt_reference <- function(problem, bound, words, chains, warmup = 200, visits = 
   state <- start_chain(problem, bound, words, chains + 2L, NULL)
   go_on <- function(iterations) run_blocks(problem, state, iterations, list(warmup = warmup, thin = 1), function(...) NULL)
   go_on(warmup)
-  complete <- lapply(seq_len(visits), function(k) {
-    go_on(5)
-    .Call(ffi_collapse_complete, problem, state)
+  shares <- lapply(seq_len(visits), function(k) {
+    n <- go_on(5)$records[5L] %||% problem$n
+    .Call(ffi_collapse_complete, problem, state) / n
   })
-  Reduce(`+`, complete) / visits / problem$n
+  Reduce(`+`, shares) / visits
 }
 
 # Residuals of what simulated records contribute to the components on what is known of them: their
@@ -339,8 +341,9 @@ has_update <- function(distribution) !isFALSE(distribution$update)
 # Which totals are made of innovations, with gradients.
 check_sampler_serves <- function(sampler, distribution, call) {
   if (sampler == "totals") {
-    stop_classed("argument", c("{.arg control$sampler} can be {.val totals} only in a linear regression, of a known number of records.",
-                               i = "Its covariates must have a distribution, and factors a cross-table that method {.val collapse} could move."), call = call)
+    stop_classed("argument", c("{.arg control$sampler} can be {.val totals} only in a linear regression.",
+                               i = paste("Its covariates must have a distribution, and factors a cross-table of a known number of records that method",
+                                         "{.val collapse} could move.")), call = call)
   }
   if (sampler %in% c("noncentred", "nuts") && !isTRUE(distribution$innovations)) {
     stop_classed("argument", "{.arg control$sampler} can be {.val {sampler}} in a regression only: other totals have no innovations.", call = call)

@@ -103,7 +103,8 @@
 #' deaths of records, beside all moves that it makes of a known number, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
 #' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and takes it that there is an exponential record, and that there are
 #' more normal records than variables; method
-#' `"clt"` takes two records or more for granted. Otherwise n must be known: describe the
+#' `"clt"` takes two records or more for granted, and in a linear regression without factors, where it accounts for clamping, more
+#' than variables. Otherwise n must be known: describe the
 #' release by [as_release()] with an `n` that you take for true.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that

@@ -24,6 +24,11 @@
  * k / r J_(k-1) J_(k-1)' dC with C the covariance; s_2 J_k J_(k-1)' dmu_1; s_2 J_(k+1) J_(k-1)'
  * ds_1).
  *
+ * Back: of a column, (E w, E w^2) determine mean and standard deviation (with E w held, a larger s
+ * spreads w about it); of two, the expected product grows with r. The slopes are those above, so
+ * that the volume of what is expected over that of c is the product of J_0 (J_0 + J_2) - J_1^2 over
+ * columns and of sum_(k >= 0) r^k / k! J_k J_k' over pairs.
+ *
  * Beyond it: a function of a record varies about what the records' means and products tell of
  * its total by the variance of its Hermite components of degree 3 and more.
  *
@@ -292,6 +297,95 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
         gradient[t->product[i * d + i]] = on_variance * share;
         gradient[t->column[i]] = (x->on_mean - 2 * x->mean * on_variance) * share;
     }
+}
+
+/* ---- back from what is expected --------------------------------------------------------- */
+
+/* of the covariance of two clamped columns in that of the columns */
+static double slope_in_cov(const struct clamped_column *x, const struct clamped_column *y,
+                           int terms, double r) {
+    return x->j[0] * y->j[0] + (terms > 1 ? series(terms - 1, r, x->j + 1, y->j + 1) : 0);
+}
+
+double clamped_log_volume(const struct clamped *clamped) {
+    const int d = clamped->totals->d;
+    double sum = 0;
+    for (int i = 0; i < d; ++i) {
+        const struct clamped_column *x = clamped->column + i;
+        sum += log(x->j[0] * (x->j[0] + x->j[2]) - x->j[1] * x->j[1]);
+        for (int j = 0; j < i; ++j)
+            sum += log(slope_in_cov(x, clamped->column + j, clamped->terms[i * d + j],
+                                    clamped->correlation[i * d + j]));
+    }
+    return sum;
+}
+
+/* of Newton's iterations; and how near is near enough, in units of what is expected of a record */
+enum { MOST_ROUNDS = 40 };
+static const double NEAR = 1e-11;
+
+/* Newton in the mean and log sd, shortened where a step would go far. */
+static int match_column(struct clamped_column *x, double lower, double upper, double first,
+                        double second) {
+    for (int round = 0; round < MOST_ROUNDS; ++round) {
+        clamped_normal(lower, upper, x->mean, x->sd, x);
+        const double *j = x->j, unit = x->sd;
+        const double off = (first - x->first) / unit;
+        /* of the square about the mean before clamping, whose slopes are 2 s J_1 and 2 s (J_0 +
+         * J_2) */
+        const double off_square =
+            0.5 * (second - x->second - 2 * x->mean * (first - x->first)) / (unit * unit);
+        const double volume = j[0] * (j[0] + j[2]) - j[1] * j[1];
+        if (!(volume > 0)) return 0;
+        const double by = ((j[0] + j[2]) * off - j[1] * off_square) / volume;
+        const double by_log = (j[0] * off_square - j[1] * off) / volume;
+        const double size = fmax(fabs(by), fabs(by_log)), share = size > 1 ? 1 / size : 1;
+        x->mean += share * by * unit;
+        x->sd *= exp(share * by_log);
+        if (size < NEAR) return 1;
+    }
+    return 0;
+}
+
+static int match_pair(struct clamped *clamped, int i, int j, double product) {
+    const struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
+    const int most = CLAMPED_TERMS;
+    const double cov = (product - x->first * y->first) / (x->sd * y->sd);
+    double r = clamped->correlation[i * clamped->totals->d + j];
+    for (int round = 0; round < MOST_ROUNDS; ++round) {
+        const double by = (cov - series(most, r, x->j, y->j)) / slope_in_cov(x, y, most, r);
+        const double to = r + by;
+        if (!(fabs(to) < 2)) return 0;
+        r = to >= 1 ? 0.5 * (1 + r) : to <= -1 ? 0.5 * (r - 1) : to;
+        if (fabs(by) > NEAR) continue;
+        clamped->correlation[i * clamped->totals->d + j] = r;
+        return 1;
+    }
+    return 0;
+}
+
+int clamped_match(struct clamped *clamped, const double *seen, double *c) {
+    const struct totals *t = clamped->totals;
+    const int d = t->d;
+    const double share = 1 / t->n;
+    for (int i = 0; i < d; ++i)
+        if (!match_column(clamped->column + i, clamped->lower[i], clamped->upper[i],
+                          share * seen[t->column[i]], share * seen[t->product[i * d + i]]))
+            return 0;
+    clamped_expand(clamped);
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j < i; ++j)
+            if (!match_pair(clamped, i, j, share * seen[t->product[i * d + j]])) return 0;
+    for (int i = 0; i < d; ++i) {
+        const struct clamped_column *x = clamped->column + i;
+        c[t->column[i]] = t->n * x->mean;
+        for (int j = 0; j <= i; ++j) {
+            const struct clamped_column *y = clamped->column + j;
+            const double r = i == j ? 1 : clamped->correlation[i * d + j];
+            c[t->product[i * d + j]] = t->n * (r * x->sd * y->sd + x->mean * y->mean);
+        }
+    }
+    return 1;
 }
 
 /* ---- beyond the expectation ---------------------------------------------------------- */

@@ -46,6 +46,14 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out);
 /* After clamped_expect() of the same c: the gradient in `out`, in place, becomes that in c. */
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient);
 
+/* After clamped_expect(): log of the volume of what it expects over that of c, where no column is
+ * fixed. NaN or -INFINITY where next to no value lies inside the bounds. */
+double clamped_log_volume(const struct clamped *clamped);
+
+/* The inverse, where no column is fixed: c of which `seen` is expected, looked for from where
+ * clamped_expect() was last; 0 if it was not found. */
+int clamped_match(struct clamped *clamped, const double *seen, double *c);
+
 /* What the two are made of, for records of one distribution. Given the means, the standard
  * deviations and the correlations of the columns: what is expected of each clamped column, and of
  * the product of two, i >= j. */

@@ -205,7 +205,7 @@ static double log_of_resized(struct pool *s, struct pool_site *site, const doubl
     return isnan(log_density) ? -INFINITY : log_density;
 }
 
-static int resize(struct pool *s, struct pool_site *site, enum resize_kind kind, int learning,
+static int resize(struct pool *s, struct pool_site *site, enum totals_step kind, int learning,
                   double *log_density) {
     struct totals_resize *r = site->resize;
     double *q = s->hmc.q + site->at + site->member.own, log_ratio, log_new = -INFINITY;

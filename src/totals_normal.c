@@ -196,7 +196,13 @@ static int prepare_size(const struct fields *fields, const struct collapse *of, 
     s->resize.model = &s->model;
     s->resize.density = &s->density;
     s->trial = normal_doubles((size_t)normal_coordinates(s));
-    return totals_resize_create(&s->resize, of->size_prior, of->n, *spread, s->density.size);
+    if (totals_resize_create(&s->resize, of->size_prior, of->n, *spread, s->density.size) !=
+        PLUGIN_OK)
+        return PLUGIN_BAD_FIELDS;
+    if (!s->density.clamped) return PLUGIN_OK;
+    totals_resize_clamp(&s->resize, s->weight, s->spread, s->directions);
+    if (s->directions > 0) s->spread = s->resize.spread;
+    return PLUGIN_OK;
 }
 
 static int create(const struct fields *fields, struct collapse *of) {
@@ -311,7 +317,7 @@ static int draw_theta(struct normal *s) {
 }
 
 /* A step of n, to which the density belongs where it is taken; c is then not that of the state. */
-static int move_size(struct normal *s, enum resize_kind kind, int learning) {
+static int move_size(struct normal *s, enum totals_step kind, int learning) {
     double log_ratio, log_density = -INFINITY;
     if (totals_resize_propose(&s->resize, kind, s->hmc.q, &log_ratio)) {
         s->n = *s->resize.size.n;

@@ -56,7 +56,6 @@ struct normal {
     const double *spread;
     int directions;
     double *shifted;
-
     /* The response's totals as innovations, see totals_residual.c: NULL where they are themselves.
      */
     struct totals_residual *residual;

@@ -13,7 +13,7 @@ clamped_problem <- function(mechanism = mech_laplace(epsilon = 3), n = 1000) {
   w <- matrix(stats::rnorm(3 * n), n) %*% chol(clamped_cov(0.7)) + rep(clamped_mean, each = n)
   release <- simulate_release(stats::setNames(as.data.frame(w), names(clamped_bounds)), clamped_statistic, mechanism)
   bound <- internal("bind_model")(model_lm(), clamped_statistic)
-  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL)
+  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL, NULL)
   list(release = release, problem = problem, bound = bound, names = names(release$value),
        state = internal("start_chain")(problem, bound, internal("seed_words")(), 1, NULL))
 }
@@ -101,7 +101,7 @@ test_that("bounds that no record reaches change nothing and leave nothing", {
   wide <- stat_crossprod(y ~ x1, list(y = c(-60, 60), x1 = c(-60, 60)), rescale = FALSE)
   release <- as_release(c(3, 2, 50, 30, 40), wide, mech_laplace(epsilon = 3), 100)
   bound <- internal("bind_model")(model_lm(), wide)
-  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL)
+  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL, NULL)
   c <- complete_statistic(bound, 100, c(1, -1), matrix(c(2, 1, 1, 3), 2))
   told <- .Call(internal("ffi_collapse_clamped"), problem, c)
   expect_equal(told$mean[problem$where], 100 * c(1, -1, 3, 0, 4), tolerance = 1e-9)
@@ -216,7 +216,7 @@ crossed_records <- function(n) {
 crossed_problem <- function(mechanism = mech_laplace(epsilon = 3), data = crossed_records(1000)) {
   release <- simulate_release(data, crossed_statistic, mechanism)
   bound <- internal("bind_model")(model_lm(), crossed_statistic)
-  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL)
+  problem <- internal("clt_totals_problem")(release, bound, internal("with_seed")(1L, internal("seed_words")()), 1L, NULL, NULL)
   list(release = release, problem = problem, bound = bound, names = names(release$value),
        state = internal("start_chain")(problem, bound, internal("seed_words")(), 1, NULL))
 }
@@ -353,4 +353,133 @@ test_that("what runs of moves of the table take the bounds to do decides nothing
   off <- counts(2)
   expect_gt(min(apply(right, 1, stats::sd)), 0.3)
   expect_lt(max(abs(rowMeans(right) - rowMeans(off)) / apply(right, 1, stats::sd)), 0.5)
+})
+
+# ---- an unknown number of records -----------------------------------------------------------------
+
+sized_release <- function(statistic, z, noise, n, of_n) {
+  as_release(list(t = z, size = n), list(t = statistic, size = stat_size()), list(t = noise, size = of_n), n = NULL, neighbours = "add_remove")
+}
+
+# n and theta from the prior, and the complete-data statistic of n normal records of two columns, from the model's origin
+sized_prior <- function(model, statistic, bound, draws, least = 3) {
+  n <- stats::rnbinom(draws, 4, mu = 60)
+  p <- prior_draws(model, statistic, draws)[n >= least, ]
+  n <- n[n >= least]
+  var_x <- p[, "cov[x,x]"]
+  cov <- p[, "x"] * var_x
+  var_y <- p[, "x"] * cov + p[, "sigma"]^2
+  origin <- .Call(internal("ffi_collapse_origin"), bound$spec)
+  mean <- cbind(p[, "(Intercept)"] + p[, "x"] * p[, "mean[x]"] - origin[1], p[, "mean[x]"] - origin[2])
+  # factors of the covariance and, by Bartlett, of the scatter
+  l <- cbind(sqrt(var_y), cov / sqrt(var_y), sqrt(var_x - cov^2 / var_y))
+  z <- matrix(stats::rnorm(3 * length(n)), ncol = 3)
+  total <- n * mean + sqrt(n) * cbind(l[, 1] * z[, 1], l[, 2] * z[, 1] + l[, 3] * z[, 2])
+  b <- cbind(sqrt(stats::rchisq(length(n), n - 1)), z[, 3], sqrt(stats::rchisq(length(n), n - 2)))
+  f <- cbind(l[, 1] * b[, 1], l[, 2] * b[, 1] + l[, 3] * b[, 2], l[, 3] * b[, 3])
+  c <- cbind(total, f[, 1]^2 + total[, 1]^2 / n, f[, 1] * f[, 2] + total[, 1] * total[, 2] / n, f[, 2]^2 + f[, 3]^2 + total[, 2]^2 / n)
+  list(values = cbind(p, n = n), complete = c, n = n)
+}
+
+test_that("unknown n: with bounds that clamp, the draws are those of n, theta and totals from the prior, weighted", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x, list(y = c(-0.8, 1), x = c(-0.6, 0.8)), rescale = FALSE)
+  model <- model_lm(prior = prior_nig(c(0, 1.5), c(4, 8), 8, 5), covariates = prior_niw(0.2, 4, 12, 15))
+  rel <- sized_release(statistic, c(8, 7, 29, 19, 16), mech_gaussian(sd = 4), 48, mech_gaussian(sd = 25))
+  bound <- internal("bind_model")(internal("complete_model")(model, rel), rel$statistic)
+  words <- internal("with_seed")(1L, internal("seed_words")())
+  problem <- internal("clt_totals_problem")(rel, bound, words, 1L, prior_negative_binomial(60, 4), NULL)
+  # the covariance beside c, and what widens the noise, larger than they are, so that they are seen
+  gamma <- 2 * cbind(c(0.9, 0.4, 0.5, 0, 0.6, 0), c(0, 0.7, -0.5, 0.8, 0.3, 0))
+  wide <- c(0.2, 0.1, 0.5, 0.2, 0, 0)
+  problem$fields$spread <- as.double(gamma[order(problem$where), ])
+  problem$fields$clamp_weight <- problem$weight / sqrt(1 + wide[order(problem$where)])
+  state <- internal("start_chain")(problem, bound, words, 1, NULL)
+  go_on <- function(iterations) internal("run_blocks")(problem, state, iterations, list(warmup = 1000, thin = 1), function(...) NULL)
+  holds_n <- lapply(c(1001, 1, 1, 1), function(iterations) {
+    n <- utils::tail(go_on(iterations)$records, 1L)
+    which(state$store == n)
+  })
+  chain <- go_on(20000)
+  draws <- cbind(chain$draws, chain$records)
+  colnames(draws) <- c(bound$parameters, "n")
+
+  # the release less Gamma u, in units of the noise as it is widened, is in the density's curvature in u
+  # (of four times as many records)
+  at <- Reduce(intersect, holds_n)
+  expect_length(at, 1L)
+  store <- replace(state$store, at, 4 * problem$n)
+  for (j in 1:2) {
+    q <- function(u) replace(c(state$store[1:5], 0, 0), 5 + j, u)
+    at <- vapply(c(-1, 0, 1), function(u) .Call(internal("ffi_collapse_density"), problem, utils::modifyList(state, list(store = store)), q(u))[1L], 0)
+    expect_equal(at[1] - 2 * at[2] + at[3], -1 - sum(4 * gamma[, j]^2 / (c(rep(16, 5), 625) * (1 + 4 * wide))))
+  }
+
+  set.seed(2)
+  prior <- sized_prior(model, statistic, bound, 30000)
+  off <- t(vapply(seq_along(prior$n), function(k) {
+    told <- .Call(internal("ffi_collapse_clamped"), problem, prior$complete[k, ] * problem$n / prior$n[k])$mean[problem$where]
+    rel$value - told * prior$n[k] / problem$n
+  }, double(6)))
+  log_weight <- vapply(seq_along(prior$n), function(k) {
+    share <- prior$n[k] / problem$n
+    cov <- share * tcrossprod(gamma) + diag(c(rep(16, 5), 625) * (1 + share * wide))
+    log_normal(off[k, ], 0, cov)
+  }, 0)
+  for (name in colnames(draws)) {
+    expect_weighted_mean(draws[, name], prior$values[, name], log_weight, label = name)
+    expect_weighted_mean(draws[, name]^2, prior$values[, name]^2, log_weight, label = name)
+  }
+  expect_weighted_mean(draws[, "n"] * draws[, "mean[x]"], prior$n * prior$values[, "mean[x]"], log_weight)
+  expect_weighted_mean(draws[, "n"] * draws[, "sigma"], prior$n * prior$values[, "sigma"], log_weight)
+})
+
+test_that("unknown n: with bounds that bind the posterior is close to that of 'augment'; next to no noise of n is that of n known", {
+  skip_on_cran() # takes long; `make test` runs it
+  statistic <- stat_crossprod(y ~ x1, list(y = c(-2, 3), x1 = c(-1.2, 1.8)))
+  truth <- c("(Intercept)" = 0.5, x1 = 0.8, sigma = 0.9, "mean[x1]" = 0.3, "cov[x1,x1]" = 1)
+  told <- function(epsilon) {
+    set.seed(21)
+    simulate_release(model_lm(), statistic, mech_laplace(epsilon = epsilon), n = 1000, parameters = truth, neighbours = "add_remove")
+  }
+  wide <- function(epsilon) sized_release(statistic, told(epsilon)$value, mech_laplace(epsilon = epsilon), 1075, mech_gaussian(sd = 150))
+  exact <- sample_posterior(wide(1), model_lm(), method = "augment", chains = 2, iter = 5000, seed = 3)
+  fit <- sample_posterior(wide(1), model_lm(), method = "clt", chains = 4, iter = 2000, seed = 4)
+  expect_identical(fit$problem$sampler, "totals")
+  for (v in posterior::variables(fit$draws)) {
+    a <- stats::quantile(parameter_draws(exact, v), c(0.1, 0.5, 0.9))
+    b <- stats::quantile(parameter_draws(fit, v), c(0.1, 0.5, 0.9))
+    expect_lt(max(abs(a - b)), 0.1 * (a[[3]] - a[[1]]))
+  }
+  expect_identical(as.vector(posterior::extract_variable_matrix(denoise(fit), "size: n")), as.vector(parameter_draws(fit, "n")))
+  expect_output(print(fit), "records outside are accounted for, by a normal distribution")
+  expect_output(print(acceptance(fit)), "of n: accepted")
+  # steps of n that held the totals before clamping had 27 effective draws here
+  fit <- sample_posterior(wide(5), model_lm(), method = "clt", chains = 4, iter = 1500, seed = 4)
+  expect_gt(min(posterior::summarise_draws(fit$draws, "ess_bulk")$ess_bulk), 600)
+
+  near <- sized_release(statistic, told(5)$value, mech_laplace(epsilon = 5), 1000, mech_gaussian(sd = 0.01))
+  unknown <- sample_posterior(near, model_lm(), method = "clt", records = prior_poisson(980), chains = 2, iter = 3000, seed = 1)
+  known <- sample_posterior(as_release(told(5)$value, statistic, mech_laplace(epsilon = 5), 1000, neighbours = "add_remove"), model_lm(), method = "clt",
+                            chains = 2, iter = 3000, seed = 2)
+  expect_true(all(parameter_draws(unknown, "n") == 1000))
+  for (v in known$bound$parameters) {
+    a <- parameter_draws(known, v)
+    b <- parameter_draws(unknown, v)
+    # what is left is estimated by another run
+    expect_lt(abs(mean(a) - mean(b)), 5 * sqrt(posterior::mcse_mean(a)^2 + posterior::mcse_mean(b)^2) + 0.02 * stats::sd(a))
+    expect_lt(abs(log(stats::sd(a) / stats::sd(b))), 0.1)
+  }
+})
+
+test_that("unknown n: a run with bounds that clamp goes on bit for bit; factors, or too few records, leave clamping out", {
+  rel <- sized_release(clamped_statistic, clamped_problem()$release$value, mech_laplace(epsilon = 3), 1010, mech_laplace(scale = 20))
+  run <- function(iter, warmup) sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = iter, warmup = warmup, seed = 5)
+  whole <- run(260, 200)
+  expect_identical(extend(run(230, 200), 30)$draws, whole$draws)
+  few <- suppressWarnings(sample_posterior(rel, model_lm(), method = "clt", chains = 1, iter = 20, records = prior_uniform(2, 3), seed = 1))
+  expect_identical(few$problem$sampler, "noncentred")
+  crossed <- sized_release(crossed_statistic, crossed_problem()$release$value, mech_laplace(epsilon = 3), 1010, mech_laplace(scale = 20))
+  expect_identical(suppressWarnings(sample_posterior(crossed, model_lm(), method = "clt", chains = 1, iter = 20, seed = 1))$problem$sampler, "noncentred")
+  expect_error(sample_posterior(crossed, model_lm(), method = "clt", control = list(sampler = "totals")), "known number", class = "noiseaware_error_argument")
 })
