@@ -1,8 +1,8 @@
 # What it costs not to know the number of records: seconds per effective draw with n released
 # with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known, which are the mean of a
 # run before and of one after, so that load on the machine is on both. For counts and for
-# sums of normal, Poisson and exponential records (method "collapse"), and for sums of Poisson and of normal records and
-# a regression with a factor (method "augment"). And the coverage of
+# sums of normal, Poisson and exponential records (method "collapse"), for sums of Poisson and of normal records and
+# a regression with a factor (method "augment"), and for a case of each sampler of method "clt". And the coverage of
 # intervals in a problem of Awan & Wang: 100 answers, theta = 0.2, Laplace noise on the successes and
 # on the failures, epsilon = 1 for one record added or removed, n not known.
 #
@@ -29,6 +29,16 @@ unknown_cases <- list(
                       cbind(y = d$x + (d$g == "b") + stats::rnorm(n), d)
                     })
 )
+
+unknown_cases <- c(unknown_cases, with(unknown_cases, list(
+  `counts by clt` = utils::modifyList(counts, list(method = "clt")),
+  `normal by clt` = utils::modifyList(totals, list(method = "clt")),
+  `regression by clt, bounds that bind` = list(statistic = stat_crossprod(y ~ x, list(y = c(-2, 2), x = c(-1.5, 1.5))), model = model_lm(), method = "clt",
+                                               draw = function(n) transform(data.frame(x = stats::rnorm(n)), y = x + stats::rnorm(n))),
+  `regression by clt, a factor` = utils::modifyList(regression, list(method = "clt")),
+  `logistic by clt` = list(statistic = stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4))), model = model_logistic(), method = "clt",
+                           draw = function(n) transform(data.frame(x = stats::rnorm(n)), y = stats::rbinom(n, 1, stats::plogis(x - 0.5))))
+)))
 
 unknown_run <- function(case, n, sd, iter) {
   set.seed(n)
@@ -96,7 +106,7 @@ bench_unknown_n <- function(quick = FALSE) {
     do.call(rbind, lapply(if (quick) 1e3 else c(1e3, 1e5), function(n) {
       do.call(rbind, lapply(c(1, 20, 500), function(sd) {
         say("unknown n: %s, n = %g, sd %g", name, n, sd)
-        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, if (unknown_cases[[name]]$method == "collapse") 20000 else if (n > 1e4) 1500 else 6000))
+        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, if (unknown_cases[[name]]$method != "augment") 20000 else if (n > 1e4) 1500 else 6000))
       }))
     }))
   }))

@@ -389,14 +389,15 @@ int clt_iterate(struct clt *a, int iteration, int warmup, double *accepted) {
     double *before = a->step, *after = a->theta_new;
     int moved = 0;
     if (a->sampler == CLT_MARGINAL) moved = move(a, learning);
-    if (a->size_prior && a->sampler != CLT_NONCENTRED) (void)clt_move_size(a, learning);
+    if (a->size_prior && a->sampler != CLT_NONCENTRED) (void)clt_move_size(a, iteration, learning);
     prepare_root(a);
     int possible = draw_possible_total(a, learning);
     if (a->sampler == CLT_NONCENTRED && (moved = move(a, learning)) > 0) {
         a->fresh = 0;
         possible = complete(a);
     }
-    if (a->size_prior && a->sampler == CLT_NONCENTRED && clt_move_size(a, learning) > 0) {
+    if (a->size_prior && a->sampler == CLT_NONCENTRED &&
+        clt_move_size(a, iteration, learning) > 0) {
         a->fresh = 0;
         possible = complete(a);
     }

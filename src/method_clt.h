@@ -87,7 +87,7 @@ int clt_set_distribution(const struct clt *a, const double *theta, struct distri
 
 /* Steps of an unknown n, the density at theta and n being there, or the total and its innovations;
  * returns how many were accepted. And log p(n) with the noise of a released n. */
-int clt_move_size(struct clt *a, int learning);
+int clt_move_size(struct clt *a, int iteration, int learning);
 double clt_log_size(const struct clt *a, double n);
 
 /* log eta(z | s), up to a constant */

@@ -4,14 +4,16 @@
  *
  *   p(n) p(theta) N(z; n mu_t, n V_tt + Omega)   or   p(n) p(theta) eta(z | s),
  *
- * each times the density of the noise of a released n. Fewer than two records have no normal
- * distribution: n is two or more.
+ * each times the density of the noise of a released n, and the proposal's. Steps are walks, which
+ * theta follows, and one to where warmup saw n, which theta follows in every other iteration:
+ * slopes that a window of warmup learned from few moves may be so wrong that no step that theta
+ * follows is taken. Fewer than two records have no normal distribution: n is two or more.
  *
- * Cost: that of a move of theta, for each of STEPS. */
+ * Cost: that of a move of theta, for each of them. */
 #include "dist.h"
 #include "method_clt.h"
 
-enum { STEPS = 4 };
+enum { WALKS = 3 };
 
 static double size_energy(const struct clt *a, double n) {
     double energy = 0;
@@ -57,29 +59,36 @@ static void keep(struct clt *a, double n) {
     a->next = old;
 }
 
-static int step(struct clt *a, int learning) {
-    const double m = 1 + floor(*a->slope.scale * rng_exponential(a->rng));
-    const double n = a->n + (rng_bits(a->rng) >> 63 ? m : -m);
-    double log_ratio = clt_log_size(a, n);
-    if (log_ratio > -INFINITY) {
-        log_ratio -= clt_log_size(a, a->n);
-        size_slope_follow(&a->slope, log(n / a->n), a->theta, (size_t)a->model.parameters,
-                          a->theta_new);
+/* A step of n; theta follows it, or stays. */
+static int step(struct clt *a, int fresh, int follows, int learning) {
+    double log_ratio;
+    const double n = fresh ? size_slope_fresh(&a->slope, a->n, a->rng, &log_ratio)
+                           : size_slope_walk(&a->slope, a->n, a->rng, &log_ratio);
+    const double log_size = clt_log_size(a, n);
+    if (log_size > -INFINITY) {
+        size_slope_follow(&a->slope, follows ? log(n / a->n) : 0, a->theta,
+                          (size_t)a->model.parameters, a->theta_new);
         a->next.log_prior = a->model.class->dprior(a->model.self, a->theta_new);
+        log_ratio += log_size - clt_log_size(a, a->n);
         log_ratio += isfinite(a->next.log_prior)
                          ? a->next.log_prior - a->now.log_prior + total_ratio(a, n)
                          : -INFINITY;
+    } else {
+        log_ratio = -INFINITY;
     }
     const int accept = -log_ratio < rng_exponential(a->rng);
     if (accept) keep(a, n);
-    if (learning) size_slope_tried(&a->slope, log_ratio, a->size_prior->upper);
+    if (learning && !fresh) size_slope_tried(&a->slope, log_ratio, a->size_prior->upper);
     return accept;
 }
 
-int clt_move_size(struct clt *a, int learning) {
+int clt_move_size(struct clt *a, int iteration, int learning) {
     int accepted = 0;
+    const int knows = size_slope_knows(&a->slope);
     a->now.log_prior = a->model.class->dprior(a->model.self, a->theta);
     if (a->sampler == CLT_NONCENTRED) a->log_noise = clt_log_noise(a, a->total);
-    for (int k = 0; k < STEPS; ++k) accepted += step(a, learning);
+    for (int k = 0; k < (a->sampler == CLT_NONCENTRED ? WALKS : 1); ++k)
+        accepted += step(a, 0, 1, learning);
+    if (knows) accepted += step(a, 1, iteration % 2, learning);
     return accepted;
 }

@@ -405,3 +405,18 @@ test_that("unknown n: method clt agrees with method augment where records are ma
     }
   }
 })
+
+test_that("unknown n: slopes that warmup learned badly do not hold n where it is", {
+  set.seed(1e5)
+  n <- 1e5
+  data <- data.frame(x = rnorm(n), g = sample(c("a", "b"), n, TRUE))
+  data$y <- data$x + (data$g == "b") + rnorm(n)
+  statistic <- stat_crossprod(y ~ x + g, list(y = c(-6, 6), x = c(-4, 4), g = c("a", "b")))
+  z <- simulate_release(data, statistic, mech_laplace(epsilon = 1), neighbours = "add_remove")
+  rel <- as_release(list(t = z$value, size = n + 1), list(t = statistic, size = stat_size()), list(t = mech_laplace(epsilon = 1), size = mech_gaussian(sd = 1)),
+                    n = NULL, neighbours = "add_remove")
+  for (seed in 1:3) {
+    fit <- sample_posterior(rel, model_lm(), method = "clt", chains = 2, iter = 1500, seed = seed, control = list(sampler = "noncentred"))
+    expect_gt(posterior::ess_bulk(parameter_draws(fit, "n")), 100)
+  }
+})
