@@ -84,6 +84,37 @@ monomial_degrees <- function(statistic) {
   list(first = factors[1L, ], second = factors[2L, ])
 }
 
+# Is noise small beside the scatter of the variables, so that coordinates of it serve better (src/totals_normal_scatter.c)?
+# It is if a matrix of noise alone, in units of the scatter's diagonal, would have eigenvalues within -`most` and `most`, so
+# that none of the scatter comes near 0: those of a random symmetric matrix with d columns reach to 2 sqrt(d) standard
+# deviations of an entry, taken of the mean variance (Wigner). From about 0.5 on nothing is gained. From the release alone:
+# chains agree.
+tells_scatter <- function(problem, bound, most = 0.4) {
+  d <- nrow(bound$columns)
+  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) || problem$n <= d) return(FALSE)
+  terms <- matrix(problem$fields$terms, 6L)
+  variance <- ifelse(seq_along(problem$weight) <= problem$absolute, 2, 1) / problem$weight^2
+  value <- problem$released - terms[3L, ]
+  # means of what components tell of each place, by precision, and their variances
+  told <- function(chosen, place, size, coefficient, value) {
+    add <- function(x) drop(rowsum(c(x[chosen], double(size)), c(place[chosen], seq_len(size))))
+    precision <- add(coefficient^2 / variance)
+    list(mean = unname(add(value * coefficient / variance) / precision), variance = unname(1 / precision))
+  }
+  column <- terms[1:2, , drop = FALSE] + 1
+  squares <- terms[6L, ] != 0
+  total <- told(!squares & terms[4L, ] != 0, column[1L, ], d, terms[4L, ], value)$mean
+  total[is.na(total)] <- 0
+  value <- value - terms[4L, ] * total[column[1L, ]] - terms[5L, ] * total[column[2L, ]]
+  place <- pmin(column[1L, ], column[2L, ]) + d * (pmax(column[1L, ], column[2L, ]) - 1)
+  product <- told(squares, place, d^2, terms[6L, ], value)
+  diagonal <- seq_len(d) + d * (seq_len(d) - 1)
+  scatter <- product$mean[diagonal] - total^2 / problem$n
+  noise <- matrix(product$variance, d)
+  noise[lower.tri(noise)] <- t(noise)[lower.tri(noise)]
+  isTRUE(all(scatter > 0) && 2 * sqrt(sum(noise / outer(scatter, scatter)) / d) < most)
+}
+
 #' @export
 collapse_statistics.model_lm <- function(model) c("stat_crossprod", "stat_sums")
 

@@ -33,7 +33,8 @@
  * in addition, which is the rest of the Wishart density of the scatter and of that of the totals. n
  * is larger than d, so that the scatter keeps its rank.
  *
- * Starts are in totals_normal_start.c, steps of n in totals_resize.c.
+ * Starts are in totals_normal_start.c, steps of n in totals_resize.c, other coordinates where noise
+ * is small in totals_normal_scatter.c.
  *
  * Cost for d columns: O(d^3 + components) a gradient, free of n. No allocation in any
  * loop.
@@ -102,6 +103,7 @@ void normal_read_residual(struct normal *s, const double *theta, double *q) {
 
 const double *normal_place(struct normal *s, const double *q) {
     if (s->residual) return place_residual(s, q);
+    if (s->scatter_place) return normal_scatter_place(s, q);
     if (s->exact) return totals_exact_place(s->exact, q);
     if (!s->resize.size.prior) return q;
     totals_size_place(&s->resize.size, q);
@@ -123,6 +125,7 @@ static double log_density(void *self, const double *q, double *gradient) {
         log_density += s->log_volume;
         pull_residual(s, q, gradient);
     }
+    if (s->scatter_place && log_density > -INFINITY) normal_scatter_pull(s, gradient);
     for (int j = 0; s->resize.size.prior && j < s->model.columns; ++j)
         gradient[j] *= s->resize.size.stretch[j];
     for (int j = 0; j < s->directions; ++j) {
@@ -233,6 +236,8 @@ static int create(const struct fields *fields, struct collapse *of) {
 
     if (s->model.residual > 0 && k == 1 && fields_length(fields, "innovates") > 0)
         prepare_residual(s);
+    else if (s->density.totals.rank == d && k == 1 && fields_length(fields, "scatter") > 0)
+        normal_prepare_scatter(s);
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = normal_doubles((size_t)s->model.complete);

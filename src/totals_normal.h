@@ -61,6 +61,10 @@ struct normal {
     struct totals_residual *residual;
     double *place, *slope_theta, log_volume;
 
+    /* log S_ii / 2 for log F_ii, see totals_normal_scatter.c: where it was placed last, and
+     * 1 + sum of a_ij^2. NULL: F has coordinates of its own. */
+    double *scatter_place, *length;
+
     struct totals_exact *exact; /* NULL: nothing is exact */
 
     double *statistic, energy; /* of the state */
@@ -118,6 +122,19 @@ int normal_is_within(struct normal *s);
 /* ---- starts: totals_normal_start.c ---- */
 
 void normal_start(struct collapse *of);
+
+/* ---- coordinates of the scatter: totals_normal_scatter.c ---- */
+
+/* Of records without factors, of which there are more than columns. */
+void normal_prepare_scatter(struct normal *s);
+
+/* the density's coordinates for those of the sampler, and back, in place */
+const double *normal_scatter_place(struct normal *s, const double *q);
+void normal_scatter_read(const struct normal *s, double *q);
+
+/* After normal_scatter_place(): the gradient in the sampler's coordinates from that in the
+ * density's, in place. */
+void normal_scatter_pull(const struct normal *s, double *gradient);
 
 /* the energy of component k, off by r in units of the noise */
 static inline double normal_kernel(const struct normal *s, int k, double r) {

@@ -252,6 +252,13 @@ static int start_near_release(struct normal *s, double *q) {
     return totals_coordinates(&s->density.totals, s->density.c, q);
 }
 
+/* of the sampler's coordinates */
+static void lower_units(struct normal *s, const double *q, double *unit) {
+    s->density.smooth = 1;
+    hmc_lower_units(&s->hmc.target, q, unit, s->guess);
+    s->density.smooth = 0;
+}
+
 /* Innovations for the totals of q, and their units. */
 static void start_residual(struct normal *s, double *q, double *unit) {
     const int last = s->density.totals.size - s->density.totals.d;
@@ -261,9 +268,13 @@ static void start_residual(struct normal *s, double *q, double *unit) {
     normal_read_residual(s, s->theta, q);
     for (int j = last; s->residual->alone && j < s->density.totals.size - 1; ++j)
         unit[j] = 1 + fabs(q[j]);
-    s->density.smooth = 1;
-    hmc_lower_units(&s->hmc.target, q, unit, s->guess);
-    s->density.smooth = 0;
+    lower_units(s, q, unit);
+}
+
+static void start_scatter(struct normal *s, double *q, double *unit) {
+    totals_density_natural_units(&s->density, q, unit);
+    normal_scatter_read(s, q);
+    lower_units(s, q, unit);
 }
 
 void normal_start(struct collapse *of) {
@@ -295,6 +306,7 @@ void normal_start(struct collapse *of) {
     }
     if (s->exact) totals_exact_start(s->exact, q, unit);
     if (s->residual) start_residual(s, q, unit);
+    if (s->scatter_place) start_scatter(s, q, unit);
     hmc_start(&s->hmc, q, unit);
     (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);

@@ -529,6 +529,86 @@ test_that("joint-distribution test of priors that do not integrate out", {
   }
 })
 
+# ---- coordinates of the scatter where noise is small ----------------------------------------
+
+# log F_ii in place of log S_ii / 2, in plain R
+diagonal_of_factor <- function(q, d) {
+  at <- d
+  for (i in seq_len(d)) {
+    row <- q[at + seq_len(i - 1)]
+    at <- at + i
+    q[at] <- q[at] - log(1 + sum(row^2)) / 2
+  }
+  q
+}
+
+test_that("coordinates of the scatter: the gradient is that of finite differences, and the density that of the totals with the Jacobian", {
+  set.seed(12)
+  data <- collapse_data(12, 2)
+  st <- wide_statistic(2)
+  narrow <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-1, 3), x1 = c(-1, 1.5), x2 = c(-1, 1)))
+  for (model in list(model_lm(), model_lm(prior = prior_normal(), sigma = prior_half_normal(2)))) for (mechanism in list(mech_laplace(scale = 0.01), mech_gaussian(sd = 0.01))) {
+    setups <- list(collapse_setup(simulate_release(data, st, mechanism), model), collapse_setup(simulate_release(data, narrow, mechanism), model))
+    setups[[2]]$problem <- internal("clt_totals_problem")(setups[[2]]$release, setups[[2]]$bound, c(1, 2), 1, NULL)
+    expect_gt(length(setups[[2]]$problem$fields$spread), 0)
+    for (setup in setups) {
+      places <- lapply(list(scatter = 1, factor = NULL), function(field) {
+        setup$problem$fields$scatter <- field
+        state <- internal("start_chain")(setup$problem, setup$bound, c(1, 2), 1, NULL)
+        size <- 9 + inherits(model$sigma, "prior_half_normal") + length(setup$problem$fields$spread) / length(setup$problem$released)
+        list(q = state$store[seq_len(size)] + 0.01, density = function(q) .Call(internal("ffi_collapse_density"), setup$problem, state, q))
+      })
+      q <- places$scatter$q
+      density <- places$scatter$density
+      slope <- vapply(seq_along(q), function(j) {
+        h <- 1e-5 * (seq_along(q) == j)
+        (density(q + h)[1] - density(q - h)[1]) / 2e-5
+      }, 0)
+      expect_equal(density(q)[-1], slope, tolerance = 1e-6)
+      jacobian <- vapply(seq_along(q), function(j) {
+        h <- 1e-6 * (seq_along(q) == j)
+        (diagonal_of_factor(q + h, 3) - diagonal_of_factor(q - h, 3)) / 2e-6
+      }, q)
+      expect_equal(density(q)[1], places$factor$density(diagonal_of_factor(q, 3))[1] + log(abs(det(jacobian))), tolerance = 1e-6)
+    }
+  }
+})
+
+test_that("coordinates of the scatter: joint-distribution test", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- wide_statistic(1)
+  known <- fixed(list(mean = 0.3, cov = matrix(1)))
+  models <- list(model_lm(prior = prior_normal(c(0.5, 0), 0.5), sigma = prior_half_normal(2), covariates = known),
+                 model_lm(prior = prior_nig(c(0.5, 0), 2, 4, 5), covariates = known))
+  set.seed(34)
+  for (k in 1:2) expect_prior(geweke_totals(models[[k]], st, list(mech_laplace(scale = 2), mech_gaussian(sd = 2))[[k]], 6, 7000, fields = list(scatter = 1)),
+                              prior_draws(models[[k]], st))
+})
+
+test_that("coordinates of the scatter are chosen where noise leaves it far from singular", {
+  set.seed(5)
+  st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-14, 17), x1 = c(-11, 13), x2 = c(-12, 12)))
+  value <- simulate_release(collapse_data(60, 2), st, mech_laplace(scale = 1e-6))$value
+  # 2 sqrt(d) times the root mean variance of noise 2 scale^2 on S_ij / sqrt(S_ii S_jj) is 0.4
+  scatter <- value[st$components %in% c("y^2", "x1^2", "x2^2")] - value[1:3]^2 / 60
+  limit <- 0.4 * sqrt(3 / 8) / sum(1 / scatter)
+  chosen <- function(release, model = model_lm()) {
+    setup <- collapse_setup(release, model)
+    internal("tells_scatter")(setup$problem, setup$bound)
+  }
+  expect_true(chosen(as_release(value, st, mech_laplace(scale = 0.99 * limit), 60)))
+  expect_false(chosen(as_release(value, st, mech_laplace(scale = 1.01 * limit), 60)))
+  expect_true(chosen(as_release(value, st, mech_gaussian(sd = 0.99 * sqrt(2) * limit), 60)))
+  expect_false(chosen(as_release(value, st, mech_gaussian(sd = 1.01 * sqrt(2) * limit), 60)))
+  # a product or a square that nobody told of
+  part <- stat_subset(st, st$components[-5])
+  expect_false(chosen(as_release(value[-5], part, mech_laplace(scale = 0.1 * limit), 60)))
+  # and the sampler takes them
+  fit <- function(scale) collapse_fit(as_release(value, st, mech_laplace(scale = scale), 60), model_lm(), chains = 1, iter = 100, seed = 1)
+  expect_identical(fit(0.99 * limit)$problem$fields$scatter, 1)
+  expect_null(fit(1.01 * limit)$problem$fields$scatter)
+})
+
 # ---- the response's totals as innovations ---------------------------------------------------
 
 innovating_models <- function(sigma = prior_half_normal(1.5)) {
