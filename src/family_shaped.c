@@ -16,9 +16,8 @@
  * functions and quantiles are Rmath's.
  * Cost per record: two exponential functions and logarithms, and a multiplication and a division
  * for each count up to the old and the new one; where Rmath serves, some 20 times that. Of a
- * Gamma response
- * a draw, or an exponential function; where the shape changes three logarithms or exponential
- * functions more, and at most one draw in expectation.
+ * Gamma response a draw, or an exponential function; where the shape changes three logarithms or
+ * exponential functions more, and at most one draw in expectation.
  */
 #include "family.h"
 
@@ -99,10 +98,41 @@ void family_negative_binomial_respond(const struct family *f, struct rng *rng, i
     }
 }
 
-double family_negative_binomial_log_density(const struct family *f, int m, const double *eta,
-                                            const double *y) {
+/* Counts up to which records are counted by their response in log densities; beyond, Stirling's
+ * series. */
+enum { MOST_LISTED = 64 };
+
+/* log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2, of x that are not small */
+static double stirling_rest(double x) {
+    const double r = 1 / (x * x);
+    return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - r / 1680) * r) * r) / x;
+}
+
+/* The sum of log(1 + k / shape) over k from MOST_LISTED to y - 1. */
+static double log_rising(double y, double shape) {
+    const double from = MOST_LISTED + shape, more = y - MOST_LISTED;
+    return (y + shape - 0.5) * log1p(more / from) + more * (log1p(MOST_LISTED / shape) - 1) +
+           stirling_rest(y + shape) - stirling_rest(from);
+}
+
+/* log f(y) = y log mu - (y + shape) log(1 + mu / shape) + sum_{k < y} log(1 + k / shape) - log y!:
+ * no term is large where the shape is. */
+double family_negative_binomial_log_density(const struct family *f, int m,
+                                            const double *restrict eta, const double *restrict y) {
+    const double shape = f->shape, inverse = 1 / shape, log_most = log(f->most);
+    int listed[MOST_LISTED + 1] = {0}, above = 0;
     double sum = 0;
-    for (int i = 0; i < m; ++i) sum += Rf_dnbinom_mu(y[i], f->shape, mean_of(f, eta[i]), 1);
+    for (int i = 0; i < m; ++i) {
+        const double at = fmin(eta[i], log_most);
+        if (!(y[i] >= 0)) return -INFINITY;
+        sum += (y[i] > 0 ? y[i] * at : 0) - (y[i] + shape) * log1p(exp(at) * inverse);
+        if (y[i] > MOST_LISTED) sum += log_rising(y[i], shape);
+        ++listed[y[i] < MOST_LISTED ? (int)y[i] : MOST_LISTED];
+    }
+    for (int k = MOST_LISTED - 1; k > 0; --k) {
+        above += listed[k + 1];
+        if (above > 0) sum += above * log1p(k * inverse);
+    }
     return sum;
 }
 
@@ -189,8 +219,23 @@ void family_gamma_respond(const struct family *f, struct rng *rng, int m, double
     }
 }
 
-double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y) {
+/* shape (log shape - 1) - log Gamma(shape) */
+static double gamma_constant(double shape) {
+    enum { LARGE = 16 };
+    if (shape < LARGE) return shape * (log(shape) - 1) - Rf_lgammafn(shape);
+    return 0.5 * log(shape) - M_LN_SQRT_2PI - stirling_rest(shape);
+}
+
+/* log f(y) = shape (log g + 1 - g) + gamma_constant(shape) - log y, g = y / mu: no term is large
+ * where the shape is. */
+double family_gamma_log_density(const struct family *f, int m, const double *restrict eta,
+                                const double *restrict y) {
+    const double log_most = log(f->most);
     double sum = 0;
-    for (int i = 0; i < m; ++i) sum += Rf_dgamma(y[i], f->shape, mean_of(f, eta[i]) / f->shape, 1);
-    return sum;
+    for (int i = 0; i < m; ++i) {
+        const double g = y[i] * exp(-fmin(eta[i], log_most)), from_one = g - 1;
+        if (!(g > 0 && g < INFINITY)) return -INFINITY;
+        sum += (from_one < -0.5 ? log(g) : log1p(from_one)) - from_one;
+    }
+    return f->shape * sum + m * gamma_constant(f->shape);
 }

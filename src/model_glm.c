@@ -134,7 +134,7 @@ static int create(const struct fields *fields, struct model *model) {
         model->costs.records = model->columns + family->cost + s->cov.costs.draw;
     if (!s->beta && !family->latent) {
         model->walked = k + (shaped && !s->cv);
-        model->costs.density = 1 + 0.2 * k + (shaped ? 30 : 0);
+        model->costs.density = 1 + 0.2 * k + (shaped ? 3 : 0);
     }
     const int by_records = s->cov.lones > 0 || s->predictor.derived;
     if (!s->beta && !covariates_is_cut(&s->cov) && !by_records) {

@@ -233,22 +233,25 @@ test_that("one and two records of unknown coefficient of variation: quadrature",
   }
 })
 
-test_that("the coefficient of variation given the records is that of a grid, near that of glm()", {
+test_that("the coefficient of variation given the records is that of a grid, near that of glm(), wide and narrow", {
   skip_on_cran()
   set.seed(40)
-  b0 <- seq(0.5, 2.5, length.out = 101)
-  cv <- seq(0.05, 2, length.out = 101)
-  grid <- expand.grid(b0 = b0, cv = cv)
-  for (case in glm_shaped) {
-    y <- if (case$family$family == "Gamma") rgamma(40, 3, 3 / 4) else rnbinom(40, size = 3, mu = 4)
-    log_density <- dnorm(grid$b0, 1, 1, log = TRUE) + dnorm(grid$cv, 0, 1, log = TRUE)
-    for (value in y) log_density <- log_density + log(glm_density(case, value, grid$b0, grid$cv))
-    density <- matrix(exp(log_density - max(log_density)), 101)
-    model <- glm_model(case, prior = prior_normal(1, 1), cv = prior_half_normal(1))
-    fit <- nonprivate_posterior(data.frame(y = y), model, stat_crossprod(y ~ 1, list(y = c(0, 60))), chains = 2, iter = 7000, warmup = 1200, seed = 1)
-    expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
-    expect_distribution(parameter_draws(fit, "cv"), grid_quantile(cv, colSums(density)), sum(colSums(density) * cv) / sum(density))
-    expect_lt(abs(mean(parameter_draws(fit, "(Intercept)")) - log(mean(y))), 0.05)
+  for (size in c(3, 40)) {
+    mean <- if (size == 3) 4 else 90 # large counts have a density of their own
+    b0 <- log(mean) + seq(-1, 1, length.out = 101) * 2.5 / size^0.5
+    cv <- seq(0.05, 2, length.out = 101) * 1.8 / size^0.5
+    grid <- expand.grid(b0 = b0, cv = cv)
+    for (case in glm_shaped) {
+      y <- if (case$family$family == "Gamma") rgamma(40, size, size / mean) else rnbinom(40, size = size, mu = mean)
+      log_density <- dnorm(grid$b0, log(mean), 1, log = TRUE) + dnorm(grid$cv, 0, 1, log = TRUE)
+      for (value in y) log_density <- log_density + log(glm_density(case, value, grid$b0, grid$cv))
+      density <- matrix(exp(log_density - max(log_density)), 101)
+      model <- glm_model(case, prior = prior_normal(log(mean), 1), cv = prior_half_normal(1))
+      fit <- nonprivate_posterior(data.frame(y = y), model, stat_crossprod(y ~ 1, list(y = c(0, 60))), chains = 2, iter = 7000, warmup = 1200, seed = 1)
+      expect_distribution(parameter_draws(fit, "(Intercept)"), grid_quantile(b0, rowSums(density)), sum(rowSums(density) * b0) / sum(density))
+      expect_distribution(parameter_draws(fit, "cv"), grid_quantile(cv, colSums(density)), sum(colSums(density) * cv) / sum(density))
+      expect_lt(abs(mean(parameter_draws(fit, "(Intercept)")) - log(mean(y))), 0.05)
+    }
   }
 })
 
