@@ -4,7 +4,8 @@
  *   augment_noise.c   the energy, minus the log of the noise density;
  *   augment_move.c    the non-centred moves between two sweeps;
  *   augment_surrogate.c  moves of all records at once, with their shape held fixed;
- *   augment_redraw.c  new shapes of all records, with their clamped totals held fixed;
+ *   augment_redraw.c  new shapes of all records, with their clamped totals held fixed, or with new
+ *                     ones, which augment_redraw_totals.c draws;
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_resize.c  the same together with a move of all records at once, the totals of which
  *                     augment_resize_totals.c and augment_resize_step.c choose; and with a new draw
@@ -85,8 +86,8 @@ void augment_take_complete(struct augment *a, int latent, double *c);
 void augment_sum_up(struct augment *a);
 
 /* A sweep of all records, with the exponent `temper` of the noise density; a->complete is
- * theirs then. */
-void augment_sweep(struct augment *a, double temper);
+ * theirs then. Returns the share of proposals that are accepted. */
+double augment_sweep(struct augment *a, double temper);
 
 /* The same with fresh latent variables, in a->complete, under a->theta. */
 void augment_take_latent(struct augment *a);
@@ -206,7 +207,11 @@ int augment_redraws_totals(const struct augment *a);
 /* With a->redraw: some steps. `swept`: the share of the last sweep's proposals that was accepted.
  * They leave the records' distribution with theta integrated out invariant: it must be drawn after
  * them. They need the complete-data statistic, and keep it. */
-void augment_redraw(struct augment *a, int learning, double swept);
+void augment_redraw(struct augment *a, int iteration, int learning, double swept);
+
+/* For a start: records near the release, by such steps with that exponent of the noise density.
+ * Returns 0, the records as they were, where too few of them are accepted. */
+int augment_redraw_start(struct augment *a, double temper);
 
 /* ---- augment_levels.c ------------------------------------------------------------ */
 

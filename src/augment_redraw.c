@@ -18,20 +18,25 @@
  *
  *   h(s, U) eta(z | s),   h = p(m, F) / |ds / d(m, F)|.
  *
- * A step draws a new U' uniformly and either keeps s, or takes s' from the release and the noise;
- * (m', F') solves s(m', F', U') = s', by Newton's method from where it would be without bounds, so
- * that the solution is a function of (s', U') alone. It is accepted by h' / h: nothing of it
- * depends on where the records were, and in the mean h does not change much. Clamping is not known
- * to be one to one in (m, F), so a step is only made where the same method leads from (s, U) to the
- * records themselves.
+ * A step draws a new U' uniformly and either keeps s, or draws s' from the release, the noise and
+ * what is known of h (augment_redraw_totals.c); (m', F') solves s(m', F', U') = s', by Newton's
+ * method from where it would be without bounds, so that the solution is a function of (s', U')
+ * alone. It is accepted by h' / h, over what s' was drawn by: in the mean h does not change much
+ * with U. Clamping is not known to be one to one in (m, F), so a step is only made where the same
+ * method leads from (s, U) to the records themselves.
  *
- * Learned in warmup: how often either kind is accepted, which it is then chosen by; how often
- * sweeps accept, since where they do that often they renew the shape themselves.
+ * A chain starts by such steps where they are accepted, which takes much less time than a search
+ * with the surrogate; while new totals are accepted often, all steps draw them, and the surrogate
+ * learns nothing.
+ *
+ * Learned in warmup: how often either kind is accepted, which it is then chosen by, and which tells
+ * how many steps an iteration makes; how often sweeps accept, since where they do that often they
+ * renew the shape themselves.
  *
  * Cost a step: n d normal numbers, about five passes over n records of d^2 / 2 multiplications, and
  * as many solutions of d (d + 3) / 2 equations. No allocation but in augment_prepare_redraw().
  */
-#include "augment.h"
+#include "augment_redraw.h"
 
 #include "linalg.h"
 
@@ -40,34 +45,23 @@
 enum { MOST_SOLVED = 25 };
 static const double SOLVED = 1e-8, SAME = 1e-6;
 
-/* Steps of an iteration where they draw the totals; tries before what they tell counts; most
- * columns and records. */
-enum { STEPS = 2, TRIED = 50, MOST_COLUMNS = 6, MOST_RECORDS = 20000 };
+/* Most steps of an iteration; tries before what they tell counts; most columns and records. */
+enum { MOST_STEPS = 6, TRIED = 50, MOST_COLUMNS = 6, MOST_RECORDS = 20000 };
+
+/* Share of iterations that may leave the totals as they were. */
+static const double LEFT = 0.05;
+
+/* Of a start: fits of the guide, steps of each for a coefficient, the least share of them that is
+ * accepted, steps after that; most totals, and records. */
+enum { FITS = 2, FITTED = 4, BEGUN = 25, MOST_GUIDED = 14, MOST_BEGUN = 1000 };
+static const double LEAST = 0.1;
 
 /* Sweeps that accept more often renew the shape. Steps that are accepted less often are left out,
  * and where new totals are accepted more often other moves of all records are. How fast running
  * means forget. */
-static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.5, FORGET = 0.02;
+static const double OFTEN = 0.5, SELDOM = 0.02, ENOUGH = 0.3, FORGET = 0.02;
 
 enum { HOLD, REFRESH };
-
-/* Means and factor, the clamped totals that they solve for, the complete-data statistic, log h and
- * U. */
-struct place {
-    double *mean, *factor, *seen, *c, log_density;
-    double **shape; /* columns of U */
-};
-
-struct redraw {
-    int d, size;
-    const int *column;
-    const double *lower, *upper;
-    int *total; /* the component of each total, then of each product of i >= j */
-    double **w; /* columns of records as they are looked at */
-    int *outside, *is_outside;
-    double *seen, *slopes, *step, *row, *gradient_c, *gradient_kept;
-    struct place kept[2];
-};
 
 /* ---- set-up ------------------------------------------------------------------------------ */
 
@@ -84,16 +78,18 @@ static int place_of(const struct redraw *r, int column) {
 /* Does each component tell one total or product, and each of these one component? */
 static int read_components_of(struct redraw *r, const struct augment *a) {
     int found = 0;
-    for (int k = 0; k < r->size; ++k) r->total[k] = -1;
+    for (int k = 0; k < r->size; ++k) r->total[k].component = -1;
     for (int k = 0; k < a->dense; ++k) {
         if (!(a->weight[k] > 0)) continue;
         const struct component *one = a->surrogate->density.component + k;
         const int i = place_of(r, one->at[0]), j = place_of(r, one->at[1]);
         if (i < 0 || j < 0) return 0;
         if (one->coef[2] == 0 && (one->coef[0] == 0 || one->coef[1] != 0)) return 0;
-        const int at = one->coef[2] == 0 ? i : i > j ? entry(r, i, j) : entry(r, j, i);
-        if (r->total[at] >= 0) return 0;
-        r->total[at] = k;
+        const int product = i > j ? entry(r, i, j) : entry(r, j, i);
+        struct told *told = r->total + (one->coef[2] == 0 ? i : product);
+        if (told->component >= 0) return 0;
+        *told = (struct told){
+            k, {i, j, product}, one->constant, {one->coef[0], one->coef[1], one->coef[2]}};
         ++found;
     }
     return found == r->size;
@@ -124,7 +120,7 @@ void augment_prepare_redraw(struct augment *a) {
     r->column = s->density.totals.column;
     r->lower = s->lower;
     r->upper = s->upper;
-    r->total = plugin_memory((size_t)size, sizeof(int));
+    r->total = plugin_memory((size_t)size, sizeof *r->total);
     if (!read_components_of(r, a)) return;
     r->w = columns_of(d, records);
     r->outside = plugin_memory(records, sizeof(int));
@@ -142,6 +138,7 @@ void augment_prepare_redraw(struct augment *a) {
                                     doubles((size_t)a->model.complete),
                                     0,
                                     columns_of(d, records)};
+    redraw_prepare_guide(r);
     a->redraw = r;
 }
 
@@ -272,9 +269,7 @@ static double log_place(struct augment *a, struct place *at) {
            model->class->marginal(model->self, at->c, n, a->theta, r->gradient_c, r->gradient_kept);
 }
 
-/* (m, F) from the clamped totals `seen` and the shape, and log h. Returns 0 where it is not found.
- */
-static int solve(struct augment *a, struct place *at) {
+int redraw_solve(struct augment *a, struct place *at) {
     struct redraw *r = a->redraw;
     if (!guess(r, (double)a->n, at)) return 0;
     for (int made = 0; made < MOST_SOLVED; ++made) {
@@ -313,6 +308,11 @@ static int shape_columns(struct redraw *r, int n, struct place *at) {
     return 1;
 }
 
+int redraw_shape(struct augment *a, struct place *at) {
+    for (int i = 0; i < a->redraw->d; ++i) rng_fill_normal(a->rng, (int)a->n, at->shape[i]);
+    return shape_columns(a->redraw, (int)a->n, at);
+}
+
 static int read_records(struct augment *a, struct place *at) {
     const struct redraw *r = a->redraw;
     const double *centre = a->surrogate->centre;
@@ -332,7 +332,7 @@ static int is_solution(struct augment *a, struct place *at, struct place *spare)
     memcpy(spare->seen, r->seen, (size_t)r->size * sizeof(double));
     double **const own = spare->shape;
     spare->shape = at->shape;
-    int same = solve(a, spare);
+    int same = redraw_solve(a, spare);
     spare->shape = own;
     for (int i = 0; i < d && same; ++i) {
         const double sd = at->factor[i * d + i];
@@ -344,46 +344,29 @@ static int is_solution(struct augment *a, struct place *at, struct place *spare)
     return same;
 }
 
-/* Totals from the release and the noise. */
-static void refresh(struct augment *a, struct place *at) {
-    struct redraw *r = a->redraw;
-    const double temper = *a->adapt.temper;
-    for (int k = 0; k < r->size; ++k) {
-        const int j = r->total[k], bent = j < a->absolute;
-        const struct component *one = a->surrogate->density.component + j;
-        const double noise = bent ? (rng_exponential(a->rng) - rng_exponential(a->rng)) / temper
-                                  : rng_normal(a->rng) / sqrt(temper);
-        double left = a->released[j] - noise / a->weight[j] - one->constant;
-        if (one->coef[2] == 0) {
-            at->seen[k] = left / one->coef[0];
-            continue;
-        }
-        left -= one->coef[0] * at->seen[place_of(r, one->at[0])];
-        left -= one->coef[1] * at->seen[place_of(r, one->at[1])];
-        at->seen[k] = left / one->coef[2];
-    }
-}
-
 /* ---- steps -------------------------------------------------------------------------------- */
 
 static int choose_kind(struct augment *a) {
     const double *taken = a->redrawn.taken;
+    if (augment_redraws_totals(a)) return REFRESH;
     const double hold = taken[HOLD] * taken[HOLD], fresh = taken[REFRESH] * taken[REFRESH];
     return rng_uniform(a->rng) * (hold + fresh) >= hold;
 }
 
 /* From the place where the records are to the spare one. Returns whether it is taken. */
-static int try(struct augment *a, int kind, const struct place *now, struct place *next,
-               int learning) {
+static int try(struct augment *a, int kind, double temper, const struct place *now,
+               struct place *next) {
     struct redraw *r = a->redraw;
-    for (int i = 0; i < r->d; ++i) rng_fill_normal(a->rng, (int)a->n, next->shape[i]);
-    memcpy(next->seen, now->seen, (size_t)r->size * sizeof(double));
-    if (kind == REFRESH) refresh(a, next);
     const double threshold = rng_exponential(a->rng);
-    const int accept = shape_columns(r, (int)a->n, next) && solve(a, next) &&
-                       now->log_density - next->log_density < threshold;
-    if (learning) a->redrawn.taken[kind] += FORGET * (accept - a->redrawn.taken[kind]);
-    return accept;
+    double fall = now->log_density;
+    if (!redraw_shape(a, next)) return 0;
+    if (kind == HOLD) {
+        memcpy(next->seen, now->seen, (size_t)r->size * sizeof(double));
+    } else {
+        if (!redraw_totals(a, temper, now->seen, next->seen)) return 0;
+        fall += redraw_guide(r, next->seen) - redraw_guide(r, now->seen);
+    }
+    return redraw_solve(a, next) && fall - next->log_density < threshold;
 }
 
 /* The records become those of the place. */
@@ -402,8 +385,7 @@ static void keep(struct augment *a, const struct place *at) {
 
 int augment_redraws_shape(const struct augment *a) {
     const struct redrawn *told = &a->redrawn;
-    if (!a->redraw || a->layer || *a->surrogate->referred == 0 || *a->surrogate->unbounded != 0)
-        return 0;
+    if (!a->redraw || a->layer || *a->surrogate->unbounded != 0) return 0;
     return told->swept < OFTEN && fmax(told->taken[HOLD], told->taken[REFRESH]) > SELDOM;
 }
 
@@ -412,22 +394,105 @@ int augment_redraws_totals(const struct augment *a) {
            a->redrawn.taken[REFRESH] > ENOUGH;
 }
 
-void augment_redraw(struct augment *a, int learning, double swept) {
+/* Of an iteration after warmup: so many that few leave the totals as they were. */
+static int count_steps(const struct augment *a, int learning) {
+    if (learning || !augment_redraws_totals(a)) return 1;
+    const double refused = fmax(1 - a->redrawn.taken[REFRESH], LEFT);
+    return (int)fmin(ceil(log(LEFT) / log(refused)), MOST_STEPS);
+}
+
+/* Steps of that kind; `now` and `next` change places with each that is accepted. Returns how many
+ * are. `fits`: their places go to the guide's fit. */
+static int walk(struct augment *a, int steps, double temper, int fits, struct place **now,
+                struct place **next) {
+    int accepted = 0;
+    for (int k = 0; k < steps; ++k) {
+        if (try(a, REFRESH, temper, *now, *next)) {
+            struct place *const left = *now;
+            *now = *next;
+            *next = left;
+            accepted += 1;
+        }
+        if (fits) redraw_add_to_fit(a, *now);
+    }
+    return accepted;
+}
+
+static void copy_records(const struct augment *a, double **to, double *const *from) {
+    for (int i = 0; i < a->redraw->d; ++i) memcpy(to[i], from[i], (size_t)a->n * sizeof(double));
+}
+
+/* Do sweeps accept so often, near the release, that they renew the shape? Records and theta come
+ * back. 1 where there are no records so near. */
+static int sweeps_serve(struct augment *a, struct place *at, struct place *spare) {
+    const size_t theta = (size_t)a->model.parameters * sizeof(double);
+    if (!redraw_read_release(a, at->seen) || !redraw_shape(a, at) || !redraw_solve(a, at)) return 1;
+    (void)augment_block_at(a, 0, 1);
+    copy_records(a, spare->shape, a->x_at);
+    memcpy(a->theta_new, a->theta, theta);
+    keep(a, at);
+    const int drawn = a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng,
+                                             a->theta) == PLUGIN_OK;
+    const double swept = drawn ? augment_sweep(a, 1) : 1;
+    memcpy(a->theta, a->theta_new, theta);
+    (void)augment_block_at(a, 0, 1);
+    copy_records(a, a->x_at, spare->shape);
+    augment_sum_up(a);
+    return swept >= OFTEN;
+}
+
+/* Finds the guide, and a place near the release. Returns the share of steps from there that are
+ * accepted with that exponent of the noise density, 0 where too few were before. */
+static double begin(struct augment *a, double temper, struct place **now, struct place **next) {
     struct redraw *r = a->redraw;
-    if (learning) a->redrawn.swept += FORGET * (swept - a->redrawn.swept);
+    if (sweeps_serve(a, *now, *next) || !redraw_find_guide(a, *now)) return 0;
+    memcpy((*now)->seen, r->guide.centre, (size_t)r->size * sizeof(double));
+    if (!redraw_solve(a, *now)) return 0;
+    const int steps = FITTED * r->guide.terms;
+    for (int k = 0; k < FITS; ++k) {
+        redraw_begin_fit(a);
+        if (walk(a, steps, 1, 1, now, next) < LEAST * steps) return 0;
+        redraw_end_fit(r);
+    }
+    return (double)walk(a, BEGUN, temper, 0, now, next) / BEGUN;
+}
+
+int augment_redraw_start(struct augment *a, double temper) {
+    struct redraw *r = a->redraw;
+    if (!r || r->size > MOST_GUIDED || a->n > MOST_BEGUN || a->model.keeps > 0) return 0;
+    struct place *now = r->kept, *next = r->kept + 1;
+    const struct rng before = *a->rng;
+    const double accepted = begin(a, temper, &now, &next);
+    if (accepted < ENOUGH) {
+        redraw_forget_guide(r);
+        *a->rng = before; /* the chain is what it is without the attempt */
+        return 0;
+    }
+    a->redrawn.taken[REFRESH] = accepted;
+    a->redrawn.tries = TRIED + 1;
+    keep(a, now);
+    return 1;
+}
+
+void augment_redraw(struct augment *a, int iteration, int learning, double swept) {
+    struct redraw *r = a->redraw;
+    struct redrawn *told = &a->redrawn;
+    if (learning) told->swept += fmax(FORGET, 1.0 / (1 + iteration)) * (swept - told->swept);
     if (!augment_redraws_shape(a)) return;
     struct place *now = r->kept, *next = r->kept + 1;
-    const int steps = augment_redraws_totals(a) ? STEPS : 1;
+    const int steps = count_steps(a, learning);
     a->work += a->pass_work + a->adapt.costs.visit * (steps + 0.5);
     if (!read_records(a, now) || !is_solution(a, now, next)) return;
     int moved = 0;
     for (int k = 0; k < steps; ++k) {
-        if (!try(a, choose_kind(a), now, next, learning)) continue;
+        const int kind = choose_kind(a), accept = try(a, kind, *a->adapt.temper, now, next);
+        if (learning) told->taken[kind] += FORGET * (accept - told->taken[kind]);
+        if (!accept) continue;
         struct place *const left = now;
         now = next;
         next = left;
         moved = 1;
     }
-    if (learning) a->redrawn.tries += 1;
+    if (learning) told->tries += 1;
     if (moved) keep(a, now);
 }

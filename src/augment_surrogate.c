@@ -262,7 +262,7 @@ static void settle_levels(struct augment *a) {
     augment_sum_up(a);
     for (int k = 0; k < SETTLE; ++k) {
         memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
-        augment_sweep(a, SEARCH_TEMPER);
+        (void)augment_sweep(a, SEARCH_TEMPER);
         if (a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
             PLUGIN_OK)
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
@@ -275,6 +275,10 @@ static void settle_levels(struct augment *a) {
 void augment_search(struct augment *a, int search) {
     struct surrogate *s = a->surrogate;
     if (!augment_set_size(a)) return;
+    if (search && a->redraw && augment_redraw_start(a, SEARCH_TEMPER)) {
+        (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
+        return;
+    }
     if (search && a->model.factors > 0) settle_levels(a);
     augment_take_complete(a, 0, a->complete);
     if (!surrogate_begin(s, a->complete, a->theta) ||

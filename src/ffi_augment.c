@@ -215,9 +215,12 @@ static struct state_shape shape(const void *self) {
     if (augment_has_levels(a))
         shape.part[shape.parts++] =
             (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)a->model.factors};
-    if (a->redraw)
+    if (a->redraw) {
         shape.part[shape.parts++] = (struct state_part){
             "redraw", REALSXP, (R_xlen_t)(sizeof(struct redrawn) / sizeof(double))};
+        shape.part[shape.parts++] =
+            (struct state_part){"guide", REALSXP, (R_xlen_t)augment_guide_stored(a)};
+    }
     if (a->response)
         shape.part[shape.parts++] =
             (struct state_part){"response", REALSXP, (R_xlen_t)response_stored(a->response)};
@@ -292,7 +295,10 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (a->response) response_attach(a->response, REAL(list_element(state, "response")));
     if (a->categories)
         category_moves_attach(a->categories, REAL(list_element(state, "categories")));
-    if (a->redraw) memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
+    if (a->redraw) {
+        memcpy(&a->redrawn, REAL(list_element(state, "redraw")), sizeof a->redrawn);
+        augment_attach_guide(a, REAL(list_element(state, "guide")));
+    }
     const double *counter = REAL(list_element(state, "counters"));
     a->most_energy_step = counter[MOST_STEP];
     a->work = counter[WORK];

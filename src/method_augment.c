@@ -422,10 +422,11 @@ static double sweep_part(struct augment *a, int parts, int at, double rho, doubl
     return accepted / visited;
 }
 
-void augment_sweep(struct augment *a, double temper) {
+double augment_sweep(struct augment *a, double temper) {
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
-    (void)visit(a, 0, a->n, 0, temper);
+    const double accepted = (double)visit(a, 0, a->n, 0, temper);
     if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
+    return accepted / (double)a->n;
 }
 
 /* ---- start, and an iteration -------------------------------------------------------- */
@@ -571,7 +572,7 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     const double followed = a->work;
     if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
     if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
-    if (a->redraw) augment_redraw(a, learning, *accepted);
+    if (a->redraw) augment_redraw(a, iteration, learning, *accepted);
     if (a->surrogate && augment_set_size(a) && !augment_redraws_totals(a)) {
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);

@@ -211,6 +211,9 @@ void augment_prepare_resize(struct augment *a);
 
 /* After augment_prepare_surrogate(): a->redraw, where there are new shapes. */
 void augment_prepare_redraw(struct augment *a);
+/* Then, what is known of new totals: numbers, and a view of the state. */
+size_t augment_guide_stored(const struct augment *a);
+void augment_attach_guide(struct augment *a, double *store);
 
 /* After augment_prepare(): moves of a response of several levels, if they serve. */
 void augment_prepare_categories(struct augment *a);

@@ -8,8 +8,8 @@ redraw_model <- function() {
   model_lm(prior = prior_normal(0, 0.7), sigma = fixed(0.8), covariates = prior_niw(mean = c(0, 0.5), kappa = 4, scale = 6 * diag(2), df = 10))
 }
 
-# A chain whose sweeps are said to accept little, and steps of these kinds much.
-redraw_chain <- function(release, taken, iterations, warmup = 300L) {
+# A chain whose sweeps are said to accept little, and steps of these kinds much; `guide`: what is taken to be known of the totals.
+redraw_chain <- function(release, taken, guide, iterations, warmup = 300L) {
   model <- redraw_model()
   bound <- internal("bind_model")(model, redraw_statistic())
   words <- internal("seed_words")()
@@ -18,20 +18,26 @@ redraw_chain <- function(release, taken, iterations, warmup = 300L) {
   run <- list(warmup = warmup, thin = 1)
   .Call(internal("ffi_run"), problem, state, .Call(internal("ffi_block"), problem, warmup, 0L), run)
   state$redraw[] <- c(0, taken, 1000)
+  state$guide[] <- guide
   state$surrogate[9] <- 0 # the surrogate has bounds
   block <- .Call(internal("ffi_block"), problem, iterations, iterations)
   .Call(internal("ffi_run"), problem, state, block, run)
   t(block$draws)
 }
 
-test_that("it draws from the posterior that other moves draw from, whether totals stay or come from the noise", {
+# Any guide is right: these are a poor one, of nine totals and products.
+redraw_guide <- c(rep(1, 9), rep(c(-3, 1, 2), 3), 0.5 * diag(9) + 0.1)
+
+test_that("it draws from the posterior that other moves draw from, whether totals stay or come from the noise, with a guide or without", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(5)
   release <- simulate_release(redraw_model(), redraw_statistic(), mech_laplace(scale = 0.3), n = 12)
-  told <- function(taken, iterations) as.matrix(posterior::summarise_draws(redraw_chain(release, taken, iterations), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
-  usual <- told(c(0, 0), 30000L) # no new shapes
-  for (taken in list(c(1, 0), c(0, 1))) {
-    drawn <- told(taken, 15000L)
+  told <- function(taken, guide, iterations) {
+    as.matrix(posterior::summarise_draws(redraw_chain(release, taken, guide, iterations), "mean", "sd", "mcse_mean", "mcse_sd")[-1])
+  }
+  usual <- told(c(0, 0), 0, 30000L) # no new shapes
+  for (one in list(list(c(1, 0), 0), list(c(0, 0.4), 0), list(c(0, 0.4), redraw_guide))) {
+    drawn <- told(one[[1]], one[[2]], 15000L)
     expect_lt(max(abs(drawn[, 1:2] - usual[, 1:2]) / sqrt(drawn[, 3:4]^2 + usual[, 3:4]^2)), 5)
   }
 })
@@ -48,7 +54,9 @@ test_that("records beyond the bounds mix where noise is small", {
   expect_lt(max(summary(fit)$rhat), 1.05)
   for (chain in fit$chains) {
     expect_lt(chain$state$redraw[1], 0.5) # sweeps are accepted too seldom,
-    expect_gt(chain$state$redraw[2], 0.5) # and new shapes often
+    expect_gt(chain$state$redraw[3], 0.5) # and new totals often
+    expect_true(any(chain$state$guide != 0))
+    expect_equal(chain$state$surrogate[1], 0) # the surrogate was not needed
   }
 })
 

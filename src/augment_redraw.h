@@ -1,0 +1,77 @@
+/* What augment_redraw.c and augment_redraw_totals.c share. */
+#ifndef NOISEAWARE_AUGMENT_REDRAW_H
+#define NOISEAWARE_AUGMENT_REDRAW_H
+
+#include "augment.h"
+
+/* Means and factor, the clamped totals that they solve for, the complete-data statistic, log h and
+ * U. */
+struct place {
+    double *mean, *factor, *seen, *c, log_density;
+    double **shape; /* columns of U */
+};
+
+/* A released component: constant + sum of coef times totals and products. */
+struct told {
+    int component, at[3];
+    double constant, coef[3];
+};
+
+/* What log h is taken to be, a function of the totals: see augment_redraw_totals.c. The first three
+ * are views into the state; all 0 where it is not known. */
+struct guide {
+    double *centre, *slope, *curvature;
+    /* workspace: precision of new totals and their mean; a factor L of a precision, and the axes,
+     * columns of its inverse transposed, one after the other; differences along them; and a least
+     * squares fit of `terms` coefficients */
+    double *precision, *mean, *factor, *axis, *ahead, *behind, *matrix, *work;
+    double *normal, *right, *term, origin;
+    int terms;
+};
+
+struct redraw {
+    int d, size;
+    const int *column;
+    const double *lower, *upper;
+    struct told *total; /* of each total, then of each product of i >= j */
+    double **w;         /* columns of records as they are looked at */
+    int *outside, *is_outside;
+    double *seen, *slopes, *step, *row, *gradient_c, *gradient_kept;
+    struct place kept[2];
+    struct guide guide;
+};
+
+/* ---- augment_redraw.c ---------------------------------------------------------------------- */
+
+/* A uniform draw of the shape. Returns 0 where its columns are dependent. */
+int redraw_shape(struct augment *a, struct place *at);
+
+/* (m, F) from the clamped totals `seen` and the shape, and log h. Returns 0 where it is not found.
+ */
+int redraw_solve(struct augment *a, struct place *at);
+
+/* ---- augment_redraw_totals.c --------------------------------------------------------------- */
+
+void redraw_prepare_guide(struct redraw *r);
+
+/* The totals that the release would tell without noise, to `seen`; forgets the guide. Returns 0
+ * where they are not found. */
+int redraw_read_release(struct augment *a, double *seen);
+
+/* Finds the guide, from the release, by differences of log h. Returns 0 where it does not. */
+int redraw_find_guide(struct augment *a, struct place *spare);
+void redraw_forget_guide(struct redraw *r);
+
+/* Corrects the guide from places of a chain: begin, add each, end. */
+void redraw_begin_fit(struct augment *a);
+void redraw_add_to_fit(struct augment *a, const struct place *at);
+void redraw_end_fit(struct redraw *r);
+
+/* What the guide takes log h to be, up to a constant. */
+double redraw_guide(const struct redraw *r, const double *seen);
+
+/* Totals `next` from the release, the guide, and the noise with the exponent `temper`: a step that
+ * is accepted by h over the exponential of the guide. Returns 0 where there are none. */
+int redraw_totals(struct augment *a, double temper, const double *now, double *next);
+
+#endif
