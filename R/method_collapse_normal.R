@@ -91,7 +91,8 @@ monomial_degrees <- function(statistic) {
 # chains agree.
 tells_scatter <- function(problem, bound, most = 0.4) {
   d <- nrow(bound$columns)
-  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) || problem$n <= d) return(FALSE)
+  if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) ||
+      problem$n <= d) return(FALSE)
   terms <- matrix(problem$fields$terms, 6L)
   variance <- ifelse(seq_along(problem$weight) <= problem$absolute, 2, 1) / problem$weight^2
   value <- problem$released - terms[3L, ]

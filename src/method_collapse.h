@@ -80,8 +80,8 @@ struct collapse_class {
 
     /* The complete-data statistic that the state stands for, and after it the factors'
      * cross-table, or where n is unknown n, and what is taken for the variances of a column before
-     * the release, of its mean and about it; and for such the released components that are expected where bounds clamp, and
-     * what is left of their variances. NULL where there is none. */
+     * the release, of its mean and about it; and for such the released components that are expected
+     * where bounds clamp, and what is left of their variances. NULL where there is none. */
     void (*complete)(const struct collapse *c, double *out);
     void (*clamped)(const struct collapse *c, const double *statistic, double *mean, double *left);
 
