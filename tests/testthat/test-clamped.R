@@ -390,8 +390,8 @@ test_that("unknown n: with bounds that clamp, the draws are those of n, theta an
   words <- internal("with_seed")(1L, internal("seed_words")())
   problem <- internal("clt_totals_problem")(rel, bound, words, 1L, prior_negative_binomial(60, 4), NULL)
   # the covariance beside c, and what widens the noise, larger than they are, so that they are seen
-  gamma <- 2 * cbind(c(0.9, 0.4, 0.5, 0, 0.6, 0), c(0, 0.7, -0.5, 0.8, 0.3, 0))
-  wide <- c(0.2, 0.1, 0.5, 0.2, 0, 0)
+  gamma <- cbind(2 * c(0.9, 0.4, 0.5, 0, 0.6, 0), 2 * c(0, 0.7, -0.5, 0.8, 0.3, 0), diag(c(0.5, 0.5, 0.8, 0.6, 0.6, 0))[, 1:5])
+  wide <- c(2, 1, 4, 2, 0, 0)
   problem$fields$spread <- as.double(gamma[order(problem$where), ])
   problem$fields$clamp_weight <- problem$weight / sqrt(1 + wide[order(problem$where)])
   state <- internal("start_chain")(problem, bound, words, 1, NULL)
@@ -409,8 +409,8 @@ test_that("unknown n: with bounds that clamp, the draws are those of n, theta an
   at <- Reduce(intersect, holds_n)
   expect_length(at, 1L)
   store <- replace(state$store, at, 4 * problem$n)
-  for (j in 1:2) {
-    q <- function(u) replace(c(state$store[1:5], 0, 0), 5 + j, u)
+  for (j in seq_len(ncol(gamma))) {
+    q <- function(u) replace(c(state$store[1:5], double(ncol(gamma))), 5 + j, u)
     at <- vapply(c(-1, 0, 1), function(u) .Call(internal("ffi_collapse_density"), problem, utils::modifyList(state, list(store = store)), q(u))[1L], 0)
     expect_equal(at[1] - 2 * at[2] + at[3], -1 - sum(4 * gamma[, j]^2 / (c(rep(16, 5), 625) * (1 + 4 * wide))))
   }
