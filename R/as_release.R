@@ -31,7 +31,8 @@
 #' **Fewer numbers.** With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
 #' published. A mechanism with a budget then has the noise of that budget spent on them alone: one count
 #' changes by at most 1, all counts of a variable together by 2. Where the noise is known by its scale, give that. A scale for
-#' each component of the whole statistic is taken as well.
+#' each component of the whole statistic is taken as well. Where numbers below a threshold are hidden ([published()]) all components must be
+#' there, hidden ones as `NA`; what was never asked is left out by [stat_subset()].
 #'
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
@@ -117,7 +118,7 @@ check_public_size <- function(n, parts, call = caller_env()) {
 # Statistics and mechanisms of the components that the value names, where those are fewer than there are.
 published_design <- function(value, statistic, mechanism, listed, n, call = caller_env()) {
   if (!is_several(statistic)) {
-    at <- published_components(value, statistic, n, call, "value")
+    at <- published_components(value, statistic, mechanism, n, call, "value")
     return(list(statistic = published_statistic(statistic, at), mechanism = published_mechanism(mechanism, statistic, at)))
   }
   given <- names(value)
@@ -128,7 +129,7 @@ published_design <- function(value, statistic, mechanism, listed, n, call = call
       stats::setNames(value[here], substring(given[here], nchar(prefix) + 1L))
     }
     if (length(part) == 0L) next
-    at <- published_components(part, statistic[[name]], n, call, paste0("value$", name))
+    at <- published_components(part, statistic[[name]], mechanism[[name]], n, call, paste0("value$", name))
     mechanism[[name]] <- published_mechanism(mechanism[[name]], statistic[[name]], at)
     statistic[[name]] <- published_statistic(statistic[[name]], at)
   }
@@ -136,12 +137,23 @@ published_design <- function(value, statistic, mechanism, listed, n, call = call
 }
 
 # Places of the named components, if these are some of the statistic's; NULL: all of them, or what check_value() refuses.
-published_components <- function(value, statistic, n, call, name) {
+published_components <- function(value, statistic, mechanism, n, call, name) {
   if (!statistic$kind %in% c("totals", "cells")) return(NULL)
   names <- names(named_value(statistic, value, n, call, name))
   if (length(names) == 0L || length(names) >= length(statistic$components)) return(NULL)
   at <- match(reorder_products(names, statistic$components), statistic$components)
-  if (!anyNA(at) && !anyDuplicated(at)) sort(at)
+  if (anyNA(at) || anyDuplicated(at)) return(NULL)
+  if (hides(mechanism) && mechanism$after$listed) refuse_unlisted(statistic$components[-at], name, call)
+  sort(at)
+}
+
+# Where small numbers are hidden, one that is absent was most likely small: to take it as never published would
+# lose what that says.
+refuse_unlisted <- function(absent, name, call) {
+  stop_classed("value", c("{.arg {name}} must have all of the statistic's components where numbers below a threshold are hidden.",
+                          x = "Absent: {shorten_list(encodeString(absent, quote = '\"'))}.", i = "{.code NA} says that a number was hidden.",
+                          i = paste("Where only numbers that were shown are listed: {.code published(listed = FALSE)};",
+                                    "what was never asked: leave it out by {.code stat_subset()}.")), call = call)
 }
 
 published_statistic <- function(statistic, at) if (is.null(at)) statistic else subset_of(statistic, statistic$components[at])

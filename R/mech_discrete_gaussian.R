@@ -68,7 +68,7 @@ privacy.mech_discrete_gaussian <- function(x, statistic = NULL, ..., unit = 0, n
 
 #' @export
 format.mech_discrete_gaussian <- function(x, ...) {
-  if (is.null(x$rho)) paste0("discrete Gaussian noise, sd ", shorten_list(format_number(x$sd), 4L))
+  if (is.null(x$rho)) paste0("discrete Gaussian noise, sd ", format_scales(x$sd))
   else paste0("discrete Gaussian noise, rho = ", format_number(x$rho))
 }
 

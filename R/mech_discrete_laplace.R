@@ -54,7 +54,7 @@ privacy.mech_discrete_laplace <- function(x, statistic = NULL, ..., unit = 0, ne
 
 #' @export
 format.mech_discrete_laplace <- function(x, ...) {
-  if (is.null(x$epsilon)) paste0("discrete Laplace noise, scale ", shorten_list(format_number(x$scale), 4L))
+  if (is.null(x$epsilon)) paste0("discrete Laplace noise, scale ", format_scales(x$scale))
   else paste0("discrete Laplace noise, epsilon = ", format_number(x$epsilon))
 }
 

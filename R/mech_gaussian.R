@@ -95,6 +95,6 @@ format.mech_gaussian <- function(x, ...) {
   budget <- if (!is.null(x$rho)) paste0("rho = ", format_number(x$rho))
   else if (!is.null(x$mu)) paste0("mu = ", format_number(x$mu))
   else if (!is.null(x$epsilon)) sprintf("epsilon = %s, delta = %s", format_number(x$epsilon), format_number(x$delta))
-  else paste0("sd ", shorten_list(format_number(x$sd), 4L))
+  else paste0("sd ", format_scales(x$sd))
   paste0("Gaussian noise, ", budget)
 }

@@ -42,6 +42,6 @@ privacy.mech_laplace <- function(x, statistic = NULL, ..., unit = 0, neighbours 
 
 #' @export
 format.mech_laplace <- function(x, ...) {
-  if (is.null(x$epsilon)) paste0("Laplace noise, scale ", shorten_list(format_number(x$scale), 4L))
+  if (is.null(x$epsilon)) paste0("Laplace noise, scale ", format_scales(x$scale))
   else paste0("Laplace noise, epsilon = ", format_number(x$epsilon))
 }

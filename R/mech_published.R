@@ -27,7 +27,8 @@
 #' discrete noise. With `listed = FALSE` a number is only known since it was shown; it has its density divided by the probability of being
 #' shown, and what was not listed says nothing.
 #'
-#' **A component that is `NA`** was hidden; one that is missing from `value` in [as_release()] was not published at all, and says nothing.
+#' **A component that is `NA`** was hidden. One that is absent from `value` in [as_release()] is an error with `listed = TRUE`; with `listed = FALSE`
+#' it says nothing, nor does one that the statistic leaves out ([stat_subset()]).
 #'
 #' **Where it works.** By method `"augment"` everywhere, and by `"collapse"` for counts and for totals of Poisson and exponential
 #' records; both are exact. Other methods refuse: they need the noisy numbers. It is for totals and counts, not for [stat_records()].

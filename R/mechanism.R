@@ -34,6 +34,9 @@ check_noisy <- function(mechanism, statistic, value, call = caller_env()) UseMet
 #' @export
 check_noisy.default <- function(mechanism, statistic, value, call = caller_env()) invisible()
 
+# one scale, or those of the components where they differ
+format_scales <- function(scale) shorten_list(format_number(if (all(scale == scale[1L])) scale[[1L]] else scale), 4L)
+
 # given scales, one or one a component, in the statistic's order
 expand_scale <- function(scale, statistic, name, call) {
   components <- statistic$components

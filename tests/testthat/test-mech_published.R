@@ -153,7 +153,7 @@ test_that("subsets, queries and an unknown number of records go along", {
   skip_on_cran()
   counts <- tables_of_three(6)
   # one hidden cell of three, and a rounded total of two others
-  rel <- as_release(list(cell = c(a = NA), sum = c(bc = 4)), list(cell = three, sum = stat_linear(three, list(bc = c("x=b", "x=c")))),
+  rel <- as_release(list(cell = c(a = NA), sum = c(bc = 4)), list(cell = stat_subset(three, "x=a"), sum = stat_linear(three, list(bc = c("x=b", "x=c")))),
                     list(cell = published(mech_discrete_laplace(scale = 1.5), threshold = 3), sum = published(mech_gaussian(sd = 1), round = 2)), 6)
   log_p <- shown_log("discrete_laplace", NA, counts[, 1], 1.5, list(threshold = 3)) +
     shown_log("gaussian", 4, counts[, 2] + counts[, 3], 1, list(round = 2))
@@ -276,13 +276,13 @@ test_that("releases and simulations are what published() says, at no cost", {
 test_that("hidden numbers are told from those that were not published", {
   mechanism <- published(mech_discrete_laplace(epsilon = 1), threshold = 10)
   all <- as_release(c(a = 50, b = NA, c = NA), three, mechanism, 60)
-  some <- as_release(c(a = 50, b = NA), three, mechanism, 60)
-  expect_identical(names(some$value), c("x=a", "x=b"))
+  some <- as_release(c(a = 50, b = NA), stat_subset(three, c("x=a", "x=b")), mechanism, 60)
+  expect_identical(some$value, c("x=a" = 50, "x=b" = NA))
   expect_identical(as.data.frame(all)$hidden_below, c(NA, 10, 10))
   expect_null(as.data.frame(as_release(c(a = 50, b = 10, c = 12), three, mechanism, 60))$hidden_below)
   expect_identical(as_release(table(x = rep(c("a", "b", "c"), 20:22)), three, mechanism, 60)$value, c(`x=a` = 20, `x=b` = 21, `x=c` = 22))
-  rows <- data.frame(x = c("b", "a"), value = c(NA, 44))
-  expect_identical(as_release(rows, three, mechanism, n = 60)$value, c(`x=a` = 44, `x=b` = NA))
+  rows <- data.frame(x = c("b", "a", "c"), value = c(NA, 44, 30))
+  expect_identical(as_release(rows, three, mechanism, n = 60)$value, c(`x=a` = 44, `x=b` = NA, `x=c` = 30))
   # second releases keep what was done
   both <- add_release(all, release(data.frame(x = rep("a", 60)), three, mech_laplace(epsilon = 1)), names = c("one", "two"))
   expect_identical(both$mechanism$one$after, mechanism$after)
@@ -330,6 +330,12 @@ test_that("what cannot be is refused", {
   expect_refused(value(NaN, threshold = 10), "noiseaware_error_value")
   expect_refused(as_release(c(a = 1.5, b = 20, c = 20), three, published(mech_discrete_laplace(epsilon = 1), upper = 30), 60), "noiseaware_error_value")
   expect_refused(as_release(c(a = NA, b = 20, c = 20), three, laplace, 60), "noiseaware_error_value")
+  # an absent number may have been hidden, unless only those that were shown are listed or it was never asked
+  shown <- c("x=a" = 35, "x=b" = 20)
+  expect_error(as_release(shown, three, published(laplace, threshold = 10), 60), "Absent: \"x=c\"", class = "noiseaware_error_value")
+  expect_error(as_release(list(t = shown), list(t = three), list(t = published(laplace, threshold = 10)), 60), "value\\$t", class = "noiseaware_error_value")
+  expect_named(as_release(shown, three, published(laplace, threshold = 10, listed = FALSE), 60)$value, names(shown))
+  expect_named(as_release(shown, stat_subset(three, names(shown)), published(laplace, threshold = 10), 60)$value, names(shown))
   # methods that need the noisy numbers
   hidden <- value(NA, threshold = 10)
   expect_refused(sample_posterior(hidden, model_categorical(), method = "clt"), "noiseaware_error_method")
