@@ -21,7 +21,7 @@ session$quiet <- FALSE
 
 with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
-  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), release_troubles(fit$release))
+  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), few_records_trouble(fit), release_troubles(fit$release))
   tell_troubles(fit, call)
   fit$decided <- prior_decides(fit)
   tell_decided(fit)
@@ -247,4 +247,38 @@ bounds_trouble <- function(fit) {
     paste(if (pooled) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
     i = "Method \"augment\" takes the clamping into account.")))
+}
+
+# ---- the number of records ---------------------------------------------------------------
+
+# More than such a share of the draws at the fewest records that a method takes: fewer are likely, too.
+likely_fewer <- 0.005
+
+# Numbers of records that are not known, by their names among the draws: how many a method takes it that there are at least, where the prior allows fewer.
+fewest_records <- function(fit) {
+  problem <- fit$problem
+  priors <- if (is.null(problem$records)) problem$site_records else list(n = problem$records)
+  if (!is.null(problem$site_records) && length(priors)) names(priors) <- size_names(names(priors))
+  least <- if (isTRUE(problem$family %in% c("normal", "totals"))) least_size(fit$bound) else if (identical(fit$method, "clt")) 2 else
+    if (identical(problem$family, "total") && fit$bound$spec$name == "exponential") 1 else 0
+  fewer <- vapply(priors, function(prior) size_range(prior)[1L] < least, TRUE)
+  stats::setNames(rep(least, sum(fewer)), names(priors)[fewer])
+}
+
+few_records_trouble <- function(fit) {
+  fewest <- fewest_records(fit)
+  at <- vapply(names(fewest), function(name) mean(posterior::extract_variable(fit$draws, name) == fewest[[name]]), 0)
+  found <- at[at > likely_fewer]
+  if (length(found) == 0L) return(NULL)
+  list(list(kind = "few_records", text = c(
+    sprintf("Fewer records than %s are likely for %s, and left out: %s.", fewest[[1L]], shorten_list(names(found), 5L),
+            if (fit$method == "clt") "method \"clt\" takes two or more" else "totals are moved where there are more records than variables"),
+    x = sprintf("Share of draws with the fewest records that it takes: %s.", format_number(max(found), 2)),
+    i = "Method \"augment\" takes any number; or a prior, the argument `records`, says that there are more.")))
+}
+
+# for a print
+fewest_words <- function(fit) {
+  fewest <- fewest_records(fit)
+  if (length(fewest)) sprintf(", %s or more are taken", fewest[[1L]])
 }

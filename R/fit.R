@@ -76,6 +76,8 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
+#'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` leaves out numbers that are likely: it takes it
+#'     that there are more normal records than variables, an exponential record, or for `"clt"` two. More than 0.005 of the draws are at the fewest that it takes.
 #'   * `noiseaware_warning_impossible`: no n records could have the published totals.
 #'   * `noiseaware_warning_limit`: up to a small amount of noise, a total is n times a
 #'     bound, as if every record were clamped.
@@ -192,7 +194,7 @@ fit_lines <- function(fit) {
   c(paste0("  method     ", method_line[[line]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
     if (length(fit$why)) paste0(c("  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
-      paste0("not known (n); prior ", format(fit$problem$records))),
+      paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
     if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),

@@ -83,7 +83,8 @@ as_chains <- function(values, fit) {
 with_pool_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
   of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
-  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), unlist(lapply(of_releases, release_troubles), recursive = FALSE))
+  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), few_records_trouble(fit),
+                    unlist(lapply(of_releases, release_troubles), recursive = FALSE))
   tell_troubles(fit, call)
   fit
 }
@@ -250,7 +251,7 @@ size_line <- function(fit) {
 unsized_line <- function(fit) {
   unknown <- unsized_sites(fit$release)
   priors <- unique(vapply(unknown, function(site) format((fit$problem$site_records %||% list())[[site]] %||% fit$fits[[site]]$problem$records), ""))
-  paste0("  records    not known (n): ", shorten_list(unknown, 6L), if (length(priors) == 1L) paste0("; prior ", priors))
+  paste0("  records    not known (n): ", shorten_list(unknown, 6L), if (length(priors) == 1L) paste0("; prior ", priors), fewest_words(fit))
 }
 
 pool_acceptance <- function(fit) {

@@ -104,7 +104,7 @@
 #' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and takes it that there is an exponential record, and that there are
 #' more normal records than variables; method
 #' `"clt"` takes two records or more for granted, and in a linear regression without factors, where it accounts for clamping, more
-#' than variables. Otherwise n must be known: describe the
+#' than variables; their prints say so, and a warning tells where fewer are likely. Otherwise n must be known: describe the
 #' release by [as_release()] with an `n` that you take for true.
 #'
 #' @return A fit: an object of class `noiseaware_fit`, see [fit_methods]. Chains that

@@ -194,3 +194,26 @@ test_that("totals of sites of unknown numbers of records: chosen where there are
   sites$b <- of(100)
   expect_identical(chain(110)$problem$family, "records")
 })
+
+test_that("few records: totals and imputed records agree where all have more than columns, and totals warn where fewer are likely", {
+  skip_on_cran()
+  asked <- stat_sums(~ y + x + I(y^2) + y:x + I(x^2), list(y = c(-300, 300), x = c(-300, 300)))
+  of <- function(...) as_release(stats::setNames(c(...), c("y", "x", "y^2", "y:x", "x^2")), asked, mech_laplace(scale = 5), n = NULL)
+  sites <- list(a = of(6, 3, 9, 8, 14), b = of(2, 4, 7, 5, 9))
+  model <- model_lm(y ~ x, prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 5, 6))
+  fit <- function(method, least, iter) sample_posterior(sites, model, pool = "complete", method = method, records = prior_uniform(least, 9), iter = iter, seed = 1)
+  totals <- fit("collapse", 3, 6000)
+  expect_null(internal("few_records_trouble")(totals))
+  records <- fit("augment", 3, 6000)
+  for (name in c("n[a]", "n[b]", "x", "sigma")) expect_agreement(parameter_draws(totals, name), parameter_draws(records, name), label = name)
+  for (k in 3:5) {
+    below <- function(fit) (parameter_draws(fit, "n[b]") <= k) + 0
+    expect_agreement(below(totals), below(records), spread = FALSE, label = paste("n[b] <=", k))
+  }
+  expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], and left out", class = "noiseaware_warning_few_records")
+  expect_output(print(few), "upper = 9., 3 or more are taken")
+  expect_no_match(paste(capture.output(print(totals)), collapse = " "), "or more are taken")
+  expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", records = prior_poisson(5), chains = 2, iter = 3000, seed = 1)),
+                 "likely for n, ", class = "noiseaware_warning_few_records")
+  expect_output(print(alone), "prior poisson.*, 3 or more are taken")
+})
