@@ -32,9 +32,10 @@
 #' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
 #' that is the same for all sites changes nothing.
 #'
-#' **Default scales** of the standard deviation: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)` and the diagonal of a Cholesky factor, for coefficients
-#' half of the default prior standard deviation that [priors] states, and for the other parameters of [model_mvnormal()] and of log-linear models half of
-#' the model's own; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's standard deviation.
+#' **Default scales** of the standard deviation, the same by every method: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`, logarithms of gaps between
+#' thresholds and the diagonal of a Cholesky factor; for coefficients half of the default prior standard deviation that [priors] states, which follows from the bounds, also
+#' where the model's prior is another; and for the other parameters of [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's own half of
+#' the standard deviation of the model's own prior; of the steps of a walk a half of that. rstantools' `prior_summary()` of the fit shows them. The effect of a covariate has that scale divided by the covariate's standard deviation.
 #'
 #' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
 #' none of what varies), the standard deviations as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as
@@ -446,9 +447,21 @@ spread_scales <- function(bound, parameters) {
     half <- prior_sd(bound, c(1, 3), 1L)[match(parameters, bound$parameters)] / 2
     return(stats::setNames(ifelse(is_variance(parameters), 0.5, half), parameters))
   }
-  if (!is_regression(bound)) return(stats::setNames(rep(1, length(parameters)), parameters))
-  coefficients <- if (bound$spec$name == "glm") family_scales(bound$model, bound$design) else default_sigma(bound$columns) * default_scales(bound$design)
-  stats::setNames(c(coefficients / 2, 0.5), c("(Intercept)", bound$design$name[-1L], "sigma"))[parameters]
+  if (!has_default_scales(bound)) return(stats::setNames(rep(1, length(parameters)), parameters))
+  c(default_coefficient_scales(bound) / 2, sigma = 0.5, cv = 0.5)[parameters]
+}
+
+# Regressions whose default scales follow from the bounds, whatever the model's prior
+has_default_scales <- function(bound) bound$spec$name %in% c("lm", "glm", "categories")
+
+# The default prior standard deviations of the coordinates of coefficients, by the parameters' names; of gaps between thresholds those of their logarithms.
+default_coefficient_scales <- function(bound) {
+  if (bound$spec$name == "lm") return(stats::setNames(default_sigma(bound$columns) * default_scales(bound$design), coefficient_names(bound$design)))
+  scale <- family_scales(bound$model, bound$design)
+  if (bound$spec$name == "glm") return(stats::setNames(scale, coefficient_names(bound$design)))
+  cuts <- length(bound$categories) - 1L
+  each <- if (is_ordered_family(bound$model)) c(scale[1L], rep(1, cuts - 1L), scale[-1L]) else rep(scale, cuts)
+  stats::setNames(each, category_coefficients(bound))
 }
 
 # The model without the priors of coefficients and sigma, which the sites' parameters have.

@@ -81,9 +81,9 @@ varying_coordinates <- function(vary, own, call) {
   match(varying_parameters(vary, stats::setNames(own$called, own$parameters), call), own$parameters)
 }
 
-# Default scales of standard deviations between sites: half the prior's for coefficients, as in partial_problem() for the others.
+# Default scales of standard deviations between sites: as in partial_problem(), and half the prior's for what that does not serve.
 record_scales <- function(bound, own, problem) {
-  if (bound$spec$name == "normal") return(spread_scales(bound, own$parameters))
+  if (bound$spec$name == "normal" || has_default_scales(bound)) return(unname(spread_scales(bound, own$parameters)))
   ifelse(own$transform == "log_chol", 0.5, ifelse(own$transform == "log", if ("coefficients" %in% bound$coordinates$block) 0.5 else 1,
          ifelse(own$transform == "sticks", 1, problem$move_sd[own$places] / 2)))
 }

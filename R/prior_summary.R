@@ -4,7 +4,7 @@
 #' @exportS3Method rstantools::prior_summary
 prior_summary.noiseaware_fit <- function(object, seed = 1, ...) {
   check_no_dots(...)
-  summarise_prior(object$bound, check_seed(seed))
+  summarise_prior(object$bound, check_seed(seed), object$problem)
 }
 
 #' @rdname interop
@@ -15,13 +15,42 @@ prior_summary.noiseaware_model <- function(object, statistic, seed = 1, ...) {
   summarise_prior(bind_model(object, statistic), check_seed(seed))
 }
 
-summarise_prior <- function(bound, seed) {
-  draws <- with_seed(seed, reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), 10000L)$theta))
+# `problem`: of a fit, which says what is between sites, if it is of several.
+summarise_prior <- function(bound, seed, problem = NULL, count = 10000L) {
+  draws <- with_seed(seed, reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(), count)$theta))
+  between <- with_seed(seed, priors_between_sites(problem, count))
+  said <- c(describe_priors(bound), between$said)
+  draws <- cbind(draws, between$draws)
+  variable <- ifelse(colnames(draws) %in% names(bound$called), bound$called[colnames(draws)], colnames(draws))
   ends <- apply(draws, 2L, stats::quantile, c(0.05, 0.95), names = FALSE)
-  said <- describe_priors(bound)
-  table <- data.frame(variable = colnames(draws), prior = unname(said[colnames(draws)]), median = apply(draws, 2L, stats::median),
+  table <- data.frame(variable = variable, prior = unname(said[colnames(draws)]), median = apply(draws, 2L, stats::median),
                       mad = apply(draws, 2L, stats::mad), q5 = ends[1L, ], q95 = ends[2L, ], row.names = NULL)
   structure(table, class = c("noiseaware_prior_summary", "data.frame"))
+}
+
+# Standard deviations between sites, effects of their covariates, and correlations: `draws`, a column each, and `said`, words by name; NULL where sites have none.
+priors_between_sites <- function(problem, count) {
+  partial <- problem$partial
+  if (length(partial$sd) == 0L) return(NULL)
+  varying <- length(partial$sd)
+  pairs <- problem$begin$pairs
+  effects <- partial$effect_sd
+  sd <- vapply(partial$sd, function(one) draw_scale(one$fields, count), numeric(count))
+  effect <- matrix(stats::rnorm(count * length(effects), 0, rep(effects, each = count)), count)
+  beta <- partial$lkj + varying / 2 - 1
+  correlation <- matrix(if (pairs > 0) 2 * stats::rbeta(count * pairs, beta, beta) - 1 else 0, count, pairs)
+  draws <- cbind(sd, effect, correlation)
+  colnames(draws) <- problem$names[length(partial$heads) + seq_len(ncol(draws))]
+  said <- c(vapply(partial$sd, function(one) unname(describe_sigma(one$fields)), ""), vapply(effects, function(sd) say("normal", 0, sd), ""),
+            rep(say("lkj", partial$lkj), pairs))
+  list(draws = draws, said = stats::setNames(said, colnames(draws)))
+}
+
+# of the priors that partial_pooling() takes
+draw_scale <- function(fields, count) {
+  value <- fields[[1L]]
+  switch(names(fields), sigma_half_normal = abs(stats::rnorm(count, 0, value)), sigma_half_t = value[2L] * abs(stats::rt(count, value[1L])),
+         sigma_exponential = stats::rexp(count, value))
 }
 
 #' @export

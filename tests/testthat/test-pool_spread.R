@@ -259,3 +259,66 @@ test_that("what cannot be is refused", {
       quote(site_draws(walk, "next", sites = data.frame(rural = 1))),
       quote(site_draws(walk, "new"))))))
 })
+
+test_that("the default prior of standard deviations is the same by every method, also beside a prior of one's own", {
+  skip_on_cran()
+  skip_if_not_installed("rstantools")
+  scales <- function(sites, model, method, pool = "partial") {
+    fit <- suppressWarnings(sample_posterior(sites, model, pool = pool, method = method, chains = 1, iter = 4, seed = 1))
+    table <- rstantools::prior_summary(fit, seed = 1)
+    said <- table[startsWith(table$variable, "sd["), ]
+    value <- unname(vapply(fit$problem$partial$sd, function(one) one$fields[[1L]], 0))
+    expect_equal(said$median, value * qnorm(0.75), tolerance = 0.05)
+    expect_identical(said$variable, sprintf("sd[%s]", sub("^(sigma|sd)$", "log(\\1)", table$variable[seq_along(value)])))
+    stats::setNames(value, said$variable)
+  }
+  same <- function(sites, model, methods, expected, ...) {
+    for (method in methods) expect_equal(unname(scales(sites, model, method, ...)), expected, tolerance = 1e-12, label = method)
+  }
+  asked <- stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-2, 2)), rescale = FALSE)
+  of <- function(shift) as_release(c(3, 2, 30, 14, 20) + shift, asked, mech_laplace(scale = 2), n = 20)
+  sites <- list(a = of(0), b = of(0.5), c = of(-0.7))
+  # sigma 1, a covariate of standard deviation 1
+  for (model in list(model_lm(), model_lm(prior = prior_normal(0, 0.1), sigma = prior_half_normal(3)), model_lm(prior = prior_nig(0, 400, 3, 1)))) {
+    same(sites, model, c("collapse", "clt", "augment"), c(1, 1, 0.5))
+    same(sites, model, c("collapse", "augment"), c(0.5, 0.5, 0.25), pool = "walk")
+  }
+  moments <- lapply(c(a = 1, b = 2, c = 3), function(k) as_release(c(3 + k, 30), stat_sums(~ x + I(x^2), list(x = c(-4, 4))), mech_laplace(scale = 2), n = 20))
+  for (model in list(model_normal(), model_normal(prior = list(mean = prior_normal(0, 0.1), sd = prior_inverse_gamma(3, 2))))) same(moments, model, c("collapse", "augment"), c(1, 0.5))
+  answers <- logistic_sites()
+  tight <- model_logistic(prior = prior_normal(0, 0.2))
+  expect_identical(scales(answers, tight, "clt"), scales(answers, model_logistic(), "clt"))
+  for (model in list(tight, model_logistic())) expect_identical(scales(answers, model, "augment"), scales(answers, model, "clt"))
+})
+
+test_that("totals and imputed records agree with the default prior of standard deviations beside a narrow prior of the means", {
+  skip_on_cran()
+  asked <- stat_crossprod(y ~ x, list(y = c(-16, 16), x = c(-16, 16)), rescale = FALSE)
+  sites <- Map(function(z, n) as_release(z, asked, mech_laplace(scale = 3), n = n), list(a = c(3, 2, 9, 4, 5), b = c(-1, 3, 7, 2, 6), c = c(4, 1, 8, 1, 9)), 4:6)
+  model <- model_lm(prior = prior_normal(0, 0.3), sigma = prior_inverse_gamma(10, 8), covariates = prior_niw(0, 2, 8, 10))
+  fit <- function(method, iter) sample_posterior(sites, model, pool = "partial", method = method, iter = iter, seed = 1)
+  totals <- fit("collapse", 3000)
+  records <- fit("augment", 3000)
+  for (name in c("sd[(Intercept)]", "sd[x]", "sd[log(sigma)]", "x", "x[b]")) {
+    f <- if (startsWith(name, "sd")) log else identity
+    expect_agreement(f(parameter_draws(totals, name)), f(parameter_draws(records, name)), label = name)
+  }
+})
+
+test_that("prior_summary() has effects of covariates of sites and correlations", {
+  skip_if_not_installed("rstantools")
+  sites <- totals_sites()
+  covariates <- data.frame(site = names(sites), rural = c(1, 0, 1))
+  pooling <- partial_pooling(~ (Intercept) + x | rural, sites = covariates, sd = prior_exponential(2), effects = prior_normal(sd = 0.7), correlation = prior_lkj(2))
+  fit <- suppressWarnings(sample_posterior(sites, model_lm(), pool = pooling, chains = 1, iter = 4, seed = 1))
+  table <- rstantools::prior_summary(fit)
+  rownames(table) <- table$variable
+  expect_identical(table["sd[x]", "prior"], "exponential(2)")
+  expect_equal(table["sd[x]", "q95"], qexp(0.95, 2), tolerance = 0.05)
+  expect_identical(table["rural[x]", "prior"], "normal(0, 0.7)")
+  expect_equal(table["rural[x]", "mad"], 0.7, tolerance = 0.05)
+  # of two the density of the correlation is in proportion to 1 - r^2
+  expect_identical(table["cor[(Intercept),x]", "prior"], "lkj(2)")
+  expect_equal(table["cor[(Intercept),x]", "q95"], 2 * qbeta(0.95, 2, 2) - 1, tolerance = 0.05)
+  expect_output(print(table), "lkj")
+})
