@@ -22,8 +22,8 @@
 #' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
 #' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they take it that a site has more records
-#' than the release has variables, which the print says, and warn where fewer are likely. With `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix,
-#' and warn; a noisy number ([stat_size()]) mends that.
+#' than the release has variables, which the print says, and warn where fewer are likely. With `pool = "none"` any method serves that does for the site alone. Chains of
+#' a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()], [model_mvnormal()] and
@@ -35,6 +35,8 @@
 #' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
 #' number of records, which may be unknown, and numbers may be exact ([mech_exact()]). It is chosen where numbers are exact or the number of
 #' records of a site is unknown, and where there are more than about 60 records for each cell; margins must be inside the cliques of a decomposable model.
+#' So are responses that are binary, ordered or categorical, by [model_logistic()] or [model_glm()], whose covariates are all factors: chosen where numbers are exact,
+#' and from about 10 records for each combination of levels on, or with complete pooling 200.
 #'
 #' **Complete pooling of every model** is exact by method `"augment"`, which imputes the records of all sites, each under its own
 #' statistic, bounds and mechanism, and draws the parameters given all of them. It serves every model, statistic and noise, also [mech_randomized_response()] and models
@@ -66,6 +68,7 @@
 #' | [model_categorical()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
 #' | [model_naive_bayes()] of counts | exact, or approximate by `"clt"` | exact, or approximate by `"clt"` | all methods |
 #' | [model_table()] | exact | exact | all methods |
+#' | responses with levels, factors alone | exact | exact | all methods |
 #' | all others | exact by `"augment"`, or approximate by `"clt"` | where the density of records is known | all methods |
 #'
 #' @section Same people, or different ones:

@@ -14,16 +14,16 @@ pooled_method <- function(releases, bound, method, partial, imputes, call) {
     NULL
   }, noiseaware_error_method = identity)
   if (is.null(refusal)) return("collapse")
-  if (imputes && takes_tables(releases, bound, method, call)) return("tables")
+  if (imputes && takes_tables(releases, bound, method, partial, call)) return("tables")
   if (method == "collapse") rlang::cnd_signal(refusal)
   sites_method(releases, bound, partial, imputes, refusal, call)
 }
 
 # Are counts moved as tables, asked for or because it pays?
-takes_tables <- function(releases, bound, method, call) {
+takes_tables <- function(releases, bound, method, partial, call) {
   if (!is_of_tables(bound)) return(FALSE)
   if (method == "collapse") check_pools_tables(releases, bound, list(), call)
-  method == "collapse" || prefers_tables(releases, bound) && pools_tables(releases, bound)
+  method == "collapse" || prefers_tables(releases, bound, partial) && pools_tables(releases, bound)
 }
 
 # "augment" or "clt"; `refusal`: why totals and rates cannot be moved
@@ -42,26 +42,31 @@ sites_method <- function(releases, bound, partial, imputes, refusal, call) {
 # The same where the number of records of some sites is not known. `records`: what is believed of it
 pooled_sized_method <- function(releases, bound, method, partial, imputes, records, call) {
   sites <- names(records)
-  by_collapse <- method %in% c("auto", "collapse")
-  tables <- by_collapse && imputes && pools_tables(releases, bound, records)
-  totals <- by_collapse && imputes && pools_totals(releases, bound, records) && (method == "collapse" || prefers_totals(releases, records))
+  moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, records)
   hidden <- vapply(releases[sites], whole_at_once, TRUE, bound)
   reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which the numbers of records would be called too." else
     if (any(hidden)) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
-      if (!method %in% c("auto", "augment") && !tables && !totals) "Method {.val {method}} must know it."
+      if (!method %in% c("auto", "augment") && is.null(moved)) "Method {.val {method}} must know it."
   if (!is.null(reason)) {
     stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
                            i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
   }
   if (partial) check_imputes_sites(bound, imputes, call)
-  if (tables) "tables" else if (totals) "collapse" else "augment"
+  moved %||% "augment"
+}
+
+# What is moved in place of records: "tables", totals by "collapse", or NULL. `asked`: whether it pays or not
+moved_sized <- function(releases, bound, asked, partial, records) {
+  pays <- function() asked || !is_of_response_table(bound) || prefers_tables(releases, bound, partial, records)
+  if (pools_tables(releases, bound, records) && pays()) return("tables")
+  if (pools_totals(releases, bound, records) && (asked || prefers_totals(releases, records))) "collapse"
 }
 
 # Where n is not known, and fewer records are expected at a site, to impute them takes no longer than to move its totals.
 records_of_totals <- 500
 
 prefers_totals <- function(releases, records) {
-  expected <- vapply(names(records), function(site) typical_size(releases[[site]], records[[site]])$n, 0)
+  expected <- vapply(names(records), function(site) typical_size_of(releases[[site]], records[[site]]), 0)
   min(expected) >= records_of_totals
 }
 

@@ -32,10 +32,11 @@
 #' Covariates of sites are measured from their mean over the sites (factors as treatment contrasts), so that the mean is that of a site with average covariates. One
 #' that is the same for all sites changes nothing.
 #'
-#' **Default scales** of the standard deviation, the same by every method: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`, logarithms of gaps between
-#' thresholds and the diagonal of a Cholesky factor; for coefficients half of the default prior standard deviation that [priors] states, which follows from the bounds, also
-#' where the model's prior is another; and for the other parameters of [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's own half of
-#' the standard deviation of the model's own prior; of the steps of a walk a half of that. rstantools' `prior_summary()` of the fit shows them. The effect of a covariate has that scale divided by the covariate's standard deviation.
+#' **Default scales** of the standard deviation, the same by every method: 1 for `logit(prob)` and `log(rate)`, 1/2 for `log(sigma)`, `log(cv)`, logarithms of gaps
+#' between thresholds and the diagonal of a Cholesky factor; for coefficients half of the default prior standard deviation that [priors] states, which follows from the
+#' bounds, also where the model's prior is another; and for the other parameters of [model_mvnormal()], of log-linear models, of [model_survival()] and of models of one's
+#' own half of the standard deviation of the model's own prior; of the steps of a walk a half of that. The effect of a covariate has that scale divided by the covariate's
+#' standard deviation. rstantools' `prior_summary()` of the fit shows these priors.
 #'
 #' **Draws**: the mean over sites under the model's own names (`prob[yes]`, `(Intercept)`, `sigma`: natural values of the mean coordinate; a walk has
 #' none of what varies), the standard deviations as `sd[...]` on the coordinate, effects as `rural[...]`, correlations as

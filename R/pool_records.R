@@ -14,15 +14,15 @@ check_imputes_sites <- function(bound, separate, call) {
 has_flat_likelihood <- function(bound) bound$spec$name %in% c("lm", "mvnormal") && .Call(ffi_model_shape, likelihood_spec(bound))$integrates
 
 pooled_records_problem <- function(problem, pooling, bound, releases, call) {
-  own <- record_parameters(bound)
   complete <- pooling$kind == "complete" # nothing varies
+  own <- record_parameters(bound, complete)
   problem$move_sd <- replace(numeric(max(bound$unknown)), bound$unknown, prior_sd(bound, c(1, 3), 1L))
   vary <- if (complete) integer() else varying_coordinates(pooling$vary, own, call)
   walk <- pooling$kind == "walk"
   shown <- if (!own$paired || length(setdiff(own$parameters[vary], own$residual))) setdiff(own$parameters, own$residual)
   shown <- if (!complete) c(shown, if (own$paired) intersect(own$residual, own$parameters[vary]))
   heads <- if (walk) setdiff(own$parameters, shown) else own$parameters
-  scale <- record_scales(bound, own, problem) * (if (walk) 0.5 else 1)
+  scale <- if (complete) rep(1, length(own$places)) else record_scales(bound, own, problem) * (if (walk) 0.5 else 1)
   names <- if (own$paired) own$called[vary] else own$coordinates[vary]
   sd <- if (!complete) layer_sd(pooling, names, call)
   sign <- if (own$paired) coordinate_sign(bound) else 1
@@ -51,11 +51,11 @@ pooled_records_problem <- function(problem, pooling, bound, releases, call) {
 }
 
 # Parameters of a site, natural ones and their coordinates: `places` in theta. Of regressions the coefficients and what else the response depends on;
-# the covariates' distribution is each site's own. `paired`: each parameter has one coordinate.
-record_parameters <- function(bound) {
+# the covariates' distribution is each site's own, or with `all` what sites share. `paired`: each parameter has one coordinate.
+record_parameters <- function(bound, all = FALSE) {
   blocks <- bound$coordinates
   block <- rep(blocks$block, blocks$length)
-  regression <- "coefficients" %in% block
+  regression <- "coefficients" %in% block && !all
   places <- if (regression) intersect(which(block %in% c("coefficients", "sigma", "cv")), bound$unknown) else bound$unknown
   parameters <- if (regression) bound$parameters[seq_along(places)] else bound$parameters
   paired <- length(parameters) == length(places)

@@ -1,21 +1,34 @@
 # Partial pooling and walks of counts without records: the table of each site, given its parameters, by transfers (src/method_collapse_table.c), and what
-# sites share with their parameters given the tables (src/pool_records_given.c). Free of the number of records, which may be unknown.
+# sites share with their parameters given the tables (src/pool_records_given.c). Free of the number of records, which may be unknown. So of responses with levels whose
+# covariates are all factors, as tables of all of them (R/method_collapse_glm.R).
 
 is_pooled_by_tables <- function(fit) identical(fit$problem$family, "tables")
 
-is_of_tables <- function(bound) bound$spec$name %in% c("categorical", "loglinear")
+# Factors, or a response and covariates that are all factors
+is_of_tables <- function(bound) bound$spec$name %in% c("categorical", "loglinear") || is_of_response_table(bound)
 
-# A table costs about as much as so many imputed records a cell; exact numbers are kept by tables alone.
-records_of_a_cell <- 60
+is_of_response_table <- function(bound) inherits(as_table(bound), "bound_glm_table")
 
-prefers_tables <- function(releases, bound) {
-  any(vapply(releases, has_exact, TRUE)) || sum(site_sizes(releases)) > records_of_a_cell * length(releases) * bound$sizes$complete
+cells_of_table <- function(bound) if (is_of_response_table(bound)) prod(lengths(as_table(bound)$levels)) else bound$sizes$complete
+
+# A table costs about as much as so many imputed records a cell: those of counts; those that determine a response, whose coefficients all sites share, or whose sites have
+# coefficients of their own, which walk given the records and move by their slopes given the table. Exact numbers are kept by tables alone.
+records_of_a_cell <- c(counts = 60, complete = 200, partial = 10)
+
+prefers_tables <- function(releases, bound, partial, records = list()) {
+  if (any(vapply(releases, has_exact, TRUE))) return(TRUE)
+  n <- vapply(names(releases), function(site) typical_size_of(releases[[site]], records[[site]]), 0)
+  kind <- if (!is_of_response_table(bound)) "counts" else if (partial) "partial" else "complete"
+  mean(n) > records_of_a_cell[[kind]] * cells_of_table(bound)
 }
+
+typical_size_of <- function(release, records) release$n %||% typical_size(release, records)$n
 
 # Refuses sites whose counts cannot be moved as tables.
 check_pools_tables <- function(releases, bound, records, call) {
   if (!is_of_tables(bound)) {
-    stop_classed("method", "Tables of sites are moved under models of factors: {.fn model_categorical}, {.fn model_naive_bayes} and {.fn model_table}.", call = call)
+    stop_classed("method", paste("Tables of sites are moved under models of factors: {.fn model_categorical}, {.fn model_naive_bayes}, {.fn model_table} and",
+                                 "{.fn model_glm}."), call = call)
   }
   for (site in names(releases)) site_table(releases[[site]], bound, records[[site]], call)
   invisible()
@@ -25,6 +38,7 @@ pools_tables <- function(releases, bound, records = list()) without_refusal(chec
 
 # The problem of one site's table with its parameters given: that of a table whose probabilities are not integrated out.
 site_table <- function(release, bound, records, call) {
+  bound <- as_table(bound)
   release <- release_for(bound, release)
   if (release_crosses(release, bound)) {
     stop_classed("method", c("Margins that cross the cliques of the model cannot be pooled as tables.",
@@ -49,8 +63,8 @@ pool_tables_problem <- function(releases, bound, records, call) {
   })
   width <- vapply(each, `[[`, 0L, "components")
   first <- cumsum(width) - width
-  list(method = "pool_records", family = "tables", exact = TRUE, model = bound$spec, n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
-       released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = each,
+  list(method = "pool_records", family = "tables", exact = TRUE, model = as_table(bound)$model_spec %||% bound$spec, n = sum(vapply(each, `[[`, 0, "n")),
+       size_prior = NULL, released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = each,
        where = unlist(Map(function(site, from) from + site$where, each, first), use.names = FALSE), summed = seq_len(sum(width)),
        first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
 }

@@ -21,6 +21,7 @@
  */
 #include "glm_cells.h"
 
+#include "covariates_factors.h"
 #include "sticks.h"
 
 struct glm_cells {
@@ -298,6 +299,18 @@ double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double
         }
     }
     return log_likelihood;
+}
+
+void glm_cells_draw_shares(struct glm_cells *s, struct rng *rng, double *theta) {
+    const struct covariates *cov = s->cov;
+    const double *counted = s->counted;
+    double *weight = s->probability;
+    for (int f = 0; f < cov->factors; counted += cov->factor[f++].levels) {
+        const struct factor *factor = cov->factor + f;
+        for (int l = 0; l < factor->levels; ++l)
+            weight[l] = cov->alpha[factor->at + l] + counted[l];
+        sticks_draw(rng, factor->levels, weight, theta + factor->stick);
+    }
 }
 
 /* matrix += weight at that element, or at its mirror image above the diagonal */

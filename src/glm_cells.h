@@ -44,6 +44,9 @@ void glm_cells_observe(struct glm_cells *s, const double *count);
 /* Log probability of the counts, up to a constant; gradient += its gradient in theta. */
 double glm_cells_log_likelihood(struct glm_cells *s, const double *theta, double *gradient);
 
+/* Draws the sticks of the factors' probabilities in theta, given those counts. */
+void glm_cells_draw_shares(struct glm_cells *s, struct rng *rng, double *theta);
+
 /* matrix += about minus the second derivatives, of the coefficients as expected, of the sticks with
  * those of their prior; the lower triangle of a matrix with so many rows. */
 void glm_cells_information(struct glm_cells *s, const double *theta, int rows, double *matrix);

@@ -11,7 +11,9 @@
  *      by random walks on the log likelihood, what is no parameter by the model's update.
  *      Or, of counts, the table given theta_j, which stands for the records
  *      (method_collapse_table.c): at a cost free of their number, numbers that are exact kept, and
- *      an unknown number of records moved.
+ *      an unknown number of records moved. Of a response with levels the probabilities of the
+ *      covariates' levels are no parameters: they are drawn given the table (rshares()), and walk
+ *      with the coefficients, the table following.
  *   2. where the model gives slopes of the records' likelihood: what is shared and the parameters
  *      of all sites, given the records (pool_records_given.c).
  *   3. what is shared, by random walks of three kinds, which differ in what they hold fixed; with
@@ -344,6 +346,10 @@ static int iterate_table(struct pool_records_site *site, int iteration, int warm
     if (iteration + 1 == warmup) memset(table->counter, 0, COLLAPSE_COUNTERS * sizeof(double));
     if (status == PLUGIN_OK) carry_table(site, iteration < warmup);
     read_table(site);
+    const struct pool_records *s = site->pool;
+    struct augment *a = &site->augment;
+    if (s->rest > 0 && s->model.class->rshares)
+        s->model.class->rshares(s->model.self, a->complete, (double)a->n, s->rng, a->theta);
     return status;
 }
 

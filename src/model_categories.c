@@ -516,6 +516,19 @@ static void observe(void *self, const double *c, double n) {
     glm_cells_observe(s->cells, c);
 }
 
+static double log_likelihood(void *self, const double *theta, const double *c, double n,
+                             double *gradient) {
+    struct graded *s = self;
+    observe(s, c, n);
+    return glm_cells_log_likelihood(s->cells, theta, gradient ? gradient : s->theta_new);
+}
+
+static void rshares(void *self, const double *c, double n, struct rng *rng, double *theta) {
+    struct graded *s = self;
+    observe(s, c, n);
+    glm_cells_draw_shares(s->cells, rng, theta);
+}
+
 static double log_posterior(void *self, const double *theta, double *gradient) {
     struct graded *s = self;
     memset(gradient, 0, (size_t)s->cov.end * sizeof(double));
@@ -610,6 +623,8 @@ static const struct model_class of_cells = {
     .set = set,
     .rrecords = rrecords,
     .log_density = log_density,
+    .log_likelihood = log_likelihood,
+    .rshares = rshares,
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,

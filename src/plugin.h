@@ -12,9 +12,9 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, record_density, regressors, log_likelihood, marginal, marginal_size, log_total,
- * tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution, log_cells, observe,
- * log_posterior, information, read_levels, relevel, categorise, category_probabilities,
+ * add_latent, record_density, regressors, log_likelihood, rshares, marginal, marginal_size,
+ * log_total, tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution, log_cells,
+ * observe, log_posterior, information, read_levels, relevel, categorise, category_probabilities,
  * pull_categories, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
@@ -333,6 +333,11 @@ struct model_class {
      * Default: log_density is asked for all records. */
     double (*log_likelihood)(void *self, const double *theta, const double *c, double n,
                              double *gradient);
+
+    /* Goal: draws what of theta is of the covariates alone given c of n records, in place, where
+     * rtheta is not there. For pools, whose sites have covariates of their own; default: random
+     * walks. */
+    void (*rshares)(void *self, const double *c, double n, struct rng *rng, double *theta);
 
     /* Goal: the log of the integral of p(theta) prod_i f(x_i | theta) over theta, up
      * to a constant, as a function of the complete-data statistic c of n records,

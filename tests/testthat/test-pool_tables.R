@@ -111,3 +111,95 @@ test_that("what tables are asked for, tell and continue", {
   })
   expect_error(sample_posterior(pairs, model_table(~ f + g), pool = "partial", method = "collapse"), "cross the cliques", class = "noiseaware_error_method")
 })
+
+# ---- responses of several levels, factors alone: the table of all combinations -----------------
+
+answers <- list(y = c("no", "yes"), x = c("u", "v"))
+
+test_that("a binary response and a factor, exact numbers, and a number of records that is not known: draws from the prior, weighted by the noise", {
+  skip_on_cran()
+  set.seed(4)
+  draws <- 1e5
+  cells <- stat_counts(~ y:x, levels = answers)
+  z <- list(c(1.4, 0.3, 1.8, 0.4), c(0.4, 1.7, 0.1, 1.9))
+  north <- as_release(list(law = 2, counts = z[[1]]), list(law = stat_subset(stat_counts(~ x, levels = answers["x"]), "x=u"), counts = cells),
+                      list(law = mech_exact(), counts = mech_laplace(scale = 1)), n = 4)
+  south <- as_release(z[[2]], cells, mech_gaussian(sd = 1.2), n = NULL)
+  # components in the order of y, x the faster
+  expect_identical(names(south$value), c("y=no:x=u", "y=no:x=v", "y=yes:x=u", "y=yes:x=v"))
+  model <- model_logistic(y ~ x, prior = prior_normal(c(0.5, -0.3), c(1, 0.8)), levels = prior_dirichlet(c(2, 1.5)))
+  n <- rpois(draws, 4)
+  for (kind in c("complete", "partial")) {
+    mean <- cbind(rnorm(draws, 0.5, 1), rnorm(draws, -0.3, 0.8))
+    sd <- abs(matrix(rnorm(2 * draws, 0, 0.7), draws))
+    own <- lapply(1:2, function(j) mean + (if (kind == "partial") sd else 0) * rnorm(2 * draws))
+    share <- list(rbeta(draws, 2, 1.5))
+    share[[2]] <- if (kind == "complete") share[[1]] else rbeta(draws, 2, 1.5)
+    count <- lapply(1:2, function(j) {
+      yes <- plogis(cbind(own[[j]][, 1], rowSums(own[[j]])))
+      x <- cbind(share[[j]], 1 - share[[j]])
+      counts_of(cbind(x * (1 - yes), x * yes), list(4, n)[[j]])
+    })
+    log_weight <- log_noise("absolute", 1, z[[1]], count[[1]]) + log_noise("squared", 1.2, z[[2]], count[[2]])
+    log_weight[rowSums(count[[1]][, c(1, 3)]) != 2] <- -Inf
+    pool <- switch(kind, complete = kind, partial = partial_pooling(sd = prior_half_normal(0.7)))
+    fit <- tabled(list(north = north, south = south), model, pool = pool, records = prior_poisson(4), iter = 3000)
+    expect_identical(fit$problem$family, "tables")
+    expect_true(fit$exact)
+    for (j in 1:2) {
+      name <- function(what) parameter_draws(fit, if (kind == "complete") what else sprintf("%s[%s]", what, names(fit$release)[j]))
+      for (power in 1:2) {
+        expect_weighted_mean(name("(Intercept)")^power, own[[j]][, 1]^power, log_weight)
+        expect_weighted_mean(name("xv")^power, own[[j]][, 2]^power, log_weight)
+      }
+    }
+    if (kind == "complete") expect_weighted_mean(parameter_draws(fit, "prob[x=u]"), share[[1]], log_weight)
+    if (kind == "partial") expect_weighted_mean(parameter_draws(fit, "xv"), mean[, 2], log_weight)
+    if (kind == "partial") expect_weighted_mean(parameter_draws(fit, "sd[xv]"), sd[, 2], log_weight)
+    for (power in 1:2) expect_weighted_mean(parameter_draws(fit, "n[south]")^power, n^power, log_weight)
+    totals <- denoise(fit, site = "north")
+    expect_true(all(totals[, , "law: x=u[north]"] == 2))
+    expect_weighted_mean(c(totals[, , "counts: y=yes:x=v[north]"]), count[[1]][, 4], log_weight)
+    expect_weighted_mean(c(denoise(fit, site = "south")[, , "y=no:x=u[south]"]), count[[2]][, 1], log_weight)
+  }
+})
+
+test_that("ordered and categorical responses, two factors: tables and imputed records agree", {
+  skip_on_cran()
+  set.seed(5)
+  levels <- list(y = c("low", "mid", "high"), a = c("u", "v", "w"), b = c("k", "l"))
+  asked <- stat_counts(~ y:a + y:b + a:b, levels = levels)
+  of <- function(n, noise) {
+    data <- as.data.frame(lapply(levels, function(l) factor(sample(l, n, TRUE), l)))
+    simulate_release(data, asked, noise)
+  }
+  sites <- list(north = of(40, mech_laplace(scale = 2)), south = of(60, mech_gaussian(sd = 2)))
+  models <- list(model_glm(y ~ a + b, family = "cumulative"), model_glm(y ~ a + b, family = "categorical"))
+  for (model in models) {
+    tables <- tabled(sites, model, pool = "partial", iter = 800)
+    expect_identical(tables$problem$family, "tables")
+    records <- suppressWarnings(sample_posterior(sites, model, pool = "partial", method = "augment", iter = 800, seed = 1))
+    expect_identical(posterior::variables(records$draws), posterior::variables(tables$draws))
+    for (name in posterior::variables(tables$draws)) expect_agreement(parameter_draws(tables, name), parameter_draws(records, name), spread = FALSE, label = name)
+    # a site that released nothing, restarted chains
+    expect_true(all(is.finite(posterior::as_draws_matrix(site_draws(tables, "new", seed = 1)))))
+    short <- function(iter) tabled(sites, model, pool = "partial", chains = 1, iter = iter, warmup = 50)
+    expect_identical(suppressWarnings(extend(short(60), 20))$draws, short(80)$draws)
+  }
+  expect_output(print(tables), "the tables of all sites are moved")
+})
+
+test_that("tables of a response are chosen where records would take longer", {
+  skip_on_cran()
+  model <- model_logistic(y ~ x)
+  family <- function(counts, ..., pool = "partial") {
+    sites <- lapply(c(a = 1, b = 2, c = 3), function(k) as_release(counts + k, stat_counts(~ y:x, levels = answers), mech_laplace(scale = 3), ...))
+    suppressWarnings(suppressMessages(sample_posterior(sites, model, pool = pool, chains = 1, iter = 4, seed = 1)))$problem$family
+  }
+  expect_identical(family(c(4, 5, 6, 5), n = 20), "records")
+  expect_identical(family(c(40, 50, 60, 50), n = 200), "tables")
+  expect_identical(family(c(40, 50, 60, 50), n = 200, pool = "complete"), "records")
+  expect_identical(family(c(400, 500, 600, 500), n = 2000, pool = "complete"), "tables")
+  expect_identical(family(c(40, 50, 60, 50), n = NULL), "tables")
+  expect_identical(family(c(40, 50, 60, 50), n = NULL, pool = "complete"), "records")
+})
