@@ -141,6 +141,7 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
     stop_classed("pool", "No site can have the name {.val {more}}, which stands for one that released nothing.", call = call)
   }
   if (engine == "clt" && bound_is_cut(bound) && !is_regression(bound)) {
+    if (has_exact_sites(releases)) stop_cut_exact(bound, call)
     stop_classed("method", c("Partial pooling and walks by {.val clt} take no prior of the sites' parameters that is cut off: it moves them along its slopes.",
                              i = "{.code method = \"augment\"} takes one."), call = call)
   }
@@ -248,7 +249,7 @@ shown_columns <- function(public) {
 # ---- what C needs to know ------------------------------------------------------------------
 
 pool_problem <- function(releases, bound, call, records = list()) {
-  family <- pool_family(bound, call)
+  family <- pool_family(bound, call, has_exact_sites(releases))
   sites <- lapply(stats::setNames(nm = names(releases)), function(name) {
     if (family == "rates") rate_site(releases[[name]], bound, call) else totals_site(releases[[name]], bound, records[[name]], call)
   })
@@ -261,22 +262,33 @@ pool_problem <- function(releases, bound, call, records = list()) {
        first = first, names = c(bound$parameters, size_names(names(records))), site_records = records)
 }
 
-# "rates": a total whose distribution is that of one rate; "totals": of normal records
-pool_family <- function(bound, call) {
+# "rates": a total whose distribution is that of one rate; "totals": of normal records. `exact`: does a site have exact numbers, which other methods do not keep?
+pool_family <- function(bound, call, exact = FALSE) {
   family <- tryCatch(collapse_family(bound, call), noiseaware_error_method = function(e) "none")
   rate <- family == "total" || family == "counts" && length(bound$levels) == 1L && length(bound$levels[[1L]]) == 2L &&
     length(bound$unknown) == 1L
   if (rate) return("rates")
   if (family == "normal" && length(bound$levels) == 0L && !bound_is_cut(bound)) return("totals")
+  if (bound_is_cut(bound) && exact) stop_cut_exact(bound, call)
   stop_classed("method", c(paste("Sites can be pooled under {.fn model_bernoulli}, {.fn model_poisson}, {.fn model_exponential}, {.fn model_normal},",
                                  "{.fn model_mvnormal} and {.fn model_lm} without factors; counts under {.fn model_categorical},",
                                  "{.fn model_naive_bayes} and {.fn model_table}."),
                            x = "The model is: {describe_model(bound)}{if (bound_is_cut(bound)) ', with a prior that is cut off'}.",
                            i = if (bound_is_cut(bound))
                              "{.code method = \"augment\"} takes one; totals are moved with what they leave open integrated out, which bounds prevent.",
-                           i = "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
+                           i = if (exact) "Methods {.val augment} and {.val clt}, which serve other models, do not keep the exact numbers of these sites." else
+                             "{.code pool = \"complete\"} takes what methods {.val augment} and {.val clt} serve, too, {.code pool = \"none\"} every model."),
                  call = call)
 }
+
+stop_cut_exact <- function(bound, call) {
+  stop_classed("method", c("Sites with exact numbers cannot be pooled under a prior that is cut off.", x = "The model is: {describe_model(bound)}.",
+                           i = paste("Exact numbers are kept where totals are moved, with what they leave open integrated out, which bounds of the prior prevent;",
+                                     "imputed records do not keep them."),
+                           i = "Leave out {.arg within} in the prior; or {.code pool = \"none\"} fits each site."), call = call)
+}
+
+has_exact_sites <- function(releases) any(vapply(releases, has_exact, TRUE))
 
 # Does the prior have bounds, `within`?
 bound_is_cut <- function(bound) any(startsWith(as.character(names(bound$spec$fields)), "within"))

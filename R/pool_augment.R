@@ -27,7 +27,7 @@ is_pooled_by_records <- function(fit) identical(fit$problem$family, "records")
 
 # What can be sampled by imputing records, at a cost of seconds for 1,000 effective draws: Inf where it cannot.
 pool_augment_cost <- function(releases, bound) {
-  able <- without_refusal(check_records_distribution(bound)) && !any(vapply(releases, has_exact, TRUE))
+  able <- without_refusal(check_records_distribution(bound)) && !has_exact_sites(releases)
   if (!able) return(Inf)
   n <- site_sizes(releases)
   features <- list(engine = records_engine(bound), size = bound$sizes$columns, n = sum(n),

@@ -16,7 +16,7 @@ cells_of_table <- function(bound) if (is_of_response_table(bound)) prod(lengths(
 records_of_a_cell <- c(counts = 60, complete = 200, partial = 10)
 
 prefers_tables <- function(releases, bound, partial, records = list()) {
-  if (any(vapply(releases, has_exact, TRUE))) return(TRUE)
+  if (has_exact_sites(releases)) return(TRUE)
   n <- vapply(names(releases), function(site) typical_size_of(releases[[site]], records[[site]]), 0)
   kind <- if (!is_of_response_table(bound)) "counts" else if (partial) "partial" else "complete"
   mean(n) > records_of_a_cell[[kind]] * cells_of_table(bound)

@@ -126,3 +126,20 @@ test_that("what separate fits warn of shows a short call, and is not said again 
   pooled <- sample_posterior(sites, model_lm(), pool = "complete", chains = 1, iter = 400, seed = 1)
   expect_no_warning(told(shrinkage_data(pooled, "x")))
 })
+
+test_that("exact numbers beside a prior that is cut off: what is told serves", {
+  asked <- list(law = stat_sums(~ x, list(x = c(-4, 4))), noisy = stat_sums(~ I(x^2), list(x = c(-4, 4))))
+  sites <- lapply(c(a = 1, b = 2), function(k) {
+    as_release(list(law = 3 + k, noisy = 30 + k), asked, list(law = mech_exact(), noisy = mech_laplace(scale = 3)), n = 20)
+  })
+  model <- model_normal(prior = prior_nig(0, 1, 3, 2, within = c(-1, 1)))
+  fit <- function(...) suppressMessages(sample_posterior(sites, chains = 1, iter = 4, seed = 1, ...))
+  for (pool in c("complete", "partial")) {
+    error <- expect_error(fit(model, pool = pool), "exact numbers cannot be pooled under a prior that is cut off", class = "noiseaware_error_method")
+    expect_no_match(conditionMessage(error), "augment")
+  }
+  expect_error(fit(model, pool = "partial", method = "clt"), "exact numbers cannot be pooled", class = "noiseaware_error_method")
+  # as it says
+  expect_identical(posterior::ndraws(fit(model, pool = "none")$draws), 2L)
+  expect_identical(fit(model_normal(prior = prior_nig(0, 1, 3, 2)), pool = "partial")$problem$family, "totals")
+})
