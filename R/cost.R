@@ -49,7 +49,7 @@ collapse_engine <- function(release, bound) {
 clt_engine <- function(release, bound, control, records) {
   if (clt_moves_totals(release, bound, control, records)) return(if (length(bound$levels)) "clamped cross-table" else "clamped totals")
   distribution <- released_distribution(bound, release, caller_env())
-  sampler <- control$sampler %||% clt_sampler(distribution, length(bound$unknown))
+  sampler <- control$sampler %||% clt_sampler(distribution, length(bound$unknown), bound_is_cut(bound))
   if (sampler == "nuts" && bound$by_records) "nuts of responses" else sampler
 }
 

@@ -168,7 +168,7 @@ other_samplers <- function(fit) {
   if (clt_moves_totals(fit$release, fit$bound, list(), fit$problem$records)) return("Without control$sampler the totals move, which accounts for clamping.")
   release <- if (is.null(fit$release$n)) without_size(fit$release, 2) else fit$release
   distribution <- released_distribution(fit$bound, release, NULL)
-  usual <- clt_sampler(distribution, length(fit$bound$unknown))
+  usual <- clt_sampler(distribution, length(fit$bound$unknown), bound_is_cut(fit$bound))
   if (sampler != usual) return(sprintf("Without control$sampler \"%s\" moves the parameters.", usual))
   serves <- function(other) {
     tryCatch({
@@ -191,13 +191,17 @@ trajectory_troubles <- function(fit) {
     some <- paste(format_number(count), if (count == 1) "trajectory" else "trajectories")
     text <- sprintf("%s of Hamiltonian Monte Carlo %s, in %s iterations after warmup.", some, what[1L], format_size(counts$iterations))
     longer <- max(2 * fit$run$warmup, 500)
-    advice <- c(sprintf("A longer warmup may help: update(fit, iter = %s, warmup = %s).", fit$run$iter - fit$run$warmup + longer, longer),
+    advice <- c(if (ends_at_bounds(fit)) "The prior is cut off, and trajectories end at its bounds: where releases contradict these, method \"augment\" mixes better.",
+                sprintf("A longer warmup may help: update(fit, iter = %s, warmup = %s).", fit$run$iter - fit$run$warmup + longer, longer),
                 other_samplers(fit), other_methods(fit))
     list(list(kind = kind, text = c(text, x = what[2L], stats::setNames(advice, rep("i", length(advice))))))
   }
   c(trouble("divergences", counts$divergent, c("diverged", "Chains may miss part of the posterior, where its density changes within less than a step.")),
     trouble("depth", counts$deepest, c("reached the greatest length", "Draws are right, but take longer and are more correlated than they could be.")))
 }
+
+# by "clt"; method "augment" counts none that ends there
+ends_at_bounds <- function(fit) bound_is_cut(fit$bound) && (identical(fit$problem$family, "clt") || identical(fit$problem$sampler, "nuts"))
 
 trajectory_counts <- function(fit) {
   all <- function(name) sum(vapply(fit$chains, function(c) c$diagnostics[name], 0), na.rm = TRUE)

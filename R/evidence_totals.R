@@ -49,7 +49,8 @@ moves_totals <- function(fit) identical(fit$problem$family, "normal")
 # With factors by a sampler that moves the parameters: a cross-table has no density to integrate.
 run_clt <- function(release, bound, seed, call) {
   run <- list(chains = 4, iter = 1000, warmup = 500, thin = 1, seed = seed)
-  control <- if (length(bound$levels)) list(sampler = clt_sampler(released_distribution(bound, release, call), length(bound$unknown))) else list()
+  moves <- function() clt_sampler(released_distribution(bound, release, call), length(bound$unknown), bound_is_cut(bound))
+  control <- if (length(bound$levels)) list(sampler = moves()) else list()
   progressr::without_progress(sample_clt(release, bound, run, NULL, control, call = call))
 }
 

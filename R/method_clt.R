@@ -30,7 +30,8 @@
 #' a regression of a binary response or a count, the No-U-Turn sampler moves parameters and innovations at once instead, in
 #' coordinates in which the posterior is about standard normal, and nothing else is drawn: the draws are those of the
 #' normal distribution alone, as with `conjugate = FALSE`. Its chains start at draws of a normal
-#' approximation. Without it a chain that has no `init`
+#' approximation. A prior that is cut off (`within`) has the former moves, with up to 40 parameters: trajectories would end at its bounds. Without that sampler a
+#' chain that has no `init`
 #' starts at one of up to 200 draws from the prior, chosen by the density of the release.
 #' The papers' sampler, which is slow where the noise is large, has neither the moves nor that
 #' choice: `control = list(sampler = "gibbs")`. Leave out the update by
@@ -290,7 +291,7 @@ clt_problem <- function(release, bound, control, words, chains, records, call) {
   flat <- clt_noise(release_parts(release), call)
   index <- distribution$index
   moving <- length(bound$unknown)
-  sampler <- control$sampler %||% clt_sampler(distribution, moving)
+  sampler <- control$sampler %||% clt_sampler(distribution, moving, bound_is_cut(bound))
   check_sampler_serves(sampler, distribution, call)
   problem <- list(method = "clt", records = records, model = bound$spec, moments = distribution$spec,
                   released = as.double(release$value[index]), scale = flat$scale[index], absolute = flat$absolute[index],
@@ -326,12 +327,15 @@ without_size <- function(release, n) {
 # The shape of moves of more parameters can be neither learned nor stored.
 most_moving <- 1000L
 
-# "nuts" where many parameters move (bench/clt_regression.R)
-clt_sampler <- function(distribution, moving) {
+# "nuts" where many parameters move (bench/clt_regression.R), or no update is to be had; but its trajectories end at the bounds of a prior that is `cut` off,
+# where random walks go on along them
+clt_sampler <- function(distribution, moving, cut = FALSE) {
+  walks <- isTRUE(distribution$innovations) && moving <= most_walked
+  if (cut && walks) return("noncentred")
   if (!has_update(distribution)) return("nuts")
   if (moving > most_moving) return("gibbs")
   if (!isTRUE(distribution$innovations)) return("marginal")
-  if (moving > most_walked) "nuts" else "noncentred"
+  if (walks) "noncentred" else "nuts"
 }
 
 most_walked <- 40L

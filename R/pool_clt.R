@@ -109,7 +109,7 @@ pool_clt_problem <- function(releases, bound, words, chains, call) {
   distribution <- list(spec = each[[1L]]$moments, index = seq_along(joined("released")),
                        innovations = all_sites(each, function(d) isTRUE(d$innovations)), update = all_sites(each, has_update),
                        integrates = !all_sites(each, function(d) !isTRUE(d$integrates)))
-  sampler <- clt_sampler(distribution, moving)
+  sampler <- clt_sampler(distribution, moving, bound_is_cut(bound))
   check_pool_size(sampler, distribution, bound, length(each), moving, call)
   width <- vapply(each, `[[`, 0L, "components")
   list(method = "clt", family = "clt", exact = FALSE, model = bound$spec, n = sum(n), size_prior = NULL,

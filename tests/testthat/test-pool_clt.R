@@ -78,6 +78,23 @@ test_that("one probability of two sites: near the exact posterior", {
   expect_false(fit$exact)
 })
 
+test_that("bounds of the prior that contradict the data: as imputed records say, and what is told where trajectories end there", {
+  skip_on_cran()
+  set.seed(2)
+  sites <- lapply(c(north = 300, south = 400), function(n) {
+    x <- rnorm(n, 1.2, 0.7)
+    simulate_release(data.frame(y = rbinom(n, 1, plogis(0.8 * x - 0.3)), x), stat_crossprod(y ~ x, pooled_bounds()), mech_laplace(epsilon = 1))
+  })
+  model <- model_logistic(y ~ x, covariates = prior_niw(within = c(-1.5, 0.8)))
+  complete <- approximately(sites, model, iter = 2000)
+  expect_identical(complete$problem$sampler, "noncentred")
+  expect_lt(max(posterior::summarise_draws(complete$draws, "rhat")$rhat), 1.02)
+  exact <- sample_posterior(sites, model, pool = "complete", method = "augment", iter = 2000, seed = 1)
+  for (name in posterior::variables(exact$draws)) expect_agreement(parameter_draws(complete, name), parameter_draws(exact, name), label = name)
+  partial <- approximately(sites, model, pool = "partial", iter = 200, chains = 1)
+  expect_match(internal("trajectory_troubles")(partial)[[1]]$text, "prior is cut off, and trajectories end at its bounds", all = FALSE)
+})
+
 test_that("categories, a regression with factors and counts are pooled; what is drawn, told and continued", {
   skip_on_cran()
   set.seed(3)
