@@ -113,6 +113,23 @@ SEXP ffi_collapse_density(SEXP problem, SEXP state, SEXP coordinates) {
     return out;
 }
 
+/* Of normal totals of an unknown number of records: a step of n from the state, which stays.
+ * Returns where its coordinates lead, and the log ratio. */
+SEXP ffi_collapse_resize(SEXP problem, SEXP state, SEXP n, SEXP hold, SEXP coordinates) {
+    struct collapse *c = read(problem);
+    struct rng rng;
+    attach(c, PROTECT(Rf_duplicate(state)), &rng);
+    resume(c);
+    SEXP at = PROTECT(Rf_duplicate(coordinates));
+    SEXP ratio =
+        PROTECT(Rf_ScalarReal(c->class->resize(c, Rf_asReal(n), Rf_asLogical(hold), REAL(at))));
+    const char *const names[] = {"at", "log_ratio"};
+    const SEXP values[] = {at, ratio};
+    SEXP list = named_list(2, names, values);
+    UNPROTECT(3);
+    return list;
+}
+
 /* Of normal totals: the complete-data statistic of a state, and the factors' cross-table. */
 SEXP ffi_collapse_complete(SEXP problem, SEXP state) {
     struct collapse *c = read(problem);

@@ -78,6 +78,11 @@ struct collapse_class {
      * tests. NULL where there is none. */
     double (*log_density)(const struct collapse *c, const double *q, double *gradient);
 
+    /* Where n is unknown, a step to that n, of coordinates q as they are or of what such steps
+     * `hold`: q there, and the log of the acceptance ratio but for the log densities, -INFINITY
+     * where there is no such step; for tests. NULL where there is none. */
+    double (*resize)(struct collapse *c, double n, int hold, double *q);
+
     /* The complete-data statistic that the state stands for, and after it the factors'
      * cross-table, or where n is unknown n, and what is taken for the variances of a column before
      * the release, of its mean and about it; and for such the released components that are expected

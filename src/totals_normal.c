@@ -435,6 +435,13 @@ static double density_at(const struct collapse *of, const double *q, double *gra
     return log_density(s, q, gradient);
 }
 
+static double resize_to(struct collapse *of, double n, int hold, double *q) {
+    struct normal *s = of->self;
+    double log_ratio = 0;
+    const enum totals_step kind = hold ? TOTALS_HELD : TOTALS_WALK;
+    return totals_resize_go(&s->resize, kind, n, q, &log_ratio) ? log_ratio : -INFINITY;
+}
+
 static double records(const struct collapse *of) {
     const struct normal *s = of->self;
     return s->n;
@@ -502,6 +509,7 @@ const struct collapse_class collapse_normal = {
     .outside = outside,
     .work = work,
     .log_density = density_at,
+    .resize = resize_to,
     .complete = complete,
     .clamped = clamped_at,
 };

@@ -105,12 +105,9 @@ static struct size_slope *learner(struct totals_resize *r, enum totals_step kind
     return holds(kind) ? &r->size.linear : &r->size.logarithmic;
 }
 
-int totals_resize_propose(struct totals_resize *r, enum totals_step kind, double *q,
-                          double *log_ratio) {
-    const double old = *r->size.n;
-    const double n = is_fresh(kind) ? size_slope_fresh(learner(r, kind), old, r->rng, log_ratio)
-                                    : size_slope_walk(learner(r, kind), old, r->rng, log_ratio);
-    const double log_new = log_size(r, n);
+int totals_resize_go(struct totals_resize *r, enum totals_step kind, double n, double *q,
+                     double *log_ratio) {
+    const double old = *r->size.n, log_new = log_size(r, n);
     r->old_n = old;
     memcpy(r->old, q, (size_t)(r->size.size + r->directions) * sizeof(double));
     if (!(log_new > -INFINITY)) return 0;
@@ -120,6 +117,14 @@ int totals_resize_propose(struct totals_resize *r, enum totals_step kind, double
     if (holds(kind) && !hold(r, n - old, q)) return 0;
     *log_ratio += log_volume(r, kind);
     return 1;
+}
+
+int totals_resize_propose(struct totals_resize *r, enum totals_step kind, double *q,
+                          double *log_ratio) {
+    const double old = *r->size.n;
+    const double n = is_fresh(kind) ? size_slope_fresh(learner(r, kind), old, r->rng, log_ratio)
+                                    : size_slope_walk(learner(r, kind), old, r->rng, log_ratio);
+    return totals_resize_go(r, kind, n, q, log_ratio);
 }
 
 void totals_resize_undo(struct totals_resize *r, double *q) {

@@ -58,6 +58,10 @@ enum totals_step totals_resize_kind(const struct totals_resize *r, int iteration
 int totals_resize_propose(struct totals_resize *r, enum totals_step kind, double *q,
                           double *log_ratio);
 
+/* The same for that n, however it was drawn: adds to *log_ratio. */
+int totals_resize_go(struct totals_resize *r, enum totals_step kind, double n, double *q,
+                     double *log_ratio);
+
 /* After a proposal that was not accepted. */
 void totals_resize_undo(struct totals_resize *r, double *q);
 

@@ -381,15 +381,15 @@ sized_prior <- function(model, statistic, bound, draws, least = 3) {
   list(values = cbind(p, n = n), complete = c, n = n)
 }
 
-test_that("unknown n: with bounds that clamp, the draws are those of n, theta and totals from the prior, weighted", {
-  skip_on_cran()
+# A release whose bounds clamp, with a covariance beside c, and what widens the noise, larger than they are, so that they are seen;
+# and a chain, `at` being where its store holds n
+sized_problem <- function() {
   statistic <- stat_crossprod(y ~ x, list(y = c(-0.8, 1), x = c(-0.6, 0.8)), rescale = FALSE)
   model <- model_lm(prior = prior_nig(c(0, 1.5), c(4, 8), 8, 5), covariates = prior_niw(0.2, 4, 12, 15))
-  rel <- sized_release(statistic, c(8, 7, 29, 19, 16), mech_gaussian(sd = 4), 48, mech_gaussian(sd = 25))
-  bound <- internal("bind_model")(internal("complete_model")(model, rel), rel$statistic)
+  release <- sized_release(statistic, c(8, 7, 29, 19, 16), mech_gaussian(sd = 4), 48, mech_gaussian(sd = 25))
+  bound <- internal("bind_model")(internal("complete_model")(model, release), release$statistic)
   words <- internal("with_seed")(1L, internal("seed_words")())
-  problem <- internal("clt_totals_problem")(rel, bound, words, 1L, prior_negative_binomial(60, 4), NULL)
-  # the covariance beside c, and what widens the noise, larger than they are, so that they are seen
+  problem <- internal("clt_totals_problem")(release, bound, words, 1L, prior_negative_binomial(60, 4), NULL)
   gamma <- cbind(2 * c(0.9, 0.4, 0.5, 0, 0.6, 0), 2 * c(0, 0.7, -0.5, 0.8, 0.3, 0), diag(c(0.5, 0.5, 0.8, 0.6, 0.6, 0))[, 1:5])
   wide <- c(2, 1, 4, 2, 0, 0)
   problem$fields$spread <- as.double(gamma[order(problem$where), ])
@@ -400,15 +400,65 @@ test_that("unknown n: with bounds that clamp, the draws are those of n, theta an
     n <- utils::tail(go_on(iterations)$records, 1L)
     which(state$store == n)
   })
-  chain <- go_on(20000)
+  list(statistic = statistic, model = model, release = release, bound = bound, problem = problem, gamma = gamma, wide = wide,
+       state = state, go_on = go_on, at = Reduce(intersect, holds_n))
+}
+
+test_that("unknown n: a step that holds what is expected of clamped totals, and Gamma u, does so, and counts with its Jacobian", {
+  skip_on_cran()
+  case <- sized_problem()
+  problem <- case$problem
+  expect_length(case$at, 1L)
+  size <- 5 + ncol(case$gamma)
+  placed <- function(n, q) {
+    store <- replace(case$state$store, case$at, n)
+    utils::modifyList(case$state, list(store = replace(store, seq_len(size), q)))
+  }
+  held <- function(n, q) {
+    complete <- .Call(internal("ffi_collapse_complete"), problem, placed(n, q))[1:5]
+    told <- .Call(internal("ffi_collapse_clamped"), problem, complete * problem$n / n)$mean * n / problem$n
+    c(told[problem$where][1:5], sqrt(n) * q[-(1:5)])
+  }
+  log_jacobian <- function(n, q) {
+    slopes <- vapply(seq_len(size), function(j) {
+      by <- replace(double(size), j, 1e-5)
+      (held(n, q + by) - held(n, q - by)) / 2e-5
+    }, double(size))
+    as.numeric(determinant(slopes)$modulus)
+  }
+  for (k in 1:3) {
+    n <- utils::tail(case$go_on(20)$records, 1L)
+    q <- case$state$store[seq_len(size)]
+    step <- function(to, hold) .Call(internal("ffi_collapse_resize"), problem, placed(n, q), to, hold, q)
+    for (to in n + c(-5, 1, 12)) {
+      # at fixed coordinates the ratio is that of n alone
+      expect_identical(step(to, FALSE)$at, q)
+      after <- step(to, TRUE)
+      told <- log_jacobian(n, q) - log_jacobian(to, after$at)
+      expect_equal(after$log_ratio - step(to, FALSE)$log_ratio, told, tolerance = 1e-5)
+      expect_equal(held(to, after$at)[-(1:5)], held(n, q)[-(1:5)])
+      # records gained change what is expected by as much each, but for terms of its series that are left out
+      each <- held(n + 1, step(n + 1, TRUE)$at) - held(n, q)
+      expect_lt(max(abs((held(to, after$at) - held(n, q)) / (to - n) - each)), 1e-6)
+    }
+  }
+})
+
+test_that("unknown n: with bounds that clamp, the draws are those of n, theta and totals from the prior, weighted", {
+  skip_on_cran()
+  case <- sized_problem()
+  rel <- case$release
+  problem <- case$problem
+  state <- case$state
+  gamma <- case$gamma
+  wide <- case$wide
+  chain <- case$go_on(20000)
   draws <- cbind(chain$draws, chain$records)
-  colnames(draws) <- c(bound$parameters, "n")
+  colnames(draws) <- c(case$bound$parameters, "n")
 
   # the release less Gamma u, in units of the noise as it is widened, is in the density's curvature in u
   # (of four times as many records)
-  at <- Reduce(intersect, holds_n)
-  expect_length(at, 1L)
-  store <- replace(state$store, at, 4 * problem$n)
+  store <- replace(state$store, case$at, 4 * problem$n)
   for (j in seq_len(ncol(gamma))) {
     q <- function(u) replace(c(state$store[1:5], double(ncol(gamma))), 5 + j, u)
     at <- vapply(c(-1, 0, 1), function(u) .Call(internal("ffi_collapse_density"), problem, utils::modifyList(state, list(store = store)), q(u))[1L], 0)
@@ -416,7 +466,7 @@ test_that("unknown n: with bounds that clamp, the draws are those of n, theta an
   }
 
   set.seed(2)
-  prior <- sized_prior(model, statistic, bound, 30000)
+  prior <- sized_prior(case$model, case$statistic, case$bound, 30000)
   off <- t(vapply(seq_along(prior$n), function(k) {
     told <- .Call(internal("ffi_collapse_clamped"), problem, prior$complete[k, ] * problem$n / prior$n[k])$mean[problem$where]
     rel$value - told * prior$n[k] / problem$n
