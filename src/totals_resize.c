@@ -14,10 +14,12 @@
 #include "block.h"
 #include "dist.h"
 
-/* Steps of an iteration. After warmup the first, to a number next to n, is made in one of so many
- * iterations; where warmup saw n, another of so many leaves coordinates as they are, since holding
- * c goes further. */
+/* Steps of an iteration: to a number next to n, in one of SELDOM iterations once warmup saw where n
+ * is, and to near there, holding c. That one crosses the centre, so that another one would take n
+ * back; but where the sd of log n is WIDE, many are refused, and there is another one,
+ * which every second time leaves coordinates as they are: noise may be too wide to hold c. */
 enum { SIZE_STEPS = 2, SELDOM = 4 };
+static const double WIDE = 0.4;
 
 /* variance of component k's noise as widened, over its own */
 static double widening(const struct totals_resize *r, int k, double n) {
@@ -188,12 +190,12 @@ void totals_resize_start(struct totals_resize *r, double *pace) {
 
 int totals_resize_steps(const struct totals_resize *r, int iteration, int learning, int *first) {
     const int knows = size_slope_knows(&r->size.logarithmic);
-    *first = learning || !knows || iteration % SELDOM == 0 ? 0 : 1;
-    return SIZE_STEPS;
+    *first = !knows || iteration % SELDOM == 0 ? 0 : 1;
+    return SIZE_STEPS + (knows && !learning && size_slope_share(&r->size.logarithmic) > WIDE);
 }
 
 enum totals_step totals_resize_kind(const struct totals_resize *r, int iteration, int k) {
     if (k > 0 && size_slope_knows(&r->size.logarithmic))
-        return iteration % SELDOM == 1 ? TOTALS_FRESH : TOTALS_HELD_FRESH;
+        return k > 1 && iteration % 2 ? TOTALS_FRESH : TOTALS_HELD_FRESH;
     return (iteration + k) % 2 ? TOTALS_HELD : TOTALS_WALK;
 }
