@@ -111,20 +111,30 @@ struct clamped *clamped_new(const struct totals *totals, const double *lower, co
     clamped->most = CLAMPED_TERMS;
     clamped->lower = lower;
     clamped->upper = upper;
-    const size_t d = (size_t)totals->d;
+    const size_t d = (size_t)totals->d, width = (size_t)totals->width;
+    clamped->width = totals->width;
     clamped->column = plugin_memory(d, sizeof *clamped->column);
-    clamped->correlation = plugin_memory(d * d, sizeof *clamped->correlation);
-    clamped->terms = plugin_memory(d * d, sizeof *clamped->terms);
-    clamped->slope = plugin_memory(d * d, sizeof *clamped->slope);
+    clamped->correlation = plugin_memory(d * width, sizeof(double));
+    clamped->terms = plugin_memory(d * width, sizeof(int));
+    clamped->slope = plugin_memory(d * width, sizeof(double));
+    clamped->rest = plugin_memory(d * width, sizeof(double));
+    clamped->row = plugin_memory(width, sizeof(double));
+    clamped->first = plugin_memory(width, sizeof(double));
+    clamped->inside = plugin_memory(width, sizeof(double));
+    clamped->reach = plugin_memory(width, sizeof(double));
+    clamped->mean = plugin_memory(width, sizeof(double));
+    clamped->per_sd = plugin_memory(width, sizeof(double));
+    clamped->on_first = plugin_memory(width, sizeof(double));
+    clamped->along = plugin_memory(width, sizeof(double));
     return clamped;
 }
 
 /* Terms of the series of two columns that are not negligible. */
 static int count_terms(int most, const struct clamped_column *x, const struct clamped_column *y,
                        double r) {
-    double size = 0.19 * x->edges.bend * y->edges.bend * fabs(r);
+    double size = 0.19 * x->edges.bend * y->edges.bend * (r * r);
     int k = 1;
-    while (k < most && (size *= fabs(r)) > NEGLIGIBLE * k * (k + 1)) ++k;
+    for (; k < most && size > NEGLIGIBLE * k * (k + 1); ++k) size *= fabs(r);
     return k;
 }
 
@@ -144,15 +154,26 @@ void clamped_place(struct clamped *clamped) {
     clamped_place_again(clamped);
 }
 
+/* out[j] = scale first[j] + reach r[j] others' reach[j] */
+VECTOR_CLONES static void expect_row(int count, double scale, const double *restrict first,
+                                     double reach, const double *restrict r,
+                                     const double *restrict reaches, double *restrict out) {
+    FOR_RECORDS(j, count) out[j] = scale * first[j] + reach * r[j] * reaches[j];
+}
+
 void clamped_place_again(struct clamped *clamped) {
-    const int d = clamped->totals->d;
+    const int d = clamped->totals->d, width = clamped->width;
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
+        const double *r = clamped->correlation + (size_t)i * (size_t)width;
+        int *of_row = clamped->terms + (size_t)i * (size_t)width;
         x->terms = 1;
+        x->longer = 0;
         for (int j = 0; j < i; ++j) {
             struct clamped_column *y = clamped->column + j;
-            const int terms = clamped->terms[i * d + j] =
-                count_terms(clamped->most, x, y, clamped->correlation[i * d + j]);
+            const int terms = of_row[j] = count_terms(clamped->most, x, y, r[j]);
+            if (terms == 1) continue;
+            x->longer = 1;
             if (terms > x->terms) x->terms = terms;
             if (terms > y->terms) y->terms = terms;
         }
@@ -160,15 +181,37 @@ void clamped_place_again(struct clamped *clamped) {
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
         expect_column(x, clamped->lower[i], clamped->upper[i], x->terms);
+        clamped->first[i] = x->first;
+        clamped->inside[i] = x->j[0];
+        clamped->reach[i] = x->sd * x->j[0];
     }
 }
 
-double clamped_product(const struct clamped *clamped, int i, int j) {
-    const int at = i * clamped->totals->d + j;
-    const struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
-    if (i == j) return x->second;
-    return x->first * y->first +
-           x->sd * y->sd * series(clamped->terms[at], clamped->correlation[at], x->j, y->j);
+const double *clamped_products(const struct clamped *clamped, int i) {
+    const struct clamped_column *x = clamped->column + i;
+    const size_t at = (size_t)i * (size_t)clamped->width;
+    const double *r = clamped->correlation + at;
+    const int *terms = clamped->terms + at;
+    double *out = clamped->row;
+    expect_row(i, x->first, clamped->first, clamped->reach[i], r, clamped->reach, out);
+    for (int j = 0; j < i && x->longer; ++j) {
+        const struct clamped_column *y = clamped->column + j;
+        if (terms[j] > 1)
+            out[j] = x->first * y->first + x->sd * y->sd * series(terms[j], r[j], x->j, y->j);
+    }
+    out[i] = x->second;
+    return out;
+}
+
+/* r = (share product - mean means) per_sd others' per_sd, of which rounding may make more than 1 */
+VECTOR_CLONES static void correlate(int count, double share, double mean,
+                                    const double *restrict means, double per_sd,
+                                    const double *restrict per_sds, double *restrict r) {
+    FOR_RECORDS(j, count) {
+        double value = (share * r[j] - mean * means[j]) * (per_sd * per_sds[j]);
+        value = value < 1 ? value : 1;
+        r[j] = value > -1 ? value : -1;
+    }
 }
 
 /* Means, standard deviations and correlations of the columns, from c. */
@@ -178,16 +221,14 @@ static void read_moments(struct clamped *clamped, const double *c) {
     const double share = 1 / t->n;
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
+        double *r = clamped->correlation + (size_t)i * (size_t)clamped->width;
         x->mean = c[t->column[i]] * share;
         const double variance = c[t->product[i * d + i]] * share - x->mean * x->mean;
         x->sd = variance > 0 ? sqrt(variance) : 1e-300;
-        x->per_sd = 1 / x->sd;
-        for (int j = 0; j < i; ++j) {
-            const struct clamped_column *y = clamped->column + j;
-            const double cov = c[t->product[i * d + j]] * share - x->mean * y->mean;
-            const double r = cov * x->per_sd * y->per_sd; /* rounding may take it beyond 1 */
-            clamped->correlation[i * d + j] = r > 1 ? 1 : r < -1 ? -1 : r;
-        }
+        clamped->mean[i] = x->mean;
+        clamped->per_sd[i] = 1 / x->sd;
+        for (int j = 0; j < i; ++j) r[j] = c[t->product[i * d + j]];
+        correlate(i, share, x->mean, clamped->mean, clamped->per_sd[i], clamped->per_sd, r);
     }
 }
 
@@ -198,9 +239,9 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out) {
     clamped_place(clamped);
     for (int i = 0; i < d; ++i) {
         const struct clamped_column *x = clamped->column + i;
+        const double *product = clamped_products(clamped, i);
         out[t->column[i]] = t->n * x->first;
-        for (int j = 0; j <= i; ++j)
-            out[t->product[i * d + j]] = t->n * clamped_product(clamped, i, j);
+        for (int j = 0; j <= i; ++j) out[t->product[i * d + j]] = t->n * product[j];
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
             const double count = c[t->fixed[b - 1]];
@@ -210,16 +251,14 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out) {
     }
 }
 
-/* The series that slopes need: of derivatives k, k of both columns, divided by r / k (less the
- * first term), k + 1, k; k, k + 1; k + 2, k; k, k + 2. */
+/* What terms of the series after the first add to sums that slopes need: of derivatives k, k of
+ * both columns, divided by r / k (less the first term), k + 1, k; k, k + 1; k + 2, k; k, k + 2. */
 struct slopes {
     double both, first, second, twice_first, twice_second;
 };
 
 static inline struct slopes slope_series(int terms, double r, const double *x, const double *y) {
-    /* most have one term */
-    struct slopes sum = {x[0] * y[0] + (terms > 1 ? r * x[1] * y[1] : 0), r * x[1] * y[0],
-                         r * x[0] * y[1], r * x[2] * y[0], r * x[0] * y[2]};
+    struct slopes sum = {r * x[1] * y[1], 0, 0, 0, 0};
     double weight = r;
     for (int k = 2; k <= terms; ++k) {
         weight *= r / k;
@@ -232,49 +271,107 @@ static inline struct slopes slope_series(int terms, double r, const double *x, c
     return sum;
 }
 
+/* The terms after the first of row i; what they add to slopes in covariances goes to `rest`. */
+static void pull_longer(struct clamped *clamped, int i) {
+    struct clamped_column *restrict x = clamped->column + i;
+    const size_t row = (size_t)i * (size_t)clamped->width;
+    for (int j = 0; j < i; ++j) {
+        const size_t at = row + (size_t)j;
+        struct clamped_column *restrict y = clamped->column + j;
+        clamped->rest[at] = 0;
+        if (clamped->terms[at] == 1) continue;
+        const double slope = clamped->slope[at];
+        const struct slopes sum =
+            slope_series(clamped->terms[at], clamped->correlation[at], x->j, y->j);
+        x->on_mean += slope * y->sd * sum.first;
+        y->on_mean += slope * x->sd * sum.second;
+        x->on_sd += slope * y->sd * sum.twice_first;
+        y->on_sd += slope * x->sd * sum.twice_second;
+        clamped->rest[at] = slope * sum.both;
+    }
+}
+
+/* First terms of all pairs. Rows of `slope` are 0 from their diagonals on. */
+VECTOR_CLONES static void pull_pairs(int d, int width, const double *restrict correlation,
+                                     const double *restrict first, const double *restrict reach,
+                                     const double *restrict inside, double *restrict slope,
+                                     double *restrict on_first, double *restrict along) {
+    for (int i = 0; i < d; ++i) {
+        const double *r = correlation + (size_t)i * width;
+        double *row = slope + (size_t)i * width;
+        const double own_first = first[i], own_reach = reach[i], own_inside = inside[i];
+        double of_first[LANES] = {0}, of_reach[LANES] = {0};
+        for (int j = 0; j < i; j += LANES)
+            for (int l = 0; l < LANES; ++l) {
+                const double value = row[j + l], weighed = value * r[j + l];
+                of_first[l] += value * first[j + l];
+                on_first[j + l] += value * own_first;
+                of_reach[l] += weighed * reach[j + l];
+                along[j + l] += weighed * own_reach;
+                row[j + l] = value * (own_inside * inside[j + l]);
+            }
+        on_first[i] += (of_first[0] + of_first[1]) + (of_first[2] + of_first[3]);
+        along[i] += (of_reach[0] + of_reach[1]) + (of_reach[2] + of_reach[3]);
+    }
+}
+
 void clamped_pull_slopes(struct clamped *clamped) {
-    const int d = clamped->totals->d;
+    const int d = clamped->totals->d, width = clamped->width;
+    double *on_first = clamped->on_first, *along = clamped->along;
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
-        const double on_second = clamped->slope[i * d + i];
-        x->on_mean = 2 * on_second * (x->mean * x->j[0] + x->sd * x->j[1]);
-        x->on_sd = 2 * on_second * (x->mean * x->j[1] + x->sd * (x->j[0] + x->j[2]));
+        x->on_mean = 2 * x->on_second * (x->mean * x->j[0] + x->sd * x->j[1]);
+        x->on_sd = 2 * x->on_second * (x->mean * x->j[1] + x->sd * (x->j[0] + x->j[2]));
+        on_first[i] = x->on_first;
+        along[i] = 0;
     }
-    for (int i = 0; i < d; ++i) {
-        struct clamped_column *restrict x = clamped->column + i;
-        for (int j = 0; j < i; ++j) {
-            struct clamped_column *restrict y = clamped->column + j;
-            const double slope = clamped->slope[i * d + j];
-            const struct slopes sum = slope_series(clamped->terms[i * d + j],
-                                                   clamped->correlation[i * d + j], x->j, y->j);
-            x->on_first += slope * y->first;
-            y->on_first += slope * x->first;
-            x->on_mean += slope * y->sd * sum.first;
-            y->on_mean += slope * x->sd * sum.second;
-            x->on_sd += slope * y->sd * sum.twice_first;
-            y->on_sd += slope * x->sd * sum.twice_second;
-            clamped->slope[i * d + j] = slope * sum.both;
-        }
-    }
+    for (int i = 0; i < d; ++i)
+        if (clamped->column[i].longer) pull_longer(clamped, i);
+    pull_pairs(d, width, clamped->correlation, clamped->first, clamped->reach, clamped->inside,
+               clamped->slope, on_first, along);
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
-        x->on_mean += x->on_first * x->j[0];
-        x->on_sd += x->on_first * x->j[1];
+        const size_t row = (size_t)i * (size_t)width;
+        x->on_mean += on_first[i] * x->j[0] + along[i] * x->j[1];
+        x->on_sd += on_first[i] * x->j[1] + along[i] * x->j[2];
+        for (int j = 0; j < i && x->longer; ++j)
+            clamped->slope[row + (size_t)j] += clamped->rest[row + (size_t)j];
+    }
+}
+
+/* out = a x, a symmetric, of which rows left of the diagonal are given, 0 from there on */
+VECTOR_CLONES static void multiply(int d, int width, const double *restrict a,
+                                   const double *restrict x, double *restrict out) {
+    for (int j = 0; j < width; ++j) out[j] = 0;
+    for (int i = 0; i < d; ++i) {
+        const double *row = a + (size_t)i * width;
+        const double own = x[i];
+        double part[LANES] = {0};
+        for (int j = 0; j < i; j += LANES)
+            for (int l = 0; l < LANES; ++l) {
+                part[l] += row[j + l] * x[j + l];
+                out[j + l] += row[j + l] * own;
+            }
+        out[i] += (part[0] + part[1]) + (part[2] + part[3]);
     }
 }
 
 void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
     const struct totals *t = clamped->totals;
-    const int d = t->d;
+    const int d = t->d, width = clamped->width;
     const double share = 1 / t->n;
     for (int i = 0; i < d; ++i) {
+        double *slope = clamped_slopes(clamped, i);
         clamped->column[i].on_first = t->n * gradient[t->column[i]];
-        for (int j = 0; j <= i; ++j)
-            clamped->slope[i * d + j] = t->n * gradient[t->product[i * d + j]];
+        clamped->column[i].on_second = t->n * gradient[t->product[i * d + i]];
+        for (int j = 0; j < i; ++j) slope[j] = t->n * gradient[t->product[i * d + j]];
     }
     clamped_pull_slopes(clamped);
+    double *of_means = clamped->along; /* slopes in the means that products of means have */
+    multiply(d, width, clamped->slope, clamped->mean, of_means);
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
+        const double *slope = clamped->slope + (size_t)i * (size_t)width;
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
             const double count = c[t->fixed[b - 1]];
@@ -283,19 +380,10 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
             x->on_sd += gradient[at] * count * group.j[1];
             gradient[at] *= group.j[0];
         }
-        for (int j = 0; j < i; ++j) {
-            struct clamped_column *y = clamped->column + j;
-            const double on_cov = clamped->slope[i * d + j];
-            x->on_mean -= on_cov * y->mean;
-            y->on_mean -= on_cov * x->mean;
-            gradient[t->product[i * d + j]] = on_cov * share;
-        }
-    }
-    for (int i = 0; i < d; ++i) {
-        const struct clamped_column *x = clamped->column + i;
+        for (int j = 0; j < i; ++j) gradient[t->product[i * d + j]] = slope[j] * share;
         const double on_variance = x->on_sd / (2 * x->sd);
         gradient[t->product[i * d + i]] = on_variance * share;
-        gradient[t->column[i]] = (x->on_mean - 2 * x->mean * on_variance) * share;
+        gradient[t->column[i]] = (x->on_mean - of_means[i] - 2 * x->mean * on_variance) * share;
     }
 }
 
@@ -314,8 +402,8 @@ double clamped_log_volume(const struct clamped *clamped) {
         const struct clamped_column *x = clamped->column + i;
         sum += log(x->j[0] * (x->j[0] + x->j[2]) - x->j[1] * x->j[1]);
         for (int j = 0; j < i; ++j)
-            sum += log(slope_in_cov(x, clamped->column + j, clamped->terms[i * d + j],
-                                    clamped->correlation[i * d + j]));
+            sum += log(slope_in_cov(x, clamped->column + j, clamped->terms[i * clamped->width + j],
+                                    clamped->correlation[i * clamped->width + j]));
     }
     return sum;
 }
@@ -351,14 +439,14 @@ static int match_pair(struct clamped *clamped, int i, int j, double product) {
     const struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
     const int most = CLAMPED_TERMS;
     const double cov = (product - x->first * y->first) / (x->sd * y->sd);
-    double r = clamped->correlation[i * clamped->totals->d + j];
+    double r = clamped->correlation[i * clamped->width + j];
     for (int round = 0; round < MOST_ROUNDS; ++round) {
         const double by = (cov - series(most, r, x->j, y->j)) / slope_in_cov(x, y, most, r);
         const double to = r + by;
         if (!(fabs(to) < 2)) return 0;
         r = to >= 1 ? 0.5 * (1 + r) : to <= -1 ? 0.5 * (r - 1) : to;
         if (fabs(by) > NEAR) continue;
-        clamped->correlation[i * clamped->totals->d + j] = r;
+        clamped->correlation[i * clamped->width + j] = r;
         return 1;
     }
     return 0;
@@ -381,7 +469,7 @@ int clamped_match(struct clamped *clamped, const double *seen, double *c) {
         c[t->column[i]] = t->n * x->mean;
         for (int j = 0; j <= i; ++j) {
             const struct clamped_column *y = clamped->column + j;
-            const double r = i == j ? 1 : clamped->correlation[i * d + j];
+            const double r = i == j ? 1 : clamped->correlation[i * clamped->width + j];
             c[t->product[i * d + j]] = t->n * (r * x->sd * y->sd + x->mean * y->mean);
         }
     }
@@ -426,13 +514,13 @@ double clamped_left(const struct clamped *clamped, int i) {
 
 double clamped_product_left(const struct clamped *clamped, int i, double shift_i, int j,
                             double shift_j) {
-    const int d = clamped->totals->d;
+    const int width = clamped->width;
     const struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
     double f[CLAMPED_TERMS + 2], ff[CLAMPED_TERMS + 2], g[CLAMPED_TERMS + 2], gg[CLAMPED_TERMS + 2];
     expand_column(x, shift_i, f, ff);
     if (i == j) return high_degrees(ff);
     expand_column(y, shift_j, g, gg);
-    const double r = clamped->correlation[i > j ? i * d + j : j * d + i];
+    const double r = clamped->correlation[i > j ? i * width + j : j * width + i];
     const int most = CLAMPED_TERMS - 1;
     const double mean = f[0] * g[0] + series(most, r, f + 1, g + 1);
     const double variance = ff[0] * gg[0] + series(most, r, ff + 1, gg + 1) - mean * mean;

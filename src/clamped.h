@@ -18,17 +18,26 @@ struct clamped {
     const struct totals *totals;
     const double *lower, *upper; /* of each free column, less its centre; may be infinite */
     int most;                    /* terms of a series: CLAMPED_TERMS, or fewer for speed */
-    double *correlation; /* of columns i > j, at i * d + j; and terms of their series that count */
+    /* Of columns i > j, in rows of `width`, a multiple of LANES: correlations, terms of their
+     * series that count, and slopes, see clamped_pull_slopes(), which are 0 from the diagonal on.
+     */
+    int width;
+    double *correlation;
     int *terms;
-    double *slope; /* of columns i >= j, at i * d + j: see clamped_pull_slopes() */
+    double *slope, *rest;
+    double *row; /* workspace: `width`, as what follows */
+    /* of each free column: the expected clamped value; the share inside, and times the standard
+     * deviation; what read the totals */
+    double *first, *inside, *reach, *mean, *per_sd;
+    double *on_first, *along;
     /* of each free column */
     struct clamped_column {
-        double mean, sd, per_sd; /* before clamping; 1 / sd */
+        double mean, sd; /* before clamping */
         struct clamped_edges edges;
-        int terms; /* of its series that count */
+        int terms, longer; /* of its series that count; has one with a column before it several? */
         double j[CLAMPED_TERMS + 2];
-        double first, second;            /* expected clamped value, and its square */
-        double on_mean, on_sd, on_first; /* slopes of what is pulled back */
+        double first, second;                       /* expected clamped value, and its square */
+        double on_mean, on_sd, on_first, on_second; /* slopes of what is pulled back */
     } * column;
 };
 
@@ -55,16 +64,24 @@ double clamped_log_volume(const struct clamped *clamped);
 int clamped_match(struct clamped *clamped, const double *seen, double *c);
 
 /* What the two are made of, for records of one distribution. Given the means, the standard
- * deviations and the correlations of the columns: what is expected of each clamped column, and of
- * the product of two, i >= j. */
+ * deviations and the correlations of the columns: what is expected of each clamped column. */
 void clamped_place(struct clamped *clamped);
 
 /* The same where the columns' edges are known as well. */
 void clamped_place_again(struct clamped *clamped);
-double clamped_product(const struct clamped *clamped, int i, int j);
 
-/* After clamped_place(): on_first and `slope` hold the slopes in these, and come to be those in
- * the means and standard deviations, and `slope`, below its diagonal, those in covariances. */
+/* After that: the expected products of column i with columns 0 to i; until the next call. */
+const double *clamped_products(const struct clamped *clamped, int i);
+
+/* Row i of `slope`, up to whole lanes: 0 from its diagonal on. */
+static inline double *clamped_slopes(const struct clamped *clamped, int i) {
+    double *row = clamped->slope + (size_t)i * (size_t)clamped->width;
+    for (int j = i; j < PAD_LANES(i); ++j) row[j] = 0;
+    return row;
+}
+
+/* After clamped_place(): on_first, on_second and `slope` hold the slopes in these, and come to be
+ * those in the means and standard deviations, and `slope` those in covariances. */
 void clamped_pull_slopes(struct clamped *clamped);
 
 /* What follows needs all terms: after clamped_expect(). */

@@ -66,7 +66,7 @@ static void read_covariance(struct clamped_cells *s) {
             double product = 0;
             for (int l = 0; l <= j; ++l) product += own[l] * other[l];
             const double r = product / (t->n * x->sd * s->clamped->column[j].sd);
-            s->clamped->correlation[i * d + j] = r > 1 ? 1 : r < -1 ? -1 : r;
+            s->clamped->correlation[i * t->width + j] = r > 1 ? 1 : r < -1 ? -1 : r;
         }
     }
 }
@@ -117,8 +117,8 @@ void clamped_cells_expect(struct clamped_cells *s, double *out) {
             out[t->cross[i]] += total;
             for (int b = 1; b < t->k; ++b)
                 if (dummy[b - 1]) out[t->cross[b * d + i]] += total;
-            for (int j = 0; j <= i; ++j)
-                out[t->product[i * d + j]] += count * clamped_product(s->clamped, i, j);
+            const double *product = clamped_products(s->clamped, i);
+            for (int j = 0; j <= i; ++j) out[t->product[i * d + j]] += count * product[j];
         }
     }
 }
@@ -132,9 +132,10 @@ static void gather_slopes(struct clamped_cells *s, int cell, const double *gradi
         double sum = gradient[t->cross[i]];
         for (int b = 1; b < t->k; ++b)
             if (dummy[b - 1]) sum += gradient[t->cross[b * d + i]];
+        double *slope = clamped_slopes(s->clamped, i);
         s->clamped->column[i].on_first = count * sum;
-        for (int j = 0; j <= i; ++j)
-            s->clamped->slope[i * d + j] = count * gradient[t->product[i * d + j]];
+        s->clamped->column[i].on_second = count * gradient[t->product[i * d + i]];
+        for (int j = 0; j < i; ++j) slope[j] = count * gradient[t->product[i * d + j]];
     }
 }
 
@@ -157,7 +158,7 @@ void clamped_cells_pull(struct clamped_cells *s, const double *gradient) {
             on_sd[i] += x->on_sd;
             for (int b = 0; b < k; ++b)
                 t->slope_mean[(size_t)b * width + (size_t)i] += h[b] * x->on_mean;
-            for (int j = 0; j < i; ++j) s->on_cov[i * d + j] += s->clamped->slope[i * d + j];
+            for (int j = 0; j < i; ++j) s->on_cov[i * d + j] += s->clamped->slope[i * t->width + j];
         }
     }
     for (int i = 0; i < d; ++i) {

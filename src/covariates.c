@@ -198,8 +198,9 @@ int covariates_create(const struct fields *fields, int blocks, const struct thet
     cov->draw = plugin_memory((size_t)p, sizeof(double));
     cov->stride = PAD_LANES(p);
     cov->precision = plugin_memory((size_t)p * (size_t)cov->stride, sizeof(double));
-    cov->sweep = plugin_memory((size_t)cov->stride, sizeof(double));
+    cov->sweep = plugin_memory(2 * (size_t)cov->stride, sizeof(double));
     cov->distance = plugin_memory((size_t)cov->stride, sizeof(double));
+    cov->sum = plugin_memory((size_t)cov->stride, sizeof(double));
     prepare_marginal(cov);
     cov->innovation = plugin_memory((size_t)p, sizeof(double *));
     for (int i = 0; i < p; ++i) cov->innovation[i] = plugin_memory(MAX_BLOCK, sizeof(double));
@@ -518,6 +519,19 @@ int covariates_update(struct covariates *cov, const struct moments *moments, con
 
 /* ---- integrated out ------------------------------------------------------- */
 
+/* upper triangle of a += weight x x', p rows of `width`; what is left of it in its lanes changes
+ * too
+ */
+VECTOR_CLONES static void add_outer(int p, int width, double weight, const double *restrict x,
+                                    double *restrict a) {
+    for (int i = 0; i < p; ++i) {
+        double *row = a + (size_t)i * width;
+        const double by = weight * x[i];
+        for (int j = i & ~(LANES - 1); j < width; j += LANES)
+            for (int l = 0; l < LANES; ++l) row[j + l] += by * x[j + l];
+    }
+}
+
 /* With Q the scatter about the average plus the weighted square of the average's
  * distance from the prior's (or the known) mean: -(df + n)/2 log |Psi + Q|, or
  * -tr(Sigma^-1 Q)/2 where Sigma is known. Either's derivative in Q is -A/2. */
@@ -526,19 +540,20 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
     const size_t width = (size_t)cov->stride;
     const double *centre = cov->mean ? cov->mean : cov->prior.mean;
     const double weight = cov->mean ? n : cov->prior.kappa * n / (cov->prior.kappa + n);
-    double *distance = cov->distance, log_density = 0, scale = 1;
-    for (int i = 0; i < p; ++i)
-        distance[i] = c[cov->moment[i]] / n + cov->centre[cov->moment[i]] - centre[i];
+    double *distance = cov->distance, *sum = cov->sum, log_density = 0, scale = 1;
+    for (int i = 0; i < p; ++i) {
+        sum[i] = c[cov->moment[i]];
+        distance[i] = sum[i] / n + cov->centre[cov->moment[i]] - centre[i];
+    }
     double *a = cov->precision;
     for (int i = 0; i < p; ++i) {
-        const double average = c[cov->moment[i]] / n, away = weight * distance[i];
-        const double *product = c + moments_at(q, cov->moment[i], cov->moment[i]) - cov->moment[i];
+        const int own = cov->moment[i];
+        const double *product = c + moments_at(q, own, own) - own;
         double *row = a + (size_t)i * width;
-        for (int j = i; j < p; ++j) {
-            const int own = cov->moment[j];
-            row[j] = product[own] - average * c[own] + away * distance[j];
-        }
+        for (int j = i; j < p; ++j) row[j] = product[cov->moment[j]];
     }
+    add_outer(p, (int)width, -1 / n, sum, a);
+    add_outer(p, (int)width, weight, distance, a);
     if (cov->cov_chol) {
         const double *known = cov->known_precision; /* minus the inverse */
         for (int i = 0; i < p; ++i)
@@ -556,21 +571,16 @@ static double normal_marginal(struct covariates *cov, const double *c, double n,
         if (isnan(log_density)) return -INFINITY;
     }
     /* a holds -A / scale, its upper triangle */
-    scale /= n;
-    for (int i = 0; i < p; ++i) distance[i] = weight * distance[i] - c[cov->moment[i]];
+    for (int i = 0; i < p; ++i) distance[i] = weight * distance[i] - sum[i];
+    double *pull = sum;
+    linalg_multiply_symmetric(p, (int)width, a, distance, pull);
     for (int i = 0; i < p; ++i) {
         const double *row = a + (size_t)i * width;
         const int own = cov->moment[i];
         double *product = gradient + moments_at(q, own, own) - own;
-        double pull = row[i] * distance[i];
-        product[own] += 0.5 * n * scale * row[i];
-        for (int j = i + 1; j < p; ++j) {
-            const double value = scale * row[j];
-            pull += row[j] * distance[j];
-            gradient[cov->moment[j]] += value * distance[i];
-            product[cov->moment[j]] += n * value;
-        }
-        gradient[own] += scale * pull;
+        product[own] += 0.5 * scale * row[i];
+        for (int j = i + 1; j < p; ++j) product[cov->moment[j]] += scale * row[j];
+        gradient[own] += scale / n * pull[i];
     }
     return log_density;
 }

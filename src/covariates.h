@@ -69,7 +69,8 @@ struct covariates {
     /* workspace */
     struct terms terms;
     int stride;                            /* normal, padded */
-    double *precision, *sweep, *distance;  /* `normal` rows of `stride`; two of `stride` */
+    double *precision;                     /* `normal` rows of `stride` */
+    double *sweep, *distance, *sum;        /* 2 `stride`; `stride` each */
     double *prior_scale, *known_precision; /* NULL where cov is known; where it is not */
     struct niw posterior;
     double *trial; /* a theta */

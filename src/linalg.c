@@ -71,51 +71,86 @@ void linalg_shape_rows(int rows, int n, const double *l, double *x) {
     ("R", "U", "N", "N", &rows, &n, &one, l, &n, x, &rows FCONE FCONE FCONE FCONE);
 }
 
+/* LANES rows in a row of a, from the lanes of their diagonals on: less by[i] x' + also[i] y' */
+static INLINE void subtract_two(int width, int first, const double *by, const double *also,
+                                const double *restrict x, const double *restrict y,
+                                double *restrict row) {
+    double *second = row + width, *third = second + width, *fourth = third + width;
+    const double by0 = by[0], by1 = by[1], by2 = by[2], by3 = by[3];
+    const double also0 = also[0], also1 = also[1], also2 = also[2], also3 = also[3];
+    for (int j = first; j < width; j += LANES) {
+        for (int l = 0; l < LANES; ++l) row[j + l] -= by0 * x[j + l] + also0 * y[j + l];
+        for (int l = 0; l < LANES; ++l) second[j + l] -= by1 * x[j + l] + also1 * y[j + l];
+        for (int l = 0; l < LANES; ++l) third[j + l] -= by2 * x[j + l] + also2 * y[j + l];
+        for (int l = 0; l < LANES; ++l) fourth[j + l] -= by3 * x[j + l] + also3 * y[j + l];
+    }
+}
+
 /* Rows stand in the upper triangle; what is left of the diagonal in its lanes is
- * written to and never read. */
+ * written to and never read. Two pivots at a time, which halves the times that each entry is
+ * written: the second is what the first leaves of it. Without a second one, its row is 0. */
 VECTOR_CLONES static double sweep_rows(int n, int count, int width, double *restrict a,
-                                       double *restrict pivot_row) {
+                                       double *restrict x) {
+    double *restrict y = x + width;
     double product = 1, log_det = 0;
-    for (int k = 0; k < count; ++k) {
-        double *own = a + (size_t)k * width;
-        const double pivot = own[k];
-        if (!(pivot > 0) || !isfinite(pivot)) return NAN;
+    for (int k = 0; k < count; k += 2) {
+        const int two = k + 1 < count;
+        double *own = a + (size_t)k * width, *next = two ? own + width : y;
+        const double pivot = own[k], share = two ? own[k + 1] / pivot : 0;
+        const double second = two ? next[k + 1] - share * own[k + 1] : 1;
+        if (!(pivot > 0 && second > 0) || !isfinite(pivot) || !isfinite(second)) return NAN;
         /* one logarithm for several pivots */
-        const double next = product * pivot;
-        if (next > 1e-100 && next < 1e100) {
-            product = next;
+        const double both = product * pivot * second;
+        if (both > 1e-100 && both < 1e100) {
+            product = both;
         } else {
-            log_det += log(product) + log(pivot);
+            log_det += log(product) + log(pivot) + log(second);
             product = 1;
         }
-        const double scale = 1 / pivot;
-        for (int j = 0; j < k; ++j) pivot_row[j] = a[(size_t)j * width + k];
-        for (int j = k; j < n; ++j) pivot_row[j] = own[j];
-        pivot_row[k] = 0;
+        const double scale = 1 / pivot, scale_second = 1 / second;
+        for (int j = 0; j < k; ++j) {
+            const double *row = a + (size_t)j * width;
+            x[j] = row[k];
+            y[j] = two ? row[k + 1] - share * x[j] : 0;
+        }
+        for (int j = k; j < n; ++j) {
+            x[j] = own[j];
+            y[j] = two ? next[j] - share * x[j] : 0;
+        }
+        x[k] = x[k + two] = y[k] = y[k + two] = 0;
         /* LANES rows together: the same lanes of each are in the upper triangle */
         int i = 0;
         for (; i + LANES <= n; i += LANES) {
-            double *row = a + (size_t)i * width, *second = row + width, *third = second + width,
-                   *fourth = third + width;
-            const double by[] = {pivot_row[i] * scale, pivot_row[i + 1] * scale,
-                                 pivot_row[i + 2] * scale, pivot_row[i + 3] * scale};
-            for (int j = i; j < width; j += LANES) {
-                for (int l = 0; l < LANES; ++l) row[j + l] -= by[0] * pivot_row[j + l];
-                for (int l = 0; l < LANES; ++l) second[j + l] -= by[1] * pivot_row[j + l];
-                for (int l = 0; l < LANES; ++l) third[j + l] -= by[2] * pivot_row[j + l];
-                for (int l = 0; l < LANES; ++l) fourth[j + l] -= by[3] * pivot_row[j + l];
+            double by[LANES], also[LANES];
+            for (int m = 0; m < LANES; ++m) {
+                by[m] = x[i + m] * scale;
+                also[m] = y[i + m] * scale_second;
             }
-            for (int m = 0; m < LANES && i + m < k; ++m) row[(size_t)m * width + k] = by[m];
+            subtract_two(width, i, by, also, x, y, a + (size_t)i * width);
         }
         for (; i < n; ++i) {
             double *row = a + (size_t)i * width;
-            const double factor = pivot_row[i] * scale;
+            const double by = x[i] * scale, also = y[i] * scale_second;
             for (int j = i & ~(LANES - 1); j < width; j += LANES)
-                for (int l = 0; l < LANES; ++l) row[j + l] -= factor * pivot_row[j + l];
-            if (i < k) row[k] = factor;
+                for (int l = 0; l < LANES; ++l) row[j + l] -= by * x[j + l] + also * y[j + l];
         }
-        for (int j = k + 1; j < n; ++j) own[j] = pivot_row[j] * scale;
-        own[k] = -scale;
+        for (int j = 0; j < n; ++j) {
+            y[j] *= scale_second;
+            x[j] = x[j] * scale - share * y[j];
+        }
+        for (int j = 0; j < k; ++j) {
+            double *row = a + (size_t)j * width;
+            row[k] = x[j];
+            if (two) row[k + 1] = y[j];
+        }
+        for (int j = k + 1 + two; j < n; ++j) {
+            own[j] = x[j];
+            if (two) next[j] = y[j];
+        }
+        own[k] = -scale - share * share * scale_second;
+        if (!two) continue;
+        own[k + 1] = share * scale_second;
+        next[k + 1] = -scale_second;
     }
     return log_det + log(product);
 }
@@ -146,8 +181,29 @@ VECTOR_CLONES void linalg_multiply_symmetric_lower(int n, const double *a, const
             add_row(k + 1, a[(size_t)i * n + k], l + (size_t)k * n, out + (size_t)i * n);
 }
 
+/* Left of the diagonal in its lanes the matrix counts as 0. */
+VECTOR_CLONES void linalg_multiply_symmetric(int n, int width, const double *restrict a,
+                                             const double *restrict x, double *restrict out) {
+    for (int j = 0; j < width; ++j) out[j] = 0;
+    for (int i = 0; i < n; ++i) {
+        const double *row = a + (size_t)i * width;
+        const int whole = (i + LANES) & ~(LANES - 1), first = whole < n ? whole : n;
+        double part[LANES] = {0}, sum = row[i] * x[i];
+        for (int j = i + 1; j < first; ++j) {
+            sum += row[j] * x[j];
+            out[j] += row[j] * x[i];
+        }
+        for (int j = whole; j < width; j += LANES)
+            for (int l = 0; l < LANES; ++l) {
+                part[l] += row[j + l] * x[j + l];
+                out[j + l] += row[j + l] * x[i];
+            }
+        out[i] += sum + (part[0] + part[1]) + (part[2] + part[3]);
+    }
+}
+
 double linalg_sweep(int n, int count, int width, double *a, double *work) {
-    memset(work, 0, (size_t)width * sizeof(double));
+    memset(work, 0, 2 * (size_t)width * sizeof(double));
     return sweep_rows(n, count, width, a, work);
 }
 

@@ -21,10 +21,14 @@ void linalg_multiply_lower(int n, const double *l, const double *a, double *out)
 void linalg_multiply_upper(int n, const double *l, const double *a, double *out);
 void linalg_multiply_symmetric_lower(int n, const double *a, const double *l, double *out);
 
+/* out = a x for symmetric a, n rows of `width`, a multiple of LANES, upper triangle used; x and out
+ * are as wide. */
+void linalg_multiply_symmetric(int n, int width, const double *a, const double *x, double *out);
+
 /* Sweeps the first `count` rows of the symmetric matrix a, of n rows of `width`, a
  * multiple of LANES, upper triangle used: with a = (A B; B' C), A to -A^-1, B to
  * A^-1 B, C to C - B' A^-1 B. Returns log |A|; NaN if A is not positive definite.
- * `work` holds `width`. n count n / 2 multiplications. */
+ * `work` holds 2 `width`. n count n / 2 multiplications. */
 double linalg_sweep(int n, int count, int width, double *a, double *work);
 
 /* x = a^-1 x for any square a, rows of n, which is spent; row by row, with pivots. Returns log |det

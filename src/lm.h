@@ -49,7 +49,8 @@ struct lm {
     struct terms terms;
     int width;                   /* k + 1, padded */
     double *joint, *prior_joint; /* k + 1 rows of `width`, see marginal() */
-    double *sweep, *away;        /* `width` */
+    int *joint_at;               /* where the entries of `joint` stand in c, its rows likewise */
+    double *sweep, *away;        /* 2 `width`; `width` */
 };
 
 /* Does marginal() keep the coefficients? */

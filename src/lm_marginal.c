@@ -15,13 +15,25 @@
 
 #include "linalg.h"
 
+/* Where entry (i, j) of G, i <= j, with the intercept as 0 and the response as k,
+ * stands in c; 0 for the number of records, which does not. */
+static int joint_at(const struct lm *lm, int i, int j) {
+    const int k = lm->k, *of = lm->predictor.column, column = j == k ? 0 : of[j];
+    if (i == 0) return j == 0 ? 0 : column;
+    return moments_at(lm->moments.q, i == k ? 0 : of[i], column);
+}
+
 void lm_prepare_marginal(struct lm *lm) {
     const int k = lm->k;
     lm->width = PAD_LANES(k + 1);
     const size_t width = (size_t)lm->width, square = (size_t)(k + 1) * width;
     lm->joint = plugin_memory(square, sizeof(double));
+    lm->joint_at = plugin_memory(square, sizeof(int));
+    for (int i = 0; i <= k; ++i)
+        for (int j = i; j <= k; ++j)
+            lm->joint_at[(size_t)i * width + (size_t)j] = joint_at(lm, i, j);
     lm->prior_joint = plugin_memory(square, sizeof(double));
-    lm->sweep = plugin_memory(width, sizeof(double));
+    lm->sweep = plugin_memory(2 * width, sizeof(double));
     lm->away = plugin_memory(width, sizeof(double));
     if (!lm->beta_precision) return;
     double *corner = lm->prior_joint + (size_t)k * width + (size_t)k;
@@ -32,14 +44,6 @@ void lm_prepare_marginal(struct lm *lm) {
         out[k] = linalg_dot(k, row, lm->beta_mean);
         *corner += out[k] * lm->beta_mean[i];
     }
-}
-
-/* Where entry (i, j) of G, i <= j, with the intercept as 0 and the response as k,
- * stands in c; -1 for the number of records. */
-static int joint_at(const struct lm *lm, int i, int j) {
-    const int k = lm->k, *of = lm->predictor.column, column = j == k ? 0 : of[j];
-    if (i == 0) return j == 0 ? -1 : column;
-    return moments_at(lm->moments.q, i == k ? 0 : of[i], column);
 }
 
 /* The derivative in the coefficients of -slope v'Gv / 2, G the upper triangle of `joint`. */
@@ -65,15 +69,17 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
     const double log_sigma = lm->sigma ? log(*lm->sigma) : theta[lm->at_sigma];
     const double variance = exp(2 * log_sigma), tau = normal ? variance : 1;
     double *joint = lm->joint, *v = lm->away;
+    const double *prior = lm->prior_joint;
+    const int *at = lm->joint_at;
     memset(gradient_c, 0, (size_t)moments_size(lm->moments.q) * sizeof(double));
     double log_density = covariates_marginal(&lm->cov, c, n, gradient_c);
 
-    for (int i = 0; i <= k; ++i)
-        for (int j = i; j <= k; ++j) {
-            const int at = joint_at(lm, i, j);
-            const size_t entry = (size_t)i * width + (size_t)j;
-            joint[entry] = (at < 0 ? n : c[at]) + tau * lm->prior_joint[entry];
-        }
+    for (int i = 0; i <= k; ++i) {
+        const size_t row = (size_t)i * width;
+        for (int j = i; j <= k; ++j)
+            joint[row + (size_t)j] = c[at[row + (size_t)j]] + tau * prior[row + (size_t)j];
+    }
+    joint[0] = n + tau * prior[0];
     v[k] = 1;
     double twice; /* b, that is */
     if (beta) {
@@ -99,16 +105,17 @@ double lm_marginal(void *self, const double *c, double n, const double *theta, d
         log_density -= shape * log(rate);
     }
     double along_tau = 0;
-    for (int i = 0; i <= k; ++i)
+    for (int i = 0; i <= k; ++i) {
+        const size_t row = (size_t)i * width;
+        const double own = slope * v[i];
         for (int j = i; j <= k; ++j) {
-            const size_t entry = (size_t)i * width + (size_t)j;
-            const int at = joint_at(lm, i, j);
-            double value = -0.5 * slope * v[i] * v[j];
-            if (!beta && j < k) value += 0.5 * joint[entry];
-            if (i != j) value *= 2;
-            if (at >= 0) gradient_c[at] += value;
-            along_tau += value * lm->prior_joint[entry];
+            double value = -own * v[j];
+            if (!beta && j < k) value += joint[row + (size_t)j];
+            if (i == j) value *= 0.5;
+            if (i + j > 0) gradient_c[at[row + (size_t)j]] += value;
+            along_tau += value * prior[row + (size_t)j];
         }
+    }
     if (lm_reads_coefficients(lm)) likelihood_slopes(lm, slope, gradient_kept);
     if (lm->beta_prior == BETA_STUDENT) {
         log_density += lm_student_density(lm, theta);

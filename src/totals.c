@@ -231,27 +231,35 @@ void totals_expand(struct totals *totals, const double *coordinates, double *c) 
 
 /* ---- the gradient's way back ----------------------------------------------------- */
 
-/* Row i of out is row i of h times f, both d rows; only its first i + 1 entries count. */
+/* Row i of out is row i of h times f, both d rows, f a lower triangle; only its first i + 1 entries
+ * count. */
 VECTOR_CLONES static void multiply(int d, int width, const double *restrict h,
                                    const double *restrict f, double *restrict out) {
     for (int i = 0; i < d; ++i) {
         const double *along = h + (size_t)i * width;
         double *row = out + (size_t)i * width;
-        const int count = i + 1;
-        FOR_RECORDS(j, count) row[j] = 0;
+        FOR_RECORDS(j, i + 1) row[j] = 0;
         int l = 0;
         for (; l + 4 <= d; l += 4) {
             const double *f0 = f + (size_t)l * width, *f1 = f0 + width, *f2 = f1 + width,
                          *f3 = f2 + width;
             const double h0 = along[l], h1 = along[l + 1], h2 = along[l + 2], h3 = along[l + 3];
+            const int count = l < i ? l + 4 : i + 1;
             FOR_RECORDS(j, count) row[j] += (h0 * f0[j] + h1 * f1[j]) + (h2 * f2[j] + h3 * f3[j]);
         }
         for (; l < d; ++l) {
             const double *f0 = f + (size_t)l * width;
             const double h0 = along[l];
-            FOR_RECORDS(j, count) row[j] += h0 * f0[j];
+            FOR_RECORDS(j, i + 1) row[j] += h0 * f0[j];
         }
     }
+}
+
+/* out = h x, h d rows of `width`, symmetric: its rows are as good as its columns */
+VECTOR_CLONES static void multiply_vector(int d, int width, const double *restrict h,
+                                          const double *restrict x, double *restrict out) {
+    for (int j = 0; j < width; ++j) out[j] = 0;
+    for (int i = 0; i < d; ++i) add_row(width, x[i], h + (size_t)i * width, out);
 }
 
 /* Lower triangle of F'GF', G lower triangular, from rows of both. */
@@ -330,7 +338,8 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
                 i == j ? 2 * slope : slope;
         }
     double log_volume = 0;
-    for (int b = 0; b < k; ++b, gradient += d, coordinates += d)
+    for (int b = 0; b < k; ++b, gradient += d, coordinates += d) {
+        multiply_vector(d, (int)width, h, totals->mean + (size_t)b * width, pull);
         for (int j = 0; j < d; ++j) {
             if (totals->idle[b]) {
                 const double r = coordinates[j] / totals->idle_sd[j];
@@ -338,9 +347,7 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
                 log_volume -= 0.5 * r * r + log(totals->idle_sd[j]) + LOG_SQRT_2PI;
                 continue;
             }
-            const double *row = h + (size_t)j * width, *mean = totals->mean + (size_t)b * width;
-            double sum = 0;
-            for (int i = 0; i < d; ++i) sum += row[i] * mean[i];
+            double sum = pull[j];
             for (int e = b; e < k; ++e)
                 sum += totals->design[e * k + b] * gradient_c[totals->cross[e * d + j]];
             for (int v = 0; v < totals->riders; ++v)
@@ -348,6 +355,7 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
             if (totals->slope_mean) sum += totals->slope_mean[(size_t)b * width + (size_t)j];
             gradient[j] = sum;
         }
+    }
     multiply(d, (int)width, h, totals->factor, pull);
     for (int v = 0; v < totals->riders; ++v)
         for (int j = 0; j < d; ++j)
