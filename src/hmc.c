@@ -530,7 +530,7 @@ void hmc_count(double *counter, const struct hmc_step *told) {
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng) {
     if (iteration >= warmup) return;
-    if (told->leapfrogs > 0) { /* else it could not begin */
+    if (told && told->leapfrogs > 0) { /* else it could not begin */
         *hmc->learned += 1;
         *hmc->length += (told->leapfrogs * *hmc->step_size - *hmc->length) / *hmc->learned;
         learn_step(hmc, told->accept);

@@ -117,7 +117,7 @@ enum { HMC_TRANSITIONS, HMC_ACCEPTANCE, HMC_LEAPFROGS, HMC_DIVERGENT, HMC_DEEPES
 void hmc_count(double *counter, const struct hmc_step *told);
 
 /* Learns from transition number `iteration` (from 0) of a warmup. After the last of
- * them nothing changes any more. */
+ * them nothing changes any more. `told` NULL: from where it led alone, not its step. */
 void hmc_learn(struct hmc *hmc, int iteration, int warmup, const struct hmc_step *told,
                struct rng *rng);
 

@@ -8,11 +8,11 @@
  *
  *   volume(coordinates) marginal(c) eta(z | A c)
  *
- * of totals_density.c. Hamiltonian Monte Carlo moves all of it (hmc.c): NUTS in warmup;
- * after it jittered trajectories of SHARE of the length that NUTS gave its own, which take
- * fewer steps for as much, but for one in NUTS_EVERY: where scales change from place to
- * place one length does not suit all. Absolute kernels are rounded off within a step of 0.
- * Then the model's own update draws theta given c.
+ * of totals_density.c. Hamiltonian Monte Carlo moves all of it (hmc.c): NUTS in warmup, or in parts
+ * of it (ENOUGH); after it jittered trajectories of SHARE of the length that NUTS gave its own,
+ * which take fewer steps for as much, but for one in NUTS_EVERY: where scales change from place to
+ * place one length does not suit all. Absolute kernels are rounded off within a step of 0, or a
+ * little farther (WIDE). Then the model's own update draws theta given c.
  *
  * A prior that is cut off: marginal() does not know of it, so the target is short of the
  * probability w(c) that theta given c lies within. A transition is kept if a theta that is
@@ -53,6 +53,20 @@ static const double SHARE = 0.7;
  * MANY of them longer steps, refused more often, give more effective draws for as much work. */
 enum { MANY = 150 };
 static const double BOLD = 0.65;
+
+/* And they may be rounded within cbrt(WIDE / how many): the log ratio of the rounded density to the
+ * true one has a variance of about WIDE / 20 then, and trajectories that follow the first still end
+ * where the second is as large. Narrower, they need shorter steps. */
+static const double WIDE = 0.85;
+
+/* Then warmup has trajectories of a given length, too, once ENOUGH of NUTS have told it and the
+ * step since its last window. With few kernels, or factors, a scale that comes near 0 wants
+ * trajectories of its own, which NUTS finds. */
+enum { ENOUGH = 25 };
+
+static int has_many(const struct normal *s) {
+    return s->density.absolute >= MANY && s->table.factors == 0;
+}
 
 /* The share of warmup for which the table waits at most, see has_arrived(). */
 static const double TABLE_WAITS = 0.5;
@@ -271,9 +285,14 @@ void normal_attach(const struct collapse *of) {
     normal_copy(s->density.theta, of->theta, s->model.parameters);
 }
 
-/* The rounding goes with the step, so that energy errors vanish with both. */
+/* At least within a step, so that energy errors vanish with both. */
+static double rounding(const struct normal *s) {
+    const double step = *s->hmc.step_size;
+    return has_many(s) ? fmax(step, cbrt(WIDE / s->density.absolute)) : step;
+}
+
 static int refresh(struct normal *s) {
-    s->density.rounded = *s->hmc.step_size;
+    s->density.rounded = rounding(s);
     return hmc_refresh(&s->hmc);
 }
 
@@ -364,9 +383,10 @@ static int has_arrived(const struct normal *s) { return s->energy < 2 * s->densi
 static int iterate(struct collapse *of, int iteration, int warmup, double *accepted) {
     struct normal *s = of->self;
     struct hmc_step told;
-    const int nuts = iteration < warmup || iteration % NUTS_EVERY == 0;
+    const int learning = iteration < warmup && (*s->hmc.learned < ENOUGH || !has_many(s));
+    const int nuts = learning || iteration % NUTS_EVERY == 0;
     const double length = nuts ? 0 : SHARE * hmc_length(&s->hmc);
-    if (s->density.rounded != *s->hmc.step_size) (void)refresh(s);
+    if (s->density.rounded != rounding(s)) (void)refresh(s);
     normal_copy(s->old, s->hmc.q, normal_coordinates(s));
     if (length > 0)
         hmc_fixed(&s->hmc, length, MOST_STEPS, s->rng, &told);
@@ -379,7 +399,7 @@ static int iterate(struct collapse *of, int iteration, int warmup, double *accep
         (void)refresh(s);
         normal_measure(s, s->hmc.q);
     }
-    hmc_learn(&s->hmc, iteration, warmup, &told, s->rng);
+    hmc_learn(&s->hmc, iteration, warmup, nuts ? &told : NULL, s->rng);
     if (s->resize.size.prior) move_sizes(of, iteration, warmup);
 
     double *counter = of->counter;

@@ -589,9 +589,9 @@ test_that("coordinates of the scatter are chosen where noise leaves it far from 
   set.seed(5)
   st <- stat_crossprod(y ~ x1 + x2, bounds = list(y = c(-14, 17), x1 = c(-11, 13), x2 = c(-12, 12)))
   value <- simulate_release(collapse_data(60, 2), st, mech_laplace(scale = 1e-6))$value
-  # 2 sqrt(d) times the root mean variance of noise 2 scale^2 on S_ij / sqrt(S_ii S_jj) is 0.4
+  # 2 sqrt(d) times the root mean variance of noise 2 scale^2 on S_ij / sqrt(S_ii S_jj) is 0.6
   scatter <- value[st$components %in% c("y^2", "x1^2", "x2^2")] - value[1:3]^2 / 60
-  limit <- 0.4 * sqrt(3 / 8) / sum(1 / scatter)
+  limit <- 0.6 * sqrt(3 / 8) / sum(1 / scatter)
   chosen <- function(release, model = model_lm()) {
     setup <- collapse_setup(release, model)
     internal("tells_scatter")(setup$problem, setup$bound)
