@@ -390,7 +390,7 @@ void surrogate_train(struct surrogate *s, struct rng *rng) {
             s->swept[j] += (jump * jump - s->swept[j]) / *s->tried;
         }
     if (*s->trained != 0) return;
-    *s->trained = 1;
+    *s->trained = s->density.temper;
     copy(s, s->home, s->here);
     (void)run(s, TRAINING, 0, rng);
     copy(s, s->here, s->home);
@@ -480,6 +480,8 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
         s->mean_seen[j] += (s->here[j] - s->mean_seen[j]) / *s->seen;
     if (!ends_window(iteration, warmup)) return;
     const int poor = *s->share < POOR || surrogate_is_exact(s);
+    /* steps that suit noise raised to a power below 1 are too long later */
+    const int trained = *s->trained == 1 && !poor && iteration + 1 > warmup / 8;
     copy(s, s->reference, s->mean_seen);
     *s->unbounded = s->density.unbounded = *s->bounds_seen < NEGLIGIBLE;
     if (has_tilt(s)) {
@@ -490,5 +492,5 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
         use_slopes(s);
     }
     begin_trial(s);
-    *s->trained = !poor && iteration + 1 > warmup / 8;
+    *s->trained = trained;
 }

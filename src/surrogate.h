@@ -34,7 +34,7 @@ struct surrogate {
     double *exact;            /* are trajectories those of the exact density? */
     double *unbounded;        /* or of a surrogate that needs no bounds? */
     double *tried;            /* iterations since the reference is what it is, */
-    double *trained;          /* and whether NUTS has run there */
+    double *trained;          /* the noise's exponent where NUTS ran there; 0: it has not */
     double *reference;        /* coordinates; they stay once warmup is over */
     double *seen, *mean_seen; /* of the coordinates in the current window: iterations, mean, */
     double *bounds_seen;      /* and what the bounds cost */

@@ -175,6 +175,18 @@ test_that("the surrogate does without bounds that no record reaches", {
   expect_identical(unbounded(1.5), 0)
 })
 
+test_that("steps learned while the noise was raised to a power are learned again", {
+  set.seed(2)
+  data <- data.frame(x = stats::rnorm(1000))
+  data$y <- stats::runif(1000) < stats::plogis(data$x)
+  regression <- stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(-4, 4)))
+  release <- simulate_release(data, list(t = regression, size = stat_size()), list(t = mech_laplace(epsilon = 1), size = mech_laplace(epsilon = 1)), neighbours = "add_remove")
+  fit <- suppressWarnings(sample_posterior(release, model_glm(family = stats::binomial()), method = "augment", chains = 2, iter = 60, seed = 1))
+  told <- sapply(fit$chains, `[[`, "diagnostics")
+  expect_identical(told["divergent", ], c(0, 0))
+  expect_gt(min(told["moved", ]), 0.3) # 0 with the first steps
+})
+
 test_that("few records, an empty level and two pairs of bounds are no obstacle", {
   set.seed(5)
   case <- surrogate_case("factor")
