@@ -38,9 +38,10 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
     at <- layout$where[match(part$index, layout$summed)]
     terms[at, ] <- if (inherits(part$statistic, "stat_products")) product_terms(part, bound) else normal_terms(part, design$name, design$centre, n, caller_env())
   }
-  # a response, the first column, comes last: given the others its distribution has parameters of its own
+  # a response that is free, the first column, comes last: given the others its distribution has parameters of its own
   place <- function(role) which(design$role == role) - 1L
-  column <- c(place("free")[-1L], utils::head(place("free"), 1L))
+  column <- place("free")
+  if (length(place("rider")) == 0L) column <- c(column[-1L], utils::head(column, 1L))
   free <- design[column + 1L, ]
   bounds <- clamping_bounds(free$name, parts)
   list(same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
