@@ -272,6 +272,25 @@ static void settle_levels(struct augment *a) {
     augment_sum_up(a);
 }
 
+/* Coefficients that suit the release; the responses follow. From a draw of the prior, steps that
+ * records accept may take longer than warmup. */
+static void search_response(struct augment *a) {
+    struct response *r = a->response;
+    augment_take_complete(a, 0, a->complete);
+    if (!response_begin(r, a->complete, a->theta, a->rng)) return;
+    memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
+    response_search(r, SEARCH_TEMPER, a->rng, a->theta_new);
+    a->model.class->set(a->model.self, a->theta);
+    const struct rng innovations = *a->rng;
+    a->model.class->set_move(a->model.self, a->theta_new, a->changed);
+    (void)augment_moved_energy(a);
+    augment_keep_moved(a, &innovations);
+    memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
+    a->model.class->set(a->model.self, a->theta);
+    augment_sum_up(a);
+    augment_take_complete(a, 0, a->complete);
+}
+
 void augment_search(struct augment *a, int search) {
     struct surrogate *s = a->surrogate;
     if (!augment_set_size(a)) return;
@@ -281,13 +300,16 @@ void augment_search(struct augment *a, int search) {
     }
     if (search && a->model.factors > 0) settle_levels(a);
     augment_take_complete(a, 0, a->complete);
-    if (!surrogate_begin(s, a->complete, a->theta) ||
-        !surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng) || !search)
-        return;
-    augment_mapped_totals(a);
-    augment_keep_mapped(a);
-    augment_residuals(a, a->residual, a->cell_residual);
-    surrogate_take(s, a->complete, a->theta);
+    const int placed = surrogate_begin(s, a->complete, a->theta) &&
+                       surrogate_search(s, search ? SEARCH : 0, SEARCH_TEMPER, a->rng);
+    if (!search || !(placed || a->response)) return;
+    if (placed) {
+        augment_mapped_totals(a);
+        augment_keep_mapped(a);
+        augment_residuals(a, a->residual, a->cell_residual);
+        surrogate_take(s, a->complete, a->theta);
+    }
+    if (a->response) search_response(a);
     if (a->model.class->add_latent) augment_take_latent(a);
     (void)a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta);
 }

@@ -35,6 +35,9 @@ static const double RIDGE = 1e-4;
 
 enum { MEANS = 6, SQUARES = 3 };
 
+/* Transitions of a search for a start at each exponent of the noise. */
+enum { STAGE = 25 };
+
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
 static double dot(int n, const double *a, const double *b) {
@@ -172,6 +175,32 @@ int response_begin(struct response *r, const double *c, const double *theta, str
     memcpy(r->offset, r->released, (size_t)r->noise.components * sizeof(double));
     trajectory_begin(&r->path, NULL, rng);
     return 1;
+}
+
+/* At a draw of the prior the noise's energy may be a hundred thousand: the exponent doubles from
+ * where the chain is at home. */
+void response_search(struct response *r, double temper, struct rng *rng, double *theta) {
+    struct hmc *hmc = &r->path.hmc;
+    struct hmc_step told;
+    const double start = r->noise.components / r->noise.energy;
+    *r->path.referred = 0;
+    if (!(start > 0)) return;
+    r->noise.temper = fmin(start, temper);
+    for (int last = 0; !last; r->noise.temper = fmin(2 * r->noise.temper, temper)) {
+        last = !(r->noise.temper < temper);
+        memcpy(r->path.there, hmc->q, ((size_t)r->p + 1) * sizeof(double));
+        hmc_start(hmc, r->path.there, NULL);
+        r->noise.rounded = 0;
+        if (!hmc_refresh(hmc)) break;
+        hmc_find_step(hmc, rng);
+        for (int k = 0; k < STAGE; ++k) {
+            r->noise.rounded = *hmc->step_size;
+            (void)hmc_refresh(hmc); /* where it looked last may be elsewhere */
+            hmc_nuts(hmc, rng, &told);
+            hmc_learn(hmc, k, STAGE, &told, rng);
+        }
+    }
+    place(r, hmc->q, theta);
 }
 
 void response_refer(void *self, double *theta) {

@@ -28,6 +28,10 @@ void response_attach(struct response *r, double *store);
 /* Reads where the records and theta are. Returns 0 where no move is possible. */
 int response_begin(struct response *r, const double *c, const double *theta, struct rng *rng);
 
+/* NUTS on the surrogate's density from where response_begin() was, the noise's exponent rising to
+ * `temper`: writes coefficients that suit the release into theta. Begins the moves anew. */
+void response_search(struct response *r, double temper, struct rng *rng, double *theta);
+
 /* The next four take a struct response.
  *
  * Writes the reference's coefficients into theta. */

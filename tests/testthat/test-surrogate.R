@@ -73,6 +73,18 @@ test_that("chains start with the levels, and the totals, that the release tells"
   expect_lt(max(levels), 12)
 })
 
+test_that("chains start with the coefficients that the release tells", {
+  set.seed(6)
+  chain <- surrogate_chain("poisson", n = 1000)
+  bound <- internal("bind_model")(chain$case$model, chain$case$statistic)
+  away <- vapply(1:6, function(seed) {
+    words <- internal("with_seed")(seed, internal("seed_words")())
+    residual <- internal("start_chain")(chain$problem, bound, words, 1, NULL)$residual[chain$problem$where]
+    max(abs(residual[names(chain$release$value) %in% c("y", "y:gb", "y:gc")])) # in units of the noise
+  }, 0)
+  expect_lt(max(away), 40) # 148 from draws of the prior
+})
+
 test_that("the exact density differs between points as the records' totals say", {
   set.seed(2)
   chain <- surrogate_chain("factor", mech_gaussian(mu = 3))
