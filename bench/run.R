@@ -29,6 +29,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             unknown_n = "Unknown number of records",
             tables = "Tables moved by transfers",
             glm = "Generalised linear models",
+            latent = "Latent variables against walks",
             awan_wang = "Objective perturbation with a beta covariate",
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",
