@@ -134,7 +134,7 @@ bench_latent <- function(quick = FALSE) {
     list(figure("gain in effective draws a second by latent variables that cost nothing, at best", "ordered, categorical, counts", max(rows$most[walked])),
          figure("the same at the cost of a binary response's", "ordered, categorical, counts", max(rows$likely[walked]))),
     list("3 covariates, n = 1,000, Laplace noise, coefficients" = rows),
-    c("As it is, independent: the least effective draws an iteration (bulk) of all coefficients, with one round an iteration; the mean gain is the geometric one over coefficients.",
+    c("As it is, independent: the least effective draws an iteration (bulk) of all coefficients, one round an iteration; mean gain: geometric, over coefficients.",
       "Binary responses have latent variables: there \"walks\" is the update by these, and \"given records\" what they make of the draws."))
 }
 
