@@ -21,8 +21,9 @@ totals_models <- list(
 
 wide_totals <- function(low = -300) stat_crossprod(y ~ x, list(y = c(low, 300), x = c(low, 300)), rescale = FALSE)
 
-totals_sites <- function(sizes = c(first = 4, second = 7, third = 5)) {
-  mechanisms <- list(mech_laplace(scale = 3), mech_gaussian(sd = 4), mech_laplace(scale = c(2, 3, 2, 3, 2)))
+# `wider`: by so much the noise is. Where a chain draws its releases anew, narrow noise holds it where it is.
+totals_sites <- function(sizes = c(first = 4, second = 7, third = 5), wider = 1) {
+  mechanisms <- list(mech_laplace(scale = 3 * wider), mech_gaussian(sd = 4 * wider), mech_laplace(scale = c(2, 3, 2, 3, 2) * wider))
   Map(function(n, mechanism, low) {
     x <- rnorm(n, 0.3)
     simulate_release(data.frame(y = 0.5 + 0.8 * x + rnorm(n), x), wide_totals(low), mechanism)

@@ -491,7 +491,7 @@ test_that("five sites of a regression: sampler and releases together keep the pr
   model <- model_lm(prior = prior_nig(0.3, 2, 6, 5), covariates = prior_niw(0.2, 2, 2, 6))
   pooling <- partial_pooling(sd = prior_half_normal(0.4))
   for (innovates in c(FALSE, TRUE)) {
-    parts <- partial_parts(stats::setNames(totals_sites(c(a = 5, b = 8, c = 6))[c(1, 2, 3, 1, 2)], letters[1:5]), model, pooling)
+    parts <- partial_parts(stats::setNames(totals_sites(c(a = 5, b = 8, c = 6), wider = 10)[c(1, 2, 3, 1, 2)], letters[1:5]), model, pooling)
     problem <- with_coordinates(parts$problem, 0, innovates)
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
     internal("run_blocks")(problem, state, 600, list(warmup = 600, thin = 1), function(...) NULL)

@@ -151,7 +151,7 @@ test_that("walks and correlations: sampler and releases together keep the prior 
   set.seed(12)
   model <- model_lm(prior = prior_nig(0.3, 4, 20, 19), covariates = prior_niw(1, 8, 2, 20))
   for (pooling in list(partial_pooling(sd = prior_half_normal(0.25), correlation = prior_lkj(1.5)), walk_pooling(sd = prior_half_normal(0.25)))) {
-    parts <- partial_parts(totals_sites(c(a = 5, b = 8, c = 6)), model, pooling)
+    parts <- partial_parts(totals_sites(c(a = 5, b = 8, c = 6), wider = 10), model, pooling)
     walk <- parts$problem$partial$walk
     problem <- with_coordinates(parts$problem, 0, FALSE)
     state <- internal("start_pool")(problem, parts$bound, internal("seed_words")(), 1L, NULL)
