@@ -285,7 +285,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   problem$begin <- begin_spread(problem$partial, spread, design, scale)
   for (j in seq_along(problem$sites)) {
     site <- problem$sites[[j]]
-    site$fields[c("at", "precision")] <- list(spread$at[j, from], 1 / spread$se[j, from]^2)
+    told <- list(at = spread$at[j, from], precision = 1 / spread$se[j, from]^2)
+    site$fields[c("at", "precision")] <- if (totals) without_prior(told, problem$partial$mean_at, problem$partial$mean_precision) else told
     site$fields$covariate <- as.double(design[j, ])
     site$fields <- c(site$fields, spread$fields[[j]])
     if (totals) site$innovates <- innovations_of(site, spread$se[j, ], coordinates, bound)
@@ -378,6 +379,12 @@ variance_between <- function(at, se) {
   weight <- 1 / se^2
   excess <- sum(weight * (at - sum(weight * at) / sum(weight))^2) - (length(at) - 1)
   excess / (sum(weight) - sum(weight^2) / sum(weight))
+}
+
+# What a release tells of parameters, about, where with the prior it tells `told`. Some of that is left: it was found by few draws.
+without_prior <- function(told, prior_at, prior_precision, least = 0.35) {
+  precision <- pmax(told$precision - prior_precision, least * told$precision)
+  list(at = prior_at + (told$at - prior_at) * told$precision / precision, precision = precision)
 }
 
 # What the model's prior tells of the means, about, in coordinates: where they are, and a precision.

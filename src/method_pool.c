@@ -338,6 +338,7 @@ static void start_sizes(struct pool *s, const struct pool_begin *begin) {
 static void start_spread(struct pool *s, const struct pool_begin *begin, double *q, double *unit) {
     for (int i = s->parameters; i < s->shared; ++i) q[i] = begin->spread[i - s->parameters];
     copy(unit, begin->error, s->shared);
+    pool_spread_read_sds(&s->spread, q);
     pool_spread_start(&s->spread, q);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_site *site = s->site + j;

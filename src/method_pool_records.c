@@ -380,6 +380,7 @@ static void start_walks(struct pool_records *s, const double *sd) {
 void pool_records_start(struct pool_records *s, const double *sd) {
     if (s->gradients) pool_records_given_start(s, sd);
     start_walks(s, sd);
+    pool_spread_read_sds(&s->spread, s->at);
     pool_spread_open(&s->spread, s->at);
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;

@@ -10,10 +10,11 @@
  *   L_vu = r_vu prod_{w<u} sqrt(1 - r_vw^2),   log p(y_vu) = (eta + (V - 2 - u) / 2) log(1 -
  * r_vu^2).
  *
- * Coordinates: log sd, B, y, and numbers that are nearly standard normal and independent given
- * these, w_k of the mean and w_jv of each site. The releases tell of phi_jv, about, what a normal
- * observation of precision P and mean S / P would. With c the centre, s the standard deviation of
- * phi_jv given the z before, and D = 1 + s^2 P,
+ * Coordinates: of each sd one in which its prior is nearly standard normal (scale_prior.c), B, y,
+ * and numbers that are nearly standard normal and independent given these, w_k of the mean and w_jv
+ * of each site. The releases tell of phi_jv, about, what a normal observation of precision P and
+ * mean S / P would. With c the centre, s the standard deviation of phi_jv given the z before, and
+ * D = 1 + s^2 P,
  *
  *   phi_jv = c + s z_jv,   z_jv = s (S - c P) / D + w_jv / sqrt(D),
  *
@@ -34,10 +35,6 @@ static int correlations(const struct pool_spread *s) {
     return s->lkj > 0 ? s->varying * (s->varying - 1) / 2 : 0;
 }
 
-static const double *log_sd(const struct pool_spread *s, const double *shared) {
-    return shared + s->parameters;
-}
-
 /* places of the effects on the v-th that varies, and of the correlations */
 static int effects_at(const struct pool_spread *s, int v) {
     return s->parameters + s->varying + v * s->covariates;
@@ -49,6 +46,7 @@ void pool_spread_create(struct pool_spread *s) {
     const int V = s->varying;
     s->size = V + V * s->covariates + correlations(s);
     s->mean = doubles(s->parameters);
+    s->scale = plugin_memory((size_t)V, sizeof *s->scale);
     s->of_mean = plugin_memory((size_t)V, sizeof *s->of_mean);
     s->effect_sum = doubles(V * s->covariates);
     s->chol = doubles(V * V);
@@ -98,7 +96,7 @@ static void leave_out_effects(struct pool_spread *s, const double *shared,
 }
 
 static void gather(struct pool_spread *s, const double *shared, int v) {
-    const double variance = exp(2 * log_sd(s, shared)[v]);
+    const double variance = s->scale[v].sd * s->scale[v].sd;
     const struct pool_told prior = {s->mean_precision[v], s->mean_precision[v] * s->mean_at[v], 0,
                                     0};
     struct pool_told later = {0, 0, 0, 0};
@@ -140,6 +138,7 @@ void pool_spread_open(struct pool_spread *s, const double *shared) {
     if (s->lkj > 0) place_correlations(s, shared + correlations_at(s));
     for (int v = 0; v < s->varying; ++v) {
         const int k = s->which[v];
+        s->scale[v] = scale_prior_place(s->sd + v, shared[s->parameters + v]);
         gather(s, shared, v);
         const struct pool_told *told = s->of_mean + v;
         s->mean[k] = told->sum / told->precision + shared[k] / sqrt(told->precision);
@@ -163,8 +162,8 @@ double pool_spread_prior(struct pool_spread *s, const double *shared, double *sl
     for (int v = 0; v < s->varying; ++v) {
         const struct pool_told *told = s->of_mean + v;
         double slope_sd;
-        log_density += scale_prior_density(s->sd + v, log_sd(s, shared)[v], &slope_sd);
-        log_density -= 0.5 * log(told->precision);
+        log_density += scale_prior_density(s->sd + v, s->scale[v].log_sd, &slope_sd);
+        log_density += log(s->scale[v].slope) - 0.5 * log(told->precision);
         slope[s->parameters + v] += slope_sd - 0.5 * told->slope_precision / told->precision;
     }
     const int first = effects_at(s, 0);
@@ -210,7 +209,7 @@ void pool_spread_place(const struct pool_spread *s, const double *shared,
                        struct pool_member *member, const double *own) {
     memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
-        const double whole = exp(log_sd(s, shared)[v]), sd = whole * s->chol[v * s->varying + v];
+        const double whole = s->scale[v].sd, sd = whole * s->chol[v * s->varying + v];
         const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
         member->z[v] = told_z(member->told + v, centre, sd, &root);
@@ -223,7 +222,7 @@ double pool_member_density(const struct pool_spread *s, const double *shared,
                            struct pool_member *member) {
     double log_density = 0;
     for (int v = 0; v < member->own; ++v) {
-        const double log_whole = log_sd(s, shared)[v], diagonal = s->chol[v * s->varying + v];
+        const double log_whole = s->scale[v].log_sd, diagonal = s->chol[v * s->varying + v];
         const double away = member->phi[s->which[v]] - centre_of(s, shared, member, v);
         const double z = (away * exp(-log_whole) - shift_of(s, member, v)) / diagonal;
         member->z[v] = z;
@@ -267,7 +266,7 @@ double pool_spread_pull(struct pool_spread *s, const double *shared, struct pool
     memset(s->slope_z, 0, (size_t)s->varying * sizeof(double));
     for (int v = member->own - 1; v >= 0; --v) {
         const struct pool_told *told = member->told + v;
-        const double whole = exp(log_sd(s, shared)[v]), diagonal = s->chol[v * s->varying + v];
+        const double whole = s->scale[v].sd, diagonal = s->chol[v * s->varying + v];
         const double shift = shift_of(s, member, v), sd = whole * diagonal, z = member->z[v];
         const double centre = centre_of(s, shared, member, v) + whole * shift;
         const double P = told->precision, slope_phi = member->slope[s->which[v]];
@@ -305,8 +304,17 @@ static void finish_means(const struct pool_spread *s, const double *shared, doub
     }
 }
 
+/* Slopes in log sd become those in its coordinate. */
+static void finish_sds(const struct pool_spread *s, double *slope) {
+    for (int v = 0; v < s->varying; ++v) {
+        double *of = slope + s->parameters + v;
+        *of = *of * s->scale[v].slope + s->scale[v].bend;
+    }
+}
+
 void pool_spread_finish(const struct pool_spread *s, const double *shared, double *slope) {
     finish_means(s, shared, slope);
+    finish_sds(s, slope);
     if (!(s->lkj > 0)) return;
     const double *y = shared + correlations_at(s);
     slope += correlations_at(s);
@@ -320,6 +328,13 @@ void pool_spread_finish(const struct pool_spread *s, const double *shared, doubl
             *slope += of_row[u] * left * exp(rest) - tanh(*y) * later;
             left *= exp(0.5 * rest);
         }
+    }
+}
+
+void pool_spread_read_sds(const struct pool_spread *s, double *shared) {
+    for (int v = 0; v < s->varying; ++v) {
+        double *at = shared + s->parameters + v;
+        *at = scale_prior_coordinate(s->sd + v, *at);
     }
 }
 
@@ -338,7 +353,7 @@ void pool_member_start(const struct pool_spread *s, const double *shared,
     memcpy(member->phi, s->mean, (size_t)s->parameters * sizeof(double));
     for (int v = 0; v < member->own; ++v) {
         const int k = s->which[v];
-        const double whole = exp(log_sd(s, shared)[v]), sd = whole * s->chol[v * s->varying + v];
+        const double whole = s->scale[v].sd, sd = whole * s->chol[v * s->varying + v];
         const double centre = centre_of(s, shared, member, v) + whole * shift_of(s, member, v);
         double root;
         const double fixed = told_z(member->told + v, centre, sd, &root);
@@ -350,7 +365,7 @@ void pool_member_start(const struct pool_spread *s, const double *shared,
 
 void pool_spread_report(const struct pool_spread *s, const double *shared, double *draw) {
     const int effects = s->varying * s->covariates, V = s->varying;
-    for (int v = 0; v < V; ++v) *draw++ = exp(log_sd(s, shared)[v]);
+    for (int v = 0; v < V; ++v) *draw++ = s->scale[v].sd;
     for (int i = 0; i < effects; ++i) *draw++ = shared[effects_at(s, 0) + i];
     for (int v = 1; s->lkj > 0 && v < V; ++v) {
         for (int u = 0; u < v; ++u, ++draw) {

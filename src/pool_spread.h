@@ -35,6 +35,7 @@ struct pool_spread {
 
     /* workspace, of the coordinates that pool_spread_open() was given */
     double *mean;              /* of each parameter */
+    struct scale_place *scale; /* of each that varies: its sd */
     struct pool_told *of_mean; /* what prior and releases tell of the mean, for each that varies */
     double *effect_sum;        /* the sum's slopes in the effects */
     double *chol, *slope_chol; /* of the correlations, rows; slope of the log density in it */
@@ -70,6 +71,9 @@ double pool_spread_pull(struct pool_spread *spread, const double *shared,
 /* Slopes in the means become those in their coordinates, and those in what places them and in the
  * correlations are added, when all members are pulled. */
 void pool_spread_finish(const struct pool_spread *spread, const double *shared, double *slope);
+
+/* Of `shared`, logs of standard deviations become their coordinates. */
+void pool_spread_read_sds(const struct pool_spread *spread, double *shared);
 
 /* Means, the first of `shared`, become their coordinates, at which the spread is open afterwards;
  * and a member's coordinates that give it `phi`; those before it are placed. */

@@ -6,7 +6,16 @@
  *   exponential                   u - b sigma
  *
  * The first is conjugate to normal residuals; under the others u given residuals is
- * slice-sampled. */
+ * slice-sampled.
+ *
+ * In u these have a long tail on the left and are steep on the right, so that a step that is short
+ * enough for the one is too short for the other. In x, with h = log(1 + exp(x)) and
+ *
+ *   t = h,                           half-normal, and exponential with t = b sigma
+ *   t = sqrt(a (exp(h^2 / a) - 1))   half-t (Wallace 1959: the normal deviate of a t, about),
+ *
+ * sigma falls off exponentially on the left, and the right is that of a standard normal
+ * distribution, or of an exponential one. */
 #include "scale_prior.h"
 
 #include "dist.h"
@@ -73,6 +82,37 @@ double scale_prior_density(const struct scale_prior *prior, double u, double *de
     }
     if (derivative) *derivative = slope;
     return log_density;
+}
+
+/* below it h is exp(x) to the last digit */
+static const double FAR_LEFT = -37;
+
+static double log_unit(const struct scale_prior *prior) {
+    return prior->kind == SCALE_EXPONENTIAL ? -log(prior->b) : log(prior->b);
+}
+
+struct scale_place scale_prior_place(const struct scale_prior *prior, double x) {
+    const double a = prior->a, unit = log_unit(prior), small = exp(-fabs(x));
+    if (x < FAR_LEFT) return (struct scale_place){unit + x, exp(unit + x), 1, 0};
+    const double h = fmax(x, 0) + log1p(small), slope = (x > 0 ? 1 : small) / (1 + small);
+    struct scale_place at = {log(h), 0, slope / h, 1 - slope - slope / h};
+    if (prior->kind == SCALE_HALF_T) {
+        const double g = h * h / a, rest = -expm1(-g);
+        at.log_sd = 0.5 * (log(a) + g + log(rest));
+        at.slope = slope * h / (a * rest);
+        at.bend = 1 - slope + slope * (1 / h - 2 * h / a * (1 - rest) / rest);
+    }
+    at.log_sd += unit;
+    at.sd = exp(at.log_sd);
+    return at;
+}
+
+double scale_prior_coordinate(const struct scale_prior *prior, double u) {
+    const double log_t = u - log_unit(prior);
+    if (log_t < FAR_LEFT) return log_t;
+    double h = exp(log_t);
+    if (prior->kind == SCALE_HALF_T) h = sqrt(prior->a * log1p(h * h / prior->a));
+    return h + log(-expm1(-h));
 }
 
 struct residuals {

@@ -28,6 +28,16 @@ double scale_prior_draw(const struct scale_prior *prior, struct rng *rng);
 /* Log density of u, Jacobian included, up to a constant; `derivative`, in u, may be NULL. */
 double scale_prior_density(const struct scale_prior *prior, double u, double *derivative);
 
+/* sigma at a coordinate x in which a prior of these but the first is nearly standard normal: log
+ * sigma, sigma, the derivative of log sigma in x, and that of the derivative's log. */
+struct scale_place {
+    double log_sd, sd, slope, bend;
+};
+struct scale_place scale_prior_place(const struct scale_prior *prior, double x);
+
+/* x of u. */
+double scale_prior_coordinate(const struct scale_prior *prior, double u);
+
 /* One draw of u that leaves p(u | the residuals of n records, of which the squares sum to
  * `square`) invariant: exact where the prior is conjugate, else slice sampling from u. */
 double scale_prior_update(const struct scale_prior *prior, double n, double square, struct rng *rng,

@@ -13,8 +13,8 @@ rural <- data.frame(site = c("west", "north", "south"), rural = c(1, 0, 1), same
 
 choices <- function() {
   covariates <- data.frame(site = c("first", "second", "third"), rural = c(1, 0, 1), size = c(2, 5, 11))
-  list(partial_pooling(~ . | rural + size, sites = covariates), partial_pooling(correlation = prior_lkj(3)),
-       partial_pooling(~ x + sigma | size, sites = covariates, correlation = prior_lkj(0.7)), walk_pooling(), walk_pooling(~ sigma),
+  list(partial_pooling(~ . | rural + size, sites = covariates), partial_pooling(sd = prior_half_t(3, 0.5), correlation = prior_lkj(3)),
+       partial_pooling(~ x + sigma | size, sites = covariates, correlation = prior_lkj(0.7)), walk_pooling(), walk_pooling(~ sigma, sd = prior_exponential(2)),
        walk_pooling(~ (Intercept) + x, correlation = prior_lkj()))
 }
 
@@ -32,6 +32,16 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
     q <- state$store[seq_len(size)] + rnorm(size, 0, 0.1)
     at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
     expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
+  }
+})
+
+test_that("where releases tell nothing the standard deviation has its prior", {
+  nothing <- as_release(c("smoke=yes" = 0), smoking(), mech_laplace(scale = 1000), n = 5)
+  quantiles <- list(function(p) 0.7 * qnorm((1 + p) / 2), function(p) 0.7 * qt((1 + p) / 2, 2), function(p) qexp(p, 2))
+  priors <- list(prior_half_normal(0.7), prior_half_t(2, 0.7), prior_exponential(2))
+  for (k in 1:3) {
+    fit <- sample_posterior(list(a = nothing, b = nothing), model_bernoulli(), pool = partial_pooling(sd = priors[[k]]), iter = 4000, seed = 1)
+    expect_distribution(parameter_draws(fit, "sd[logit(prob[yes])]"), quantiles[[k]])
   }
 })
 
