@@ -342,9 +342,11 @@ rate_site <- function(release, bound, call) {
   continuous <- if (!is.null(nodes$log_gap)) list(node = s[kept], log_gap = nodes$log_gap[kept])
   bounds <- if (is_log_rate(bound)) tightest_bounds(bound$columns$name, parts)
   times <- unlist(lapply(parts, `[[`, "times")) %||% rep(1, length(release$value))
-  list(components = 1L, released = NA_real_, where = 1L, likely = if (is.null(continuous)) s[which.max(noise)] else told[1L], noise = told[2L],
+  likely <- if (is.null(continuous)) s[which.max(noise)] else told[1L]
+  information <- if (bound$spec$name == "poisson") likely + 2 * told[2L] else n # that a total has of t, at most
+  list(components = 1L, released = NA_real_, where = 1L, likely = likely, noise = told[2L],
        constant = times * map$constant, slope = times * map$slope,
-       fields = c(list(kind = rate_kinds[[bound$spec$name]], n = n, first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])),
+       fields = c(list(kind = rate_kinds[[bound$spec$name]], n = n, information = as.double(information), first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])),
                   continuous, bounds))
 }
 

@@ -161,7 +161,8 @@ static int iterate(void *self, int iteration, int warmup, struct step *step) {
 static void report(void *self, double *draw) { pool_report(self, draw); }
 
 static void statistic(void *self, double *out) {
-    const struct pool *s = self;
+    struct pool *s = self;
+    pool_draw_totals(s);
     for (int j = 0; j < s->sites; ++j) {
         const struct pool_site *site = s->site + j;
         memcpy(out + site->first, site->statistic, (size_t)site->components * sizeof(double));

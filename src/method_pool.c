@@ -298,17 +298,20 @@ static int move_sizes(struct pool *s, int iteration, int warmup) {
     return refresh(s) ? PLUGIN_OK : PLUGIN_NUMERICAL;
 }
 
-/* theta of the state, and for rates a total of each site, and its size where that is latent */
-static int update(struct pool *s, int iteration, int warmup) {
-    if (!s->separate) place_parameters(s, s->hmc.q, s->theta);
-    for (int j = 0; j < s->sites; ++j) place_site(s, s->site + j, s->hmc.q);
-    if (s->sizes.groups > 0 && move_sizes(s, iteration, warmup) != PLUGIN_OK)
-        return PLUGIN_NUMERICAL;
+void pool_draw_totals(struct pool *s) {
     for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
         struct pool_site *site = s->site + j;
         site->statistic[0] = pool_rate_draw(&site->rate, site->member.phi[0], s->rng);
         if (s->sizes.groups > 0) site->statistic[1] = s->sizes.n[j];
     }
+}
+
+/* theta of the state, and sizes that are latent */
+static int update(struct pool *s, int iteration, int warmup) {
+    if (!s->separate) place_parameters(s, s->hmc.q, s->theta);
+    for (int j = 0; j < s->sites; ++j) place_site(s, s->site + j, s->hmc.q);
+    if (s->sizes.groups > 0 && move_sizes(s, iteration, warmup) != PLUGIN_OK)
+        return PLUGIN_NUMERICAL;
     if (s->family == POOL_RATES) return PLUGIN_OK;
     measure(s);
     if (s->partial) return PLUGIN_OK;

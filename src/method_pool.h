@@ -137,6 +137,9 @@ void pool_load(struct pool *pool);
 int pool_iterate(struct pool *pool, int iteration, int warmup, double *accepted);
 double pool_outside(struct pool *pool);
 
+/* Of rates: a total of each site, and its size where that is latent, to the sites' `statistic`. */
+void pool_draw_totals(struct pool *pool);
+
 /* A draw: what the model reports of theta; or, with partial pooling, the natural values of the
  * mean, what pool_spread_report() gives, and the parameters of each site that are shown. */
 void pool_report(struct pool *pool, double *draw);

@@ -16,8 +16,15 @@
  * Where log_weight is concave in s the terms have one peak: a search finds it, and the sum goes
  * both ways from there until terms are below exp(LEAST) of the largest. Otherwise all are summed.
  * A whole total's terms are multiplied up by their ratios, which need no exponential.
- * Cost: the width of the peak, some dozens of terms for counts of hundreds, and for a continuous
- * total some dozens to some thousands of nodes, the more the narrower the noise is beside it.
+ * Cost of a sum: the width of the peak, some dozens of terms for counts of hundreds, and for a
+ * continuous total some dozens to some thousands of nodes, the more the narrower the noise is
+ * beside it.
+ *
+ * Where n is known the log density is a function of t alone, and a smooth one. It is replaced by
+ * polynomials of degree 7, on stretches of t, that have its values and slopes at four points each,
+ * and miss it at the ends, where they miss it most, by no more than 1e-9, or rounding; where one
+ * does, sums are taken as they are. A stretch's polynomial is found when t gets there and kept
+ * until another stretch takes its place. It does not depend on what is kept, nor does any density.
  */
 #include "pool_rate.h"
 
@@ -25,6 +32,8 @@
 
 /* log of the share of the largest term below which terms are left out */
 static const double LEAST = -42;
+
+enum { PIECES = 128 }; /* kept */
 
 static double total_at(const struct pool_rate *rate, int i) {
     return rate->at ? rate->at[i] : rate->first + i;
@@ -90,6 +99,16 @@ static struct pool_weights read_weights(const struct fields *fields, const char 
     return weights;
 }
 
+/* Of a standard deviation of t given the total, about. */
+static void create_pieces(const struct fields *fields, struct pool_rate *rate) {
+    static const double SHARE = 0.6, NEAR = 1e-9, ROUNDING = 1e-14;
+    const double *information = fields_vector(fields, "information", 1);
+    if (rate->sized || !information) return;
+    rate->stretch = SHARE / sqrt(fmax(*information, 1));
+    rate->near = NEAR + ROUNDING * *information;
+    rate->pieces = plugin_memory(PIECES, sizeof *rate->pieces);
+}
+
 int pool_rate_read(const struct fields *fields, struct pool_rate *rate) {
     const double *kind = fields_vector(fields, "kind", 1), *n = fields_vector(fields, "n", 1);
     const double *first = fields_vector(fields, "first", 1);
@@ -113,9 +132,12 @@ int pool_rate_read(const struct fields *fields, struct pool_rate *rate) {
     rate->to = rate->count;
     rate->concave = is_concave(rate);
     rate->rise = rate->fall = NULL;
+    create_pieces(fields, rate);
     if (rate->concave && !rate->at) {
         take_ratios(rate->count, rate->log_weight, &rate->rise, &rate->fall);
         take_ratios(rate->rest.count, rate->rest.log_weight, &rate->rest.rise, &rate->rest.fall);
+    } else {
+        rate->term = plugin_memory((size_t)rate->count, sizeof *rate->term);
     }
     return PLUGIN_OK;
 }
@@ -290,7 +312,7 @@ static int sum_one_by_one(const struct pool_rate *rate, double eta, double *sum,
     return top;
 }
 
-double pool_rate_log(const struct pool_rate *rate, double t, double *slope) {
+static double log_by_sum(const struct pool_rate *rate, double t, double *slope) {
     double slope_eta, pull, sum, moment; /* about the largest term */
     *slope = 0;
     if (rate->from >= rate->to) return -INFINITY;
@@ -308,6 +330,71 @@ double pool_rate_log(const struct pool_rate *rate, double t, double *slope) {
            (rate->kind == POOL_RATE_BERNOULLI ? log_factorial(rate, rate->n) : 0);
 }
 
+/* ---- pieces ------------------------------------------------------------------------------ */
+
+/* at x from -1 to 1 */
+static double value_of(const struct pool_piece *piece, double x, double *slope) {
+    const double *q = piece->q, *r = piece->r;
+    const double T = (8 * x * x - 8) * x * x + 1, along = (32 * x * x - 16) * x;
+    const double by = ((r[3] * x + r[2]) * x + r[1]) * x + r[0];
+    *slope = (3 * q[3] * x + 2 * q[2]) * x + q[1] + along * by +
+             T * ((3 * r[3] * x + 2 * r[2]) * x + r[1]);
+    return ((q[3] * x + q[2]) * x + q[1]) * x + q[0] + T * by;
+}
+
+/* the cubic with these values where T is 0 */
+static void fit_cubic(const double *value, double *cubic) {
+    double c[4]; /* of Chebyshev polynomials */
+    for (int j = 0; j < 4; ++j) {
+        c[j] = 0;
+        for (int k = 0; k < 4; ++k) c[j] += 0.5 * value[k] * cos(j * (k + 0.5) * M_PI_4);
+    }
+    cubic[0] = 0.5 * c[0] - c[2];
+    cubic[1] = c[1] - 3 * c[3];
+    cubic[2] = 2 * c[2];
+    cubic[3] = 4 * c[3];
+}
+
+static void fit_piece(const struct pool_rate *rate, struct pool_piece *piece) {
+    const double half = 0.5 * rate->stretch, middle = (piece->place + 0.5) * rate->stretch;
+    double value[4], slope[4], along;
+    for (int k = 0; k < 4; ++k) {
+        const double x = cos((k + 0.5) * M_PI_4);
+        value[k] = log_by_sum(rate, middle + half * x, slope + k);
+    }
+    fit_cubic(value, piece->q);
+    memset(piece->r, 0, sizeof piece->r);
+    for (int k = 0; k < 4; ++k) {
+        const double x = cos((k + 0.5) * M_PI_4);
+        (void)value_of(piece, x, &along);
+        slope[k] = (half * slope[k] - along) / ((32 * x * x - 16) * x);
+    }
+    fit_cubic(slope, piece->r);
+    piece->state = PIECE_GOOD;
+    for (int x = -1; x <= 1; x += 2) {
+        const double exact = log_by_sum(rate, middle + half * x, slope);
+        if (!(fabs(value_of(piece, x, &along) - exact) <= rate->near)) piece->state = PIECE_BAD;
+    }
+}
+
+double pool_rate_log(const struct pool_rate *rate, double t, double *slope) {
+    if (!rate->pieces) return log_by_sum(rate, t, slope);
+    const double place = floor(t / rate->stretch), turns = floor(place / PIECES);
+    if (!(fabs(place) < 1e9)) return log_by_sum(rate, t, slope);
+    struct pool_piece *piece = rate->pieces + (int)(place - turns * PIECES);
+    if (piece->state == PIECE_EMPTY || piece->place != place) {
+        piece->place = place;
+        fit_piece(rate, piece);
+    }
+    if (piece->state == PIECE_BAD) return log_by_sum(rate, t, slope);
+    const double half = 0.5 * rate->stretch;
+    const double value = value_of(piece, t / half - 2 * place - 1, slope);
+    *slope /= half;
+    return value;
+}
+
+/* ---- draws -------------------------------------------------------------------------------- */
+
 /* A continuous total is somewhere in what its node stands for. */
 static double draw_at(const struct pool_rate *rate, int i, struct rng *rng) {
     if (!rate->at) return total_at(rate, i);
@@ -324,10 +411,10 @@ double pool_rate_draw(const struct pool_rate *rate, double t, struct rng *rng) {
         return total_at(rate, sum_by_ratios(rate, eta, top, rng_uniform(rng) * sum, &sum, &moment));
     }
     const int end = terms(rate, eta, &begin, &top);
-    for (int i = begin; i < end; ++i) sum += term(rate, eta, i, top);
+    for (int i = begin; i < end; ++i) sum += rate->term[i] = term(rate, eta, i, top);
     double u = rng_uniform(rng) * sum;
     for (int i = begin; i < end; ++i) {
-        u -= term(rate, eta, i, top);
+        u -= rate->term[i];
         if (u < 0) return draw_at(rate, i, rng);
     }
     return draw_at(rate, top, rng); /* rounding only */

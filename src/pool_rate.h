@@ -20,6 +20,12 @@ struct pool_weights {
     const double *rise, *fall; /* a weight over the one before it, and over the one after it */
 };
 
+/* Of stretch number `place`: with T the fourth Chebyshev polynomial, q + T r for cubic q and r. */
+struct pool_piece {
+    enum { PIECE_EMPTY, PIECE_GOOD, PIECE_BAD } state;
+    double place, q[4], r[4];
+};
+
 struct pool_rate {
     enum pool_rate_kind kind;
     double n, first; /* records; the total that the first weight is of */
@@ -36,9 +42,15 @@ struct pool_rate {
     const double *log_factorial; /* of 0, 1, ..., factorials - 1, for pool_rate_set_size() */
     int factorials;
     int from, to; /* totals from the `from`-th to before the `to`-th are possible */
+
+    /* Where n is known: the log density by polynomials, each of a stretch of t so long. */
+    double stretch, near;      /* and how far these may be off */
+    struct pool_piece *pieces; /* of the stretches that were met last; NULL: n is latent */
+    double *term;              /* workspace of pool_rate_draw() */
 };
 
-/* Fields: kind, n, first, log_weight; node, log_gap; lower, upper; where n is latent sized,
+/* Fields: kind, n, first, log_weight; node, log_gap; lower, upper; where n is known information,
+ * at most, that a total has of t; where n is latent sized,
  * size_first, size_log, rest_first, rest_log. Returns PLUGIN_*. */
 int pool_rate_read(const struct fields *fields, struct pool_rate *rate);
 

@@ -117,6 +117,15 @@ test_that("many exponential records: nodes are as dense as their total is sure",
   }
 })
 
+test_that("many records, much noise: the rate may be in many stretches of its density", {
+  sites <- list(north = as_release(c("smoke=yes" = 1300), smoking(), mech_laplace(scale = 600), n = 4000),
+                south = as_release(c("smoke=yes" = 2100), smoking(), mech_laplace(scale = 900), n = 3000))
+  fit <- sample_posterior(sites, model_bernoulli(prior = prior_beta(2, 3)), pool = "complete", iter = 4000, seed = 1)
+  at <- seq(-7, 7, by = 0.02)
+  density <- sum_of_totals(plogis(at), 4000, function(s) -abs(1300 - s) / 600) * sum_of_totals(plogis(at), 3000, function(s) -abs(2100 - s) / 900)
+  expect_distribution(qlogis(parameter_draws(fit, "prob[yes]")), grid_quantile(at, density * dbeta(plogis(at), 2, 3) * dlogis(at)))
+})
+
 test_that("Poisson records outside the bounds are told of", {
   total <- stat_sums(~ x, bounds = list(x = c(0, 6)))
   sites <- list(a = as_release(31.4, total, mech_laplace(scale = 6), n = 8), b = as_release(77, total, mech_gaussian(sd = 5), n = 15))
