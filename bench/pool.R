@@ -42,8 +42,7 @@ pool_row <- function(label, sites, model, quick) {
   time <- seconds(fit <- suppressWarnings(suppressMessages(
     sample_posterior(sites, model, pool = "partial", iter = if (quick) 200 else 2000, seed = 1))))
   draws <- posterior::as_draws_array(fit)
-  of_layer <- posterior::variables(draws)[!grepl("\\[site[0-9]+\\]$", posterior::variables(draws))]
-  of_layer <- posterior::subset_draws(draws, variable = of_layer)
+  of_layer <- draws[, , !grepl("\\[site[0-9]+\\]$", posterior::variables(draws))]
   rhat <- max(vapply(posterior::variables(of_layer), function(v) posterior::rhat(posterior::extract_variable_matrix(of_layer, v)), 0))
   told <- acceptance(fit)
   data.frame(model = label, sites = length(sites), seconds = time, ess = min_ess(of_layer), `ESS per second` = min_ess(of_layer) / time, rhat = rhat,
