@@ -95,7 +95,8 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     if (!model->class->marginal || n < k + d + 1 || (riders > 0 && model->tied == 0)) return 0;
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
-    totals_invert_rows(&density->totals);
+    /* beside a response whose coefficients are tied, rows of F itself mix better */
+    if (model->tied == 0) totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     s->map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
@@ -304,7 +305,9 @@ static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng
         hmc_learn(&s->hmc, k, iterations, &s->told, rng);
     }
     (void)hmc_refresh(&s->hmc);
-    *s->length = fmin(fmax(OF_NUTS * hmc_length(&s->hmc), QUARTER), LONGEST);
+    /* beside a response there is but one trajectory a sweep */
+    const double share = density->model->tied > 0 ? 1 : OF_NUTS;
+    *s->length = fmin(fmax(share * hmc_length(&s->hmc), QUARTER), LONGEST);
     copy(s, s->here, s->hmc.q);
     return 1;
 }
