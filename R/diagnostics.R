@@ -258,7 +258,7 @@ bounds_trouble <- function(fit) {
 # More than such a share of the draws at the fewest records that a method takes: fewer are likely, too.
 likely_fewer <- 0.005
 
-# Numbers of records that are not known, by their names among the draws: how many a method takes it that there are at least, where the prior allows fewer.
+# Numbers of records that are not known, by their names among the draws: how many a method assumes at least, where the prior allows fewer.
 fewest_records <- function(fit) {
   problem <- fit$problem
   priors <- if (is.null(problem$records)) problem$site_records else list(n = problem$records)
@@ -277,12 +277,12 @@ few_records_trouble <- function(fit) {
   list(list(kind = "few_records", text = c(
     sprintf("Fewer records than %s are likely for %s, and left out: %s.", fewest[[1L]], shorten_list(names(found), 5L),
             if (fit$method == "clt") "method \"clt\" takes two or more" else "totals are moved where there are more records than variables"),
-    x = sprintf("Share of draws with the fewest records that it takes: %s.", format_number(max(found), 2)),
+    x = sprintf("Share of draws with the fewest records that are allowed: %s.", format_number(max(found), 2)),
     i = "Method \"augment\" takes any number; or a prior, the argument `records`, says that there are more.")))
 }
 
 # for a print
 fewest_words <- function(fit) {
   fewest <- fewest_records(fit)
-  if (length(fewest)) sprintf(", %s or more are taken", fewest[[1L]])
+  if (length(fewest)) sprintf(", at least %s assumed", fewest[[1L]])
 }

@@ -76,8 +76,8 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
-#'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` leaves out numbers that are likely: it takes it
-#'     that there are more normal records than variables, an exponential record, or for `"clt"` two. More than 0.005 of the draws are at the fewest that it takes.
+#'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` leaves out numbers that are likely: it assumes
+#'     more normal records than variables, an exponential record, or for `"clt"` two. More than 0.005 of the draws are at the fewest that are allowed.
 #'   * `noiseaware_warning_impossible`: no n records could have the published totals.
 #'   * `noiseaware_warning_limit`: up to a small amount of noise, a total is n times a
 #'     bound, as if every record were clamped.

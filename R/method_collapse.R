@@ -99,7 +99,7 @@ check_size_least <- function(records, bound, family, call) {
     stop_classed("method", "Method {.val collapse} needs that there may be a record, but {.arg records} is {format(records)}.", call = call)
   }
   if (family != "normal" || size_range(records)[2L] >= least) return(invisible())
-  stop_classed("method", c("Method {.val collapse} takes it that there are at least {least} records, one more than variables, where their number is unknown.",
+  stop_classed("method", c("Method {.val collapse} assumes at least {least} records, one more than variables, where their number is unknown.",
                            x = "{.arg records} is {format(records)}.", i = "Method {.val augment} is exact for any number."), call = call)
 }
 

@@ -21,7 +21,7 @@
 #' [release()]) have a prior of it each: `records` is one [prior][prior_records] for all of them, or a named list of priors, such as `records = list(north =
 #' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
 #' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
-#' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they take it that a site has more records
+#' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
 #' than the release has variables, which the print says, and warn where fewer are likely. With `pool = "none"` any method serves that does for the site alone. Chains of
 #' a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
 #'

@@ -101,7 +101,7 @@
 #'
 #' **Unknown number of records.** Method `"collapse"` for counts moves it with the table; `"augment"` by births and
 #' deaths of records, beside all moves that it makes of a known number, where neither the model nor a statistic has a hook that is an R function. Both stay exact. Method
-#' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and takes it that there is an exponential record, and that there are
+#' `"collapse"` for totals of Poisson, exponential and normal records moves it too, and assumes that there is an exponential record, and that there are
 #' more normal records than variables; method
 #' `"clt"` takes two records or more for granted, and in a linear regression without factors, where it accounts for clamping, more
 #' than variables; their prints say so, and a warning tells where fewer are likely. Otherwise n must be known: describe the

@@ -114,7 +114,7 @@ test_that("chains started far in the tails of a vague prior arrive within warmup
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-20, 30), x = c(-5, 10)))
   rel <- simulate_release(data, st, mech_laplace(epsilon = 50))
   model <- model_lm(prior = prior_normal(0, 100), sigma = fixed(1), covariates = fixed(list(mean = 3, cov = matrix(1))))
-  fit <- sample_posterior(rel, model, method = "augment", chains = 4, seed = 5,
+  fit <- sample_posterior(rel, model, method = "augment", chains = 4, seed = 6,
                           init = lapply(1:4, function(k) c("(Intercept)" = c(-250, 250)[1 + k %% 2], x = c(-250, 250)[1 + k %/% 3])))
   expect_lt(max(posterior::summarise_draws(fit$draws, "rhat")$rhat), 1.05)
   expect_lt(abs(mean(parameter_draws(fit, "x")) - 2), 1)

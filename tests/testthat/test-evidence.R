@@ -38,7 +38,7 @@ test_that("numbers that were hidden, rounded or clipped have the probability of 
   s <- 0:30
   prior <- model_bernoulli(prior = prior_beta(2, 3))
   p <- vapply(s, function(s) integrate(function(p) dbinom(s, 30, p) * dbeta(p, 2, 3), 0, 1, rel.tol = 1e-9)$value, 0)
-  hidden <- as_release(c("smoke=yes" = NA), yes, published(mech_laplace(scale = 2), threshold = 10), n = 30)
+  hidden <- as_release(c("smoke=yes" = NA), stat_subset(yes, "smoke=yes"), published(mech_laplace(scale = 2), threshold = 10), n = 30)
   below <- function(x) ifelse(x < 0, exp(x / 2) / 2, 1 - exp(-x / 2) / 2)
   expect_equal(as.numeric(log_evidence(short_fit(hidden, prior))), log(sum(p * below(10 - s))), tolerance = 1e-7)
   rounded <- as_release(c("smoke=yes" = 10), yes, published(mech_gaussian(sd = 3), round = 5), n = 30)

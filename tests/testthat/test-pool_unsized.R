@@ -211,9 +211,9 @@ test_that("few records: totals and imputed records agree where all have more tha
     expect_agreement(below(totals), below(records), spread = FALSE, label = paste("n[b] <=", k))
   }
   expect_warning(few <- told(fit("collapse", 0, 1000)), "n\\[a\\], n\\[b\\], and left out", class = "noiseaware_warning_few_records")
-  expect_output(print(few), "upper = 9., 3 or more are taken")
-  expect_no_match(paste(capture.output(print(totals)), collapse = " "), "or more are taken")
+  expect_output(print(few), "upper = 9., at least 3 assumed")
+  expect_no_match(paste(capture.output(print(totals)), collapse = " "), "at least . assumed")
   expect_warning(alone <- told(sample_posterior(sites$b, model, method = "collapse", records = prior_poisson(5), chains = 2, iter = 3000, seed = 1)),
                  "likely for n, ", class = "noiseaware_warning_few_records")
-  expect_output(print(alone), "prior poisson.*, 3 or more are taken")
+  expect_output(print(alone), "prior poisson.*, at least 3 assumed")
 })
