@@ -346,8 +346,8 @@ rate_site <- function(release, bound, call) {
   information <- if (bound$spec$name == "poisson") likely + 2 * told[2L] else n # that a total has of t, at most
   list(components = 1L, released = NA_real_, where = 1L, likely = likely, noise = told[2L],
        constant = times * map$constant, slope = times * map$slope,
-       fields = c(list(kind = rate_kinds[[bound$spec$name]], n = n, information = as.double(information), first = as.double(s[kept[1L]]), log_weight = as.double((noise + base)[kept])),
-                  continuous, bounds))
+       fields = c(list(kind = rate_kinds[[bound$spec$name]], n = n, information = as.double(information), first = as.double(s[kept[1L]]),
+                       log_weight = as.double((noise + base)[kept])), continuous, bounds))
 }
 
 log_noise_at <- function(part, k, total) {
