@@ -213,6 +213,8 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         a->leapfrogs += s->told.leapfrogs;
         a->divergent += s->told.divergent;
         a->deepest += s->told.leapfrogs >= 1 << HMC_MOST_DEPTH;
+    } else {
+        surrogate_leave(s, a->complete, a->theta);
     }
 }
 

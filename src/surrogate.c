@@ -465,6 +465,10 @@ static int ends_window(int iteration, int warmup) {
     return 0;
 }
 
+void surrogate_leave(struct surrogate *s, const double *c, const double *theta) {
+    if (surrogate_begin(s, c, theta)) copy(s, s->left, s->here);
+}
+
 void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, double probability,
                      const double *c, const double *theta, struct rng *rng) {
     if (!surrogate_begin(s, c, theta)) return;
