@@ -106,7 +106,8 @@ void surrogate_compare(struct surrogate *s, const double *gain);
 /* The complete-data statistic, and the kept parameters, where the trajectory ended. */
 void surrogate_take(const struct surrogate *s, double *c, double *theta);
 
-/* In warmup, after a move that is not learned from: what the next sweep does is measured from here. */
+/* In warmup, after a move that is not learned from: what the next sweep does is measured from here.
+ */
 void surrogate_leave(struct surrogate *surrogate, const double *c, const double *theta);
 
 /* What warmup learns from a trajectory: whether it moved, and then how likely the records

@@ -199,6 +199,15 @@ test_that("steps learned while the noise was raised to a power are learned again
   expect_gt(min(told["moved", ]), 0.3) # 0 with the first steps
 })
 
+test_that("where bounds clamp much the exact density is followed, also beside second trajectories", {
+  skip_if_not_installed("MASS")
+  set.seed(1)
+  asked <- stat_crossprod(medv ~ rm + crim, list(medv = c(0, 50), rm = c(3, 9), crim = c(0, 100)))
+  release <- simulate_release(MASS::Boston[sample(506, 200), ], asked, mech_laplace(epsilon = 5))
+  fit <- suppressWarnings(sample_posterior(release, model_lm(), method = "augment", chains = 2, iter = 600, seed = 1))
+  for (chain in fit$chains) expect_identical(chain$state$surrogate[4], 1) # 0 if a second trajectory counts as the sweep's way
+})
+
 test_that("few records, an empty level and two pairs of bounds are no obstacle", {
   set.seed(5)
   case <- surrogate_case("factor")
