@@ -200,6 +200,7 @@ void response_search(struct response *r, double temper, struct rng *rng, double 
             hmc_learn(hmc, k, STAGE, &told, rng);
         }
     }
+    r->noise.temper = 1; /* as moves have it */
     place(r, hmc->q, theta);
 }
 
