@@ -159,8 +159,8 @@ calibration_warnings <- function(x) {
     if (few) sprintf("A variable has fewer than 50 nearly independent draws in %d of %d replicates: run longer chains.", few, sum(!x$runs$failed)))
 }
 
-count_unconverged <- function(x) length(unique(x$results$replicate[which(x$results$rhat > highest_r_hat)]))
+count_unconverged <- function(x) length(unique(x$results$replicate[which(x$results$rhat > apart_r_hat)]))
 
 unconverged_line <- function(x, high) {
-  sprintf("R-hat above %g in %d of %d replicates: their ranks cannot be trusted; run longer chains.", highest_r_hat, high, sum(!x$runs$failed))
+  sprintf("R-hat above %g in %d of %d replicates: their ranks cannot be trusted; run longer chains.", apart_r_hat, high, sum(!x$runs$failed))
 }

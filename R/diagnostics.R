@@ -5,12 +5,15 @@
 # and `text`, a sentence followed by details. They are kept in the fit, so that
 # nothing is computed twice.
 
-# Beyond these a fit is not to be relied on: rstan and brms warn of the same
-# R-hat; with 100 effective draws the error of a mean is a tenth of the sd, and that
-# of an interval's end about a quarter of it. The print tells more: it wants 1.01
-# and 400 (Vehtari et al. 2021).
-highest_r_hat <- 1.05
-fewest_effective <- 100
+# Beyond these a fit is warned of, and marked in its print (Vehtari et al. 2021): with
+# 400 effective draws the error of a mean is a twentieth of the sd, and that of an
+# interval's end about an eighth of it.
+highest_r_hat <- 1.01
+fewest_effective <- 400
+
+# Beyond this chains have not met: nothing of their length can be estimated, and a
+# replicate's ranks cannot be trusted. Replicates are too short and too many for 1.01.
+apart_r_hat <- 1.05
 
 # What lasts for a session: which fits were told of, whether nothing is to be
 # told (of the replicates of a calibration, which warn_unconverged() counts), and their bound model (with_binding()).
@@ -69,21 +72,21 @@ mixing_diagnostics <- function(fit) {
 convergence_trouble <- function(fit) {
   if (is.null(fit$chains)) return(NULL)
   found <- mixing_diagnostics(fit)
-  lines <- mixing_lines(fit, found$rhat, found$ess, highest_r_hat, fewest_effective)
+  lines <- mixing_lines(fit, found$rhat, found$ess)
   if (length(lines) == 0L) return(NULL)
   details <- c(lines[-1L], mixing_advice(fit, found$rhat, found$ess))
   list(list(kind = "convergence", text = c(lines[1L], stats::setNames(details, rep(c("x", "i"), c(length(lines) - 1L, length(details) - length(lines) + 1L))))))
 }
 
-mixing_lines <- function(fit, rhat, ess, most, least) {
+mixing_lines <- function(fit, rhat, ess) {
   unknown <- names(rhat)[is.na(rhat) | is.na(ess)]
-  high <- names(rhat)[which(rhat > most)]
-  low <- names(rhat)[which(ess < least)]
+  high <- names(rhat)[which(rhat > highest_r_hat)]
+  low <- names(rhat)[which(ess < fewest_effective)]
   differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
   c(if (length(unknown)) paste0("R-hat or the number of effective draws is unknown for ", shorten_list(unknown, 5L),
                                    ": there are too few draws, or they are all the same."),
-    if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", most, shorten_list(high, 5L), format_number(max(rhat, na.rm = TRUE), 3), differ),
-    if (length(low)) sprintf("Fewer than %g effective draws for %s (as few as %s): intervals are imprecise.", least, shorten_list(low, 5L),
+    if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", highest_r_hat, shorten_list(high, 5L), format_number(max(rhat, na.rm = TRUE), 4), differ),
+    if (length(low)) sprintf("Fewer than %g effective draws for %s (as few as %s): intervals are imprecise.", fewest_effective, shorten_list(low, 5L),
                              format_number(min(ess, na.rm = TRUE), 2)))
 }
 
@@ -92,7 +95,7 @@ mixing_marks <- function(fit, table) {
   named <- function(x) stats::setNames(as.numeric(x), table$variable)
   rhat <- named(table$rhat)
   ess <- named(pmin(table$ess_bulk, table$ess_tail))
-  lines <- mixing_lines(fit, rhat, ess, 1.01, 400)
+  lines <- mixing_lines(fit, rhat, ess)
   for (line in c(lines, if (length(lines)) mixing_advice(fit, rhat, ess))) cat("! ", line, "\n", sep = "")
 }
 
@@ -110,7 +113,7 @@ mixing_advice <- function(fit, rhat, ess) {
 # did; NA where these draws cannot tell. The effective number of chains that have
 # not met is about the number of chains, however long they would have to be.
 further_iterations <- function(fit, rhat, ess) {
-  if (anyNA(rhat) || anyNA(ess) || max(rhat) > highest_r_hat || min(ess) < 10 * dim(fit$draws)[2L]) return(NA_real_)
+  if (anyNA(rhat) || anyNA(ess) || max(rhat) > apart_r_hat || min(ess) < 10 * dim(fit$draws)[2L]) return(NA_real_)
   fit$run$thin * nrow(fit$draws) * (500 / min(ess) - 1)
 }
 

@@ -64,9 +64,9 @@ chains_array <- function(chains) {
 #'   extended, and once more per session in the first of `summary()`, `coef()`,
 #'   `vcov()`, `confint()`, [predict()][predict.noiseaware_fit] and
 #'   [tidy()][interop] that is called on it:
-#'   * `noiseaware_warning_convergence`: R-hat above 1.05, fewer than 100 (bulk)
-#'     effective draws, or either unknown. The print is stricter, 1.01 and 400
-#'     (Vehtari et al. 2021), and says what to do.
+#'   * `noiseaware_warning_convergence`: R-hat above 1.01, fewer than 400 (bulk)
+#'     effective draws (Vehtari et al. 2021), or either unknown. It says what to do, and
+#'     so does the print, which counts effective draws in the tails too.
 #'   * `noiseaware_warning_divergences`, `noiseaware_warning_depth`: after warmup a trajectory of Hamiltonian
 #'     Monte Carlo diverged (its energy was off by more than 1,000), or reached its greatest length (1,024
 #'     steps). [acceptance()] has the numbers, chain by chain.

@@ -99,7 +99,7 @@ diagnosis <- function(fit) {
   rhat <- named(table$rhat)
   ess <- named(pmin(table$ess_bulk, table$ess_tail))
   mixing <- if (is.null(fit$chains)) "The draws are independent: there are no chains that could fail to converge." else {
-    faults <- mixing_lines(fit, rhat, ess, 1.01, 400)
+    faults <- mixing_lines(fit, rhat, ess)
     if (length(faults)) c(faults, mixing_advice(fit, rhat, ess)) else
       sprintf(paste("The chains agree: R-hat, which compares them, is at most %s (1 is best; up to 1.01 is good).",
                     "All parameters have at least %s effective draws, in the middle and in the tails of their distributions (400 are enough for intervals)."),

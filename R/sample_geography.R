@@ -35,7 +35,7 @@
 #'   for larger areas the means of sums alone: their draws are kept where `track` names them. [posterior::as_draws_array()] gives the draws of the
 #'   tracked sums, of `concentration[level]`, of the shares `share[cell]` in all areas, and of up to 100 cells at random, `cell[..]`, by
 #'   which convergence is judged.
-#'   Where what was kept has an R-hat above 1.05 or fewer than 100 effective draws, a warning of class `noiseaware_warning_convergence` says so: concentrations
+#'   Where what was kept has an R-hat above 1.01 or fewer than 400 effective draws, a warning of class `noiseaware_warning_convergence` says so: concentrations
 #'   are the slowest.
 #' @section Errors: `noiseaware_error_argument`, `noiseaware_error_formula`, `noiseaware_error_areas` (not nested, or unknown ones), `noiseaware_error_variables`,
 #'   `noiseaware_error_method` (a release that cannot be used), `noiseaware_error_value` (exact counts that contradict each other),

@@ -68,13 +68,13 @@ test_that("chains that have not converged are warned of when sampled, when exten
   expect_identical(warned(naive <- sample_posterior(rel, model, method = "naive", chains = 1, iter = 10, seed = 1)), character())
 })
 
-test_that("the thresholds are R-hat 1.05 and 100 effective draws", {
+test_that("the thresholds are R-hat 1.01 and 400 effective draws", {
   expect_null(trouble(normal(0), model))
-  expect_match(trouble(normal(1), model)[1], "^R-hat above 1.05 for .*: the chains differ")
+  expect_match(trouble(normal(1), model)[1], "^R-hat above 1.01 for .*: the chains differ")
   few <- normal(0)
   few <- few[rep(1:45, each = 20), ] # about 90 draws
-  expect_match(trouble(few, model)[1], "^Fewer than 100 effective draws")
-  expect_null(trouble(normal(0)[1:200, ], model))
+  expect_match(trouble(few, model), "Fewer than 400 effective draws", all = FALSE)
+  expect_null(trouble(normal(0)[1:600, ], model))
   expect_match(trouble(matrix(3, 500, 2), model)[1], "unknown")
 })
 
