@@ -85,17 +85,22 @@ monomial_degrees <- function(statistic) {
 }
 
 # Is noise small beside the scatter of the variables, so that coordinates of it serve better (src/totals_normal_scatter.c)?
-# It is if a matrix of noise alone, in units of the scatter's diagonal, would have eigenvalues within -`most` and `most`, so
-# that none of the scatter comes near 0: those of a random symmetric matrix with d columns reach to 2 sqrt(d) standard
-# deviations of an entry, taken of the mean variance (Wigner). At 0.5 they give up to 60% more effective
+# Below 0.6 none of the scatter comes near 0. At 0.5 such coordinates give up to 60% more effective
 # draws a second, at 0.85 some 10%. From the release alone: chains agree.
-tells_scatter <- function(problem, bound, most = 0.6) {
+tells_scatter <- function(problem, bound) {
   d <- nrow(bound$columns)
   if (problem$family != "normal" || d == 1L || length(bound$levels) || !is.null(problem$records) || problem$noisy < length(problem$released) ||
       problem$n <= d) return(FALSE)
-  terms <- matrix(problem$fields$terms, 6L)
-  variance <- ifelse(seq_along(problem$weight) <= problem$absolute, 2, 1) / problem$weight^2
-  value <- problem$released - terms[3L, ]
+  kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
+  scatter_noise(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight), d, problem$n) < 0.6
+}
+
+noise_variance <- function(kernel, scale) ifelse(kernel == "absolute", 2, 1) * scale^2
+
+# How far from 0 the eigenvalues of noise alone on the scatter of columns 1 to d would reach, in units of its diagonal: those of a
+# random symmetric matrix with d columns reach to 2 sqrt(d) standard deviations of an entry, taken of the mean variance (Wigner).
+# `terms`: 6 for each component, see normal_terms(). Inf where a square or a product is not told, or a square is all noise.
+scatter_noise <- function(terms, value, variance, d, n) {
   # means of what components tell of each place, by precision, and their variances
   told <- function(chosen, place, size, coefficient, value) {
     add <- function(x) drop(rowsum(c(x[chosen], double(size)), c(place[chosen], seq_len(size))))
@@ -103,17 +108,19 @@ tells_scatter <- function(problem, bound, most = 0.6) {
     list(mean = unname(add(value * coefficient / variance) / precision), variance = unname(1 / precision))
   }
   column <- terms[1:2, , drop = FALSE] + 1
+  inside <- column[1L, ] <= d & column[2L, ] <= d
   squares <- terms[6L, ] != 0
-  total <- told(!squares & terms[4L, ] != 0, column[1L, ], d, terms[4L, ], value)$mean
+  value <- value - terms[3L, ]
+  total <- told(inside & !squares & terms[4L, ] != 0, column[1L, ], d, terms[4L, ], value)$mean
   total[is.na(total)] <- 0
   value <- value - terms[4L, ] * total[column[1L, ]] - terms[5L, ] * total[column[2L, ]]
   place <- pmin(column[1L, ], column[2L, ]) + d * (pmax(column[1L, ], column[2L, ]) - 1)
-  product <- told(squares, place, d^2, terms[6L, ], value)
+  product <- told(inside & squares, place, d^2, terms[6L, ], value)
   diagonal <- seq_len(d) + d * (seq_len(d) - 1)
-  scatter <- product$mean[diagonal] - total^2 / problem$n
+  scatter <- product$mean[diagonal] - total^2 / n
   noise <- matrix(product$variance, d)
   noise[lower.tri(noise)] <- t(noise)[lower.tri(noise)]
-  isTRUE(all(scatter > 0) && 2 * sqrt(sum(noise / outer(scatter, scatter)) / d) < most)
+  if (isTRUE(all(scatter > 0))) 2 * sqrt(sum(noise / outer(scatter, scatter)) / d) else Inf
 }
 
 #' @export

@@ -34,9 +34,11 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
   design <- surrogate_columns(bound, parts, n, unknown)
   if (is.null(design)) return(list())
   terms <- matrix(0, layout$dense, 6L) # components that only pad are 0
+  variance <- rep_len(1, layout$dense)
   for (part in parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]) {
     at <- layout$where[match(part$index, layout$summed)]
     terms[at, ] <- if (inherits(part$statistic, "stat_products")) product_terms(part, bound) else normal_terms(part, design$name, design$centre, n, caller_env())
+    variance[at] <- noise_variance(part$mechanism$kernel, 1 / layout$weight[at])
   }
   # a response that is free, the first column, comes last: given the others its distribution has parameters of its own
   place <- function(role) which(design$role == role) - 1L
@@ -44,7 +46,10 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
   if (length(place("rider")) == 0L) column <- c(column[-1L], utils::head(column, 1L))
   free <- design[column + 1L, ]
   bounds <- clamping_bounds(free$name, parts)
-  list(same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
+  first <- t(terms)
+  first[1:2, ] <- match(first[1:2, ], column, nomatch = length(column) + 1L) - 1
+  list(tells_scatter = length(column) > 1L && scatter_noise(first, utils::head(layout$released, layout$dense), variance, length(column), n) < 1.5,
+       same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
        column = column, fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
        terms = as.double(t(terms)))
 }

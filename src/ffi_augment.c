@@ -78,6 +78,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->centre = REAL(list_element(spec, "centre"));
     s->lower = REAL(list_element(spec, "lower"));
     s->upper = REAL(list_element(spec, "upper"));
+    s->tells_scatter = Rf_asLogical(list_element(spec, "tells_scatter"));
     s->density.components = a->dense;
     s->density.absolute = a->absolute;
     s->density.weight = a->weight;

@@ -64,8 +64,8 @@ static const double WORTH = 1.6, FORGET = 0.05;
 enum { TRIAL = 25 };
 
 /* Transitions of NUTS that learn step size, metric and length for a reference: fewer leave the
- * metric too few draws in its last window (hmc.c). */
-enum { TRAINING = 250 };
+ * metric too few draws in its last window (hmc.c). More where is_narrow(). */
+enum { TRAINING = 250, LONG_TRAINING = 500 };
 
 /* Iterations of a search for a start at each exponent of the noise but the last. */
 enum { STAGE = 50 };
@@ -73,8 +73,9 @@ enum { STAGE = 50 };
 /* Terms of the series in clamped.c: what they leave out the acceptance step corrects. */
 enum { TERMS = 3 };
 
-/* So many coordinates have a dense metric: with more, training is too short to learn one. */
-enum { FEW = 20 };
+/* So many coordinates have a dense metric: with more, training is too short to learn one, or, where
+ * is_narrow(), a step costs too much. */
+enum { FEW = 20, SEVERAL = 60 };
 
 enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 10 };
 
@@ -82,8 +83,15 @@ static double log_density(void *self, const double *q, double *gradient);
 
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
+/* Where the noise is small beside the scatter, the density of rows of the inverse factor is narrow
+ * and bent, and steps would be short: rows of F itself, and a dense metric. Few coordinates do
+ * without (bench/results.md, Regressions of real size). */
+static int is_narrow(const struct surrogate *s) {
+    return s->tells_scatter && s->density.size > FEW;
+}
+
 static enum hmc_metric metric(const struct surrogate *s) {
-    return s->density.size <= FEW ? HMC_DENSE : HMC_DIAGONAL;
+    return s->density.size <= (is_narrow(s) ? SEVERAL : FEW) ? HMC_DENSE : HMC_DIAGONAL;
 }
 
 static int has_tilt(const struct surrogate *s) { return s->density.size <= TILT_MOST; }
@@ -96,7 +104,7 @@ int surrogate_create(struct surrogate *s, const struct model *model, double n, i
     struct totals_density *density = &s->density;
     totals_density_create(density, model, n, d, column, k, fixed);
     /* beside a response whose coefficients are tied, rows of F itself mix better */
-    if (model->tied == 0) totals_invert_rows(&density->totals);
+    if (model->tied == 0 && !is_narrow(s)) totals_invert_rows(&density->totals);
     if (riders > 0) totals_density_carry(density, riders, rider);
     const size_t size = (size_t)density->size, width = (size_t)density->totals.width;
     s->map = doubles((size_t)d * ((size_t)model_moments(model) + 1));
@@ -395,7 +403,7 @@ void surrogate_train(struct surrogate *s, struct rng *rng) {
     if (*s->trained != 0) return;
     *s->trained = s->density.temper;
     copy(s, s->home, s->here);
-    (void)run(s, TRAINING, 0, rng);
+    (void)run(s, is_narrow(s) ? LONG_TRAINING : TRAINING, 0, rng);
     copy(s, s->here, s->home);
 }
 
