@@ -78,7 +78,7 @@ run_case <- function(case, all = problems()) {
   time <- seconds(withCallingHandlers(fit <- sample_posterior(release, model_lm(), seed = 1), warning = function(w) {
     warned <<- c(warned, sub("noiseaware_warning_", "", grep("^noiseaware_warning_", class(w), value = TRUE)[1L]))
     invokeRestart("muffleWarning")
-  }))
+  }, noiseaware_message_forecast = function(m) warned <<- c(warned, "forecast")))
   summary <- posterior::summarise_draws(fit$draws, rhat = posterior::rhat, ess = posterior::ess_bulk)
   truth <- stats::coef(stats::lm(formula, data))[2L]
   interval <- suppressWarnings(stats::confint(fit))[names(truth), ]
@@ -102,7 +102,7 @@ bench_defaults <- function(quick) {
   target <- if (nrow(results) == 40L) 38 else NA_real_
   bench_result(list(
     figure("default calls with R-hat at most 1.01, 400 effective draws, in a minute", sprintf("of %d", nrow(results)), sum(results$ok), target),
-    figure("the others that warn", sprintf("of %d", sum(!results$ok)), sum(!results$ok & nzchar(results$warned)), sum(!results$ok)),
+    figure("the others that warn, or tell how long they take", sprintf("of %d", sum(!results$ok)), sum(!results$ok & nzchar(results$warned)), sum(!results$ok)),
     figure("intervals (95%) of the first slope that hold its value from the records", sprintf("of %d", nrow(results)),
            sum(results$lower <= results$records & results$records <= results$upper))),
     details = list("Every call: 4 chains of 2,000 iterations" = results))
