@@ -6,10 +6,11 @@
  * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
  * it to fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. Its standard
  * error is taken from it (Bartlett 1946), or else one of many coordinates would seem slow by
- * chance. After warmup an iteration makes so many rounds that the slowest coordinate needs no more
- * than ENOUGH of them, as far as they do not cost more than an iteration may. That is known from
- * counted work, so that a seed fixes it. Rounds end with an iteration: a chain that is cut in two
- * is the same chain.
+ * chance. So would one that makes a single excursion, to few records of an unknown number say: what
+ * lies more than OUTLYING standard deviations away counts as that. After warmup an iteration makes
+ * so many rounds that the slowest coordinate needs no more than ENOUGH of them, as far as they do
+ * not cost more than an iteration may. That is known from counted work, so that a seed fixes it.
+ * Rounds end with an iteration: a chain that is cut in two is the same chain.
  *
  * Cost: O(parameters) an iteration. No allocation.
  */
@@ -27,6 +28,10 @@ enum { LEAST_ROUNDS = 4 };
 static const double AFFORDABLE = 1e7;
 
 enum { LAG = 5, LEAST_SEEN = 50 };
+
+/* From so many values on what is far away is known. */
+enum { KNOWN = 10 };
+static const double OUTLYING = 2.5;
 
 int augment_makes_rounds(const struct augment *a) {
     return a->surrogate || a->model.tied > 0 || a->model.shape > 0 || a->model.rounds;
@@ -75,20 +80,29 @@ static double slowest(const struct augment *a) {
     return most;
 }
 
+/* theta[j], no further away than counts */
+static double within_reach(const struct augment *a, int j) {
+    const struct rounds *r = &a->rounds;
+    if (*r->seen < KNOWN || !(r->scatter[j] > 0)) return a->theta[j];
+    const double reach = OUTLYING * sqrt(r->scatter[j] / (*r->seen - 1));
+    return fmax(r->mean[j] - reach, fmin(a->theta[j], r->mean[j] + reach));
+}
+
 void augment_saw_round(struct augment *a, int iteration, int warmup, double work) {
     struct rounds *r = &a->rounds;
     if (iteration < warmup / 2) return;
     const int parameters = a->model.parameters, seen = (int)*r->seen;
     double *before = r->before + (size_t)(seen % LAG) * (size_t)parameters;
+    for (int j = 0; j < parameters; ++j) {
+        const double value = within_reach(a, j), away = value - r->mean[j],
+                     change = value - before[j];
+        r->mean[j] += away / (seen + 1);
+        r->scatter[j] += away * (value - r->mean[j]);
+        if (seen >= LAG) r->change[j] += change * change;
+        before[j] = value;
+    }
     *r->seen += 1;
     *r->work += (work - *r->work) / *r->seen;
-    for (int j = 0; j < parameters; ++j) {
-        const double away = a->theta[j] - r->mean[j], change = a->theta[j] - before[j];
-        r->mean[j] += away / *r->seen;
-        r->scatter[j] += away * (a->theta[j] - r->mean[j]);
-        if (seen >= LAG) r->change[j] += change * change;
-        before[j] = a->theta[j];
-    }
     if (iteration + 1 < warmup || *r->seen < LEAST_SEEN) return;
     const double least = a->model.rounds ? LEAST_ROUNDS : 1;
     const double needed = fmax(ceil(slowest(a) / ENOUGH), least),

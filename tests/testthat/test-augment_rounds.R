@@ -48,6 +48,20 @@ test_that("warmup gives slow chains more rounds than quick ones", {
   expect_gte(mean(rounds(mpg ~ wt + hp + qsec + disp + drat + am + cyl + vs + gear, 0.5)), 2)
 })
 
+test_that("a single excursion to few records makes no rounds", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x + g, list(y = c(-6, 6), x = c(-4, 4), g = c("a", "b")))
+  noise <- mech_laplace(epsilon = 1)
+  set.seed(1000)
+  data <- data.frame(x = stats::rnorm(1000), g = sample(c("a", "b"), 1000, TRUE))
+  data$y <- data$x + (data$g == "b") + stats::rnorm(1000)
+  told <- as_release(list(t = simulate_release(data, statistic, noise, neighbours = "add_remove")$value, size = 1500), list(t = statistic, size = stat_size()),
+                     list(t = noise, size = mech_gaussian(sd = 500)), n = NULL, neighbours = "add_remove")
+  # with what lies far away counted in full, one of these chains of some two iterations for an effective draw has four
+  fit <- suppressWarnings(sample_posterior(told, model_lm(), method = "augment", chains = 8, iter = 1001, warmup = 1000, seed = 9))
+  expect_lte(max(acceptance(fit)$rounds), 2)
+})
+
 test_that("the state holds what was learned of rounds, and a chain goes on with it", {
   set.seed(16)
   chain <- rounds_chain()
