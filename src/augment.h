@@ -186,12 +186,15 @@ void augment_keep_size(struct augment *a, int m, int birth);
 /* Are there such steps? */
 static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
 
-/* Do such steps draw all counts anew, after warmup, often enough? */
+/* Do such steps draw n anew, and records with it, often enough? */
 int augment_redraws(const struct augment *a);
 
 /* Steps of n that leave the records' distribution with theta integrated out invariant: it must be
  * drawn after them. They need the complete-data statistic, and keep it. */
 void augment_resize(struct augment *a, int iteration, int learning);
+
+/* After warmup, where they draw n anew: another such step of an iteration. */
+void augment_resize_again(struct augment *a);
 
 /* What a warmup iteration tells of how theta goes with n. `closes`: a window ends with it. Needs
  * the complete-data statistic, latent variables included. */

@@ -25,7 +25,10 @@
  *   distribution of (U, U'), so that this step is reversible in the uniform distributions.
  *
  * It is accepted by the ratio of eta over that of the surrogate (Liu 2001). Theta must be drawn
- * after it. Without bounds that is 1, and n is nearly independent of where it was.
+ * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, an
+ * iteration whose steps go to where warmup saw n has two, before and after the surrogate's
+ * trajectories, each with a shorter chain: what one does not take far from where it was, few
+ * records say, the other may. As they draw many records anew, the sweep goes on in parts.
  *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
@@ -35,8 +38,8 @@
 
 #include "linalg.h"
 
-/* of the surrogate's chain, where it goes to where warmup saw n */
-enum { STEPS = 8 };
+/* of the surrogate's chain, where it goes to where warmup saw n; and where an iteration has two */
+enum { STEPS = 8, OF_TWO = 3 };
 
 /* of the shares of the kinds of these steps that are taken, in warmup: how fast their running means
  * forget, and what is added to each */
@@ -305,14 +308,14 @@ int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int
     return taken;
 }
 
-static void move(struct augment *a, int fresh, int learning) {
+static void move(struct augment *a, int fresh, int learning, int steps) {
     struct resize *r = a->resize;
     struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
     double log_ratio = -INFINITY;
     ptrdiff_t stay = a->n;
     int born = 0, accept = 0;
     if (!resize_read(a)) return;
-    for (int k = 0; k < (fresh ? STEPS : 1); ++k) {
+    for (int k = 0; k < steps; ++k) {
         const enum resize_kind kind = resize_choose_kind(a);
         log_ratio = resize_step(a, fresh, kind);
         if (!resize_takes(a, kind, log_ratio, learning)) continue;
@@ -334,7 +337,15 @@ static void move(struct augment *a, int fresh, int learning) {
 
 void augment_resize(struct augment *a, int iteration, int learning) {
     const int steps = augment_size_steps(a, iteration, learning);
-    void (*const go)(struct augment *, int, int) = a->resize ? move : resize_move_counts;
-    if (steps & SIZE_FRESH) go(a, 1, learning);
-    if (steps & SIZE_WALK) go(a, 0, learning);
+    for (int fresh = 1; fresh >= 0; --fresh) {
+        if (!(steps & (fresh ? SIZE_FRESH : SIZE_WALK))) continue;
+        if (a->resize)
+            move(a, fresh, learning, !fresh ? 1 : !learning && augment_redraws(a) ? OF_TWO : STEPS);
+        else
+            resize_move_counts(a, fresh, learning);
+    }
+}
+
+void augment_resize_again(struct augment *a) {
+    if (a->resize && augment_redraws(a)) move(a, 1, 0, OF_TWO);
 }

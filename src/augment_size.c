@@ -388,7 +388,7 @@ void augment_saw_size(struct augment *a, int closes) {
 }
 
 int augment_redraws(const struct augment *a) {
-    return a->resize_counts && is_far(a) && a->births.followed > POOR;
+    return augment_resizes(a) && is_far(a) && a->births.followed > POOR;
 }
 
 int augment_size_steps(const struct augment *a, int iteration, int learning) {
@@ -403,8 +403,7 @@ int augment_size_steps(const struct augment *a, int iteration, int learning) {
 }
 
 void augment_move_size(struct augment *a, int iteration, int learning) {
-    const int alone = augment_resizes(a) && is_far(a) && a->births.followed > POOR;
-    for (int k = 0; k < (alone ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
+    for (int k = 0; k < (augment_redraws(a) ? 1 : SIZE_MOVES); ++k) move_size(a, learning);
     if (augment_resizes(a) || a->model.class->move == NULL || a->slope.moving == 0 || a->plain)
         return;
     const int steps = augment_size_steps(a, iteration, learning);

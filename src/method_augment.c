@@ -35,7 +35,7 @@ enum { BLOCK_BYTES = 12288, LEAST_BLOCK = 16 };
 /* iterations that a sweep may be spread over */
 enum { MOST_PARTS = 8 };
 
-/* the same at least, where steps of n draw all records anew */
+/* the same at least, where steps of n draw many records anew */
 enum { REDRAWN_PARTS = 4 };
 
 /* surrogate transitions of a response's coefficients in an iteration (bench/dimension.R) */
@@ -577,6 +577,7 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     }
+    if (iteration >= warmup && !empty) augment_resize_again(a);
     for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
         augment_respond_categories(a, iteration, warmup);
     if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);

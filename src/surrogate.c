@@ -418,7 +418,6 @@ int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain) {
     hmc_fixed(&s->hmc, *s->share * *s->length, MOST_STEPS, rng, &s->told);
     copy(s, s->there, s->hmc.q);
     if (memcmp(s->here, s->there, (size_t)s->density.size * sizeof(double)) == 0) return 0;
-    (void)hmc_refresh(&s->hmc); /* where it stands now may not be where it looked last */
     *gain = before - s->density.energy;
     set_map(s);
     return 1;
