@@ -19,9 +19,9 @@
 #' **Sites whose rates differ**, `pool = "partial"`: each site's rate is integrated out by quadrature given the mean and the standard deviation between sites, which
 #' bridge sampling integrates out. `bayes_factor()` compares ways to pool the same sites.
 #'
-#' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a normal distribution that is
-#' fitted to half of these draws, as the bridgesampling package does it. The error is that of Fruehwirth-Schnatter (2004), autocorrelation included. A note
-#' says where chains move too slowly for it to be relied on, as where noise hides a residual standard deviation with a prior of its own.
+#' **Bridge sampling** (Meng & Wong 1996): the chains run on for `draws` more iterations, and a density is compared with a mixture of four normal
+#' distributions that is fitted to half of these draws: one, as the bridgesampling package has it, misses heavy tails. The error is that of Fruehwirth-Schnatter
+#' (2004), autocorrelation included. A note says where chains move so slowly that it may be too small.
 #' * Normal records, that is [model_normal()], [model_mvnormal()] and [model_lm()] without factors: the density is that of the totals, with the parameters
 #'   integrated out, for fits by `"collapse"` and by `"clt"` where it moves the totals. A note says so where records outside the bounds, which these
 #'   methods do not treat exactly, are likely.

@@ -10,7 +10,7 @@ clt_evidence <- function(fit, draws, seed, call) {
   at <- fit$chains[[1L]]$state$theta
   unknown <- fit$bound$unknown
   log_density <- function(q) clt_log_density(problem, fit$bound$spec, at, unknown, q)
-  bridged <- with_seed(seed, bridge_normal(clt_places(fit, draws), log_density))
+  bridged <- with_seed(seed, bridge_mixture(clt_places(fit, draws), log_density))
   # of discrete noise, whose masses are taken for those of the density
   kernel <- sum(ifelse(absolute, log(2 * problem$scale), log(problem$scale) + log(2 * pi) / 2))
   value <- bridged$value + log_prior_constant(fit$bound$spec) + log_noise_constant(fit$release, call) + kernel

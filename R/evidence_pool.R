@@ -44,7 +44,7 @@ partial_evidence <- function(fit, draws, seed, call) {
     effects <- if (length(effect_sd)) colSums(stats::dnorm(t(q[, -(1:2), drop = FALSE]), 0, effect_sd, log = TRUE)) else 0
     log_rate_prior(fit$bound, q[, 1L]) + log_spread_prior(spread, at[, 2L]) + q[, 2L] + effects + rowSums(site_log_lik(fit, call))
   }
-  bridged <- with_seed(seed, bridge_normal(q, log_density))
+  bridged <- with_seed(seed, bridge_mixture(q, log_density))
   new_evidence(bridged$value, bridged$error, bridged$note)
 }
 

@@ -5,7 +5,7 @@ totals_evidence <- function(fit, draws, seed, call) {
   problem <- fit$problem
   places <- totals_places(fit, draws)
   at <- fit$chains[[1L]]$state
-  bridged <- with_seed(seed, bridge_normal(places, function(q) apply(q, 1L, function(x) .Call(ffi_collapse_density, problem, at, x)[1L])))
+  bridged <- with_seed(seed, bridge_mixture(places, function(q) apply(q, 1L, function(x) .Call(ffi_collapse_density, problem, at, x)[1L])))
   value <- bridged$value + log_totals_constant(fit$bound, problem$n) + log_kernel_constant(problem, fit$release, call)
   new_evidence(value, bridged$error, join_notes(totals_note(fit), bridged$note))
 }

@@ -160,6 +160,39 @@ test_that("the error counts dependent draws, and a note says where they are few"
   }
 })
 
+test_that("a density that no normal distribution fits: a funnel whose integral is 1, by chains that move slowly", {
+  skip_on_cran() # takes long; `make test` runs it
+  funnel <- function(q) dnorm(q[, 1], 0, 1.5, log = TRUE) + dnorm(q[, 2], 0.5 * q[, 3], exp(q[, 1]), log = TRUE) + dnorm(q[, 3], log = TRUE)
+  chain <- function(count) {
+    v <- 1.5 * as.vector(arima.sim(list(ar = 0.9), count, sd = sqrt(1 - 0.9^2)))
+    z <- rnorm(count)
+    cbind(v, 0.5 * z + exp(v) * rnorm(count), z)
+  }
+  told <- vapply(1:25, function(seed) {
+    set.seed(seed)
+    unlist(internal("bridge_mixture")(aperm(replicate(4, chain(1000)), c(1, 3, 2)), funnel)[c("value", "error")])
+  }, double(2))
+  expect_lt(abs(mean(told[1, ])), 4.5 * sd(told[1, ]) / 5)
+  expect_lt(abs(log(sqrt(mean(told[2, ]^2)) / sd(told[1, ]))), log(1.6))
+  # 0.06 with one normal distribution
+  expect_lt(sqrt(mean(told[2, ]^2)), 0.025)
+})
+
+test_that("a mixture's draws have its density, and few or equal points have one", {
+  set.seed(1)
+  points <- rbind(matrix(rnorm(3000), ncol = 2) %*% matrix(c(1, 0.8, 0, 0.6), 2), matrix(rnorm(1000, 8, 3), ncol = 2))
+  parts <- internal("fit_normals")(points)
+  expect_length(parts, 4)
+  fresh <- internal("draw_normals")(parts, 4e4)
+  # the density of draws is 1 / volume on average, in a box where it is not 0
+  inside <- abs(fresh[, 1]) < 1 & abs(fresh[, 2]) < 1
+  within <- exp(-internal("log_normals")(parts, fresh[inside, ]))
+  expect_lt(abs(sum(within) / 4e4 - 4), 5 * sd(c(within, numeric(sum(!inside)))) / 200)
+  expect_equal(weighted.mean(vapply(parts, function(p) p$mean[1], 0), vapply(parts, `[[`, 0, "weight")), mean(points[, 1]), tolerance = 0.05)
+  expect_length(internal("fit_normals")(points[1:50, ]), 1)
+  expect_true(all(is.finite(unlist(internal("fit_normals")(points[rep(1:3, 400), ])))))
+})
+
 test_that("what has no evidence says why; prints and messages", {
   fit <- suppressWarnings(sample_posterior(published, model_normal(), method = "augment", chains = 1, iter = 100, seed = 1))
   expect_message(got <- log_evidence(fit, draws = 400, seed = 1), class = "noiseaware_message_evidence")
