@@ -12,7 +12,6 @@
  *                     of all counts, augment_resize_counts.c;
  *   augment_levels.c  transfers of records between levels of a factor;
  *   augment_categories.c  moves of the coefficients of a response of several levels;
- *   augment_rounds.c  how many rounds of all that make an iteration;
  *   augment_diagnostics.c  what a chain tells of itself.
  */
 #ifndef NOISEAWARE_AUGMENT_H
@@ -230,11 +229,6 @@ void augment_move_levels(struct augment *a, int learning);
 /* Chooses points, and readies a->categories for a move. Returns 0 where none is possible. Needs the
  * model set at theta, and records. */
 int augment_begin_categories(struct augment *a);
-
-/* ---- augment_rounds.c ------------------------------------------------------------ */
-
-/* What an iteration of warmup that took so much work tells. */
-void augment_saw_round(struct augment *a, int iteration, int warmup, double work);
 
 /* ---- augment_surrogate.c --------------------------------------------------------- */
 

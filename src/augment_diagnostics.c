@@ -57,7 +57,7 @@ static void tell_sizes(const struct augment *a, struct chain_diagnostics *told) 
 
 void augment_diagnostics(const struct augment *a, double after, struct chain_diagnostics *told) {
     double passes = 0, made = 0, accepted = 0;
-    tell_updates(a, after * augment_rounds(a), told);
+    tell_updates(a, after * rounds_made(&a->rounds), told);
     for (int k = 0; k < PASS_KINDS; ++k) {
         passes += a->adapt.passes[k];
         made += a->passes_made[k];
@@ -77,7 +77,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);
-    diagnostics_tell(told, "rounds", augment_rounds(a));
+    diagnostics_tell(told, "rounds", rounds_made(&a->rounds));
     if (augment_is_sized(a)) tell_sizes(a, told);
     diagnostics_tell(told, "work", a->work / fmax(after, 1));
 }

@@ -81,7 +81,7 @@ void augment_prepare_size(struct augment *a) {
 int augment_is_full(const struct augment *a) {
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
-        const ptrdiff_t most = augment_rounds(a) * (SIZE_MOVES + TILTED) * site->most_born;
+        const ptrdiff_t most = rounds_made(&a->rounds) * (SIZE_MOVES + TILTED) * site->most_born;
         if (site->size_prior && site->stride - site->n < most) return 1;
     }
     return 0;

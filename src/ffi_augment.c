@@ -212,7 +212,7 @@ static struct state_shape shape(const void *self) {
             (struct state_part){"surrogate", REALSXP, (R_xlen_t)surrogate_stored(a->surrogate)};
     if (augment_makes_rounds(a))
         shape.part[shape.parts++] =
-            (struct state_part){"rounds", REALSXP, (R_xlen_t)augment_rounds_stored(a)};
+            (struct state_part){"rounds", REALSXP, (R_xlen_t)rounds_stored(a->model.parameters)};
     if (augment_has_levels(a))
         shape.part[shape.parts++] =
             (struct state_part){"levels", REALSXP, 2 * (R_xlen_t)a->model.factors};
@@ -288,7 +288,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     if (update_theta_steps(&a->model) > 0)
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
-    if (augment_makes_rounds(a)) augment_rounds_attach(a, REAL(list_element(state, "rounds")));
+    if (augment_makes_rounds(a))
+        rounds_attach(&a->rounds, a->model.parameters, REAL(list_element(state, "rounds")));
     if (augment_has_levels(a)) {
         a->regroup.scale = REAL(list_element(state, "levels"));
         a->regroup.tries = a->regroup.scale + a->model.factors;
@@ -345,7 +346,7 @@ static void start(void *self, SEXP problem) {
         a->site[k]->most_energy_step = R_NegInf;
         start_augment_size(sites ? VECTOR_ELT(sites, k) : problem, a->site[k]);
     }
-    if (augment_makes_rounds(a)) augment_rounds_start(a);
+    if (augment_makes_rounds(a)) rounds_start(&a->rounds);
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));

@@ -50,13 +50,8 @@ static size_t walks_length(const struct pool_records *s) {
     return walk_stored(s->free) + 2 * walk_stored(s->shared);
 }
 
-/* anchors and precisions of a site */
-static R_xlen_t told_length(const struct pool_records *s) {
-    return s->parameters + s->spread.varying;
-}
-
 /* what all have of these, and what imputed records need beside */
-enum { POOL_PARTS = 6, RECORD_PARTS = 2 };
+enum { POOL_PARTS = 6, RECORD_PARTS = 3 };
 
 static struct state_shape shape(const void *self) {
     const struct pool_records *s = self;
@@ -66,7 +61,7 @@ static struct state_shape shape(const void *self) {
         {"walks", REALSXP, sites * (R_xlen_t)walk_stored(s->walking)},
         {"layer", REALSXP, (R_xlen_t)walks_length(s)},
         {"shared", REALSXP, s->shared},
-        {"told", REALSXP, sites * told_length(s)},
+        {"anchors", REALSXP, sites * s->parameters},
         {"store", REALSXP, (R_xlen_t)pool_records_given_stored(s)},
     };
     struct state_shape shape = {.counters = POOL_GIVEN_COUNTERS, .parts = POOL_PARTS};
@@ -82,6 +77,7 @@ static struct state_shape shape(const void *self) {
     const struct state_part of_records[RECORD_PARTS] = {
         {"adapt", REALSXP, sites * (R_xlen_t)adapt_length(s)},
         {"sites", REALSXP, sites * OF_SITE},
+        {"rounds", REALSXP, (R_xlen_t)rounds_stored(pool_records_watched(s))},
     };
     memcpy(shape.part + shape.parts, of_records, sizeof of_records);
     shape.parts += RECORD_PARTS;
@@ -107,11 +103,13 @@ static void attach_records(struct pool_records *s, SEXP state) {
     double *adapt = REAL(list_element(state, "adapt"));
     const double *told = REAL(list_element(state, "sites"));
     const struct adapt_shape learned = augment_learned_shape(&s->site[0].augment.model);
+    rounds_attach(&s->rounds, pool_records_watched(s), REAL(list_element(state, "rounds")));
     for (int j = 0; j < s->sites; ++j, told += OF_SITE) {
         struct augment *a = &s->site[j].augment;
         adapt_attach(&a->adapt, &learned, adapt + (size_t)j * adapt_length(s));
         a->most_energy_step = told[MOST_STEP];
         a->work = told[WORK];
+        a->rounds = s->rounds;
         memcpy(a->passes_made, told + PASSES_MADE, sizeof a->passes_made);
         memcpy(a->passes_accepted, told + PASSES_ACCEPTED, sizeof a->passes_accepted);
     }
@@ -139,11 +137,8 @@ static void attach(void *self, SEXP state, struct rng *rng) {
         attach_tables(s, state);
     else
         attach_records(s, state);
-    double *learned_of = REAL(list_element(state, "told"));
-    for (int j = 0; j < s->sites; ++j, learned_of += told_length(s)) {
-        s->site[j].anchor = learned_of;
-        s->site[j].precision = learned_of + s->parameters;
-    }
+    double *anchor = REAL(list_element(state, "anchors"));
+    for (int j = 0; j < s->sites; ++j, anchor += s->parameters) s->site[j].anchor = anchor;
     s->counter = REAL(list_element(state, "counters"));
     if (s->gradients) pool_records_given_attach(s, REAL(list_element(state, "store")));
     pool_records_attach(s);

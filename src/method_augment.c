@@ -534,8 +534,14 @@ static int update_theta_of_none(struct augment *a, int learning) {
     return PLUGIN_OK;
 }
 
-/* `round`: of an iteration, from 0 */
-static int make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {
+/* Of a model that asks for rounds, whose autocorrelations fall the slower the longer the lag. */
+enum { LEAST_ROUNDS = 4 };
+
+int augment_makes_rounds(const struct augment *a) {
+    return a->surrogate || a->model.tied > 0 || a->model.shape > 0 || a->model.rounds;
+}
+
+int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {
     const struct model_class *class = a->model.class;
     struct adapt *adapt = &a->adapt;
     const int learning = iteration < warmup && !a->plain;
@@ -552,7 +558,7 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
     if (trying) augment_take_complete(a, 0, a->complete_before);
     const int parts = iteration < warmup ? 1 : (int)*adapt->parts;
-    const int at = iteration < warmup ? 0 : (iteration - warmup) * augment_rounds(a) + round;
+    const int at = iteration < warmup ? 0 : (iteration - warmup) * rounds_made(&a->rounds) + round;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;
     if (empty)
@@ -596,8 +602,9 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
     const enum window window =
         learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
     if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
-    /* a pool's sites make one round each */
-    if (a->rounds.count && learning) augment_saw_round(a, iteration, warmup, a->work - work_before);
+    if (learning && augment_makes_rounds(a) && !a->layer)
+        rounds_saw(&a->rounds, a->theta, a->model.rounds ? LEAST_ROUNDS : 1, iteration, warmup,
+                   a->work - work_before);
     if (iteration + 1 == warmup) {
         if (learning) adapt_close_window(adapt, WARMUP_ENDS);
         end_warmup(a);
@@ -606,11 +613,11 @@ static int make_round(struct augment *a, int iteration, int warmup, int round, d
 }
 
 int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted) {
-    const int rounds = iteration < warmup ? 1 : augment_rounds(a);
+    const int rounds = iteration < warmup ? 1 : rounds_made(&a->rounds);
     double sum = 0;
     int status = PLUGIN_OK;
     for (int k = 0; k < rounds && status == PLUGIN_OK; ++k) {
-        status = make_round(a, iteration, warmup, k, accepted);
+        status = augment_make_round(a, iteration, warmup, k, accepted);
         sum += *accepted;
     }
     *accepted = sum / rounds;

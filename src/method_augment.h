@@ -6,6 +6,7 @@
 #include "category_moves.h"
 #include "plugin.h"
 #include "response.h"
+#include "rounds.h"
 #include "run.h"
 #include "size_prior.h"
 #include "size_slope.h"
@@ -58,13 +59,6 @@ struct regroup {
     double *level;
     int *order, *place, *first; /* of levels; where the records of each place begin */
     double **before, **after;   /* the records that a transfer takes */
-};
-
-/* Views into the state: of an iteration after warmup, how many rounds; in the second half of
- * warmup, iterations seen and their mean work; of each coordinate of theta its mean and scatter,
- * the sum of squared changes over some iterations, and what it was in the last of these. */
-struct rounds {
-    double *count, *seen, *work, *mean, *scatter, *change, *before;
 };
 
 /* Of new shapes, see augment_redraw.c; in warmup, running means: the share of a sweep's proposals
@@ -127,7 +121,7 @@ struct augment {
         pace; /* of the complete-data statistic; of nothing where no update takes it */
     struct regroup regroup; /* only beside a surrogate */
     struct redrawn redrawn; /* only with new shapes */
-    struct rounds rounds;   /* only where augment_makes_rounds() */
+    struct rounds rounds;   /* where augment_makes_rounds(), or those of a pool */
     /* (released - total) * weight, dense and cells; part of the state, copied in
      * and out because the dense part swaps places with its candidate. */
     double *residual, *cell_residual;
@@ -218,13 +212,8 @@ void augment_attach_guide(struct augment *a, double *store);
 /* After augment_prepare(): moves of a response of several levels, if they serve. */
 void augment_prepare_categories(struct augment *a);
 
-/* With a surrogate. */
-/* May an iteration have several rounds? How many it has after warmup. */
+/* May an iteration have several rounds? */
 int augment_makes_rounds(const struct augment *a);
-int augment_rounds(const struct augment *a);
-size_t augment_rounds_stored(const struct augment *a);
-void augment_rounds_attach(struct augment *a, double *store);
-void augment_rounds_start(struct augment *a);
 
 /* Records drawn given theta; with `search`, moved to where the release has density, and
  * theta drawn given them. */
@@ -254,5 +243,8 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
  * after `warmup` iterations. Returns PLUGIN_*; *accepted gets the share of the
  * proposals that the sweep accepted. */
 int augment_iterate(struct augment *a, int iteration, int warmup, double *accepted);
+
+/* One of its rounds, from 0; a pool, whose rounds these are, asks for them itself. */
+int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted);
 
 #endif

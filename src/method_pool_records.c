@@ -5,7 +5,7 @@
  *   p(shared) prod_j N(phi_j | shared) p(rest of theta_j) prod_i f(x_ij | theta_j) eta_j(z_j |
  * s_j).
  *
- * An iteration:
+ * A round, of which an iteration may have several (rounds.c):
  *   1. each site: passes, a sweep, and theta_j given its records, as in a fit of that site alone
  *      with the prior that phi_j has given what is shared (struct augment_layer); theta_j | records
  *      by random walks on the log likelihood, what is no parameter by the model's update.
@@ -238,6 +238,10 @@ static void create_site(struct pool_records *s, struct pool_records_site *site,
     augment_prepare(a);
 }
 
+int pool_records_watched(const struct pool_records *s) {
+    return s->shared + s->sites * s->model.parameters;
+}
+
 int pool_records_create(struct pool_records *s) {
     const struct model *model = &s->model;
     const int V = s->spread.varying;
@@ -275,6 +279,7 @@ int pool_records_create(struct pool_records *s) {
     s->slope_c = doubles(model->complete);
     s->natural = doubles(model->reported);
     s->phi = doubles(s->parameters);
+    if (!s->tables) s->watched = doubles(pool_records_watched(s));
     double **const of_shared[] = {&s->at_new, &s->step, &s->slope};
     for (int k = 0; k < 3; ++k) *of_shared[k] = doubles(s->shared);
     return PLUGIN_OK;
@@ -353,9 +358,10 @@ static int iterate_table(struct pool_records_site *site, int iteration, int warm
     return status;
 }
 
-static int iterate_site(struct pool_records_site *site, int iteration, int warmup, double *share) {
+static int iterate_site(struct pool_records_site *site, int iteration, int warmup, int round,
+                        double *share) {
     return site->table ? iterate_table(site, iteration, warmup, share)
-                       : augment_iterate(&site->augment, iteration, warmup, share);
+                       : augment_make_round(&site->augment, iteration, warmup, round, share);
 }
 
 /* theta of a site with z, nearer to the mean where a prior that is cut off rules that out: the mean
@@ -379,6 +385,7 @@ static void start_walks(struct pool_records *s, const double *sd) {
 
 void pool_records_start(struct pool_records *s, const double *sd) {
     if (s->gradients) pool_records_given_start(s, sd);
+    if (!s->tables) rounds_start(&s->rounds);
     start_walks(s, sd);
     pool_spread_read_sds(&s->spread, s->at);
     pool_spread_open(&s->spread, s->at);
@@ -540,12 +547,26 @@ static void move_carried(struct pool_records *s, int learning) {
     settle(s, POOL_CARRIED, learning);
 }
 
-int pool_records_iterate(struct pool_records *s, int iteration, int warmup, double *accepted) {
+/* of an iteration's records, since warmup ended, and of its transitions given the records */
+static double work_of(const struct pool_records *s) {
+    double work = 500.0 * s->leapfrogs * s->sites;
+    for (int j = 0; j < s->sites; ++j) work += s->site[j].augment.work;
+    return work;
+}
+
+static void learn_rounds(struct pool_records *s, int iteration, int warmup, double work) {
+    copy(s->watched, s->at, s->shared);
+    copy(s->watched + s->shared, s->theta, s->sites * s->model.parameters);
+    rounds_saw(&s->rounds, s->watched, 1, iteration, warmup, work);
+}
+
+static int make_round(struct pool_records *s, int iteration, int warmup, int round,
+                      double *accepted) {
     const int learning = iteration < warmup;
     double sum = 0, n = 0;
     for (int j = 0; j < s->sites; ++j) {
         double share;
-        const int status = iterate_site(s->site + j, iteration, warmup, &share);
+        const int status = iterate_site(s->site + j, iteration, warmup, round, &share);
         if (status != PLUGIN_OK) return status;
         if (j == 0) follow_first(s);
         sum += share * (double)s->site[j].augment.n;
@@ -553,12 +574,29 @@ int pool_records_iterate(struct pool_records *s, int iteration, int warmup, doub
     }
     *accepted = n > 0 ? sum / n : 1;
     if (s->gradients) {
-        s->leapfrogs = pool_records_given_move(s, iteration, warmup);
+        s->leapfrogs += pool_records_given_move(s, iteration, warmup);
     } else {
         if (s->free > 0) move_given(s, learning);
         move_held(s, learning);
     }
     if (s->movable) move_carried(s, learning);
+    return PLUGIN_OK;
+}
+
+int pool_records_iterate(struct pool_records *s, int iteration, int warmup, double *accepted) {
+    const int rounds = iteration < warmup ? 1 : rounds_made(&s->rounds);
+    double sum = 0;
+    s->leapfrogs = 0;
+    const double before = work_of(s);
+    for (int k = 0; k < rounds; ++k) {
+        const int status = make_round(s, iteration, warmup, k, accepted);
+        if (status != PLUGIN_OK) return status;
+        sum += *accepted;
+    }
+    *accepted = sum / rounds;
+    if (s->tables || iteration >= warmup) return PLUGIN_OK;
+    const double work = work_of(s) - before;
+    learn_rounds(s, iteration, warmup, work > 0 ? work : *s->rounds.work); /* the last ends at 0 */
     return PLUGIN_OK;
 }
 

@@ -23,11 +23,11 @@ struct pool_records_site {
     struct rng innovations;
     double *theta_new, *z; /* z: of what varies */
 
-    /* With gradients: its own coordinates' place; and what its records tell: state, and where
-     * that is now. */
+    /* With gradients: its own coordinates' place; where what its records tell is looked for from, a
+     * part of the state; and what they tell. */
     int at;
-    double *anchor, *precision; /* of each parameter; of each that varies */
-    double *told_at;
+    double *anchor;              /* of each parameter */
+    double *told_at, *precision; /* of each that varies */
 };
 
 /* Of transitions given the records, after warmup; see pool_records_given.c. */
@@ -68,25 +68,31 @@ struct pool_records {
     int movable;   /* can records, or counts, follow theta? */
     int bounded;   /* is the prior of the sites' parameters cut off? */
     int beyond;    /* did the last trajectory end there? */
-    int leapfrogs; /* of the last */
+    int leapfrogs; /* of an iteration */
     int size;      /* their coordinates: what is shared, and each site's own */
     struct hmc hmc;
+    double *curvature, *newton, *slope_there; /* of a site's likelihood */
     double *hmc_work, *nothing, *phi;
     double *counter; /* of the state */
 
     /* State: with these restored, a run continues bit for bit. */
-    double *at; /* what is shared */
+    double *at;           /* what is shared */
+    struct rounds rounds; /* of imputed records */
     struct rng *rng;
     double *theta; /* of all sites */
 
     /* workspace */
     struct theta_update density;
+    double *watched;
     double *trial, *at_new, *step, *slope, *natural, *slope_c, *slope_theta;
     double *site_step, *theta_new;
 };
 
 /* With model, likelihood, parameters, spread and sites with their releases. Returns PLUGIN_*. */
 int pool_records_create(struct pool_records *pool);
+
+/* How many coordinates rounds are learned from. */
+int pool_records_watched(const struct pool_records *pool);
 
 /* Points into a state. */
 void pool_records_attach(struct pool_records *pool);

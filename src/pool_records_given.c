@@ -7,16 +7,20 @@
  * statistic c_j. Coordinates are those of pool_spread.c, in which sites are nearly standard normal
  * and independent where their likelihood is about normal with precision P and mean
  *
- *   A(c) = anchor + slope of the log likelihood at the anchor / P.
+ *   A(c) = where the likelihood is greatest,  P = minus its second derivatives there,
  *
- * The anchors, points near the sites' parameters, and P, minus the second derivatives there, by
- * differences, are learned early in warmup. A(c) is a function of these and the records alone, so
- * that coordinates stay as they are during a transition, and its target is invariant.
+ * by Newton's method from an anchor, a point near the site's parameters that is learned early in
+ * warmup. A and P are functions of the anchors and the records alone, so that coordinates stay as
+ * they are during a transition, and its target is invariant. Where noise hides a residual standard
+ * deviation the records' own goes far, and P with its square: coordinates that were learned once
+ * made trajectories diverge.
  *
- * Cost: of a gradient, that of the likelihood of each site; free of the number of records.
+ * Cost: of a gradient, that of the likelihood of each site; of a step to A, that of two of them for
+ * each parameter that varies; free of the number of records.
  */
 #include "method_pool_records.h"
 
+#include "linalg.h"
 #include "model.h"
 
 /* Anchors are learned at iterations 0, FIRST, 3 FIRST, 7 FIRST, ... until that share of warmup. */
@@ -25,10 +29,7 @@ static const double LEARNED_UNTIL = 0.2;
 
 /* As in method_pool.c: tails of standard deviations between few sites need short steps. */
 enum { MANY_COORDINATES = 100 };
-static const double TARGET_OF_FEW = 0.9;
-
-/* A(c) is so many standard errors from the anchor, at most: further off curvature is not told. */
-static const double FURTHEST = 4;
+static const double TARGET_OF_FEW = 0.95;
 
 /* where a prior that is cut off ends a trajectory, which then is none that diverged */
 static double beyond_bounds(struct pool_records *s) {
@@ -72,13 +73,18 @@ size_t pool_records_given_stored(const struct pool_records *s) {
 }
 
 void pool_records_given_create(struct pool_records *s) {
+    const size_t varying = (size_t)s->spread.varying;
     s->size = s->shared;
     for (int j = 0; j < s->sites; ++j) {
         struct pool_records_site *site = s->site + j;
         site->at = s->size;
         s->size += site->member.own;
-        site->told_at = plugin_memory((size_t)s->spread.varying, sizeof(double));
+        site->told_at = plugin_memory(varying, sizeof(double));
+        site->precision = plugin_memory(varying, sizeof(double));
     }
+    s->curvature = plugin_memory(varying * varying, sizeof(double));
+    s->newton = plugin_memory(varying, sizeof(double));
+    s->slope_there = plugin_memory((size_t)s->parameters, sizeof(double));
     s->hmc_work = plugin_memory(hmc_workspace(s->size, HMC_DIAGONAL), sizeof(double));
 }
 
@@ -106,43 +112,85 @@ static int learns_anchors(int iteration, int warmup) {
     return at == iteration;
 }
 
-/* theta of a site at its anchors */
-static void place_anchors(struct pool_records *s, const struct pool_records_site *site) {
+static void learn_anchors(const struct pool_records *s, struct pool_records_site *site) {
+    for (int k = 0; k < s->parameters; ++k) site->anchor[k] = site->augment.theta[s->place[k]];
+}
+
+/* Minus the second derivatives of the log likelihood at `trial` in what varies, a lower triangle,
+ * by differences; those that tell something to `precision`. */
+static void tell_curvature(struct pool_records *s, struct pool_records_site *site,
+                           double *precision) {
+    static const double STEP = 1e-3;
+    const int V = s->spread.varying, *which = s->spread.which;
+    double *slope = site->member.slope, *row = s->curvature;
+    for (int v = 0; v < V; ++v, row += V) {
+        double *at = s->trial + s->place[which[v]];
+        const double middle = *at;
+        *at = middle - STEP;
+        (void)pool_records_likelihood(site, s->trial, slope);
+        for (int w = 0; w <= v; ++w) row[w] = slope[which[w]];
+        *at = middle + STEP;
+        (void)pool_records_likelihood(site, s->trial, slope);
+        for (int w = 0; w <= v; ++w) row[w] = (row[w] - slope[which[w]]) / (2 * STEP);
+        *at = middle;
+        precision[v] = row[v] > 0 && row[v] < 1e100 ? row[v] : 0;
+    }
+}
+
+/* Newton's step from there, or one for each coordinate alone where that leads to no peak. */
+static void newton_step(const struct pool_records *s, const double *slope, const double *precision,
+                        double *step) {
+    const int V = s->spread.varying, *which = s->spread.which;
+    for (int v = 0; v < V; ++v) step[v] = isfinite(slope[which[v]]) ? slope[which[v]] : 0;
+    if (linalg_cholesky(V, s->curvature) == 0) {
+        linalg_forward(V, s->curvature, step);
+        linalg_backward(V, s->curvature, step);
+        return;
+    }
+    for (int v = 0; v < V; ++v) step[v] = precision[v] > 0 ? step[v] / precision[v] : 0;
+}
+
+/* `trial` goes along a step, or a part of it, if the likelihood grows; its slopes come to the
+ * member. Returns by how much it grew. */
+static double climb(struct pool_records *s, struct pool_records_site *site, double now,
+                    const double *step) {
+    enum { HALVINGS = 6 };
+    const int V = s->spread.varying, *which = s->spread.which;
+    for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
+    double share = 1;
+    for (int h = 0; h < HALVINGS; ++h, share *= 0.5) {
+        for (int v = 0; v < V; ++v)
+            s->trial[s->place[which[v]]] = site->told_at[v] + share * step[v];
+        const double next = pool_records_likelihood(site, s->trial, site->member.slope);
+        if (next > now) return next - now;
+    }
+    for (int v = 0; v < V; ++v) s->trial[s->place[which[v]]] = site->told_at[v];
+    return 0;
+}
+
+/* What the records of a site tell of what varies, about: where their likelihood is greatest, from
+ * the anchors, and its precision. That of few records may have its peak far from where they are
+ * with the prior, or nowhere: one step then, which is short. */
+static void tell(struct pool_records *s, struct pool_records_site *site) {
+    enum { MOST_STEPS = 12, FEW_RECORDS = 10 };
+    static const double ENOUGH = 0.1, FURTHEST = 4;
+    const int V = s->spread.varying, *which = s->spread.which;
+    const int few = site->augment.n < FEW_RECORDS * s->parameters, most = few ? 1 : MOST_STEPS;
     memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->anchor[k];
-}
-
-static void learn_anchors(struct pool_records *s, struct pool_records_site *site) {
-    static const double STEP = 1e-3;
-    double *slope = site->member.slope;
-    for (int k = 0; k < s->parameters; ++k) site->anchor[k] = site->augment.theta[s->place[k]];
-    place_anchors(s, site);
-    for (int v = 0; v < s->spread.varying; ++v) {
-        const int k = s->spread.which[v];
-        double *at = s->trial + s->place[k];
-        *at = site->anchor[k] + STEP;
-        (void)pool_records_likelihood(site, s->trial, slope);
-        const double above = slope[k];
-        *at = site->anchor[k] - STEP;
-        (void)pool_records_likelihood(site, s->trial, slope);
-        const double precision = (slope[k] - above) / (2 * STEP);
-        site->precision[v] = precision > 0 && precision < 1e100 ? precision : 0;
-        *at = site->anchor[k];
+    double now = pool_records_likelihood(site, s->trial, site->member.slope), gain = INFINITY;
+    for (int k = 0; k < most && gain > ENOUGH; ++k) {
+        memcpy(s->slope_there, site->member.slope, (size_t)s->parameters * sizeof(double));
+        tell_curvature(s, site, site->precision);
+        newton_step(s, s->slope_there, site->precision, s->newton);
+        for (int v = 0; few && v < V; ++v) {
+            const double longest = site->precision[v] > 0 ? FURTHEST / sqrt(site->precision[v]) : 0;
+            s->newton[v] = fmax(fmin(s->newton[v], longest), -longest);
+        }
+        gain = climb(s, site, now, s->newton);
+        now += gain;
     }
-}
-
-/* What the records of a site tell of what varies, about. */
-static void tell(struct pool_records *s, struct pool_records_site *site) {
-    double *slope = site->member.slope;
-    place_anchors(s, site);
-    (void)pool_records_likelihood(site, s->trial, slope);
-    for (int v = 0; v < s->spread.varying; ++v) {
-        const int k = s->spread.which[v];
-        const double precision = site->precision[v];
-        const double step = precision > 0 && isfinite(slope[k]) ? slope[k] / precision : 0;
-        const double most = precision > 0 ? FURTHEST / sqrt(precision) : 0;
-        site->told_at[v] = site->anchor[k] + fmax(fmin(step, most), -most);
-    }
+    for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
     site->member.at = site->told_at;
     site->member.precision = site->precision;
 }

@@ -157,11 +157,16 @@ static double prior_of_correlations(const struct pool_spread *s, const double *y
     return log_density;
 }
 
+/* |log sd|, at most: of an sd that no number tells from 0, sites have no distance from their mean
+ */
+static const double MOST_LOG_SD = 300;
+
 double pool_spread_prior(struct pool_spread *s, const double *shared, double *slope) {
     double log_density = 0;
     for (int v = 0; v < s->varying; ++v) {
         const struct pool_told *told = s->of_mean + v;
         double slope_sd;
+        if (!(fabs(s->scale[v].log_sd) < MOST_LOG_SD)) return -INFINITY;
         log_density += scale_prior_density(s->sd + v, s->scale[v].log_sd, &slope_sd);
         log_density += log(s->scale[v].slope) - 0.5 * log(told->precision);
         slope[s->parameters + v] += slope_sd - 0.5 * told->slope_precision / told->precision;

@@ -1,8 +1,8 @@
-/* Method "augment": how many rounds of sweep, moves and update an iteration makes beside a
- * surrogate, and where a response has coefficients, be its covariates all factors, a shape, which
- * walks, or products of covariates, so that draws of a default call serve.
+/* How many rounds of all its steps an iteration makes, so that draws of a default call serve: in
+ * method "augment" beside a surrogate, and where a response has coefficients, be its covariates all
+ * factors, a shape, which walks, or products of covariates; and where sites' records are imputed.
  *
- * In the second half of warmup each coordinate of theta is looked at: with v its variance and g
+ * In the second half of warmup each coordinate is looked at: with v its variance and g
  * half its mean squared change over LAG iterations, the autocorrelation is r = 1 - g / v, and were
  * it to fall geometrically, an effective draw would take 2 LAG / -log(r) iterations. Its standard
  * error is taken from it (Bartlett 1946), or else one of many coordinates would seem slow by
@@ -12,16 +12,16 @@
  * not cost more than an iteration may. That is known from counted work, so that a seed fixes it.
  * Rounds end with an iteration: a chain that is cut in two is the same chain.
  *
- * Cost: O(parameters) an iteration. No allocation.
+ * Cost: O(coordinates) an iteration. No allocation.
  */
-#include "augment.h"
+#include "rounds.h"
+
+#include <math.h>
+#include <string.h>
 
 /* the most rounds; iterations for an effective draw that are few enough */
 enum { MOST_ROUNDS = 8 };
 static const double ENOUGH = 5;
-
-/* Of a model that asks for rounds, whose autocorrelations fall the slower the longer the lag. */
-enum { LEAST_ROUNDS = 4 };
 
 /* Counted work of an iteration, about nanoseconds, up to which it may have more rounds: 4,000 of
  * them take 40 seconds. */
@@ -33,31 +33,22 @@ enum { LAG = 5, LEAST_SEEN = 50 };
 enum { KNOWN = 10 };
 static const double OUTLYING = 2.5;
 
-int augment_makes_rounds(const struct augment *a) {
-    return a->surrogate || a->model.tied > 0 || a->model.shape > 0 || a->model.rounds;
-}
+size_t rounds_stored(int size) { return 3 + (3 + LAG) * (size_t)size; }
 
-int augment_rounds(const struct augment *a) { return a->rounds.count ? (int)*a->rounds.count : 1; }
-
-size_t augment_rounds_stored(const struct augment *a) {
-    return 3 + (3 + LAG) * (size_t)a->model.parameters;
-}
-
-void augment_rounds_attach(struct augment *a, double *store) {
-    struct rounds *r = &a->rounds;
-    const size_t parameters = (size_t)a->model.parameters;
+void rounds_attach(struct rounds *r, int size, double *store) {
+    r->size = size;
     r->count = store;
     r->seen = store + 1;
     r->work = store + 2;
     r->mean = store + 3;
-    r->scatter = r->mean + parameters;
-    r->change = r->scatter + parameters;
-    r->before = r->change + parameters;
+    r->scatter = r->mean + size;
+    r->change = r->scatter + size;
+    r->before = r->change + size;
 }
 
-void augment_rounds_start(struct augment *a) {
-    memset(a->rounds.count, 0, augment_rounds_stored(a) * sizeof(double));
-    *a->rounds.count = 1;
+void rounds_start(struct rounds *r) {
+    memset(r->count, 0, rounds_stored(r->size) * sizeof(double));
+    *r->count = 1;
 }
 
 /* The standard error of an autocorrelation r at LAG that falls geometrically. */
@@ -67,10 +58,9 @@ static double error_of(double r, double seen) {
 }
 
 /* iterations for an effective draw of the slowest coordinate */
-static double slowest(const struct augment *a) {
-    const struct rounds *rounds = &a->rounds;
+static double slowest(const struct rounds *rounds) {
     double most = 1;
-    for (int j = 0; j < a->model.parameters; ++j) {
+    for (int j = 0; j < rounds->size; ++j) {
         const double variance = rounds->scatter[j] / (*rounds->seen - 1);
         const double half = 0.5 * rounds->change[j] / (*rounds->seen - LAG);
         if (!(variance > 0) || !(half > 0 && half < variance)) continue;
@@ -80,21 +70,20 @@ static double slowest(const struct augment *a) {
     return most;
 }
 
-/* theta[j], no further away than counts */
-static double within_reach(const struct augment *a, int j) {
-    const struct rounds *r = &a->rounds;
-    if (*r->seen < KNOWN || !(r->scatter[j] > 0)) return a->theta[j];
+/* at[j], no further away than counts */
+static double within_reach(const struct rounds *r, const double *at, int j) {
+    if (*r->seen < KNOWN || !(r->scatter[j] > 0)) return at[j];
     const double reach = OUTLYING * sqrt(r->scatter[j] / (*r->seen - 1));
-    return fmax(r->mean[j] - reach, fmin(a->theta[j], r->mean[j] + reach));
+    return fmax(r->mean[j] - reach, fmin(at[j], r->mean[j] + reach));
 }
 
-void augment_saw_round(struct augment *a, int iteration, int warmup, double work) {
-    struct rounds *r = &a->rounds;
+void rounds_saw(struct rounds *r, const double *at, double least, int iteration, int warmup,
+                double work) {
     if (iteration < warmup / 2) return;
-    const int parameters = a->model.parameters, seen = (int)*r->seen;
-    double *before = r->before + (size_t)(seen % LAG) * (size_t)parameters;
-    for (int j = 0; j < parameters; ++j) {
-        const double value = within_reach(a, j), away = value - r->mean[j],
+    const int seen = (int)*r->seen;
+    double *before = r->before + (size_t)(seen % LAG) * (size_t)r->size;
+    for (int j = 0; j < r->size; ++j) {
+        const double value = within_reach(r, at, j), away = value - r->mean[j],
                      change = value - before[j];
         r->mean[j] += away / (seen + 1);
         r->scatter[j] += away * (value - r->mean[j]);
@@ -104,8 +93,7 @@ void augment_saw_round(struct augment *a, int iteration, int warmup, double work
     *r->seen += 1;
     *r->work += (work - *r->work) / *r->seen;
     if (iteration + 1 < warmup || *r->seen < LEAST_SEEN) return;
-    const double least = a->model.rounds ? LEAST_ROUNDS : 1;
-    const double needed = fmax(ceil(slowest(a) / ENOUGH), least),
+    const double needed = fmax(ceil(slowest(r) / ENOUGH), least),
                  affordable = floor(AFFORDABLE / *r->work);
     *r->count = fmax(1, fmin(fmin(needed, affordable), MOST_ROUNDS));
 }

@@ -1,0 +1,28 @@
+#ifndef NOISEAWARE_ROUNDS_H
+#define NOISEAWARE_ROUNDS_H
+
+#include "core.h"
+
+/* How many rounds an iteration has after warmup; see rounds.c. Views into the state: their number;
+ * in the second half of warmup, iterations seen and their mean work; of each coordinate its mean
+ * and scatter, the sum of squared changes over some iterations, and what it was in the last of
+ * these. No `count`: always one round. */
+struct rounds {
+    int size; /* coordinates */
+    double *count, *seen, *work, *mean, *scatter, *change, *before;
+};
+
+size_t rounds_stored(int size);
+void rounds_attach(struct rounds *rounds, int size, double *store);
+void rounds_start(struct rounds *rounds);
+
+/* What an iteration of warmup that took so much work tells, `at` being where its coordinates are;
+ * there will be at least `least` rounds. */
+void rounds_saw(struct rounds *rounds, const double *at, double least, int iteration, int warmup,
+                double work);
+
+static inline int rounds_made(const struct rounds *rounds) {
+    return rounds->count ? (int)*rounds->count : 1;
+}
+
+#endif
