@@ -37,6 +37,16 @@ pool_waits <- function(count) {
   })
 }
 
+# the rate of one count, 50 to 500 records a site
+pool_counts <- function(count) {
+  set.seed(4)
+  asked <- stat_sums(~ visits, bounds = list(visits = c(0, 20)))
+  rate <- exp(stats::rnorm(count, 0.5, 0.4))
+  lapply(stats::setNames(rate, paste0("site", seq_along(rate))), function(rate) {
+    simulate_release(data.frame(visits = pmin(stats::rpois(sample(50:500, 1), rate), 20)), asked, mech_laplace(epsilon = 1))
+  })
+}
+
 pool_row <- function(label, sites, model, quick, seed = 1) {
   say("%s, %d sites, seed %d", label, length(sites), seed)
   time <- seconds(fit <- suppressWarnings(suppressMessages(
@@ -61,6 +71,7 @@ bench_pool <- function(quick) {
   rows <- do.call(rbind, c(regressions, proportions))
   largest <- rows[nrow(rows), ]
   waits <- do.call(rbind, lapply(counts[c(1, 4)], function(count) pool_row("one exponential rate", pool_waits(count), model_exponential(), quick)))
+  visits <- do.call(rbind, lapply(counts[c(1, 4)], function(count) pool_row("one Poisson rate", pool_counts(count), model_poisson(), quick)))
   growth <- stats::coef(stats::lm(log(seconds / `steps a draw`) ~ log(sites), rows[rows$model == "one proportion", ]))[[2L]]
   figures <- list(
     figure("least ESS per second, median of 5 seeds", "10 sites, regression, p = 2", stats::median(regressions[[1L]][["ESS per second"]]), 200),
@@ -69,9 +80,11 @@ bench_pool <- function(quick) {
     figure("greatest R-hat", "10 sites, regression, p = 5", max(regressions[[2L]]$rhat), 1.01, at_most = TRUE),
     figure("ESS in a minute", sprintf("%d sites, one proportion", largest$sites), 60 * largest[["ESS per second"]], 1000),
     figure("ESS in a minute", sprintf("%d sites, one exponential rate", waits$sites[2L]), 60 * waits[["ESS per second"]][2L], 1000),
+    figure("ESS in a minute", sprintf("%d sites, one Poisson rate", visits$sites[2L]), 60 * visits[["ESS per second"]][2L], 1000),
     figure("power of the number of sites in the time of a step", "one proportion", growth, 1.1, at_most = TRUE))
-  bench_result(figures, list("Partial pooling, 4 chains x 2,000, epsilon 1" = rbind(rows, waits)),
-               "Means over sites and standard deviations between them; each site of the regressions has 100 to 1,000 records, each of the proportions 100, each of the exponential rates 50 to 500.")
+  bench_result(figures, list("Partial pooling, 4 chains x 2,000, epsilon 1" = rbind(rows, waits, visits)),
+               paste("Means over sites and standard deviations between them; each site of the regressions has 100 to 1,000 records,",
+                     "each of the proportions 100, each of the exponential and Poisson rates 50 to 500."))
 }
 
 run_alone(bench_pool)
