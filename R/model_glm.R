@@ -58,9 +58,9 @@
 #' **Statistics.** As for [model_logistic()]. A [stat_crossprod()] of a count also releases its square.
 #'
 #' **Update.** Given the imputed records the coefficients of logit and probit regressions are drawn by latent variables that make
-#' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib 1993). The others walk, with steps
-#' whose shape and length are learned in warmup, thresholds and slopes together. In all of them they also move with the innovations of the responses held
-#' fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
+#' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib 1993). The others have
+#' proposals about where a Newton step leads (Gamerman 1997), thresholds, slopes and `cv` together, or random walks where too few of these
+#' are accepted. In all of them they also move with the innovations of the responses held fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
 #'
 #' **Method `"collapse"`** serves a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000
 #' combinations of levels with the response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of
@@ -79,6 +79,9 @@
 #' @references
 #' Albert, J. H. and Chib, S. (1993). Bayesian analysis of binary and polychotomous response data. *Journal of
 #' the American Statistical Association* 88, 669-679. \doi{10.1080/01621459.1993.10476321}
+#'
+#' Gamerman, D. (1997). Sampling from the posterior distribution in generalized linear mixed models. *Statistics and
+#' Computing* 7, 57-68. \doi{10.1023/A:1018509429360}
 #'
 #' Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for
 #' logistic models using Polya-Gamma latent variables. *Journal of the American

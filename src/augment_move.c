@@ -35,8 +35,8 @@ void augment_count_work(struct augment *a) {
     costs->complete = n * (RANDOM * model->costs.latent + COMPONENT * complete) + SWEEP +
                       SWEEP_PARAMETER * model->parameters;
     const double density = model->costs.density > 0 ? model->costs.density : model->columns;
-    if (update_theta_steps(model) > 0)
-        costs->complete += n * RANDOM * density * (update_theta_steps(model) + 1);
+    if (update_theta_is_needed(model))
+        costs->complete += n * RANDOM * density * update_theta_cost(model);
     a->column_work = n * (RANDOM * model->costs.move / model->columns + COLUMN);
     a->pass_work =
         n * (COMPONENT_TOTAL * values + CELL * cells) + PASS + PASS_PARAMETER * model->parameters;

@@ -61,7 +61,7 @@ static const double SMALL = 8;
 enum { UPDATES = 15 };
 
 void augment_prepare_size(struct augment *a) {
-    const int updates = a->model.class->rtheta && update_theta_steps(&a->model) == 0 && !a->layer;
+    const int updates = a->model.class->rtheta && !update_theta_is_needed(&a->model) && !a->layer;
     const int complete = a->pace.moving = updates ? a->model.complete : 0;
     a->slope.moving = a->model.moving;
     a->slope.moves = a->model.moves;

@@ -136,6 +136,21 @@ static void cloglog_logs(double eta, double *log_p, double *slope) {
     slope[1] = rate < 1e-300 ? 1 : rate / expm1(rate);
 }
 
+static double binary_curve(const struct family *f, int m, const double *eta, const double *y,
+                           double *slope, double *weight, double *of_cv) {
+    double sum = 0;
+    (void)of_cv;
+    for (int i = 0; i < m; ++i) {
+        double log_p[2], slopes[2];
+        const int one = y[i] > 0;
+        f->class->logs(eta[i], log_p, slopes);
+        sum += log_p[one];
+        slope[i] = slopes[one];
+        weight[i] = -slopes[0] * slopes[1]; /* sum of P(y) slope^2, as that of P(y) slope is 0 */
+    }
+    return sum;
+}
+
 /* ---- Poisson responses ------------------------------------------------------------------ */
 
 /* From this rate on, sums begin so many standard deviations below it: what is left out has a
@@ -205,6 +220,21 @@ static double poisson_log_density(const struct family *f, int m, const double *r
     return sum;
 }
 
+static double poisson_curve(const struct family *f, int m, const double *restrict eta,
+                            const double *restrict y, double *restrict slope,
+                            double *restrict weight, double *of_cv) {
+    const double log_most = log(f->most);
+    double sum = 0;
+    (void)of_cv;
+    for (int i = 0; i < m; ++i) {
+        const double at = fmin(eta[i], log_most), rate = exp(at);
+        sum += (y[i] > 0 ? y[i] * at : 0) - rate;
+        slope[i] = eta[i] > log_most ? 0 : y[i] - rate;
+        weight[i] = eta[i] > log_most ? 0 : rate;
+    }
+    return sum;
+}
+
 /* ---- all of them ------------------------------------------------------------------------ */
 
 static const struct family_class families[] = {
@@ -231,6 +261,7 @@ static const struct family_class families[] = {
      .draw = cloglog_draw,
      .respond = cloglog_respond,
      .log_density = cloglog_log_density,
+     .curve = binary_curve,
      .logs = cloglog_logs,
      .means = family_means_cloglog},
     {.name = "poisson",
@@ -238,6 +269,7 @@ static const struct family_class families[] = {
      .draw = poisson_draw,
      .respond = poisson_respond,
      .log_density = poisson_log_density,
+     .curve = poisson_curve,
      .means = family_means_poisson,
      .squares = family_squares_poisson,
      .powers = family_powers_poisson},
@@ -248,6 +280,7 @@ static const struct family_class families[] = {
      .draw = family_negative_binomial_draw,
      .respond = family_negative_binomial_respond,
      .log_density = family_negative_binomial_log_density,
+     .curve = family_negative_binomial_curve,
      .means = family_means_poisson,
      .squares = family_squares_negative_binomial},
     {.name = "gamma",
@@ -257,6 +290,7 @@ static const struct family_class families[] = {
      .draw = family_gamma_draw,
      .respond = family_gamma_respond,
      .log_density = family_gamma_log_density,
+     .curve = family_gamma_curve,
      .means = family_means_poisson,
      .squares = family_squares_gamma},
 };

@@ -49,6 +49,12 @@ struct family_class {
     /* Goal: the sum of log f(y | eta), up to what neither eta nor the shape has a part in. */
     double (*log_density)(const struct family *f, int m, const double *eta, const double *y);
 
+    /* Goal: log_density(), slope[i] that of term i in eta and weight[i] the information about eta,
+     * as expected. Where there is a shape, of_cv[0]: the slope in log cv, of_cv[1]: about the
+     * information about that. Where latent is NULL. */
+    double (*curve)(const struct family *f, int m, const double *eta, const double *y,
+                    double *slope, double *weight, double *of_cv);
+
     /* Goal: the logarithms of P(y = 0 | eta) and P(y = 1 | eta), and their slopes in eta. NULL: y
      * is not 0 or 1. */
     void (*logs)(double eta, double *log_p, double *slope);
@@ -82,6 +88,11 @@ void family_gamma_draw(const struct family *f, struct rng *rng, int m, const dou
 void family_gamma_respond(const struct family *f, struct rng *rng, int m, double keep,
                           const double *w, const double *eta, const double *y,
                           const double *eta_new, double *y_new);
+double family_negative_binomial_curve(const struct family *f, int m, const double *eta,
+                                      const double *y, double *slope, double *weight,
+                                      double *of_cv);
+double family_gamma_curve(const struct family *f, int m, const double *eta, const double *y,
+                          double *slope, double *weight, double *of_cv);
 double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y);
 
 /* mean[k] = E F^(k)(eta), k < FAMILY_MEANS, over eta ~ N(centre, sd^2): family_means.c. */

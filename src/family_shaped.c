@@ -136,6 +136,36 @@ double family_negative_binomial_log_density(const struct family *f, int m,
     return sum;
 }
 
+/* log x less the digamma function, of x that are not small */
+static double digamma_rest(double x) {
+    const double r = 1 / (x * x);
+    return 0.5 / x + (1.0 / 12 - (1.0 / 120 - r / 252) * r) * r;
+}
+
+/* Of the shape: the sum over k < y of 1 / (shape + k), less log(1 + mu / shape) and (y - mu) /
+ * (mu + shape). What is expected of its square is an infinite sum: the squares themselves serve. */
+double family_negative_binomial_curve(const struct family *f, int m, const double *eta,
+                                      const double *y, double *slope, double *weight,
+                                      double *of_cv) {
+    const double shape = f->shape, log_most = log(f->most), from = MOST_LISTED + shape;
+    double rising[MOST_LISTED + 1];
+    rising[0] = 0;
+    for (int k = 0; k < MOST_LISTED; ++k) rising[k + 1] = rising[k] + 1 / (shape + k);
+    const double rest = log(from) - digamma_rest(from);
+    for (int i = 0; i < m; ++i) {
+        const double mu = exp(fmin(eta[i], log_most)), share = shape / (shape + mu);
+        const double total = y[i] > MOST_LISTED ? rising[MOST_LISTED] + log(y[i] + shape) -
+                                                      digamma_rest(y[i] + shape) - rest
+                                                : rising[y[i] > 0 ? (int)y[i] : 0];
+        const double one = 2 * shape * (log1p(mu / shape) + (y[i] - mu) / (mu + shape) - total);
+        of_cv[0] += one;
+        of_cv[1] += one * one;
+        slope[i] = eta[i] > log_most ? 0 : (y[i] - mu) * share;
+        weight[i] = eta[i] > log_most ? 0 : mu * share;
+    }
+    return family_negative_binomial_log_density(f, m, eta, y);
+}
+
 /* ---- Gamma ------------------------------------------------------------------------------ */
 
 static double draw_gamma(struct rng *rng, double shape, double mu) {
@@ -226,16 +256,48 @@ static double gamma_constant(double shape) {
     return 0.5 * log(shape) - M_LN_SQRT_2PI - stirling_rest(shape);
 }
 
-/* log f(y) = shape (log g + 1 - g) + gamma_constant(shape) - log y, g = y / mu: no term is large
- * where the shape is. */
-double family_gamma_log_density(const struct family *f, int m, const double *restrict eta,
-                                const double *restrict y) {
+/* Of x: log x less the digamma function, and the trigamma function less 1 / x. */
+static void gamma_constant_slopes(double x, double *first, double *second) {
+    enum { LARGE = 16 };
+    const double r = 1 / (x * x);
+    *first = x < LARGE ? log(x) - Rf_digamma(x) : digamma_rest(x);
+    *second =
+        x < LARGE ? Rf_trigamma(x) - 1 / x : (0.5 + (1.0 / 6 - (1.0 / 30 - r / 42) * r) / x) * r;
+}
+
+/* The sum of log g + 1 - g; NaN where a response cannot be. `g` may be NULL. */
+static double gamma_deviations(const struct family *f, int m, const double *restrict eta,
+                               const double *restrict y, double *restrict ratio) {
     const double log_most = log(f->most);
     double sum = 0;
     for (int i = 0; i < m; ++i) {
         const double g = y[i] * exp(-fmin(eta[i], log_most)), from_one = g - 1;
-        if (!(g > 0 && g < INFINITY)) return -INFINITY;
+        if (!(g > 0 && g < INFINITY)) return NAN;
+        if (ratio) ratio[i] = g;
         sum += (from_one < -0.5 ? log(g) : log1p(from_one)) - from_one;
     }
-    return f->shape * sum + m * gamma_constant(f->shape);
+    return sum;
+}
+
+/* log f(y) = shape (log g + 1 - g) + gamma_constant(shape) - log y, g = y / mu: no term is large
+ * where the shape is. */
+double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y) {
+    const double sum = gamma_deviations(f, m, eta, y, NULL);
+    return isnan(sum) ? -INFINITY : f->shape * sum + m * gamma_constant(f->shape);
+}
+
+double family_gamma_curve(const struct family *f, int m, const double *eta, const double *y,
+                          double *slope, double *weight, double *of_cv) {
+    const double shape = f->shape, log_most = log(f->most);
+    const double sum = gamma_deviations(f, m, eta, y, slope);
+    if (isnan(sum)) return -INFINITY;
+    double first, second;
+    gamma_constant_slopes(shape, &first, &second);
+    of_cv[0] = -2 * shape * (sum + m * first);
+    of_cv[1] = 4 * shape * shape * second * m;
+    for (int i = 0; i < m; ++i) {
+        weight[i] = eta[i] > log_most ? 0 : shape;
+        slope[i] = weight[i] * (slope[i] - 1);
+    }
+    return shape * sum + m * gamma_constant(shape);
 }

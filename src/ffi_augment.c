@@ -204,7 +204,7 @@ static struct state_shape shape(const void *self) {
         .part[AUGMENT_RECORD_PARTS] = {"adapt", REALSXP, (R_xlen_t)adapt_size(&learned)},
     };
     augment_record_parts(a->sites, a->site, shape.part);
-    if (update_theta_steps(&a->model) > 0)
+    if (update_theta_is_needed(&a->model))
         shape.part[shape.parts++] =
             (struct state_part){"update", REALSXP, (R_xlen_t)update_theta_size(&a->model)};
     if (a->surrogate)
@@ -285,7 +285,7 @@ static void attach(void *self, SEXP state, struct rng *rng) {
     attach_augment_records(a->sites, a->site, state);
     const struct adapt_shape shape = augment_learned_shape(&a->model);
     adapt_attach(&a->adapt, &shape, REAL(list_element(state, "adapt")));
-    if (update_theta_steps(&a->model) > 0)
+    if (update_theta_is_needed(&a->model))
         update_theta_attach(&a->update, &a->model, REAL(list_element(state, "update")));
     if (a->surrogate) surrogate_attach(a->surrogate, REAL(list_element(state, "surrogate")));
     if (augment_makes_rounds(a))
@@ -350,7 +350,7 @@ static void start(void *self, SEXP problem) {
     if (augment_has_levels(a))
         for (int f = 0; f < a->model.factors; ++f) a->regroup.scale[f] = 1;
     augment_start(a, !Rf_asLogical(list_element(problem, "given")));
-    if (update_theta_steps(&a->model) > 0)
+    if (update_theta_is_needed(&a->model))
         update_theta_start(&a->update, REAL(list_element(problem, "theta_sd")));
     const double *sd = REAL(list_element(problem, "move_sd"));
     /* their coefficients are the first of theta, and walk */

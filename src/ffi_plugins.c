@@ -390,7 +390,7 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
     double *current = plugin_memory((size_t)model.parameters, sizeof(double));
     memcpy(current, REAL(theta), (size_t)model.parameters * sizeof(double));
     const int own = model.class->rtheta != NULL, by_records = Rf_isMatrix(complete);
-    const int walks = update_theta_steps(&model) > 0;
+    const int walks = update_theta_is_needed(&model);
     const int learning = walks && Rf_xlength(walk) == update_theta_coordinates(&model);
     SEXP walked = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)update_theta_size(&model)));
     struct theta_update update;

@@ -22,6 +22,7 @@
 #include "glm_cells.h"
 
 #include "covariates_factors.h"
+#include "linalg.h"
 #include "sticks.h"
 
 struct glm_cells {
@@ -313,13 +314,6 @@ void glm_cells_draw_shares(struct glm_cells *s, struct rng *rng, double *theta) 
     }
 }
 
-/* matrix += weight at that element, or at its mirror image above the diagonal */
-static inline void add_below(double *matrix, size_t size, int row, int column, double weight) {
-    const size_t i = (size_t)(row > column ? row : column),
-                 j = (size_t)(row > column ? column : row);
-    matrix[i * size + j] += weight;
-}
-
 /* E slope slope' of a record of combination x, in the predictors and cuts, to s->sum */
 static void expect_squares(struct glm_cells *s, int x) {
     const int own = s->response.predictors + s->response.cuts;
@@ -350,12 +344,12 @@ void glm_cells_information(struct glm_cells *s, const double *theta, int rows, d
                 const int of_i = i < predictors ? listed : 1, of_j = j < predictors ? listed : 1;
                 for (int a = 0; a < of_i; ++a)
                     for (int b = 0; b < (i == j ? a + 1 : of_j); ++b)
-                        add_below(matrix, size,
-                                  i < predictors ? place(s, i, s->row[a])
-                                                 : response->cut_at + i - predictors,
-                                  j < predictors ? place(s, j, s->row[b])
-                                                 : response->cut_at + j - predictors,
-                                  weight);
+                        linalg_add_below(matrix, size,
+                                         i < predictors ? place(s, i, s->row[a])
+                                                        : response->cut_at + i - predictors,
+                                         j < predictors ? place(s, j, s->row[b])
+                                                        : response->cut_at + j - predictors,
+                                         weight);
             }
     }
     int at = 0;

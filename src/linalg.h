@@ -59,4 +59,13 @@ void linalg_raise_eigenvalues(int n, double *a, double least, double *work);
  * 3 n doubles. Returns 0 unless it fails. */
 int linalg_principal(int n, double *a, double *value, double *work);
 
+/* Of the lower triangle of `size` rows: += weight at that element, or at its mirror image above the
+ * diagonal. */
+static inline void linalg_add_below(double *matrix, size_t size, int row, int column,
+                                    double weight) {
+    const size_t i = (size_t)(row > column ? row : column),
+                 j = (size_t)(row > column ? column : row);
+    matrix[i * size + j] += weight;
+}
+
 #endif

@@ -482,7 +482,7 @@ static int update_theta_given_records(struct augment *a, int learning) {
     const int status = class->rtheta ? class->rtheta(a->model.self, a->complete, augment_records(a),
                                                      a->rng, a->theta)
                                      : PLUGIN_OK;
-    if (status != PLUGIN_OK || update_theta_steps(&a->model) == 0) return status;
+    if (status != PLUGIN_OK || !update_theta_is_needed(&a->model)) return status;
     for (int k = 0; k < a->sites; ++k) {
         const struct augment *site = a->site[k];
         a->records[k] = (struct record_columns){site->x, site->n, site->stride};

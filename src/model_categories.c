@@ -16,9 +16,9 @@
  * Prior: slopes normal; given them alpha_k + tilt' beta independent N(m, s^2), of ordered levels in
  * their order.
  *
- * Innovation: a uniform (categories.c). Update: random walks of the own part (update_theta.c),
- * thresholds and slopes together with what lies between them integrated out; covariates as in
- * covariates.c.
+ * Innovation: a uniform (categories.c). Update: Newton proposals or random walks of the own part
+ * (update_theta.c), thresholds and slopes together with what lies between them integrated out;
+ * covariates as in covariates.c.
  *
  * Complete-data statistic: moments of the response's dummies and the design (block.h), then what
  * lone covariates need. Cost O(k^2) and the response's tails per record.
@@ -49,7 +49,9 @@ struct graded {
 
     /* workspace; rows of MAX_BLOCK */
     double *eta, *tail, *tail_new, *u, *level, *level_new;
-    double *constant; /* one for each tail */
+    double *constant;       /* one for each tail */
+    double *slope, *weight; /* see find_slopes() */
+    double *point, *log_p, *level_slope, *sums;
     int *changed;
     const double **moved;
 };
@@ -114,6 +116,13 @@ static void make_workspace(struct graded *s) {
     s->tail_new = plugin_memory(tails * MAX_BLOCK, sizeof(double));
     double **const block[] = {&s->u, &s->level, &s->level_new};
     for (int j = 0; j < 3; ++j) *block[j] = plugin_memory(MAX_BLOCK, sizeof(double));
+    const size_t k = (size_t)s->slopes + 1;
+    s->slope = plugin_memory(tails * MAX_BLOCK, sizeof(double));
+    s->weight = plugin_memory(tails * (tails + 1) / 2 * MAX_BLOCK, sizeof(double));
+    s->point = plugin_memory(predictors, sizeof(double));
+    s->log_p = plugin_memory(tails + 1, sizeof(double));
+    s->level_slope = plugin_memory((tails + 1) * tails, sizeof(double));
+    s->sums = plugin_memory(k * (k + 1) / 2, sizeof(double));
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
 }
@@ -498,6 +507,86 @@ static double log_density(void *self, int m, const double *const *x) {
     return isnan(sum) ? -INFINITY : sum;
 }
 
+/* where slope j of a predictor is, 0 its constant */
+static int at_coefficient(const struct graded *s, int e, int j) {
+    return j == 0 ? at_constant(s, e) : at_slopes(s, e) + j - 1;
+}
+
+/* Rows of s->slope: slopes of each record in the predictors, then in the cuts' coordinates; of
+ * s->weight: what is expected of their products, pair by pair. */
+static double find_slopes(struct graded *s, int m) {
+    const int tails = s->response.tails;
+    double sum = 0;
+    for (int i = 0; i < m; ++i) {
+        for (int e = 0; e < s->response.predictors; ++e)
+            s->point[e] = s->eta[(size_t)e * MAX_BLOCK + i];
+        cell_logs(s, s->point, s->log_p, s->level_slope);
+        const int y = (int)s->level[i];
+        const double *own = s->level_slope + (size_t)y * tails;
+        double *weight = s->weight + i;
+        sum += s->log_p[y];
+        for (int a = 0; a < tails; ++a) s->slope[(size_t)a * MAX_BLOCK + i] = own[a];
+        for (int l = 0; l <= tails; ++l) s->log_p[l] = exp(s->log_p[l]);
+        for (int a = 0; a < tails; ++a)
+            for (int b = 0; b <= a; ++b, weight += MAX_BLOCK) {
+                const double *slope = s->level_slope;
+                *weight = 0;
+                for (int l = 0; l <= tails; ++l, slope += tails)
+                    *weight += s->log_p[l] * slope[a] * slope[b];
+            }
+    }
+    return sum;
+}
+
+/* Of a pair of coordinates of the response, and all coefficients that these are made of. */
+static void add_pair(struct graded *s, int a, int b, int m, const double *weight, double *matrix) {
+    const int predictors = s->response.predictors, k = 1 + s->slopes;
+    const size_t size = (size_t)s->own;
+    double *sum = s->sums;
+    memset(sum, 0, (size_t)k * (size_t)(k + 1) / 2 * sizeof(double));
+    if (a >= predictors && b >= predictors) {
+        matrix[(size_t)a * size + (size_t)b] += block_sum(m, weight);
+    } else if (a >= predictors) {
+        predictor_add_sums(&s->predictor, &s->moments, m, weight, sum);
+        for (int j = 0; j < k; ++j)
+            linalg_add_below(matrix, size, a, at_coefficient(s, b, j), sum[j]);
+    } else {
+        predictor_add_weighted(&s->predictor, &s->moments, m, weight, s->u, sum);
+        for (int i = 0; i < k; ++i)
+            for (int j = i; j < k; ++j, ++sum) {
+                linalg_add_below(matrix, size, at_coefficient(s, a, i), at_coefficient(s, b, j),
+                                 *sum);
+                if (a != b && i != j)
+                    linalg_add_below(matrix, size, at_coefficient(s, a, j), at_coefficient(s, b, i),
+                                     *sum);
+            }
+    }
+}
+
+static double curve(void *self, int m, const double *const *x, double *gradient, double *matrix) {
+    struct graded *s = self;
+    const int tails = s->response.tails, predictors = s->response.predictors;
+    const double *const *design = covariates_design(&s->cov, m, x);
+    read_response(s, m, x, s->level);
+    predict(s, s->theta, s->intercept, m, design);
+    use_cuts(s, s->theta);
+    const double sum = find_slopes(s, m);
+    moments_centre(&s->moments, m, design);
+    const double *weight = s->weight;
+    for (int a = 0; a < tails; ++a) {
+        const double *slope = s->slope + (size_t)a * MAX_BLOCK;
+        memset(s->sums, 0, (size_t)(1 + s->slopes) * sizeof(double));
+        if (a < predictors)
+            predictor_add_sums(&s->predictor, &s->moments, m, slope, s->sums);
+        else
+            gradient[a] += block_sum(m, slope);
+        for (int j = 0; a < predictors && j <= s->slopes; ++j)
+            gradient[at_coefficient(s, a, j)] += s->sums[j];
+        for (int b = 0; b <= a; ++b, weight += MAX_BLOCK) add_pair(s, a, b, m, weight, matrix);
+    }
+    return isnan(sum) ? -INFINITY : sum;
+}
+
 static int rtheta(void *self, const double *c, double n, struct rng *rng, double *theta) {
     struct graded *s = self;
     return covariates_update(&s->cov, &s->moments, c, n, 1, rng, theta);
@@ -536,11 +625,11 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
 }
 
-/* Adds those of the own prior: each constant less its mean is linear in the coordinates but for the
- * distances' exponential functions. `slope`: own coordinates. */
-static void prior_information(const struct graded *s, const double *theta, double *slope,
+/* Adds those of the own prior to a matrix with so many rows: each constant less its mean is linear
+ * in the coordinates but for the distances' exponential functions. `slope`: own coordinates. */
+static void prior_information(const struct graded *s, const double *theta, int rows, double *slope,
                               double *matrix) {
-    const size_t size = (size_t)s->cov.end;
+    const size_t size = (size_t)rows;
     const int constants = s->response.ordered ? s->response.tails : 1;
     const double precision = 1 / (s->constant_sd * s->constant_sd);
     for (int e = 0; e < s->response.predictors; ++e) {
@@ -563,8 +652,15 @@ static void information(void *self, const double *theta, double *matrix) {
     struct graded *s = self;
     const size_t size = (size_t)s->cov.end;
     memset(matrix, 0, size * size * sizeof(double));
-    prior_information(s, theta, s->theta_new, matrix);
+    prior_information(s, theta, s->cov.end, s->theta_new, matrix);
     glm_cells_information(s->cells, theta, s->cov.end, matrix);
+}
+
+static void prior_curve(void *self, const double *theta, double *gradient, double *matrix) {
+    struct graded *s = self;
+    (void)tied_prior(s, theta, gradient);
+    memset(matrix, 0, (size_t)s->own * (size_t)s->own * sizeof(double));
+    prior_information(s, theta, s->own, s->theta_new, matrix);
 }
 
 const struct model_class model_categories = {
@@ -583,6 +679,8 @@ const struct model_class model_categories = {
     .add = add,
     .rtheta = rtheta,
     .log_density = log_density,
+    .curve = curve,
+    .prior_curve = prior_curve,
     .marginal = marginal,
     .tied_prior = tied_prior,
     .categorise = categorise,
@@ -607,6 +705,8 @@ static const struct model_class of_records = {
     .add_latent = add_latent,
     .rtheta = rtheta,
     .log_density = log_density,
+    .curve = curve,
+    .prior_curve = prior_curve,
     .tied_prior = tied_prior,
     .categorise = categorise,
     .category_probabilities = category_probabilities,

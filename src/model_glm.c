@@ -15,7 +15,7 @@
  * that give each record a weight omega and a pseudo-response kappa,
  *   beta | omega, kappa ~ N(V (Z' kappa + P b), V), V = (Z' Omega Z + P)^-1,
  * for the prior N(b, P^-1); so add_latent() draws omega and kappa, and sums omega z z' and
- * kappa z. Otherwise the coefficients walk (update_theta.c).
+ * kappa z. Otherwise the coefficients have Newton proposals, or walk (update_theta.c).
  *
  * Complete-data statistic: moments of y and the design (block.h), then the upper
  * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2 (of offsets o it is
@@ -328,25 +328,6 @@ static void add(void *self, int m, const double *const *x, double *c) {
     moments_add(&s->moments, m, covariates_design(&s->cov, m, x), c);
 }
 
-static void weight_column(int m, const double *restrict omega, const double *restrict z,
-                          double *restrict out) {
-    FOR_RECORDS(i, m) out[i] = omega[i] * z[i];
-}
-
-/* of a coefficient, centred */
-static INLINE const double *regressor(const struct glm *s, int j) {
-    return s->moments.centred + (size_t)s->predictor.column[j] * MAX_BLOCK;
-}
-
-VECTOR_CLONES static void add_weighted(struct glm *s, int m, double *c) {
-    *c++ += block_sum(m, s->omega);
-    for (int j = 1; j < s->k; ++j) *c++ += block_dot(m, s->omega, regressor(s, j));
-    for (int i = 1; i < s->k; ++i) {
-        weight_column(m, s->omega, regressor(s, i), s->weighted);
-        for (int j = i; j < s->k; ++j) *c++ += block_dot(m, s->weighted, regressor(s, j));
-    }
-}
-
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {
     struct glm *s = self;
     covariates_add_latent(&s->cov, rng, m, x, c);
@@ -356,21 +337,62 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
     linear_predictor(s, s->theta, s->intercept, m, design, s->eta);
     family->latent(s->family, rng, m, s->eta, x[0], s->omega, s->kappa);
     moments_centre(&s->moments, m, design);
-    add_weighted(s, m, c + s->at_omega);
+    predictor_add_weighted(&s->predictor, &s->moments, m, s->omega, s->weighted, c + s->at_omega);
     if (!s->pseudo) return;
     if (!family->pseudo) FOR_RECORDS(i, m) s->kappa[i] = x[0][i] - 0.5;
     if (s->predictor.offsets > 0) {
         predictor_offsets(&s->predictor, m, design, s->eta_new);
         FOR_RECORDS(i, m) s->kappa[i] -= s->omega[i] * s->eta_new[i];
     }
-    c[s->at_kappa] += block_sum(m, s->kappa);
-    for (int j = 1; j < s->k; ++j) c[s->at_kappa + j] += block_dot(m, s->kappa, regressor(s, j));
+    predictor_add_sums(&s->predictor, &s->moments, m, s->kappa, c + s->at_kappa);
 }
 
 static double log_density(void *self, int m, const double *const *x) {
     struct glm *s = self;
     linear_predictor(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x), s->eta);
     return s->family->class->log_density(s->family, m, s->eta, x[0]);
+}
+
+/* kappa and omega: slopes in eta, and the information about it */
+static double curve(void *self, int m, const double *const *x, double *gradient, double *matrix) {
+    struct glm *s = self;
+    const int k = s->k, shaped = s->at_cv && !s->cv, size = k + shaped;
+    const double *const *design = covariates_design(&s->cov, m, x), *sum = s->gram;
+    double of_cv[2] = {0};
+    linear_predictor(s, s->theta, s->intercept, m, design, s->eta);
+    const double log_density =
+        s->family->class->curve(s->family, m, s->eta, x[0], s->kappa, s->omega, of_cv);
+    moments_centre(&s->moments, m, design);
+    predictor_add_sums(&s->predictor, &s->moments, m, s->kappa, gradient);
+    memset(s->gram, 0, (size_t)k * (size_t)k * sizeof(double));
+    predictor_add_weighted(&s->predictor, &s->moments, m, s->omega, s->weighted, s->gram);
+    for (int i = 0; i < k; ++i)
+        for (int j = i; j < k; ++j) matrix[(size_t)j * size + i] += *sum++;
+    if (shaped) {
+        gradient[k] += of_cv[0];
+        matrix[(size_t)size * size - 1] += of_cv[1];
+    }
+    return log_density;
+}
+
+/* A step in log cv that is small beside what priors of it vary by, and the least precision of a
+ * proposal in it: where cv is near 0, neither records nor prior tell. */
+static const double CV_STEP = 1e-3, LEAST_PRECISION = 0.25;
+
+static void prior_curve(void *self, const double *theta, double *gradient, double *matrix) {
+    struct glm *s = self;
+    const int k = s->k, shaped = s->at_cv && !s->cv, size = k + shaped;
+    (void)tied_prior(s, theta, gradient);
+    memset(matrix, 0, (size_t)size * (size_t)size * sizeof(double));
+    for (int i = 0; i < k; ++i)
+        for (int j = 0; j <= i; ++j)
+            matrix[(size_t)i * size + j] = s->beta_precision[(size_t)i * k + j];
+    if (!shaped) return;
+    double before, after;
+    (void)scale_prior_density(&s->cv_prior, theta[k] - CV_STEP, &before);
+    (void)scale_prior_density(&s->cv_prior, theta[k] + CV_STEP, &after);
+    (void)scale_prior_density(&s->cv_prior, theta[k], gradient + k);
+    matrix[(size_t)size * size - 1] = fmax((before - after) / (2 * CV_STEP), LEAST_PRECISION);
 }
 
 static int update_coefficients(struct glm *s, const double *c, double n, struct rng *rng,
@@ -465,6 +487,8 @@ const struct model_class model_glm = {
     .add_latent = add_latent,
     .rtheta = rtheta,
     .log_density = log_density,
+    .curve = curve,
+    .prior_curve = prior_curve,
     .marginal = marginal,
     .tied_prior = tied_prior,
     .tied_means = tied_means,
@@ -487,6 +511,8 @@ static const struct model_class of_records = {
     .add_latent = add_latent,
     .rtheta = rtheta,
     .log_density = log_density,
+    .curve = curve,
+    .prior_curve = prior_curve,
 };
 
 /* A binary response and factors alone, their coefficients unknown; complete-data statistic: the

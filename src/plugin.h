@@ -12,10 +12,10 @@
  * needs; model_compiled.c translates. It differs in this: random numbers come through a
  * table of functions, not as a struct rng; theta has no known coordinates and no
  * description, and report() and invert() stand in for one; prior_gradient, innovations_serve,
- * add_latent, record_density, regressors, log_likelihood, rshares, marginal, marginal_size,
- * log_total, tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution, log_cells,
- * observe, log_posterior, information, read_levels, relevel, categorise, category_probabilities,
- * pull_categories, groups and costs are not offered; and it has a version.
+ * add_latent, curve, prior_curve, record_density, regressors, log_likelihood, rshares, marginal,
+ * marginal_size, log_total, tied_prior, tied_means, rtheta_uncut, distribution, pull_distribution,
+ * log_cells, observe, log_posterior, information, read_levels, relevel, categorise,
+ * category_probabilities, pull_categories, groups and costs are not offered; and it has a version.
  */
 #ifndef NOISEAWARE_PLUGIN_H
 #define NOISEAWARE_PLUGIN_H
@@ -137,8 +137,8 @@ struct model {
      * probabilities given the covariates are functions. 0: there is none. */
     int categories, coefficients;
 
-    /* The first coordinates of theta, so many of them, that rtheta leaves as they are: random walks
-     * by dprior and log_density move them after it. */
+    /* The first coordinates of theta, so many of them, that rtheta leaves as they are: Newton
+     * proposals by curve, or random walks by dprior and log_density, move them after it. */
     int walked;
 
     /* Factors whose levels depend on their probabilities alone, with Dirichlet weights `alpha`
@@ -322,6 +322,13 @@ struct model_class {
      * Common error: a normalising constant left out that depends on theta;
      * debug_model() sees it. */
     double (*log_density)(void *self, int m, const double *const *x);
+
+    /* Goal: log_density(), and of it in the first model->walked coordinates gradient += its slopes
+     * and matrix += about minus its second derivatives, positive semidefinite: the lower triangle
+     * of so many rows. Default: these coordinates walk alone. */
+    double (*curve)(void *self, int m, const double *const *x, double *gradient, double *matrix);
+    /* Goal: the same of the prior at this theta, written, not added. Together with curve. */
+    void (*prior_curve)(void *self, const double *theta, double *gradient, double *matrix);
 
     /* Goal: out[i] = the log density of the numbers of each record of the block, given the levels
      * of its factors, under the current theta, up to a constant. For noisy records that are kept;

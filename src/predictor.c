@@ -131,3 +131,33 @@ void predictor_eval(struct predictor *predictor, const double *theta, double int
     add_offsets(predictor, m, design);
     terms_sum(&predictor->terms, intercept, m, out);
 }
+
+/* of a coefficient, centred */
+static INLINE const double *regressor(const struct predictor *predictor,
+                                      const struct moments *moments, int j) {
+    return moments->centred + (size_t)predictor->column[j] * MAX_BLOCK;
+}
+
+VECTOR_CLONES static void weight_column(int m, const double *restrict weight,
+                                        const double *restrict z, double *restrict out) {
+    FOR_RECORDS(i, m) out[i] = weight[i] * z[i];
+}
+
+VECTOR_CLONES void predictor_add_weighted(const struct predictor *predictor,
+                                          const struct moments *moments, int m,
+                                          const double *weight, double *work, double *c) {
+    const int k = predictor->k;
+    *c++ += block_sum(m, weight);
+    for (int j = 1; j < k; ++j) *c++ += block_dot(m, weight, regressor(predictor, moments, j));
+    for (int i = 1; i < k; ++i) {
+        weight_column(m, weight, regressor(predictor, moments, i), work);
+        for (int j = i; j < k; ++j) *c++ += block_dot(m, work, regressor(predictor, moments, j));
+    }
+}
+
+void predictor_add_sums(const struct predictor *predictor, const struct moments *moments, int m,
+                        const double *value, double *c) {
+    c[0] += block_sum(m, value);
+    for (int j = 1; j < predictor->k; ++j)
+        c[j] += block_dot(m, value, regressor(predictor, moments, j));
+}

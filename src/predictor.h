@@ -52,6 +52,15 @@ double predictor_intercept(const struct predictor *predictor, const double *thet
 void predictor_eval(struct predictor *predictor, const double *theta, double intercept, int m,
                     const double *const *design, double *out);
 
+/* c += the upper triangle of Z' diag(weight) Z, row by row, with Z the centred columns of the
+ * coefficients, the constant's first; after moments_centre(). `work`: MAX_BLOCK. */
+void predictor_add_weighted(const struct predictor *predictor, const struct moments *moments, int m,
+                            const double *weight, double *work, double *c);
+
+/* c += Z'value */
+void predictor_add_sums(const struct predictor *predictor, const struct moments *moments, int m,
+                        const double *value, double *c);
+
 /* out = what has no coefficient in the predictor of centred columns */
 void predictor_offsets(struct predictor *predictor, int m, const double *const *design,
                        double *out);

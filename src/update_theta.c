@@ -1,14 +1,22 @@
-/* theta given the records by random walks, for models that know their density and no
- * update of their own, or of some coordinates only. Target: p(theta) prod_i f(x_i | theta), in the
- * coordinates of theta; both factors are the model's hooks, dprior() and log_density().
+/* theta given the records, for models that know their density and no update of their own, or of
+ * some coordinates only. Target: p(theta) prod_i f(x_i | theta), in the coordinates of theta; both
+ * factors are the model's hooks, dprior() and log_density().
  *
- * Proposals are those of walk.c.
+ * Proposals are those of walk.c; where the model has curve(), and they are accepted often enough in
+ * warmup, those of newton.c with a few of the others, which go on where these do not.
  *
- * Cost: in each iteration steps + 1 evaluations of the density of all records.
+ * Cost: in each iteration steps + 1 evaluations of the density of all records, or LEAPS + 1
+ * evaluations of curve() and FEW of the density.
  */
 #include "update_theta.h"
 
 enum { STEPS = 3, MOST_STEPS = 15 };
+
+/* Newton proposals of an update, and random walks beside them. */
+enum { LEAPS = 1, FEW = 1 };
+
+/* of curve(), in densities */
+static const double CURVE = 2;
 
 int update_theta_coordinates(const struct model *model) {
     return model->class->rtheta ? model->walked : model->moving;
@@ -18,50 +26,105 @@ static int coordinate(const struct model *model, int j) {
     return model->class->rtheta ? j : model->moves[j];
 }
 
-int update_theta_steps(const struct model *model) {
-    const int d = update_theta_coordinates(model), steps = STEPS + d;
-    if (model->class->rtheta && d == 0) return 0;
-    return steps < MOST_STEPS ? steps : MOST_STEPS;
+int update_theta_is_needed(const struct model *model) {
+    return !model->class->rtheta || model->walked > 0;
 }
 
+static int has_leaps(const struct model *model) { return model->class->curve && model->walked > 0; }
+
+static int walk_steps(int d) { return STEPS + d < MOST_STEPS ? STEPS + d : MOST_STEPS; }
+
+double update_theta_cost(const struct model *model) {
+    if (has_leaps(model)) return CURVE * (LEAPS + 1) + FEW;
+    return walk_steps(update_theta_coordinates(model)) + 1;
+}
+
+/* Newton's state comes after that of the walk. */
 size_t update_theta_size(const struct model *model) {
-    if (update_theta_steps(model) == 0) return 0;
-    return walk_stored(update_theta_coordinates(model));
+    if (!update_theta_is_needed(model)) return 0;
+    return walk_stored(update_theta_coordinates(model)) + (has_leaps(model) ? NEWTON_STORED : 0);
 }
 
 void update_theta_attach(struct theta_update *u, const struct model *model, double *state) {
     const int d = update_theta_coordinates(model);
     u->model = model;
     walk_attach(&u->walk, d, state);
+    if (has_leaps(model)) newton_attach(&u->newton, model->walked, state + walk_stored(d));
     u->theta_new = plugin_memory((size_t)model->parameters, sizeof(double));
     u->step = plugin_memory((size_t)d, sizeof(double));
     u->column = plugin_memory((size_t)model->columns, sizeof(double *));
 }
 
-void update_theta_start(struct theta_update *u, const double *sd) { walk_start(&u->walk, sd); }
+void update_theta_start(struct theta_update *u, const double *sd) {
+    walk_start(&u->walk, sd);
+    if (has_leaps(u->model)) newton_start(&u->newton);
+}
 
 /* ---- steps ------------------------------------------------------------------------ */
 
-static double site_log_density(struct theta_update *u, const struct record_columns *records) {
+/* The log density of a site's records; of curve(), with what that adds, where `place` is not NULL.
+ */
+static double site_log_density(struct theta_update *u, const struct record_columns *records,
+                               struct newton_place *place) {
     const struct model *model = u->model;
     const ptrdiff_t most = model->whole ? records->n : MAX_BLOCK;
     double sum = 0;
     for (ptrdiff_t start = 0; start < records->n; start += most) {
         const ptrdiff_t left = records->n - start;
+        const int m = (int)(left < most ? left : most);
         for (int v = 0; v < model->columns; ++v)
             u->column[v] = records->x + v * records->stride + start;
-        sum += model->class->log_density(model->self, (int)(left < most ? left : most), u->column);
+        sum += place ? model->class->curve(model->self, m, u->column, place->mode, place->factor)
+                     : model->class->log_density(model->self, m, u->column);
     }
+    return sum;
+}
+
+static double log_density(struct theta_update *u, int sites, const struct record_columns *records,
+                          const double *theta, struct newton_place *place) {
+    double sum = 0;
+    u->model->class->set(u->model->self, theta);
+    for (int k = 0; k < sites; ++k) sum += site_log_density(u, records + k, place);
     return sum;
 }
 
 double update_theta_density(struct theta_update *u, int sites, const struct record_columns *records,
                             const double *theta) {
-    double sum = 0;
-    u->model->class->set(u->model->self, theta);
-    for (int k = 0; k < sites; ++k) sum += site_log_density(u, records + k);
-    return sum;
+    return log_density(u, sites, records, theta, NULL);
 }
+
+/* ---- Newton proposals: of the first coordinates of theta ------------------------------ */
+
+static void look(struct theta_update *u, int sites, const struct record_columns *records,
+                 const double *theta, struct newton_place *place) {
+    const struct model *model = u->model;
+    place->log_density = model->class->dprior(model->self, theta);
+    place->proper = 0;
+    if (!(place->log_density > -INFINITY)) return;
+    model->class->prior_curve(model->self, theta, place->mode, place->factor);
+    place->log_density += log_density(u, sites, records, theta, place);
+    newton_aim(place, u->newton.size, theta);
+}
+
+/* Returns the log density of where theta is now. */
+static double leap(struct theta_update *u, int sites, const struct record_columns *records,
+                   struct rng *rng, int learning, double *theta) {
+    struct newton *newton = &u->newton;
+    look(u, sites, records, theta, &newton->here);
+    for (int k = 0; k < LEAPS && newton->here.proper; ++k) {
+        memcpy(u->theta_new, theta, (size_t)u->model->parameters * sizeof(double));
+        newton_propose(newton, rng, u->theta_new);
+        const double threshold = rng_exponential(rng);
+        look(u, sites, records, u->theta_new, &newton->there);
+        const double log_ratio = newton_log_ratio(newton, theta, u->theta_new);
+        const int accept = -log_ratio < threshold;
+        if (accept) memcpy(theta, u->theta_new, (size_t)newton->size * sizeof(double));
+        newton_tried(newton, learning, log_ratio, accept);
+    }
+    return newton->here.log_density;
+}
+
+/* ---- random walks ---------------------------------------------------------------------- */
 
 static void propose(struct theta_update *u, struct rng *rng, const double *theta) {
     const struct model *model = u->model;
@@ -73,23 +136,23 @@ static void propose(struct theta_update *u, struct rng *rng, const double *theta
 int update_theta(struct theta_update *u, int sites, const struct record_columns *records,
                  struct rng *rng, int learning, double *theta) {
     const struct model *model = u->model;
-    const int steps = update_theta_steps(model);
-    double prior = model->class->dprior(model->self, theta);
-    double density = update_theta_density(u, sites, records, theta);
+    const int serves = has_leaps(model) && newton_serves(&u->newton);
+    const int leaps = has_leaps(model) && (learning || serves);
+    const int steps = serves ? FEW : walk_steps(u->walk.size);
+    double density = leaps ? leap(u, sites, records, rng, learning, theta)
+                           : model->class->dprior(model->self, theta) +
+                                 update_theta_density(u, sites, records, theta);
     for (int k = 0; k < steps; ++k) {
         propose(u, rng, theta);
         const double threshold = rng_exponential(rng);
-        const double prior_new = model->class->dprior(model->self, u->theta_new);
-        double density_new = 0, log_ratio = -INFINITY;
-        if (prior_new > -INFINITY) {
-            density_new = update_theta_density(u, sites, records, u->theta_new);
-            log_ratio = prior_new - prior + density_new - density;
-        }
-        if (isnan(prior_new) || isnan(density_new)) return PLUGIN_NUMERICAL;
+        double density_new = model->class->dprior(model->self, u->theta_new);
+        if (density_new > -INFINITY)
+            density_new += update_theta_density(u, sites, records, u->theta_new);
+        if (isnan(density_new)) return PLUGIN_NUMERICAL;
+        const double log_ratio = density_new - density;
         const int accept = -log_ratio < threshold;
         if (accept) {
             memcpy(theta, u->theta_new, (size_t)model->parameters * sizeof(double));
-            prior = prior_new;
             density = density_new;
         }
         walk_tried(&u->walk, learning, log_ratio, accept);

@@ -3,6 +3,7 @@
 #ifndef NOISEAWARE_UPDATE_THETA_H
 #define NOISEAWARE_UPDATE_THETA_H
 
+#include "newton.h"
 #include "plugin.h"
 #include "walk.h"
 
@@ -16,6 +17,7 @@ struct theta_update {
     const struct model *model;
 
     struct walk walk;
+    struct newton newton; /* where the model has curve() */
 
     /* workspace */
     double *theta_new, *step;
@@ -25,8 +27,10 @@ struct theta_update {
 /* How many coordinates walk: all that are unknown, or the first of theta. */
 int update_theta_coordinates(const struct model *model);
 
-/* Steps of one update: 0 if the model's rtheta() does all. */
-int update_theta_steps(const struct model *model);
+/* Whether the model's rtheta() leaves something to an update, and what that costs, in densities of
+ * all records. */
+int update_theta_is_needed(const struct model *model);
+double update_theta_cost(const struct model *model);
 size_t update_theta_size(const struct model *model);
 
 /* Points into a state of that size; allocates the workspace. */

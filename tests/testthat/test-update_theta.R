@@ -96,3 +96,49 @@ test_that("what is missing or wrong is refused by name", {
   refused(sample_posterior(rel, normal_walk(density = late), chains = 1, iter = 10), "log_density.*must return a number or -Inf")
   expect_output(print(normal_walk()), "random walks by log_density")
 })
+
+# regressions whose coefficients have Newton proposals, bound to a statistic of y, x and a factor
+newton_bounds <- local({
+  levels <- c("low", "mid", "high")
+  cases <- list(cloglog = list(binomial("cloglog"), c(FALSE, TRUE)), poisson = list(poisson(), c(0, 6)), negative_binomial = list(negative_binomial(), c(0, 6)),
+                gamma = list(Gamma("log"), c(0, 6)), logit = list(cumulative("logit"), levels), probit = list(cumulative("probit"), levels),
+                categorical = list(categorical(), levels))
+  lapply(cases, function(case) {
+    statistic <- stat_crossprod(y ~ x + g, list(y = case[[2]], x = c(-2, 2), g = c("a", "b")))
+    internal("bind_model")(model_glm(family = case[[1]]), statistic)
+  })
+})
+newton_stream <- function(seed) internal("new_stream")(c(41, seed))
+newton_theta <- function(bound, count, seed) .Call(internal("ffi_model_prior"), bound$spec, newton_stream(seed), as.integer(count))$theta
+newton_records <- function(bound, theta, n, seed) .Call(internal("ffi_model_records"), bound$spec, theta, as.integer(n), newton_stream(seed))$records
+# `steps` updates by Newton proposals and walks of no length; the last three of the state are the proposals' own
+newton_updates <- function(bound, records, theta, steps, seed) {
+  d <- bound$walks
+  walk <- c(-50, rep(0, 4 + d), rep(0, d^2), diag(d), 1, 0, 0)
+  internal("gibbs")(bound, records, nrow(records), list(theta = theta, state = newton_stream(seed), walk = walk), c(1L, steps))
+}
+
+test_that("Newton proposals leave the joint distribution of parameters and records, of few of these", {
+  skip_on_cran()
+  set.seed(11)
+  for (bound in newton_bounds) {
+    replicates <- 1200L
+    before <- newton_theta(bound, replicates, 1L)
+    own <- seq_len(bound$walks)
+    after <- vapply(seq_len(replicates), function(k) {
+      newton_updates(bound, newton_records(bound, before[, k], 8L, 10L + k), before[, k], 3L, 5000L + k)$theta[own]
+    }, numeric(bound$walks))
+    expect_gt(mean(after[1, ] != before[1, ]), 0.3)
+    prior <- newton_theta(bound, 20000L, 2L)[own, ]
+    for (j in own) expect_gt(suppressWarnings(stats::ks.test(after[j, ], prior[j, ])$p.value), 1e-5)
+  }
+})
+
+test_that("Newton proposals of many records are nearly all accepted", {
+  for (bound in newton_bounds) {
+    theta <- newton_theta(bound, 1L, 3L)
+    theta[seq_len(bound$walks), 1] <- 0.3 * theta[seq_len(bound$walks), 1]
+    updated <- newton_updates(bound, newton_records(bound, theta, 2000L, 4L), theta, 200L, 5L)
+    expect_gt(utils::tail(updated$walk, 1L), 160)
+  }
+})
