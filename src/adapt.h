@@ -14,10 +14,12 @@ enum pass_kind { PASS_WALK, PASS_LEAP, PASS_GROUP_WALK, PASS_GROUP_LEAP, PASS_KI
 extern const char *const adapt_pass_names[PASS_KINDS];
 
 /* What adapt() learns from: the moving coordinates of theta, their groups (one
- * number a coordinate, 0, 1, ...), the length of the complete-data statistic. */
+ * number a coordinate, 0, 1, ...), the length of the complete-data statistic; and of the moving
+ * coordinates that of the shape of a response, counted from 1; 0: there is none. */
 struct adapt_shape {
     int dim, groups, complete;
     const int *group;
+    int of_shape;
 };
 
 /* Work of a sweep: of visiting the records, the more of it where innovations are

@@ -43,6 +43,12 @@ static const double DOUBT = 2;
 /* Passes, and sweeps in parts, have to promise so many times the effective draws. */
 static const double PASSES_MARGIN = 1.05, PARTS_MARGIN = 1.1;
 
+/* Where a shape may be large, records about their means let it change little: sweeps go there for
+ * long, and few draws of warmup, or none, were there. A standard deviation of log cv from which
+ * walks are made, whatever warmup saw of them. */
+static const double WIDE_SHAPE = 0.3;
+enum { SHAPE_WALKS = 6 };
+
 enum {
     MOST_PASSES = 40,
     LONG_WINDOW = 200,   /* a shorter one is believed less */
@@ -229,6 +235,17 @@ static void hope_for(const struct adapt *adapt, double *rate) {
     }
 }
 
+/* At least so many walks where the logarithm of a response's shape is that uncertain. */
+static void walk_shape(const struct adapt *adapt, const double *chol, int count[PASS_KINDS]) {
+    const int at = adapt->shape.of_shape;
+    if (at == 0) return;
+    const double *row = chol + (size_t)(at - 1) * (size_t)adapt->shape.dim;
+    if (linalg_dot(at, row, row) < WIDE_SHAPE * WIDE_SHAPE) return;
+    const int kind = adapt->shape.groups > 1 ? PASS_GROUP_WALK : PASS_WALK;
+    const int walks = count[PASS_WALK] + count[PASS_GROUP_WALK];
+    if (walks < SHAPE_WALKS) count[kind] += SHAPE_WALKS - walks;
+}
+
 double adapt_choose_passes(struct adapt *adapt, const double *chol, int end_of_warmup) {
     const int d = adapt->shape.dim, given = *adapt->given >= 0;
     double *sweep = adapt->scratch, *rate = sweep + d, *level = rate + PASS_KINDS * d, left = 0;
@@ -249,6 +266,7 @@ double adapt_choose_passes(struct adapt *adapt, const double *chol, int end_of_w
         const double most = MOST_PACE * fmin(*adapt->count / LONG_WINDOW, 1);
         *adapt->pace = fmin(fmax(pace, 0), most);
     }
+    if (end_of_warmup && !given) walk_shape(adapt, chol, best.count);
     *adapt->parts = best.parts;
     double moved = 0;
     for (int k = 0; k < PASS_KINDS; ++k) {

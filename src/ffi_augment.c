@@ -171,11 +171,20 @@ static R_xlen_t size_stored(const struct augment *a) {
            (R_xlen_t)(size_slope_stored(a->slope.moving) + size_slope_stored(a->pace.moving));
 }
 
+/* The moving coordinate of a response's shape, from 1; 0: there is none, or nothing moves. */
+static int moving_shape(const struct model *model) {
+    if (!model->class->move || model->shape == 0) return 0;
+    int j = 0;
+    while (model->moves[j] != model->shape) ++j;
+    return j + 1;
+}
+
 struct adapt_shape augment_learned_shape(const struct model *model) {
     const struct adapt_shape shape = {
         .dim = model->class->move ? model->moving : 0,
         .groups = model->class->move && model->groups > 1 ? model->groups : 0,
         .complete = model->class->refresh ? model->complete : 0,
+        .of_shape = moving_shape(model),
         .group = model->group,
     };
     return shape;

@@ -255,6 +255,20 @@ test_that("the coefficient of variation given the records is that of a grid, nea
   }
 })
 
+test_that("where the shape is uncertain an iteration walks, whatever warmup saw of it", {
+  walks <- function(sd) {
+    st <- stat_crossprod(y ~ x, list(y = c(0, 6), x = c(-2, 2)))
+    model <- model_glm(family = Gamma("log"), cv = prior_half_normal(0.5))
+    set.seed(39)
+    x <- rnorm(100)
+    fit <- suppressWarnings(sample_posterior(simulate_release(data.frame(y = rgamma(100, 4, 4 / exp(0.5 + 0.3 * x)), x = x), st, mech_laplace(scale = sd)), model,
+                                             method = "augment", chains = 2, iter = 410, warmup = 400, seed = 1))
+    vapply(fit$chains, function(chain) sum(chain$state$adapt[c(1, 3)]), 0)
+  }
+  expect_gte(min(walks(30)), 6)
+  expect_lt(min(walks(0.01)), 6)
+})
+
 test_that("without noise the posterior is that of the records, with noise alone the prior", {
   skip_on_cran()
   set.seed(36)
