@@ -29,7 +29,8 @@
 #' * `from_innovations`: the records that `rrecords` draws from the same numbers.
 #' * `refresh`: rho = 1 gives the same records; rho = 0.5 leaves their distribution.
 #'
-#' Distributions are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails.
+#' Distributions are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails. The print calls the hooks of
+#' [model_custom()] by its arguments' names: `r_prior`, `r_records`, `r_theta` and `log_prior`.
 #'
 #' @return A data frame of class `model_debug`: `hook`, `check`, `ok` (`NA` where the
 #'   model has no such hook), `detail`.
@@ -72,8 +73,12 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
     unsafe <<- unsafe || identical(result, overrun_seen)
     data.frame(hook = check[[1L]], check = check[[2L]], ok = result$ok, detail = result$detail)
   })
-  structure(do.call(rbind, rows), label = describe_model(bound), class = c("model_debug", "data.frame"))
+  structure(do.call(rbind, rows), label = describe_model(bound), functions = isTRUE(bound$callbacks), class = c("model_debug", "data.frame"))
 }
+
+# What a model made of R functions calls the hooks that it may have; the others are not printed of it.
+hook_functions <- c(rprior = "r_prior", rrecords = "r_records", rtheta = "r_theta", dprior = "log_prior", log_density = "log_density", move = "move",
+                    report = "report", invert = "invert", set = "set")
 
 check_result <- function(ok, detail = "") list(ok = ok, detail = detail)
 failed_check <- function(detail) check_result(FALSE, detail)
@@ -85,9 +90,17 @@ not_tried <- check_result(NA, "not tried")
 print.model_debug <- function(x, ...) {
   failed <- sum(!x$ok, na.rm = TRUE)
   cat(sprintf("<debug> %s: %d checks, %s\n", attr(x, "label"), sum(!is.na(x$ok)), if (failed) paste(failed, "FAILED") else "all passed"))
+  if (isTRUE(attr(x, "functions"))) x <- name_functions(x)
   mark <- ifelse(is.na(x$ok), "-", ifelse(x$ok, "ok", "FAILED"))
   cat(paste0("  ", format(x$hook), "  ", format(x$check), "  ", format(mark), "  ", x$detail), sep = "\n")
   invisible(x)
+}
+
+name_functions <- function(x) {
+  x <- x[x$hook %in% names(hook_functions), ]
+  for (hook in names(hook_functions)) x$check <- sub(paste0("\\b", hook, "$"), hook_functions[[hook]], x$check)
+  x$hook <- hook_functions[x$hook]
+  x
 }
 
 # The checks as functions without arguments, each with its own copy of the
@@ -180,7 +193,7 @@ ks_p <- function(a, b) {
   min(vapply(seq_len(ncol(a)), function(v) suppressWarnings(stats::ks.test(a[, v], b[, v], exact = FALSE)$p.value), 0))
 }
 
-ks_result <- function(p) check_result(min(p) > 1e-6, paste("p =", format_number(min(p), 2)))
+ks_result <- function(p) check_result(min(p) > 1e-6, if (min(p) < 1e-6) "p below 1e-6" else paste("p =", format_number(min(p), 2)))
 
 same_distribution <- function(a, b) ks_result(ks_p(a, b))
 

@@ -72,6 +72,7 @@ test_that("debug_model() compares the density with the draw", {
   expect_identical(failed(normal_walk(r_theta = function(records, theta) theta), 2L), character())
   wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
   expect_identical(failed(normal_walk(density = wrong), 20L), "log_density")
+  expect_output(print(debug_model(normal_walk(density = wrong), total_of_y, n = 60)), "log_density +is the density of r_records +FAILED +p below 1e-6")
   # a prior density that is not that of the draws, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
