@@ -235,7 +235,7 @@ tell_decided <- function(fit) {
   decides <- if (length(names)) "The prior decides what is known about {.field {names}}: the release neither narrows nor moves it."
   count <- if (few) "The release has {numbers} number{?s}, and the model {unknown} unknown parameters: the prior decides what the numbers cannot tell."
   cli::cli_inform(c(decides, stats::setNames(count, if (length(names) && few) "i"),
-                    i = "{.fn prior_summary} shows the prior, and {.fn design} what a release could tell."), class = "noiseaware_message_prior")
+                    i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."), class = "noiseaware_message_prior")
 }
 
 # ---- bounds, release -------------------------------------------------------------------

@@ -36,7 +36,7 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
   best <- exact[which.min(thousand[exact])]
   about <- vapply(thousand, about_time, "")
   # what R functions of the model cost is not known
-  is_exact <- if (isTRUE(bound$callbacks)) "exact" else sprintf("exact, %s for 1,000 effective draws", about[[best]])
+  is_exact <- if (isTRUE(bound$callbacks)) "exact" else sprintf("exact, expected to take %s for 1,000 effective draws", about[[best]])
   if (thousand[[best]] <= limits$soon) return(chosen(best, run, is_exact))
 
   others <- setdiff(able[thousand < thousand[[best]]], exact)
@@ -74,12 +74,12 @@ why_only_collapse <- function(release, bound) {
 }
 
 why_collapse <- function(about, exact) {
-  c(sprintf("exact if no record is outside the bounds, and likely none is; %s for 1,000 effective draws", about[["collapse"]]),
+  c(sprintf("exact if no record is outside the bounds, and likely none is; expected to take %s for 1,000 effective draws", about[["collapse"]]),
     sprintf("\"%s\", exact in any case, would take %s", exact, about[[exact]]))
 }
 
 why_clt <- function(about, exact) {
-  c(sprintf("approximate, %s for 1,000 effective draws", about[["clt"]]), sprintf("\"%s\", which is exact, would take %s", exact, about[[exact]]))
+  c(sprintf("approximate, expected to take %s for 1,000 effective draws", about[["clt"]]), sprintf("\"%s\", which is exact, would take %s", exact, about[[exact]]))
 }
 
 format_share <- function(outside) paste0(format_number(100 * outside[["share"]], 2), "%")

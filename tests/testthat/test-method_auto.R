@@ -19,7 +19,7 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
   expect_identical(auto(normal(1e3), model_lm()), "augment")
   wide <- chosen(normal(1e8), model_lm())
   expect_identical(wide$method, "collapse")
-  expect_match(wide$why, "exact if no record is outside the bounds, and likely none is; (about|under) .* for 1,000 effective draws", all = FALSE)
+  expect_match(wide$why, "exact if no record is outside the bounds, and likely none is; expected to take (about|under) .* for 1,000 effective draws", all = FALSE)
   expect_match(wide$why, "\"augment\", exact in any case, would take about .* (minutes|hours)", all = FALSE)
   one <- function(upper) as_release(c(2e8, 8e8), stat_sums(~ x + I(x^2), list(x = c(-upper, upper))), mech_gaussian(mu = 1), 1e8)
   for (case in list(list(30, "collapse"), list(5, "clt"))) {
@@ -31,7 +31,7 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
     set.seed(5)
     expect_identical(runif(1), after)
   }
-  expect_match(choice$why[1], "approximate, under 0.1 seconds")
+  expect_match(choice$why[1], "approximate, expected to take under 0.1 seconds")
   expect_match(choice$why[2], "\"augment\", which is exact, would take about")
   clamped <- function(mechanism) as_release(c(3, 9), stat_sums(~ x + I(x^2), list(x = c(0, 9))), mechanism, 1e8)
   expect_warning(method <- auto(clamped(mech_laplace(epsilon = 1)), model_poisson()), "approximate", class = "noiseaware_warning_method")
@@ -47,7 +47,7 @@ test_that("the print says what was chosen and why", {
   fit <- sample_posterior(rel, model_categorical(), chains = 1, iter = 200, seed = 1)
   expect_identical(fit$method, "collapse")
   expect_output(print(fit), "collapse: .*\\(exact\\)")
-  expect_match(lines(fit)[1], "^  chosen     exact, under 0.1 seconds for 1,000 effective draws$")
+  expect_match(lines(fit)[1], "^  chosen     exact, expected to take under 0.1 seconds for 1,000 effective draws$")
   # the same choice, extended; and none where the method was given
   expect_identical(lines(extend(fit, 100)), lines(fit))
   expect_identical(grep("chosen", utils::capture.output(print(update(fit, method = "collapse"))), value = TRUE), character())
