@@ -60,7 +60,8 @@
 #' **Update.** Given the imputed records the coefficients of logit and probit regressions are drawn by latent variables that make
 #' their distribution normal: Polya-Gamma (Polson, Scott & Windle 2013), and truncated normal ones (Albert & Chib 1993). The others have
 #' proposals about where a Newton step leads (Gamerman 1997), thresholds, slopes and `cv` together, or random walks where too few of these
-#' are accepted. In all of them they also move with the innovations of the responses held fixed, the uniform numbers of which these are quantiles; see [sample_posterior()].
+#' are accepted. In all of them they also move with the innovations of the responses held fixed, the uniform numbers of which these are
+#' quantiles; see [sample_posterior()].
 #'
 #' **Method `"collapse"`** serves a binary response, or one of several levels, whose covariates are all factors, also with products of these, of at most 100,000
 #' combinations of levels with the response's: it moves the counts of these and the coefficients in turn, at a cost that does not depend on the number of

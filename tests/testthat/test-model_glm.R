@@ -261,8 +261,8 @@ test_that("where the shape is uncertain an iteration walks, whatever warmup saw 
     model <- model_glm(family = Gamma("log"), cv = prior_half_normal(0.5))
     set.seed(39)
     x <- rnorm(100)
-    fit <- suppressWarnings(sample_posterior(simulate_release(data.frame(y = rgamma(100, 4, 4 / exp(0.5 + 0.3 * x)), x = x), st, mech_laplace(scale = sd)), model,
-                                             method = "augment", chains = 2, iter = 410, warmup = 400, seed = 1))
+    release <- simulate_release(data.frame(y = rgamma(100, 4, 4 / exp(0.5 + 0.3 * x)), x = x), st, mech_laplace(scale = sd))
+    fit <- suppressWarnings(sample_posterior(release, model, method = "augment", chains = 2, iter = 410, warmup = 400, seed = 1))
     vapply(fit$chains, function(chain) sum(chain$state$adapt[c(1, 3)]), 0)
   }
   expect_gte(min(walks(30)), 6)
