@@ -49,59 +49,19 @@ static const double ANY_KIND = 0.1;
 
 /* ---- set-up ------------------------------------------------------------------- */
 
-static int *read_columns(const double **at, int count) {
-    int *column = plugin_memory((size_t)count, sizeof *column);
-    for (int k = 0; k < count; ++k) column[k] = (int)*(*at)++;
-    return column;
-}
-
-static int product(const struct table *s, int count, const int *column) {
-    int size = 1;
-    for (int k = 0; k < count; ++k) size *= s->size[column[k]];
-    return size;
-}
-
-static void read_codes(const struct table *s, struct table_part *part, const double **at) {
-    const int all = product(s, part->children, part->child);
-    part->code = *at;
-    part->level_of = plugin_memory((size_t)all, sizeof *part->level_of);
-    for (int k = 0; k < all; ++k) part->level_of[k] = -1;
-    for (int l = 0; l < part->levels; ++l) {
-        int combination = 0;
-        for (int k = 0; k < part->children; ++k)
-            combination = combination * s->size[part->child[k]] + (int)*(*at)++;
-        part->level_of[combination] = l;
-    }
-}
-
 static int read_parts(const struct fields *fields, struct table *s) {
-    s->columns = fields_length(fields, "columns");
-    s->parts = fields_length(fields, "levels");
-    const double *columns = fields_vector(fields, "columns", s->columns);
-    const double *levels = fields_vector(fields, "levels", s->parts);
-    const double *children = fields_vector(fields, "children", s->parts);
-    const double *parents = fields_vector(fields, "parents", s->parts);
-    const double *child = fields_vector(fields, "child", -1);
-    const double *parent = fields_vector(fields, "parent", -1);
-    const double *code = fields_vector(fields, "code", -1);
+    struct part_columns *columns;
+    const int status = table_parts_read(fields, &s->columns, &s->size, &s->parts, &columns);
+    if (status != PLUGIN_OK) return status;
     const double *host = fields_vector(fields, "host", s->parts);
-    if (!columns || !levels || !children || !parents || !child || !parent || !code || !host)
-        return PLUGIN_BAD_FIELDS;
-    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
-    for (int c = 0; c < s->columns; ++c) s->size[c] = (int)columns[c];
+    if (!host) return PLUGIN_BAD_FIELDS;
     s->part = plugin_memory((size_t)s->parts, sizeof *s->part);
     for (int k = 0; k < s->parts; ++k) {
         struct table_part *part = s->part + k;
-        part->levels = (int)levels[k];
-        part->children = (int)children[k];
-        part->parents = (int)parents[k];
-        part->child = read_columns(&child, part->children);
-        part->parent = read_columns(&parent, part->parents);
-        part->rows = product(s, part->parents, part->parent);
-        if (part->children > 1) read_codes(s, part, &code);
+        part->of = columns[k];
         part->host = (int)host[k];
         part->at_cell = s->cells;
-        s->cells += part->rows * part->levels;
+        s->cells += part->of.rows * part->of.levels;
     }
     return PLUGIN_OK;
 }
@@ -114,8 +74,8 @@ static void place_rows(struct table *s, int unknown) {
     s->part[0].at_row = unknown ? s->at_size : -1;
     for (int k = 1; k < s->parts; ++k) {
         struct table_part *part = s->part + k;
-        part->at_row = part->parents > 0 || unknown ? s->nodes : -1;
-        if (part->at_row >= 0) s->nodes += part->rows;
+        part->at_row = part->of.parents > 0 || unknown ? s->nodes : -1;
+        if (part->at_row >= 0) s->nodes += part->of.rows;
     }
 }
 
@@ -128,10 +88,10 @@ static void read_weights(struct table *s, const double *alpha) {
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         if (part->at_row < 0) continue;
-        for (int r = 0; r < part->rows; ++r) {
+        for (int r = 0; r < part->of.rows; ++r) {
             double sum = 0;
-            for (int l = 0; l < part->levels; ++l)
-                sum += alpha[part->at_cell + r * part->levels + l];
+            for (int l = 0; l < part->of.levels; ++l)
+                sum += alpha[part->at_cell + r * part->of.levels + l];
             s->weight[part->at_row + r] = cell_weights_find(&s->weights, 0, sum);
             s->sign[part->at_row + r] = -1;
         }
@@ -173,7 +133,7 @@ static int list_sets(struct table *s, int order, int *kinds) {
     *kinds = 0;
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
-        const int columns = part->children + part->parents;
+        const int columns = part->of.children + part->of.parents;
         for (int count = 1; count <= order && count <= columns; ++count) {
             int set[MOST_CONTRASTED];
             for (int l = 0; l < count; ++l) set[l] = l;
@@ -181,9 +141,9 @@ static int list_sets(struct table *s, int order, int *kinds) {
                 if (s->kind_first) s->kind_first[*kinds] = at;
                 for (int l = 0; l < count; ++l, ++at)
                     if (s->kind_column)
-                        s->kind_column[at] = set[l] < part->children
-                                                 ? part->child[set[l]]
-                                                 : part->parent[set[l] - part->children];
+                        s->kind_column[at] = set[l] < part->of.children
+                                                 ? part->of.child[set[l]]
+                                                 : part->of.parent[set[l] - part->of.children];
                 ++*kinds;
             } while (next_set(count, columns, set));
         }
@@ -314,9 +274,9 @@ static void save(struct collapse *c) { (void)c; /* the tables are the state's ow
 /* Codes of a cell of a part, of its parents and children. */
 static void set_codes(const struct table *s, const struct table_part *part, int row, int level,
                       int *codes) {
-    for (int k = part->parents - 1; k >= 0; --k) {
-        const int size = s->size[part->parent[k]];
-        codes[part->parent[k]] = row % size;
+    for (int k = part->of.parents - 1; k >= 0; --k) {
+        const int size = s->size[part->of.parent[k]];
+        codes[part->of.parent[k]] = row % size;
         row /= size;
     }
     table_set_level(part, level, codes);
@@ -324,17 +284,17 @@ static void set_codes(const struct table *s, const struct table_part *part, int 
 
 /* The rows of a part as the tables before it have them. */
 void table_count_rows(struct table *s, const struct table_part *part, double *count) {
-    if (part->parents == 0) {
+    if (part->of.parents == 0) {
         count[part->at_row] = count[s->at_size];
         return;
     }
     const struct table_part *host = s->part + part->host;
-    memset(count + part->at_row, 0, (size_t)part->rows * sizeof(double));
-    for (int r = 0; r < host->rows; ++r)
-        for (int l = 0; l < host->levels; ++l) {
+    memset(count + part->at_row, 0, (size_t)part->of.rows * sizeof(double));
+    for (int r = 0; r < host->of.rows; ++r)
+        for (int l = 0; l < host->of.levels; ++l) {
             set_codes(s, host, r, l, s->codes);
-            const int row = table_combine(s, part->parents, part->parent, s->codes);
-            count[part->at_row + row] += count[host->at_cell + r * host->levels + l];
+            const int row = table_combine(s, part->of.parents, part->of.parent, s->codes);
+            count[part->at_row + row] += count[host->at_cell + r * host->of.levels + l];
         }
 }
 
@@ -348,10 +308,10 @@ static void start_cells(const struct collapse *c, struct table *s) {
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
         if (part->at_row >= 0) table_count_rows(s, part, s->count);
-        for (int r = 0; r < part->rows; ++r, stick += part->levels - 1)
-            cells_draw(c->rng, part->levels, stick,
+        for (int r = 0; r < part->of.rows; ++r, stick += part->of.levels - 1)
+            cells_draw(c->rng, part->of.levels, stick,
                        s->count[part->at_row < 0 ? s->at_size : part->at_row + r],
-                       s->count + part->at_cell + r * part->levels);
+                       s->count + part->at_cell + r * part->of.levels);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "cells.h"
 #include "hmc.h"
 #include "method_collapse.h"
+#include "table_parts.h"
 #include "watch.h"
 
 /* What the files of family "table" share:
@@ -31,13 +32,10 @@ struct alias {
 };
 
 struct table_part {
-    int levels, rows, children, parents;
-    int *child, *parent; /* columns */
-    const double *code;  /* of several children: their codes, level by level */
-    int *level_of;       /* and the level of each combination, -1: it is impossible */
-    int at_cell;         /* nodes of the cells, row by row */
-    int at_row;          /* nodes of the rows; -1: there is only one row, n, which is known */
-    int host;            /* an earlier part that has all its parents; -1: it has none */
+    struct part_columns of;
+    int at_cell; /* nodes of the cells, row by row */
+    int at_row;  /* nodes of the rows; -1: there is only one row, n, which is known */
+    int host;    /* an earlier part that has all its parents; -1: it has none */
 };
 
 /* A change of the table along which units are drawn: nodes that gain `by` a unit, and
@@ -135,17 +133,17 @@ static inline int table_combine(const struct table *s, int count, const int *col
 /* The level of a part that has these codes; -1: they are impossible. */
 static inline int table_level(const struct table *s, const struct table_part *part,
                               const int *codes) {
-    if (part->children == 1) return codes[part->child[0]];
-    return part->level_of[table_combine(s, part->children, part->child, codes)];
+    if (part->of.children == 1) return codes[part->of.child[0]];
+    return part->of.level_of[table_combine(s, part->of.children, part->of.child, codes)];
 }
 
 /* Writes the codes of a level of a part to its children's places. */
 static inline void table_set_level(const struct table_part *part, int level, int *codes) {
-    if (part->children == 1)
-        codes[part->child[0]] = level;
+    if (part->of.children == 1)
+        codes[part->of.child[0]] = level;
     else
-        for (int k = 0; k < part->children; ++k)
-            codes[part->child[k]] = (int)part->code[level * part->children + k];
+        for (int k = 0; k < part->of.children; ++k)
+            codes[part->of.child[k]] = (int)part->of.code[level * part->of.children + k];
 }
 
 /* One transfer. `wide`: drawn from all that is possible, however far. `learning`: what it was

@@ -66,9 +66,9 @@ static void carry_parts(struct collapse *c, struct table *s, const double *theta
     to[s->at_size] = s->count[s->at_size];
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
-        const int L = part->levels;
+        const int L = part->of.levels;
         if (part->at_row >= 0) table_count_rows(s, part, to);
-        for (int r = 0; r < part->rows; ++r, stick += L - 1, stick_to += L - 1) {
+        for (int r = 0; r < part->of.rows; ++r, stick += L - 1, stick_to += L - 1) {
             const int at = part->at_cell + r * L;
             carry_row(c->rng, L, stick, stick_to, s->count + at, of_row(s, part, s->count, r),
                       of_row(s, part, to, r), to + at);

@@ -72,9 +72,9 @@ void table_set_choices(struct table *s) {
     alias_set(s, s->kinds, s->use, s->kind_alias.share, s->kind_alias.other);
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
-        for (int r = 0; r < part->rows; ++r) {
-            const int at = part->at_cell + r * part->levels;
-            alias_set(s, part->levels, s->visit + at, s->alias.share + at, s->alias.other + at);
+        for (int r = 0; r < part->of.rows; ++r) {
+            const int at = part->at_cell + r * part->of.levels;
+            alias_set(s, part->of.levels, s->visit + at, s->alias.share + at, s->alias.other + at);
         }
     }
 }
@@ -88,9 +88,10 @@ static int draw_alias(struct rng *rng, int levels, const double *share, const in
 void table_draw_codes(struct rng *rng, const struct table *s, int *codes) {
     for (int k = 0; k < s->parts; ++k) {
         const struct table_part *part = s->part + k;
-        const int at =
-            part->at_cell + part->levels * table_combine(s, part->parents, part->parent, codes);
-        const int level = draw_alias(rng, part->levels, s->alias.share + at, s->alias.other + at);
+        const int at = part->at_cell +
+                       part->of.levels * table_combine(s, part->of.parents, part->of.parent, codes);
+        const int level =
+            draw_alias(rng, part->of.levels, s->alias.share + at, s->alias.other + at);
         table_set_level(part, level, codes);
     }
 }
@@ -111,8 +112,8 @@ int table_add_corner(struct table *s, const int *codes, double by) {
         const struct table_part *part = s->part + k;
         const int level = table_level(s, part, codes);
         if (level < 0) return 0;
-        const int row = table_combine(s, part->parents, part->parent, codes);
-        add_node(along, part->at_cell + row * part->levels + level, by);
+        const int row = table_combine(s, part->of.parents, part->of.parent, codes);
+        add_node(along, part->at_cell + row * part->of.levels + level, by);
         if (part->at_row >= 0) add_node(along, part->at_row + row, by);
     }
     return 1;

@@ -21,6 +21,7 @@
 #include "levels.h"
 #include "plugin.h"
 #include "sticks.h"
+#include "table_parts.h"
 
 /* up to this many sticks are moved together; up to this many counts are taken by
  * comparison */
@@ -28,16 +29,11 @@ enum { MOST_GROUPED = 12, MOST_COMPARED = 32 };
 
 struct part {
     struct levels of; /* the part's levels, by row */
-    int levels, cuts, rows;
+    struct part_columns columns;
+    int cuts;
     int known;
     int at_stick; /* first of rows * cuts in theta */
     int at_level; /* first of rows * levels in alpha and in the statistic */
-    int children, parents;
-    int *child, *parent; /* columns */
-    /* with several children: their codes, one after the other, level by level; and the
-     * level of each combination of codes, the last child's the fastest */
-    const double *code;
-    int *level_of;
 };
 
 struct categorical {
@@ -69,81 +65,40 @@ static void describe(const struct categorical *s, const double *probability, int
         const struct part *part = s->part + k;
         double *stick = NULL;
         if (part->known) {
-            stick = plugin_memory((size_t)(part->rows * part->cuts), sizeof(double));
-            for (int r = 0; r < part->rows; ++r)
-                sticks_from_probabilities(part->levels,
-                                          probability + part->at_level + r * part->levels,
+            stick = plugin_memory((size_t)(part->columns.rows * part->cuts), sizeof(double));
+            for (int r = 0; r < part->columns.rows; ++r)
+                sticks_from_probabilities(part->columns.levels,
+                                          probability + part->at_level + r * part->columns.levels,
                                           stick + r * part->cuts);
         }
         block[k] = (struct theta_block){.name = k == 0 ? "class" : "feature",
                                         .transform = TRANSFORM_STICKS,
-                                        .size = part->levels,
-                                        .rows = part->rows,
+                                        .size = part->columns.levels,
+                                        .rows = part->columns.rows,
                                         .known = stick,
                                         .reports_last = reports_last};
     }
     model_describe(model, s->parts, block);
 }
 
-/* Moves *at past `count` columns of a list of them. */
-static int *read_columns(const double **at, int count) {
-    int *column = plugin_memory((size_t)count, sizeof *column);
-    for (int k = 0; k < count; ++k) column[k] = (int)*(*at)++;
-    return column;
-}
-
-static int product(const struct categorical *s, int count, const int *column) {
-    int size = 1;
-    for (int k = 0; k < count; ++k) size *= s->size[column[k]];
-    return size;
-}
-
-static void read_codes(const struct categorical *s, struct part *part, const double **at) {
-    const int all = product(s, part->children, part->child);
-    part->code = *at;
-    part->level_of = plugin_memory((size_t)all, sizeof *part->level_of);
-    for (int l = 0; l < part->levels; ++l) {
-        int combination = 0;
-        for (int k = 0; k < part->children; ++k)
-            combination = combination * s->size[part->child[k]] + (int)*(*at)++;
-        part->level_of[combination] = l;
-    }
-}
-
 static int read_parts(const struct fields *fields, struct categorical *s) {
-    s->columns = fields_length(fields, "columns");
-    s->parts = fields_length(fields, "levels");
-    const double *columns = fields_vector(fields, "columns", s->columns);
-    const double *levels = fields_vector(fields, "levels", s->parts);
+    struct part_columns *columns;
+    const int status = table_parts_read(fields, &s->columns, &s->size, &s->parts, &columns);
+    if (status != PLUGIN_OK) return status;
     const double *known = fields_vector(fields, "known", s->parts);
-    const double *children = fields_vector(fields, "children", s->parts);
-    const double *parents = fields_vector(fields, "parents", s->parts);
-    const double *child = fields_vector(fields, "child", -1);
-    const double *parent = fields_vector(fields, "parent", -1);
-    const double *code = fields_vector(fields, "code", -1);
-    if (!columns || !levels || !known || !children || !parents || !child || !parent || !code ||
-        s->parts < 1)
-        return PLUGIN_BAD_FIELDS;
-    s->size = plugin_memory((size_t)s->columns, sizeof *s->size);
-    for (int c = 0; c < s->columns; ++c) s->size[c] = (int)columns[c];
+    if (!known) return PLUGIN_BAD_FIELDS;
     s->part = plugin_memory((size_t)s->parts, sizeof *s->part);
     for (int k = 0; k < s->parts; ++k) {
         struct part *part = s->part + k;
-        part->levels = (int)levels[k];
-        if (part->levels < 2) return PLUGIN_BAD_FIELDS;
-        part->cuts = part->levels - 1;
+        part->columns = columns[k];
+        if (part->columns.levels < 2) return PLUGIN_BAD_FIELDS;
+        part->cuts = part->columns.levels - 1;
         part->known = known[k] != 0;
-        part->children = (int)children[k];
-        part->parents = (int)parents[k];
-        part->child = read_columns(&child, part->children);
-        part->parent = read_columns(&parent, part->parents);
-        part->rows = product(s, part->parents, part->parent);
-        if (part->children > 1) read_codes(s, part, &code);
         part->at_stick = s->sticks;
         part->at_level = s->probabilities;
-        part->of = levels_new(part->levels, part->rows);
-        s->sticks += part->rows * part->cuts;
-        s->probabilities += part->rows * part->levels;
+        part->of = levels_new(part->columns.levels, part->columns.rows);
+        s->sticks += part->columns.rows * part->cuts;
+        s->probabilities += part->columns.rows * part->columns.levels;
     }
     return PLUGIN_OK;
 }
@@ -154,8 +109,8 @@ static void group_sticks(struct categorical *s, struct model *model) {
     int in_group = 0, moving = 0;
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
-        for (int r = 0; r < part->rows; ++r) {
-            const double *alpha = s->alpha + part->at_level + r * part->levels;
+        for (int r = 0; r < part->columns.rows; ++r) {
+            const double *alpha = s->alpha + part->at_level + r * part->columns.levels;
             const int at = part->at_stick + r * part->cuts;
             double all = alpha[part->cuts];
             for (int l = part->cuts - 1; l >= 0; --l) {
@@ -261,7 +216,7 @@ static void draw_theta(struct categorical *s, const double *count, struct rng *r
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
         if (part->known) continue;
-        const int first = part->at_level, total = part->rows * part->levels;
+        const int first = part->at_level, total = part->columns.rows * part->columns.levels;
         double least = INFINITY, most = 0;
         for (int j = 0; j < total; ++j) {
             const double weight = s->alpha[first + j] + (count ? count[first + j] : 0);
@@ -277,11 +232,12 @@ static void draw_theta(struct categorical *s, const double *count, struct rng *r
                 s->gamma[j] = fmax(dist_log_gamma(rng, s->weight[j]), -1e300);
         double *stick = theta + part->at_stick;
         const double *gamma = s->gamma;
-        for (int r = 0; r < part->rows; ++r, gamma += part->levels, stick += part->cuts)
+        for (int r = 0; r < part->columns.rows;
+             ++r, gamma += part->columns.levels, stick += part->cuts)
             if (plain)
-                stack(part->levels, gamma, stick);
+                stack(part->columns.levels, gamma, stick);
             else
-                stack_logs(part->levels, gamma, stick);
+                stack_logs(part->columns.levels, gamma, stick);
     }
 }
 
@@ -303,8 +259,8 @@ static double log_likelihood(void *self, const double *theta, const double *c, d
     (void)n;
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
-        for (int r = 0; r < part->rows; ++r) {
-            const double *count = c + part->at_level + r * part->levels;
+        for (int r = 0; r < part->columns.rows; ++r) {
+            const double *count = c + part->at_level + r * part->columns.levels;
             const double *stick = theta + part->at_stick + r * part->cuts;
             double all = count[part->cuts];
             for (int l = part->cuts - 1; l >= 0; --l) {
@@ -321,10 +277,11 @@ static void log_cells(void *self, const double *theta, double *log_p) {
     const struct categorical *s = self;
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
-        for (int r = 0; r < part->rows; ++r) {
-            double *row = log_p + part->at_level + r * part->levels;
-            sticks_to_probabilities(part->levels, theta + part->at_stick + r * part->cuts, row);
-            for (int l = 0; l < part->levels; ++l) row[l] = log(row[l]);
+        for (int r = 0; r < part->columns.rows; ++r) {
+            double *row = log_p + part->at_level + r * part->columns.levels;
+            sticks_to_probabilities(part->columns.levels, theta + part->at_stick + r * part->cuts,
+                                    row);
+            for (int l = 0; l < part->columns.levels; ++l) row[l] = log(row[l]);
         }
     }
 }
@@ -335,7 +292,7 @@ static double dprior(void *self, const double *theta) {
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
         if (part->known) continue;
-        const int end = part->at_stick + part->rows * part->cuts;
+        const int end = part->at_stick + part->columns.rows * part->cuts;
         for (int j = part->at_stick; j < end; ++j)
             log_density += stick_log_density(s->first_weight[j], s->all_weight[j], theta[j]);
     }
@@ -347,7 +304,7 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
         if (part->known) continue;
-        const int end = part->at_stick + part->rows * part->cuts;
+        const int end = part->at_stick + part->columns.rows * part->cuts;
         for (int j = part->at_stick; j < end; ++j)
             gradient[j] += stick_slope(s->first_weight[j], s->all_weight[j], theta[j]);
     }
@@ -377,30 +334,30 @@ static const double *combine(const struct categorical *s, int m, int count, cons
 /* The row of each record, NULL if there is only one. */
 static const int *find_rows(const struct categorical *s, const struct part *part, int m,
                             const double *const *x, int *row) {
-    if (part->parents == 0) return NULL;
-    levels_codes(m, combine(s, m, part->parents, part->parent, x, s->parent), row);
+    if (part->columns.parents == 0) return NULL;
+    levels_codes(m, combine(s, m, part->columns.parents, part->columns.parent, x, s->parent), row);
     return row;
 }
 
 /* Levels from the children's codes, and back. An only child's code is the level. */
 static const double *read_level(const struct categorical *s, const struct part *part, int m,
                                 const double *const *x, double *out) {
-    const double *at = combine(s, m, part->children, part->child, x, out);
-    if (part->children > 1)
-        for (int i = 0; i < m; ++i) out[i] = part->level_of[(int)out[i]];
+    const double *at = combine(s, m, part->columns.children, part->columns.child, x, out);
+    if (part->columns.children > 1)
+        for (int i = 0; i < m; ++i) out[i] = part->columns.level_of[(int)out[i]];
     return at;
 }
 
 static double *level_column(const struct part *part, double *const *x, double *out) {
-    return part->children == 1 ? x[part->child[0]] : out;
+    return part->columns.children == 1 ? x[part->columns.child[0]] : out;
 }
 
 static void write_level(const struct part *part, int m, const double *level, double *const *x) {
-    if (part->children == 1) return;
-    for (int k = 0; k < part->children; ++k) {
-        const double *code = part->code + k;
-        double *restrict column = x[part->child[k]];
-        for (int i = 0; i < m; ++i) column[i] = code[(int)level[i] * part->children];
+    if (part->columns.children == 1) return;
+    for (int k = 0; k < part->columns.children; ++k) {
+        const double *code = part->columns.code + k;
+        double *restrict column = x[part->columns.child[k]];
+        for (int i = 0; i < m; ++i) column[i] = code[(int)level[i] * part->columns.children];
     }
 }
 
@@ -425,8 +382,8 @@ static void refresh(void *self, double rho, struct rng *rng, int m, const double
         const int *row = find_rows(s, part, m, fresh, s->row);
         const double *before = NULL, *after = NULL;
         if (row) {
-            before = combine(s, m, part->parents, part->parent, x, s->parent);
-            after = combine(s, m, part->parents, part->parent, fresh, s->parent_to);
+            before = combine(s, m, part->columns.parents, part->columns.parent, x, s->parent);
+            after = combine(s, m, part->columns.parents, part->columns.parent, fresh, s->parent_to);
         }
         double *level = level_column(part, x_new, s->level_to);
         levels_refresh(&part->of, &s->work, rho, rng, m, row, before, after,
@@ -439,13 +396,14 @@ static void set_move(void *self, const double *theta_new, int *changed) {
     struct categorical *s = self;
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
-        const size_t length = (size_t)part->rows * (size_t)part->cuts * sizeof(double);
+        const size_t length = (size_t)part->columns.rows * (size_t)part->cuts * sizeof(double);
         const int at = part->at_stick;
         levels_set_next(&part->of, theta_new + at);
         int differs = memcmp(s->theta + at, theta_new + at, length) != 0;
-        for (int p = 0; p < part->parents; ++p) differs |= s->changed[part->parent[p]];
-        for (int c = 0; c < part->children; ++c)
-            changed[part->child[c]] = s->changed[part->child[c]] = differs;
+        for (int p = 0; p < part->columns.parents; ++p)
+            differs |= s->changed[part->columns.parent[p]];
+        for (int c = 0; c < part->columns.children; ++c)
+            changed[part->columns.child[c]] = s->changed[part->columns.child[c]] = differs;
     }
 }
 
@@ -455,7 +413,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     for (int v = 0; v < s->columns; ++v) s->mixed[v] = s->changed[v] ? x_new[v] : x[v];
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
-        if (!s->changed[part->child[0]]) continue;
+        if (!s->changed[part->columns.child[0]]) continue;
         const int *row = find_rows(s, part, m, x, s->row);
         const int *row_to = find_rows(s, part, m, s->mixed, s->row_to);
         double *level = level_column(part, x_new, s->level_to);
@@ -502,12 +460,13 @@ static void add(void *self, int m, const double *const *x, double *c) {
     for (int k = 0; k < s->parts; ++k) {
         const struct part *part = s->part + k;
         const double *level = read_level(s, part, m, x, s->level);
-        if (part->parents == 0)
+        if (part->columns.parents == 0)
             levels_codes(m, level, s->row);
         else
-            index_of(m, part->levels, combine(s, m, part->parents, part->parent, x, s->parent),
+            index_of(m, part->columns.levels,
+                     combine(s, m, part->columns.parents, part->columns.parent, x, s->parent),
                      level, s->row);
-        tally(m, part->rows * part->levels, s->row, s->index, c + part->at_level);
+        tally(m, part->columns.rows * part->columns.levels, s->row, s->index, c + part->at_level);
     }
 }
 
