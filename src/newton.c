@@ -37,9 +37,7 @@ void newton_attach(struct newton *n, int size, double *state) {
     n->away = plugin_memory((size_t)size, sizeof(double));
 }
 
-void newton_start(struct newton *n) {
-    *n->share = *n->made = *n->accepted = 0;
-}
+void newton_start(struct newton *n) { *n->share = *n->made = *n->accepted = 0; }
 
 void newton_aim(struct newton_place *place, int size, const double *at) {
     place->proper = place->log_density > -INFINITY && linalg_cholesky(size, place->factor) == 0;
