@@ -69,7 +69,7 @@ draw_normals <- function(parts, count) {
 
 # ---- the ratio -------------------------------------------------------------------------------
 
-# Below such a share of effective draws the error was found to be up to half of what it should be (bench/evidence.R).
+# Below such a share of effective draws the error, then of a bridge to one normal distribution, was found to be half of what it should be (bench/evidence.R).
 slow <- 0.2
 
 # log ratio of the integrals of p and g, from log p / g at draws of p (chain after chain) and at draws of g, independent ones or `other_chains`

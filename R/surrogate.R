@@ -48,7 +48,7 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
   bounds <- clamping_bounds(free$name, parts)
   first <- t(terms)
   first[1:2, ] <- match(first[1:2, ], column, nomatch = length(column) + 1L) - 1
-  list(tells_scatter = length(column) > 1L && scatter_noise(first, utils::head(layout$released, layout$dense), variance, length(column), n) < 1.5,
+  list(scatter_noise = if (length(column) > 1L) scatter_noise(first, utils::head(layout$released, layout$dense), variance, length(column), n) else Inf,
        same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
        column = column, fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
        terms = as.double(t(terms)))

@@ -43,9 +43,8 @@ static const double DOUBT = 2;
 /* Passes, and sweeps in parts, have to promise so many times the effective draws. */
 static const double PASSES_MARGIN = 1.05, PARTS_MARGIN = 1.1;
 
-/* Where a shape may be large, records about their means let it change little: sweeps go there for
- * long, and few draws of warmup, or none, were there. A standard deviation of log cv from which
- * walks are made, whatever warmup saw of them. */
+/* A shape that may be large changes little in a sweep, so that warmup may have seen little of it:
+ * walks are made where the standard deviation of log cv is at least this. */
 static const double WIDE_SHAPE = 0.3;
 enum { SHAPE_WALKS = 6 };
 

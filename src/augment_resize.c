@@ -25,8 +25,8 @@
  *   distribution of (U, U'), so that this step is reversible in the uniform distributions.
  *
  * It is accepted by the ratio of eta over that of the surrogate (Liu 2001). Theta must be drawn
- * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, an
- * iteration whose steps go to where warmup saw n has two, before and after the surrogate's
+ * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, a
+ * round whose steps go to where warmup saw n has two, before and after the surrogate's
  * trajectories, each with a shorter chain: what one does not take far from where it was, few
  * records say, the other may. As they draw many records anew, the sweep goes on in parts.
  *
@@ -38,7 +38,7 @@
 
 #include "linalg.h"
 
-/* of the surrogate's chain, where it goes to where warmup saw n; and where an iteration has two */
+/* of the surrogate's chain, where it goes to where warmup saw n; and where a round has two */
 enum { STEPS = 8, OF_TWO = 3 };
 
 /* of the shares of the kinds of these steps that are taken, in warmup: how fast their running means

@@ -265,7 +265,7 @@ static void gamma_constant_slopes(double x, double *first, double *second) {
         x < LARGE ? Rf_trigamma(x) - 1 / x : (0.5 + (1.0 / 6 - (1.0 / 30 - r / 42) * r) / x) * r;
 }
 
-/* The sum of log g + 1 - g; NaN where a response cannot be. `g` may be NULL. */
+/* The sum of log g + 1 - g; NaN where a response cannot be. `ratio` may be NULL. */
 static double gamma_deviations(const struct family *f, int m, const double *restrict eta,
                                const double *restrict y, double *restrict ratio) {
     const double log_most = log(f->most);

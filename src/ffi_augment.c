@@ -78,7 +78,7 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->centre = REAL(list_element(spec, "centre"));
     s->lower = REAL(list_element(spec, "lower"));
     s->upper = REAL(list_element(spec, "upper"));
-    s->tells_scatter = Rf_asLogical(list_element(spec, "tells_scatter"));
+    s->scatter_noise = list_number(spec, "scatter_noise");
     s->density.components = a->dense;
     s->density.absolute = a->absolute;
     s->density.weight = a->weight;
@@ -171,12 +171,13 @@ static R_xlen_t size_stored(const struct augment *a) {
            (R_xlen_t)(size_slope_stored(a->slope.moving) + size_slope_stored(a->pace.moving));
 }
 
-/* The moving coordinate of a response's shape, from 1; 0: there is none, or nothing moves. */
+/* The moving coordinate of a response's shape, from 1; 0: there is none, or it does not move: in
+ * a pool one that all sites share does not move with a site's records. */
 static int moving_shape(const struct model *model) {
     if (!model->class->move || model->shape == 0) return 0;
-    int j = 0;
-    while (model->moves[j] != model->shape) ++j;
-    return j + 1;
+    for (int j = 0; j < model->moving; ++j)
+        if (model->moves[j] == model->shape) return j + 1;
+    return 0;
 }
 
 struct adapt_shape augment_learned_shape(const struct model *model) {

@@ -400,6 +400,8 @@ SEXP ffi_model_gibbs(SEXP spec, SEXP complete, SEXP n_records, SEXP theta, SEXP 
         update_theta_attach(&update, &model, REAL(walked));
         if (learning)
             update_theta_start(&update, REAL(walk));
+        else if (Rf_xlength(walk) != Rf_xlength(walked))
+            Rf_error("`walk` must be that of the model");
         else
             memcpy(REAL(walked), REAL(walk), (size_t)Rf_xlength(walk) * sizeof(double));
     }

@@ -1,4 +1,4 @@
-/* Independence proposals for regressions given the records (Gamerman 1997, Statistics and Computing
+/* Newton proposals for regressions given the records (Gamerman 1997, Statistics and Computing
  * 7). From theta, where the target's log density has the gradient g and about minus the second
  * derivatives H,
  *

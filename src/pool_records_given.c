@@ -188,7 +188,8 @@ static void tell(struct pool_records *s, struct pool_records_site *site) {
             s->newton[v] = fmax(fmin(s->newton[v], longest), -longest);
         }
         gain = climb(s, site, now, s->newton);
-        now += gain;
+        now = isfinite(now) ? now + gain
+                            : pool_records_likelihood(site, s->trial, site->member.slope);
     }
     for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
     site->member.at = site->told_at;

@@ -73,9 +73,13 @@ enum { STAGE = 50 };
 /* Terms of the series in clamped.c: what they leave out the acceptance step corrects. */
 enum { TERMS = 3 };
 
-/* So many coordinates have a dense metric: with more, training is too short to learn one, or, where
- * is_narrow(), a step costs too much. */
+/* So many coordinates have a dense metric: with more, training is too short to learn one, or, with
+ * little noise, a step costs too much. */
 enum { FEW = 20, SEVERAL = 60 };
+
+/* Noise beside the scatter below which the density is narrow, and below which a dense metric of
+ * several coordinates is worth its cost. */
+static const double NARROW = 10, VERY_NARROW = 1.5;
 
 enum { MOST_STEPS = 1 << HMC_MOST_DEPTH, SCALARS = 10 };
 
@@ -84,14 +88,15 @@ static double log_density(void *self, const double *q, double *gradient);
 static double *doubles(size_t count) { return plugin_memory(count, sizeof(double)); }
 
 /* Where the noise is small beside the scatter, the density of rows of the inverse factor is narrow
- * and bent, and steps would be short: rows of F itself, and a dense metric. Few coordinates do
+ * and bent, and steps would be short: rows of F itself, and longer training. Few coordinates do
  * without (bench/results.md, Regressions of real size). */
 static int is_narrow(const struct surrogate *s) {
-    return s->tells_scatter && s->density.size > FEW;
+    return s->scatter_noise < NARROW && s->density.size > FEW;
 }
 
 static enum hmc_metric metric(const struct surrogate *s) {
-    return s->density.size <= (is_narrow(s) ? SEVERAL : FEW) ? HMC_DENSE : HMC_DIAGONAL;
+    return s->density.size <= (s->scatter_noise < VERY_NARROW ? SEVERAL : FEW) ? HMC_DENSE
+                                                                               : HMC_DIAGONAL;
 }
 
 static int has_tilt(const struct surrogate *s) { return s->density.size <= TILT_MOST; }

@@ -25,7 +25,7 @@ struct surrogate {
     const double *released;      /* density.released is these less what the bounds do */
     const double *centre;        /* of the columns in the complete-data statistic */
     const double *lower, *upper; /* bounds of the free columns, less their centres */
-    int tells_scatter;           /* is the noise small beside the scatter? */
+    double scatter_noise;        /* how large the noise is beside their scatter; see R */
 
     /* Views into the store: with it restored, a chain continues bit for bit. */
     double *referred;         /* is there a reference? */
@@ -55,7 +55,7 @@ struct surrogate {
 };
 
 /* The caller fills in the release (density's components to weight, `released`,
- * `tells_scatter`), the centre, the bounds and the records' functions before; for the rest see
+ * `scatter_noise`), the centre, the bounds and the records' functions before; for the rest see
  * totals_density_create(). Returns 0 where there is no such move: the model does not integrate its
  * parameters out, or has too few records. */
 int surrogate_create(struct surrogate *s, const struct model *model, double n, int d,

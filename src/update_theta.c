@@ -5,7 +5,7 @@
  * Proposals are those of walk.c; where the model has curve(), and they are accepted often enough in
  * warmup, those of newton.c with a few of the others, which go on where these do not.
  *
- * Cost: in each iteration steps + 1 evaluations of the density of all records, or LEAPS + 1
+ * Cost: in each iteration steps + 1 evaluations of the density of all records, or NEWTON_STEPS + 1
  * evaluations of curve() and FEW of the density.
  */
 #include "update_theta.h"
@@ -13,7 +13,7 @@
 enum { STEPS = 3, MOST_STEPS = 15 };
 
 /* Newton proposals of an update, and random walks beside them. */
-enum { LEAPS = 1, FEW = 1 };
+enum { NEWTON_STEPS = 1, FEW = 1 };
 
 /* of curve(), in densities */
 static const double CURVE = 2;
@@ -30,26 +30,29 @@ int update_theta_is_needed(const struct model *model) {
     return !model->class->rtheta || model->walked > 0;
 }
 
-static int has_leaps(const struct model *model) { return model->class->curve && model->walked > 0; }
+static int has_newton(const struct model *model) {
+    return model->class->curve && model->walked > 0;
+}
 
 static int walk_steps(int d) { return STEPS + d < MOST_STEPS ? STEPS + d : MOST_STEPS; }
 
+/* as if Newton's proposals serve where there are any */
 double update_theta_cost(const struct model *model) {
-    if (has_leaps(model)) return CURVE * (LEAPS + 1) + FEW;
+    if (has_newton(model)) return CURVE * (NEWTON_STEPS + 1) + FEW;
     return walk_steps(update_theta_coordinates(model)) + 1;
 }
 
 /* Newton's state comes after that of the walk. */
 size_t update_theta_size(const struct model *model) {
     if (!update_theta_is_needed(model)) return 0;
-    return walk_stored(update_theta_coordinates(model)) + (has_leaps(model) ? NEWTON_STORED : 0);
+    return walk_stored(update_theta_coordinates(model)) + (has_newton(model) ? NEWTON_STORED : 0);
 }
 
 void update_theta_attach(struct theta_update *u, const struct model *model, double *state) {
     const int d = update_theta_coordinates(model);
     u->model = model;
     walk_attach(&u->walk, d, state);
-    if (has_leaps(model)) newton_attach(&u->newton, model->walked, state + walk_stored(d));
+    if (has_newton(model)) newton_attach(&u->newton, model->walked, state + walk_stored(d));
     u->theta_new = plugin_memory((size_t)model->parameters, sizeof(double));
     u->step = plugin_memory((size_t)d, sizeof(double));
     u->column = plugin_memory((size_t)model->columns, sizeof(double *));
@@ -57,7 +60,7 @@ void update_theta_attach(struct theta_update *u, const struct model *model, doub
 
 void update_theta_start(struct theta_update *u, const double *sd) {
     walk_start(&u->walk, sd);
-    if (has_leaps(u->model)) newton_start(&u->newton);
+    if (has_newton(u->model)) newton_start(&u->newton);
 }
 
 /* ---- steps ------------------------------------------------------------------------ */
@@ -107,11 +110,11 @@ static void look(struct theta_update *u, int sites, const struct record_columns 
 }
 
 /* Returns the log density of where theta is now. */
-static double leap(struct theta_update *u, int sites, const struct record_columns *records,
-                   struct rng *rng, int learning, double *theta) {
+static double newton_steps(struct theta_update *u, int sites, const struct record_columns *records,
+                           struct rng *rng, int learning, double *theta) {
     struct newton *newton = &u->newton;
     look(u, sites, records, theta, &newton->here);
-    for (int k = 0; k < LEAPS && newton->here.proper; ++k) {
+    for (int k = 0; k < NEWTON_STEPS && newton->here.proper; ++k) {
         memcpy(u->theta_new, theta, (size_t)u->model->parameters * sizeof(double));
         newton_propose(newton, rng, u->theta_new);
         const double threshold = rng_exponential(rng);
@@ -136,12 +139,12 @@ static void propose(struct theta_update *u, struct rng *rng, const double *theta
 int update_theta(struct theta_update *u, int sites, const struct record_columns *records,
                  struct rng *rng, int learning, double *theta) {
     const struct model *model = u->model;
-    const int serves = has_leaps(model) && newton_serves(&u->newton);
-    const int leaps = has_leaps(model) && (learning || serves);
+    const int serves = has_newton(model) && newton_serves(&u->newton);
+    const int steers = has_newton(model) && (learning || serves);
     const int steps = serves ? FEW : walk_steps(u->walk.size);
-    double density = leaps ? leap(u, sites, records, rng, learning, theta)
-                           : model->class->dprior(model->self, theta) +
-                                 update_theta_density(u, sites, records, theta);
+    double density = steers ? newton_steps(u, sites, records, rng, learning, theta)
+                            : model->class->dprior(model->self, theta) +
+                                  update_theta_density(u, sites, records, theta);
     for (int k = 0; k < steps; ++k) {
         propose(u, rng, theta);
         const double threshold = rng_exponential(rng);

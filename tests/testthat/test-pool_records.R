@@ -100,6 +100,17 @@ test_that("a response with a shape: wide noise leaves the prior", {
   expect_distribution(parameter_draws(fit, "sd[(Intercept)]"), function(p) 0.8 * qnorm((1 + p) / 2))
 })
 
+test_that("a shape that all sites share does not move with a site's records: wide noise leaves the prior", {
+  counted <- stat_crossprod(y ~ 1, list(y = c(0, 50)))
+  site <- function(total) as_release(c(total, 3 * total), counted, mech_laplace(scale = 1e6), n = 6)
+  for (family in list(negative_binomial(), Gamma("log"))) for (pooling in list(partial_pooling, walk_pooling)) {
+    model <- model_glm(y ~ 1, family = family, prior = prior_normal(0.5, 0.7), cv = prior_half_normal(0.5))
+    # a window of warmup is long enough to choose moves
+    fit <- imputed(list(north = site(12), south = site(20)), model, pool = pooling(vary = ~ (Intercept)), iter = 800)
+    expect_distribution(parameter_draws(fit, "cv"), function(p) 0.5 * qnorm((1 + p) / 2))
+  }
+})
+
 test_that("releases drawn anew leave the prior: regressions of three sites, correlated, and in a walk (Geweke 2004)", {
   skip_on_cran()
   set.seed(4)
