@@ -64,6 +64,8 @@ test_that("where noise is small beside the scatter of several columns, the facto
   set.seed(14)
   # with three numbers, 2 sqrt(d) times the root mean variance of noise 2 scale^2 on S_ij / sqrt(S_ii S_jj)
   case <- surrogate_case("factor")
+  # dummies stand between the numbers
+  case$statistic <- stat_crossprod(y ~ g + x1 + x2, list(y = c(-2, 2), g = c("a", "b", "c"), x1 = c(-1.5, 1), x2 = c(-1, 2)))
   value <- simulate_release(case$model, case$statistic, mech_laplace(scale = 1e-6), n = 60)$value
   at <- match(c("y", "x1", "x2", "y^2", "x1^2", "x2^2"), case$statistic$components)
   noise <- function(scale) sqrt(8 / 3) * scale * sum(1 / (value[at[4:6]] - value[at[1:3]]^2 / 60))
