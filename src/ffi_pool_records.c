@@ -181,21 +181,8 @@ static void start(void *self, SEXP problem) {
     pool_records_start(s, REAL(list_element(begin, "sd")));
 }
 
-/* of records since they began; of tables in an iteration */
-static double work_of(const struct pool_records_site *site) {
-    return site->table ? site->table->class->work(site->table) : site->augment.work;
-}
-
 static int iterate(void *self, int iteration, int warmup, struct step *step) {
-    struct pool_records *s = self;
-    double before = 0, after = 0;
-    for (int j = 0; j < s->sites; ++j) before += work_of(s->site + j);
-    const int status = pool_records_iterate(s, iteration, warmup, &step->acceptance);
-    for (int j = 0; j < s->sites; ++j) after += work_of(s->site + j);
-    step->work =
-        2 * (s->tables ? after : fmax(after - before, 0)) + 1e4 + 500.0 * s->leapfrogs * s->sites;
-    /* warmup ends with 0 */
-    return status;
+    return pool_records_iterate(self, iteration, warmup, &step->acceptance, &step->work);
 }
 
 static void report(void *self, double *draw) {

@@ -547,10 +547,13 @@ static void move_carried(struct pool_records *s, int learning) {
     settle(s, POOL_CARRIED, learning);
 }
 
-/* of an iteration's records, since warmup ended, and of its transitions given the records */
-static double work_of(const struct pool_records *s) {
-    double work = 500.0 * s->leapfrogs * s->sites;
-    for (int j = 0; j < s->sites; ++j) work += s->site[j].augment.work;
+/* Counted work: of records since warmup began or ended, of tables in an iteration. */
+static double work_of_sites(const struct pool_records *s) {
+    double work = 0;
+    for (int j = 0; j < s->sites; ++j) {
+        const struct collapse *table = s->site[j].table;
+        work += table ? table->class->work(table) : s->site[j].augment.work;
+    }
     return work;
 }
 
@@ -583,20 +586,23 @@ static int make_round(struct pool_records *s, int iteration, int warmup, int rou
     return PLUGIN_OK;
 }
 
-int pool_records_iterate(struct pool_records *s, int iteration, int warmup, double *accepted) {
+int pool_records_iterate(struct pool_records *s, int iteration, int warmup, double *accepted,
+                         double *work) {
     const int rounds = iteration < warmup ? 1 : rounds_made(&s->rounds);
     double sum = 0;
     s->leapfrogs = 0;
-    const double before = work_of(s);
+    *work = 0;
+    const double before = s->tables ? 0 : work_of_sites(s);
     for (int k = 0; k < rounds; ++k) {
         const int status = make_round(s, iteration, warmup, k, accepted);
         if (status != PLUGIN_OK) return status;
         sum += *accepted;
     }
     *accepted = sum / rounds;
+    *work = 2 * fmax(work_of_sites(s) - before, 0) + 1e4 + 500.0 * s->leapfrogs * s->sites;
     if (s->tables || iteration >= warmup) return PLUGIN_OK;
-    const double work = work_of(s) - before;
-    learn_rounds(s, iteration, warmup, work > 0 ? work : *s->rounds.work); /* the last ends at 0 */
+    /* the records' work ends warmup at 0 */
+    learn_rounds(s, iteration, warmup, iteration + 1 < warmup ? *work : *s->rounds.work);
     return PLUGIN_OK;
 }
 

@@ -116,7 +116,9 @@ int pool_records_given_move(struct pool_records *pool, int iteration, int warmup
 /* What follows from an old state. */
 void pool_records_resume(struct pool_records *pool);
 
-int pool_records_iterate(struct pool_records *pool, int iteration, int warmup, double *accepted);
+/* `work`: counted, about nanoseconds. */
+int pool_records_iterate(struct pool_records *pool, int iteration, int warmup, double *accepted,
+                         double *work);
 /* Returns where the draw ends. */
 double *pool_records_report(struct pool_records *pool, double *draw);
 double pool_records_energy(struct pool_records *pool);

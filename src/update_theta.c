@@ -5,15 +5,15 @@
  * Proposals are those of walk.c; where the model has curve(), and they are accepted often enough in
  * warmup, those of newton.c with a few of the others, which go on where these do not.
  *
- * Cost: in each iteration steps + 1 evaluations of the density of all records, or NEWTON_STEPS + 1
+ * Cost: in each iteration steps + 1 evaluations of the density of all records, or two
  * evaluations of curve() and FEW of the density.
  */
 #include "update_theta.h"
 
 enum { STEPS = 3, MOST_STEPS = 15 };
 
-/* Newton proposals of an update, and random walks beside them. */
-enum { NEWTON_STEPS = 1, FEW = 1 };
+/* random walks of an update beside a Newton proposal */
+enum { FEW = 1 };
 
 /* of curve(), in densities */
 static const double CURVE = 2;
@@ -38,7 +38,7 @@ static int walk_steps(int d) { return STEPS + d < MOST_STEPS ? STEPS + d : MOST_
 
 /* as if Newton's proposals serve where there are any */
 double update_theta_cost(const struct model *model) {
-    if (has_newton(model)) return CURVE * (NEWTON_STEPS + 1) + FEW;
+    if (has_newton(model)) return 2 * CURVE + FEW;
     return walk_steps(update_theta_coordinates(model)) + 1;
 }
 
@@ -110,20 +110,19 @@ static void look(struct theta_update *u, int sites, const struct record_columns 
 }
 
 /* Returns the log density of where theta is now. */
-static double newton_steps(struct theta_update *u, int sites, const struct record_columns *records,
-                           struct rng *rng, int learning, double *theta) {
+static double newton_step(struct theta_update *u, int sites, const struct record_columns *records,
+                          struct rng *rng, int learning, double *theta) {
     struct newton *newton = &u->newton;
     look(u, sites, records, theta, &newton->here);
-    for (int k = 0; k < NEWTON_STEPS && newton->here.proper; ++k) {
-        memcpy(u->theta_new, theta, (size_t)u->model->parameters * sizeof(double));
-        newton_propose(newton, rng, u->theta_new);
-        const double threshold = rng_exponential(rng);
-        look(u, sites, records, u->theta_new, &newton->there);
-        const double log_ratio = newton_log_ratio(newton, theta, u->theta_new);
-        const int accept = -log_ratio < threshold;
-        if (accept) memcpy(theta, u->theta_new, (size_t)newton->size * sizeof(double));
-        newton_tried(newton, learning, log_ratio, accept);
-    }
+    if (!newton->here.proper) return newton->here.log_density;
+    memcpy(u->theta_new, theta, (size_t)u->model->parameters * sizeof(double));
+    newton_propose(newton, rng, u->theta_new);
+    const double threshold = rng_exponential(rng);
+    look(u, sites, records, u->theta_new, &newton->there);
+    const double log_ratio = newton_log_ratio(newton, theta, u->theta_new);
+    const int accept = -log_ratio < threshold;
+    if (accept) memcpy(theta, u->theta_new, (size_t)newton->size * sizeof(double));
+    newton_tried(newton, learning, log_ratio, accept);
     return newton->here.log_density;
 }
 
@@ -142,7 +141,7 @@ int update_theta(struct theta_update *u, int sites, const struct record_columns 
     const int serves = has_newton(model) && newton_serves(&u->newton);
     const int steers = has_newton(model) && (learning || serves);
     const int steps = serves ? FEW : walk_steps(u->walk.size);
-    double density = steers ? newton_steps(u, sites, records, rng, learning, theta)
+    double density = steers ? newton_step(u, sites, records, rng, learning, theta)
                             : model->class->dprior(model->self, theta) +
                                   update_theta_density(u, sites, records, theta);
     for (int k = 0; k < steps; ++k) {
