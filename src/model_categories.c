@@ -23,51 +23,17 @@
  * Complete-data statistic: moments of the response's dummies and the design (block.h), then what
  * lone covariates need. Cost O(k^2) and the response's tails per record.
  */
-#include "categories.h"
-#include "covariates.h"
+#include "model_categories.h"
+
 #include "dist.h"
-#include "glm_cells.h"
 #include "linalg.h"
-
-struct graded {
-    int columns; /* of a record */
-    int slopes;  /* of a predictor */
-    int own;     /* coordinates of the own part */
-    struct categories response;
-    struct covariates cov;
-    struct predictor predictor;
-    struct moments moments;
-    struct glm_cells *cells; /* where records are a table of counts */
-    /* of each predictor: the constant's place in theta, and that of the first slope less 1 */
-    int *constants, *before_slopes;
-    const double *beta; /* if they are known */
-    const double *slope_mean, *slope_sd, *tilt;
-    double constant_mean, constant_sd;
-
-    /* current parameter and the one that a move goes to, with natural intercepts and cuts */
-    double *theta, *theta_new, *intercept, *intercept_new, *cut, *cut_new;
-
-    /* workspace; rows of MAX_BLOCK */
-    double *eta, *tail, *tail_new, *u, *level, *level_new;
-    double *constant;       /* one for each tail */
-    double *slope, *weight; /* see find_slopes() */
-    double *point, *log_p, *level_slope, *sums;
-    int *changed;
-    const double **moved;
-};
-
-/* Where the constant of a predictor, and its slopes, stand in theta. */
-static int at_constant(const struct graded *s, int e) { return e * (1 + s->slopes); }
-static int at_slopes(const struct graded *s, int e) {
-    return s->response.ordered ? s->response.tails : at_constant(s, e) + 1;
-}
 
 static void find_constants(const struct graded *s, const double *theta, double *intercept,
                            double *cut) {
     const double *centre = s->predictor.centre;
     for (int e = 0; e < s->response.predictors; ++e)
-        intercept[e] = theta[at_constant(s, e)] + centre[0] -
-                       linalg_dot(s->slopes, theta + at_slopes(s, e), centre + 1);
+        intercept[e] = theta[graded_constant(s, e)] + centre[0] -
+                       linalg_dot(s->slopes, theta + graded_slopes(s, e), centre + 1);
     if (s->response.ordered) threshold_distances(s->response.tails, theta, cut);
 }
 
@@ -101,7 +67,7 @@ static int describe(const struct fields *fields, struct graded *s, struct model 
                                       .centre = s->predictor.shift,
                                       .expand = s->predictor.expand,
                                       .collect = s->predictor.collect,
-                                      .known = s->beta ? s->beta + at_constant(s, e) : NULL};
+                                      .known = s->beta ? s->beta + graded_constant(s, e) : NULL};
     return covariates_create(fields, count, own, model, &s->cov);
 }
 
@@ -127,16 +93,16 @@ static void make_workspace(struct graded *s) {
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
 }
 
-static void use_cuts(void *self, const double *theta) {
+void graded_use_cuts(void *self, const double *theta) {
     struct graded *s = self;
     if (s->response.ordered) threshold_distances(s->response.tails, theta, s->cut_new);
     for (int k = 1; s->response.ordered && k < s->response.tails; ++k)
         s->constant[k] = exp(theta[k]);
 }
 
-/* After use_cuts(); the cuts' coordinates are the logarithms of distances, each a part of all
- * greater cuts. */
-static void cell_logs(void *self, const double *eta, double *log_p, double *slope) {
+/* After graded_use_cuts(); the cuts' coordinates are the logarithms of distances, each a part of
+ * all greater cuts. */
+void graded_cell_logs(void *self, const double *eta, double *log_p, double *slope) {
     struct graded *s = self;
     const int tails = s->response.tails;
     s->response.class->logs(&s->response, s->cut_new, eta, log_p, slope);
@@ -158,8 +124,8 @@ static struct glm_cells *create_cells(struct graded *s) {
                                            .cut_at = 1,
                                            .constant = s->constants,
                                            .slopes = s->before_slopes,
-                                           .use = use_cuts,
-                                           .logs = cell_logs};
+                                           .use = graded_use_cuts,
+                                           .logs = graded_cell_logs};
     return glm_cells_create(&s->cov, &s->predictor, &response);
 }
 
@@ -168,8 +134,8 @@ static void place_coefficients(struct graded *s) {
     s->constants = plugin_memory(predictors, sizeof *s->constants);
     s->before_slopes = plugin_memory(predictors, sizeof *s->before_slopes);
     for (int e = 0; e < s->response.predictors; ++e) {
-        s->constants[e] = at_constant(s, e);
-        s->before_slopes[e] = at_slopes(s, e) - 1;
+        s->constants[e] = graded_constant(s, e);
+        s->before_slopes[e] = graded_slopes(s, e) - 1;
     }
 }
 
@@ -177,7 +143,7 @@ static void place_coefficients(struct graded *s) {
 static void tie(const struct graded *s, struct model *model) {
     int *slopes = plugin_memory((size_t)s->response.predictors, sizeof *slopes);
     for (int e = 0; e < s->response.predictors; ++e)
-        slopes[e] = at_slopes(s, e) - s->response.tails;
+        slopes[e] = graded_slopes(s, e) - s->response.tails;
     model->tied = s->own;
     model->ties = s->response.predictors;
     model->tie_constant = s->constants;
@@ -241,11 +207,11 @@ static double own_prior(const struct graded *s, const double *theta, double *gra
     double log_density = 0;
     if (ordered) threshold_distances(tails, theta, s->constant);
     for (int e = 0; e < s->response.predictors; ++e) {
-        const double *slope = theta + at_slopes(s, e), at = tilted(s, slope) - s->constant_mean;
+        const double *slope = theta + graded_slopes(s, e), at = tilted(s, slope) - s->constant_mean;
         double pull = 0; /* of all constants of the predictor */
         for (int k = ordered ? tails - 1 : 0; k >= 0; --k) {
             const double distance = ordered ? s->constant[k] : 0;
-            const double z = (theta[at_constant(s, e)] - distance + at) / s->constant_sd;
+            const double z = (theta[graded_constant(s, e)] - distance + at) / s->constant_sd;
             log_density -= 0.5 * z * z;
             pull -= z / s->constant_sd;
             if (!ordered || k == 0) continue;
@@ -253,11 +219,12 @@ static double own_prior(const struct graded *s, const double *theta, double *gra
             /* this distance is part of those that are greater */
             if (gradient) gradient[k] += 1 - pull * exp(theta[k]);
         }
-        if (gradient) gradient[at_constant(s, e)] += pull;
+        if (gradient) gradient[graded_constant(s, e)] += pull;
         for (int j = 0; j < s->slopes; ++j) {
             const double z = (slope[j] - s->slope_mean[j]) / s->slope_sd[j];
             log_density -= 0.5 * z * z;
-            if (gradient) gradient[at_slopes(s, e) + j] += pull * s->tilt[j] - z / s->slope_sd[j];
+            if (gradient)
+                gradient[graded_slopes(s, e) + j] += pull * s->tilt[j] - z / s->slope_sd[j];
         }
     }
     return isnan(log_density) ? -INFINITY : log_density;
@@ -276,7 +243,7 @@ static void sort_down(int count, double *value) {
 static void rprior(void *self, struct rng *rng, double *theta) {
     struct graded *s = self;
     for (int e = 0; !s->beta && e < s->response.predictors; ++e) {
-        double *slope = theta + at_slopes(s, e), *constant = theta + at_constant(s, e);
+        double *slope = theta + graded_slopes(s, e), *constant = theta + graded_constant(s, e);
         for (int j = 0; j < s->slopes; ++j)
             slope[j] = s->slope_mean[j] + s->slope_sd[j] * rng_normal(rng);
         const int count = s->response.ordered ? s->response.tails : 1;
@@ -300,7 +267,7 @@ static void prior_gradient(void *self, const double *theta, double *gradient) {
     if (!s->beta) (void)own_prior(s, theta, gradient);
 }
 
-static double tied_prior(void *self, const double *theta, double *gradient) {
+double graded_tied_prior(void *self, const double *theta, double *gradient) {
     struct graded *s = self;
     memset(gradient, 0, (size_t)s->own * sizeof(double));
     return own_prior(s, theta, gradient);
@@ -311,7 +278,7 @@ static double marginal(void *self, const double *c, double n, const double *thet
     struct graded *s = self;
     memset(gradient_c, 0, (size_t)s->cov.at_complete * sizeof(double));
     return covariates_marginal(&s->cov, c, n, gradient_c) +
-           (s->beta ? 0 : tied_prior(s, theta, gradient_tied));
+           (s->beta ? 0 : graded_tied_prior(s, theta, gradient_tied));
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -323,22 +290,22 @@ static void set(void *self, const double *theta) {
     covariates_set(&s->cov, theta);
 }
 
-static void predict(struct graded *s, const double *theta, const double *intercept, int m,
+void graded_predict(struct graded *s, const double *theta, const double *intercept, int m,
                     const double *const *design) {
     for (int e = 0; e < s->response.predictors; ++e)
-        predictor_eval(&s->predictor, theta + at_slopes(s, e) - 1, intercept[e], m, design,
+        predictor_eval(&s->predictor, theta + graded_slopes(s, e) - 1, intercept[e], m, design,
                        s->eta + (size_t)e * MAX_BLOCK);
 }
 
 /* the tails under the current parameter */
 static void find_tails(struct graded *s, int m, const double *const *x, double *tail) {
-    predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
+    graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
     s->response.class->tail(&s->response, s->cut, m, s->eta, tail);
 }
 
 static int is_coded(const struct graded *s) { return s->cov.design_code[0] != 0; }
 
-static void read_response(const struct graded *s, int m, const double *const *x, double *level) {
+void graded_read_response(const struct graded *s, int m, const double *const *x, double *level) {
     if (is_coded(s)) {
         memcpy(level, x[(int)s->cov.design_column[0]], (size_t)m * sizeof(double));
         return;
@@ -365,7 +332,7 @@ static void write_response(const struct graded *s, int m, const double *level, d
 static void respond(struct graded *s, struct rng *rng, double keep, int m, const double *const *x,
                     double *const *x_new) {
     rng_fill_uniform(rng, m, s->u);
-    read_response(s, m, x, s->level);
+    graded_read_response(s, m, x, s->level);
     categories_respond(&s->response, m, keep, s->u, s->tail, s->level, s->tail_new, s->level_new);
     write_response(s, m, s->level_new, x_new);
 }
@@ -412,7 +379,7 @@ static void move(void *self, struct rng *rng, int m, const double *const *x, dou
     for (int v = 0; v < s->columns; ++v) s->moved[v] = s->changed[v] ? x_new[v] : x[v];
     for (int k = 0; k < s->response.tails; ++k)
         s->moved[(int)s->cov.design_column[k]] = x[(int)s->cov.design_column[k]];
-    predict(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved));
+    graded_predict(s, s->theta_new, s->intercept_new, m, covariates_design(&s->cov, m, s->moved));
     s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
     respond(s, rng, 1, m, x, x_new);
 }
@@ -450,7 +417,7 @@ static void category_probabilities(void *self, const double *theta, int m, const
     struct graded *s = self;
     const int tails = s->response.tails;
     find_constants(s, theta, s->intercept_new, s->cut_new);
-    predict(s, theta, s->intercept_new, m, covariates_design(&s->cov, m, x));
+    graded_predict(s, theta, s->intercept_new, m, covariates_design(&s->cov, m, x));
     s->response.class->tail(&s->response, s->cut_new, m, s->eta, s->tail_new);
     for (int k = 0; k <= tails; ++k, p += MAX_BLOCK) {
         const double *above = k > 0 ? s->tail_new + (size_t)(k - 1) * MAX_BLOCK : NULL;
@@ -472,9 +439,9 @@ static void pull_categories(void *self, const double *theta, int m, const double
                             s->constant);
     for (int e = 0; e < s->response.predictors; ++e, of_eta += MAX_BLOCK) {
         const double sum = block_sum(m, of_eta);
-        gradient[at_constant(s, e)] += sum;
+        gradient[graded_constant(s, e)] += sum;
         for (int j = 0; j < s->slopes; ++j)
-            gradient[at_slopes(s, e) + j] +=
+            gradient[graded_slopes(s, e) + j] +=
                 block_dot(m, of_eta, design[column[j]]) - sum * centre[j];
     }
     double beyond = 0; /* a distance is part of all greater cuts */
@@ -499,91 +466,11 @@ static void add_latent(void *self, struct rng *rng, int m, const double *const *
 static double log_density(void *self, int m, const double *const *x) {
     struct graded *s = self;
     double sum = 0;
-    read_response(s, m, x, s->level);
-    predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
+    graded_read_response(s, m, x, s->level);
+    graded_predict(s, s->theta, s->intercept, m, covariates_design(&s->cov, m, x));
     for (int i = 0; i < m; ++i)
         sum += s->response.class->log(&s->response, s->cut, s->eta + i, MAX_BLOCK, (int)s->level[i],
                                       NULL, NULL);
-    return isnan(sum) ? -INFINITY : sum;
-}
-
-/* where slope j of a predictor is, 0 its constant */
-static int at_coefficient(const struct graded *s, int e, int j) {
-    return j == 0 ? at_constant(s, e) : at_slopes(s, e) + j - 1;
-}
-
-/* Rows of s->slope: slopes of each record in the predictors, then in the cuts' coordinates; of
- * s->weight: what is expected of their products, pair by pair. */
-static double find_slopes(struct graded *s, int m) {
-    const int tails = s->response.tails;
-    double sum = 0;
-    for (int i = 0; i < m; ++i) {
-        for (int e = 0; e < s->response.predictors; ++e)
-            s->point[e] = s->eta[(size_t)e * MAX_BLOCK + i];
-        cell_logs(s, s->point, s->log_p, s->level_slope);
-        const int y = (int)s->level[i];
-        const double *own = s->level_slope + (size_t)y * tails;
-        double *weight = s->weight + i;
-        sum += s->log_p[y];
-        for (int a = 0; a < tails; ++a) s->slope[(size_t)a * MAX_BLOCK + i] = own[a];
-        for (int l = 0; l <= tails; ++l) s->log_p[l] = exp(s->log_p[l]);
-        for (int a = 0; a < tails; ++a)
-            for (int b = 0; b <= a; ++b, weight += MAX_BLOCK) {
-                const double *slope = s->level_slope;
-                *weight = 0;
-                for (int l = 0; l <= tails; ++l, slope += tails)
-                    *weight += s->log_p[l] * slope[a] * slope[b];
-            }
-    }
-    return sum;
-}
-
-/* Of a pair of coordinates of the response, and all coefficients that these are made of. */
-static void add_pair(struct graded *s, int a, int b, int m, const double *weight, double *matrix) {
-    const int predictors = s->response.predictors, k = 1 + s->slopes;
-    const size_t size = (size_t)s->own;
-    double *sum = s->sums;
-    memset(sum, 0, (size_t)k * (size_t)(k + 1) / 2 * sizeof(double));
-    if (a >= predictors && b >= predictors) {
-        matrix[(size_t)a * size + (size_t)b] += block_sum(m, weight);
-    } else if (a >= predictors) {
-        predictor_add_sums(&s->predictor, &s->moments, m, weight, sum);
-        for (int j = 0; j < k; ++j)
-            linalg_add_below(matrix, size, a, at_coefficient(s, b, j), sum[j]);
-    } else {
-        predictor_add_weighted(&s->predictor, &s->moments, m, weight, s->u, sum);
-        for (int i = 0; i < k; ++i)
-            for (int j = i; j < k; ++j, ++sum) {
-                linalg_add_below(matrix, size, at_coefficient(s, a, i), at_coefficient(s, b, j),
-                                 *sum);
-                if (a != b && i != j)
-                    linalg_add_below(matrix, size, at_coefficient(s, a, j), at_coefficient(s, b, i),
-                                     *sum);
-            }
-    }
-}
-
-static double curve(void *self, int m, const double *const *x, double *gradient, double *matrix) {
-    struct graded *s = self;
-    const int tails = s->response.tails, predictors = s->response.predictors;
-    const double *const *design = covariates_design(&s->cov, m, x);
-    read_response(s, m, x, s->level);
-    predict(s, s->theta, s->intercept, m, design);
-    use_cuts(s, s->theta);
-    const double sum = find_slopes(s, m);
-    moments_centre(&s->moments, m, design);
-    const double *weight = s->weight;
-    for (int a = 0; a < tails; ++a) {
-        const double *slope = s->slope + (size_t)a * MAX_BLOCK;
-        memset(s->sums, 0, (size_t)(1 + s->slopes) * sizeof(double));
-        if (a < predictors)
-            predictor_add_sums(&s->predictor, &s->moments, m, slope, s->sums);
-        else
-            gradient[a] += block_sum(m, slope);
-        for (int j = 0; a < predictors && j <= s->slopes; ++j)
-            gradient[at_coefficient(s, a, j)] += s->sums[j];
-        for (int b = 0; b <= a; ++b, weight += MAX_BLOCK) add_pair(s, a, b, m, weight, matrix);
-    }
     return isnan(sum) ? -INFINITY : sum;
 }
 
@@ -625,44 +512,6 @@ static double log_posterior(void *self, const double *theta, double *gradient) {
     return dprior(s, theta) + glm_cells_log_likelihood(s->cells, theta, gradient);
 }
 
-/* Adds those of the own prior to a matrix with so many rows: each constant less its mean is linear
- * in the coordinates but for the distances' exponential functions. `slope`: own coordinates. */
-static void prior_information(const struct graded *s, const double *theta, int rows, double *slope,
-                              double *matrix) {
-    const size_t size = (size_t)rows;
-    const int constants = s->response.ordered ? s->response.tails : 1;
-    const double precision = 1 / (s->constant_sd * s->constant_sd);
-    for (int e = 0; e < s->response.predictors; ++e) {
-        memset(slope, 0, (size_t)s->own * sizeof(double));
-        slope[at_constant(s, e)] = 1;
-        memcpy(slope + at_slopes(s, e), s->tilt, (size_t)s->slopes * sizeof(double));
-        for (int k = 0; k < constants; ++k) {
-            if (k > 0) slope[k] = -exp(theta[k]);
-            for (int i = 0; i < s->own; ++i)
-                for (int j = 0; j <= i; ++j)
-                    matrix[(size_t)i * size + (size_t)j] += precision * slope[i] * slope[j];
-        }
-        for (int j = 0; j < s->slopes; ++j)
-            matrix[(size_t)(at_slopes(s, e) + j) * (size + 1)] +=
-                1 / (s->slope_sd[j] * s->slope_sd[j]);
-    }
-}
-
-static void information(void *self, const double *theta, double *matrix) {
-    struct graded *s = self;
-    const size_t size = (size_t)s->cov.end;
-    memset(matrix, 0, size * size * sizeof(double));
-    prior_information(s, theta, s->cov.end, s->theta_new, matrix);
-    glm_cells_information(s->cells, theta, s->cov.end, matrix);
-}
-
-static void prior_curve(void *self, const double *theta, double *gradient, double *matrix) {
-    struct graded *s = self;
-    (void)tied_prior(s, theta, gradient);
-    memset(matrix, 0, (size_t)s->own * (size_t)s->own * sizeof(double));
-    prior_information(s, theta, s->own, s->theta_new, matrix);
-}
-
 const struct model_class model_categories = {
     .name = "categories",
     .create = create,
@@ -679,10 +528,10 @@ const struct model_class model_categories = {
     .add = add,
     .rtheta = rtheta,
     .log_density = log_density,
-    .curve = curve,
-    .prior_curve = prior_curve,
+    .curve = graded_curve,
+    .prior_curve = graded_prior_curve,
     .marginal = marginal,
-    .tied_prior = tied_prior,
+    .tied_prior = graded_tied_prior,
     .categorise = categorise,
     .category_probabilities = category_probabilities,
     .pull_categories = pull_categories,
@@ -705,9 +554,9 @@ static const struct model_class of_records = {
     .add_latent = add_latent,
     .rtheta = rtheta,
     .log_density = log_density,
-    .curve = curve,
-    .prior_curve = prior_curve,
-    .tied_prior = tied_prior,
+    .curve = graded_curve,
+    .prior_curve = graded_prior_curve,
+    .tied_prior = graded_tied_prior,
     .categorise = categorise,
     .category_probabilities = category_probabilities,
     .pull_categories = pull_categories,
@@ -728,5 +577,5 @@ static const struct model_class of_cells = {
     .log_cells = log_cells,
     .observe = observe,
     .log_posterior = log_posterior,
-    .information = information,
+    .information = graded_information,
 };
