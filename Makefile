@@ -48,6 +48,7 @@ lint:
 	tools/install-packages lint
 	$(RSCRIPT) tools/lint.R
 	$(RSCRIPT) tools/paper.R
+	tools/mutations -n
 
 docs:
 	tools/install-packages docs
