@@ -169,6 +169,7 @@ clt_totals_problem <- function(release, bound, words, chains, records, call) {
   problem[c("method", "engine", "sampler", "exact")] <- list("clt", "collapse", "totals", FALSE)
   problem$fields[c("clamp_weight", "spread")] <- list(problem$weight, double())
   if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
+  problem$fields$bend <- collapse_bend(problem, bound, clamped = TRUE)
   spread <- clt_spread(problem, bound, words, chains)
   problem$fields[names(spread)] <- spread
   problem

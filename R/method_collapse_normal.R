@@ -95,6 +95,15 @@ tells_scatter <- function(problem, bound) {
   scatter_noise(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight), d, problem$n) < 0.6
 }
 
+# bends of the coordinates of the totals (R/totals_bend.R), where these are M and F themselves
+collapse_bend <- function(problem, bound, clamped) {
+  if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || problem$noisy < length(problem$released)) return(double())
+  kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
+  origin <- collapse_origin(bound)
+  totals_bend(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight),
+              problem$fields$lower - origin, problem$fields$upper - origin, problem$n, clamped)
+}
+
 noise_variance <- function(kernel, scale) ifelse(kernel == "absolute", 2, 1) * scale^2
 
 # How far from 0 the eigenvalues of noise alone on the scatter of columns 1 to d would reach, in units of its diagonal: those of a

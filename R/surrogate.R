@@ -1,14 +1,18 @@
 # Surrogate transitions of method "augment": see src/surrogate.c.
 
-# With so few unknown parameters non-centred moves cost less for an effective draw, unless they are
-# fewer than the coordinates of the totals, the rest being known, and the noise is small beside the
-# sampling variation (bench/dimension.R: Ju et al. at epsilon 10 and 100), or the number of records is
-# unknown (bench/unknown_n.R).
+# With so few unknown parameters non-centred moves cost less for an effective draw, unless the noise is small beside the
+# sampling variation: below the first of these, or the second where all coordinates of the totals are unknown
+# (bench/dimension.R: Ju et al. at epsilon 10 and 100; bench/defaults.R); unless the release binds a mean to
+# its standard deviation (R/totals_bend.R); or the number of records is unknown (bench/unknown_n.R).
 few_parameters <- 6L
-small_noise <- 0.1
+small_noise <- c(0.1, 0.3)
 
-non_centred_serve <- function(moving, free, parts, n, unknown) {
-  !unknown && moving <= few_parameters && (moving >= free * (free + 3) / 2 || parts_noise_ratio(parts, n) > small_noise)
+non_centred_serve <- function(bound, design, parts, n, unknown) {
+  moving <- length(bound$moves)
+  if (unknown || moving > few_parameters) return(FALSE)
+  free <- sum(design$role == "free")
+  all <- moving >= free * (free + 3) / 2
+  parts_noise_ratio(parts, n) > small_noise[1L + all] && !length(surrogate_bend(design, parts, n))
 }
 
 # Their columns, see surrogate_design(); NULL where there are none: for models of continuous
@@ -16,8 +20,7 @@ non_centred_serve <- function(moving, free, parts, n, unknown) {
 # columns through a linear predictor, and releases of totals of columns and of their products.
 surrogate_columns <- function(bound, parts, n, unknown) {
   design <- surrogate_design(bound)
-  few <- is.null(bound$terms) && !is.null(design) && non_centred_serve(length(bound$moves), sum(design$role == "free"), parts, n, unknown)
-  if (is.null(design) || few || (unknown && !is.null(bound$terms))) return(NULL)
+  if (is.null(design) || (unknown && !is.null(bound$terms))) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
     if (inherits(statistic, "stat_size")) return(part$mechanism$kernel %in% c("absolute", "squared"))
@@ -25,7 +28,7 @@ surrogate_columns <- function(bound, parts, n, unknown) {
     if (inherits(statistic, "stat_products")) return(part$mechanism$kernel %in% c("absolute", "squared") && !is.null(product_terms(part, bound)))
     statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
   }
-  if (all(vapply(parts, serves, TRUE))) design
+  if (all(vapply(parts, serves, TRUE)) && (!is.null(bound$terms) || !non_centred_serve(bound, design, parts, n, unknown))) design
 }
 
 # What the C code needs, an empty list where there are no such transitions. `n`: the number of records, or about that
@@ -40,18 +43,38 @@ surrogate_fields <- function(bound, parts, n, unknown, layout) {
     terms[at, ] <- if (inherits(part$statistic, "stat_products")) product_terms(part, bound) else normal_terms(part, design$name, design$centre, n, caller_env())
     variance[at] <- noise_variance(part$mechanism$kernel, 1 / layout$weight[at])
   }
-  # a response that is free, the first column, comes last: given the others its distribution has parameters of its own
   place <- function(role) which(design$role == role) - 1L
-  column <- place("free")
-  if (length(place("rider")) == 0L) column <- c(column[-1L], utils::head(column, 1L))
+  column <- free_order(design)
   free <- design[column + 1L, ]
   bounds <- clamping_bounds(free$name, parts)
   first <- t(terms)
   first[1:2, ] <- match(first[1:2, ], column, nomatch = length(column) + 1L) - 1
-  list(scatter_noise = if (length(column) > 1L) scatter_noise(first, utils::head(layout$released, layout$dense), variance, length(column), n) else Inf,
+  list(bend = if (is.null(bound$terms)) surrogate_bend(design, parts, n) else double(),
+       scatter_noise = if (length(column) > 1L) scatter_noise(first, utils::head(layout$released, layout$dense), variance, length(column), n) else Inf,
        same_bounds = bounds$same && is.null(bound$terms), lower = bounds$lower - free$centre, upper = bounds$upper - free$centre,
        column = column, fixed = place("fixed"), rider = place("rider"), centre = as.double(design$centre),
        terms = as.double(t(terms)))
+}
+
+# Free columns from 0 on, in the order of their coordinates. A response that is free, the first
+# column, comes last: given the others its distribution has parameters of its own.
+free_order <- function(design) {
+  free <- which(design$role == "free") - 1L
+  if (any(design$role == "rider")) free else c(free[-1L], utils::head(free, 1L))
+}
+
+# bends of their coordinates; from the release alone, so that chains agree
+surrogate_bend <- function(design, parts, n) {
+  column <- free_order(design)
+  free <- design[column + 1L, ]
+  bounds <- clamping_bounds(free$name, parts)
+  parts <- parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]
+  if (length(parts) == 0L) return(double())
+  terms <- t(do.call(rbind, lapply(parts, normal_terms, names = design$name, origin = design$centre, n = n, call = NULL)))
+  terms[1:2, ] <- match(terms[1:2, ], column, nomatch = length(column) + 1L) - 1
+  told <- function(field) unlist(lapply(parts, function(p) rep_len(p[[field]], length(p$value))))
+  variance <- unlist(lapply(parts, function(p) rep_len(noise_variance(p$mechanism$kernel, p$scale), length(p$value))))
+  totals_bend(terms, told("value"), variance, bounds$lower - free$centre, bounds$upper - free$centre, n)
 }
 
 # Between what each column is clamped, and whether all statistics agree on that. Where

@@ -88,6 +88,8 @@ static void read_surrogate(SEXP spec, struct augment *a) {
                          1 + (int)Rf_xlength(fixed), INTEGER(fixed), (int)Rf_xlength(rider),
                          INTEGER(rider)))
         a->surrogate = s;
+    SEXP bend = list_element(spec, "bend");
+    if (Rf_xlength(bend) > 0) s->density.totals.bend = REAL(bend);
     if (a->surrogate && a->size_prior) surrogate_vary(s);
     struct response *r = plugin_memory(1, sizeof *r);
     s->density.released = a->released;

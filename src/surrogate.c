@@ -56,9 +56,13 @@ static const double TARGET = 0.75, POOR = 0.5;
  * back. */
 static const double NEGLIGIBLE = 0.1;
 
-/* What a trajectory of full length is worth, see choose_density(). How fast running means
- * forget. */
-static const double WORTH = 1.6, FORGET = 0.05;
+/* What a trajectory of full length is worth, see choose_density(); of one
+ * column and a known n, how much more work the exact density may cost to be followed in any case:
+ * records may go where a surrogate is poor, and seldom come back. How fast running means forget. */
+static const double WORTH = 1.6, CHEAP = 2, FORGET = 0.05;
+
+/* With more steps than that a trajectory of the exact density does not get shorter ones. */
+static const double MANY_STEPS = 32;
 
 /* Iterations that a surrogate with a new reference is tried for. */
 enum { TRIAL = 25 };
@@ -243,6 +247,7 @@ static void pull_map(struct surrogate *s, double *gradient) {
             out[l] = 0;
             for (int j = 0; j <= l; ++j) out[l] += along[2 * k + j] * s->inverse[l * width + j];
         }
+        if (t->bend) totals_pull_bend(t, i, along[0], out);
     }
     totals_pull_factor(t, t->pull, gradient + k * d);
 }
@@ -293,6 +298,11 @@ int surrogate_begin(struct surrogate *s, const double *c, const double *theta) {
     return 1;
 }
 
+/* The density is that of the release, with nothing added at a reference. */
+static void see_release(struct surrogate *s) {
+    memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
+}
+
 static void begin_trial(struct surrogate *s) {
     *s->exact = *s->tried = *s->seen = *s->trained = 0;
     *s->share = 1;
@@ -327,7 +337,7 @@ static int run(struct surrogate *s, int iterations, int cooling, struct rng *rng
 
 int surrogate_search(struct surrogate *s, int iterations, double temper, struct rng *rng) {
     struct totals_density *density = &s->density;
-    memcpy(s->offset, s->released, (size_t)density->components * sizeof(double));
+    see_release(s);
     begin_trial(s);
     *s->referred = 0;
     if (has_tilt(s)) {
@@ -392,7 +402,7 @@ void surrogate_compare(struct surrogate *s, const double *gain) {
 
 double surrogate_density(struct surrogate *s, int exact, double *q, double *gradient) {
     if (isnan(q[0])) copy(s, q, s->here);
-    memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
+    see_release(s);
     *s->exact = exact;
     s->density.rounded = 0;
     return log_density(s, q, gradient);
@@ -413,8 +423,7 @@ void surrogate_train(struct surrogate *s, struct rng *rng) {
 }
 
 int surrogate_propose(struct surrogate *s, struct rng *rng, double *gain) {
-    if (surrogate_is_exact(s))
-        memcpy(s->offset, s->released, (size_t)s->density.components * sizeof(double));
+    if (surrogate_is_exact(s)) see_release(s);
     copy(s, s->hmc.q, s->here);
     s->density.rounded = *s->hmc.step_size;
     s->told = (struct hmc_step){0};
@@ -449,7 +458,9 @@ static void choose_density(struct surrogate *s) {
     const double exact_work =
         s->records.sweep_work + s->records.pass_work + (1 + s->records.work) * (steps + 1);
     const double worth = WORTH * pow(share * *s->followed, 3);
-    *s->exact = (swept + worth) / surrogate_work < (swept + WORTH) / exact_work;
+    *s->exact =
+        (swept + worth) / surrogate_work < (swept + WORTH) / exact_work ||
+        (s->density.totals.d == 1 && !s->density.sized && exact_work < CHEAP * surrogate_work);
     if (surrogate_is_exact(s)) *s->share = 1;
 }
 
@@ -486,8 +497,12 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     if (!surrogate_begin(s, c, theta)) return;
     copy(s, s->left, s->here);
     *s->tried += 1;
-    if (moved && !surrogate_is_exact(s)) {
-        const double pace = 2 / (5 + sqrt(*s->tried));
+    const double pace = 2 / (5 + sqrt(*s->tried));
+    if (surrogate_is_exact(s)) {
+        /* the surrogate's steps may be too long for it */
+        const double more = pace * (s->told.accept - TARGET);
+        if (more > 0 || *s->length < MANY_STEPS * *s->hmc.step_size) *s->hmc.step_size *= exp(more);
+    } else if (moved) {
         *s->share *= exp(pace * (probability - TARGET));
         *s->share = fmin(fmax(*s->share, LEAST_SHARE), 1);
         *s->followed += fmax(FORGET, 1 / *s->tried) * (probability - *s->followed);

@@ -15,6 +15,13 @@
  * (Bartlett). totals_invert_rows() has the entries of F^-1 left of the diagonal, and log F_ii, in
  * place of F's; for r = d alone.
  *
+ * With `bend`, the coordinates of M_1i, of the row of the constant, are how far the mean of column
+ * i is from where it is most likely given the column's standard deviation (totals_bend.c):
+ *
+ *   M_1i - R_11 g_i(log(S_ii / n) / 2),
+ *
+ * of Jacobian 1.
+ *
  * Where a column of D depends on those before it, as the dummy of a level without records does, its
  * row of R has 0 on the diagonal and that of M is idle: nothing depends on it, and its entries are
  * normal with mean 0 and the standard deviations idle_sd. So the number of coordinates is always
@@ -37,6 +44,7 @@
 #include "block.h"
 #include "linalg.h"
 #include "plugin.h"
+#include "totals_bend.h"
 
 static const double LOG_SQRT_2PI = 0.918938533204672741780;
 
@@ -204,16 +212,35 @@ static double rider_product(const struct totals *totals, int v, int j) {
     return sum;
 }
 
+/* What the bend adds to M_1i, and the slope of that in entries of row i of F, as a multiple of
+ * them. */
+static double bend(const struct totals *totals, int i, double *slope) {
+    const double *row = totals->factor + (size_t)i * (size_t)totals->width;
+    const double scatter = linalg_dot(i + 1, row, row), root = totals->design[0];
+    const double x = 0.5 * log(scatter / totals->n);
+    const double mean = totals_bend(totals->bend + (size_t)i * BEND_ROWS, x, slope);
+    *slope *= root / scatter;
+    return root * mean;
+}
+
+static void place_mean(struct totals *totals, const double *coordinates) {
+    const int d = totals->d;
+    double slope;
+    for (int b = 0; b < totals->k; ++b)
+        memcpy(totals->mean + (size_t)b * (size_t)totals->width, coordinates + b * d,
+               (size_t)d * sizeof(double));
+    for (int i = 0; totals->bend && i < d; ++i) totals->mean[i] += bend(totals, i, &slope);
+}
+
 void totals_expand(struct totals *totals, const double *coordinates, double *c) {
     const int d = totals->d, k = totals->k;
     const size_t width = (size_t)totals->width;
     double *a = totals->slope; /* W'W, before it holds slopes */
     memset(a, 0, (size_t)d * width * sizeof(double));
-    for (int b = 0; b < k; ++b, coordinates += d) {
-        memcpy(totals->mean + (size_t)b * width, coordinates, (size_t)d * sizeof(double));
+    place_factor(totals, coordinates + k * d);
+    place_mean(totals, coordinates);
+    for (int b = 0; b < k; ++b)
         if (!totals->idle[b]) add_outer(d, (int)width, totals->mean + (size_t)b * width, a);
-    }
-    place_factor(totals, coordinates);
     add_square(d, (int)width, totals->factor, a);
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j)
@@ -325,11 +352,18 @@ static double volume_of_factor(const struct totals *totals, const double *coordi
     return log_volume;
 }
 
+void totals_pull_bend(const struct totals *totals, int i, double of_mean, double *pull) {
+    double slope;
+    (void)bend(totals, i, &slope);
+    add_row(i + 1, slope * of_mean, totals->factor + (size_t)i * (size_t)totals->width, pull);
+}
+
 double totals_pull(struct totals *totals, const double *coordinates, const double *gradient_c,
                    double *gradient) {
     const int d = totals->d, k = totals->k;
     const size_t width = (size_t)totals->width;
     double *h = totals->slope, *pull = totals->pull;
+    const double *of_mean = gradient;
     /* twice the derivative in W'W as a symmetric matrix */
     for (int i = 0; i < d; ++i)
         for (int j = 0; j <= i; ++j) {
@@ -365,6 +399,8 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
                     totals->rider_shape[(size_t)v * width + (size_t)l];
     for (size_t i = 0; totals->slope_factor && i < (size_t)d * width; ++i)
         pull[i] += totals->slope_factor[i];
+    for (int i = 0; totals->bend && i < d; ++i)
+        totals_pull_bend(totals, i, of_mean[i], pull + (size_t)i * width);
     log_volume += volume_of_factor(totals, coordinates, gradient);
     totals_pull_factor(totals, pull, gradient);
     return log_volume;
@@ -375,6 +411,7 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
 int totals_coordinates(struct totals *totals, const double *c, double *coordinates) {
     const int d = totals->d, k = totals->k, r = totals->rank;
     const size_t width = (size_t)totals->width;
+    double *of_mean = coordinates;
     for (int j = 0; j < d; ++j)
         for (int b = 0; b < k; ++b) {
             double sum = c[totals->cross[b * d + j]];
@@ -412,6 +449,10 @@ int totals_coordinates(struct totals *totals, const double *c, double *coordinat
         for (int j = 0; j < left; ++j) coordinates[j] = scale * of[j];
         if (i < r) coordinates[i] = log(row[i]);
         coordinates += i < r ? i + 1 : r;
+    }
+    for (int i = 0; totals->bend && i < d; ++i) {
+        double slope;
+        of_mean[i] -= bend(totals, i, &slope);
     }
     return PLUGIN_OK;
 }

@@ -16,6 +16,7 @@ struct totals {
     int rank;         /* of the scatter: min(n - k, d) */
     int size;         /* coordinates */
     int inverse;      /* are those of the scatter's factor rows of its inverse? */
+    const double *bend; /* BEND_ROWS a continuous column, see totals.c; NULL: there is none */
 
     int width;                    /* d, padded */
     double *design;               /* k x k: lower factor R of D'D */
@@ -64,6 +65,9 @@ double totals_pull(struct totals *totals, const double *coordinates, const doubl
 /* What it is made of: adds to the gradient, from where F's coordinates begin, what slopes in F,
  * rows of `width`, give. Not those in totals->slope. */
 void totals_pull_factor(struct totals *totals, const double *slope, double *gradient);
+
+/* With a bend: adds to the slopes in row i of F what that in M_1i gives. */
+void totals_pull_bend(const struct totals *totals, int i, double of_mean, double *pull);
 
 /* Inverse of a lower triangle of d rows of `width`. */
 void totals_invert(int d, int width, const double *f, double *out);

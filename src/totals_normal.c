@@ -41,6 +41,8 @@
  */
 #include "totals_normal.h"
 
+#include "totals_bend.h"
+
 #include "linalg.h"
 
 #include <Rmath.h>
@@ -207,6 +209,19 @@ static void prepare_residual(struct normal *s) {
     s->slope_theta = normal_doubles((size_t)s->model.parameters);
 }
 
+/* "bend" has the columns in their own order; empty: there is none. */
+static int prepare_bend(const struct fields *fields, struct normal *s) {
+    const int columns = s->model.columns;
+    if (fields_length(fields, "bend") == 0) return PLUGIN_OK;
+    const double *given = fields_vector(fields, "bend", BEND_ROWS * columns);
+    if (!given) return PLUGIN_BAD_FIELDS;
+    double *bend = normal_doubles((size_t)BEND_ROWS * (size_t)columns);
+    for (int i = 0; i < columns; ++i)
+        normal_copy(bend + i * BEND_ROWS, given + s->model.order[i] * BEND_ROWS, BEND_ROWS);
+    s->density.totals.bend = bend;
+    return PLUGIN_OK;
+}
+
 static int prepare_size(const struct fields *fields, const struct collapse *of, struct normal *s) {
     const double *spread = fields_vector(fields, "size_spread", 1);
     if (!spread) return PLUGIN_BAD_FIELDS;
@@ -252,6 +267,7 @@ static int create(const struct fields *fields, struct collapse *of) {
         prepare_residual(s);
     else if (s->density.totals.rank == d && k == 1 && fields_length(fields, "scatter") > 0)
         normal_prepare_scatter(s);
+    if (prepare_bend(fields, s) != PLUGIN_OK) return PLUGIN_BAD_FIELDS;
 
     const size_t size = (size_t)normal_coordinates(s), square = (size_t)d * (size_t)d;
     s->variance = normal_doubles((size_t)s->model.complete);

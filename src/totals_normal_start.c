@@ -205,9 +205,12 @@ static void correct_totals(struct normal *s) {
 }
 
 /* M'M of c, in the columns' order */
-static double explained(const struct totals *t, const double *m, int i, int j) {
+static double explained(const struct totals *t, int i, int j) {
     double sum = 0;
-    for (int b = 0; b < t->k; ++b) sum += m[b * t->d + i] * m[b * t->d + j];
+    for (int b = 0; b < t->k; ++b) {
+        const double *mean = t->mean + (size_t)b * (size_t)t->width;
+        sum += mean[i] * mean[j];
+    }
     return sum;
 }
 
@@ -220,20 +223,21 @@ static void make_possible(struct normal *s, const double *least, double *q) {
     (void)totals_coordinates(t, s->density.c, q); /* M at least */
     for (int i = 0; i < d; ++i) {
         const double own =
-            s->density.c[moments_at(columns, order[i], order[i])] - explained(t, q, i, i);
+            s->density.c[moments_at(columns, order[i], order[i])] - explained(t, i, i);
         scale[i] = sqrt(own > least[i] ? own : least[i]);
     }
     for (int i = 0; i < d; ++i)
         for (int j = 0; j < d; ++j)
-            a[i * d + j] = i == j ? 1
-                                  : (s->density.c[moments_at(columns, order[i], order[j])] -
-                                     explained(t, q, i, j)) /
-                                        (scale[i] * scale[j]);
+            a[i * d + j] =
+                i == j
+                    ? 1
+                    : (s->density.c[moments_at(columns, order[i], order[j])] - explained(t, i, j)) /
+                          (scale[i] * scale[j]);
     linalg_raise_eigenvalues(d, a, LEAST_EIGENVALUE, work);
     for (int i = 0; i < d; ++i)
         for (int j = i; j < d; ++j)
             s->density.c[moments_at(columns, order[i], order[j])] =
-                a[i * d + j] * scale[i] * scale[j] + explained(t, q, i, j);
+                a[i * d + j] * scale[i] * scale[j] + explained(t, i, j);
 }
 
 static int start_near_release(struct normal *s, double *q) {

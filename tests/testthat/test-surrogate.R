@@ -245,6 +245,20 @@ test_that("where bounds clamp much the exact density is followed, also beside se
   for (chain in fit$chains) expect_identical(chain$state$surrogate[4], 1) # 0 if a second trajectory counts as the sweep's way
 })
 
+test_that("of one column the exact density is followed, with steps that suit it", {
+  set.seed(2)
+  statistic <- stat_sums(~ x + I(x^2), list(x = c(4, 7)))
+  fit <- function(data, mechanism) {
+    release <- simulate_release(data, statistic, mechanism)
+    suppressWarnings(sample_posterior(release, model_normal(), method = "augment", chains = 2, iter = 1000, seed = 1))
+  }
+  clamped <- fit(data.frame(x = stats::rnorm(1000, 4.6, 0.4)), mech_laplace(epsilon = 3))
+  for (chain in clamped$chains) expect_identical(chain$state$surrogate[4], 1)
+  expect_gt(min(acceptance(clamped)$moved), 0.3) # 0.03 with steps of the surrogate
+  free <- fit(data.frame(x = stats::rnorm(150, 5.5, 0.1)), mech_laplace(epsilon = 20))
+  for (chain in free$chains) expect_identical(chain$state$surrogate[4], 1)
+})
+
 test_that("few records, an empty level and two pairs of bounds are no obstacle", {
   set.seed(5)
   case <- surrogate_case("factor")
