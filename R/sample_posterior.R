@@ -44,9 +44,9 @@
 #' more. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
 #'
-#' **Method `"augment"`** moves all records at once in a linear regression or a multivariate normal
-#' model with more than six unknown parameters, and with fewer where the covariates' distribution is
-#' known and the noise is small: it holds the records' shape, what is left of them
+#' **Method `"augment"`** moves all records at once in a normal model or a linear
+#' regression with more than six unknown parameters, and with fewer where the noise is small or the release
+#' tells a mean and a standard deviation together much better than either: it holds the records' shape, what is left of them
 #' without their means and covariances, and runs Hamiltonian Monte Carlo on the density of
 #' their totals with the parameters integrated out. Where few records lie outside the bounds, the effect
 #' of clamping on the totals is approximated along the way, and an acceptance step corrects for it
