@@ -25,8 +25,9 @@ double dist_gamma(struct rng *rng, double shape) {
     for (;;) {
         const double x = rng_normal(rng), root = 1 + c * x;
         if (root <= 0) continue;
-        const double v = root * root * root;
-        if (log(rng_uniform(rng)) < 0.5 * x * x + d * (1 - v + log(v))) return d * v;
+        const double v = root * root * root, square = x * x, u = rng_uniform(rng);
+        if (u < 1 - 0.0331 * square * square) return d * v; /* their squeeze: no logarithm */
+        if (log(u) < 0.5 * square + d * (1 - v + log(v))) return d * v;
     }
 }
 
