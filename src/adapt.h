@@ -85,6 +85,9 @@ int adapt_tries_refresh(const struct adapt *adapt, int at);
 /* How many passes of each kind to make before the next sweep, and which refresh
  * that is to use. */
 void adapt_plan(struct adapt *adapt, int learning, int looking, int count[PASS_KINDS]);
+
+/* Work of the passes of an iteration after warmup. */
+double adapt_planned_work(const struct adapt *adapt);
 int adapt_choose_refresh(const struct adapt *adapt, int at, int trying, struct rng *rng);
 
 /* A step from theta, both in moving coordinates. Returns the log ratio of the

@@ -93,6 +93,12 @@ void adapt_plan(struct adapt *adapt, int learning, int looking, int count[PASS_K
     }
 }
 
+double adapt_planned_work(const struct adapt *adapt) {
+    double work = 0;
+    for (int k = 0; k < PASS_KINDS; ++k) work += adapt->passes[k] * adapt->price[k];
+    return work;
+}
+
 /* ---- the numbers that promise most ------------------------------------------------ */
 
 /* m = L^-1 M L^-T for the symmetric M whose lower triangle is given, over 2n */

@@ -552,7 +552,9 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     const int sized = augment_is_sized(a);
     if (sized) move_sizes(a, iteration, learning);
     const int empty = augment_records(a) == 0; /* only where n is unknown */
+    const double before_passes = a->work;
     if (!empty) augment_interweave(a, learning, looking);
+    const double passes_work = a->work - before_passes;
 
     const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !empty;
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
@@ -602,13 +604,14 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     const enum window window =
         learning ? adapt_window_after(adapt, iteration, warmup) : WINDOW_GOES_ON;
     if (window != WINDOW_GOES_ON) adapt_close_window(adapt, window);
-    if (learning && augment_makes_rounds(a) && !a->layer)
+    if (learning && iteration + 1 == warmup) adapt_close_window(adapt, WARMUP_ENDS);
+    if (learning && augment_makes_rounds(a) && !a->layer) {
+        const struct round_work seen = {a->work - work_before, passes_work,
+                                        adapt_planned_work(adapt)};
         rounds_saw(&a->rounds, a->theta, a->model.rounds ? LEAST_ROUNDS : 1, iteration, warmup,
-                   a->work - work_before);
-    if (iteration + 1 == warmup) {
-        if (learning) adapt_close_window(adapt, WARMUP_ENDS);
-        end_warmup(a);
+                   seen);
     }
+    if (iteration + 1 == warmup) end_warmup(a);
     return PLUGIN_OK;
 }
 

@@ -560,7 +560,7 @@ static double work_of_sites(const struct pool_records *s) {
 static void learn_rounds(struct pool_records *s, int iteration, int warmup, double work) {
     copy(s->watched, s->at, s->shared);
     copy(s->watched + s->shared, s->theta, s->sites * s->model.parameters);
-    rounds_saw(&s->rounds, s->watched, 1, iteration, warmup, work);
+    rounds_saw(&s->rounds, s->watched, 1, iteration, warmup, (struct round_work){.all = work});
 }
 
 static int make_round(struct pool_records *s, int iteration, int warmup, int round,

@@ -10,6 +10,7 @@
  * lies more than OUTLYING standard deviations away counts as that. After warmup an iteration makes
  * so many rounds that the slowest coordinate needs no more than ENOUGH of them, as far as they do
  * not cost more than an iteration may. That is known from counted work, so that a seed fixes it.
+ * Passes that warmup plans make a round worth their work: where they add to it, fewer rounds serve.
  * Rounds end with an iteration: a chain that is cut in two is the same chain.
  *
  * Cost: O(coordinates) an iteration. No allocation.
@@ -33,14 +34,15 @@ enum { LAG = 5, LEAST_SEEN = 50 };
 enum { KNOWN = 10 };
 static const double OUTLYING = 2.5;
 
-size_t rounds_stored(int size) { return 3 + (3 + LAG) * (size_t)size; }
+size_t rounds_stored(int size) { return 4 + (3 + LAG) * (size_t)size; }
 
 void rounds_attach(struct rounds *r, int size, double *store) {
     r->size = size;
     r->count = store;
     r->seen = store + 1;
     r->work = store + 2;
-    r->mean = store + 3;
+    r->passes = store + 3;
+    r->mean = store + 4;
     r->scatter = r->mean + size;
     r->change = r->scatter + size;
     r->before = r->change + size;
@@ -78,7 +80,7 @@ static double within_reach(const struct rounds *r, const double *at, int j) {
 }
 
 void rounds_saw(struct rounds *r, const double *at, double least, int iteration, int warmup,
-                double work) {
+                struct round_work work) {
     if (iteration < warmup / 2) return;
     const int seen = (int)*r->seen;
     double *before = r->before + (size_t)(seen % LAG) * (size_t)r->size;
@@ -91,9 +93,11 @@ void rounds_saw(struct rounds *r, const double *at, double least, int iteration,
         before[j] = value;
     }
     *r->seen += 1;
-    *r->work += (work - *r->work) / *r->seen;
+    *r->work += (work.all - *r->work) / *r->seen;
+    *r->passes += (work.passes - *r->passes) / *r->seen;
     if (iteration + 1 < warmup || *r->seen < LEAST_SEEN) return;
-    const double needed = fmax(ceil(slowest(r) / ENOUGH), least),
-                 affordable = floor(AFFORDABLE / *r->work);
-    *r->count = fmax(1, fmin(fmin(needed, affordable), MOST_ROUNDS));
+    const double later = *r->work - *r->passes + work.planned,
+                 needed = fmax(ceil(slowest(r) / ENOUGH), least) * fmin(*r->work / later, 1),
+                 affordable = floor(AFFORDABLE / later);
+    *r->count = fmax(1, fmin(fmin(ceil(needed), affordable), MOST_ROUNDS));
 }

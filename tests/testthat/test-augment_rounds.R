@@ -69,7 +69,7 @@ test_that("the state holds what was learned of rounds, and a chain goes on with 
   expect_identical(chain$state$rounds[2], 100) # iterations looked at
   expect_true(chain$state$rounds[1] %in% 1:8)
   sizes <- length(chain$state$rounds)
-  expect_identical(sizes, 3L + 8L * length(chain$state$theta))
+  expect_identical(sizes, 4L + 8L * length(chain$state$theta))
 })
 
 test_that("responses of factors alone have rounds too", {
@@ -80,4 +80,17 @@ test_that("responses of factors alone have rounds too", {
   release <- simulate_release(data, stat_crossprod(y ~ g + h, bounds), mech_laplace(epsilon = 10))
   fit <- suppressWarnings(sample_posterior(release, model_glm(family = stats::poisson()), method = "augment", chains = 2, iter = 401, warmup = 400, seed = 1))
   expect_gte(mean(acceptance(fit)$rounds), 2)
+})
+
+test_that("a round with many passes stands for several", {
+  skip_on_cran()
+  set.seed(18)
+  x <- 2 * stats::rbeta(300, 0.5, 0.5) - 1
+  data <- data.frame(y = as.numeric(stats::runif(300) < stats::plogis(0.5 + 2 * x)), x = x)
+  release <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-1, 1))), mech_laplace(epsilon = 0.1))
+  fit <- suppressWarnings(sample_posterior(release, model_logistic(covariates = list(x = covariate_beta())), method = "augment", chains = 4, iter = 501, warmup = 500, seed = 1))
+  told <- acceptance(fit)
+  # four are the least that this model asks for, with the few passes of warmup
+  expect_gt(max(told$passes), 8)
+  expect_lte(max(told$rounds[told$passes > 8]), 2)
 })
