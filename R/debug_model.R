@@ -22,6 +22,8 @@
 #'   last has the distribution of the first (Geweke 2004).
 #' * `log_density`: the same with random walks by `log_density` in place of the update; a density
 #'   that is not that of the records shows here.
+#' * `curve`, `prior_curve`: their slopes are those of `log_density` and `dprior`, by differences. The package's own
+#'   regressions have these hooks.
 #' * `dprior`: Metropolis steps with it leave the prior draws' distribution as it is; a
 #'   forgotten Jacobian shows here.
 #' * `move`: to the same theta gives the same records; from theta to theta' gives
@@ -62,6 +64,7 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
     list("from_innovations", "makes the records of rrecords", trial$from_innovations),
     list("add", "sums over parts", trial$add_parts),
     list("rtheta", "leaves the joint distribution", trial$joint), list("log_density", "is the density of rrecords", trial$record_density),
+    list("curve", "has the slopes of log_density", trial$curve), list("prior_curve", "has the slopes of dprior", trial$prior_curve),
     list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_distribution),
     list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
     list("move", "gives the new distribution", trial$move_distribution),
@@ -159,6 +162,14 @@ model_trial <- function(bound, n, seed) {
       sd <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
       trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream(9L), sd))
     },
+    curve = function() {
+      seen <- curve_at(bound, from, records(from))
+      if (is.null(seen)) no_hook else both(same(seen$curve, seen$log_density), same(seen$gradient, seen$slopes, 1e-6))
+    },
+    prior_curve = function() {
+      seen <- curve_at(bound, from, records(from)[1L, , drop = FALSE])
+      if (is.null(seen)) no_hook else same(seen$prior_gradient, seen$prior_slopes, 1e-6)
+    },
     density_finite = function() if (!shape$has_prior) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
     density_distribution = function() if (!shape$has_prior) no_hook else trial_density(bound, call, prior),
     move_same = function() {
@@ -186,6 +197,25 @@ same <- function(a, b, tolerance = 1e-8) {
   worst <- max(abs(a - b) / (1 + abs(b)), 0)
   equal <- is.finite(worst) && worst <= tolerance
   check_result(equal, if (equal) "" else paste("differ by", format_number(worst)))
+}
+
+both <- function(a, b) if (a$ok) b else a
+
+# What the hooks curve() and prior_curve() say of records at one theta, beside log_density(), and slopes by differences
+# (of fourth order) of log_density() and dprior(); NULL if there are none.
+curve_at <- function(bound, theta, x) {
+  at <- .Call(ffi_model_curve, bound$spec, cbind(theta), x)
+  if (is.null(at)) return(NULL)
+  walked <- seq_len(nrow(at$gradient))
+  step <- 1e-3
+  slopes <- function(f) {
+    vapply(walked, function(j) {
+      moved <- vapply(c(-2, -1, 1, 2) * step, function(by) replace(theta, j, theta[j] + by), theta)
+      sum(c(1, -8, 8, -1) * f(moved)) / (12 * step)
+    }, 0)
+  }
+  lapply(c(at, list(slopes = slopes(function(theta) .Call(ffi_model_curve, bound$spec, theta, x)$log_density),
+                    prior_slopes = slopes(function(theta) .Call(ffi_model_log_prior, bound$spec, theta)))), drop)
 }
 
 # two samples, column by column

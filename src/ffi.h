@@ -99,6 +99,7 @@ int interrupt_pending(void);
     X(ffi_model_refresh, 5) \
     X(ffi_model_move, 5) \
     X(ffi_model_complete, 2) \
+    X(ffi_model_curve, 3) \
     X(ffi_model_gibbs, 7) \
     X(ffi_model_joint, 4) \
     X(ffi_model_walk_joint, 5) \

@@ -352,6 +352,42 @@ SEXP ffi_model_complete(SEXP spec, SEXP x) {
     return out;
 }
 
+/* Of a matrix of records and each column of theta: log_density(), and what curve() and
+ * prior_curve() say. NULL without them. */
+SEXP ffi_model_curve(SEXP spec, SEXP theta, SEXP x) {
+    const struct model model = read_model(spec);
+    const int d = model.walked, count = Rf_ncols(theta);
+    if (!model.class->curve || d == 0) return R_NilValue;
+    struct blocks b = blocks_new(model.columns, model.whole, Rf_nrows(x));
+    const char *const names[] = {"log_density", "curve",          "gradient",
+                                 "matrix",      "prior_gradient", "prior_matrix"};
+    enum { PARTS = sizeof names / sizeof *names };
+    const int length[PARTS] = {1, 1, d, d * d, d, d * d};
+    double *part[PARTS];
+    const SEXP list = PROTECT(Rf_allocVector(VECSXP, PARTS));
+    const SEXP named = PROTECT(Rf_allocVector(STRSXP, PARTS));
+    for (int k = 0; k < PARTS; ++k) {
+        SET_STRING_ELT(named, k, Rf_mkChar(names[k]));
+        SET_VECTOR_ELT(list, k, Rf_allocMatrix(REALSXP, length[k], count));
+        part[k] = REAL(VECTOR_ELT(list, k));
+        memset(part[k], 0, (size_t)length[k] * (size_t)count * sizeof(double));
+    }
+    Rf_setAttrib(list, R_NamesSymbol, named);
+    for (int i = 0; i < count; ++i) {
+        const double *at = REAL(theta) + (size_t)i * (size_t)model.parameters;
+        model.class->set(model.self, at);
+        for (R_xlen_t start = 0; start < Rf_nrows(x); start += b.size) {
+            const int m = blocks_load(&b, x, start);
+            *part[0] += model.class->log_density(model.self, m, read_only(&b));
+            *part[1] += model.class->curve(model.self, m, read_only(&b), part[2], part[3]);
+        }
+        model.class->prior_curve(model.self, at, part[4], part[5]);
+        for (int k = 0; k < PARTS; ++k) part[k] += length[k];
+    }
+    UNPROTECT(2);
+    return list;
+}
+
 /* complete-data statistic of a matrix of records, latent variables included */
 static void complete_records(const struct model *model, struct blocks *b, SEXP x, struct rng *rng,
                              const double *theta, double *c) {

@@ -143,3 +143,43 @@ test_that("Newton proposals of many records are nearly all accepted", {
     expect_gt(utils::tail(updated$walk, 1L), 160)
   }
 })
+
+# lower triangles of so many rows as symmetric matrices
+newton_matrix <- function(lower) {
+  m <- matrix(lower, sqrt(length(lower)), byrow = TRUE)
+  m[upper.tri(m)] <- t(m)[upper.tri(m)]
+  m
+}
+
+test_that("slopes of Newton proposals are those of the densities, their matrices what is expected of second differences", {
+  for (bound in newton_bounds) {
+    own <- seq_len(bound$walks)
+    for (seed in 1:3) {
+      theta <- newton_theta(bound, 1L, seed)[, 1]
+      at <- internal("curve_at")(bound, theta, newton_records(bound, theta, 300L, seed))
+      expect_equal(at$curve, at$log_density)
+      expect_equal(at$gradient, at$slopes, tolerance = 1e-7)
+      expect_equal(at$prior_gradient, at$prior_slopes, tolerance = 1e-7)
+    }
+    theta[own] <- 0.3 * theta[own]
+    records <- newton_records(bound, theta, 5000L, 4L)
+    shifts <- cbind(0, 1e-3 * diag(length(theta))[, own], -1e-3 * diag(length(theta))[, own])
+    at <- .Call(internal("ffi_model_curve"), bound$spec, theta + shifts, records)
+    fall <- (at$gradient[, 1 + length(own) + own] - at$gradient[, 1 + own]) / 2e-3
+    said <- newton_matrix(at$matrix[, 1])
+    unit <- 1 / sqrt(diag(said))
+    expect_lt(max(abs(unit * (said - fall) %*% diag(unit))), 0.1)
+    expect_true(all(eigen(said)$values > 0))
+  }
+})
+
+test_that("debug_model() tries the slopes of Newton proposals", {
+  skip_on_cran()
+  levels <- c("low", "mid", "high")
+  for (family in list(stats::poisson(), cumulative("logit"))) {
+    y <- if (family$family == "poisson") c(0, 6) else levels
+    result <- debug_model(model_glm(family = family), stat_crossprod(y ~ x, list(y = y, x = c(-2, 2))), n = 60)
+    expect_identical(result$ok[result$hook %in% c("curve", "prior_curve")], c(TRUE, TRUE))
+  }
+  expect_true(all(is.na(subset(debug_model(model_normal(), stat_sums(~ y, c(-3, 3)), n = 60), grepl("curve", hook))$ok)))
+})
