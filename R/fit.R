@@ -223,7 +223,8 @@ acceptance_lines <- function(fit, a) {
     paste0("moves    non-centred: ", move_line(fit, a)),
     if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
                                       format_number(mean(a$moved), 2), format_number(mean(a$steps), 2), coefficients_line(a)),
-    if (!all(is.na(a$regrouped))) sprintf("         between levels of factors: accepted %s", format_number(mean(a$regrouped), 2)))
+    if (!all(is.na(a$regrouped))) sprintf("         between levels of factors: accepted %s", format_number(mean(a$regrouped), 2)),
+    if (!all(is.na(a$newton))) sprintf("         of the coefficients given the records, by Newton steps: accepted %s", format_number(mean(a$newton, na.rm = TRUE), 2)))
 }
 
 coefficients_line <- function(a) {
@@ -275,7 +276,8 @@ print_summary <- function(table) {
 #'   leapfrog steps of one, `responded`, the share of the moves of a [model_glm()]'s
 #'   coefficients that were accepted; `divergent`, how many trajectories of these two diverged, and
 #'   `deepest`, how many of the former reached the greatest length; `regrouped`, the share of the
-#'   transfers of records between two levels of a factor that were accepted; `kept`, the share of a
+#'   transfers of records between two levels of a factor that were accepted; `newton`, that of the Newton proposals of a
+#'   [model_glm()]'s coefficients given the records, `NaN` where a chain makes none; `kept`, the share of a
 #'   record's innovation that some of the sweeps keep, and `share`, how many of the
 #'   sweeps do (0: all proposals are independent of the records); `parts`, over how many
 #'   iterations a sweep over the records is spread; `rounds`, how many rounds of sweep, moves and update

@@ -74,6 +74,7 @@ void augment_diagnostics(const struct augment *a, double after, struct chain_dia
     diagnostics_tell(told, "divergent", moved ? a->divergent : NAN);
     diagnostics_tell(told, "deepest", moved ? a->deepest : NAN);
     diagnostics_tell(told, "regrouped", a->regroup.accepted / a->regroup.made);
+    diagnostics_tell(told, "newton", update_theta_accepted(&a->update));
     diagnostics_tell(told, "kept", adapt_refresh[(int)*a->adapt.refresh]);
     diagnostics_tell(told, "share", *a->adapt.share);
     diagnostics_tell(told, "parts", *a->adapt.parts);

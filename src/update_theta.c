@@ -63,6 +63,10 @@ void update_theta_start(struct theta_update *u, const double *sd) {
     if (has_newton(u->model)) newton_start(&u->newton);
 }
 
+double update_theta_accepted(const struct theta_update *u) {
+    return u->newton.made ? *u->newton.accepted / *u->newton.made : NAN;
+}
+
 /* ---- steps ------------------------------------------------------------------------ */
 
 /* The log density of a site's records; of curve(), with what that adds, where `place` is not NULL.

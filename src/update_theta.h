@@ -39,6 +39,9 @@ void update_theta_attach(struct theta_update *update, const struct model *model,
 /* A new state: steps as wide as `sd`, one for each of these coordinates. */
 void update_theta_start(struct theta_update *update, const double *sd);
 
+/* The share of Newton proposals that was accepted after warmup; NaN where none was made. */
+double update_theta_accepted(const struct theta_update *update);
+
 /* The log density of all records of `sites`; needs model and column alone. */
 double update_theta_density(struct theta_update *update, int sites,
                             const struct record_columns *records, const double *theta);

@@ -77,7 +77,7 @@ test_that("what a chain tells has the names of C's registry", {
   rel <- as_release(1, stat_sums(~ x, list(x = c(0, 5))), mech_laplace(scale = 1), 20)
   fit <- sample_posterior(rel, model_exponential(), method = "augment", chains = 1, iter = 200, seed = 4)
   passes <- .Call(internal("ffi_registry"))$passes
-  expect_named(acceptance(fit), c("chain", "mean", "lowest", "least", "bound", "passes", "moves", passes, "moved", "steps", "responded", "divergent", "deepest", "regrouped", "kept", "share", "parts", "rounds"))
+  expect_named(acceptance(fit), c("chain", "mean", "lowest", "least", "bound", "passes", "moves", passes, "moved", "steps", "responded", "divergent", "deepest", "regrouped", "newton", "kept", "share", "parts", "rounds"))
   parts <- fit$problem$parts
   parts[[1]]$kind <- "sums"
   expect_error(.Call(internal("ffi_augment_layout"), parts), "no 'sums'")

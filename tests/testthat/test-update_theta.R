@@ -183,3 +183,19 @@ test_that("debug_model() tries the slopes of Newton proposals", {
   }
   expect_true(all(is.na(subset(debug_model(model_normal(), stat_sums(~ y, c(-3, 3)), n = 60), grepl("curve", hook))$ok)))
 })
+
+test_that("acceptance() tells what became of Newton proposals", {
+  skip_on_cran()
+  set.seed(12)
+  x <- stats::rnorm(200)
+  statistic <- stat_crossprod(y ~ x, list(y = c(0, 20), x = c(-3, 3)))
+  release <- simulate_release(data.frame(y = stats::rpois(200, exp(0.5 + 0.5 * x)), x = x), statistic, mech_laplace(epsilon = 5))
+  fit <- suppressWarnings(sample_posterior(release, model_glm(family = stats::poisson()), method = "augment", chains = 2, iter = 300, seed = 1))
+  counts <- vapply(fit$chains, function(chain) utils::tail(chain$state$update, 2L), numeric(2))
+  expect_identical(counts[1, ], 150 * acceptance(fit)$rounds)
+  expect_equal(acceptance(fit)$newton, counts[2, ] / counts[1, ])
+  expect_output(print(acceptance(fit)), "by Newton steps: accepted 0")
+  walks <- sample_posterior(simulate_release(model_exponential(), stat_sums(~ x, c(0, 5)), mech_laplace(epsilon = 1), n = 20), model_exponential(),
+                            method = "augment", chains = 1, iter = 100, seed = 1)
+  expect_identical(acceptance(walks)$newton, NaN)
+})
