@@ -10,7 +10,8 @@
  * lies more than OUTLYING standard deviations away counts as that. After warmup an iteration makes
  * so many rounds that the slowest coordinate needs no more than ENOUGH of them, as far as they do
  * not cost more than an iteration may. That is known from counted work, so that a seed fixes it.
- * Passes that warmup plans make a round worth their work: where they add to it, fewer rounds serve.
+ * The work of a round is that of warmup's, but with the passes that are planned for it; where these
+ * add much, the least number of rounds is lower.
  * Rounds end with an iteration: a chain that is cut in two is the same chain.
  *
  * Cost: O(coordinates) an iteration. No allocation.
@@ -97,7 +98,7 @@ void rounds_saw(struct rounds *r, const double *at, double least, int iteration,
     *r->passes += (work.passes - *r->passes) / *r->seen;
     if (iteration + 1 < warmup || *r->seen < LEAST_SEEN) return;
     const double later = *r->work - *r->passes + work.planned,
-                 needed = fmax(ceil(slowest(r) / ENOUGH), least) * fmin(*r->work / later, 1),
+                 needed = fmax(slowest(r) / ENOUGH, least * fmin(*r->work / later, 1)),
                  affordable = floor(AFFORDABLE / later);
     *r->count = fmax(1, fmin(fmin(ceil(needed), affordable), MOST_ROUNDS));
 }
