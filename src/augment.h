@@ -224,6 +224,12 @@ void augment_make_level_room(struct augment *a);
  * these must be drawn after it. Needs the complete-data statistic, and keeps it. */
 void augment_move_levels(struct augment *a, int learning);
 
+/* The records by their level of factor f; the list of those of one level; and m of a list of
+ * `count`, chosen uniformly, to its end or to its beginning. */
+void augment_sort_levels(struct augment *a, int f);
+int *augment_level_records(struct augment *a, int level);
+void augment_choose_records(struct rng *rng, int *list, int count, int m, int to_end);
+
 /* ---- augment_categories.c -------------------------------------------------------- */
 
 /* Chooses points, and readies a->categories for a move. Returns 0 where none is possible. Needs the

@@ -23,10 +23,13 @@
 /* transfers between two neighbours in an iteration */
 enum { TRANSFERS = 8 };
 
+/* Up to so many a pass for each is the faster way to sort records by their level. */
+enum { FEW_LEVELS = 4 };
+
 void augment_make_level_room(struct augment *a) {
     struct regroup *g = &a->regroup;
     g->code = plugin_memory((size_t)a->stride, sizeof *g->code);
-    g->sorted = plugin_memory((size_t)a->stride, sizeof *g->sorted);
+    g->sorted = plugin_memory((size_t)a->stride + 1, sizeof *g->sorted);
 }
 
 void augment_prepare_levels(struct augment *a) {
@@ -48,10 +51,46 @@ void augment_prepare_levels(struct augment *a) {
     }
 }
 
-/* Counting sort: records of the level at place k stand from first[k] to before first[k + 1]. */
-static void sort_records(struct augment *a, int f, int levels) {
+/* The place of each record's level, to `code`. */
+static void read_places(struct augment *a, int f) {
     struct regroup *g = &a->regroup;
     const struct model *model = &a->model;
+    for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
+        const int m = augment_block_at(a, start, MAX_BLOCK);
+        model->class->read_levels(model->self, f, m, augment_read_only(a->x_at), g->level);
+        for (int i = 0; i < m; ++i) g->code[start + i] = g->place[(int)g->level[i]];
+    }
+}
+
+/* A pass for each level, of which no record waits for the one before it. */
+static void sort_few(struct augment *a, int levels) {
+    struct regroup *g = &a->regroup;
+    const int n = (int)a->n;
+    int at = 0;
+    for (int k = 0; k < levels; ++k) {
+        g->first[k] = at;
+        for (int i = 0; i < n; ++i) {
+            g->sorted[at] = i;
+            at += g->code[i] == k;
+        }
+    }
+    g->first[levels] = n;
+}
+
+/* Counting sort */
+static void sort_many(struct augment *a, int levels) {
+    struct regroup *g = &a->regroup;
+    memset(g->first, 0, ((size_t)levels + 1) * sizeof *g->first);
+    for (ptrdiff_t i = 0; i < a->n; ++i) g->first[g->code[i]] += 1;
+    int end = 0; /* of each level, then its first as records are put before it */
+    for (int k = 0; k <= levels; ++k) g->first[k] = end += k < levels ? g->first[k] : 0;
+    for (ptrdiff_t i = a->n - 1; i >= 0; --i) g->sorted[--g->first[g->code[i]]] = (int)i;
+}
+
+/* Records of the level at place k stand from first[k] to before first[k + 1]. */
+void augment_sort_levels(struct augment *a, int f) {
+    struct regroup *g = &a->regroup;
+    const int levels = a->model.factor[f].levels;
     for (int l = 0; l < levels; ++l) g->order[l] = l;
     for (int l = levels - 1; l > 0; --l) {
         const int j = (int)augment_choose(a->rng, l + 1), kept = g->order[j];
@@ -59,23 +98,16 @@ static void sort_records(struct augment *a, int f, int levels) {
         g->order[l] = kept;
     }
     for (int k = 0; k < levels; ++k) g->place[g->order[k]] = k;
-    memset(g->first, 0, ((size_t)levels + 1) * sizeof *g->first);
-    for (ptrdiff_t start = 0; start < a->n; start += MAX_BLOCK) {
-        const int m = augment_block_at(a, start, MAX_BLOCK);
-        model->class->read_levels(model->self, f, m, augment_read_only(a->x_at), g->level);
-        for (int i = 0; i < m; ++i) {
-            const int place = g->place[(int)g->level[i]];
-            g->code[start + i] = place;
-            g->first[place] += 1;
-        }
-    }
-    int end = 0; /* of each level, then its first as records are put before it */
-    for (int k = 0; k <= levels; ++k) g->first[k] = end += k < levels ? g->first[k] : 0;
-    for (ptrdiff_t i = a->n - 1; i >= 0; --i) g->sorted[--g->first[g->code[i]]] = (int)i;
+    read_places(a, f);
+    (levels <= FEW_LEVELS ? sort_few : sort_many)(a, levels);
 }
 
-/* m of a list's records, chosen uniformly, come to its end, or to its beginning. */
-static void choose_records(struct rng *rng, int *list, int count, int m, int to_end) {
+int *augment_level_records(struct augment *a, int level) {
+    struct regroup *g = &a->regroup;
+    return g->sorted + g->first[g->place[level]];
+}
+
+void augment_choose_records(struct rng *rng, int *list, int count, int m, int to_end) {
     for (int t = 0; t < m; ++t) {
         const int left = (int)augment_choose(rng, count - t);
         const int from = to_end ? left : t + left, to = to_end ? count - 1 - t : t;
@@ -153,7 +185,7 @@ static int transfer(struct augment *a, int f, int k, int m) {
     const int own = g->first[k + 1] - g->first[k], next = g->first[k + 2] - g->first[k + 1];
     const int out = up ? own : next, in = up ? next : own;
     if (m > out) return 0;
-    choose_records(a->rng, g->sorted + g->first[up ? k : k + 1], out, m, up);
+    augment_choose_records(a->rng, g->sorted + g->first[up ? k : k + 1], out, m, up);
     const int *list = g->sorted + g->first[k + 1] - (up ? m : 0);
     gather(a, list, m, g->before);
     relevel(a, f, from, to, m);
@@ -178,7 +210,7 @@ void augment_move_levels(struct augment *a, int learning) {
     struct regroup *g = &a->regroup;
     for (int f = 0; f < model->factors; ++f) {
         const int levels = model->factor[f].levels;
-        sort_records(a, f, levels);
+        augment_sort_levels(a, f);
         a->work += a->column_work;
         for (int k = 0; k + 1 < levels; ++k)
             for (int t = 0; t < TRANSFERS; ++t) {

@@ -53,13 +53,6 @@ void augment_prepare_resize(struct augment *a) {
 /* ---- the records ------------------------------------------------------------------------------
  */
 
-static int level_of(const struct augment *a, ptrdiff_t i) {
-    const struct resize *r = a->resize;
-    for (int g = 1; g < r->k; ++g)
-        if (a->x[r->fixed[g - 1] * a->stride + i] > 0.5) return g;
-    return 0;
-}
-
 /* out = left right^-1, of lower triangles */
 static void divide(struct resize *r, const double *left, const double *right, double *out) {
     const int d = r->d;
@@ -131,44 +124,102 @@ static void draw_standard(struct augment *a) {
         }
 }
 
-/* Those of a level that go, `end` being after the last that stays so far, to before it. */
-static void choose_deaths(struct augment *a, int g, ptrdiff_t end, ptrdiff_t count) {
-    for (ptrdiff_t left = end; left > end - count;) {
-        ptrdiff_t i;
-        do i = augment_choose(a->rng, left);
-        while (level_of(a, i) != g);
-        augment_swap_records(a, i, --left);
-    }
-}
-
-/* Those that go, chosen uniformly in their levels, to the end; returns how many stay. */
-static ptrdiff_t take_deaths(struct augment *a) {
-    struct resize *r = a->resize;
-    ptrdiff_t left = a->n;
-    for (int g = 0; g < r->k; ++g) {
-        if (!(r->change[g] < 0)) continue;
-        const ptrdiff_t end = left;
-        left += (ptrdiff_t)r->change[g];
-        choose_deaths(a, g, end, end - left);
-        for (ptrdiff_t start = left; start < end; start += a->move_block) {
-            const int most = (int)(end - start < a->move_block ? end - start : a->move_block);
-            const int m = augment_block_at(a, start, most);
-            map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->x_at, a->x_new);
-            add_records(r, g, -1, m, a->x_new);
-        }
-    }
-    return left;
-}
-
-static int births_of(const struct resize *r, int g) {
-    return r->change[g] > 0 ? (int)r->change[g] : 0;
-}
-
-/* Of those that come, those from `start` to before `end`, as many as a block has: `to_chunk`. */
+/* Of the records of `born` those from `start` to before `end`, as many as a block has: `to_chunk`.
+ */
 static int born_chunk(struct augment *a, int start, int end) {
     const int m = end - start < a->move_block ? end - start : a->move_block;
     for (int v = 0; v < a->model.columns; ++v) a->to_chunk[v] = a->born[v] + start;
     return m;
+}
+
+/* Y of those of level g that go, from `start` to before `end` of `born`. */
+static void take_away(struct augment *a, int g, int start, int end) {
+    struct resize *r = a->resize;
+    while (start < end) {
+        const int m = born_chunk(a, start, end);
+        map_columns(a, r->standard, r->standard_shift + g * r->d, m, a->to_chunk, a->x_new);
+        add_records(r, g, -1, m, a->x_new);
+        start += m;
+    }
+}
+
+/* m of those of level g, chosen uniformly, to `list`. Without levels the records' order tells
+ * nothing of them: then some that stand together. */
+static void choose_level(struct augment *a, int g, int m, int *list) {
+    if (a->resize->k > 1) {
+        int *const all = augment_level_records(a, g);
+        augment_choose_records(a->rng, all, (int)a->resize->now->count[g], m, 0);
+        memcpy(list, all, (size_t)m * sizeof *list);
+    } else {
+        const int first = (int)augment_choose(a->rng, a->n - m + 1);
+        for (int t = 0; t < m; ++t) list[t] = first + t;
+    }
+}
+
+/* Those that go, chosen uniformly in their levels; returns how many. */
+static int choose_deaths(struct augment *a) {
+    struct resize *r = a->resize;
+    int gone = 0;
+    for (int g = 0; g < r->k; ++g) {
+        const int m = r->change[g] < 0 ? (int)-r->change[g] : 0;
+        if (m == 0) continue;
+        if (gone == 0 && r->k > 1) augment_sort_levels(a, 0);
+        int *const list = r->gone + gone;
+        choose_level(a, g, m, list);
+        for (int i = 0; i < r->d; ++i) {
+            const double *const x = a->x + r->column[i] * a->stride;
+            double *const out = a->born[r->column[i]] + gone;
+            for (int t = 0; t < m; ++t) out[t] = x[list[t]];
+        }
+        take_away(a, g, gone, gone + m);
+        gone += m;
+    }
+    return gone;
+}
+
+/* What fills the places that those leave, `gone` of them: from the end, in their order. */
+static void find_holes(struct augment *a, int gone) {
+    struct resize *r = a->resize;
+    const int n = (int)a->n, stay = n - gone;
+    int *const goes = a->regroup.code;
+    int left = 0;
+    r->holes = 0;
+    memset(goes + stay, 0, (size_t)gone * sizeof *goes);
+    for (int t = 0; t < gone; ++t) {
+        const int i = r->gone[t];
+        goes[i] = 1;
+        r->hole[r->holes] = i;
+        r->holes += i < stay;
+    }
+    for (int i = stay; i < n; ++i) {
+        r->filler[left] = i;
+        left += !goes[i];
+    }
+}
+
+/* These change places; a second time, they are back. */
+static void fill_holes(struct augment *a) {
+    const struct resize *r = a->resize;
+    for (int v = 0; v < a->model.columns; ++v) {
+        double *const x = a->x + v * a->stride;
+        for (int t = 0; t < r->holes; ++t) {
+            const double kept = x[r->hole[t]];
+            x[r->hole[t]] = x[r->filler[t]];
+            x[r->filler[t]] = kept;
+        }
+    }
+}
+
+/* Those that go, to the end; returns how many stay. */
+static ptrdiff_t take_deaths(struct augment *a) {
+    const int gone = choose_deaths(a);
+    find_holes(a, gone);
+    fill_holes(a);
+    return a->n - gone;
+}
+
+static int births_of(const struct resize *r, int g) {
+    return r->change[g] > 0 ? (int)r->change[g] : 0;
 }
 
 /* Y of those that come, level after level, to `born`; returns how many. */
@@ -262,19 +313,29 @@ static double follow(struct augment *a, ptrdiff_t *stay, int *born) {
            augment_total_energy(a, a->candidate, a->candidate_cells);
 }
 
+/* Records that came stand at the end, level after level. But a sweep visits records in their order,
+ * which must not tell of their levels: these go to any place. */
+static void scatter(struct augment *a, int born) {
+    struct resize *r = a->resize;
+    const ptrdiff_t first = a->n - born;
+    for (int t = 0; t < born; ++t) r->gone[t] = (int)augment_choose(a->rng, first + t + 1);
+    for (int v = 0; v < a->model.columns; ++v) {
+        double *const x = a->x + v * a->stride;
+        for (int t = 0; t < born; ++t) {
+            const double kept = x[first + t];
+            x[first + t] = x[r->gone[t]];
+            x[r->gone[t]] = kept;
+        }
+    }
+}
+
 static void keep(struct augment *a, ptrdiff_t stay, int born) {
     a->n = stay;
     augment_keep_mapped(a);
     augment_keep_size(a, born, 1);
     memcpy(a->theta, a->resize->next->theta, (size_t)a->model.parameters * sizeof(double));
     augment_take_complete(a, 0, a->complete);
-}
-
-/* Records that come or were to go stand at the end, level after level. But a sweep visits records
- * in their order, which must not tell of their levels: these go to any place. */
-static void scatter(struct augment *a, ptrdiff_t first) {
-    for (ptrdiff_t i = first; i < a->n && a->resize->k > 1; ++i)
-        augment_swap_records(a, augment_choose(a->rng, i + 1), i);
+    if (a->resize->k > 1) scatter(a, born);
 }
 
 /* Is there a way from the records to `next`? */
@@ -314,6 +375,7 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     double log_ratio = -INFINITY;
     ptrdiff_t stay = a->n;
     int born = 0, accept = 0;
+    r->holes = 0;
     if (!resize_read(a)) return;
     for (int k = 0; k < steps; ++k) {
         const enum resize_kind kind = resize_choose_kind(a);
@@ -330,8 +392,10 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
             *a->adapt.temper * (follow(a, &stay, &born) - records->energy + r->next->energy);
         accept = -log_ratio < rng_exponential(a->rng);
     }
-    if (accept) keep(a, stay, born);
-    scatter(a, stay);
+    if (accept)
+        keep(a, stay, born);
+    else
+        fill_holes(a);
     augment_tried_size(a, fresh, learning, log_ratio, accept);
 }
 

@@ -41,7 +41,9 @@ struct resize {
     /* The records' own totals stand first in `kept`, what a way back leads to last; a chain goes
      * from `now` to `next`. */
     struct resize_totals kept[4], *now, *next;
-    double *change;       /* of the counts */
+    double *change; /* of the counts */
+    /* Records that go; of their places, those that others fill, and by which. */
+    int *gone, *hole, *filler, holes;
     double *mean, *moved; /* k x d: level means of Y before and after */
     double *normal, *spread;
     /* Maps d x d, and shifts k x d: of a record to Y, of Y to a record */

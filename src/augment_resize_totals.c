@@ -16,7 +16,7 @@
 #include "linalg.h"
 
 static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
-static int *flags(int count) { return plugin_memory((size_t)count, sizeof(int)); }
+static int *integers(int count) { return plugin_memory((size_t)count, sizeof(int)); }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
 
@@ -85,14 +85,14 @@ int resize_create(struct augment *a) {
     for (int l = 0; a->model.factors > 0 && l < k; ++l) r->weight += a->model.factor[0].alpha[l];
     r->pace = doubles(d);
     r->level_pace = doubles(k);
-    r->level_told = flags(k);
-    r->total_told = flags(d);
-    r->all_told = flags(d);
-    r->cross_told = flags(k * d);
+    r->level_told = integers(k);
+    r->total_told = integers(d);
+    r->all_told = integers(d);
+    r->cross_told = integers(k * d);
     r->cross_pace = doubles(k * d);
     r->change_first = doubles(k * d);
     r->change_product = doubles(d * d);
-    r->product_told = flags(d * d);
+    r->product_told = integers(d * d);
     for (int j = 0; j < a->dense; ++j)
         if (a->weight[j] > 0)
             read_component(r, s->density.component + j, j, s->density.rate[j], s->centre);
@@ -101,8 +101,12 @@ int resize_create(struct augment *a) {
         r->all_told[i] = r->total_told[i] != 0;
         for (int g = 1; g < k; ++g) r->all_told[i] = r->all_told[i] && r->cross_told[g * d + i];
     }
+    if (k == 1) augment_make_level_room(a);
     for (int j = 0; j < 4; ++j) create_totals(r->kept + j, d, k, a);
     r->change = doubles(k);
+    r->gone = integers(a->most_born + 1);
+    r->hole = integers(a->most_born + 1);
+    r->filler = integers(a->most_born + 1);
     r->mean = doubles(k * d);
     r->moved = doubles(k * d);
     r->normal = doubles(d * d);

@@ -194,7 +194,7 @@ void augment_make_room(struct augment *a, ptrdiff_t room) {
     a->stride = room;
     if (a->moved_x)
         a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
-    if (augment_has_levels(a)) augment_make_level_room(a);
+    if (augment_has_levels(a) || a->resize) augment_make_level_room(a);
 }
 
 /* ---- blocks and chunks ----------------------------------------------------- */
