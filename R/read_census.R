@@ -20,6 +20,8 @@
 #' **Noisy measurements**: columns `geocode`, `query_name`, `value` (the counts of a query, an array, the last variable fastest),
 #' `variance`, and a column for each variable, which says how it enters the query (`*`: not at all). Noise is
 #' discrete Gaussian, neighbours differ by a replaced record. Constraints (rows with a `sign`) are left out.
+#' A query without variables, such as `"total_dpq"`, counts the records ([stat_size()]), so that `n` must be `NULL`. A person who is
+#' replaced may live elsewhere: neighbours of a release with this query differ by a record that is added or removed.
 #'
 #' **Least squares estimates**: a file separated by `|` with the columns `geocode`, `query`, `estimate`, `std_dev`. Estimates of
 #' a geography are correlated, and how is not published: this release treats them as independent, which
@@ -60,9 +62,12 @@ read_census_nmf <- function(file, geocode = NULL, query, levels = NULL, n = NULL
     stop_argument("query", paste("some of", shorten_list(encodeString(there, quote = "\""), 12L)), describe(query))
   }
   parts <- lapply(query, function(name) census_query(table[table$query_name %in% name, , drop = FALSE], name, levels))
-  if (length(query) == 1L) return(as_release(parts[[1L]]$value, parts[[1L]]$statistic, parts[[1L]]$mechanism, n))
+  counts_all <- vapply(parts, function(part) inherits(part$statistic, "stat_size"), TRUE)
+  neighbours <- if (any(counts_all)) "add_remove" else "replace"
+  if (any(counts_all) && !is.null(n)) stop_argument("n", "NULL where a query counts all records", describe(n))
+  if (length(query) == 1L) return(as_release(parts[[1L]]$value, parts[[1L]]$statistic, parts[[1L]]$mechanism, n, neighbours = neighbours))
   all_of <- function(field) stats::setNames(lapply(parts, `[[`, field), query)
-  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n)
+  as_release(all_of("value"), all_of("statistic"), all_of("mechanism"), n, neighbours = neighbours)
 }
 
 #' @rdname read_census
@@ -102,12 +107,13 @@ census_query <- function(row, name, levels, call = caller_env()) {
   if (nrow(row) != 1L) stop_classed("file", "The file must have the query {.val {name}} once for a geography, but has it {nrow(row)} times.", call = call)
   variables <- intersect(c(names(census_levels), names(levels)), names(row))
   enters <- variables[!vapply(row[variables], function(x) is.na(x) || identical(as.character(x), "*"), TRUE)]
-  if (length(enters) == 0L) {
-    stop_classed("file", c("The query {.val {name}} must count levels of a variable.", i = "Columns of variables: {.field {variables}}."), call = call)
-  }
   each <- lapply(stats::setNames(nm = enters), function(v) levels[[v]] %||% known_levels(v, as.character(row[[v]]), name, call))
   value <- array_numbers(row$value[[1L]], call)
-  statistic <- stat_counts(stats::reformulate(paste(format_name(enters), collapse = ":")), each)
+  statistic <- if (length(enters) == 0L) stat_size() else stat_counts(stats::reformulate(paste(format_name(enters), collapse = ":")), each)
+  if (length(enters) == 0L && length(value) != 1L) {
+    stop_classed("file", c("The query {.val {name}} has no variable and must be one count, but has {length(value)}.",
+                           i = "Columns of variables: {.field {variables}}. Name others in {.arg levels}."), call = call)
+  }
   if (length(value) != length(statistic$components)) {
     stop_classed("file", c("The query {.val {name}} must have {length(statistic$components)} counts, as many as combinations of the levels, but has {length(value)}.",
                            i = "Are these the levels of {.field {enters}}? Give {.arg levels}."), call = call)

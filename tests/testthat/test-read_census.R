@@ -34,6 +34,25 @@ test_that("noisy measurements are read with their noise, alone and several", {
   expect_length(getFromNamespace("census_levels", "noiseaware")$cenrace$cenrace, 63L)
 })
 
+test_that("a query without variables counts the records", {
+  path <- withr::local_tempfile(lines = measured, fileext = ".csv")
+  rel <- read_census_nmf(path, "01001", c("total_dpq", two_way))
+  expect_identical(rel$value[["total_dpq: n"]], 1436)
+  expect_identical(rel$neighbours, "add_remove")
+  expect_identical(read_census_nmf(path, "01001", "total_dpq")$statistic, stat_size())
+  # what the cells tell of n and what the total does are all but normal: means weighted by precisions
+  told <- function(release) {
+    fit <- sample_posterior(release, model_table(~ votingage:hispanic), records = prior_uniform(1, 3000), chains = 1, iter = 4000, warmup = 500, seed = 1)
+    n <- posterior::extract_variable_matrix(fit$draws, "n")
+    c(mean(n), stats::var(as.vector(n)))
+  }
+  cells <- told(read_census_nmf(path, "01001", two_way))
+  both <- told(rel)
+  precision <- c(1 / cells[2], 1 / 3.5)
+  expect_lt(abs(both[1] - sum(precision * c(cells[1], 1436)) / sum(precision)), 0.2)
+  expect_lt(abs(both[2] * sum(precision) - 1), 0.15)
+})
+
 test_that("parquet files are read where nanoparquet is there, and told about where not", {
   path <- withr::local_tempfile(fileext = ".parquet")
   writeBin(as.raw(c(80, 65, 82, 49)), path)
@@ -67,6 +86,7 @@ test_that("another layout is told which column is missing, and no file is half u
   writeLines(gsub("310, ", "", measured), "short.csv")
   writeLines(c(measured, "01001,total"), "cut.csv")
   writeLines(measured[c(1:3, 3)], "twice.csv")
+  writeLines(sub("[1436]", "\"[700, 736]\"", measured, fixed = TRUE), "several.csv")
   show(refusals("file", alist(
     read_census_nmf("renamed.csv", "01001", two_way),
     read_census_nmf("estimates.csv", "01001", two_way),
@@ -75,7 +95,7 @@ test_that("another layout is told which column is missing, and no file is half u
     read_census_nmf("cut.csv", "01001", two_way),
     read_census_nmf("twice.csv", "01001", two_way),
     read_census_nmf("nowhere.csv", "01001", two_way),
-    read_census_nmf("twice.csv", "01001", "total_dpq"),
+    read_census_nmf("several.csv", "01001", "total_dpq"),
     read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), c("x=1" = "P0010099"))
   )))
   writeLines(measured, "all.csv")
@@ -85,6 +105,7 @@ test_that("another layout is told which column is missing, and no file is half u
     read_census_nmf("all.csv", "01009", two_way),
     read_census_nmf("all.csv", "01001", "sex_dpq"),
     read_census_nmf("young.csv", "01001", two_way),
+    read_census_nmf("all.csv", "01001", c(two_way, "total_dpq"), n = 1440),
     read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), "P0010003")
   )))
 })
