@@ -266,11 +266,14 @@ fewest_records <- function(fit) {
   problem <- fit$problem
   priors <- if (is.null(problem$records)) problem$site_records else list(n = problem$records)
   if (!is.null(problem$site_records) && length(priors)) names(priors) <- size_names(names(priors))
-  least <- if (isTRUE(problem$family %in% c("normal", "totals"))) least_size(fit$bound) else if (identical(fit$method, "clt")) 2 else
+  least <- if (isTRUE(problem$family %in% c("normal", "totals"))) least_size(fit$bound) else if (by_normal_totals(fit)) 2 else
     if (identical(problem$family, "total") && fit$bound$spec$name == "exponential") 1 else 0
   fewer <- vapply(priors, function(prior) size_range(prior)[1L] < least, TRUE)
   stats::setNames(rep(least, sum(fewer)), names(priors)[fewer])
 }
+
+# by method "clt", pooled or not
+by_normal_totals <- function(fit) identical(fit$method, "clt") || identical(fit$problem$family, "clt")
 
 few_records_trouble <- function(fit) {
   fewest <- fewest_records(fit)
@@ -279,7 +282,7 @@ few_records_trouble <- function(fit) {
   if (length(found) == 0L) return(NULL)
   list(list(kind = "few_records", text = c(
     sprintf("Fewer records than %s are likely for %s, and left out: %s.", fewest[[1L]], shorten_list(names(found), 5L),
-            if (fit$method == "clt") "method \"clt\" takes two or more" else "totals are moved where there are more records than variables"),
+            if (by_normal_totals(fit)) "method \"clt\" takes two or more" else "totals are moved where there are more records than variables"),
     x = sprintf("Share of draws with the fewest records that are allowed: %s.", format_number(max(found), 2)),
     i = "Method \"augment\" takes any number; or a prior, the argument `records`, says that there are more.")))
 }

@@ -22,8 +22,9 @@
 #' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
 #' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
-#' than the release has variables, which the print says, and warn where fewer are likely. With `pool = "none"` any method serves that does for the site alone. Chains of
-#' a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
+#' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a cost that is free of
+#' their numbers, and assumes two records or more; not with complete pooling of [model_expfam()] or a prior that is cut off. With `pool = "none"` any method serves that does
+#' for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()], [model_mvnormal()] and
@@ -76,7 +77,7 @@
 #' **different** people a list is right, and `pool` must be given. Two sites with the same release, number by number, are refused: where noise is
 #' continuous, or ten numbers or more agree, that is no coincidence.
 #'
-#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with method `"clt"`,
+#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with
 #'   totals of rates by `"collapse"`, or R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
 #'   `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
@@ -118,10 +119,12 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
     problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
                       augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
-                      clt = if (partial) clt_sites_problem(releases, bound, words, run$chains, call) else pool_clt_problem(releases, bound, words, run$chains, call))
+                      clt = if (partial || length(records)) clt_sites_problem(releases, bound, words, run$chains, records, call) else
+                        pool_clt_problem(releases, bound, words, run$chains, call))
     if (partial) problem <- if (engine %in% c("augment", "tables")) pooled_records_problem(problem, pool, bound, releases, call) else
       partial_problem(problem, pool, bound, releases, call)
     if (!partial && engine == "tables") problem <- pooled_records_problem(problem, list(kind = "complete"), bound, releases, call)
+    if (!partial && engine == "clt" && length(records)) problem <- partial_problem(problem, list(kind = "complete"), bound, releases, call)
     sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
   }
   fit$asked <- asked

@@ -43,16 +43,30 @@ sites_method <- function(releases, bound, partial, imputes, refusal, call) {
 pooled_sized_method <- function(releases, bound, method, partial, imputes, records, call) {
   sites <- names(records)
   moved <- if (imputes && method %in% c("auto", "collapse")) moved_sized(releases, bound, method == "collapse", partial, records)
-  hidden <- vapply(releases[sites], whole_at_once, TRUE, bound)
+  hidden <- method != "clt" && any(vapply(releases[sites], whole_at_once, TRUE, bound))
   reason <- if ("n" %in% bound$parameters) "The model has a parameter called {.val n}, which the numbers of records would be called too." else
-    if (any(hidden)) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
-      if (!method %in% c("auto", "augment") && is.null(moved)) "Method {.val {method}} must know it."
+    if (hidden) "An R function that sees all records at once must know how many there are: a model or a statistic with a hook in R." else
+      if (method == "collapse" && is.null(moved)) "Method {.val {method}} must know it."
   if (!is.null(reason)) {
     stop_classed("pool", c("{cli::qty(length(sites))}The number of records must be known, but {.val {shorten_list(sites)}} {?does/do} not tell it.", x = reason,
                            i = "{.fn as_release} describes a release with an {.arg n} that you take for true."), call = call)
   }
+  if (method == "clt") {
+    if (!partial) check_clt_sized(bound, call)
+    return("clt")
+  }
   if (partial) check_imputes_sites(bound, imputes, call)
   moved %||% "augment"
+}
+
+# Parameters that all sites share move along their slopes where the number of records of a site is not known: src/method_pool_clt.c.
+check_clt_sized <- function(bound, call) {
+  cut <- bound_is_cut(bound)
+  if (!cut && bound$spec$name != "expfam") return(invisible())
+  stop_classed("method", c("Method {.val clt} pools sites of unknown numbers of records by the slopes of their density.",
+                           x = if (cut) "The model has a prior that is cut off." else
+                             "The model is {.fn model_expfam}, whose moments are integrals: slopes would take too many of them.",
+                           i = "{.code method = \"augment\"} serves it{if (!cut) ' where the model has r_records'}."), call = call)
 }
 
 # What is moved in place of records: "tables", totals by "collapse", or NULL. `asked`: whether it pays or not
@@ -89,19 +103,23 @@ sites_distribution <- function(bound, release, call) {
   released_distribution(bound, release, call)
 }
 
-# What C needs to know of a site, and `distribution`, what clt_distribution() gives of it
-clt_site <- function(release, bound, words, chains, call) {
+# What C needs to know of a site, and `distribution`, what clt_distribution() gives of it. `records`: what is believed of an unknown n
+clt_site <- function(release, bound, words, chains, records, call) {
   check_noise_on_totals("clt", release, call)
+  size <- clt_size(release, records)
+  all <- names(release$value)
+  release <- without_size(release, size$n)
   distribution <- sites_distribution(bound, release, call)
   flat <- clt_noise(release_parts(release), call)
   index <- distribution$index
-  site <- list(n = as.double(release$n), moments = distribution$spec, released = as.double(release$value[index]), scale = as.double(flat$scale[index]),
-               absolute = as.double(flat$absolute[index]), index = index, components = length(index), distribution = distribution)
+  site <- list(n = size$n, moments = distribution$spec, released = as.double(release$value[index]), scale = as.double(flat$scale[index]),
+               absolute = as.double(flat$absolute[index]), index = match(names(release$value)[index], all), components = length(index),
+               distribution = distribution, size = size[names(size) != "n"])
   c(site, clt_expectation(site, bound, words, chains, call))
 }
 
 pool_clt_problem <- function(releases, bound, words, chains, call) {
-  each <- lapply(releases, clt_site, bound, words, chains, call)
+  each <- lapply(releases, clt_site, bound, words, chains, NULL, call)
   n <- vapply(each, `[[`, 0, "n")
   joined <- function(name) unlist(lapply(each, `[[`, name), use.names = FALSE)
   moving <- length(bound$unknown)

@@ -1,19 +1,20 @@
 # Partial pooling and walks by a normal distribution for the totals of each site: see src/pool_clt.c.
 
-clt_sites_problem <- function(releases, bound, words, chains, call) {
-  each <- lapply(releases, clt_site, bound, words, chains, call)
+clt_sites_problem <- function(releases, bound, words, chains, records, call) {
+  each <- lapply(stats::setNames(nm = names(releases)), function(name) clt_site(releases[[name]], bound, words, chains, records[[name]], call))
   move_sd <- prior_sd(bound, words, chains)
   sites <- lapply(each, function(site) {
     alone <- c(site[c("n", "released", "scale", "absolute", "ridge")],
-               list(method = "clt", model = bound$spec, moments = with_innovations(site$distribution, bound), size_prior = NULL, sampler = "nuts",
-                    conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0))
+               list(method = "clt", model = bound$spec, moments = with_innovations(site$distribution, bound), sampler = "nuts",
+                    conjugate = 0, passes = 1, move_sd = move_sd, search = 200, given = 0), site$size)
     list(components = site$components, index = site$index, alone = alone, fields = list())
   })
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
   list(method = "pool", exact = FALSE, model = bound$spec, family = "clt", n = sum(vapply(each, `[[`, 0, "n")), size_prior = NULL,
        released = unlist(lapply(each, `[[`, "released"), use.names = FALSE), sites = sites, where = seq_len(sum(width)), summed = seq_len(sum(width)),
-       first = first, names = bound$parameters, drowned = all(vapply(each, `[[`, TRUE, "drowned")), ridge = unlist(lapply(each, `[[`, "ridge")))
+       first = first, names = bound$parameters, drowned = all(vapply(each, `[[`, TRUE, "drowned")), ridge = unlist(lapply(each, `[[`, "ridge")),
+       site_records = records)
 }
 
 # Moments with innovations, by a factor of the covariance (src/moments_factored.c) where they have none of their own.
@@ -45,9 +46,11 @@ spread_of_clt <- function(problem, bound) {
   own <- match(problem$partial$place, bound$unknown)
   each <- lapply(problem$sites, function(site) {
     prior <- .Call(ffi_model_prior, bound$spec, stream, 1L)
-    state <- .Call(ffi_start, site$alone, as.double(prior$theta), prior$state)
+    alone <- site$alone
+    alone["size_prior"] <- list(NULL) # n as it is expected
+    state <- .Call(ffi_start, alone, as.double(prior$theta), prior$state)
     stream <<- state$rng
-    told_by_mode(.Call(ffi_clt_mode, site$alone, state), site$alone$move_sd, own)
+    told_by_mode(.Call(ffi_clt_mode, alone, state), alone$move_sd, own)
   })
   list(at = do.call(rbind, lapply(each, `[[`, "at")), se = do.call(rbind, lapply(each, `[[`, "se")), fields = lapply(each, `[[`, "fields"))
 }

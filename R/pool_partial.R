@@ -254,15 +254,17 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   parameters <- site_parameters(bound)
   called <- stats::setNames(ifelse(parameters %in% names(bound$called), bound$called[parameters], parameters), parameters)
   coordinates <- site_coordinate_names(bound)
-  vary <- varying_parameters(pooling$vary, called[coordinates], call)
+  complete <- pooling$kind == "complete" # nothing varies
+  vary <- if (complete) character() else varying_parameters(pooling$vary, called[coordinates], call)
   coefficients <- setdiff(parameters, "sigma")
   rate <- problem$family == "rates"
   totals <- problem$family == "totals"
   walk <- pooling$kind == "walk"
-  shown <- if (!is_regression(bound)) parameters else c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
+  shown <- if (complete) character() else if (!is_regression(bound)) parameters else
+    c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
   places <- site_places(bound)
-  if (pooling$covariates == "shared") {
+  if (if (complete) is_regression(bound) else pooling$covariates == "shared") {
     problem <- share_covariates(problem, bound, call)
     heads <- c(heads, setdiff(bound$parameters, parameters))
     places <- c(places, setdiff(bound$unknown, places))
@@ -278,7 +280,7 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
                           effect_sd = effect_scales(pooling$effects$sd, design, scale[vary]), lkj = as.double(pooling$correlation$eta %||% 0), walk = walk,
                           likelihood = if (totals) likelihood_spec(bound), vary = vary, parameters = parameters, design = pooling$design,
                           reported = unname(called[parameters]), shown = unname(called[vary]), heads = unname(named[heads]))
-  problem$partial[c("place", "coordinates")] <- list(places, as.integer(places - 1))
+  problem$partial[c("place", "coordinates", "complete")] <- list(places, as.integer(places - 1), complete)
   spread <- switch(problem$family, rates = spread_of_rates(problem), totals = spread_of_totals(problem, bound), clt = spread_of_clt(problem, bound))
   from <- match(vary, coordinates)
   problem$partial[c("mean_at", "mean_precision")] <- prior_of_means(bound, places[from])
@@ -294,7 +296,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
   }
   varying <- coordinate_names(bound, vary, called)
   pairs <- if (!is.null(pooling$correlation)) which(upper.tri(diag(length(vary))), arr.ind = TRUE)
-  problem$names <- c(layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call), size_names(names(problem$site_records)))
+  problem$names <- c(if (complete) unname(named[heads]) else layer_names(named[heads], varying, colnames(design), pairs, called[shown], names(releases), call),
+                     size_names(names(problem$site_records)))
   problem
 }
 
@@ -389,6 +392,7 @@ without_prior <- function(told, prior_at, prior_precision, least = 0.35) {
 
 # What the model's prior tells of the means, about, in coordinates: where they are, and a precision.
 prior_of_means <- function(bound, places) {
+  if (length(places) == 0L) return(list(numeric(), numeric()))
   theta <- .Call(ffi_model_prior, bound$spec, new_stream(c(1, 3)), 1000L)$theta[places, , drop = FALSE]
   list(apply(theta, 1L, stats::median), 1 / apply(theta, 1L, stats::mad)^2)
 }
@@ -551,7 +555,7 @@ site_natural <- function(bound, values) {
   values
 }
 
-# Chains begin apart: the mean is moved by some of the spread, and the spread by a factor.
+# Chains begin apart: the mean is moved by some of the spread, or where sites have none by its error, and the spread by a factor.
 begin_partial <- function(problem, k) {
   begin <- problem$begin
   apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
@@ -559,6 +563,7 @@ begin_partial <- function(problem, k) {
   from <- problem$partial$which + 1L
   if (problem$partial$walk) mean[from] <- begin$at[1L, from]
   mean[from] <- mean[from] + apart * begin$sd
+  if (problem$partial$complete) mean <- mean + apart * begin$error[seq_along(mean)]
   list(mean = mean, phi = as.double(t(begin$at)), spread = as.double(c(log(begin$sd) + 0.5 * apart, begin$effects, numeric(begin$pairs))), error = begin$error)
 }
 

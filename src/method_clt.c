@@ -148,10 +148,14 @@ static void search_marginal(struct clt *a, int search) {
 
 /* ---- the start ------------------------------------------------------------------ */
 
-static void start_size(struct clt *a) {
+double clt_draw_size(const struct clt *a, struct rng *rng) {
     const struct size_prior *prior = a->size_prior;
-    const double n = rint(a->n + a->size_spread * rng_normal(a->rng));
-    a->n = fmax(fmin(n, prior->upper), fmax(prior->lower, 2));
+    const double n = rint(a->n + a->size_spread * rng_normal(rng));
+    return fmax(fmin(n, prior->upper), fmax(prior->lower, 2));
+}
+
+static void start_size(struct clt *a) {
+    a->n = clt_draw_size(a, a->rng);
     size_slope_start(&a->slope);
 }
 

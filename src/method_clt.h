@@ -85,6 +85,9 @@ void clt_start(struct clt *a, int search, const double *move_sd);
 /* Moments, factor and density of the released totals under theta; 0 if there are none. */
 int clt_set_distribution(const struct clt *a, const double *theta, struct distribution *totals);
 
+/* Where an unknown n may begin. */
+double clt_draw_size(const struct clt *a, struct rng *rng);
+
 /* Steps of an unknown n, the density at theta and n being there, or the total and its innovations;
  * returns how many were accepted. And log p(n) with the noise of a released n. */
 int clt_move_size(struct clt *a, int iteration, int learning);

@@ -24,7 +24,7 @@
  * (totals_residual.c, totals_innovations.c);
  * what phi leaves of theta, the covariates' distribution, integrated out for each site on its own,
  * and exact ones fixed (totals_exact.c);
- * or times a normal distribution of the totals, which is approximate (pool_clt.c).
+ * or times a normal distribution of the totals, which is approximate (method_pool_clt.c).
  *
  * Separate rates, of groups of one release: each phi_j has the model's prior. Sizes of groups that
  * the release has with noise are latent, and move given the rates (pool_size.c).
@@ -59,12 +59,6 @@ int pool_read_rate(const struct fields *fields, struct pool_site *site) {
     const int status = pool_rate_read(fields, &site->rate);
     site->n = site->rate.n;
     return status;
-}
-
-int pool_read_clt(const struct fields *fields, const struct pool *s, struct pool_site *site) {
-    site->n = site->clt.alone->n;
-    site->clt.alone->released = s->released + site->first;
-    return pool_clt_create(&site->clt, fields, s->parameters, s->place);
 }
 
 /* log k!, for all groups whose sizes are latent */
@@ -122,6 +116,7 @@ int pool_create(struct pool *s) {
         site->at = s->size;
         site->size = site->member.own + own_coordinates(s, site);
         if (s->family == POOL_TOTALS) pool_totals_create(s, site);
+        if (s->family == POOL_CLT && site->size_prior) pool_clt_size_create(s, site);
         site->statistic = doubles((size_t)site->components);
         s->size += site->size;
     }
@@ -132,6 +127,7 @@ int pool_create(struct pool *s) {
     const size_t d = (size_t)model->columns, parameters = (size_t)model->parameters;
     s->trial = doubles(parameters);
     s->site_theta = doubles(parameters);
+    s->site_phi = doubles((size_t)s->parameters);
     s->slope_theta = doubles(parameters);
     s->natural = doubles((size_t)model->reported);
     s->complete = doubles((size_t)model->complete);
@@ -145,13 +141,18 @@ int pool_create(struct pool *s) {
 }
 
 int pool_stored(const struct pool *s) {
-    return (int)(hmc_stored(s->size, HMC_DIAGONAL) + pool_totals_stored(s));
+    return (int)(hmc_stored(s->size, HMC_DIAGONAL) +
+                 (s->family == POOL_CLT ? pool_clt_stored(s) : pool_totals_stored(s)));
 }
 
 void pool_attach(struct pool *s) {
     const struct hmc_target target = {s->size, s, pool_log_density, NULL};
     hmc_attach(&s->hmc, &target, HMC_DIAGONAL, s->store, s->work);
-    pool_totals_attach(s, s->store + hmc_stored(s->size, HMC_DIAGONAL));
+    double *sizes = s->store + hmc_stored(s->size, HMC_DIAGONAL);
+    if (s->family == POOL_CLT)
+        pool_clt_attach(s, sizes);
+    else
+        pool_totals_attach(s, sizes);
     if (s->partial)
         s->hmc.target_accept = s->size < MANY_COORDINATES ? TARGET_ACCEPT : TARGET_OF_MANY;
     copy(s->trial, s->theta, s->model.parameters);
@@ -260,22 +261,10 @@ static int refresh(struct pool *s) {
     return hmc_refresh(&s->hmc);
 }
 
-/* The total of each site at the state, and its misfit; sites are placed. */
-static void measure_clt(struct pool *s) {
-    for (int j = 0; j < s->sites; ++j) {
-        struct pool_site *site = s->site + j;
-        const double *q = s->hmc.q + site->at + site->member.own;
-        (void)pool_clt_log(&site->clt, site->member.phi, q, s->rounded, site->member.slope,
-                           s->slope_own);
-        copy(site->statistic, pool_clt_total(&site->clt), site->components);
-        site->energy = -clt_log_noise(site->clt.alone, site->statistic);
-    }
-}
-
 /* The components of each site and their misfit; `complete` is then that of the state. */
 static void measure(struct pool *s) {
     if (s->family == POOL_CLT) {
-        measure_clt(s);
+        pool_clt_measure(s);
         return;
     }
     pool_totals_expand(s, s->hmc.q);
@@ -350,23 +339,6 @@ static void start_spread(struct pool *s, const struct pool_begin *begin, double 
     }
 }
 
-/* The sites' own coordinates were chosen so that they are about standard normal. */
-static void draw_own(struct pool *s, double share) {
-    for (int j = 0; j < s->sites; ++j) {
-        const struct pool_site *site = s->site + j;
-        double *q = s->hmc.q + site->at + site->member.own;
-        for (int i = 0; i < site->clt.size; ++i) q[i] = share * rng_normal(s->rng);
-    }
-}
-
-static void start_clt(struct pool *s) {
-    static const double SHARE = 0.5;
-    draw_own(s, SHARE);
-    if (hmc_refresh(&s->hmc)) return;
-    draw_own(s, 0);
-    (void)hmc_refresh(&s->hmc);
-}
-
 void pool_start(struct pool *s, const struct pool_begin *begin) {
     double *q = doubles((size_t)s->size), *unit = doubles((size_t)s->size);
     for (int i = 0; i < s->size; ++i) unit[i] = 1;
@@ -380,7 +352,7 @@ void pool_start(struct pool *s, const struct pool_begin *begin) {
     if (s->family == POOL_TOTALS) pool_totals_start(s, begin, q, unit);
     hmc_start(&s->hmc, q, unit);
     if (s->family == POOL_CLT)
-        start_clt(s);
+        pool_clt_start(s);
     else
         (void)hmc_refresh(&s->hmc);
     hmc_find_step(&s->hmc, s->rng);
@@ -396,7 +368,10 @@ int pool_iterate(struct pool *s, int iteration, int warmup, double *accepted) {
     if (s->unsized > 0) {
         place_parameters(s, s->hmc.q, s->trial);
         for (int j = 0; s->partial && j < s->sites; ++j) place_site(s, s->site + j, s->hmc.q);
-        pool_totals_move_sizes(s, iteration, warmup);
+        if (s->family == POOL_CLT)
+            pool_clt_move_sizes(s, iteration, warmup);
+        else
+            pool_totals_move_sizes(s, iteration, warmup);
         (void)refresh(s);
     }
     double *counter = s->counter;
@@ -429,21 +404,10 @@ static double outside_of_site(struct pool *s, const struct pool_site *site, cons
     return sum;
 }
 
-static double outside_of_clt(const struct pool *s) {
-    double sum = 0;
-    for (int j = 0; j < s->sites; ++j) {
-        const struct pool_site *site = s->site + j;
-        const struct record_moments *m = &site->clt.alone->moments;
-        if (m->class->outside)
-            sum += site->n * m->class->outside(m->self, pool_clt_theta(&site->clt));
-    }
-    return fmin(sum / s->n, 1);
-}
-
 double pool_outside(struct pool *s) {
     double sum = 0, *theta = s->site_theta;
     double n = 0;
-    if (s->family == POOL_CLT) return outside_of_clt(s);
+    if (s->family == POOL_CLT) return pool_clt_outside(s);
     for (int j = 0; s->family == POOL_RATES && j < s->sites; ++j) {
         const struct pool_rate *rate = &s->site[j].rate;
         sum += rate->n * pool_rate_outside(rate, s->site[j].member.phi[0]);
@@ -486,5 +450,5 @@ void pool_report(struct pool *s, double *draw) {
         draw += s->model.reported;
     }
     for (int j = 0; j < s->sites; ++j)
-        if (s->site[j].resize) *draw++ = s->site[j].n;
+        if (s->site[j].size_prior) *draw++ = s->site[j].n;
 }

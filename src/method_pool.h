@@ -93,6 +93,7 @@ struct pool {
     double *trial;              /* theta at a position; between positions only `place` may change,
                                  * since the prior's density is that of all of it */
     double *site_theta;         /* theta of a site */
+    double *site_phi;           /* parameters of a site */
     double *complete, *slope_c; /* complete-data statistic of all sites, and the slope in it */
     double *rest;               /* that of all sites but one */
     double *slope_theta;        /* gradient of the prior */
@@ -167,6 +168,25 @@ void pool_totals_start(struct pool *pool, const struct pool_begin *begin, double
 /* Steps of the unknown n of sites, whose parameters are those of the state; what hmc.h knows of the
  * place must be drawn anew then. */
 void pool_totals_move_sizes(struct pool *pool, int iteration, int warmup);
+
+/* ---- sites of totals with a normal distribution: method_pool_clt.c ---- */
+
+/* Of a site whose n is not known. */
+void pool_clt_size_create(struct pool *pool, struct pool_site *site);
+size_t pool_clt_stored(const struct pool *pool);
+void pool_clt_attach(struct pool *pool, double *store);
+
+/* A new state of the sites' own coordinates, where the parameters have begun; the target is
+ * evaluated there. */
+void pool_clt_start(struct pool *pool);
+
+/* As of totals. */
+void pool_clt_move_sizes(struct pool *pool, int iteration, int warmup);
+
+/* Of the state, whose sites are placed: their totals and misfits; the expected share of records
+ * outside their bounds. */
+void pool_clt_measure(struct pool *pool);
+double pool_clt_outside(const struct pool *pool);
 
 /* For hmc.h; `self` is the struct pool. */
 double pool_log_density(void *self, const double *q, double *gradient);

@@ -16,6 +16,13 @@ struct pool_clt {
     const double *centre, *reference, *slope, *map;
 
     double *point, *point_slope, *own_slope; /* workspace */
+
+    /* Where n is not known (method_pool_clt.c): n, a part of the state, and how what is the site's
+     * own goes with it, phi as far as it varies and then q. */
+    double *n;
+    struct size_slope size_slope;
+    const int *moves;     /* 0, 1, ... */
+    double *place, *next; /* workspace: all that goes with n, as it is, and as it is proposed */
 };
 
 /* With `alone`, whose workspace is there: the rest, from the fields centre, reference, slope and

@@ -259,7 +259,9 @@ test_that("what cannot be pooled is refused", {
   other <- as_release(c(11, 9), stat_counts(~ smoke, levels = list(smoke = c("never", "daily"))), mech_laplace(scale = 2), n = 20)
   three <- as_release(c(5, 9, 6), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 20)
   more <- as_release(c(7, 8, 9), stat_counts(~ k, levels = list(k = c("u", "v", "w"))), mech_laplace(scale = 2), n = 25)
-  unknown <- as_release(c("smoke=yes" = 3.2), smoking(), mech_laplace(scale = 2), n = NULL)
+  visits <- function(n) as_release(3.2 + length(n), stat_sums(~ visits, list(visits = c(0, 9))), mech_laplace(scale = 2), n = n)
+  known <- visits(9)
+  unknown <- visits(NULL)
   line <- simulate_release(data.frame(y = rnorm(9), x = rnorm(9)), wide_totals(), mech_laplace(scale = 2))
   show(c(
     refusals("pool", list(
@@ -270,7 +272,7 @@ test_that("what cannot be pooled is refused", {
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partly")),
       quote(sample_posterior(list(north = a, south = other), model_bernoulli(), pool = "complete")),
       quote(sample_posterior(list(north = a, south = line), model_bernoulli(), pool = "complete")),
-      quote(sample_posterior(list(north = a, south = unknown), model_bernoulli(), pool = "complete", method = "clt")),
+      quote(sample_posterior(list(north = known, south = unknown), model_poisson(), pool = "complete", method = "collapse")),
       quote(sample_posterior(a, model_bernoulli(), pool = "complete")))),
     refusals("argument", list(
       quote(sample_posterior(list(north = a, south = 3), model_bernoulli(), pool = "complete")),

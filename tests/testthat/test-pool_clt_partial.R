@@ -8,7 +8,7 @@ clt_choices <- function() {
 
 clt_parts <- function(sites, model, pooling) {
   bound <- internal("bind_sites")(model, sites, NULL)
-  problem <- internal("clt_sites_problem")(sites, bound, c(1, 2), 2L, NULL)
+  problem <- internal("clt_sites_problem")(sites, bound, c(1, 2), 2L, list(), NULL)
   list(bound = bound, problem = internal("partial_problem")(problem, pooling, bound, sites, NULL))
 }
 
