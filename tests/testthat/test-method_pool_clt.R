@@ -6,7 +6,7 @@ unsized_two <- function() {
   both <- list(k = of_two(), size = stat_size())
   list(a = as_release(c("k: k=u" = 47, "k: k=v" = 83, "size: n" = 117), both, list(k = mech_gaussian(sd = 4), size = mech_laplace(scale = 8)), n = NULL, neighbours = "add_remove"),
        b = as_release(c("k=v" = 41), of_two(), mech_gaussian(sd = 2), n = NULL), # its share trades off with n
-       c = as_release(c("k=u" = 20, "k=v" = 38), of_two(), mech_gaussian(sd = 3), n = 60))
+       c = as_release(c("k=u" = 20, "k=v" = 38), of_two(), mech_gaussian(sd = 20), n = 60))
 }
 
 sizes_of_two <- list(a = prior_uniform(80, 160), b = prior_uniform(50, 140))
@@ -28,7 +28,7 @@ test_that("two categories: quadrature over the parameters, sums over the numbers
   p <- plogis(logit)
   n <- list(a = 80:160, b = 50:140, c = 60)
   log_prior <- list(a = -abs(117 - n$a) / 8, b = 0, c = 0)
-  each <- Map(function(site, sd, n, log_prior) likelihood_of_two(head(site$value, 2L), sd, n, log_prior, p), sites, c(4, 2, 3), n, log_prior)
+  each <- Map(function(site, sd, n, log_prior) likelihood_of_two(head(site$value, 2L), sd, n, log_prior, p), sites, c(4, 2, 20), n, log_prior)
   told <- lapply(each, colSums)
   log_sd <- seq(-7.5, 1.7, by = 0.2)
   mean_prior <- dlogis(logit)
