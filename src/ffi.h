@@ -128,6 +128,7 @@ int interrupt_pending(void);
     X(ffi_collapse_density, 3) \
     X(ffi_collapse_resize, 5) \
     X(ffi_pool_density, 3) \
+    X(ffi_pool_told, 2) \
     X(ffi_geography, 4) \
     X(ffi_hmc_start, 5) \
     X(ffi_hmc_run, 6) \

@@ -1,4 +1,5 @@
 /* Method "pool_records" as R sees it. */
+#include "augment.h"
 #include "ffi_augment.h"
 #include "ffi_pool.h"
 #include "method_pool_records.h"
@@ -179,6 +180,28 @@ static void start(void *self, SEXP problem) {
         adapt_start(&a->adapt, sd, -1);
     }
     pool_records_start(s, REAL(list_element(begin, "sd")));
+}
+
+/* What the records of each site, a column, tell of what varies: where that is, and its precision;
+ * for tests. */
+SEXP ffi_pool_told(SEXP problem, SEXP state) {
+    struct pool_records *s = read(problem);
+    struct rng rng;
+    attach(s, state, &rng);
+    const int V = s->spread.varying;
+    for (int j = 0; j < s->sites; ++j) {
+        struct augment *a = &s->site[j].augment;
+        augment_take_complete(a, 1, a->complete);
+    }
+    pool_records_given_tell(s);
+    SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 2 * V, s->sites));
+    for (int j = 0; j < s->sites; ++j) {
+        double *column = REAL(out) + (size_t)j * 2 * (size_t)V;
+        memcpy(column, s->site[j].told_at, (size_t)V * sizeof(double));
+        memcpy(column + V, s->site[j].precision, (size_t)V * sizeof(double));
+    }
+    UNPROTECT(1);
+    return out;
 }
 
 static int iterate(void *self, int iteration, int warmup, struct step *step) {

@@ -113,6 +113,10 @@ void pool_records_given_attach(struct pool_records *pool, double *store);
 void pool_records_given_start(struct pool_records *pool, const double *sd);
 int pool_records_given_move(struct pool_records *pool, int iteration, int warmup);
 
+/* What the records of each site tell, by which a transition has its coordinates, to `told_at` and
+ * `precision`: a function of the records and the anchors alone. */
+void pool_records_given_tell(struct pool_records *pool);
+
 /* What follows from an old state. */
 void pool_records_resume(struct pool_records *pool);
 

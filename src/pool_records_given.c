@@ -196,6 +196,10 @@ static void tell(struct pool_records *s, struct pool_records_site *site) {
     site->member.precision = site->precision;
 }
 
+void pool_records_given_tell(struct pool_records *s) {
+    for (int j = 0; j < s->sites; ++j) tell(s, s->site + j);
+}
+
 /* ---- a transition ------------------------------------------------------------------------ */
 
 /* the state in the coordinates that the sites are told in */
@@ -230,10 +234,8 @@ static void write_position(struct pool_records *s, const double *q) {
 int pool_records_given_move(struct pool_records *s, int iteration, int warmup) {
     struct hmc_step told = {0};
     const int learns = learns_anchors(iteration, warmup);
-    for (int j = 0; j < s->sites; ++j) {
-        if (learns) learn_anchors(s, s->site + j);
-        tell(s, s->site + j);
-    }
+    for (int j = 0; learns && j < s->sites; ++j) learn_anchors(s, s->site + j);
+    pool_records_given_tell(s);
     read_position(s, s->hmc.q);
     if (hmc_refresh(&s->hmc)) {
         if (learns) hmc_find_step(&s->hmc, s->rng);

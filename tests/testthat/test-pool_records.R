@@ -246,3 +246,25 @@ test_that("bounds of the covariates' prior leave the coefficients free", {
     expect_weighted_mean(c(denoise(fit, site = names(sites)[j])[, , 2]), drawn[[j]]$totals[, 2], log_weight)
   }
 })
+
+test_that("where transitions have their coordinates from is told by the records, not by the parameters that move", {
+  set.seed(21)
+  sites <- totals_sites(c(first = 40, second = 60, third = 4))
+  model <- totals_models$kept
+  bound <- internal("check_partial")(internal("bind_sites")(model, sites, NULL), sites, NULL, "partial", "augment", NULL)
+  problem <- internal("pooled_records_problem")(internal("pool_augment_problem")(sites, bound, c(1, 2), 1L, list(), NULL), partial_pooling(), bound, sites, NULL)
+  state <- internal("start_pool")(problem, bound, c(1, 2), 1L, NULL)
+  internal("run_blocks")(problem, state, 60, list(warmup = 100, thin = 1), function(...) NULL)
+  told <- function(state) .Call(internal("ffi_pool_told"), problem, state)
+  moved <- function(part, places, by) {
+    other <- .Call(internal("ffi_duplicate"), state)
+    each <- matrix(other[[part]], ncol = length(sites))
+    each[places, ] <- each[places, ] + by
+    other[[part]] <- as.double(each)
+    other
+  }
+  expect_identical(told(moved("thetas", problem$partial$at + 1L, 0.3)), told(state))
+  expect_true(all(told(moved("anchors", 3L, 0.3)) != told(state)))
+  # of many records: about where their likelihood is greatest
+  expect_true(all(told(state)[4:6, 1:2] > 0))
+})
