@@ -30,7 +30,9 @@
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()], [model_mvnormal()] and
 #' [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's
 #' bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()]) at some sites, or all. The parameters and the
-#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records.
+#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records. Where the numbers of records
+#' are known and a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead if 1,000 effective draws are expected to take less than five minutes; else, for
+#' rates alone, `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
 #' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the
@@ -116,19 +118,31 @@ sample_sites <- function(releases, model, pool, method, run, init, control, reco
     imputes <- !partial || pool$covariates == "separate"
     engine <- if (length(records)) pooled_sized_method(releases, bound, method, partial, imputes, records, call) else
       pooled_method(releases, bound, method, partial, imputes, call)
-    if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
-    problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
-                      augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
-                      clt = if (partial || length(records)) clt_sites_problem(releases, bound, words, run$chains, records, call) else
-                        pool_clt_problem(releases, bound, words, run$chains, call))
-    if (partial) problem <- if (engine %in% c("augment", "tables")) pooled_records_problem(problem, pool, bound, releases, call) else
-      partial_problem(problem, pool, bound, releases, call)
-    if (!partial && engine == "tables") problem <- pooled_records_problem(problem, list(kind = "complete"), bound, releases, call)
-    if (!partial && engine == "clt" && length(records)) problem <- partial_problem(problem, list(kind = "complete"), bound, releases, call)
-    sample_pool(problem, releases, bound, run, check_init(init, bound, run$chains, call), words, call)
+    made <- set_up_pool(engine, bound, releases, pool, init, words, run, records, call)
+    if (method == "auto" && engine == "collapse" && length(records) == 0L) {
+      another <- method_for_clamped(made, releases, bound, run, words, partial, imputes, call)
+      if (another != engine) made <- set_up_pool(another, bound, releases, pool, init, words, run, records, call)
+    }
+    sample_pool(made$problem, releases, made$bound, run, check_init(init, made$bound, run$chains, call), words, call)
   }
   fit$asked <- asked
   fit
+}
+
+# `pool`: "complete", or a pooling of parameters that differ. `bound`, as the engine takes the model, and the `problem`.
+set_up_pool <- function(engine, bound, releases, pool, init, words, run, records, call) {
+  partial <- inherits(pool, "noiseaware_pooling")
+  if (partial) bound <- check_partial(bound, releases, init, pool$kind, engine, call)
+  problem <- switch(engine, collapse = pool_problem(releases, bound, call, records), tables = pool_tables_problem(releases, bound, records, call),
+                    augment = pool_augment_problem(releases, bound, words, run$chains, records, call),
+                    clt = if (partial || length(records)) clt_sites_problem(releases, bound, words, run$chains, records, call) else
+                      pool_clt_problem(releases, bound, words, run$chains, call))
+  layer <- if (partial) pool else if (engine == "tables" || engine == "clt" && length(records)) list(kind = "complete")
+  if (!is.null(layer)) {
+    add_layer <- if (engine %in% c("augment", "tables")) pooled_records_problem else partial_problem
+    problem <- add_layer(problem, layer, bound, releases, call)
+  }
+  list(bound = bound, problem = problem)
 }
 
 # `engine`: "collapse", rates and normal totals; "augment", records; or "clt"

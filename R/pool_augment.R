@@ -26,13 +26,22 @@ size_names <- function(sites) if (length(sites)) site_variables("n", sites)
 is_pooled_by_records <- function(fit) identical(fit$problem$family, "records")
 
 # What can be sampled by imputing records, at a cost of seconds for 1,000 effective draws: Inf where it cannot.
-pool_augment_cost <- function(releases, bound) {
+pool_augment_cost <- function(releases, bound, partial) {
   able <- without_refusal(check_records_distribution(bound)) && !has_exact_sites(releases)
   if (!able) return(Inf)
-  n <- site_sizes(releases)
-  features <- list(engine = records_engine(bound), size = bound$sizes$columns, n = sum(n),
-                   noise = stats::median(vapply(releases, noise_ratio, 0)), levels = sum(lengths(bound$levels) - 1))
-  predict_cost(features)$thousand
+  features <- pool_cost_features(releases, bound)
+  at <- c(1, log(length(releases)), log(features$n / length(releases)), log(features$size), features$engine != "sweeps")
+  predict_cost(features)$thousand * exp(sum(pool_cost_constants[[if (partial) "partial" else "complete"]] * at))
+}
+
+# The log of what pools take for 1,000 effective draws over what a single release of as many records does, as bench/pool_cost.R measures it: a constant, and
+# the slopes in the logs of sites, of records a site and of the engine's size, and what records that come one by one (responses, levels) add.
+pool_cost_constants <- list(complete = c(-1, 0.48, 0.053, 2.1, 0.39), partial = c(1.8, 0.39, -0.17, 1.2, 0.88))
+
+# as cost_features(), of all sites together
+pool_cost_features <- function(releases, bound) {
+  list(engine = records_engine(bound), size = bound$sizes$columns, n = sum(site_sizes(releases)), noise = stats::median(vapply(releases, noise_ratio, 0)),
+       levels = sum(lengths(bound$levels) - 1))
 }
 
 pool_augment_acceptance <- function(fit) {

@@ -29,14 +29,39 @@ takes_tables <- function(releases, bound, method, partial, call) {
 # "augment" or "clt"; `refusal`: why totals and rates cannot be moved
 sites_method <- function(releases, bound, partial, imputes, refusal, call) {
   imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
-  thousand <- if (imputes) pool_augment_cost(releases, bound) else Inf
+  thousand <- if (imputes) pool_augment_cost(releases, bound, partial) else Inf
   if (thousand <= auto_limits$affordable) return("augment")
-  served <- !(partial && bound$spec$name == "expfam") && without_refusal(for (release in releases) sites_distribution(bound, release, call))
+  served <- !(partial && bound$spec$name == "expfam") && serves_by_clt(releases, bound, call)
   if (!served && thousand < Inf) return("augment")
   if (!served) rlang::cnd_signal(refusal)
   warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
                 i = if (thousand < Inf) "Method {.val augment} is exact, but would take {about_time(thousand)} for 1,000 effective draws."))
   "clt"
+}
+
+# Totals and rates leave out what bounds do to records. Where a short run expects more than this share of them outside, another method is chosen if there is one.
+# (A smaller share than this is expected of small sites whose covariates the noise hides, whether records are there or not.)
+most_left_out <- 0.01
+
+# "augment" where imputing records is bearable; else "clt" where it accounts for bounds; else still "collapse", which warns. `made`: its problem
+method_for_clamped <- function(made, releases, bound, run, words, partial, imputes, call) {
+  if (isTRUE(made$problem$exact) || has_exact_sites(releases)) return("collapse")
+  imputes <- !partial || without_refusal(check_imputes_sites(bound, imputes, call))
+  thousand <- if (imputes) pool_augment_cost(releases, bound, partial) else Inf
+  bearable <- thousand <= auto_limits$affordable
+  approximate <- !bearable && !clt_leaves_out_bounds(bound) && serves_by_clt(releases, bound, call)
+  if (!bearable && !approximate) return("collapse")
+  short <- utils::modifyList(run, list(chains = 1, iter = 240, warmup = 120, thin = 1))
+  trial <- without_troubles(progressr::without_progress(sample_pool(made$problem, releases, made$bound, short, NULL, words, call)))
+  if (outside_bounds(trial)[["share"]] <= most_left_out) return("collapse")
+  if (bearable) return("augment")
+  warn_method(c("Method {.val clt} was chosen, which is approximate: it uses a normal distribution for the totals of each site.",
+                i = "Records outside the bounds are likely, which totals leave out."))
+  "clt"
+}
+
+serves_by_clt <- function(releases, bound, call) {
+  without_refusal(for (release in releases) sites_distribution(bound, release, call))
 }
 
 # The same where the number of records of some sites is not known. `records`: what is believed of it

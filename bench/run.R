@@ -34,6 +34,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",
             pool_records = "Sites pooled by imputed records",
+            pool_cost = "What pooling by imputed records costs, for method auto",
             pool_calibration = "Calibration of pooled sites",
             groups = "Groups of one release",
             distributed = "Regressions of several owners, against MCMC-normalX",

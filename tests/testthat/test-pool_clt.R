@@ -136,3 +136,35 @@ test_that("what a normal distribution cannot pool is refused", {
   bound <- internal("bind_sites")(model_logistic(y ~ x), sites, NULL)
   expect_error(internal("check_pool_size")("nuts", list(index = 1:3000), bound, 500L, 6L, NULL), "at most", class = "noiseaware_error_method")
 })
+
+test_that("auto leaves totals where records are outside the bounds: for imputed records, or for what accounts for bounds", {
+  skip_on_cran()
+  set.seed(31)
+  of <- function(upper) lapply(c(a = 60, b = 40), function(n) {
+    x <- rnorm(n)
+    simulate_release(data.frame(y = x + rnorm(n), x), stat_crossprod(y ~ x, list(y = c(-upper, upper), x = c(-upper, upper))), mech_laplace(scale = 3))
+  })
+  model <- model_lm(covariates = prior_niw(0, 2, 10, 6))
+  fit <- function(sites, model, ...) suppressMessages(told(sample_posterior(sites, model, chains = 1, iter = 100, seed = 1, ...)))
+  for (pool in c("complete", "partial")) {
+    expect_identical(fit(of(60), model, pool = pool)$problem$family, "totals")
+    expect_identical(fit(of(1.5), model, pool = pool)$problem$family, "records")
+    # asked for, it stays
+    expect_identical(fit(of(1.5), model, pool = pool, method = "collapse")$problem$family, "totals")
+  }
+  visits <- lapply(c(a = 2, b = 3), function(rate) as_release(rate * 1e7, stat_sums(~ visits, list(visits = c(0, 4))), mech_laplace(scale = 100), n = 1e7))
+  expect_warning(many <- suppressMessages(told(sample_posterior(visits, model_poisson(), pool = "complete", chains = 1, iter = 200, seed = 1))),
+                 "accounts|approximate", class = "noiseaware_warning_method")
+  expect_identical(many$problem$method, "clt")
+})
+
+test_that("what imputing the records of sites costs grows with sites, records and parameters", {
+  sites <- logistic_sites()
+  bound <- internal("bind_sites")(model_logistic(y ~ x), sites, NULL)
+  cost <- function(sites, partial) internal("pool_augment_cost")(sites, bound, partial)
+  expect_gt(cost(sites, TRUE), cost(sites, FALSE))
+  expect_gt(cost(sites, TRUE), cost(sites[1:2], TRUE))
+  constants <- internal("pool_cost_constants")$partial
+  single <- internal("predict_cost")(internal("pool_cost_features")(sites, bound))$thousand
+  expect_equal(log(cost(sites, TRUE) / single), sum(constants * c(1, log(3), log(190 / 3), log(2), 1)))
+})
