@@ -137,24 +137,39 @@ static void tell_curvature(struct pool_records *s, struct pool_records_site *sit
     }
 }
 
-/* Newton's step from there, or one for each coordinate alone where that leads to no peak. */
-static void newton_step(const struct pool_records *s, const double *slope, const double *precision,
-                        double *step) {
+/* Newton's step from there. A coordinate in which the likelihood has no peak, given those before
+ * it, stays: that of a residual standard deviation while coefficients are far off. Returns whether
+ * one did. */
+static int newton_step(const struct pool_records *s, const double *slope, double *step) {
+    static const double LEAST = 1e-10; /* of what is left of a curvature */
     const int V = s->spread.varying, *which = s->spread.which;
-    for (int v = 0; v < V; ++v) step[v] = isfinite(slope[which[v]]) ? slope[which[v]] : 0;
-    if (linalg_cholesky(V, s->curvature) == 0) {
-        linalg_forward(V, s->curvature, step);
-        linalg_backward(V, s->curvature, step);
-        return;
+    int stays = 0;
+    double *row = s->curvature;
+    for (int v = 0; v < V; ++v, row += V) {
+        const double whole = row[v];
+        for (int w = 0; w < v; ++w) {
+            const double *other = s->curvature + (size_t)w * (size_t)V;
+            row[w] = (row[w] - linalg_dot(w, row, other)) / other[w];
+        }
+        const double left = whole - linalg_dot(v, row, row);
+        step[v] = slope[which[v]];
+        row[v] = sqrt(left);
+        if (left > LEAST * whole && left < INFINITY && isfinite(step[v])) continue;
+        memset(row, 0, (size_t)v * sizeof(double));
+        row[v] = INFINITY;
+        step[v] = 0;
+        stays = 1;
     }
-    for (int v = 0; v < V; ++v) step[v] = precision[v] > 0 ? step[v] / precision[v] : 0;
+    linalg_forward(V, s->curvature, step);
+    linalg_backward(V, s->curvature, step);
+    return stays;
 }
 
 /* `trial` goes along a step, or a part of it, if the likelihood grows; its slopes come to the
  * member. Returns by how much it grew. */
 static double climb(struct pool_records *s, struct pool_records_site *site, double now,
                     const double *step) {
-    enum { HALVINGS = 6 };
+    enum { HALVINGS = 30 };
     const int V = s->spread.varying, *which = s->spread.which;
     for (int v = 0; v < V; ++v) site->told_at[v] = s->trial[s->place[which[v]]];
     double share = 1;
@@ -172,17 +187,18 @@ static double climb(struct pool_records *s, struct pool_records_site *site, doub
  * the anchors, and its precision. That of few records may have its peak far from where they are
  * with the prior, or nowhere: one step then, which is short. */
 static void tell(struct pool_records *s, struct pool_records_site *site) {
-    enum { MOST_STEPS = 12, FEW_RECORDS = 10 };
+    enum { MOST_STEPS = 12, FEW_RECORDS = 3 };
     static const double ENOUGH = 0.1, FURTHEST = 4;
     const int V = s->spread.varying, *which = s->spread.which;
     const int few = site->augment.n < FEW_RECORDS * s->parameters, most = few ? 1 : MOST_STEPS;
     memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->anchor[k];
     double now = pool_records_likelihood(site, s->trial, site->member.slope), gain = INFINITY;
-    for (int k = 0; k < most && gain > ENOUGH; ++k) {
+    int stays = 0;
+    for (int k = 0; k < most && (stays || gain > ENOUGH); ++k) {
         memcpy(s->slope_there, site->member.slope, (size_t)s->parameters * sizeof(double));
         tell_curvature(s, site, site->precision);
-        newton_step(s, s->slope_there, site->precision, s->newton);
+        stays = newton_step(s, s->slope_there, s->newton);
         for (int v = 0; few && v < V; ++v) {
             const double longest = site->precision[v] > 0 ? FURTHEST / sqrt(site->precision[v]) : 0;
             s->newton[v] = fmax(fmin(s->newton[v], longest), -longest);

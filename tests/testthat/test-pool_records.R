@@ -247,24 +247,37 @@ test_that("bounds of the covariates' prior leave the coefficients free", {
   }
 })
 
-test_that("where transitions have their coordinates from is told by the records, not by the parameters that move", {
+# A state of three regressions, and what the records of its sites tell; `moved`: with a part of it elsewhere
+told_parts <- function(sizes) {
   set.seed(21)
-  sites <- totals_sites(c(first = 40, second = 60, third = 4))
-  model <- totals_models$kept
-  bound <- internal("check_partial")(internal("bind_sites")(model, sites, NULL), sites, NULL, "partial", "augment", NULL)
+  sites <- totals_sites(sizes)
+  bound <- internal("check_partial")(internal("bind_sites")(totals_models$kept, sites, NULL), sites, NULL, "partial", "augment", NULL)
   problem <- internal("pooled_records_problem")(internal("pool_augment_problem")(sites, bound, c(1, 2), 1L, list(), NULL), partial_pooling(), bound, sites, NULL)
   state <- internal("start_pool")(problem, bound, c(1, 2), 1L, NULL)
   internal("run_blocks")(problem, state, 60, list(warmup = 100, thin = 1), function(...) NULL)
-  told <- function(state) .Call(internal("ffi_pool_told"), problem, state)
-  moved <- function(part, places, by) {
-    other <- .Call(internal("ffi_duplicate"), state)
-    each <- matrix(other[[part]], ncol = length(sites))
-    each[places, ] <- each[places, ] + by
-    other[[part]] <- as.double(each)
-    other
+  list(state = state, places = problem$partial$at + 1L, told = function(state) .Call(internal("ffi_pool_told"), problem, state),
+       moved = function(part, places, by) {
+         other <- .Call(internal("ffi_duplicate"), state)
+         each <- matrix(other[[part]], ncol = length(sites))
+         each[places, ] <- each[places, ] + by
+         other[[part]] <- as.double(each)
+         other
+       })
+}
+
+test_that("where transitions have their coordinates from is told by the records, not by the parameters that move", {
+  parts <- told_parts(c(first = 40, second = 60, third = 4))
+  expect_identical(parts$told(parts$moved("thetas", parts$places, 0.3)), parts$told(parts$state))
+  expect_true(all(parts$told(parts$moved("anchors", 3L, 0.3)) != parts$told(parts$state)))
+})
+
+test_that("transitions have their coordinates from where the records' likelihood is greatest, wherever it is looked for from", {
+  parts <- told_parts(c(first = 40, second = 60, third = 30))
+  near <- parts$told(parts$state)
+  # coefficients and the logarithm of sigma, too large and too small
+  for (by in list(c(4, -3, 0), c(0, 0, 3.5), c(2, 2, -3))) {
+    far <- parts$told(parts$moved("anchors", 1:3, by))
+    expect_lt(max(abs(far[1:3, ] - near[1:3, ]) * sqrt(near[4:6, ])), 1)
+    expect_lt(max(abs(log(far[4:6, ] / near[4:6, ]))), 0.5)
   }
-  expect_identical(told(moved("thetas", problem$partial$at + 1L, 0.3)), told(state))
-  expect_true(all(told(moved("anchors", 3L, 0.3)) != told(state)))
-  # of many records: about where their likelihood is greatest
-  expect_true(all(told(state)[4:6, 1:2] > 0))
 })
