@@ -22,17 +22,18 @@
 #' prior_poisson(200))`; sites that are left out have [prior_log_uniform()]. The numbers are among the draws, as `n[north]`. The records of all sites are imputed then,
 #' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
-#' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a cost that is free of
-#' their numbers, and assumes two records or more; not with complete pooling of [model_expfam()] or a prior that is cut off. With `pool = "none"` any method serves that does
-#' for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and warn; a noisy number ([stat_size()]) mends that.
+#' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a
+#' cost that is free of their numbers, and assumes two records or more; not with complete pooling of [model_expfam()] or a prior that is cut off. With
+#' `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
+#' warn; a noisy number ([stat_size()]) mends that.
 #'
 #' @section What can be pooled:
 #' [model_bernoulli()], [model_poisson()] and [model_exponential()], given what method `"collapse"` takes (counts, totals); and [model_normal()], [model_mvnormal()] and
 #' [model_lm()] without factors, given totals of variables and of products of two. The posterior is exact, but of numbers only if no record lies outside its site's
 #' bounds: the print tells how likely that is. Totals of variables and of their squares may be exact ([mech_exact()]) at some sites, or all. The parameters and the
-#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records. Where the numbers of records
-#' are known and a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead if 1,000 effective draws are expected to take less than five minutes; else, for
-#' rates alone, `"clt"`, which accounts for bounds there, with a warning.
+#' totals of all sites are moved by Hamiltonian Monte Carlo; the cost grows with the number of sites, not with that of records. Where the numbers of
+#' records are known and a short run expects more than 1 per cent of the records outside, `method = "auto"` takes `"augment"` instead if 1,000 effective draws are
+#' expected to take less than five minutes; else, for rates alone, `"clt"`, which accounts for bounds there, with a warning.
 #'
 #' **Counts** under [model_categorical()], [model_naive_bayes()] and [model_table()], saturated, decomposable or log-linear, are exact by method `"collapse"`, with
 #' complete and partial pooling and in walks: the table of each site is moved given its parameters, and all parameters given the tables. The cost is free of the

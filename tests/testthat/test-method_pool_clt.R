@@ -4,7 +4,8 @@ of_two <- function() stat_counts(~ k, levels = list(k = c("u", "v")))
 
 unsized_two <- function() {
   both <- list(k = of_two(), size = stat_size())
-  list(a = as_release(c("k: k=u" = 47, "k: k=v" = 83, "size: n" = 117), both, list(k = mech_gaussian(sd = 4), size = mech_laplace(scale = 8)), n = NULL, neighbours = "add_remove"),
+  list(a = as_release(c("k: k=u" = 47, "k: k=v" = 83, "size: n" = 117), both, list(k = mech_gaussian(sd = 4), size = mech_laplace(scale = 8)), n = NULL,
+                      neighbours = "add_remove"),
        b = as_release(c("k=v" = 41), of_two(), mech_gaussian(sd = 2), n = NULL), # its share trades off with n
        c = as_release(c("k=u" = 20, "k=v" = 38), of_two(), mech_gaussian(sd = 20), n = 60))
 }
@@ -98,7 +99,7 @@ test_that("logistic regressions: as imputed records say, and without noise on th
     expect_identical(posterior::variables(fit$draws), posterior::variables(exact$draws))
     for (name in c("(Intercept)", "x", "n[a]", "n[b]")) expect_agreement(parameter_draws(fit, name), parameter_draws(exact, name), label = name)
   }
-  expect_identical(denoise(fit, site = "a") |> posterior::variables(), paste0(names(sites$a$value)[1:5], "[a]"))
+  expect_identical(posterior::variables(denoise(fit, site = "a")), paste0(names(sites$a$value)[1:5], "[a]"))
 
   settled <- sized_regressions(1e-3)
   known <- lapply(settled, function(site) {
