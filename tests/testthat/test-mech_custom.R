@@ -7,7 +7,7 @@ laplace_of_both <- mech_custom(log_density = function(z, s) rowSums(dexp(abs(z -
 test_that("with the Laplace density the chain is that of mech_laplace(), record by record", {
   st <- stat_crossprod(y ~ x, bounds = list(y = c(-2, 2), x = c(-1, 1)))
   value <- c(4, 1, 9, -3, 6)
-  run <- function(mechanism, ...) sample_posterior(as_release(value, st, mechanism, n = 300), model_lm(), chains = 1, iter = 60, seed = 3, ...)
+  run <- function(mechanism, ...) sample_posterior(as_release(value, st, mechanism, n = 30), model_lm(), chains = 1, iter = 60, seed = 3, ...)
   built_in <- run(mech_laplace(scale = 1.5))
   for (mechanism in list(laplace_of_noise, laplace_of_both)) {
     fit <- run(mechanism)

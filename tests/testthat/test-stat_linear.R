@@ -373,7 +373,9 @@ test_that("totals divided by a public n are those totals", {
   plain <- as_release(totals, st, mech_laplace(scale = c(3, 30)), 20)
   for (method in c("augment", "collapse")) {
     iter <- if (method == "augment") 200 else 10
-    fits <- lapply(list(means, plain), sample_posterior, model_normal(), method = method, chains = 1, iter = iter, seed = 5)
+    # long trajectories of all records would make much of the last bits
+    control <- if (method == "augment") list(passes = 4) else list()
+    fits <- lapply(list(means, plain), sample_posterior, model_normal(), method = method, chains = 1, iter = iter, seed = 5, control = control)
     expect_equal(as.numeric(fits[[1]]$draws), as.numeric(fits[[2]]$draws))
     expect_equal(as.numeric(denoise(fits[[1]])), as.numeric(denoise(fits[[2]])) / 20)
   }
