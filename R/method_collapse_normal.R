@@ -97,7 +97,8 @@ tells_scatter <- function(problem, bound) {
 
 # bends of the coordinates of the totals (R/totals_bend.R), where these are M and F themselves
 collapse_bend <- function(problem, bound, clamped) {
-  if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || problem$noisy < length(problem$released)) return(double())
+  if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || problem$noisy < length(problem$released) ||
+      problem$n <= nrow(bound$columns)) return(double())
   kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
   origin <- collapse_origin(bound)
   totals_bend(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight),

@@ -23,7 +23,7 @@
 #' by method `"augment"`, exact at a cost that grows with their number; or the tables of counts are moved, or normal totals, by method `"collapse"`, at a cost that is
 #' free of it. Normal totals are chosen where each of these sites is expected to have 500 records or more. Asked for elsewhere, they assume that a site has more records
 #' than the release has variables, which the print says, and warn where fewer are likely. `method = "clt"` takes such sites too, approximate as below, at a
-#' cost that is free of their numbers, and assumes two records or more; not with complete pooling of [model_expfam()] or a prior that is cut off. With
+#' cost that is free of their numbers, and assumes two records or more; not [model_expfam()] with complete pooling, and no prior that is cut off. With
 #' `pool = "none"` any method serves that does for the site alone. Chains of a regression whose sites publish nothing of their number are slow to mix, and
 #' warn; a noisy number ([stat_size()]) mends that.
 #'

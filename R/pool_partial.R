@@ -264,7 +264,8 @@ partial_problem <- function(problem, pooling, bound, releases, call) {
     c(if (any(coefficients %in% vary)) coefficients, intersect("sigma", vary))
   heads <- if (walk) setdiff(parameters, shown) else parameters
   places <- site_places(bound)
-  if (if (complete) is_regression(bound) else pooling$covariates == "shared") {
+  shares <- if (complete) is_regression(bound) else pooling$covariates == "shared"
+  if (shares) {
     problem <- share_covariates(problem, bound, call)
     heads <- c(heads, setdiff(bound$parameters, parameters))
     places <- c(places, setdiff(bound$unknown, places))

@@ -21,7 +21,7 @@ totals_bend <- function(terms, value, variance, lower, upper, n, clamped = TRUE)
 
 # of one column, whose total and that of its squares have the coefficients `told` in each component, a row each; NULL where there is none
 column_bend <- function(told, value, variance, lower, upper, n, clamped) {
-  if (!is.finite(upper - lower)) return(NULL)
+  if (!is.finite(upper - lower) || upper <= lower) return(NULL)
   out <- if (clamped) 0 else 1e3 * (upper - lower) # no record gets there
   x <- seq(log(upper - lower) - 8, log(upper - lower) + 0.5, length.out = bend_knots)
   misfit <- function(mean, x) {
@@ -35,7 +35,7 @@ column_bend <- function(told, value, variance, lower, upper, n, clamped) {
   mean <- grid[max.col(-matrix(energy, bend_knots), "first")]
   for (step in 1:25) {
     at <- misfit(mean, x)
-    mean <- pmin(pmax(mean + at$force / at$precision, 2 * lower - upper), 2 * upper - lower)
+    mean <- pmin(pmax(mean + at$force / at$precision, 4 * lower - 3 * upper), 4 * upper - 3 * lower)
   }
   at <- misfit(mean, x)
   likely <- at$energy < min(at$energy) + 3

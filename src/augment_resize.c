@@ -143,17 +143,16 @@ static void take_away(struct augment *a, int g, int start, int end) {
     }
 }
 
-/* m of those of level g, chosen uniformly, to `list`. Without levels the records' order tells
- * nothing of them: then some that stand together. */
+/* m of those of level g, chosen uniformly, to `list`. Not some that stand together: where a record
+ * stands tells of it, for births go to the end. */
 static void choose_level(struct augment *a, int g, int m, int *list) {
-    if (a->resize->k > 1) {
-        int *const all = augment_level_records(a, g);
-        augment_choose_records(a->rng, all, (int)a->resize->now->count[g], m, 0);
-        memcpy(list, all, (size_t)m * sizeof *list);
-    } else {
-        const int first = (int)augment_choose(a->rng, a->n - m + 1);
-        for (int t = 0; t < m; ++t) list[t] = first + t;
-    }
+    int *all = a->regroup.sorted;
+    if (a->resize->k > 1)
+        all = augment_level_records(a, g);
+    else
+        for (int i = 0; i < a->n; ++i) all[i] = i;
+    augment_choose_records(a->rng, all, (int)a->resize->now->count[g], m, 0);
+    memcpy(list, all, (size_t)m * sizeof *list);
 }
 
 /* Those that go, chosen uniformly in their levels; returns how many. */

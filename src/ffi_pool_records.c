@@ -182,8 +182,8 @@ static void start(void *self, SEXP problem) {
     pool_records_start(s, REAL(list_element(begin, "sd")));
 }
 
-/* What the records of each site, a column, tell of what varies: where that is, and its precision;
- * for tests. */
+/* For tests: a column for each site, with where its records' likelihood of what varies is greatest,
+ * and then the precision there. */
 SEXP ffi_pool_told(SEXP problem, SEXP state) {
     struct pool_records *s = read(problem);
     struct rng rng;

@@ -195,7 +195,7 @@ static void tell(struct pool_records *s, struct pool_records_site *site) {
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->anchor[k];
     double now = pool_records_likelihood(site, s->trial, site->member.slope), gain = INFINITY;
     int stays = 0;
-    for (int k = 0; k < most && (stays || gain > ENOUGH); ++k) {
+    for (int k = 0; k < most && gain > (stays ? 0 : ENOUGH); ++k) {
         memcpy(s->slope_there, site->member.slope, (size_t)s->parameters * sizeof(double));
         tell_curvature(s, site, site->precision);
         stays = newton_step(s, s->slope_there, s->newton);

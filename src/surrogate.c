@@ -56,10 +56,15 @@ static const double TARGET = 0.75, POOR = 0.5;
  * back. */
 static const double NEGLIGIBLE = 0.1;
 
-/* What a trajectory of full length is worth, see choose_density(); of one
- * column and a known n, how much more work the exact density may cost to be followed in any case:
- * records may go where a surrogate is poor, and seldom come back. How fast running means forget. */
-static const double WORTH = 1.6, CHEAP = 2, FORGET = 0.05;
+/* What a trajectory of full length is worth, see choose_density(). */
+static const double WORTH = 1.6;
+
+/* How much more work the exact density of one column may cost to be followed in any case: records
+ * may go where a surrogate is poor, and seldom come back. */
+static const double CHEAP = 2;
+
+/* How fast running means forget. */
+static const double FORGET = 0.05;
 
 /* With more steps than that a trajectory of the exact density does not get shorter ones. */
 static const double MANY_STEPS = 32;
@@ -447,7 +452,8 @@ void surrogate_take(const struct surrogate *s, double *c, double *theta) {
 
 /* By the square of what the slowest coordinate moves per work, sweeps included, in deviations of
  * the metric: 2 are a draw that forgot where it came from. A surrogate's trajectory takes three
- * passes and its leapfrog steps; each step of the exact density the records' work. */
+ * passes and its leapfrog steps; each step of the exact density the records' work. Of one column
+ * and a known n the exact density is preferred, see CHEAP. */
 static void choose_density(struct surrogate *s) {
     if (!s->records.sum) return;
     const double steps = *s->length / *s->hmc.step_size, share = *s->share;

@@ -11,10 +11,13 @@
  */
 #include "totals_bend.h"
 
+#include <math.h>
+
 double totals_bend(const double *column, double x, double *slope) {
     const double *value = column + BEND_VALUES, *rise = value + BEND_KNOTS;
     const double step = column[BEND_STEP], at = (x - column[BEND_FIRST]) / step;
     const int last = BEND_KNOTS - 1;
+    if (!isfinite(at)) return *slope = 0;
     if (!(at > 0 && at < last)) {
         const int end = at > 0 ? last : 0;
         *slope = rise[end];

@@ -2,7 +2,8 @@
  *
  * n and the totals depend on each other: where noise leaves a total open it grows with n, where it
  * does not the mean falls. A step of n that holds coordinates f fixed is best where f and n are
- * uncorrelated. So of the coordinates of totals.c, the total of column j over sqrt(n) and others,
+ * uncorrelated. So of the coordinates of totals.c, the total of column j over sqrt(n), or how far
+ * it is from a bend, and others,
  *
  *   T_j / sqrt(n_0) = w_j (f_j + slope_j (n / n_0 - 1)),
  *   other q_j = f_j + slope_j log(n / n_0),

@@ -132,3 +132,15 @@ test_that("totals from far off have the posterior of quadrature, whatever the no
     }
   }
 })
+
+test_that("one record, and bounds of one column that do not meet, have no bend", {
+  release <- as_release(c(5.2, 27), far_statistic(), mech_laplace(scale = 0.3), 1)
+  for (method in c("augment", "collapse")) {
+    fit <- suppressWarnings(sample_posterior(release, model_normal(), method = method, chains = 1, iter = 200, seed = 1))
+    expect_true(all(is.finite(fit$draws)))
+  }
+  apart <- as_release(list(low = c(225, 1013), high = c(275, 1513)), list(low = far_statistic(c(4, 4.5)), high = far_statistic(c(5.5, 7))),
+                      list(low = mech_laplace(scale = 5), high = mech_laplace(scale = 5)), 50)
+  fit <- suppressWarnings(sample_posterior(apart, model_normal(), method = "augment", chains = 1, iter = 60, seed = 1))
+  expect_true(all(is.finite(fit$draws)))
+})

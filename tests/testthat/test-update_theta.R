@@ -181,7 +181,8 @@ test_that("debug_model() tries the slopes of Newton proposals", {
     result <- debug_model(model_glm(family = family), stat_crossprod(y ~ x, list(y = y, x = c(-2, 2))), n = 60)
     expect_identical(result$ok[result$hook %in% c("curve", "prior_curve")], c(TRUE, TRUE))
   }
-  expect_true(all(is.na(subset(debug_model(model_normal(), stat_sums(~ y, c(-3, 3)), n = 60), grepl("curve", hook))$ok)))
+  without <- debug_model(model_normal(), stat_sums(~ y, c(-3, 3)), n = 60)
+  expect_identical(without$ok[without$hook %in% c("curve", "prior_curve")], c(NA, NA))
 })
 
 test_that("acceptance() tells what became of Newton proposals", {
