@@ -24,7 +24,7 @@ cost_size <- function(engine, bound, release) {
   if (engine %in% c("log-linear table", "response table", "answers")) return(nrow(as_table(bound)$parts[[1L]]$codes))
   if (inherits(bound, "bound_table")) return(bound$sizes$complete)
   if (engine %in% c("counts", "recursion", "marginal")) return(length(release$value))
-  # the exact density of few columns is followed: as much work as the surrogate of three (bench/bends.R)
+  # of one or two columns the exact density is often followed, which is about as much work as the surrogate of three
   if (engine == "shape") return(max(bound$sizes$columns, 3))
   bound$sizes$columns * if (engine == "clamped cross-table") prod(lengths(bound$levels)) else 1
 }

@@ -80,8 +80,9 @@
 #' **different** people a list is right, and `pool` must be given. Two sites with the same release, number by number, are refused: where noise is
 #' continuous, or ten numbers or more agree, that is no coincidence.
 #'
-#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, an unknown number of records with
-#'   totals of rates by `"collapse"`, or R functions that see all records at once, a model that does not bind to each of them, or sites with different variables.
+#' @section Errors: `noiseaware_error_pool`: no `pool`, sites without names, two sites with the same release, sites with different variables, a model that does not bind
+#'   to each of them, or a site that does not tell its number of records where it must be known: totals of rates by `"collapse"`,
+#'   R functions that see all records at once.
 #'   `noiseaware_error_method`: a model that cannot be pooled.
 #' @name pooling
 #' @seealso [pool_methods] for what to do with the fit; [groups] for groups in one release.

@@ -505,7 +505,7 @@ void surrogate_learn(struct surrogate *s, int iteration, int warmup, int moved, 
     *s->tried += 1;
     const double pace = 2 / (5 + sqrt(*s->tried));
     if (surrogate_is_exact(s)) {
-        /* the surrogate's steps may be too long for it */
+        /* the surrogate's steps may be too long for it where noise is small */
         const double more = pace * (s->told.accept - TARGET);
         if (more > 0 || *s->length < MANY_STEPS * *s->hmc.step_size) *s->hmc.step_size *= exp(more);
     } else if (moved) {
