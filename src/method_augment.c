@@ -538,7 +538,8 @@ static int update_theta_of_none(struct augment *a, int learning) {
 enum { LEAST_ROUNDS = 4 };
 
 int augment_makes_rounds(const struct augment *a) {
-    return a->surrogate || a->model.tied > 0 || a->model.shape > 0 || a->model.rounds;
+    return a->surrogate || a->sites > 1 || a->model.tied > 0 || a->model.shape > 0 ||
+           a->model.rounds;
 }
 
 int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {

@@ -131,6 +131,17 @@ test_that("models of R functions are pooled and extended bit for bit; what ran i
   expect_output(print(acceptance(whole)), "updates  accepted")
 })
 
+test_that("slow chains of several sites make more rounds", {
+  asked <- stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(-3, 3)))
+  set.seed(7)
+  sites <- lapply(stats::setNames(nm = letters[1:12]), function(site) {
+    x <- stats::rnorm(50)
+    simulate_release(data.frame(x, y = x + stats::rnorm(50)), asked, mech_laplace(epsilon = 5))
+  })
+  # at one round an effective draw of the covariate's variance takes some five to twenty
+  expect_gte(mean(acceptance(pooled_records(sites, model_lm(), iter = 400))$rounds), 2)
+})
+
 test_that("\"auto\" imputes records where that is bearable, and says where it does not", {
   set.seed(5)
   asked <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(-4, 4)))
