@@ -64,10 +64,10 @@ stats_family <- function(model) {
   if (!is.null(own)) own() else getExportedValue("stats", family$family)(family$link)
 }
 
-# What src/family.c reads: a field of the family's name, with the largest rate. With rates so large every response is
-# beyond the upper bound, so that the limit changes nothing that is released.
+# What src/family.c reads: a field of the family's name, with the largest rate and the response's bounds. With rates so
+# large every response is beyond the upper bound, so that the limit changes nothing that is released.
 family_fields <- function(model, response) {
-  stats::setNames(list(if (is_binary_family(model)) 0 else 4 * response$upper + 100), model$family)
+  stats::setNames(list(if (is_binary_family(model)) 0 else c(4 * response$upper + 100, response$lower, response$upper)), model$family)
 }
 
 # of the coefficient of variation, as a standard deviation's

@@ -266,23 +266,25 @@ static const struct family_class families[] = {
      .means = family_means_cloglog},
     {.name = "poisson",
      .cost = 10,
+     .counts = 1,
      .draw = poisson_draw,
      .respond = poisson_respond,
      .log_density = poisson_log_density,
      .curve = poisson_curve,
-     .means = family_means_poisson,
-     .squares = family_squares_poisson,
+     .means = family_means_log,
+     .squares = family_squares_log,
      .powers = family_powers_poisson},
     {.name = "negative_binomial",
      .cost = 15,
      .cost_move = 15,
      .shaped = 1,
+     .counts = 1,
      .draw = family_negative_binomial_draw,
      .respond = family_negative_binomial_respond,
      .log_density = family_negative_binomial_log_density,
      .curve = family_negative_binomial_curve,
-     .means = family_means_poisson,
-     .squares = family_squares_negative_binomial},
+     .means = family_means_log,
+     .squares = family_squares_log},
     {.name = "gamma",
      .cost = 15,
      .cost_move = 25,
@@ -291,17 +293,18 @@ static const struct family_class families[] = {
      .respond = family_gamma_respond,
      .log_density = family_gamma_log_density,
      .curve = family_gamma_curve,
-     .means = family_means_poisson,
-     .squares = family_squares_gamma},
+     .means = family_means_log,
+     .squares = family_squares_log},
 };
 
 struct family *family_create(const struct fields *fields) {
     for (size_t k = 0; k < sizeof families / sizeof *families; ++k) {
-        const double *most = fields_vector(fields, families[k].name, 1);
+        const double *most = fields_vector(fields, families[k].name, families[k].squares ? 3 : 1);
         if (!most) continue;
         struct family *f = plugin_memory(1, sizeof *f);
         f->class = families + k;
         f->most = *most;
+        if (f->class->squares) f->lower = most[1], f->upper = most[2];
         if (families[k].latent == logit_latent) polya_gamma_prepare(&f->polya_gamma);
         return f;
     }

@@ -14,13 +14,14 @@ struct family_nodes;
 
 struct family {
     const struct family_class *class;
-    double most; /* a rate is never larger */
+    double most;         /* a rate is never larger */
+    double lower, upper; /* between which y is clamped, unless it is 0 or 1 */
     /* of those that have one: 1 / cv^2, and that to which a move goes (family_shaped.c) */
     double shape, shape_new;
     struct polya_gamma polya_gamma;
 
-    /* of powers of counts clamped to [0, upper]: family_counts.c */
-    double upper, edge[FAMILY_POWERS][FAMILY_MEANS][FAMILY_MEANS];
+    /* of powers of clamped counts: family_counts.c */
+    double edge[FAMILY_POWERS][FAMILY_MEANS][FAMILY_MEANS];
     struct family_nodes *nodes; /* what was computed already */
 };
 
@@ -30,6 +31,7 @@ struct family_class {
     double cost_move;         /* of a move from one shape to another */
     int pseudo;               /* latent() draws pseudo-responses; else they are y - 1/2 */
     int shaped;               /* there is a coefficient of variation */
+    int counts;               /* y is one */
 
     /* Goal: y of uniform numbers u, or drawn where quantiles would take long. */
     void (*draw)(const struct family *f, struct rng *rng, int m, const double *u, const double *eta,
@@ -60,10 +62,10 @@ struct family_class {
     void (*logs)(double eta, double *log_p, double *slope);
 
     /* Goal: mean[k], k < FAMILY_MEANS: that of the derivative k of E(y | eta), over
-     * eta ~ N(centre, sd^2). */
+     * eta ~ N(centre, sd^2). Of a clamped y about that, and k < 4. */
     void (*means)(const struct family *f, double centre, double sd, double *mean);
 
-    /* Goal: the same of E(y^2 | eta), k < 3, for the shape there is. NULL: y is 0 or 1. */
+    /* Goal: about the same of E(y^2 | eta), k < 3, for the shape there is. NULL: y is 0 or 1. */
     void (*squares)(const struct family *f, double centre, double sd, double *mean);
 
     /* Goal: mean[(m - 1) * FAMILY_MEANS + k], k < FAMILY_MEANS + 1 - m: that of the derivative k of
@@ -72,7 +74,8 @@ struct family_class {
     void (*powers)(const struct family *f, double centre, double sd, double *mean);
 };
 
-/* The family of which there is a field, its largest rate or 0; NULL if there is none. */
+/* The family of which there is a field: its largest rate and y's bounds, or 0 where y is 0 or 1.
+ * NULL if there is none. */
 struct family *family_create(const struct fields *fields);
 
 /* With a shape: family_shaped.c. */
@@ -95,15 +98,12 @@ double family_gamma_curve(const struct family *f, int m, const double *eta, cons
                           double *slope, double *weight, double *of_cv);
 double family_gamma_log_density(const struct family *f, int m, const double *eta, const double *y);
 
-/* mean[k] = E F^(k)(eta), k < FAMILY_MEANS, over eta ~ N(centre, sd^2): family_means.c. */
+/* means() and squares(): family_means.c. */
 void family_means_logit(const struct family *f, double centre, double sd, double *mean);
 void family_means_probit(const struct family *f, double centre, double sd, double *mean);
 void family_means_cloglog(const struct family *f, double centre, double sd, double *mean);
-void family_means_poisson(const struct family *f, double centre, double sd, double *mean);
-void family_squares_poisson(const struct family *f, double centre, double sd, double *mean);
-void family_squares_negative_binomial(const struct family *f, double centre, double sd,
-                                      double *mean);
-void family_squares_gamma(const struct family *f, double centre, double sd, double *mean);
+void family_means_log(const struct family *f, double centre, double sd, double *mean);
+void family_squares_log(const struct family *f, double centre, double sd, double *mean);
 
 /* Counts are clamped to [0, upper]: family_counts.c. */
 void family_clamp(struct family *f, double upper);

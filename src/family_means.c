@@ -6,9 +6,13 @@
  * exponentials.
  * probit: E Phi(eta) = Phi(t), t = centre / s, s^2 = 1 + sd^2; the derivatives in the centre are
  * those of that.
- * poisson, negative_binomial, gamma: E exp(k eta) = exp(k centre + k^2 sd^2 / 2).
+ * poisson, negative_binomial, gamma, for proposals alone: y is clamped to [0, U], and about
+ * log-normal given eta. Its log has the variance log(1 + cv^2), and a count one of log(1 + 1 / U)
+ * more, which is right at the bound. Far below it mean and variance are those of the family.
  */
 #include "family.h"
+
+#include <Rmath.h>
 
 /* in standard deviations, and of these a step */
 static const double REACH = 9, RELATIVE_STEP = 0.6;
@@ -113,29 +117,62 @@ void family_means_probit(const struct family *f, double centre, double sd, doubl
     mean[5] = (square * (square - 6) + 3) * density / (s * s * s * s);
 }
 
-/* all derivatives of exp() are exp() */
-void family_means_poisson(const struct family *f, double centre, double sd, double *mean) {
-    const double rate = exp(centre + 0.5 * sd * sd);
-    (void)f;
-    for (int k = 0; k < FAMILY_MEANS; ++k) mean[k] = rate;
+/* ---- a log link --------------------------------------------------------------------------- */
+
+/* Of y clamped to [0, U]: the means over eta of P_k = E(X^k; X < U), where log X ~ N(m, s^2). */
+struct below {
+    double one, two; /* P_1, P_2 */
+    double top;      /* U phi(z) / s, z = (log U - m) / s */
+    double slope;    /* z / s */
+    double beyond;   /* P(X > U) */
+};
+
+static double normal_below(double z) { return 0.5 * erfc(-z * sqrt(0.5)); }
+
+/* of large m and s the product of what overflows and of what vanishes */
+static double partial_moment(int k, double m, double s, double z) {
+    const double log_moment = k * m + 0.5 * k * k * s * s, at = z - k * s;
+    return log_moment < 700 ? exp(log_moment) * normal_below(at)
+                            : exp(log_moment + Rf_pnorm5(at, 0, 1, 1, 1));
 }
 
-/* y has the variance `linear` mu + `quadratic` mu^2 */
-static void squares(double linear, double quadratic, double centre, double sd, double *mean) {
-    const double rate = exp(centre + 0.5 * sd * sd), square = rate * rate * exp(sd * sd);
-    for (int k = 0; k < 3; ++k) mean[k] = linear * rate + (1 + quadratic) * ldexp(square, k);
+static struct below log_normal(double upper, double spread, double centre, double sd) {
+    const double s = sqrt(sd * sd + spread), m = centre - 0.5 * spread, z = (log(upper) - m) / s;
+    return (struct below){.one = partial_moment(1, m, s, z),
+                          .two = partial_moment(2, m, s, z),
+                          .top = upper * 0.3989422804014327 * exp(-0.5 * z * z) / s,
+                          .slope = z / s,
+                          .beyond = normal_below(-z)};
 }
 
-void family_squares_poisson(const struct family *f, double centre, double sd, double *mean) {
-    (void)f;
-    squares(1, 0, centre, sd, mean);
+/* Of a count near the bound given its rate, as a square of the coefficient of variation. */
+static double count_spread(const struct family *f) { return f->class->counts ? 1 / f->upper : 0; }
+
+static struct below clamped(const struct family *f, double centre, double sd) {
+    const double shape_spread = f->class->shaped ? log1p(1 / f->shape) : 0;
+    return log_normal(f->upper, shape_spread + log1p(count_spread(f)), centre, sd);
 }
 
-void family_squares_negative_binomial(const struct family *f, double centre, double sd,
-                                      double *mean) {
-    squares(1, 1 / f->shape, centre, sd, mean);
+/* The bound's share of the slope in m cancels. */
+void family_means_log(const struct family *f, double centre, double sd, double *mean) {
+    const struct below x = clamped(f, centre, sd);
+    memset(mean, 0, FAMILY_MEANS * sizeof(double));
+    mean[0] = x.one + f->upper * x.beyond;
+    mean[1] = x.one;
+    mean[2] = x.one - x.top;
+    mean[3] = x.one - x.top * (1 + x.slope);
 }
 
-void family_squares_gamma(const struct family *f, double centre, double sd, double *mean) {
-    squares(0, 1 / f->shape, centre, sd, mean);
+/* A count's variance is its rate, not a share of its square. */
+void family_squares_log(const struct family *f, double centre, double sd, double *mean) {
+    const double upper = f->upper, spread = count_spread(f), share = spread / (1 + spread);
+    const struct below x = clamped(f, centre, sd);
+    const double two = 2 * x.two - upper * x.top; /* slope of P_2 in m */
+    mean[0] = x.two + upper * upper * x.beyond;
+    mean[1] = 2 * x.two;
+    mean[2] = 2 * two;
+    if (!f->class->counts) return;
+    mean[0] += x.one - share * x.two;
+    mean[1] += x.one - x.top - share * two;
+    mean[2] += x.one - x.top * (1 + x.slope) - share * (2 * two - upper * x.top * x.slope);
 }

@@ -17,7 +17,7 @@
  * for the prior N(b, P^-1); so add_latent() draws omega and kappa, and sums omega z z' and
  * kappa z. Otherwise the coefficients have Newton proposals, or walk (update_theta.c).
  *
- * Complete-data statistic: moments of y and the design (block.h), then the upper
+ * Complete-data statistic: moments of y, clamped, and the design (block.h), then the upper
  * triangle of Z' Omega Z, row by row, then Z' kappa where kappa is not y - 1/2 (of offsets o it is
  * less omega o), then what lone
  * covariates need. Cost O(k^2), a draw of y and one of the latent variables per record, O(k^3) per
@@ -54,7 +54,7 @@ struct glm {
     double *gram, *solution;
     double *eta, *eta_new, *u, *omega, *kappa, *weighted; /* MAX_BLOCK */
     int *changed;
-    const double **moved;
+    const double **moved, **seen; /* columns of a record, and of the design */
 };
 
 static double natural_intercept(const struct glm *s, const double *theta) {
@@ -117,6 +117,7 @@ static int create(const struct fields *fields, struct model *model) {
     s->columns = (int)*columns;
     s->changed = plugin_memory((size_t)s->columns, sizeof(int));
     s->moved = plugin_memory((size_t)s->columns, sizeof(double *));
+    s->seen = plugin_memory((size_t)q, sizeof(double *));
 
     model->self = s;
     model->columns = s->columns;
@@ -323,9 +324,18 @@ static void relevel(void *self, struct rng *rng, int factor, int from, int to, i
 
 /* ---- complete-data statistic and its update ----------------------------- */
 
+/* y as the bounds clamp it, where they do: moves of all records keep its values, and see its
+ * products with what moves. */
 static void add(void *self, int m, const double *const *x, double *c) {
     struct glm *s = self;
-    moments_add(&s->moments, m, covariates_design(&s->cov, m, x), c);
+    const double *const *design = covariates_design(&s->cov, m, x);
+    if (s->family->class->squares) {
+        memcpy(s->seen, design, (size_t)s->moments.q * sizeof *s->seen);
+        block_clamp(1, 0, s->family->lower, s->family->upper, m, x[0], s->kappa);
+        s->seen[0] = s->kappa;
+        design = s->seen;
+    }
+    moments_add(&s->moments, m, design, c);
 }
 
 static void add_latent(void *self, struct rng *rng, int m, const double *const *x, double *c) {

@@ -12,6 +12,9 @@ surrogate_case <- function(kind, n = 60) {
     cut = list(model = model_lm(covariates = prior_niw(within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
     logistic = list(model = model_logistic(y ~ x1 + x2 + g), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
     poisson = list(model = model_glm(y ~ x1 + x2 + g, poisson()), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 9)), bounds[c(2:3, 5)]))),
+    negative_binomial = list(model = model_glm(y ~ x1 + x2 + g, negative_binomial()),
+                             statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 4)), bounds[c(2:3, 5)]))),
+    gamma = list(model = model_glm(y ~ x1 + x2 + g, Gamma("log")), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 3)), bounds[c(2:3, 5)]))),
     cloglog = list(model = model_glm(y ~ x1 + x2 + g, binomial("cloglog")),
                    statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
     categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1)),
@@ -47,7 +50,7 @@ with_slopes <- function(state, problem, sd = 0.3) {
 
 test_that("gradients of both densities are those of finite differences", {
   set.seed(4)
-  responses <- c("logistic", "poisson", "cloglog")
+  responses <- c("logistic", "poisson", "negative_binomial", "gamma", "cloglog")
   for (kind in c("numbers", "factor", "kept", "normal", responses)) for (mechanism in list(mech_laplace(epsilon = 3), mech_gaussian(mu = 3))) {
     chain <- surrogate_chain(kind, mechanism)
     at <- function(exact, q) .Call(internal("ffi_augment_density"), chain$problem, chain$state, exact, q)
@@ -120,6 +123,18 @@ test_that("chains start with the coefficients that the release tells", {
     max(abs(residual[names(chain$release$value) %in% c("y", "y:gb", "y:gc")])) # in units of the noise
   }, 0)
   expect_lt(max(away), 40) # 148 from draws of the prior
+})
+
+test_that("moves of a response's coefficients, and of covariates, are accepted where bounds clamp many responses", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(5)
+  x <- matrix(stats::rnorm(600), 200)
+  data <- data.frame(y = stats::rnbinom(200, mu = exp(1 + x[, 1] - 0.5 * x[, 2]), size = 1), x1 = x[, 1], x2 = x[, 2], x3 = x[, 3])
+  statistic <- stat_crossprod(y ~ x1 + x2 + x3, list(y = c(0, 4), x1 = c(-3, 3), x2 = c(-3, 3), x3 = c(-3, 3))) # two in five responses are above 4
+  release <- simulate_release(data, statistic, mech_laplace(epsilon = 2))
+  told <- acceptance(suppressWarnings(sample_posterior(release, model_glm(family = poisson()), method = "augment", iter = 600, seed = 1)))
+  expect_gt(mean(told$responded), 0.3) # 0.02 by the means of counts without bounds
+  expect_gt(mean(told$moved), 0.3) # 0.02 by the products of counts that are not clamped
 })
 
 test_that("the exact density differs between points as the records' totals say", {
