@@ -31,7 +31,8 @@ cost_size <- function(engine, bound, release) {
 
 augment_engine <- function(release, bound, control, unknown) {
   if (bound$by_records) return(records_engine(bound))
-  if (is.null(control$passes) && !is.null(surrogate_columns(bound, component_parts(release), release$n, unknown))) "shape" else "sweeps"
+  design <- if (is.null(control$passes)) surrogate_columns(bound, component_parts(release), release$n, unknown)
+  if (any(design$role == "free")) "shape" else "sweeps"
 }
 
 # where surrogates of totals do not move the records

@@ -20,7 +20,7 @@ non_centred_serve <- function(bound, design, parts, n, unknown) {
 # columns through a linear predictor, and releases of totals of columns and of their products.
 surrogate_columns <- function(bound, parts, n, unknown) {
   design <- surrogate_design(bound)
-  if (is.null(design) || (unknown && !is.null(bound$terms))) return(NULL)
+  if (is.null(design) || (unknown && (!is.null(bound$terms) || !any(design$role == "free")))) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
     if (inherits(statistic, "stat_size")) return(part$mechanism$kernel %in% c("absolute", "squared"))
@@ -31,8 +31,8 @@ surrogate_columns <- function(bound, parts, n, unknown) {
   if (all(vapply(parts, serves, TRUE)) && (!is.null(bound$terms) || !non_centred_serve(bound, design, parts, n, unknown))) design
 }
 
-# What the C code needs, an empty list where there are no such transitions. `n`: the number of records, or about that
-# where it is unknown; `layout` places the components (see layout_parts()).
+# What the C code needs, an empty list where there are no such transitions. Without free columns it is that of a response's
+# coefficients alone. `n`: the number of records, or about that where it is unknown; `layout` places the components (see layout_parts()).
 surrogate_fields <- function(bound, parts, n, unknown, layout) {
   design <- surrogate_columns(bound, parts, n, unknown)
   if (is.null(design)) return(list())
@@ -147,7 +147,7 @@ surrogate_design.bound_normal <- function(bound) {
 surrogate_design.bound_glm <- function(bound) {
   if (!is.null(bound$terms)) return(NULL)
   design <- surrogate_design.bound_lm(bound)
-  if (is.null(design) || all(design$role[-1L] == "fixed")) return(NULL)
+  if (is.null(design)) return(NULL)
   design$role[c(1L, which(design$role == "fixed"))] <- "rider"
   design
 }

@@ -68,11 +68,12 @@ SEXP ffi_augment_layout(SEXP parts) {
     return list;
 }
 
-/* An empty list: none. */
+/* An empty list: none. Without free columns a response alone has moves. */
 static void read_surrogate(SEXP spec, struct augment *a) {
     if (Rf_xlength(spec) == 0) return;
     SEXP column = list_element(spec, "column"), fixed = list_element(spec, "fixed"),
-         rider = list_element(spec, "rider");
+         rider = list_element(spec, "rider"), bend = list_element(spec, "bend");
+    const int free = (int)Rf_xlength(column);
     struct surrogate *s = plugin_memory(1, sizeof *s);
     s->released = a->released;
     s->centre = REAL(list_element(spec, "centre"));
@@ -84,16 +85,16 @@ static void read_surrogate(SEXP spec, struct augment *a) {
     s->density.weight = a->weight;
     s->density.component =
         read_components(model_moments(&a->model), a->dense, REAL(list_element(spec, "terms")));
-    if (surrogate_create(s, &a->model, (double)a->n, (int)Rf_xlength(column), INTEGER(column),
-                         1 + (int)Rf_xlength(fixed), INTEGER(fixed), (int)Rf_xlength(rider),
-                         INTEGER(rider)))
+    if (free > 0 && surrogate_create(s, &a->model, (double)a->n, free, INTEGER(column),
+                                     1 + (int)Rf_xlength(fixed), INTEGER(fixed),
+                                     (int)Rf_xlength(rider), INTEGER(rider)))
         a->surrogate = s;
-    SEXP bend = list_element(spec, "bend");
     if (Rf_xlength(bend) > 0) s->density.totals.bend = REAL(bend);
     if (a->surrogate && a->size_prior) surrogate_vary(s);
     struct response *r = plugin_memory(1, sizeof *r);
     s->density.released = a->released;
-    if (a->surrogate && response_create(r, &a->model, (double)a->n, &s->density)) a->response = r;
+    if ((a->surrogate || free == 0) && response_create(r, &a->model, (double)a->n, &s->density))
+        a->response = r;
     s->density.released = s->offset;
 }
 

@@ -346,7 +346,9 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
 }
 
 /* Else they are drawn when they are needed, or never. */
-static int sweep_draws_latent(const struct augment *a) { return !a->surrogate && !a->layer; }
+static int sweep_draws_latent(const struct augment *a) {
+    return !a->surrogate && !a->response && !a->layer;
+}
 
 /* One visit of the records from `first` to before `end`, keeping the share rho of
  * their innovations; returns how many proposals were accepted. The noise density
@@ -534,7 +536,8 @@ static int update_theta_of_none(struct augment *a, int learning) {
     return PLUGIN_OK;
 }
 
-/* Of a model that asks for rounds, whose autocorrelations fall the slower the longer the lag. */
+/* Of a model that asks for rounds, or with factors alone beside a response: their autocorrelations
+ * fall the slower the longer the lag. */
 enum { LEAST_ROUNDS = 4 };
 
 int augment_makes_rounds(const struct augment *a) {
@@ -586,10 +589,12 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
         augment_follow(a, iteration, warmup);
         for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     }
+    if (!a->surrogate)
+        for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
     if (iteration >= warmup && !empty) augment_resize_again(a);
     for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
         augment_respond_categories(a, iteration, warmup);
-    if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
+    if ((a->surrogate || a->response) && class->add_latent && !empty) augment_take_latent(a);
     const int status = empty ? update_theta_of_none(a, iteration < warmup)
                              : update_theta_given_records(a, iteration < warmup);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
@@ -609,8 +614,8 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     if (learning && augment_makes_rounds(a) && !a->layer) {
         const struct round_work seen = {a->work - work_before, passes_work,
                                         adapt_planned_work(adapt)};
-        rounds_saw(&a->rounds, a->theta, a->model.rounds ? LEAST_ROUNDS : 1, iteration, warmup,
-                   seen);
+        const int slow = a->model.rounds || (a->response && !a->surrogate);
+        rounds_saw(&a->rounds, a->theta, slow ? LEAST_ROUNDS : 1, iteration, warmup, seen);
     }
     if (iteration + 1 == warmup) end_warmup(a);
     return PLUGIN_OK;
