@@ -65,6 +65,7 @@
 as_release <- function(value, statistic, mechanism, n, neighbours = c("replace", "add_remove"), ...) {
   if (!missing(value) && !missing(statistic) && !missing(mechanism)) {
     force(value) # arguments are evaluated in their order, as by UseMethod()
+    check_records_unbounded(statistic, mechanism)
     if (is_unbounded(statistic)) return(noisy_release(value, statistic, mechanism, if (missing(n)) NULL else n, ...))
   }
   check_given(hints = c(n = "{.code n = NULL} says that the number of records is not known."))

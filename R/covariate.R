@@ -138,14 +138,15 @@ format_covariates <- function(covariates) {
 
 is_lone <- function(x) inherits(x, "noiseaware_covariate")
 
+lone_list <- paste("a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names,",
+                   "and at most one prior without a name, of the others")
+
 # list(mean =, cov =, lone =) of a list with some of them
 split_lone <- function(covariates, name, call) {
   lone <- vapply(covariates, is_lone, TRUE)
   rest <- covariates[!lone]
   if (length(rest) > 1L || any(nzchar(names(rest))) || !all(nzchar(names(covariates)[lone])) || is.null(names(covariates))) {
-    must <- paste("a list of covariate_beta(), covariate_count(), covariate_mixture() and covariate_lognormal() by the covariates' names,",
-                  "and at most one prior without a name, of the others")
-    stop_argument(name, must, describe(covariates), "prior", call)
+    stop_argument(name, lone_list, describe(covariates), "prior", call)
   }
   if (anyDuplicated(names(covariates)[lone])) stop_classed("prior", "{.arg {name}} must name each covariate once.", call = call)
   c(split_covariates(if (length(rest)) rest[[1L]] else prior_niw(), name, call), list(lone = covariates[lone]))
@@ -163,7 +164,7 @@ check_lone <- function(design, model, call) {
   strange <- setdiff(names, numbers)
   if (length(strange)) {
     stop_classed("variables", c("{.arg covariates} must name numbers among the covariates, but {.var {strange}} {?is/are} not.",
-                                i = "The release has {.var {numbers}}."), call = call)
+                                i = if (length(numbers)) "The release has {.var {numbers}}." else "All covariates of the release are factors."), call = call)
   }
 }
 

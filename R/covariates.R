@@ -4,12 +4,25 @@
 
 # list(mean =, cov =), each fixed() or prior_niw(); `lone` beside, where some have a distribution of their own
 split_covariates <- function(covariates, name = "covariates", call = caller_env()) {
+  if (name == "covariates") check_named(covariates, name, call)
   if (is.list(covariates) && !is.object(covariates)) {
     constant <- vapply(covariates, inherits, TRUE, "fixed") & !names(covariates) %||% "" %in% c("mean", "cov", "")
     if (any(constant)) return(split_constants(covariates, constant, name, call))
     if (any(vapply(covariates, is_lone, TRUE))) return(split_lone(covariates, name, call))
   }
   split_normal(covariates, name, call)
+}
+
+# what stands by a covariate's name
+check_named <- function(covariates, name, call) {
+  if (is_lone(covariates)) stop_argument(name, lone_list, paste0("covariate_", covariates$kind, "() without a covariate's name"), "prior", call)
+  if (!is.list(covariates) || is.object(covariates)) return(invisible())
+  for (v in setdiff(names(covariates), c("mean", "cov", ""))) {
+    if (!is_lone(covariates[[v]]) && !inherits(covariates[[v]], "fixed")) {
+      must <- "covariate_beta(), covariate_count(), covariate_mixture(), covariate_lognormal() or fixed()"
+      stop_argument(paste0(name, "$", v), must, describe(covariates[[v]]), "prior", call)
+    }
+  }
 }
 
 # public constants by name, and the distribution of the others

@@ -97,6 +97,12 @@ check_record_noise_alone <- function(parts, neighbours, call) {
   }
 }
 
+check_records_unbounded <- function(statistic, mechanism, call = caller_env()) {
+  if (!inherits(mechanism, "mech_record_noise") || !inherits(statistic, "stat_records") || is_unbounded(statistic)) return(invisible())
+  stop_classed("mechanism", c("Records that are noisy already have no bounds: leave {.arg bounds} out of {.fn stat_records}.",
+                              i = "Noise on values in bounds is that of {.fn mech_gaussian}."), call = call)
+}
+
 # Totals of noisy records that were summed elsewhere.
 check_record_noise_totals <- function(parts, n, call) {
   if (!any(vapply(parts, function(p) p$mechanism$kernel == "records", TRUE))) return(invisible())

@@ -13,7 +13,7 @@ survival_distributions <- c("weibull", "exponential", "piecewise", "discrete")
 #'   a probability of the event in each interval, of those who enter it.
 #' @param prior [prior_normal()], of the intercept and the coefficients, one for all or by name. By default the coefficients, log hazard ratios, have mean
 #'   0 and sd 1.5, and the intercept the mean -log(last break), that is one event on average up to the last break, and sd 2.
-#' @param shape [prior_gamma()], of the shape of a Weibull distribution.
+#' @param shape [prior_gamma()], of the shape of a Weibull distribution; left out for others.
 #' @param baseline [prior_gamma_process()] or [prior_beta_process()], of the hazards of a piecewise or discrete distribution. By default a gamma process of the
 #'   former, a beta process of the latter.
 #' @param baseline_by `~ 1` or a formula of groups, such as `~ sex`: strata, groups whose combinations have hazards of their own, of a piecewise or
@@ -91,6 +91,7 @@ model_survival <- function(formula = NULL, distribution = c("weibull", "exponent
   check_class(prior, "prior", "prior_normal", "prior_normal()", "prior")
   check_class(shape, "shape", "prior_gamma", "prior_gamma()", "prior")
   if (is.null(shape$rate)) stop_argument("shape", "prior_gamma() with a rate", format(shape), "prior")
+  if (!missing(shape) && distribution != "weibull") stop_argument("shape", "left out unless the distribution is \"weibull\"", format(shape), "prior")
   given <- !is.null(baseline)
   baseline <- baseline %||% if (distribution == "discrete") prior_beta_process() else prior_gamma_process()
   check_class(baseline, "baseline", c("prior_gamma_process", "prior_beta_process"), "NULL, prior_gamma_process() or prior_beta_process()", "prior")
@@ -132,7 +133,7 @@ prior_beta_process <- function(concentration = NULL, rate = NULL) {
 survival_terms <- function(formula, name, call = caller_env()) {
   must <- "a formula of groups joined by +, : or *, such as ~ sex + ward, or ~ 1"
   if (!inherits(formula, "formula")) stop_argument(name, must, describe(formula), "formula", call)
-  if (length(formula) == 3L && !is_operation(formula[[2L]], "Surv", 2L)) {
+  if (length(formula) == 3L && !is_surv(formula[[2L]])) {
     stop_argument(name, paste0(must, "; on its left nothing, or Surv(time, event)"), formula_text(formula), "formula", call)
   }
   side <- formula[[length(formula)]]

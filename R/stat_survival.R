@@ -11,7 +11,7 @@
 #' @param data A data frame of the confidential records.
 #' @param formula For `survival_exits()` a formula `Surv(time, event) ~ group`, with any number of factors joined by `+`, or `~ 1`. `time` is an
 #'   expression of numbers, `event` one of `TRUE` and `FALSE`, or 1 and 0: such as `status == 2`. The survival package is not needed.
-#'   For `stat_survival()` the groups alone, `~ group`; what has no groups is `~ 1`.
+#'   `stat_survival()` needs the groups alone, `~ group`, and ignores a left-hand side `Surv(time, event)`; what has no groups is `~ 1`.
 #' @param breaks Three or more increasing numbers, the first 0 or more: the ends of the intervals, which have their lower ends and not
 #'   their upper ones. Who is still there at the last break has the exit `"after"`. Declared, not read off the data.
 #' @param levels Named list with the levels of each group.
@@ -122,7 +122,10 @@ group_labels <- function(levels) if (length(levels)) margin_cells(names(levels),
 
 check_survival_breaks <- function(breaks, call) {
   if (!are_breaks(breaks) || !all(is.finite(breaks)) || breaks[1L] < 0) {
-    stop_argument("breaks", "three or more increasing finite numbers, the first 0 or more", describe(breaks), "bounds", call)
+    was <- if (is.numeric(breaks) && length(breaks)) shorten_list(format_number(breaks)) else describe(breaks)
+    endless <- is.numeric(breaks) && any(breaks == Inf, na.rm = TRUE)
+    stop_classed("bounds", c("{.arg breaks} must be three or more increasing finite numbers, the first 0 or more, but is {was}.",
+                             i = if (endless) "Who is still there at the last break has the exit {.val after}: leave {.val {Inf}} out."), call = call)
   }
   as.double(breaks)
 }
@@ -135,12 +138,17 @@ check_group_levels <- function(levels, groups, call) {
 text_of <- function(expression) shorten_text(paste(deparse(expression), collapse = " "))
 
 survival_groups <- function(formula, call) {
-  must <- "a one-sided formula of groups joined by +, such as ~ sex, or ~ 1"
+  must <- "a formula of groups joined by +, such as ~ sex or Surv(time, event) ~ sex, or ~ 1"
+  if (inherits(formula, "formula") && is_surv(formula[[2L]])) formula <- formula[-2L]
   if (!inherits(formula, "formula") || length(formula) != 2L) {
     was <- if (inherits(formula, "formula")) formula_text(formula) else describe(formula)
     stop_argument("formula", must, was, "formula", call)
   }
   read_groups(formula[[2L]], must, call)
+}
+
+is_surv <- function(side) {
+  is_operation(side, "Surv", 2L) || is.call(side) && identical(side[[1L]], quote(survival::Surv)) && length(side) == 3L
 }
 
 read_groups <- function(side, must, call) {
@@ -157,8 +165,7 @@ read_survival_formula <- function(formula, call) {
   must <- "a formula such as Surv(time, event) ~ group, or ~ 1 on the right"
   ok <- inherits(formula, "formula") && length(formula) == 3L
   left <- if (ok) formula[[2L]]
-  if (is.call(left) && identical(left[[1L]], quote(survival::Surv))) left[[1L]] <- quote(Surv)
-  if (!is_operation(left, "Surv", 2L)) {
+  if (!is_surv(left)) {
     stop_argument("formula", must, if (inherits(formula, "formula")) formula_text(formula) else describe(formula), "formula", call)
   }
   list(time = left[[2L]], event = left[[3L]], groups = read_groups(formula[[3L]], must, call))

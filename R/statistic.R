@@ -42,7 +42,9 @@ record_columns <- function(data, columns, levels, call = caller_env(), name = "d
   absent <- setdiff(variables, names(data))
   if (length(absent)) {
     every <- if (name == "newdata") "covariate of the fit" else "variable of the statistic"
-    stop_classed("data", c("{.arg {name}} must have every {every}.", x = "Missing: {.var {absent}}."), call)
+    exits <- "exit" %in% absent && !is.null(breaks_of_exits(levels$exit))
+    stop_classed("data", c("{.arg {name}} must have every {every}.", x = "Missing: {.var {absent}}.",
+                           i = if (exits) "{.fn survival_exits} makes {.var exit} of times and events."), call)
   }
   twice <- intersect(variables, names(data)[duplicated(names(data))])
   if (length(twice)) {

@@ -243,6 +243,8 @@ test_that("bad input is refused", {
   noise <- mech_record_noise(sd = c(x = 0.7))
   expect_error(mech_record_noise(), "sd.*must be given", class = "noiseaware_error_mechanism")
   expect_error(mech_record_noise(sd = "a"), class = "noiseaware_error_mechanism")
+  bounded <- stat_records(~ x, bounds = list(x = c(-9, 9)))
+  expect_error(as_release(data, bounded, mech_record_noise(sd = c(x = 1))), "leave `bounds` out", class = "noiseaware_error_mechanism")
   expect_error(mech_record_noise(sd = c(0.3, 0.2)), "without a name", class = "noiseaware_error_mechanism")
   expect_error(mech_record_noise(sd = c(x = -1)), "0 or more", class = "noiseaware_error_mechanism")
   expect_error(mech_record_noise(sd = c(x = Inf)), class = "noiseaware_error_mechanism")

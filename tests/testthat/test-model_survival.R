@@ -89,8 +89,9 @@ test_that("all tables of one, two and three records, for every distribution", {
   for (k in seq_along(distributions)) {
     tables <- all_tables(k, cells)
     rel <- as_release(z, statistic, mech_laplace(scale = 0.7), k)
-    fit <- survival_fit(rel, model_survival(distribution = distributions[k], prior = prior_normal(c(`(Intercept)` = -1), c(`(Intercept)` = 1, armb = 1)), shape = prior_gamma(6, 5),
-                                            censoring = prior_beta(1.5, 3), shares = prior_dirichlet(2)))
+    priors <- c(list(prior = prior_normal(c(`(Intercept)` = -1), c(`(Intercept)` = 1, armb = 1)), censoring = prior_beta(1.5, 3), shares = prior_dirichlet(2)),
+                if (distributions[k] == "weibull") list(shape = prior_gamma(6, 5)))
+    fit <- survival_fit(rel, do.call(model_survival, c(distribution = distributions[k], priors)))
     expect_weighted(fit, distributions[k], tables, log_noise("absolute", 0.7, z, tables %*% hand))
   }
 })
@@ -397,7 +398,7 @@ test_that("bad input is refused", {
                                   predict(fit, data.frame(arm = "a"), type = "draws"), predict(fit, data.frame(arm = "a"), interval = "predictive")))
   refusals("formula", expression(model_survival(~ age^2), model_survival(~ log(age)), model_survival(time ~ arm), model_survival(3), model_survival(censoring_by = ~ I(arm)), model_survival(baseline_by = ~ arm)))
   expect_error(ask(rel, model_survival(distribution = "discrete", baseline = prior_beta_process(rate = 1:3))), class = "noiseaware_error_prior")
-  refusals("prior", expression(model_survival(prior = prior_beta()), model_survival(shape = prior_gamma(2)), model_survival(baseline = prior_gamma()), model_survival(baseline = prior_beta_process()), prior_beta_process(-1), prior_gamma_process(rate = 0),
+  refusals("prior", expression(model_survival(prior = prior_beta()), model_survival(shape = prior_gamma(2)), model_survival(distribution = "exponential", shape = prior_gamma(1, 1)), model_survival(baseline = prior_gamma()), model_survival(baseline = prior_beta_process()), prior_beta_process(-1), prior_gamma_process(rate = 0),
                               
                                model_survival(censoring = prior_gamma()), model_survival(shares = prior_dirichlet(1:2)), prior_gamma_process(0)))
   expect_error(ask(rel, model_survival(prior = prior_normal(sd = c(age = 1)))), class = "noiseaware_error_prior")

@@ -124,6 +124,11 @@ test_that("bad input is refused", {
   refusals("data", expression(survival_exits(3, Surv(time, status == 2) ~ 1, ends), survival_exits(lung, Surv(time, status) ~ 1, ends),
                               survival_exits(lung, Surv(times, status == 2) ~ 1, ends), survival_exits(lung, Surv(time, status == 2) ~ 1, ends + 10),
                               survival_exits(lung, Surv("a", status == 2) ~ 1, ends)))
+  expect_error(stat_survival(~ 1, c(0, 5, Inf)), "0, 5, Inf.*after", class = "noiseaware_error_bounds")
+  expect_error(release(lung, stat_survival(~ sex, ends, sexes), mech_discrete_laplace(epsilon = 1)), "survival_exits", class = "noiseaware_error_data")
+  for (with in list(Surv(time, status == 2) ~ sex, survival::Surv(time, status == 2) ~ sex)) {
+    expect_identical(stat_survival(with, ends, sexes)$components, stat_survival(~ sex, ends, sexes)$components)
+  }
   refusals("missing", expression(survival_exits(transform(lung, time = replace(time, 3, NA)), Surv(time, status == 2) ~ 1, ends)))
   refusals("argument", expression(survival_measures(fit), survival_measures(3), survival_data(fit), stat_survival(~ 1, ends, publish = "all"),
                                   survival_measures(fit, "mode"), plot_survival(fit, 2)))
