@@ -184,13 +184,13 @@ static double climb(struct pool_records *s, struct pool_records_site *site, doub
 }
 
 /* What the records of a site tell of what varies, about: where their likelihood is greatest, from
- * the anchors, and its precision. That of few records may have its peak far from where they are
- * with the prior, or nowhere: one step then, which is short. */
+ * the anchors, and its precision. That of no more records than parameters may have its peak far
+ * from where they are with the prior, or nowhere: one step then, which is short. */
 static void tell(struct pool_records *s, struct pool_records_site *site) {
-    enum { MOST_STEPS = 12, FEW_RECORDS = 3 };
-    static const double ENOUGH = 0.1, FURTHEST = 4;
+    enum { MOST_STEPS = 12 };
+    static const double ENOUGH = 0.01, FURTHEST = 4;
     const int V = s->spread.varying, *which = s->spread.which;
-    const int few = site->augment.n < FEW_RECORDS * s->parameters, most = few ? 1 : MOST_STEPS;
+    const int few = site->augment.n <= s->parameters, most = few ? 1 : MOST_STEPS;
     memcpy(s->trial, site->augment.theta, (size_t)s->model.parameters * sizeof(double));
     for (int k = 0; k < s->parameters; ++k) s->trial[s->place[k]] = site->anchor[k];
     double now = pool_records_likelihood(site, s->trial, site->member.slope), gain = INFINITY;
