@@ -152,7 +152,7 @@ check_partial <- function(bound, releases, init, kind, engine, call) {
   if (!is.null(init)) stop_classed("argument", "{.arg init} must be NULL with partial pooling and in a walk: chains begin at what the releases suggest.", call = call)
   if (length(releases) == 1L) {
     what <- c(partial = "Partial pooling", walk = "A walk")[[kind]]
-    stop_classed("pool", c("{what} needs two sites at least: of how sites differ one tells nothing, and the prior alone would decide the standard deviation.",
+    stop_classed("pool", c("{what} needs at least two sites: one says nothing about how sites differ, and the prior alone would decide the standard deviation.",
                            i = "A single release is fitted by itself."), call = call)
   }
   more <- new_sites[[kind]]
@@ -185,9 +185,12 @@ check_sites <- function(releases, pool, call) {
                            i = "Of different people, one release a site: {.code pool = \"complete\"}, {.code \"partial\"}, {.code \"walk\"} or {.code \"none\"}.",
                            i = "Of the same people: {.fn add_release} makes one release of several."), call = call)
   }
-  if (!checkmate::test_names(names(releases), "unique") || any(!nzchar(trimws(names(releases))))) {
-    stop_classed("pool", c("Every site in the list {.arg release} must have a name of its own.", i = "For example {.code list(north = first, south = second)}."),
-                 call = call)
+  names <- trimws(names(releases) %||% rep("", length(releases)))
+  if (!all(nzchar(names)) || anyDuplicated(names)) {
+    stop_classed("pool", c("Every site in the list {.arg release} must have a name of its own.",
+                           x = if (all(nzchar(names))) "Several are named {.val {unique(names[duplicated(names)])}}." else
+                             if (any(nzchar(names))) "Entry {which(!nzchar(names))[1L]} has none." else "The list has no names.",
+                           i = "For example {.code list(north = first, south = second)}."), call = call)
   }
   check_different(releases, call)
 }
@@ -251,7 +254,7 @@ join_columns <- function(public, call) {
     other <- public[[site]]
     at <- match(first$columns$name, other$columns$name)
     if (anyNA(at) || nrow(other$columns) != nrow(first$columns) || !identical(other$levels[names(first$levels)], first$levels)) {
-      stop_classed("pool", c("All sites must have the same variables, with the same levels in the same order, but {.val {names(public)[1L]}} and {.val {site}} have not.",
+      stop_classed("pool", c("All sites must have the same variables, with the same levels in the same order, but {.val {names(public)[1L]}} and {.val {site}} do not.",
                              x = "{.val {names(public)[1L]}}: {shown_columns(first)}.", x = "{.val {site}}: {shown_columns(other)}."), call = call)
     }
     first$columns$lower <- pmin(first$columns$lower, other$columns$lower[at])

@@ -332,7 +332,8 @@ design_of_sites <- function(design, sites, call) {
   if (!setequal(given, sites)) {
     said <- c("{.arg sites} must have a row for each site, and no other.",
               if (length(setdiff(sites, given))) c(x = "Without a row: {.val {shorten_list(setdiff(sites, given))}}."),
-              if (length(setdiff(given, sites))) c(x = "No site: {.val {shorten_list(setdiff(given, sites))}}."))
+              if (length(setdiff(given, sites))) c(x = "No site: {.val {shorten_list(setdiff(given, sites))}}."),
+              c(i = "Its column {.var site} has their names, or else its row names."))
     stop_classed("pool", said, call = call)
   }
   design$matrix[sites, , drop = FALSE]

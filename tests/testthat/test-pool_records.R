@@ -274,12 +274,14 @@ test_that("where transitions have their coordinates from is told by the records,
 
 test_that("transitions have their coordinates from where the records' likelihood is greatest, wherever it is looked for from", {
   # of five records, too, with three parameters
-  parts <- told_parts(c(first = 40, second = 5, third = 30))
-  near <- parts$told(parts$state)
-  # coefficients and the logarithm of sigma, too large and too small
-  for (by in list(c(4, -3, 0), c(0, 0, 3.5), c(2, 2, -3))) {
-    far <- parts$told(parts$moved("anchors", 1:3, by))
-    expect_lt(max(abs(far[1:3, ] - near[1:3, ]) * sqrt(near[4:6, ])), 1)
-    expect_lt(max(abs(log(far[4:6, ] / near[4:6, ]))), 0.5)
+  for (sizes in list(c(first = 40, second = 60, third = 30), c(first = 40, second = 5, third = 30))) {
+    parts <- told_parts(sizes)
+    near <- parts$told(parts$state)
+    # coefficients and the logarithm of sigma, too large and too small
+    for (by in list(c(4, -3, 0), c(0, 0, 3.5), c(2, 2, -3))) {
+      far <- parts$told(parts$moved("anchors", 1:3, by))
+      expect_lt(max(abs(far[1:3, ] - near[1:3, ]) * sqrt(near[4:6, ])), 1)
+      expect_lt(max(abs(log(far[4:6, ] / near[4:6, ]))), 0.5)
+    }
   }
 })
