@@ -216,9 +216,9 @@ acceptance_lines <- function(fit, a) {
                                                    format_number(min(a$least), 2), format_number(a$bound[1L], 2))
   kept <- if (all(a$kept == 0)) "" else
     sprintf("; up to %s of the sweeps keep %s of a record's innovation", format_percent(max(a$share)),
-            paste(unique(range(a$kept[a$kept > 0])), collapse = " to "))
-  parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", paste(unique(range(a$parts)), collapse = " to "))
-  rounds <- if (all(a$rounds == 1)) "" else sprintf("; an iteration has %s rounds", paste(unique(range(a$rounds)), collapse = " to "))
+            format_range(a$kept[a$kept > 0]))
+  parts <- if (all(a$parts == 1)) "" else sprintf("; all are visited in %s iterations", format_range(a$parts))
+  rounds <- if (all(a$rounds == 1)) "" else sprintf("; an iteration has %s rounds", format_range(a$rounds))
   c(sprintf("updates  accepted %s%s%s%s%s", format_number(mean(a$mean), 3), bound, kept, parts, rounds),
     paste0("moves    non-centred: ", move_line(fit, a)),
     if (!all(is.na(a$moved))) sprintf("         of all records at once: accepted %s, %s leapfrog steps each%s",
@@ -245,10 +245,13 @@ move_line <- function(fit, a) {
   rates <- colMeans(a[.Call(ffi_registry)$passes], na.rm = TRUE)
   rates <- rates[is.finite(rates)]
   each <- paste(gsub("_", " ", names(rates)), format_number(rates, 2), collapse = ", ")
-  paste0(paste(unique(range(a$passes)), collapse = " to "), " an iteration", if (length(rates)) paste0("; accepted: ", each))
+  paste0(format_range(a$passes), " an iteration", if (length(rates)) paste0("; accepted: ", each))
 }
 
 format_percent <- function(x) paste0(round(100 * x), "%")
+
+# of chains, and in a pool of means over sites
+format_range <- function(x) paste(unique(format_number(range(x), 3)), collapse = " to ")
 
 print_summary <- function(table) {
   shown <- data.frame(variable = table$variable,
