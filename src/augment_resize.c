@@ -28,7 +28,8 @@
  * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, a
  * round whose steps go to where warmup saw n has two, before and after the surrogate's
  * trajectories, each with a shorter chain: what one does not take far from where it was, few
- * records say, the other may. As they draw many records anew, the sweep goes on in parts.
+ * records say, the other may. As they draw many records anew, a sweep is spread over several
+ * iterations, in warmup too.
  *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
@@ -38,8 +39,9 @@
 
 #include "linalg.h"
 
-/* of the surrogate's chain, where it goes to where warmup saw n; and where a round has two */
-enum { STEPS = 8, OF_TWO = 3 };
+/* of the surrogate's chain, where it goes to where warmup saw n; in warmup, and where a round has
+ * two */
+enum { STEPS = 8, FEW = 4 };
 
 /* of the shares of the kinds of these steps that are taken, in warmup: how fast their running means
  * forget, and what is added to each */
@@ -403,12 +405,12 @@ void augment_resize(struct augment *a, int iteration, int learning) {
     for (int fresh = 1; fresh >= 0; --fresh) {
         if (!(steps & (fresh ? SIZE_FRESH : SIZE_WALK))) continue;
         if (a->resize)
-            move(a, fresh, learning, !fresh ? 1 : !learning && augment_redraws(a) ? OF_TWO : STEPS);
+            move(a, fresh, learning, !fresh ? 1 : learning || augment_redraws(a) ? FEW : STEPS);
         else
             resize_move_counts(a, fresh, learning);
     }
 }
 
 void augment_resize_again(struct augment *a) {
-    if (a->resize && augment_redraws(a)) move(a, 1, 0, OF_TWO);
+    if (a->resize && augment_redraws(a)) move(a, 1, 0, FEW);
 }

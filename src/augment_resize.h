@@ -2,20 +2,15 @@
 #define NOISEAWARE_AUGMENT_RESIZE_H
 
 #include "augment.h"
+#include "clamped.h"
 
 /* What augment_resize.c, augment_resize_totals.c and augment_resize_step.c share. */
-
-/* What the bounds leave of a column in a level: expected value and square, and slopes: of the first
- * in the mean and in the standard deviation, of the second in these. */
-struct resize_column {
-    double first, second, first_mean, first_sd, second_mean, second_sd;
-};
 
 /* Totals of the records of each level; d columns, k levels. */
 struct resize_totals {
     double n, *count, *total, *scatter, *factor; /* k; k x d; d x d, lower triangles */
     double *sd;                                  /* of a column about the level means */
-    struct resize_column *column;                /* k x d */
+    struct clamped_moments *column;              /* d x k: what the bounds leave of it in a level */
     double *c, *theta;
     double *value;              /* of each component, as it is expected to be */
     double log_density, energy; /* of the surrogate, and what of it the noise has */
@@ -48,7 +43,7 @@ struct resize {
     double *normal, *spread;
     /* Maps d x d, and shifts k x d: of a record to Y, of Y to a record */
     double *standard, *standard_shift, *shape, *shape_shift;
-    double *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step;
+    double *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step, *slope;
 };
 
 /* Are there such steps? Prepares what follows. */
@@ -58,10 +53,11 @@ int resize_create(struct augment *a);
  * empty, or the scatter singular. */
 int resize_read(struct augment *a);
 
-/* What is expected of column i in a level with this mean and standard deviation; what follows from
- * n, counts, T, S, columns and what is kept of theta; and where `of` stands in `column`, or -1. */
-void resize_expect(const struct resize *r, int i, double mean, double sd,
-                   struct resize_column *out);
+/* What the bounds leave of column i with these level means and this standard deviation, to `column`
+ * and `sd`; what follows from n, counts, T, S, columns and what is kept of theta; and where `of`
+ * stands in `column`, or -1. */
+void resize_place_column(const struct resize *r, struct resize_totals *t, int i, const double *mean,
+                         double sd);
 void resize_evaluate(struct augment *a, struct resize_totals *t);
 int resize_place_of(int count, const int *column, int of);
 

@@ -87,13 +87,13 @@ struct held {
 };
 
 static double first_held(const struct resize *r, const struct resize_totals *t, int i, int g) {
-    return t->count[g] * (t->column[g * r->d + i].first - r->pace[i]);
+    return t->count[g] * (t->column[i * r->k + g].first - r->pace[i]);
 }
 
 static double square_held(const struct resize *r, const struct resize_totals *t, int i) {
     double sum = 0;
     for (int g = 0; g < r->k; ++g) {
-        const struct resize_column *x = t->column + g * r->d + i;
+        const struct clamped_moments *x = t->column + i * r->k + g;
         sum += t->count[g] * (x->second - r->pace[i] * (2 * x->first - r->pace[i]));
     }
     return sum;
@@ -102,7 +102,7 @@ static double square_held(const struct resize *r, const struct resize_totals *t,
 /* adds level g to h, and to `square_sd` the slope of Q in the standard deviation */
 static void add_slopes(const struct resize *r, const struct resize_totals *t, int i, int g,
                        struct held *h, double *square_sd) {
-    const struct resize_column *x = t->column + g * r->d + i;
+    const struct clamped_moments *x = t->column + i * r->k + g;
     const double count = t->count[g], p = r->pace[i];
     h->at += first_held(r, t, i, g);
     h->at_mean += count * x->first_mean;
@@ -123,12 +123,12 @@ static int levels_of(const struct resize *r, int i, int e, int *first) {
 }
 
 /* A step of Newton's method for the column, whose H should be `aim` and whose Q `square`: to
- * `step`, one for each H, and the standard deviation's is returned. *log_slope: log D. */
-static double newton(const struct resize *r, const struct resize_totals *t, int i,
-                     const double *aim, double square, double *step, double *log_slope) {
+ * `step`, one for each H, and the standard deviation's is returned. The factors
+ * of D: to r->slope. */
+static double newton(struct resize *r, const struct resize_totals *t, int i, const double *aim,
+                     double square, double *step) {
     const int count = firsts(r, i), squared = r->product_told[i * r->d + i] != 0;
     double left = squared ? square_held(r, t, i) - square : 0, slope = 0, by_sd = 0;
-    *log_slope = 0;
     for (int e = 0; e < count; ++e) {
         struct held h = {0};
         int g;
@@ -138,7 +138,7 @@ static double newton(const struct resize *r, const struct resize_totals *t, int 
         r->left[e] = h.at_sd / h.at_mean;
         left += h.square_mean * step[e];
         slope -= h.square_mean * r->left[e];
-        *log_slope += log(h.at_mean);
+        r->slope[e] = h.at_mean;
     }
     for (int g = 0; g < r->k && count == 0; ++g) {
         struct held h = {0};
@@ -146,16 +146,18 @@ static double newton(const struct resize *r, const struct resize_totals *t, int 
     }
     if (squared) {
         by_sd = -left / slope;
-        *log_slope += log(slope);
+        r->slope[count] = slope;
     }
     for (int e = 0; e < count; ++e) step[e] -= r->left[e] * by_sd;
     return by_sd;
 }
 
-static void place_column(const struct resize *r, struct resize_totals *t, int i, const double *mean,
-                         double sd) {
-    t->sd[i] = sd;
-    for (int g = 0; g < r->k; ++g) resize_expect(r, i, mean[g], sd, t->column + g * r->d + i);
+/* log D, after newton() */
+static double log_slopes(const struct resize *r, int i) {
+    double sum = 0;
+    for (int e = 0; e < firsts(r, i) + (r->product_told[i * r->d + i] != 0); ++e)
+        sum += log(r->slope[e]);
+    return sum;
 }
 
 /* Where the means, `mean`, and the standard deviation, which is returned, would be without bounds.
@@ -203,12 +205,15 @@ static int solve(struct resize *r, const struct resize_totals *from, struct resi
     if (!is_possible(r, to, i, aim, square)) return 0;
     double sd = first_guess(r, from, to, i, aim, square, mean);
     for (int made = 1; made <= ITERATIONS; ++made) {
-        place_column(r, to, i, mean, sd);
-        const double by = newton(r, to, i, aim, square, step, log_slope);
+        resize_place_column(r, to, i, mean, sd);
+        const double by = newton(r, to, i, aim, square, step);
         double most = fabs(by);
         for (int e = 0; e < count; ++e) most = fmax(most, fabs(step[e]));
-        if (!isfinite(*log_slope) || !isfinite(most)) return 0;
-        if (most <= LEFT * sd) return made;
+        if (!isfinite(most)) return 0;
+        if (most <= LEFT * sd) {
+            *log_slope = log_slopes(r, i);
+            return isfinite(*log_slope) ? made : 0;
+        }
         for (int g = 0; g < k && count > 0; ++g) {
             const double along = step[r->all_told[i] ? g : 0];
             mean[g] += fmax(-sd, fmin(along, sd));
@@ -236,10 +241,9 @@ static int leads_back(struct resize *r, const struct resize_totals *from,
 
 /* log D of a column where it is. */
 static double log_slope_at(struct resize *r, const struct resize_totals *t, int i) {
-    double log_slope;
     memset(r->aim, 0, (size_t)r->k * sizeof(double));
-    (void)newton(r, t, i, r->aim, 0, r->step, &log_slope);
-    return log_slope;
+    (void)newton(r, t, i, r->aim, 0, r->step);
+    return log_slopes(r, i);
 }
 
 /* T and S_ii of a column; returns the log Jacobian, -INFINITY where no records have them. */
@@ -268,7 +272,7 @@ static double product_held(const struct resize *r, const struct resize_totals *t
     double sum = 0;
     *slope = 0;
     for (int g = 0; g < r->k; ++g) {
-        const struct resize_column *x = t->column + g * r->d + i, *y = t->column + g * r->d + j;
+        const struct clamped_moments *x = t->column + i * r->k + g, *y = t->column + j * r->k + g;
         sum += t->count[g] * (x->first - r->pace[i]) * (y->first - r->pace[j]);
         *slope += t->count[g] * x->first_mean * y->first_mean;
     }

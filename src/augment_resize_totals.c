@@ -5,14 +5,13 @@
  * the scatter S about the level means and what the model keeps of theta; its density is that of
  * augment_resize.c with eta(z | what is expected of records with these totals). A record of level g
  * is taken to be normal, with mean T_g / N_g and covariance S / n, and then clamped: the totals of
- * columns and squares are those of clamped_normal(); E(x_i x_j) has its covariance times the
+ * columns and squares are those of clamped_normals(); E(x_i x_j) has its covariance times the
  * probabilities that the columns are inside their bounds, the first term of Mehler's series.
  *
  * Cost: O(k d) distribution functions and O(d^3) a density. No allocation but in resize_create().
  */
 #include "augment_resize.h"
 
-#include "clamped.h"
 #include "linalg.h"
 
 static double *doubles(int count) { return plugin_memory((size_t)count, sizeof(double)); }
@@ -122,21 +121,16 @@ int resize_create(struct augment *a) {
     r->left = doubles(k);
     r->aim = doubles(k);
     r->step = doubles(k);
+    r->slope = doubles(k + 1);
     return 1;
 }
 
 /* ---- totals of records, and their density --------------------------------------------------- */
 
-void resize_expect(const struct resize *r, int i, double mean, double sd,
-                   struct resize_column *out) {
-    struct clamped_column x;
-    clamped_normal(r->lower[i], r->upper[i], mean, sd, &x);
-    out->first = x.first;
-    out->second = x.second;
-    out->first_mean = x.j[0];
-    out->first_sd = x.j[1];
-    out->second_mean = 2 * (mean * x.j[0] + sd * x.j[1]);
-    out->second_sd = 2 * (mean * x.j[1] + sd * (x.j[0] + x.j[2]));
+void resize_place_column(const struct resize *r, struct resize_totals *t, int i, const double *mean,
+                         double sd) {
+    t->sd[i] = sd;
+    clamped_normals(r->lower[i], r->upper[i], sd, r->k, mean, t->column + i * r->k);
 }
 
 /* The complete-data statistic whose totals of columns in levels, and of products, are these. */
@@ -184,11 +178,12 @@ static void write_expected(const struct augment *a, const struct resize_totals *
     const int d = r->d;
     for (int i = 0; i < d; ++i) {
         for (int g = 0; g < r->k; ++g)
-            r->moved[g * d + i] = t->count[g] * t->column[g * d + i].first;
+            r->moved[g * d + i] = t->count[g] * t->column[i * r->k + g].first;
         for (int j = 0; j <= i; ++j) {
             double sum = 0;
             for (int g = 0; g < r->k; ++g) {
-                const struct resize_column *x = t->column + g * d + i, *y = t->column + g * d + j;
+                const struct clamped_moments *x = t->column + i * r->k + g,
+                                             *y = t->column + j * r->k + g;
                 sum +=
                     t->count[g] * (i == j ? x->second
                                           : x->first * y->first + x->first_mean * y->first_mean *
@@ -262,9 +257,8 @@ int resize_read(struct augment *a) {
     memcpy(t->factor, t->scatter, (size_t)(d * d) * sizeof(double));
     if (linalg_cholesky(d, t->factor) != 0) return 0;
     for (int i = 0; i < d; ++i) {
-        t->sd[i] = sqrt(t->scatter[i * d + i] / t->n);
-        for (int g = 0; g < r->k; ++g)
-            resize_expect(r, i, t->total[g * d + i] / t->count[g], t->sd[i], t->column + g * d + i);
+        for (int g = 0; g < r->k; ++g) r->level_mean[g] = t->total[g * d + i] / t->count[g];
+        resize_place_column(r, t, i, r->level_mean, sqrt(t->scatter[i * d + i] / t->n));
     }
     memcpy(t->theta, a->theta, (size_t)a->model.parameters * sizeof(double));
     resize_evaluate(a, t);

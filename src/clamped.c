@@ -32,20 +32,17 @@
  * Beyond it: a function of a record varies about what the records' means and products tell of
  * its total by the variance of its Hermite components of degree 3 and more.
  *
- * Cost: two distribution functions a column and dummy, O(d^2) short series. No allocation but in
- * clamped_new().
+ * Cost: two distribution functions a column and dummy (normal_tails.c), O(d^2) short series. No
+ * allocation but in clamped_new().
  */
 #include "clamped.h"
 
 #include "block.h"
+#include "normal_tails.h"
 #include "plugin.h"
 
 /* of a term, in units of the standard deviations, that is left out */
 static const double NEGLIGIBLE = 1e-7;
-
-/* standard normal density and lower tail */
-static double phi(double x) { return 0.398942280401432677939946 * exp(-0.5 * x * x); }
-static double tail(double x) { return 0.5 * erfc(-x * 0.707106781186547524400844); }
 
 /* J_k, 0 < k < terms + 2: each recursion waits for itself, so both edges go together. */
 static void fill_edges(int terms, const struct clamped_edges *at, double *j) {
@@ -61,19 +58,38 @@ static void fill_edges(int terms, const struct clamped_edges *at, double *j) {
     }
 }
 
-/* Beyond so many standard deviations there is nothing. */
-static const double FAR = 9;
+/* where a bound is in standard deviations about the mean, an infinite one too */
+static double edge_at(double bound, double mean, double sd) {
+    return isfinite(bound) ? (bound - mean) / sd : bound;
+}
 
-static void place_edges(struct clamped_column *x, double lower, double upper) {
-    struct clamped_edges *at = &x->edges;
-    at->a = isfinite(lower) ? (lower - x->mean) / x->sd : 0;
-    at->b = isfinite(upper) ? (upper - x->mean) / x->sd : 0;
-    const int low = isfinite(lower) && at->a > -FAR, high = isfinite(upper) && at->b < FAR;
-    at->at_a = low ? phi(at->a) : 0;
-    at->at_b = high ? phi(at->b) : 0;
-    at->below = low ? tail(at->a) : 0;
-    at->above = high ? tail(-at->b) : 0;
+static void read_edges(struct clamped_edges *at, double a, double b, const double *density,
+                       const double *beyond) {
+    at->a = isfinite(a) ? a : 0;
+    at->b = isfinite(b) ? b : 0;
+    at->at_a = density[0];
+    at->at_b = density[1];
+    at->below = beyond[0];
+    at->above = beyond[1];
+}
+
+static void set_bend(struct clamped_edges *at) {
     at->bend = 1.6 * (sqrt(at->at_a) + sqrt(at->at_b));
+}
+
+/* The edges of columns i and j, which may be the same. */
+static void place_edges(struct clamped *clamped, int i, int j) {
+    struct clamped_column *x = clamped->column + i, *y = clamped->column + j;
+    const double a = edge_at(clamped->lower[i], x->mean, x->sd);
+    const double b = edge_at(clamped->upper[i], x->mean, x->sd);
+    const double other_a = edge_at(clamped->lower[j], y->mean, y->sd);
+    const double other_b = edge_at(clamped->upper[j], y->mean, y->sd);
+    double density[4], beyond[4];
+    normal_tails(a, -b, other_a, -other_b, density, beyond);
+    read_edges(&x->edges, a, b, density, beyond);
+    read_edges(&y->edges, other_a, other_b, density + 2, beyond + 2);
+    set_bend(&x->edges);
+    set_bend(&y->edges);
 }
 
 /* E of a clamped normal variable, and what so many terms of the series and their derivatives
@@ -90,19 +106,35 @@ static void expect_column(struct clamped_column *x, double lower, double upper, 
                 2 * x->mean * x->sd * j[1] + x->sd * x->sd * j[2];
 }
 
-void clamped_normal(double lower, double upper, double mean, double sd, struct clamped_column *x) {
-    x->mean = mean;
-    x->sd = sd;
-    place_edges(x, lower, upper);
-    expect_column(x, lower, upper, 1);
+static void fill_moments(double lower, double upper, double mean, double sd,
+                         const struct clamped_edges *at, struct clamped_moments *out) {
+    const double inside = 1 - at->below - at->above, first = at->at_a - at->at_b;
+    const double second = at->a * at->at_a - at->b * at->at_b; /* J_0, J_1, J_2 */
+    const double l = at->below > 0 ? lower : 0, u = at->above > 0 ? upper : 0;
+    out->first = l * at->below + u * at->above + mean * inside + sd * first;
+    out->second = l * l * at->below + u * u * at->above + (mean * mean + sd * sd) * inside +
+                  2 * mean * sd * first + sd * sd * second;
+    out->first_mean = inside;
+    out->first_sd = first;
+    out->second_mean = 2 * (mean * inside + sd * first);
+    out->second_sd = 2 * (mean * first + sd * (inside + second));
 }
 
-/* The records of a dummy: with their own mean. */
-static struct clamped_column expect_group(const struct clamped_column *x, double lower,
-                                          double upper, double count, double total) {
-    struct clamped_column group;
-    clamped_normal(lower, upper, count > 0 ? total / count : 0, x->sd, &group);
-    return group;
+void clamped_normals(double lower, double upper, double sd, int count, const double *mean,
+                     struct clamped_moments *out) {
+    for (int g = 0; g < count; g += 2) {
+        const int h = g + 1 < count ? g + 1 : g;
+        const double a = edge_at(lower, mean[g], sd), b = edge_at(upper, mean[g], sd);
+        const double other_a = edge_at(lower, mean[h], sd), other_b = edge_at(upper, mean[h], sd);
+        double density[4], beyond[4];
+        struct clamped_edges edges;
+        normal_tails(a, -b, other_a, -other_b, density, beyond);
+        read_edges(&edges, a, b, density, beyond);
+        fill_moments(lower, upper, mean[g], sd, &edges, out + g);
+        if (h == g) return;
+        read_edges(&edges, other_a, other_b, density + 2, beyond + 2);
+        fill_moments(lower, upper, mean[h], sd, &edges, out + h);
+    }
 }
 
 struct clamped *clamped_new(const struct totals *totals, const double *lower, const double *upper) {
@@ -126,6 +158,8 @@ struct clamped *clamped_new(const struct totals *totals, const double *lower, co
     clamped->per_sd = plugin_memory(width, sizeof(double));
     clamped->on_first = plugin_memory(width, sizeof(double));
     clamped->along = plugin_memory(width, sizeof(double));
+    clamped->group = plugin_memory(d * (size_t)totals->k, sizeof *clamped->group);
+    clamped->group_mean = plugin_memory((size_t)totals->k, sizeof(double));
     return clamped;
 }
 
@@ -149,8 +183,8 @@ static inline double series(int terms, double r, const double *x, const double *
 }
 
 void clamped_place(struct clamped *clamped) {
-    for (int i = 0; i < clamped->totals->d; ++i)
-        place_edges(clamped->column + i, clamped->lower[i], clamped->upper[i]);
+    const int d = clamped->totals->d;
+    for (int i = 0; i < d; i += 2) place_edges(clamped, i, i + 1 < d ? i + 1 : i);
     clamped_place_again(clamped);
 }
 
@@ -232,6 +266,24 @@ static void read_moments(struct clamped *clamped, const double *c) {
     }
 }
 
+/* The records of dummies, with their own means and the column's standard deviation. */
+static struct clamped_moments *groups_of(const struct clamped *clamped, int i) {
+    return clamped->group + (size_t)i * (size_t)clamped->totals->k;
+}
+
+static void expect_groups(struct clamped *clamped, int i, const double *c, double *out) {
+    const struct totals *t = clamped->totals;
+    struct clamped_moments *group = groups_of(clamped, i);
+    for (int b = 1; b < t->k; ++b) {
+        const double count = c[t->fixed[b - 1]];
+        clamped->group_mean[b - 1] = count > 0 ? c[t->cross[b * t->d + i]] / count : 0;
+    }
+    clamped_normals(clamped->lower[i], clamped->upper[i], clamped->column[i].sd, t->k - 1,
+                    clamped->group_mean, group);
+    for (int b = 1; b < t->k; ++b)
+        out[t->cross[b * t->d + i]] = c[t->fixed[b - 1]] * group[b - 1].first;
+}
+
 void clamped_expect(struct clamped *clamped, const double *c, double *out) {
     const struct totals *t = clamped->totals;
     const int d = t->d;
@@ -242,12 +294,7 @@ void clamped_expect(struct clamped *clamped, const double *c, double *out) {
         const double *product = clamped_products(clamped, i);
         out[t->column[i]] = t->n * x->first;
         for (int j = 0; j <= i; ++j) out[t->product[i * d + j]] = t->n * product[j];
-        for (int b = 1; b < t->k; ++b) {
-            const int at = t->cross[b * d + i];
-            const double count = c[t->fixed[b - 1]];
-            out[at] =
-                count * expect_group(x, clamped->lower[i], clamped->upper[i], count, c[at]).first;
-        }
+        expect_groups(clamped, i, c, out);
     }
 }
 
@@ -372,13 +419,11 @@ void clamped_pull(struct clamped *clamped, const double *c, double *gradient) {
     for (int i = 0; i < d; ++i) {
         struct clamped_column *x = clamped->column + i;
         const double *slope = clamped->slope + (size_t)i * (size_t)width;
+        const struct clamped_moments *group = groups_of(clamped, i);
         for (int b = 1; b < t->k; ++b) {
             const int at = t->cross[b * d + i];
-            const double count = c[t->fixed[b - 1]];
-            const struct clamped_column group =
-                expect_group(x, clamped->lower[i], clamped->upper[i], count, c[at]);
-            x->on_sd += gradient[at] * count * group.j[1];
-            gradient[at] *= group.j[0];
+            x->on_sd += gradient[at] * c[t->fixed[b - 1]] * group[b - 1].first_sd;
+            gradient[at] *= group[b - 1].first_mean;
         }
         for (int j = 0; j < i; ++j) gradient[t->product[i * d + j]] = slope[j] * share;
         const double on_variance = x->on_sd / (2 * x->sd);
@@ -413,10 +458,11 @@ enum { MOST_ROUNDS = 40 };
 static const double NEAR = 1e-11;
 
 /* Newton in the mean and log sd, shortened where a step would go far. */
-static int match_column(struct clamped_column *x, double lower, double upper, double first,
-                        double second) {
+static int match_column(struct clamped *clamped, int i, double first, double second) {
+    struct clamped_column *x = clamped->column + i;
     for (int round = 0; round < MOST_ROUNDS; ++round) {
-        clamped_normal(lower, upper, x->mean, x->sd, x);
+        place_edges(clamped, i, i);
+        expect_column(x, clamped->lower[i], clamped->upper[i], 1);
         const double *j = x->j, unit = x->sd;
         const double off = (first - x->first) / unit;
         /* of the square about the mean before clamping, whose slopes are 2 s J_1 and 2 s (J_0 +
@@ -457,8 +503,8 @@ int clamped_match(struct clamped *clamped, const double *seen, double *c) {
     const int d = t->d;
     const double share = 1 / t->n;
     for (int i = 0; i < d; ++i)
-        if (!match_column(clamped->column + i, clamped->lower[i], clamped->upper[i],
-                          share * seen[t->column[i]], share * seen[t->product[i * d + i]]))
+        if (!match_column(clamped, i, share * seen[t->column[i]],
+                          share * seen[t->product[i * d + i]]))
             return 0;
     clamped_expand(clamped);
     for (int i = 0; i < d; ++i)

@@ -12,6 +12,12 @@ struct clamped_edges {
     double a, b, at_a, at_b, below, above, bend;
 };
 
+/* Of a clamped normal column: its expected value and square, and the slopes of these in the mean
+ * and the standard deviation before clamping. */
+struct clamped_moments {
+    double first, second, first_mean, first_sd, second_mean, second_sd;
+};
+
 /* Expected totals of clamped columns, as a function of those of the columns before they
  * are clamped; see clamped.c. Statistics are those of block.h. */
 struct clamped {
@@ -30,6 +36,9 @@ struct clamped {
      * deviation; what read the totals */
     double *first, *inside, *reach, *mean, *per_sd;
     double *on_first, *along;
+    /* records of dummies, of each free column, with the column's sd; their means */
+    struct clamped_moments *group;
+    double *group_mean;
     /* of each free column */
     struct clamped_column {
         double mean, sd; /* before clamping */
@@ -41,11 +50,9 @@ struct clamped {
     } * column;
 };
 
-/* Of a normal column with this mean and sd: edges, first, second, and j[0] to j[2], where
- *
- *   d first = j[0] d mean + j[1] d sd,
- *   d second = 2 (mean j[0] + sd j[1]) d mean + 2 (mean j[1] + sd (j[0] + j[2])) d sd. */
-void clamped_normal(double lower, double upper, double mean, double sd, struct clamped_column *x);
+/* Of normal columns with these bounds, this standard deviation and each of the means. */
+void clamped_normals(double lower, double upper, double sd, int count, const double *mean,
+                     struct clamped_moments *out);
 
 struct clamped *clamped_new(const struct totals *totals, const double *lower, const double *upper);
 
