@@ -85,9 +85,11 @@ mixing_lines <- function(fit, rhat, ess) {
   differ <- if (dim(fit$draws)[2L] == 1L) "the halves of the chain differ" else "the chains differ"
   c(if (length(unknown)) paste0("R-hat or the number of effective draws is unknown for ", shorten_list(unknown, 5L),
                                    ": there are too few draws, or they are all the same."),
-    if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", highest_r_hat, shorten_list(high, 5L), format_number(max(rhat, na.rm = TRUE), 4), differ),
+    # upwards and downwards, so that what just misses the limit does not look like it
+    if (length(high)) sprintf("R-hat above %g for %s (up to %s): %s.", highest_r_hat, shorten_list(high, 5L),
+                              format_number(ceiling(1000 * max(rhat, na.rm = TRUE)) / 1000, 4), differ),
     if (length(low)) sprintf("Fewer than %g effective draws for %s (as few as %s): intervals are imprecise.", fewest_effective, shorten_list(low, 5L),
-                             format_number(min(ess, na.rm = TRUE), 2)))
+                             format_number(floor(min(ess, na.rm = TRUE)), 2)))
 }
 
 # in a print, from its table

@@ -71,6 +71,8 @@ test_that("chains that have not converged are warned of when sampled, when exten
 test_that("the thresholds are R-hat 1.01 and 400 effective draws", {
   expect_null(trouble(normal(0), model))
   expect_match(trouble(normal(1), model)[1], "^R-hat above 1.01 for .*: the chains differ")
+  barely <- internal("mixing_lines")(list(draws = array(0, c(2, 2, 1))), c(a = 1.0103), c(a = 399.6))
+  expect_match(barely, "for a \\((up to 1.011|as few as 399)\\)")
   few <- normal(0)
   few <- few[rep(1:45, each = 20), ] # about 90 draws
   expect_match(trouble(few, model), "Fewer than 400 effective draws", all = FALSE)
