@@ -260,3 +260,19 @@ test_that("methods and arguments that do not serve are refused", {
   expect_error(covariate_mixture(variance = prior_gamma(1, 1)), class = "noiseaware_error_prior")
   expect_error(model_mvnormal(prior = list(x = covariate_beta())), class = "noiseaware_error_prior")
 })
+
+test_that("a histogram beside the cross-products shows a covariate that is not normal", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(51)
+  x <- pmin(stats::rexp(500, 1 / 2), 10)
+  data <- data.frame(y = stats::runif(500) < stats::plogis(0.3 * x - 1), x = x)
+  statistic <- list(totals = stat_crossprod(y ~ x, list(y = c(FALSE, TRUE), x = c(0, 10))),
+                    bins = stat_histogram(~ x, breaks = list(x = c(-Inf, 0.5, 1, 2, 4, Inf))))
+  release <- simulate_release(data, statistic, list(totals = mech_laplace(epsilon = 4), bins = mech_discrete_laplace(epsilon = 2)))
+  checked <- function(...) {
+    fit <- suppressWarnings(suppressMessages(sample_posterior(release, model_glm(y ~ x, ...), chains = 2, iter = 600, seed = 1)))
+    min(release_check_data(fit, draws = 100, seed = 1)$p)
+  }
+  expect_lt(checked(), 0.05)
+  expect_gt(checked(covariates = list(x = covariate_beta())), 0.05)
+})
