@@ -545,10 +545,10 @@ int augment_makes_rounds(const struct augment *a) {
            a->model.rounds;
 }
 
-/* In warmup one whole sweep after another, but where steps of n draw many records anew. */
-static int parts_of_sweep(const struct augment *a, int warming) {
-    if (warming) return augment_redraws(a) ? REDRAWN_PARTS : 1;
-    return (int)*a->adapt.parts;
+/* Warmup makes whole sweeps, from its middle on not where steps of n draw many records anew. */
+static int parts_of_sweep(const struct augment *a, int iteration, int warmup) {
+    if (iteration >= warmup) return (int)*a->adapt.parts;
+    return 2 * iteration > warmup && a->resize && augment_redraws(a) ? REDRAWN_PARTS : 1;
 }
 
 int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {
@@ -569,8 +569,9 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     const int trying = learning && can_refresh && adapt_tries_refresh(adapt, iteration) && !empty;
     const int refresh = can_refresh ? adapt_choose_refresh(adapt, iteration, trying, a->rng) : 0;
     if (trying) augment_take_complete(a, 0, a->complete_before);
-    const int warming = iteration < warmup, parts = parts_of_sweep(a, warming);
-    const int at = warming ? iteration : (iteration - warmup) * rounds_made(&a->rounds) + round;
+    const int parts = parts_of_sweep(a, iteration, warmup);
+    const int at =
+        iteration < warmup ? iteration : (iteration - warmup) * rounds_made(&a->rounds) + round;
     const double visit_work = adapt->costs.visit + (refresh > 0 ? adapt->costs.refresh : 0);
     const double work = visit_work / parts + adapt->costs.complete;
     if (empty)

@@ -19,8 +19,10 @@ static const double INVERSE_FACTORIAL[SERIES] = {
     1,        1,         1. / 2,     1. / 6,      1. / 24,      1. / 120,
     1. / 720, 1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800, 1. / 39916800};
 
-/* log 2 in two parts, the first with few digits so that k of it are exact */
+/* log 2 in two parts, the first with few digits so that k of it are exact, and 1 / log 2 */
 static const double LOG_2_HIGH = 0x1.62e42feep-1, LOG_2_LOW = 0x1.a39ef35793c76p-33;
+
+static const double INVERSE_LOG_2 = 1.44269504088896340736;
 
 /* added to a number below 2^51 in size, it leaves its nearest integer in the last digits */
 static const double TO_INTEGER = 0x1.8p52;
@@ -47,7 +49,7 @@ VECTOR_CLONES void normal_tails(double a, double b, double c, double d, double *
     const lanes_bits near = size < MILLS_FAR;
     const lanes t = LANES_SELECT(near, size, LANES_OF(MILLS_FAR));
     const lanes exponent = -0.5 * t * t;
-    const lanes rounded = exponent * M_LOG2E + TO_INTEGER, k = rounded - TO_INTEGER;
+    const lanes rounded = exponent * INVERSE_LOG_2 + TO_INTEGER, k = rounded - TO_INTEGER;
     const lanes r = (exponent - k * LOG_2_HIGH) - k * LOG_2_LOW;
     const lanes z = MILLS_SLOPE * ((t - MILLS_MIDDLE) / (t + MILLS_MIDDLE)) + MILLS_SHIFT;
     lanes power, ratio;
@@ -77,7 +79,7 @@ void normal_tails(double a, double b, double c, double d, double *restrict densi
     for (int l = 0; l < LANES; ++l) {
         const double size = fabs(x[l]), t = size < MILLS_FAR ? size : MILLS_FAR;
         const double exponent = -0.5 * t * t;
-        const double rounded = exponent * M_LOG2E + TO_INTEGER, k = rounded - TO_INTEGER;
+        const double rounded = exponent * INVERSE_LOG_2 + TO_INTEGER, k = rounded - TO_INTEGER;
         const double r = (exponent - k * LOG_2_HIGH) - k * LOG_2_LOW;
         const double z = MILLS_SLOPE * ((t - MILLS_MIDDLE) / (t + MILLS_MIDDLE)) + MILLS_SHIFT;
         const double power = sum_series(SERIES, INVERSE_FACTORIAL, r);
