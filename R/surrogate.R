@@ -7,6 +7,10 @@
 few_parameters <- 6L
 small_noise <- c(0.1, 0.3)
 
+# Coefficients of factors alone move without their responses where noise is larger than that beside the sampling variation, and
+# where the response is binary: latent variables, or tables of counts, do better.
+large_noise <- 2
+
 non_centred_serve <- function(bound, design, parts, n, unknown) {
   moving <- length(bound$moves)
   if (unknown || moving > few_parameters) return(FALSE)
@@ -20,7 +24,8 @@ non_centred_serve <- function(bound, design, parts, n, unknown) {
 # columns through a linear predictor, and releases of totals of columns and of their products.
 surrogate_columns <- function(bound, parts, n, unknown) {
   design <- surrogate_design(bound)
-  if (is.null(design) || (unknown && (!is.null(bound$terms) || !any(design$role == "free")))) return(NULL)
+  if (is.null(design) || (unknown && !is.null(bound$terms))) return(NULL)
+  if (!any(design$role == "free") && (unknown || parts_noise_ratio(parts, n) > large_noise)) return(NULL)
   serves <- function(part) {
     statistic <- part$statistic
     if (inherits(statistic, "stat_size")) return(part$mechanism$kernel %in% c("absolute", "squared"))
@@ -147,7 +152,7 @@ surrogate_design.bound_normal <- function(bound) {
 surrogate_design.bound_glm <- function(bound) {
   if (!is.null(bound$terms)) return(NULL)
   design <- surrogate_design.bound_lm(bound)
-  if (is.null(design)) return(NULL)
+  if (is.null(design) || (is_binary_family(bound$model) && all(design$role[-1L] == "fixed"))) return(NULL)
   design$role[c(1L, which(design$role == "fixed"))] <- "rider"
   design
 }

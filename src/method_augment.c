@@ -346,9 +346,7 @@ VECTOR_CLONES static void keep_accepted(int m, const double *restrict gap,
 }
 
 /* Else they are drawn when they are needed, or never. */
-static int sweep_draws_latent(const struct augment *a) {
-    return !a->surrogate && !a->response && !a->layer;
-}
+static int sweep_draws_latent(const struct augment *a) { return !a->surrogate && !a->layer; }
 
 /* One visit of the records from `first` to before `end`, keeping the share rho of
  * their innovations; returns how many proposals were accepted. The noise density
@@ -601,7 +599,7 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     if (iteration >= warmup && !empty) augment_resize_again(a);
     for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
         augment_respond_categories(a, iteration, warmup);
-    if ((a->surrogate || a->response) && class->add_latent && !empty) augment_take_latent(a);
+    if (a->surrogate && class->add_latent && !empty) augment_take_latent(a);
     const int status = empty ? update_theta_of_none(a, iteration < warmup)
                              : update_theta_given_records(a, iteration < warmup);
     if (status != PLUGIN_OK || iteration >= warmup) return status;
