@@ -186,6 +186,7 @@ check_sites <- function(releases, pool, call) {
                            i = "Of the same people: {.fn add_release} makes one release of several."), call = call)
   }
   names <- trimws(names(releases) %||% rep("", length(releases)))
+  names[is.na(names)] <- ""
   if (!all(nzchar(names)) || anyDuplicated(names)) {
     stop_classed("pool", c("Every site in the list {.arg release} must have a name of its own.",
                            x = if (all(nzchar(names))) "Several are named {.val {unique(names[duplicated(names)])}}." else

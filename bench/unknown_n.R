@@ -1,7 +1,7 @@
 # What it costs not to know the number of records: seconds per effective draw with n released
 # with noise of sd 1, 20 and 500 beside the statistic, over seconds with n known, which are the mean of a
-# run before and of one after, so that load on the machine is on both. The median of five such runs in turns,
-# where they are short: chains differ by a third from seed to seed. For counts and for
+# run before and of one after, so that load on the machine is on both. The median of five such runs in turns, of fifteen
+# by method "augment", where they are short: chains differ by a third from seed to seed. For counts and for
 # sums of normal, Poisson and exponential records (method "collapse"), for sums of Poisson and of normal records and
 # a regression with a factor (method "augment"), and for a case of each sampler of method "clt". And the coverage of
 # intervals in a problem of Awan & Wang: 100 answers, theta = 0.2, Laplace noise on the successes and
@@ -115,8 +115,9 @@ bench_unknown_n <- function(quick = FALSE) {
       do.call(rbind, lapply(c(1, 20, 500), function(sd) {
         say("unknown n: %s, n = %g, sd %g", name, n, sd)
         long <- unknown_cases[[name]]$method == "augment" && n > 1e4
-        iter <- if (long) 1500 else if (unknown_cases[[name]]$method == "augment") 6000 else 20000
-        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, iter, seeds = if (long) 1 else 5))
+        augment <- unknown_cases[[name]]$method == "augment"
+        iter <- if (long) 1500 else if (augment) 6000 else 20000
+        cbind(case = name, unknown_run(unknown_cases[[name]], n, sd, iter, seeds = if (long) 1 else if (augment) 15 else 5))
       }))
     }))
   }))
@@ -132,7 +133,7 @@ bench_unknown_n <- function(quick = FALSE) {
     list("Seconds per effective draw" = rows, "Intervals of n by enumeration" = exact_coverage(10 * replicates)),
     c("Noise of the statistic: Laplace, epsilon = 1 for one record added or removed; n with Gaussian noise beside it.",
       "The slowest of the parameters and n, over the slowest parameter with n known: the mean of a run before and of one after.",
-      "Medians of five seeds, of one for method \"augment\" with 100,000 records; the largest R-hat.",
+      "Medians of five seeds; by method \"augment\" of fifteen, of one with 100,000 records; the largest R-hat.",
       "Coverage at theta = 0.2, n = 100: flat prior of theta, log-uniform prior of n; one chain of 1,500 iterations for each replicate."))
 }
 

@@ -27,9 +27,9 @@
  * It is accepted by the ratio of eta over that of the surrogate (Liu 2001). Theta must be drawn
  * after it. Without bounds that is 1, and n is nearly independent of where it was. After warmup, a
  * round whose steps go to where warmup saw n has two, before and after the surrogate's
- * trajectories, each with a shorter chain: what one does not take far from where it was, few
- * records say, the other may. As they draw many records anew, a sweep is spread over several
- * iterations, from the middle of warmup on.
+ * trajectories, each with a shorter chain, as those of warmup: what one does not take far from
+ * where it was, few records say, the other may. As they draw many records anew, a sweep is spread
+ * over several iterations, from the middle of warmup on.
  *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in

@@ -123,8 +123,8 @@ static int levels_of(const struct resize *r, int i, int e, int *first) {
 }
 
 /* A step of Newton's method for the column, whose H should be `aim` and whose Q `square`: to
- * `step`, one for each H, and the standard deviation's is returned. The factors
- * of D: to r->slope. */
+ * `step`, one for each H, and the standard deviation's is returned. The factors of D: to
+ * r->slope. */
 static double newton(struct resize *r, const struct resize_totals *t, int i, const double *aim,
                      double square, double *step) {
     const int count = firsts(r, i), squared = r->product_told[i * r->d + i] != 0;
@@ -208,8 +208,11 @@ static int solve(struct resize *r, const struct resize_totals *from, struct resi
         resize_place_column(r, to, i, mean, sd);
         const double by = newton(r, to, i, aim, square, step);
         double most = fabs(by);
-        for (int e = 0; e < count; ++e) most = fmax(most, fabs(step[e]));
-        if (!isfinite(most)) return 0;
+        for (int e = 0; e < count; ++e) {
+            if (!isfinite(step[e])) return 0; /* which fmax() would not tell */
+            most = fmax(most, fabs(step[e]));
+        }
+        if (!isfinite(by)) return 0;
         if (most <= LEFT * sd) {
             *log_slope = log_slopes(r, i);
             return isfinite(*log_slope) ? made : 0;

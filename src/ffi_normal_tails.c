@@ -2,7 +2,8 @@
 #include "ffi.h"
 #include "normal_tails.h"
 
-/* Densities and distribution functions, in two columns, at as many points as a multiple of four. */
+/* Densities and distribution functions, in two columns; the number of points must be a multiple of
+ * four. */
 SEXP ffi_normal_tails(SEXP points) {
     const int count = Rf_length(points);
     const double *x = REAL(points);

@@ -405,7 +405,7 @@ void augment_take_latent(struct augment *a) {
 }
 
 /* Of a sweep in `parts` parts, one iteration each, the part of each site whose turn it is at
- * iteration `at` after warmup. Returns the share of its proposals that were accepted. */
+ * iteration `at` of warmup, or after it. Returns the share of its proposals that were accepted. */
 static double sweep_part(struct augment *a, int parts, int at, double rho, double temper) {
     double accepted = 0, visited = 0;
     memset(a->complete, 0, (size_t)a->model.complete * sizeof(double));
@@ -534,7 +534,7 @@ static int update_theta_of_none(struct augment *a, int learning) {
     return PLUGIN_OK;
 }
 
-/* Of a model that asks for rounds, or with factors alone beside a response: their autocorrelations
+/* Of a model that asks for rounds, or of a response on factors alone: their autocorrelations
  * fall the slower the longer the lag. */
 enum { LEAST_ROUNDS = 4 };
 
@@ -543,10 +543,10 @@ int augment_makes_rounds(const struct augment *a) {
            a->model.rounds;
 }
 
-/* Warmup makes whole sweeps, from its middle on not where steps of n draw many records anew. */
+/* Warmup makes whole sweeps, except in its second half where steps of n draw many records anew. */
 static int parts_of_sweep(const struct augment *a, int iteration, int warmup) {
     if (iteration >= warmup) return (int)*a->adapt.parts;
-    return 2 * iteration > warmup && a->resize && augment_redraws(a) ? REDRAWN_PARTS : 1;
+    return iteration > warmup / 2 && a->resize && augment_redraws(a) ? REDRAWN_PARTS : 1;
 }
 
 int augment_make_round(struct augment *a, int iteration, int warmup, int round, double *accepted) {

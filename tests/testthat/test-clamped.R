@@ -430,7 +430,7 @@ test_that("unknown n: a step that holds what is expected of clamped totals, and 
     n <- utils::tail(case$go_on(20)$records, 1L)
     q <- case$state$store[seq_len(size)]
     step <- function(to, hold) .Call(internal("ffi_collapse_resize"), problem, placed(n, q), to, hold, q)
-    for (to in n + c(-2, 1, 12)) {
+    for (to in n + c(-4, 1, 12)) {
       # at fixed coordinates the ratio is that of n alone
       expect_identical(step(to, FALSE)$at, q)
       after <- step(to, TRUE)

@@ -7,7 +7,7 @@ test_that("normal densities and tails are those of R", {
   told <- normal_tails(x)
   expect_lt(max(abs(told[, 1] / stats::dnorm(x) - 1)), 1e-12)
   expect_lt(max(abs(told[, 2] / stats::pnorm(x) - 1)), 1e-12)
-  # the slope of the one is the other, also next to 0, where a formula goes over into another
+  # the slope of the one is the other, also next to 0, where the tail goes over into what is left of it
   near <- seq(-0.02, 0.02, length.out = 400)
   expect_lt(max(abs(diff(normal_tails(near)[, 2]) / diff(near) / stats::dnorm(near[-1] - diff(near) / 2) - 1)), 1e-5)
 })

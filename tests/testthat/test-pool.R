@@ -268,6 +268,7 @@ test_that("what cannot be pooled is refused", {
       quote(sample_posterior(list(north = a, south = b), model_bernoulli())),
       quote(sample_posterior(list(a, b), model_bernoulli(), pool = "complete")),
       quote(sample_posterior(list(north = a, north = b), model_bernoulli(), pool = "complete")),
+      quote(sample_posterior(stats::setNames(list(a, b), c("north", NA)), model_bernoulli(), pool = "complete")),
       quote(sample_posterior(list(north = a, south = a), model_bernoulli(), pool = "complete")),
       quote(sample_posterior(list(north = a, south = b), model_bernoulli(), pool = "partly")),
       quote(sample_posterior(list(north = a, south = other), model_bernoulli(), pool = "complete")),
