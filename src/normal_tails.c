@@ -11,7 +11,7 @@
 #include "normal_tails.h"
 
 #include "lanes.h"
-#include "normal_tails_table.h"
+#include "normal_tables.h"
 
 /* terms of the series of exp(r): r^12 / 12! < 1e-14 */
 enum { SERIES = 12 };

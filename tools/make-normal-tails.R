@@ -1,4 +1,4 @@
-# Writes src/normal_tails_table.h: the upper tail of the standard normal distribution over its density, Mills' ratio, for
+# Writes src/normal_tables.h: the upper tail of the standard normal distribution over its density, Mills' ratio, for
 # src/normal_tails.c: a polynomial in z, which takes 0 to `far` to -1 to 1 by way of (x - middle) / (x + middle), through Chebyshev's
 # points. Its largest relative error is below 1e-13.
 #
@@ -25,8 +25,8 @@ stopifnot(max(abs(fitted / ratio(x) - 1)) < 1e-13)
 
 writeLines(c(
   "/* Written by tools/make-normal-tails.R; do not edit. See normal_tails.c. */",
-  "#ifndef NOISEAWARE_NORMAL_TAILS_TABLE_H",
-  "#define NOISEAWARE_NORMAL_TAILS_TABLE_H",
+  "#ifndef NOISEAWARE_NORMAL_TABLES_H",
+  "#define NOISEAWARE_NORMAL_TABLES_H",
   "",
   sprintf("enum { MILLS_TERMS = %d };", degree + 1L),
   sprintf("static const double MILLS_FAR = %g, MILLS_MIDDLE = %g;", far, middle),
@@ -37,4 +37,4 @@ writeLines(c(
   paste0("    ", sprintf("%a", coefficient), c(rep(",", degree), "};")),
   "",
   "#endif"
-), "src/normal_tails_table.h")
+), "src/normal_tables.h")

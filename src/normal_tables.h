@@ -1,6 +1,6 @@
 /* Written by tools/make-normal-tails.R; do not edit. See normal_tails.c. */
-#ifndef NOISEAWARE_NORMAL_TAILS_TABLE_H
-#define NOISEAWARE_NORMAL_TAILS_TABLE_H
+#ifndef NOISEAWARE_NORMAL_TABLES_H
+#define NOISEAWARE_NORMAL_TABLES_H
 
 enum { MILLS_TERMS = 16 };
 static const double MILLS_FAR = 9, MILLS_MIDDLE = 4.5;
