@@ -54,7 +54,8 @@
 #' model on numbers, factors released as dummy variables besides, the coefficients go along so
 #' that no record's expected response changes. The coefficients then move with the
 #' responses' own randomness held fixed, along an approximation of the totals that such a move leads
-#' to, and again an acceptance step corrects for that. So do those of counts and positive responses on factors alone, unless noise dominates. Records are transferred between the levels of
+#' to, and again an acceptance step corrects for that. So do those of counts and positive responses on factors
+#' alone, unless noise dominates. Records are transferred between the levels of
 #' factors, whose probabilities are integrated out. Where draws would be too dependent and time allows, an iteration
 #' makes several rounds of all that ([acceptance()] tells how many). Chains
 #' without `init` then start near the release, further apart than the posterior is wide.

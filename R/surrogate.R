@@ -26,14 +26,17 @@ surrogate_columns <- function(bound, parts, n, unknown) {
   design <- surrogate_design(bound)
   if (is.null(design) || (unknown && !is.null(bound$terms))) return(NULL)
   if (!any(design$role == "free") && (unknown || parts_noise_ratio(parts, n) > large_noise)) return(NULL)
-  serves <- function(part) {
-    statistic <- part$statistic
-    if (inherits(statistic, "stat_size")) return(part$mechanism$kernel %in% c("absolute", "squared"))
-    if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
-    if (inherits(statistic, "stat_products")) return(part$mechanism$kernel %in% c("absolute", "squared") && !is.null(product_terms(part, bound)))
-    statistic$kind == "totals" && part$mechanism$kernel %in% c("absolute", "squared") && !is.null(monomial_degrees(statistic))
-  }
-  if (all(vapply(parts, serves, TRUE)) && (!is.null(bound$terms) || !non_centred_serve(bound, design, parts, n, unknown))) design
+  served <- all(vapply(parts, surrogate_serves, TRUE, bound = bound, design = design))
+  if (served && (!is.null(bound$terms) || !non_centred_serve(bound, design, parts, n, unknown))) design
+}
+
+surrogate_serves <- function(part, bound, design) {
+  statistic <- part$statistic
+  smooth <- part$mechanism$kernel %in% c("absolute", "squared")
+  if (inherits(statistic, "stat_size")) return(smooth)
+  if (statistic$kind == "cells") return(all(statistic$columns$name %in% design$name[design$role != "free"]))
+  if (inherits(statistic, "stat_products")) return(smooth && !is.null(product_terms(part, bound)))
+  statistic$kind == "totals" && smooth && !is.null(monomial_degrees(statistic))
 }
 
 # What the C code needs, an empty list where there are no such transitions. Without free columns it is that of a response's
