@@ -590,12 +590,10 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
     if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
     if (a->redraw) augment_redraw(a, iteration, learning, *accepted);
-    if (a->surrogate && augment_set_size(a) && !augment_redraws_totals(a)) {
-        augment_follow(a, iteration, warmup);
-        for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
-    }
-    if (!a->surrogate)
-        for (int k = 0; a->response && k < RESPONSES; ++k) augment_respond(a, iteration, warmup);
+    const int follows = a->surrogate && augment_set_size(a) && !augment_redraws_totals(a);
+    if (follows) augment_follow(a, iteration, warmup);
+    for (int k = 0; a->response && (follows || !a->surrogate) && k < RESPONSES; ++k)
+        augment_respond(a, iteration, warmup);
     if (iteration >= warmup && !empty) augment_resize_again(a);
     for (int k = 0; a->categories && !empty && k < RESPONSES; ++k)
         augment_respond_categories(a, iteration, warmup);

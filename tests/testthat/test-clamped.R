@@ -427,10 +427,13 @@ test_that("unknown n: a step that holds what is expected of clamped totals, and 
     as.numeric(determinant(slopes)$modulus)
   }
   for (k in 1:3) {
-    n <- utils::tail(case$go_on(20)$records, 1L)
+    repeat { # far fewer records may not have what is held
+      n <- utils::tail(case$go_on(20)$records, 1L)
+      if (n >= 40) break
+    }
     q <- case$state$store[seq_len(size)]
     step <- function(to, hold) .Call(internal("ffi_collapse_resize"), problem, placed(n, q), to, hold, q)
-    for (to in n + c(-4, 1, 12)) {
+    for (to in n + c(-5, 1, 12)) {
       # at fixed coordinates the ratio is that of n alone
       expect_identical(step(to, FALSE)$at, q)
       after <- step(to, TRUE)
