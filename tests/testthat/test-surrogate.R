@@ -204,10 +204,10 @@ test_that("a chain that begins far from a release of little noise gets there", {
 test_that("the joint distribution is right, for both densities and every kind of model", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(3)
-  for (kind in c("numbers", "factor", "kept", "cut", "logistic", "categorical")) for (exact in c(0, 1)) {
+  for (kind in c("numbers", "factor", "kept", "cut", "logistic", "categorical", "negative_binomial")) for (exact in c(0, 1)) {
     case <- surrogate_case(kind)
     # one chain seldom leaves the tails of a response's coefficients, and does not know how seldom
-    chains <- if (kind %in% c("logistic", "categorical")) 4L else 1L
+    chains <- if (kind %in% c("logistic", "categorical", "negative_binomial")) 4L else 1L
     each <- replicate(chains, simplify = FALSE, {
       geweke(case$model, case$statistic, mech_laplace(epsilon = 6), n = 12, iterations = if (chains > 1L) 1500 else if (exact == 1) 5000 else 2500, passes = NULL,
              warmup = 300L, prepare = function(state, problem) {
