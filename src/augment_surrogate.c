@@ -250,19 +250,12 @@ static void keep_all_but_sticks(const struct model *model, const double *old, do
     }
 }
 
-/* Sweeps that see what the release says of the levels alone, the distribution of all else
- * staying as it is: once the free columns follow the levels, many records cannot change theirs
- * together. */
-static void settle_levels(struct augment *a) {
-    const struct surrogate *s = a->surrogate;
-    const double *const weight = a->weight;
-    double *const levels = plugin_memory((size_t)(a->dense + a->cells), sizeof *levels);
-    memcpy(levels, weight, (size_t)(a->dense + a->cells) * sizeof(double));
-    for (int j = 0; j < a->dense; ++j)
-        if (!is_of_levels(s, j)) levels[j] = 0;
-    a->weight = levels;
+/* Sweeps with these weights, after each of which theta's probabilities follow the records. */
+static void settle(struct augment *a, const double *weight, int sweeps) {
+    const double *const own = a->weight;
+    a->weight = weight;
     augment_sum_up(a);
-    for (int k = 0; k < SETTLE; ++k) {
+    for (int k = 0; k < sweeps; ++k) {
         memcpy(a->theta_new, a->theta, (size_t)a->model.parameters * sizeof(double));
         (void)augment_sweep(a, SEARCH_TEMPER);
         if (a->model.class->rtheta(a->model.self, a->complete, (double)a->n, a->rng, a->theta) !=
@@ -270,7 +263,23 @@ static void settle_levels(struct augment *a) {
             memcpy(a->theta, a->theta_new, (size_t)a->model.parameters * sizeof(double));
         keep_all_but_sticks(&a->model, a->theta_new, a->theta);
     }
-    a->weight = weight;
+    a->weight = own;
+}
+
+/* Sweeps that see what the release says of the levels alone, the distribution of all else
+ * staying as it is: once the free columns follow the levels, many records cannot change theirs
+ * together. Under wide noise a record is hardly told where to go, and from a draw of the prior a
+ * sweep's records would go a small part of the way; so the noise is first as small as a record. */
+static void settle_levels(struct augment *a) {
+    const int count = a->dense + a->cells;
+    double *const levels = plugin_memory((size_t)count, sizeof *levels);
+    double *const narrow = plugin_memory((size_t)count, sizeof *narrow);
+    for (int j = 0; j < count; ++j) {
+        levels[j] = j >= a->dense || is_of_levels(a->surrogate, j) ? a->weight[j] : 0;
+        narrow[j] = levels[j] > 0 ? fmax(levels[j], 1) : 0;
+    }
+    settle(a, narrow, SETTLE / 2);
+    settle(a, levels, SETTLE / 2);
     augment_sum_up(a);
 }
 
