@@ -163,7 +163,7 @@ covariate_cov_fields <- function(continuous, prior, name, call) {
     return(list(cov_chol = as.double(chol(unname(value))))) # upper by columns: lower by rows
   }
   half <- (continuous$upper - continuous$lower) / 2
-  scale <- if (is.null(prior$scale)) diag((half / 3)^2, p) else expand_matrix(prior$scale, p, "scale", call)
+  scale <- if (is.null(prior$scale)) diag((half / 4)^2, p) else expand_matrix(prior$scale, p, "scale", call)
   df <- prior$df %||% (p + 2)
   if (df <= p - 1) stop_argument("df", paste("larger than", p - 1, "for", p, "variables"), describe(df), "prior", call)
   list(cov_scale = as.double(scale), cov_df = as.double(df))

@@ -85,9 +85,9 @@ test_that("the prior density in theta's coordinates is the natural one times the
         s <- matrix(v[c(1, 2, 2, 3)], 2)
         d <- v[4:5] - c(5, 1)
         l <- t(chol(s))
-        # inverse Wishart with df 4 and scale diag((half / 3)^2), then N(mean, cov)
-        -(4 + 3) / 2 * log(det(s)) - sum(diag(diag((half / 3)^2) %*% solve(s))) / 2 - log(det(s)) / 2 -
-          drop(t(d) %*% solve(s) %*% d) / 2 + 3 * log(l[1, 1]) + 2 * log(l[2, 2])
+        # inverse Wishart with df 4 and scale diag((half / 4)^2), then N(mean, 4 cov)
+        -(4 + 3) / 2 * log(det(s)) - sum(diag(diag((half / 4)^2) %*% solve(s))) / 2 - log(det(s)) / 2 -
+          drop(t(d) %*% solve(s) %*% d) / 8 + 3 * log(l[1, 1]) + 2 * log(l[2, 2])
       })
       expected <- expected + part
     }
@@ -206,8 +206,8 @@ test_that("the coefficients given the records have the posterior on a grid", {
   product <- parameter_draws(fit, "(Intercept)") * parameter_draws(fit, "x")
   expect_same_mean(product, sum(density * outer(b0, b1)) / sum(density))
   # the covariates are updated as in a linear regression
-  kappa <- 1 + 12
-  mean_n <- (1 * 2 + sum(data$x)) / kappa
+  kappa <- 0.25 + 12
+  mean_n <- (0.25 * 2 + sum(data$x)) / kappa
   expect_same_mean(parameter_draws(fit, "mean[x]"), mean_n)
 })
 

@@ -13,7 +13,7 @@ test_that("priors keep their numbers", {
   expect_identical(prior_nig(precision = precision)$precision, precision)
   expect_identical(prior_nig(precision = diag(2L))$precision, diag(2))
   expect_null(prior_nig()$mean)
-  expect_identical(prior_niw()$kappa, 1)
+  expect_identical(prior_niw()$kappa, 0.25)
   expect_identical(prior_niw(scale = 2, df = 4)$scale, 2)
   expect_identical(prior_dirichlet(c(1, 2, 3))$alpha, c(1, 2, 3))
   expect_identical(prior_inverse_gamma(2, 3)$rate, 3)

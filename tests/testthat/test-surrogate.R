@@ -3,23 +3,29 @@
 
 surrogate_case <- function(kind, n = 60) {
   bounds <- list(y = c(-2, 2), x1 = c(-1.5, 1), x2 = c(-1, 2), x3 = c(-1, 1), g = c("a", "b", "c"), x4 = c(-1, 1), x5 = c(-2, 1))
+  # most records lie between the bounds, and means near the middle
+  near <- function(...) prior_niw(kappa = 1, scale = (vapply(bounds[c(...)], diff, 0, USE.NAMES = FALSE) / 6)^2)
+  two <- near("x1", "x2")
+  three <- near("x1", "x2", "x3")
+  glm <- function(family, response) {
+    list(model = model_glm(y ~ x1 + x2 + g, family, covariates = two),
+         statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = response), bounds[c("x1", "x2", "g")])))
+  }
   switch(kind,
-    numbers = list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
-    several = list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + x3 + x4 + x5, bounds[-5])),
-    factor = list(model = model_lm(), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
-    kept = list(model = model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2)),
+    numbers = list(model = model_lm(covariates = three), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    several = list(model = model_lm(covariates = near("x1", "x2", "x3", "x4", "x5")), statistic = stat_crossprod(y ~ x1 + x2 + x3 + x4 + x5, bounds[-5])),
+    factor = list(model = model_lm(covariates = two), statistic = stat_crossprod(y ~ x1 + x2 + g, bounds[c(1:3, 5)])),
+    kept = list(model = model_lm(prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = three),
                 statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4], rescale = FALSE)),
-    cut = list(model = model_lm(covariates = prior_niw(within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
-    logistic = list(model = model_logistic(y ~ x1 + x2 + g), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
-    poisson = list(model = model_glm(y ~ x1 + x2 + g, poisson()), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 9)), bounds[c(2:3, 5)]))),
-    negative_binomial = list(model = model_glm(y ~ x1 + x2 + g, negative_binomial()),
-                             statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 4)), bounds[c(2:3, 5)]))),
-    gamma = list(model = model_glm(y ~ x1 + x2 + g, Gamma("log")), statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(0, 3)), bounds[c(2:3, 5)]))),
-    cloglog = list(model = model_glm(y ~ x1 + x2 + g, binomial("cloglog")),
-                   statistic = stat_crossprod(y ~ x1 + x2 + g, c(list(y = c(FALSE, TRUE)), bounds[c(2:3, 5)]))),
-    categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1)),
+    cut = list(model = model_lm(covariates = prior_niw(kappa = 1, scale = three$scale, within = TRUE)), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])),
+    logistic = glm(binomial(), c(FALSE, TRUE)),
+    poisson = glm(poisson(), c(0, 9)),
+    negative_binomial = glm(negative_binomial(), c(0, 4)),
+    gamma = glm(Gamma("log"), c(0, 3)),
+    cloglog = glm(binomial("cloglog"), c(FALSE, TRUE)),
+    categorical = list(model = model_glm(y ~ x1 + g, categorical(), prior = prior_normal(0, 1), covariates = near("x1")),
                        statistic = stat_crossprod(y ~ x1 + g, c(list(y = c("low", "mid", "high")), bounds[2], list(g = c("a", "b"))))),
-    normal = list(model = model_mvnormal(), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
+    normal = list(model = model_mvnormal(prior = near("y", "x1", "x2", "x3")), statistic = stat_crossprod(y ~ x1 + x2 + x3, bounds[1:4])))
 }
 
 surrogate_chain <- function(kind, mechanism = mech_laplace(epsilon = 3), n = 60) {
@@ -113,6 +119,15 @@ test_that("chains start with the levels, and the totals, that the release tells"
   expect_lt(max(levels), 12)
 })
 
+test_that("chains start with the levels that the release tells where noise is wide, wherever the prior's draw is", {
+  set.seed(4)
+  n <- 20000
+  data <- data.frame(g = factor(sample(c("a", "b"), n, TRUE, c(0.95, 0.05))), x = stats::rnorm(n, 0.5), y = stats::rnorm(n, 0.5))
+  release <- simulate_release(data, stat_crossprod(y ~ x + g, list(y = c(-4, 4), x = c(-4, 4), g = c("a", "b"))), mech_laplace(epsilon = 0.3))
+  fit <- suppressWarnings(sample_posterior(release, model_lm(), method = "augment", iter = 2, warmup = 1, seed = 2))
+  expect_lt(max(abs(posterior::as_draws_array(fit)[, , "prob[g=b]"] - 0.05)), 0.02)
+})
+
 test_that("chains start with the coefficients that the release tells", {
   set.seed(6)
   chain <- surrogate_chain("poisson", n = 1000)
@@ -176,10 +191,11 @@ test_that("the exact density differs between points as the records' totals say",
 })
 
 test_that("slopes have their gradient", {
-  set.seed(8)
+  set.seed(9)
   for (kind in c("numbers", "factor", "logistic")) {
     chain <- surrogate_chain(kind, mech_gaussian(mu = 3))
     own <- .Call(internal("ffi_augment_density"), chain$problem, chain$state, FALSE, numeric())
+    expect_true(is.finite(own[1])) # no level is empty
     state <- with_slopes(chain$state, chain$problem)
     at <- function(q) .Call(internal("ffi_augment_density"), chain$problem, state, FALSE, q)
     size <- (length(own) - 1) / 2
