@@ -151,7 +151,8 @@ test_that("chains of an untrained step diverge, and say so once they are past wa
   diverged <- "noiseaware_warning_divergences"
   two <- stat_crossprod(y ~ x1 + x2, list(y = c(0, 1), x1 = c(-4, 4), x2 = c(-4, 4)))
   logistic <- as_release(c(-10, 5, 3, 50, 8, 2, 4, 0, 3), two, mech_laplace(epsilon = 1), 50)
-  for (case in list(list(rel, model, "collapse", 1), list(logistic, model_logistic(), "clt", 1), list(logistic, model_glm(family = stats::binomial("probit")), "augment", 0))) {
+  probit <- model_glm(family = stats::binomial("probit"), covariates = prior_niw(kappa = 1, scale = (8 / 6)^2))
+  for (case in list(list(rel, model, "collapse", 1), list(logistic, model_logistic(), "clt", 1), list(logistic, probit, "augment", 0))) {
     run <- function(iter, warmup) sample_posterior(case[[1]], case[[2]], method = case[[3]], chains = 2, iter = iter, warmup = warmup, seed = 1)
     expect_true(diverged %in% warned(fit <- run(100, case[[4]])), label = case[[3]])
     counts <- internal("trajectory_counts")(fit)
