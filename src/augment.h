@@ -8,8 +8,9 @@
  *                     ones, which augment_redraw_totals.c draws;
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_resize.c  the same together with a move of all records at once, the totals of which
- *                     augment_resize_totals.c and augment_resize_step.c choose; and with a new draw
- *                     of all counts, augment_resize_counts.c;
+ *                     augment_resize_totals.c and augment_resize_step.c choose, and which
+ *                     augment_resize_clamped.c solves for; and with a new draw of all counts,
+ *                     augment_resize_counts.c;
  *   augment_levels.c  transfers of records between levels of a factor;
  *   augment_categories.c  moves of the coefficients of a response of several levels;
  *   augment_diagnostics.c  what a chain tells of itself.
@@ -184,6 +185,9 @@ void augment_keep_size(struct augment *a, int m, int birth);
 
 /* Are there such steps? */
 static inline int augment_resizes(const struct augment *a) { return a->resize || a->resize_counts; }
+
+/* With a->resize: workspace of one entry a record. */
+void augment_make_resize_room(struct augment *a);
 
 /* Do such steps draw n anew, and records with it, often enough? */
 int augment_redraws(const struct augment *a);

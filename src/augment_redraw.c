@@ -97,9 +97,9 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
 
 static int serves(const struct augment *a) {
     const struct model *model = &a->model;
-    if (!a->surrogate || !a->surrogate->records.sum || a->size_prior || a->sites > 1 ||
-        model->cut || model->tied > 0 || model->factors > 0 || model->regressors > 0 ||
-        a->cells > 0 || a->locals > 0 || a->separable < a->dense || a->n > MOST_RECORDS)
+    if (!a->surrogate || !a->surrogate->records.sum || a->sites > 1 || model->cut ||
+        model->tied > 0 || model->factors > 0 || model->regressors > 0 || a->open > 0 ||
+        a->locals > 0 || a->separable < a->dense)
         return 0;
     const struct totals *t = &a->surrogate->density.totals;
     return t->riders == 0 && t->k == 1 && t->d <= MOST_COLUMNS && t->d == model->columns;
@@ -111,17 +111,17 @@ static double **columns_of(int d, size_t records) {
     return column;
 }
 
-void augment_prepare_redraw(struct augment *a) {
-    if (!serves(a)) return;
+struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
+    if (!serves(a)) return NULL;
     const struct surrogate *s = a->surrogate;
     struct redraw *r = plugin_memory(1, sizeof *r);
     const int d = r->d = s->density.totals.d, size = r->size = d * (d + 3) / 2;
-    const size_t records = (size_t)PAD_LANES(a->n), square = (size_t)d * (size_t)d;
+    const size_t records = (size_t)PAD_LANES(most), square = (size_t)d * (size_t)d;
     r->column = s->density.totals.column;
     r->lower = s->lower;
     r->upper = s->upper;
     r->total = plugin_memory((size_t)size, sizeof *r->total);
-    if (!read_components_of(r, a)) return;
+    if (!read_components_of(r, a)) return NULL;
     r->w = columns_of(d, records);
     r->outside = plugin_memory(records, sizeof(int));
     r->is_outside = plugin_memory(records, sizeof(int));
@@ -138,8 +138,13 @@ void augment_prepare_redraw(struct augment *a) {
                                     doubles((size_t)a->model.complete),
                                     0,
                                     columns_of(d, records)};
-    redraw_prepare_guide(r);
-    a->redraw = r;
+    return r;
+}
+
+void augment_prepare_redraw(struct augment *a) {
+    if (a->size_prior || a->cells > 0 || a->n > MOST_RECORDS) return;
+    a->redraw = redraw_new(a, a->n);
+    if (a->redraw) redraw_prepare_guide(a->redraw);
 }
 
 /* ---- clamped totals, and their slopes ------------------------------------------------------ */
@@ -207,9 +212,8 @@ static void clamp_record(struct redraw *r, const struct place *at, int k) {
 }
 
 /* Clamped totals of the records that (m, F, U) makes, to r->seen, and their slopes. */
-static void measure(struct augment *a, const struct place *at) {
-    struct redraw *r = a->redraw;
-    const int d = r->d, n = (int)a->n;
+static void measure(struct augment *a, struct redraw *r, int n, const struct place *at) {
+    const int d = r->d;
     for (int i = 0; i < d; ++i) {
         terms_clear(&a->map);
         for (int l = 0; l <= i; ++l) terms_add(&a->map, at->factor[i * d + l], at->shape[l]);
@@ -269,21 +273,26 @@ static double log_place(struct augment *a, struct place *at) {
            model->class->marginal(model->self, at->c, n, a->theta, r->gradient_c, r->gradient_kept);
 }
 
-int redraw_solve(struct augment *a, struct place *at) {
-    struct redraw *r = a->redraw;
-    if (!guess(r, (double)a->n, at)) return 0;
+int redraw_find(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at,
+                double *log_slope) {
+    if (!guess(r, (double)n, at)) return 0;
     for (int made = 0; made < MOST_SOLVED; ++made) {
-        measure(a, at);
+        measure(a, r, (int)n, at);
         for (int k = 0; k < r->size; ++k) r->step[k] = at->seen[k] - r->seen[k];
-        const double log_slope = linalg_solve(r->size, r->slopes, r->step);
-        if (!isfinite(log_slope)) return 0;
+        *log_slope = linalg_solve(r->size, r->slopes, r->step);
+        if (!isfinite(*log_slope)) return 0;
         const double longest = go(r, at);
         if (!isfinite(longest)) return 0;
-        if (longest > SOLVED) continue;
-        at->log_density = log_place(a, at) - log_slope;
-        return isfinite(at->log_density);
+        if (longest <= SOLVED) return 1;
     }
     return 0;
+}
+
+int redraw_solve(struct augment *a, struct place *at) {
+    double log_slope;
+    if (!redraw_find(a, a->redraw, a->n, at, &log_slope)) return 0;
+    at->log_density = log_place(a, at) - log_slope;
+    return isfinite(at->log_density);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */
@@ -308,31 +317,39 @@ static int shape_columns(struct redraw *r, int n, struct place *at) {
     return 1;
 }
 
-int redraw_shape(struct augment *a, struct place *at) {
-    for (int i = 0; i < a->redraw->d; ++i) rng_fill_normal(a->rng, (int)a->n, at->shape[i]);
-    return shape_columns(a->redraw, (int)a->n, at);
+int redraw_shape(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at) {
+    for (int i = 0; i < r->d; ++i) rng_fill_normal(a->rng, (int)n, at->shape[i]);
+    return shape_columns(r, (int)n, at);
 }
 
-static int read_records(struct augment *a, struct place *at) {
-    const struct redraw *r = a->redraw;
+int redraw_read(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at) {
     const double *centre = a->surrogate->centre;
     for (int i = 0; i < r->d; ++i) {
         const double *x = a->x + r->column[i] * a->stride, by = centre[r->column[i]];
-        for (ptrdiff_t k = 0; k < a->n; ++k) at->shape[i][k] = x[k] - by;
+        for (ptrdiff_t k = 0; k < n; ++k) at->shape[i][k] = x[k] - by;
     }
-    return shape_columns(a->redraw, (int)a->n, at);
+    return shape_columns(r, (int)n, at);
 }
 
-/* Are the records what solve() makes of their shape and totals? at->log_density is then theirs. */
-static int is_solution(struct augment *a, struct place *at, struct place *spare) {
-    struct redraw *r = a->redraw;
+void redraw_write(struct augment *a, struct redraw *r, ptrdiff_t n, const struct place *at) {
+    const double *centre = a->surrogate->centre;
+    measure(a, r, (int)n, at);
+    for (int i = 0; i < r->d; ++i) {
+        double *x = a->x + r->column[i] * a->stride;
+        const double by = centre[r->column[i]];
+        for (ptrdiff_t k = 0; k < n; ++k) x[k] = r->w[i][k] + by;
+    }
+}
+
+int redraw_finds(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at,
+                 struct place *spare, double *log_slope) {
     const int d = r->d;
-    measure(a, at);
+    measure(a, r, (int)n, at);
     memcpy(at->seen, r->seen, (size_t)r->size * sizeof(double));
     memcpy(spare->seen, r->seen, (size_t)r->size * sizeof(double));
     double **const own = spare->shape;
     spare->shape = at->shape;
-    int same = redraw_solve(a, spare);
+    int same = redraw_find(a, r, n, spare, log_slope);
     spare->shape = own;
     for (int i = 0; i < d && same; ++i) {
         const double sd = at->factor[i * d + i];
@@ -340,8 +357,15 @@ static int is_solution(struct augment *a, struct place *at, struct place *spare)
         for (int l = 0; l <= i; ++l)
             same = same && fabs(spare->factor[i * d + l] - at->factor[i * d + l]) < SAME * sd;
     }
-    at->log_density = spare->log_density;
     return same;
+}
+
+/* Are the records what solve() makes of their shape and totals? at->log_density is then theirs. */
+static int is_solution(struct augment *a, struct place *at, struct place *spare) {
+    double log_slope;
+    if (!redraw_finds(a, a->redraw, a->n, at, spare, &log_slope)) return 0;
+    at->log_density = log_place(a, spare) - log_slope;
+    return isfinite(at->log_density);
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -359,7 +383,7 @@ static int try(struct augment *a, int kind, double temper, const struct place *n
     struct redraw *r = a->redraw;
     const double threshold = rng_exponential(a->rng);
     double fall = now->log_density;
-    if (!redraw_shape(a, next)) return 0;
+    if (!redraw_shape(a, r, a->n, next)) return 0;
     if (kind == HOLD) {
         memcpy(next->seen, now->seen, (size_t)r->size * sizeof(double));
     } else {
@@ -371,14 +395,7 @@ static int try(struct augment *a, int kind, double temper, const struct place *n
 
 /* The records become those of the place. */
 static void keep(struct augment *a, const struct place *at) {
-    const struct redraw *r = a->redraw;
-    const double *centre = a->surrogate->centre;
-    measure(a, at);
-    for (int i = 0; i < r->d; ++i) {
-        double *x = a->x + r->column[i] * a->stride;
-        const double by = centre[r->column[i]];
-        for (ptrdiff_t k = 0; k < a->n; ++k) x[k] = r->w[i][k] + by;
-    }
+    redraw_write(a, a->redraw, a->n, at);
     augment_sum_up(a);
     memcpy(a->complete, at->c, (size_t)a->model.complete * sizeof(double));
 }
@@ -426,7 +443,9 @@ static void copy_records(const struct augment *a, double **to, double *const *fr
  * back. 1 where there are no records so near. */
 static int sweeps_serve(struct augment *a, struct place *at, struct place *spare) {
     const size_t theta = (size_t)a->model.parameters * sizeof(double);
-    if (!redraw_read_release(a, at->seen) || !redraw_shape(a, at) || !redraw_solve(a, at)) return 1;
+    if (!redraw_read_release(a, at->seen) || !redraw_shape(a, a->redraw, a->n, at) ||
+        !redraw_solve(a, at))
+        return 1;
     (void)augment_block_at(a, 0, 1);
     copy_records(a, spare->shape, a->x_at);
     memcpy(a->theta_new, a->theta, theta);
@@ -482,7 +501,7 @@ void augment_redraw(struct augment *a, int iteration, int learning, double swept
     struct place *now = r->kept, *next = r->kept + 1;
     const int steps = count_steps(a, learning);
     a->work += a->pass_work + a->adapt.costs.visit * (steps + 0.5);
-    if (!read_records(a, now) || !is_solution(a, now, next)) return;
+    if (!redraw_read(a, r, a->n, now) || !is_solution(a, now, next)) return;
     int moved = 0;
     for (int k = 0; k < steps; ++k) {
         const int kind = choose_kind(a), accept = try(a, kind, *a->adapt.temper, now, next);

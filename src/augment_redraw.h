@@ -43,8 +43,24 @@ struct redraw {
 
 /* ---- augment_redraw.c ---------------------------------------------------------------------- */
 
-/* A uniform draw of the shape. Returns 0 where its columns are dependent. */
-int redraw_shape(struct augment *a, struct place *at);
+/* Workspace, for `records` of them; NULL where totals and products are not what is released, each
+ * of them once. */
+struct redraw *redraw_new(const struct augment *a, ptrdiff_t records);
+
+/* For any number of records n: a uniform draw of the shape; shape, means and factor of the records,
+ * and records of these. The first two return 0 where columns are dependent. */
+int redraw_shape(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at);
+int redraw_read(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at);
+void redraw_write(struct augment *a, struct redraw *r, ptrdiff_t n, const struct place *at);
+
+/* (m, F) from the clamped totals `seen` and the shape, and the log of |ds / d(m, F)|. Returns 0
+ * where it is not found. */
+int redraw_find(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at,
+                double *log_slope);
+
+/* Is that where the records are, after redraw_read()? at->seen are their totals then. */
+int redraw_finds(struct augment *a, struct redraw *r, ptrdiff_t n, struct place *at,
+                 struct place *spare, double *log_slope);
 
 /* (m, F) from the clamped totals `seen` and the shape, and log h. Returns 0 where it is not found.
  */

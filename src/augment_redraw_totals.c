@@ -238,7 +238,7 @@ int redraw_find_guide(struct augment *a, struct place *spare) {
     struct redraw *r = a->redraw;
     redraw_forget_guide(r);
     for (int round = 0; round < ROUNDS; ++round) {
-        if (!find_axes(a) || !redraw_shape(a, spare)) return 0;
+        if (!find_axes(a) || !redraw_shape(a, r, a->n, spare)) return 0;
         memcpy(r->guide.centre, r->guide.mean, (size_t)r->size * sizeof(double));
         double length = 1; /* shorter where no records have such totals */
         while (!look(a, length, spare))

@@ -31,6 +31,9 @@
  * where it was, few records say, the other may. As they draw many records anew, a sweep is spread
  * over several iterations, from the middle of warmup on.
  *
+ * Where bounds clamp, and noise is small, records seldom follow; then it may be solved for their
+ * totals (augment_resize_clamped.c).
+ *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
  * augment_prepare_resize().
@@ -47,9 +50,17 @@ enum { STEPS = 8, FEW = 4 };
  * forget, and what is added to each */
 static const double FORGET = 0.01, LEAST = 0.02;
 
+/* Where records follow so many times less often than they do if it is solved for their totals, it
+ * is solved for them, which takes longer. The share of steps of warmup that try the other way. */
+static const double WORSE = 0.5, OTHER = 0.125;
+
 void augment_prepare_resize(struct augment *a) {
     if (!resize_create(a)) a->resize = NULL;
     resize_create_counts(a);
+}
+
+void augment_make_resize_room(struct augment *a) {
+    if (a->resize->redraw) resize_create_clamped(a);
 }
 
 /* ---- the records ------------------------------------------------------------------------------
@@ -370,33 +381,61 @@ int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int
     return taken;
 }
 
-static void move(struct augment *a, int fresh, int learning, int steps) {
+/* Steps of the chain of totals from `now` on, to `next`; returns whether they moved. */
+static int walk(struct augment *a, int fresh, int learning, int steps, double *log_ratio) {
     struct resize *r = a->resize;
     struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
-    double log_ratio = -INFINITY;
-    ptrdiff_t stay = a->n;
-    int born = 0, accept = 0;
-    r->holes = 0;
-    if (!resize_read(a)) return;
     for (int k = 0; k < steps; ++k) {
         const enum resize_kind kind = resize_choose_kind(a);
-        log_ratio = resize_step(a, fresh, kind);
-        if (!resize_takes(a, kind, log_ratio, learning)) continue;
+        *log_ratio = resize_step(a, fresh, kind);
+        if (!resize_takes(a, kind, *log_ratio, learning)) continue;
         struct resize_totals *const left = r->now;
         r->now = r->next;
         r->next = left == records ? spare : left;
     }
     r->next = r->now;
     r->now = records;
-    if (r->next != records && find_change(r, a->most_born)) {
-        log_ratio =
-            *a->adapt.temper * (follow(a, &stay, &born) - records->energy + r->next->energy);
+    return r->next != records;
+}
+
+/* One way, for as long as a run goes on; in warmup now and then the other, which may come to serve.
+ */
+static enum resize_way choose_way(struct augment *a, int learning) {
+    const double *taken = a->births.ways;
+    if (!a->resize->redraw) return RESIZE_FOLLOW;
+    const enum resize_way best =
+        taken[RESIZE_FOLLOW] < WORSE * taken[RESIZE_SOLVE] ? RESIZE_SOLVE : RESIZE_FOLLOW;
+    return learning && rng_uniform(a->rng) < OTHER ? RESIZE_WAYS - 1 - best : best;
+}
+
+/* The log ratio of a step from the records to totals that `now` holds, the chain being at `next`.
+ */
+static double follow_to(struct augment *a, ptrdiff_t *stay, int *born) {
+    const struct resize *r = a->resize;
+    if (!find_change(a->resize, a->most_born)) return -INFINITY;
+    return *a->adapt.temper * (follow(a, stay, born) - r->now->energy + r->next->energy);
+}
+
+static void move(struct augment *a, int fresh, int learning, int steps) {
+    struct resize *r = a->resize;
+    double log_ratio = -INFINITY;
+    ptrdiff_t stay = a->n;
+    int born = 0, accept = 0;
+    r->holes = 0;
+    const enum resize_way way = choose_way(a, learning);
+    const int solves = way == RESIZE_SOLVE;
+    if (!(solves ? resize_begin_clamped(a) : resize_read(a))) return;
+    if (walk(a, fresh, learning, steps, &log_ratio)) {
+        log_ratio = solves ? resize_follow_clamped(a) : follow_to(a, &stay, &born);
         accept = -log_ratio < rng_exponential(a->rng);
+        if (learning) a->births.ways[way] += FORGET * (accept - a->births.ways[way]);
     }
-    if (accept)
-        keep(a, stay, born);
-    else
+    if (!accept)
         fill_holes(a);
+    else if (solves)
+        resize_keep_clamped(a);
+    else
+        keep(a, stay, born);
     augment_tried_size(a, fresh, learning, log_ratio, accept);
 }
 

@@ -2,9 +2,11 @@
 #define NOISEAWARE_AUGMENT_RESIZE_H
 
 #include "augment.h"
+#include "augment_redraw.h"
 #include "clamped.h"
 
-/* What augment_resize.c, augment_resize_totals.c and augment_resize_step.c share. */
+/* What augment_resize.c, augment_resize_totals.c, augment_resize_step.c and
+ * augment_resize_clamped.c share. */
 
 /* Totals of the records of each level; d columns, k levels. */
 struct resize_totals {
@@ -44,6 +46,14 @@ struct resize {
     /* Maps d x d, and shifts k x d: of a record to Y, of Y to a record */
     double *standard, *standard_shift, *shape, *shape_shift;
     double *row, *gradient_c, *gradient_kept, *level_mean, *left, *aim, *step, *slope;
+
+    /* Of steps that solve for clamped totals: NULL where there are none; so many records at most;
+     * what the ratio has of where the records are, and where they go. */
+    struct redraw *redraw;
+    ptrdiff_t most;
+    double log_before;
+    struct place *to;
+    struct resize_totals *there;
 };
 
 /* Are there such steps? Prepares what follows. */
@@ -61,6 +71,13 @@ void resize_place_column(const struct resize *r, struct resize_totals *t, int i,
 void resize_evaluate(struct augment *a, struct resize_totals *t);
 int resize_place_of(int count, const int *column, int of);
 
+/* The log density of records with these totals, without eta. */
+double resize_log_totals(struct augment *a, struct resize_totals *t);
+
+/* The totals of which `seen`, those of struct redraw, are expected, and the log of the volume of
+ * totals over that of `seen`. t->n is there. Returns 0 where they are not found. */
+int resize_match(struct resize *r, struct resize_totals *t, const double *seen, double *log_volume);
+
 /* From `now` to `next`: n, the counts, T and S, and what the model keeps of theta. Returns the log
  * of the ratio of densities and of proposals, with the Jacobian; -INFINITY where it is no step. */
 double resize_step(struct augment *a, int fresh, enum resize_kind kind);
@@ -69,6 +86,17 @@ double resize_step(struct augment *a, int fresh, enum resize_kind kind);
  * taken. */
 enum resize_kind resize_choose_kind(struct augment *a);
 int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning);
+
+/* augment_resize_clamped.c: are there steps that solve for clamped totals? Room for as many records
+ * as the state has. */
+void resize_create_clamped(struct augment *a);
+
+/* Before the chain of totals: `now` become those of which the records' clamped totals are expected.
+ * After it, the log ratio of such a step to `next`; and it is made. The first returns 0 where there
+ * is none. */
+int resize_begin_clamped(struct augment *a);
+double resize_follow_clamped(struct augment *a);
+void resize_keep_clamped(struct augment *a);
 
 /* Of counts: prepares a->resize_counts, if there are such steps; a step. */
 void resize_create_counts(struct augment *a);

@@ -190,20 +190,14 @@ static int is_possible(const struct resize *r, const struct resize_totals *to, i
            (square > 0 && square < to->n * fmax(low * low, high * high));
 }
 
-/* Means, to `mean`, and the standard deviation of a column of `to`, whose counts are there, that
- * has what `from` has: H times `stretch`, and Q, and `sign` times the changes. Returns how many
- * steps of Newton's method it took; 0 where they lead nowhere. *log_slope: log D there. */
-static int solve(struct resize *r, const struct resize_totals *from, struct resize_totals *to,
-                 int i, double stretch, double sign, double *mean, double *log_slope) {
-    const int k = r->k, count = firsts(r, i), d = r->d;
-    const double square = square_held(r, from, i) + sign * r->change_product[i * d + i];
+/* From there to the means, `mean`, and the standard deviation of a column of `to` whose H are
+ * r->aim and whose Q is `square`. Returns how many steps of Newton's method it took; 0 where they
+ * lead nowhere. *log_slope: log D there. */
+static int find(struct resize *r, struct resize_totals *to, int i, double square, double sd,
+                double *mean, double *log_slope) {
+    const int k = r->k, count = firsts(r, i);
     double *const aim = r->aim, *const step = r->step;
-    memset(aim, 0, (size_t)k * sizeof(double));
-    for (int g = 0; g < k; ++g)
-        aim[r->all_told[i] ? g : 0] +=
-            stretch * first_held(r, from, i, g) + sign * r->change_first[g * d + i];
     if (!is_possible(r, to, i, aim, square)) return 0;
-    double sd = first_guess(r, from, to, i, aim, square, mean);
     for (int made = 1; made <= ITERATIONS; ++made) {
         resize_place_column(r, to, i, mean, sd);
         const double by = newton(r, to, i, aim, square, step);
@@ -224,6 +218,21 @@ static int solve(struct resize *r, const struct resize_totals *from, struct resi
         sd = fmax(0.5 * sd, fmin(sd + by, 2 * sd));
     }
     return 0;
+}
+
+/* Means, to `mean`, and the standard deviation of a column of `to`, whose counts are there, that
+ * has what `from` has: H times `stretch`, and Q, and `sign` times the changes. Returns how many
+ * steps of Newton's method it took; 0 where they lead nowhere. *log_slope: log D there. */
+static int solve(struct resize *r, const struct resize_totals *from, struct resize_totals *to,
+                 int i, double stretch, double sign, double *mean, double *log_slope) {
+    const int k = r->k, d = r->d;
+    const double square = square_held(r, from, i) + sign * r->change_product[i * d + i];
+    double *const aim = r->aim;
+    memset(aim, 0, (size_t)k * sizeof(double));
+    for (int g = 0; g < k; ++g)
+        aim[r->all_told[i] ? g : 0] +=
+            stretch * first_held(r, from, i, g) + sign * r->change_first[g * d + i];
+    return find(r, to, i, square, first_guess(r, from, to, i, aim, square, mean), mean, log_slope);
 }
 
 /* Does the way back lead to where it came from? */
@@ -291,6 +300,35 @@ static double released_z(const struct augment *a, const struct resize_totals *t,
     double slope;
     const double left = product_held(r, t, i, j, &slope), most = slope * t->sd[i] * t->sd[j];
     return atanh(fmax(-MOST, fmin((aim - left) / most, MOST)));
+}
+
+int resize_match(struct resize *r, struct resize_totals *t, const double *seen,
+                 double *log_volume) {
+    const int d = r->d;
+    const double n = t->n;
+    *log_volume = 0;
+    for (int i = 0; i < d; ++i) {
+        const double p = r->pace[i], second = seen[d + i * (i + 3) / 2];
+        double mean = seen[i] / n, log_slope;
+        const double variance = second / n - mean * mean;
+        r->aim[0] = seen[i] - n * p;
+        if (!(variance > 0) ||
+            !find(r, t, i, second - p * (2 * seen[i] - n * p), sqrt(variance), &mean, &log_slope))
+            return 0;
+        t->total[i] = n * mean;
+        t->scatter[i * d + i] = n * t->sd[i] * t->sd[i];
+        *log_volume += 2 * log(n) + log(t->sd[i]) - log_slope;
+    }
+    for (int i = 0; i < d; ++i)
+        for (int j = 0; j < i; ++j) {
+            const struct clamped_moments *x = t->column + i, *y = t->column + j;
+            const double slope = x->first_mean * y->first_mean;
+            t->scatter[i * d + j] =
+                (seen[d + i * (i + 1) / 2 + j] - n * x->first * y->first) / slope;
+            *log_volume -= log(slope);
+        }
+    memcpy(t->factor, t->scatter, (size_t)(d * d) * sizeof(double));
+    return linalg_cholesky(d, t->factor) == 0;
 }
 
 /* S_ij; returns the log Jacobian. */

@@ -122,6 +122,7 @@ int resize_create(struct augment *a) {
     r->aim = doubles(k);
     r->step = doubles(k);
     r->slope = doubles(k + 1);
+    resize_create_clamped(a);
     return 1;
 }
 
@@ -209,12 +210,16 @@ static double log_totals(const struct augment *a, const struct resize_totals *t)
            model->class->marginal(model->self, t->c, n, t->theta, r->gradient_c, r->gradient_kept);
 }
 
+double resize_log_totals(struct augment *a, struct resize_totals *t) {
+    write_complete(a, t, t->c);
+    return log_totals(a, t);
+}
+
 void resize_evaluate(struct augment *a, struct resize_totals *t) {
     struct resize *r = a->resize;
     struct totals_density *density = &a->surrogate->density;
     const size_t complete = (size_t)a->model.complete;
-    write_complete(a, t, t->c);
-    t->log_density = log_totals(a, t);
+    t->log_density = resize_log_totals(a, t);
     if (!(t->log_density > -INFINITY)) return;
     totals_density_resize(density, t->n);
     memcpy(density->seen, t->c, complete * sizeof(double));

@@ -195,6 +195,7 @@ void augment_make_room(struct augment *a, ptrdiff_t room) {
     if (a->moved_x)
         a->moved_x = plugin_memory((size_t)room * (size_t)a->model.columns, sizeof(double));
     if (augment_has_levels(a) || a->resize) augment_make_level_room(a);
+    if (a->resize) augment_make_resize_room(a);
 }
 
 /* ---- blocks and chunks ----------------------------------------------------- */
@@ -446,6 +447,7 @@ static void start_size(struct augment *a) {
     a->n = (ptrdiff_t)fmax(fmin(fmin(n, prior->upper), (double)a->stride), prior->lower);
     a->births.scale = a->births.followed = 1;
     for (int k = 0; k < RESIZE_KINDS; ++k) a->births.taken[k] = 0.5;
+    for (int k = 0; k < RESIZE_WAYS; ++k) a->births.ways[k] = 0.5;
     size_slope_start(&a->slope);
 }
 

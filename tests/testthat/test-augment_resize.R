@@ -83,16 +83,41 @@ weighted_resize <- function(statistic, model, z, kernel, scale, size, draws = 40
     x <- pmin(pmax(stats::rnorm(length(of), p[of, "mean"], p[of, "sd"]), -1), 2)
     t <- cbind(x, x^2)
   } else {
-    g <- stats::runif(length(of)) < p[of, "prob[g=b]"]
     x <- stats::rnorm(length(of), p[of, "mean[x]"], sqrt(p[of, "cov[x,x]"]))
-    y <- stats::rnorm(length(of), p[of, "(Intercept)"] + p[of, "x"] * x + p[of, "gb"] * g, p[of, "sigma"])
-    t <- r_components(statistic, cbind(y, x, g))
+    mean <- p[of, "(Intercept)"] + p[of, "x"] * x
+    g <- NULL
+    if ("gb" %in% colnames(p)) {
+      g <- stats::runif(length(of)) < p[of, "prob[g=b]"]
+      mean <- mean + p[of, "gb"] * g
+    }
+    t <- r_components(statistic, cbind(y = stats::rnorm(length(of), mean, p[of, "sigma"]), x, g))
   }
   s <- matrix(0, draws, length(z))
   s[unique(of), ] <- rowsum(t, of, reorder = FALSE)
   log_weight <- log_noise(kernel, rep(scale, length(z)), z, s)
   colnames(s) <- paste("total of", statistic$components)
   list(exact = data.frame(p, n = n, s, check.names = FALSE), weight = exp(log_weight - max(log_weight)))
+}
+
+# Draws of n, the parameters and the totals against those of weighted_resize(): the shares of them below some values.
+expect_weighted_draws <- function(fit, prior, case) {
+  totals <- posterior::as_draws_array(denoise(fit))
+  posterior::variables(totals) <- paste("total of", posterior::variables(totals))
+  all <- posterior::bind_draws(posterior::as_draws_array(fit$draws), totals)
+  size <- sum(prior$weight)^2 / sum(prior$weight^2)
+  expect_gt(size, 300)
+  for (name in setdiff(names(prior$exact), "prob[g=b]")) {
+    draws <- posterior::extract_variable_matrix(all, name)
+    order <- order(prior$exact[[name]])
+    cumulative <- cumsum(prior$weight[order]) / sum(prior$weight)
+    for (p in c(0.1, 0.5, 0.9)) {
+      at <- prior$exact[[name]][order][which(cumulative >= p)[1]]
+      below <- draws <= at
+      share <- sum(prior$weight[prior$exact[[name]] <= at]) / sum(prior$weight) # more than p where values are whole numbers
+      error <- sqrt(posterior::mcse_mean(below + 0)^2 + p * (1 - p) / size)
+      expect_lt(abs(mean(below) - share) / error, 5, label = paste(case, name, p))
+    }
+  }
 }
 
 test_that("bounds that bind, moderate noise: all draws of the prior, weighted", {
@@ -112,24 +137,43 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
     fit <- with_seed(1, suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 3500,
                                                           warmup = 500, seed = 1)))
     prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, one$kernel, one$scale, c(25, 4)))
-    totals <- posterior::as_draws_array(denoise(fit))
-    posterior::variables(totals) <- paste("total of", posterior::variables(totals))
-    all <- posterior::bind_draws(posterior::as_draws_array(fit$draws), totals)
-    size <- sum(prior$weight)^2 / sum(prior$weight^2)
-    expect_gt(size, 300)
-    for (name in setdiff(names(prior$exact), "prob[g=b]")) {
-      draws <- posterior::extract_variable_matrix(all, name)
-      order <- order(prior$exact[[name]])
-      cumulative <- cumsum(prior$weight[order]) / sum(prior$weight)
-      for (p in c(0.1, 0.5, 0.9)) {
-        at <- prior$exact[[name]][order][which(cumulative >= p)[1]]
-        below <- draws <= at
-        share <- sum(prior$weight[prior$exact[[name]] <= at]) / sum(prior$weight) # more than p where values are whole numbers
-        error <- sqrt(posterior::mcse_mean(below + 0)^2 + p * (1 - p) / size)
-        expect_lt(abs(mean(below) - share) / error, 5, label = paste(case, name, p))
-      }
-    }
+    expect_weighted_draws(fit, prior, case)
   }
+})
+
+test_that("bounds that bind: records with the totals that were solved for", {
+  skip_on_cran()
+  cases <- list(
+    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2))), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)), scale = 0.15, z = c(5, 8)),
+    regression = list(statistic = stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-0.8, 0.8))),
+                      model = model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw()), scale = 1, z = c(2, 1, 4, 2, 3))
+  )
+  for (case in names(cases)) {
+    one <- cases[[case]]
+    told <- as_release(stats::setNames(one$z, one$statistic$components), one$statistic, mech_laplace(scale = one$scale), n = NULL, neighbours = "add_remove")
+    fit <- suppressWarnings(sample_posterior(told, one$model, method = "augment", records = prior_negative_binomial(7, 4), chains = 2, iter = 1000,
+                                             warmup = 500, seed = 1))
+    for (k in seq_along(fit$chains)) {
+      if (case == "normal") expect_lt(fit$chains[[k]]$state$size[14], 0.5 * fit$chains[[k]]$state$size[15]) # so it is chosen
+      fit$chains[[k]]$state$size[14:15] <- c(0, 1) # and here in any case
+    }
+    fit <- suppressWarnings(extend(fit, 2500))
+    prior <- with_seed(2, weighted_resize(one$statistic, one$model, one$z, "absolute", one$scale, c(7, 4), 2e5))
+    expect_weighted_draws(fit, prior, case)
+  }
+})
+
+test_that("where noise drowns everything n has its prior by steps that solve for totals, too", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-0.8, 0.8)))
+  release <- as_release(c(2, 1, 9, 3, 6), statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
+  model <- model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw())
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", records = prior_uniform(4, 43), chains = 2, iter = 1000, warmup = 500, seed = 3))
+  for (k in 1:2) fit$chains[[k]]$state$size[14:15] <- c(0, 1)
+  fit <- suppressWarnings(extend(fit, 12000))
+  expect_gt(min(acceptance(fit)$tilted), 0.2)
+  n <- posterior::extract_variable_matrix(fit$draws, "n")
+  for (cut in seq(5, 41, 4)) expect_lt(abs(mean(n <= cut) - (cut - 3) / 40), 5 * posterior::mcse_mean((n <= cut) + 0), label = cut)
 })
 
 test_that("noise of the size of the totals, n as unknown as they are: as by the distribution of the totals", {
