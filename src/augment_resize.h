@@ -60,7 +60,7 @@ struct resize {
 int resize_create(struct augment *a);
 
 /* The records' totals, from their complete-data statistic, to now. Returns 0 where a level is
- * empty, or the scatter singular. */
+ * empty, the scatter singular, or so few records that no step leads there. */
 int resize_read(struct augment *a);
 
 /* What the bounds leave of column i with these level means and this standard deviation, to `column`

@@ -238,6 +238,7 @@ int resize_read(struct augment *a) {
     const double *c = a->complete, *centre = a->surrogate->centre;
     const int d = r->d, q = a->model.columns;
     r->next = t + 1;
+    if (a->n <= r->k + d) return 0; /* no step leads there, so none leads away */
     t->n = t->count[0] = (double)a->n;
     for (int i = 0; i < d; ++i) t->total[i] = c[r->column[i]];
     for (int g = 1; g < r->k; ++g) {

@@ -45,6 +45,16 @@ test_that("where noise drowns everything n has its prior, whatever was published
   }
 })
 
+test_that("few records: no step leaves for more that none comes back from", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-3, 3)))
+  release <- as_release(c(1, 2, 3, 1, 3), statistic, mech_gaussian(sd = 1e7), n = NULL, neighbours = "add_remove")
+  model <- model_lm(prior = prior_nig(), covariates = prior_niw())
+  fit <- suppressWarnings(sample_posterior(release, model, method = "augment", records = prior_uniform(1, 8), chains = 2, iter = 5500, warmup = 500, seed = 1))
+  n <- posterior::extract_variable_matrix(fit$draws, "n")
+  for (cut in 1:7) expect_lt(abs(mean(n <= cut) - cut / 8), 5 * posterior::mcse_mean((n <= cut) + 0), label = cut)
+})
+
 test_that("real data of unknown number: chains agree by default", {
   skip_on_cran()
   births <- transform(MASS::birthwt, smoke = factor(smoke))
