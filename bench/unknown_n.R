@@ -108,6 +108,29 @@ exact_coverage <- function(replicates) {
   data.frame(prior = colnames(log_prior), t(matrix(apply(told, 1:2, mean), 3L, dimnames = list(c("interval", "rank", "mass"), NULL))))
 }
 
+# Default calls where n is not released at all, variables in raw units and little noise: what twelve seeds had.
+unknown_defaults <- function(seeds = 12) {
+  cps <- get(utils::data("CPS1985", package = "AER", envir = environment()))
+  cases <- list(
+    "AER::CPS1985, wage ~ education + experience" =
+      list(cps, stat_crossprod(wage ~ education + experience, list(wage = c(0, 50), education = c(0, 20), experience = c(0, 60)))),
+    "airquality, Ozone ~ Temp" = list(stats::na.omit(datasets::airquality), stat_crossprod(Ozone ~ Temp, list(Ozone = c(0, 200), Temp = c(50, 100)))),
+    "AER::CPS1985, wage ~ education + gender" =
+      list(cps, stat_crossprod(wage ~ education + gender, list(wage = c(0, 50), education = c(0, 20), gender = levels(cps$gender)))))
+  do.call(rbind, lapply(names(cases), function(name) {
+    set.seed(1)
+    release <- simulate_release(cases[[name]][[1L]], cases[[name]][[2L]], mech_laplace(epsilon = 20), neighbours = "add_remove")
+    release["n"] <- list(NULL)
+    runs <- do.call(rbind, lapply(seq_len(seeds), function(seed) {
+      time <- seconds(fit <- suppressMessages(suppressWarnings(sample_posterior(release, model_lm(), seed = seed))))
+      told <- posterior::summarise_draws(fit$draws, "rhat", "ess_bulk")
+      data.frame(seconds = time, rhat = as.numeric(max(told$rhat)), ess = as.numeric(min(told$ess_bulk)))
+    }))
+    data.frame(problem = name, seconds = stats::median(runs$seconds), `R-hat` = stats::median(runs$rhat), `largest R-hat` = max(runs$rhat),
+               `ESS/s` = stats::median(runs$ess / runs$seconds), check.names = FALSE)
+  }))
+}
+
 bench_unknown_n <- function(quick = FALSE) {
   unknown_run(unknown_cases$counts, 1e3, 1, 20000, 1) # what R sets up once
   rows <- do.call(rbind, lapply(names(unknown_cases), function(name) {
@@ -130,7 +153,8 @@ bench_unknown_n <- function(quick = FALSE) {
            figure("posterior probability of these intervals", "n", covered$mass),
            figure("rank of the truth in the middle 90%, ties at random", "n", covered$rank),
            figure("seconds for its replicates", sprintf("%d", replicates), covered$seconds, 20, at_most = TRUE))),
-    list("Seconds per effective draw" = rows, "Intervals of n by enumeration" = exact_coverage(10 * replicates)),
+    list("Seconds per effective draw" = rows, "Intervals of n by enumeration" = exact_coverage(10 * replicates),
+         "Default calls in raw units, n not released, epsilon = 20" = unknown_defaults(if (quick) 2L else 12L)),
     c("Noise of the statistic: Laplace, epsilon = 1 for one record added or removed; n with Gaussian noise beside it.",
       "The slowest of the parameters and n, over the slowest parameter with n known: the mean of a run before and of one after.",
       "Medians of five seeds; by method \"augment\" of fifteen, of one with 100,000 records; the largest R-hat.",
