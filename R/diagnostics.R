@@ -28,6 +28,8 @@ with_troubles <- function(fit, call = caller_env()) {
   tell_troubles(fit, call)
   fit$decided <- prior_decides(fit)
   tell_decided(fit)
+  fit$unlikely <- unlikely_means(fit)
+  tell_unlikely(fit)
   fit
 }
 
@@ -238,6 +240,39 @@ tell_decided <- function(fit) {
   count <- if (few) "The release has {numbers} number{?s}, and the model {unknown} unknown parameters: the prior decides what the numbers cannot tell."
   cli::cli_inform(c(decides, stats::setNames(count, if (length(names) && few) "i"),
                     i = "{.fn rstantools::prior_summary} shows the prior, and {.fn design} what a release could tell."), class = "noiseaware_message_prior")
+}
+
+# So many of the prior's standard deviations from its mean a mean is unlikely.
+far_from_prior <- 3
+
+# Means that the prior takes for unlikely in the median draw. prior_niw() and prior_nig() measure how far a mean is in the variable's own
+# standard deviations, and can have it nearer by a larger variance.
+unlikely_means <- function(fit) {
+  if (is.null(fit$chains) || isTRUE(fit$bound$callbacks)) return(character())
+  fields <- fit$bound$spec$fields
+  draws <- parameter_matrix(fit)
+  is_far <- function(name, sd, mean, weight) stats::median(sqrt(weight) * abs(draws[, name] - mean) / sd) > far_from_prior
+  if (identical(fit$bound$spec$name, "normal")) {
+    coupled <- isTRUE(fields$nig == 1) && all(c("mean", "sd") %in% colnames(draws))
+    return(if (coupled && is_far("mean", draws[, "sd"], fields$prior_mean, fields$prior_precision)) "mean" else character())
+  }
+  variables <- sub("^mean\\[(.*)\\]$", "\\1", grep("^mean\\[", colnames(draws), value = TRUE))
+  own <- sprintf("cov[%s,%s]", variables, variables)
+  variables <- variables[own %in% colnames(draws)]
+  if (length(variables) != length(fields$mean_prior)) return(character())
+  far <- vapply(seq_along(variables), function(j) {
+    is_far(sprintf("mean[%s]", variables[j]), sqrt(draws[, sprintf("cov[%1$s,%1$s]", variables[j])]), fields$mean_prior[j], fields$mean_kappa)
+  }, TRUE)
+  sprintf("mean[%s]", variables[far])
+}
+
+tell_unlikely <- function(fit) {
+  names <- fit$unlikely
+  if (length(names) == 0L) return(invisible())
+  weight <- if (identical(names, "mean")) "{.arg precision} of {.fn prior_nig}" else "{.arg kappa} of {.fn prior_niw}"
+  cli::cli_inform(c("The prior takes {.field {names}} for unlikely, many standard deviations from the middle of the bounds, and favours a larger variance.",
+                    i = paste0("Narrower bounds, or a smaller ", weight, ", prevent it. {.fn rstantools::prior_summary} shows the prior.")),
+                  class = "noiseaware_message_unlikely")
 }
 
 # ---- bounds, release -------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #   troubles  what was warned of when it was sampled: see diagnostics.R
 #   why       lines: why "auto" chose the method; NULL where it did not
 #   decided   names of parameters whose posterior is their prior
+#   unlikely  names of means that the prior takes for unlikely
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
@@ -73,6 +74,9 @@ chains_array <- function(chains) {
 #'   * `noiseaware_message_prior`, a message: a parameter's posterior is its prior, since the release tells nothing of it. More unknown parameters than
 #'     published numbers, or much noise, lead to that. Its interval between the quartiles is more than 90 per cent as wide as the
 #'     prior's, and its median is within a quarter of that of the prior's.
+#'   * `noiseaware_message_unlikely`, a message: the prior takes a mean for unlikely, since [prior_niw()] and [prior_nig()] measure in the variable's own
+#'     standard deviations how far it is from the middle of the bounds. More than three of the prior's standard deviations
+#'     in the median draw are told; where the release is not precise, the variance is then too large, and slopes too near 0.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
@@ -199,6 +203,7 @@ fit_lines <- function(fit) {
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
+    if (length(fit$unlikely)) paste0("  prior      takes ", shorten_list(fit$unlikely, 5L), " for unlikely, and favours a larger variance"),
     switch(fit$method,
       augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
       collapse = collapse_lines(fit),

@@ -207,6 +207,23 @@ test_that("what the prior decides is said, when sampled and in the print", {
   expect_null(told(internal("without_troubles")(update(fit)))$decided)
 })
 
+test_that("a mean that the prior takes for unlikely is told", {
+  said <- "noiseaware_message_unlikely"
+  set.seed(1)
+  data <- data.frame(x = rnorm(500, 0.3, 0.1), w = rnorm(500, 1.5, 0.1), y = rnorm(500))
+  release <- simulate_release(data, stat_crossprod(y ~ x + w, list(y = c(-4, 4), x = c(0, 3), w = c(0, 3))), mech_laplace(epsilon = 100))
+  quick <- function(release, model) told(sample_posterior(release, model, method = "clt", chains = 1, iter = 400, seed = 1))
+  expect_message(fit <- quick(release, model_lm()), "takes mean\\[x\\] for unlikely.*smaller `kappa` of `prior_niw\\(\\)`", class = said)
+  expect_identical(fit$unlikely, "mean[x]")
+  expect_output(print(fit), "\n  prior      takes mean\\[x\\] for unlikely, and favours a larger variance\n")
+  expect_no_message(fit <- quick(release, model_lm(covariates = prior_niw(kappa = 0.05))), class = said)
+  expect_identical(fit$unlikely, character())
+  one <- simulate_release(data, stat_sums(~ x + I(x^2), list(x = c(0, 3))), mech_laplace(epsilon = 100))
+  expect_message(fit <- quick(one, model_normal()), "takes mean for unlikely.*smaller `precision` of `prior_nig\\(\\)`", class = said)
+  expect_identical(fit$unlikely, "mean")
+  expect_identical(quick(one, model_normal(prior = list(mean = prior_normal(), sd = prior_inverse_gamma(2, 1))))$unlikely, character())
+})
+
 test_that("records outside the bounds are warned of where a method leaves them out", {
   set.seed(1)
   data <- data.frame(y = rnorm(400), x = rnorm(400))
