@@ -116,7 +116,7 @@ test_that("what separate fits warn of shows a short call, and is not said again 
   line <- stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-1, 1)))
   sites <- lapply(c(north = 1, south = 2), function(seed) as_release(c(y = 3, x = 1, "y^2" = 20, "y:x" = 4, "x^2" = 18) * seed, line, mech_laplace(epsilon = 5), 60))
   calls <- NULL
-  withCallingHandlers(told(sample_posterior(sites, model_lm(), pool = "none", method = "collapse", chains = 2, iter = 1000, seed = 1)),
+  withCallingHandlers(told(sample_posterior(sites, model_lm(), pool = "none", method = "collapse", chains = 2, iter = 2000, seed = 1)),
                       warning = function(w) {
                         calls <<- c(calls, list(conditionCall(w)))
                         invokeRestart("muffleWarning")
