@@ -75,10 +75,10 @@
 #' | --- | ---: | ---: | ---: |
 #' | slope, bounds 8, a prior that keeps records inside | 0.90 | 0.90 | 0.90 |
 #' | sigma, the same | 0.91 | 0.91 | 0.92 |
-#' | slope, bounds 8, the default prior | 0.88 | 0.84 | 0.68 |
+#' | slope, bounds 8, a prior that expects one response in nine outside | 0.88 | 0.84 | 0.68 |
 #' | sigma, the same | 0.89 | 0.85 | 0.73 |
 #'
-#' The default prior expects one response in nine outside the bounds. The print of such a
+#' The print of such a
 #' regression shows the posterior expectation of their share; where it says that the draws are not
 #' valid, use `"augment"`.
 #'

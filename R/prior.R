@@ -49,9 +49,9 @@
 #'   Chains take the longer the further c h is below 1.
 #'
 #' @section Priors scaled by the bounds:
-#' They put most records that the prior predicts between the bounds: 84 to 89 per cent of the
+#' They put most records that the prior predicts between the bounds: 84 to 90 per cent of the
 #' responses with 1 to 12 covariates, some of them factors, and 95 per cent of the values of
-#' a covariate. (With `prior_student_t()`, which has heavier tails, 74 to 77 per cent of the responses.)
+#' a covariate. (With `prior_student_t()`, which has heavier tails, 69 to 77 per cent of the responses.)
 #' Let c be the middle of a variable's bounds and h half their width, y the
 #' response, and p the number of covariates (a factor is one). With covariates measured from
 #' their middles:

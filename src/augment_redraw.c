@@ -34,7 +34,7 @@
  * renew the shape themselves.
  *
  * Cost a step: n d normal numbers, about five passes over n records of d^2 / 2 multiplications, and
- * as many solutions of d (d + 3) / 2 equations. No allocation but in augment_prepare_redraw().
+ * as many solutions of d (d + 3) / 2 equations. No allocation but in redraw_new().
  */
 #include "augment_redraw.h"
 
@@ -45,8 +45,8 @@
 enum { MOST_SOLVED = 25 };
 static const double SOLVED = 1e-8, SAME = 1e-6;
 
-/* Most steps of an iteration; tries before what they tell counts; most columns and records. */
-enum { MOST_STEPS = 6, TRIED = 50, MOST_COLUMNS = 6, MOST_RECORDS = 20000 };
+/* Most steps of an iteration; tries before what they tell counts; most columns. */
+enum { MOST_STEPS = 6, TRIED = 50, MOST_COLUMNS = 6 };
 
 /* Share of iterations that may leave the totals as they were. */
 static const double LEFT = 0.05;
@@ -142,7 +142,7 @@ struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
 }
 
 void augment_prepare_redraw(struct augment *a) {
-    if (a->size_prior || a->cells > 0 || a->n > MOST_RECORDS) return;
+    if (a->size_prior || a->cells > 0 || a->n > MOST_REDRAWN) return;
     a->redraw = redraw_new(a, a->n);
     if (a->redraw) redraw_prepare_guide(a->redraw);
 }
@@ -360,7 +360,8 @@ int redraw_finds(struct augment *a, struct redraw *r, ptrdiff_t n, struct place 
     return same;
 }
 
-/* Are the records what solve() makes of their shape and totals? at->log_density is then theirs. */
+/* Are the records what redraw_find() makes of their shape and totals? at->log_density is then
+ * theirs. */
 static int is_solution(struct augment *a, struct place *at, struct place *spare) {
     double log_slope;
     if (!redraw_finds(a, a->redraw, a->n, at, spare, &log_slope)) return 0;

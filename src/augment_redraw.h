@@ -4,6 +4,9 @@
 
 #include "augment.h"
 
+/* Most records of steps that solve for clamped totals: each takes some passes over all of them. */
+enum { MOST_REDRAWN = 20000 };
+
 /* Means and factor, the clamped totals that they solve for, the complete-data statistic, log h and
  * U. */
 struct place {

@@ -31,12 +31,12 @@
  * where it was, few records say, the other may. As they draw many records anew, a sweep is spread
  * over several iterations, from the middle of warmup on.
  *
- * Where bounds clamp, and noise is small, records seldom follow; then it may be solved for their
- * totals (augment_resize_clamped.c).
+ * Where bounds clamp, and noise is small, records seldom follow; then they may be found by solving
+ * for their totals (augment_resize_clamped.c).
  *
  * Empty levels are left out on both sides. Cost: a pass over the records as a surrogate transition
  * has it, another where the step is accepted; O(m d^2) for m births or deaths. No allocation but in
- * augment_prepare_resize().
+ * augment_prepare_resize() and augment_make_resize_room().
  */
 #include "augment_resize.h"
 
@@ -50,8 +50,8 @@ enum { STEPS = 8, FEW = 4 };
  * forget, and what is added to each */
 static const double FORGET = 0.01, LEAST = 0.02;
 
-/* Where records follow so many times less often than they do if it is solved for their totals, it
- * is solved for them, which takes longer. The share of steps of warmup that try the other way. */
+/* Where records follow so many times less often than steps are taken that solve for their totals,
+ * the latter are made, which take longer. The share of steps of warmup that try the other way. */
 static const double WORSE = 0.5, OTHER = 0.125;
 
 void augment_prepare_resize(struct augment *a) {
@@ -424,7 +424,10 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     r->holes = 0;
     const enum resize_way way = choose_way(a, learning);
     const int solves = way == RESIZE_SOLVE;
-    if (!(solves ? resize_begin_clamped(a) : resize_read(a))) return;
+    if (!(solves ? resize_begin_clamped(a) : resize_read(a))) {
+        if (learning) a->births.ways[way] -= FORGET * a->births.ways[way];
+        return;
+    }
     if (walk(a, fresh, learning, steps, &log_ratio)) {
         log_ratio = solves ? resize_follow_clamped(a) : follow_to(a, &stay, &born);
         accept = -log_ratio < rng_exponential(a->rng);

@@ -35,8 +35,8 @@ struct resize {
     double *cross_pace;
     double *change_first, *change_product; /* of a step: k x d, d x d */
 
-    /* The records' own totals stand first in `kept`, what a way back leads to last; a chain goes
-     * from `now` to `next`. */
+    /* The records' own totals stand first in `kept`, what a way back leads to, or records that are
+     * solved for, last; a chain goes from `now` to `next`. */
     struct resize_totals kept[4], *now, *next;
     double *change; /* of the counts */
     /* Records that go; of their places, those that others fill, and by which. */

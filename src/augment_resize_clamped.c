@@ -14,7 +14,7 @@
  * - finds s and U of the records, and (T~, S~);
  * - makes the chain's steps from there;
  * - draws U' uniformly and solves for the (T, S) of records with this shape whose clamped totals
- * are the expected ones of where the chain ended.
+ *   are the expected ones of where the chain ended.
  *
  * It is accepted by h' h~ / (h h~'): the noise cancels. Each solution is looked for from s and U
  * alone, and a step is only made where that leads to the records themselves, and to the totals
@@ -27,8 +27,6 @@
 
 #include "linalg.h"
 
-enum { MOST_RECORDS = 20000 };
-
 /* Of the work of a sweep, about. */
 static const double SWEEPS = 2;
 
@@ -37,8 +35,8 @@ static const double SAME = 1e-6;
 
 void resize_create_clamped(struct augment *a) {
     struct resize *r = a->resize;
-    r->most = a->stride < MOST_RECORDS ? a->stride : MOST_RECORDS;
-    r->redraw = redraw_new(a, r->most);
+    r->most = a->stride;
+    r->redraw = a->n > MOST_REDRAWN ? NULL : redraw_new(a, r->most);
 }
 
 /* The log density of records there, in terms of their clamped totals: log |ds / d(m, F)| is that.

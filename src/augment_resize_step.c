@@ -190,9 +190,9 @@ static int is_possible(const struct resize *r, const struct resize_totals *to, i
            (square > 0 && square < to->n * fmax(low * low, high * high));
 }
 
-/* From there to the means, `mean`, and the standard deviation of a column of `to` whose H are
- * r->aim and whose Q is `square`. Returns how many steps of Newton's method it took; 0 where they
- * lead nowhere. *log_slope: log D there. */
+/* From a first guess to the means, `mean`, and the standard deviation of a column of `to` whose H
+ * are r->aim and whose Q is `square`. Returns how many steps of Newton's method it took; 0 where
+ * they lead nowhere. *log_slope: log D there. */
 static int find(struct resize *r, struct resize_totals *to, int i, double square, double sd,
                 double *mean, double *log_slope) {
     const int k = r->k, count = firsts(r, i);

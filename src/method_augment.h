@@ -41,7 +41,7 @@ struct part {
 enum resize_kind { RESIZE_HOLD, RESIZE_STRETCH, RESIZE_REFRESH, RESIZE_KINDS };
 
 /* How records come to have the totals where such steps lead: they follow what is expected of them,
- * or it is solved for what they are to have. */
+ * or they are found by solving for the totals. */
 enum resize_way { RESIZE_FOLLOW, RESIZE_SOLVE, RESIZE_WAYS };
 
 /* Of births and deaths: the scale of how many records at once, and how often it was learned; after
@@ -50,9 +50,8 @@ struct births {
     double scale, tries, made, accepted, visited, updated;
     double tilt_made, tilt_accepted; /* of those that take theta along */
     double followed; /* in warmup, running mean of those accepted that go where n was seen */
-    double
-        taken[RESIZE_KINDS];  /* the same of each kind of steps of totals, see augment_resize.c, */
-    double ways[RESIZE_WAYS]; /* and of each way in which records come to have these */
+    double taken[RESIZE_KINDS]; /* the same of each kind of steps of totals (augment_resize.c), */
+    double ways[RESIZE_WAYS];   /* and of each way in which records come to have these */
 };
 
 /* Transfers between levels take so many records at once, at most. */

@@ -12,11 +12,13 @@ directory <- if (length(arguments) >= 2) arguments[2] else "results"
 
 box <- list(y = c(-8, 8), x = c(-8, 8))
 inside <- model_lm(prior = prior_nig(mean = 0, precision = 4, shape = 10, rate = 10), covariates = prior_niw(mean = 0, kappa = 10, df = 20, scale = 17))
+# one response in nine outside
+beyond <- model_lm(covariates = prior_niw(kappa = 1, scale = (8 / 3)^2))
 laplace <- mech_laplace(epsilon = 1)
 counts <- stat_counts(~ y, list(y = c("no", "yes")))
 designs <- list(
   `regression, prior inside the bounds` = list(inside, stat_crossprod(y ~ x, box), laplace),
-  `regression, default prior` = list(model_lm(), stat_crossprod(y ~ x, box), laplace),
+  `regression, prior beyond the bounds` = list(beyond, stat_crossprod(y ~ x, box), laplace),
   `Bernoulli, Laplace noise of scale 2` = list(model_bernoulli(), counts, laplace),
   `Bernoulli, discrete Laplace noise of scale 2` = list(model_bernoulli(), counts, mech_discrete_laplace(epsilon = 1)),
   `Bernoulli, discrete Laplace noise of scale 20` = list(model_bernoulli(), counts, mech_discrete_laplace(epsilon = 0.1)))

@@ -152,7 +152,7 @@ test_that("a short run that is caught where all records are beyond the bounds do
   set.seed(1)
   statistic <- stat_crossprod(bwt ~ age + lwt, list(bwt = c(500, 5500), age = c(14, 50), lwt = c(80, 260)))
   release <- simulate_release(MASS::birthwt, statistic, mech_laplace(epsilon = 1))
-  bound <- internal("bind_model")(model_lm(), statistic)
+  bound <- internal("bind_model")(model_lm(covariates = prior_niw(kappa = 1, scale = (c(36, 180) / 6)^2)), statistic)
   # the first run of these seeds ends where a column's standard deviation is a million times its range, and would leave
   # two to five directions of at least half the noise's variance
   for (seed in c(281, 620, 937)) {

@@ -114,7 +114,7 @@ test_that("with next to no noise the posterior is that of the data", {
   skip_on_cran() # takes long; `make test` runs it
   data <- data.frame(y = MASS::birthwt$bwt / 1000, x = (MASS::birthwt$lwt - 130) / 30, g = factor(c("a", "b", "c")[MASS::birthwt$race]),
                      h = factor(c("u", "v")[MASS::birthwt$smoke + 1]))
-  set.seed(4)
+  set.seed(4) # with less noise still, some chains move a level's coefficient slowly
   rel <- simulate_release(data, table_statistic(1), mech_gaussian(sd = 0.1))
   fit <- sample_posterior(rel, model_lm(), method = "collapse", chains = 2, iter = 3000, warmup = 1000, seed = 2)
   known <- nonprivate_posterior(data, model_lm(), table_statistic(1), iter = 4000, seed = 1)
