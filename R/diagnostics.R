@@ -270,9 +270,9 @@ tell_unlikely <- function(fit) {
   names <- fit$unlikely
   if (length(names) == 0L) return(invisible())
   weight <- if (identical(names, "mean")) "{.arg precision} of {.fn prior_nig}" else "{.arg kappa} of {.fn prior_niw}"
-  cli::cli_inform(c("The prior takes {.field {names}} for unlikely, many standard deviations from the middle of the bounds, and favours a larger variance.",
-                    i = paste0("Narrower bounds, or a smaller ", weight, ", prevent it. {.fn rstantools::prior_summary} shows the prior.")),
-                  class = "noiseaware_message_unlikely")
+  cli::cli_inform(c("The prior takes {.field {names}} for unlikely, many standard deviations from its centre, and favours a larger variance.",
+                    i = paste0("The centre is the middle of the bounds by default: narrower ones, or a smaller ", weight, ", prevent it. ",
+                               "{.fn rstantools::prior_summary} shows the prior.")), class = "noiseaware_message_unlikely")
 }
 
 # ---- bounds, release -------------------------------------------------------------------

@@ -75,7 +75,7 @@ chains_array <- function(chains) {
 #'     published numbers, or much noise, lead to that. Its interval between the quartiles is more than 90 per cent as wide as the
 #'     prior's, and its median is within a quarter of that of the prior's.
 #'   * `noiseaware_message_unlikely`, a message: the prior takes a mean for unlikely, since [prior_niw()] and [prior_nig()] measure in the variable's own
-#'     standard deviations how far it is from the middle of the bounds. More than three of the prior's standard deviations
+#'     standard deviations how far it is from its centre, by default the middle of the bounds. More than three of the prior's standard deviations
 #'     in the median draw are told; where the release is not precise, the variance is then too large, and slopes too near 0.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
