@@ -59,17 +59,25 @@ static double copy_work(const struct augment *a) {
 
 /* ---- a pass ------------------------------------------------------------------- */
 
+/* Where the records of a block that starts there go when they move. */
+static double *moved_column(const struct augment *a, int v, ptrdiff_t start) {
+    return a->moved_x ? a->moved_x + v * a->stride + start : a->x_new[v];
+}
+
 /* The block's records under theta_new: columns that do not change are not
- * copied. */
+ * copied. A block is longer than what the model takes where a statistic wants all records. */
 static const double *const *moved_block(struct augment *a, ptrdiff_t start, int m) {
     const struct model *model = &a->model;
-    double **to = a->x_new;
-    if (a->moved_x) {
-        to = a->to_chunk;
-        for (int v = 0; v < model->columns; ++v) to[v] = a->moved_x + v * a->stride + start;
+    for (int at = 0, chunk; at < m; at += chunk) {
+        chunk = augment_chunk(model->whole, m - at);
+        for (int v = 0; v < model->columns; ++v) {
+            a->at_chunk[v] = a->x_at[v] + at;
+            a->to_chunk[v] = moved_column(a, v, start) + at;
+        }
+        model->class->move(model->self, a->rng, chunk, augment_read_only(a->at_chunk), a->to_chunk);
     }
-    model->class->move(model->self, a->rng, m, augment_read_only(a->x_at), to);
-    for (int v = 0; v < model->columns; ++v) a->moved[v] = a->changed[v] ? to[v] : a->x_at[v];
+    for (int v = 0; v < model->columns; ++v)
+        a->moved[v] = a->changed[v] ? moved_column(a, v, start) : a->x_at[v];
     return a->moved;
 }
 
@@ -98,8 +106,7 @@ static void keep_moved_of(struct augment *a) {
         if (!a->moved_x) (void)moved_block(a, start, m);
         for (int v = 0; v < a->model.columns; ++v)
             if (a->changed[v])
-                memcpy(a->x_at[v], a->moved_x ? a->moved_x + v * a->stride + start : a->x_new[v],
-                       (size_t)m * sizeof(double));
+                memcpy(a->x_at[v], moved_column(a, v, start), (size_t)m * sizeof(double));
     }
     memcpy(a->residual, a->candidate, (size_t)a->dense * sizeof(double));
     memcpy(a->cell_residual, a->candidate_cells, (size_t)a->cells * sizeof(double));

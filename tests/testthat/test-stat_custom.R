@@ -32,6 +32,27 @@ test_that("a custom statistic equals the built-in one", {
   expect_equal(as.numeric(fits[[1]]$draws), as.numeric(fits[[2]]$draws), tolerance = 1e-8)
 })
 
+test_that("records of more than a block move beside a statistic that wants all of them", {
+  skip_on_cran()
+  # products and powers have room for a block of records: more of them at once would be written beyond it
+  bounds <- list(y = c(0, 1), x = c(0, 1))
+  kept <- c("y", "x^2", "y:x", "y:x^2")
+  built_in <- stat_subset(stat_crossprod(y ~ x + I(x^2), bounds, rescale = FALSE), kept)
+  own <- stat_custom(function(records) {
+    y <- pmin(pmax(records[, "y"], 0), 1)
+    x <- pmin(pmax(records[, "x"], 0), 1)
+    cbind(y, x^2, y * x, y * x^2)
+  }, kept, 4, bounds)
+  value <- c(180, 200, 105, 78)
+  fits <- lapply(list(own, built_in), function(st) {
+    rel <- as_release(value, st, mech_laplace(scale = 40), n = 600)
+    model <- model_lm(y ~ x + I(x^2), covariates = fixed(list(mean = 0.5, cov = 0.03)))
+    sample_posterior(rel, model, method = "augment", chains = 2, iter = 300, seed = 1)
+  })
+  for (name in c("(Intercept)", "x", "I(x^2)", "sigma"))
+    expect_agreement(parameter_draws(fits[[1]], name), parameter_draws(fits[[2]], name), spread = FALSE, label = name)
+})
+
 test_that("custom statistics are checked and carry no data", {
   bounds <- list(x = c(0, 10))
   expect_error(stat_custom(1, "a", 1, bounds), class = "noiseaware_error_custom")
