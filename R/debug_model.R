@@ -12,6 +12,7 @@
 #' @param seed A whole number. R's generator is left as it was.
 #'
 #' @details The checks:
+#' * `rprior`, `report`: as many values are written as the model says that it has.
 #' * `rrecords`, `move`, `refresh`: nothing is written beyond a block.
 #' * `rprior`, `rrecords`, `report`: finite values; the same stream gives the same
 #'   draws.
@@ -20,8 +21,8 @@
 #' * `add`: two parts sum to the whole.
 #' * `rtheta`: theta from the prior, records from theta, theta from its update: the
 #'   last has the distribution of the first (Geweke 2004).
-#' * `log_density`: the same with random walks by `log_density` in place of the update; a density
-#'   that is not that of the records shows here.
+#' * `log_density`: two parts sum to the whole; and as for `rtheta`, with random walks by `log_density` in place of the
+#'   update: a density that is not that of the records shows here.
 #' * `curve`, `prior_curve`: their slopes are those of `log_density` and `dprior`, by differences. The package's own
 #'   regressions have these hooks.
 #' * `dprior`: Metropolis steps with it leave the prior draws' distribution as it is; a
@@ -31,7 +32,8 @@
 #' * `from_innovations`: the records that `rrecords` draws from the same numbers.
 #' * `refresh`: rho = 1 gives the same records; rho = 0.5 leaves their distribution.
 #'
-#' Distributions are compared by Kolmogorov-Smirnov tests; a p-value below 1e-6 fails. The print calls the hooks of
+#' Distributions are compared by Kolmogorov-Smirnov tests, those of theta before and after an update, and of the
+#' records' log density at both, also by the mean change of ranks; a p-value below 1e-6 fails. The print calls the hooks of
 #' [model_custom()] by its arguments' names: `r_prior`, `r_records`, `r_theta` and `log_prior`.
 #'
 #' @return A data frame of class `model_debug`: `hook`, `check`, `ok` (`NA` where the
@@ -53,26 +55,30 @@ debug_model <- function(model, statistic, n = 500, seed = 1) {
   n <- check_count(n, "n", lower = 10)
   seed <- check_seed(seed) %||% 1L
   bound <- bind_model(model, statistic)
-  trial <- model_trial(bound, n, seed)
+  written <- trial_written(bound, seed)
+  unsafe <- any(written == 1L)
+  trial <- if (unsafe) list() else model_trial(bound, n, seed)
   checks <- list(
-    list("rrecords", "stays in its block", trial$overrun(1L)), list("move", "stays in its block", trial$overrun(3L)),
-    list("refresh", "stays in its block", trial$overrun(2L)),
+    list("rprior", "writes its values", function() written_result(written[1L])), list("report", "writes its values", function() written_result(written[2L])),
+    list("rrecords", "stays in its block", trial$records_stay), list("move", "stays in its block", trial$move_stays),
+    list("refresh", "stays in its block", trial$refresh_stays),
     list("rprior", "finite", trial$prior_finite), list("rprior", "repeatable", trial$prior_repeatable),
     list("report", "finite", trial$report_finite), list("invert", "inverts report", trial$inverts),
     list("rrecords", "finite", trial$records_finite), list("rrecords", "repeatable", trial$records_repeatable),
     list("set", "records depend on theta", trial$theta_matters),
     list("from_innovations", "makes the records of rrecords", trial$from_innovations),
     list("add", "sums over parts", trial$add_parts),
-    list("rtheta", "leaves the joint distribution", trial$joint), list("log_density", "is the density of rrecords", trial$record_density),
+    list("rtheta", "leaves the joint distribution", trial$joint),
+    list("log_density", "sums over parts", trial$density_parts), list("log_density", "is the density of rrecords", trial$record_density),
     list("curve", "has the slopes of log_density", trial$curve), list("prior_curve", "has the slopes of dprior", trial$prior_curve),
     list("dprior", "finite", trial$density_finite), list("dprior", "is the density of rprior", trial$density_distribution),
     list("move", "to the same theta", trial$move_same), list("move", "repeatable", trial$move_repeatable),
     list("move", "gives the new distribution", trial$move_distribution),
     list("refresh", "rho = 1 changes nothing", trial$refresh_same), list("refresh", "leaves the distribution", trial$refresh_distribution)
   )
-  unsafe <- FALSE
-  rows <- lapply(checks, function(check) {
-    result <- if (unsafe) not_tried else with_seed(seed, tryCatch(check[[3L]](), error = function(e) failed_check(one_line(e))))
+  rows <- lapply(seq_along(checks), function(k) {
+    check <- checks[[k]]
+    result <- if (unsafe && k > 2L) not_tried else with_seed(seed, tryCatch(check[[3L]](), error = function(e) failed_check(one_line(e))))
     unsafe <<- unsafe || identical(result, overrun_seen)
     data.frame(hook = check[[1L]], check = check[[2L]], ok = result$ok, detail = result$detail)
   })
@@ -89,6 +95,18 @@ no_hook <- check_result(NA, "not available")
 overrun_seen <- failed_check("writes beyond the block: the other hooks are not tried")
 not_tried <- check_result(NA, "not tried")
 
+# what rprior() and report() write: 0, their values; 1, more; 2, fewer
+trial_written <- function(bound, seed) {
+  stream <- new_stream(c(seed %% 2^31, 0), 10L)
+  if (isTRUE(bound$callbacks)) return(with_seed(seed %% 2^31, .Call(ffi_model_written, bound$spec, stream)))
+  .Call(ffi_model_written, bound$spec, stream)
+}
+
+written_result <- function(written) {
+  if (written == 0L) return(check_result(TRUE))
+  failed_check(if (written == 1L) "writes more values than the model says that it has: the other hooks are not tried" else "leaves some of its values unwritten")
+}
+
 #' @export
 print.model_debug <- function(x, ...) {
   failed <- sum(!x$ok, na.rm = TRUE)
@@ -101,7 +119,8 @@ print.model_debug <- function(x, ...) {
 
 name_functions <- function(x) {
   x <- x[x$hook %in% names(hook_functions), ]
-  for (hook in names(hook_functions)) x$check <- sub(paste0("\\b", hook, "$"), hook_functions[[hook]], x$check)
+  for (hook in names(hook_functions))
+    for (text in c("check", "detail")) x[[text]] <- sub(paste0("\\b", hook, "$"), hook_functions[[hook]], x[[text]])
   x$hook <- hook_functions[x$hook]
   x
 }
@@ -121,10 +140,14 @@ model_trial <- function(bound, n, seed) {
   moves <- bound$moves
   move <- function(to, x, k = 2L) call(k, ffi_model_move, spec, from, to, x, stream(k))
   refresh <- function(rho, x) call(3L, ffi_model_refresh, spec, from, rho, x, stream(3L))$records
+  overrun <- function(which) function() {
+    over <- call(4L, ffi_model_overrun, spec, from, to, 5L, stream(4L))[which]
+    if (is.na(over)) no_hook else if (over) overrun_seen else check_result(TRUE)
+  }
   complete <- function(x) call(0L, ffi_model_complete, spec, x)
   shape <- .Call(ffi_model_shape, spec)
   can_refresh <- shape$can_refresh
-  list(
+  c(density_trials(bound, shape, call, prior, theta, function() records(from), stream(9L)), list(
     prior_finite = function() finite(theta),
     prior_repeatable = function() same(prior(200), theta, 0),
     report_finite = function() finite(reported(bound, theta)),
@@ -135,10 +158,7 @@ model_trial <- function(bound, n, seed) {
     },
     records_finite = function() finite(records(from)),
     records_repeatable = function() same(records(from), records(from), 0),
-    overrun = function(which) function() {
-      over <- call(4L, ffi_model_overrun, spec, from, to, 5L, stream(4L))[which]
-      if (is.na(over)) no_hook else if (over) overrun_seen else check_result(TRUE)
-    },
+    records_stay = overrun(1L), refresh_stays = overrun(2L), move_stays = overrun(3L),
     theta_matters = function() {
       check_result(any(vapply(2:6, function(k) !identical(records(theta[, k]), records(from)), TRUE)))
     },
@@ -157,11 +177,6 @@ model_trial <- function(bound, n, seed) {
       if (!bound$updates) return(no_hook)
       trial_joint(bound, function(n, replicates) call(6L, ffi_model_joint, spec, n, replicates, stream(6L)))
     },
-    record_density = function() {
-      if (!shape$has_density) return(no_hook)
-      sd <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
-      trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream(9L), sd))
-    },
     curve = function() {
       seen <- curve_at(bound, from, records(from))
       if (is.null(seen)) no_hook else both(same(seen$curve, seen$log_density), same(seen$gradient, seen$slopes, 1e-6))
@@ -170,8 +185,6 @@ model_trial <- function(bound, n, seed) {
       seen <- curve_at(bound, from, records(from)[1L, , drop = FALSE])
       if (is.null(seen)) no_hook else same(seen$prior_gradient, seen$prior_slopes, 1e-6)
     },
-    density_finite = function() if (!shape$has_prior) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
-    density_distribution = function() if (!shape$has_prior) no_hook else trial_density(bound, call, prior),
     move_same = function() {
       x <- records(from)
       if (is.null(moves)) no_hook else same(move(from, x), x)
@@ -188,6 +201,38 @@ model_trial <- function(bound, n, seed) {
       same(refresh(1, x), x)
     },
     refresh_distribution = function() if (can_refresh) same_distribution(refresh(0.5, records(from)), records(from, 5L)) else no_hook
+  ))
+}
+
+# The checks of log_density and dprior; `records()` draws some given the first theta.
+density_trials <- function(bound, shape, call, prior, theta, records, stream) {
+  spec <- bound$spec
+  prior_right <- NULL # what density_distribution() found
+  density_distribution <- function() {
+    prior_right <<- prior_right %||% if (!shape$has_prior) no_hook else trial_density(bound, call, prior)
+    prior_right
+  }
+  list(
+    density_parts = function() {
+      if (!shape$has_density) return(no_hook)
+      x <- records()
+      all <- seq_len(nrow(x))
+      density <- function(rows, at) call(0L, ffi_model_log_density, spec, theta[, at, drop = FALSE], x[rows, , drop = FALSE])
+      # up to a constant, as at two thetas: the second is one that may have made the records
+      at <- c(1L, 1L + which(is.finite(density(all, 2:20)))[1L])
+      if (anyNA(at)) return(check_result(NA, "not tried"))
+      half <- all <= length(all) / 2
+      same(diff(density(half, at)) + diff(density(!half, at)), diff(density(all, at)))
+    },
+    record_density = function() {
+      if (!shape$has_density) return(no_hook)
+      # a wrong prior density would be taken for a wrong density of records
+      if (identical(density_distribution()$ok, FALSE)) return(check_result(NA, "not tried: first mend dprior"))
+      sd <- apply(theta[bound$unknown, , drop = FALSE], 1L, stats::mad)
+      trial_joint(bound, function(n, replicates) call(9L, ffi_model_walk_joint, spec, n, replicates, stream, sd))
+    },
+    density_finite = function() if (!shape$has_prior) no_hook else finite(call(0L, ffi_model_log_prior, spec, theta)),
+    density_distribution = density_distribution
   )
 }
 
@@ -223,6 +268,19 @@ ks_p <- function(a, b) {
   min(vapply(seq_len(ncol(a)), function(v) suppressWarnings(stats::ks.test(a[, v], b[, v], exact = FALSE)$p.value), 0))
 }
 
+# Two samples of one distribution in pairs, a row each: neither ranks nor their distances from the middle grow on average.
+change_p <- function(before, after) {
+  of_column <- function(v) {
+    rank <- rank(c(before[, v], after[, v])) / (2 * nrow(before) + 1) - 0.5
+    half <- seq_len(nrow(before))
+    vapply(list(rank, rank^2), function(value) {
+      change <- value[-half] - value[half]
+      if (all(change == 0)) 1 else 2 * stats::pnorm(-abs(mean(change)) / stats::sd(change) * sqrt(length(change)))
+    }, 0)
+  }
+  min(vapply(seq_len(ncol(before)), of_column, numeric(2)))
+}
+
 ks_result <- function(p) check_result(min(p) > 1e-6, if (min(p) < 1e-6) "p below 1e-6" else paste("p =", format_number(min(p), 2)))
 
 same_distribution <- function(a, b) ks_result(ks_p(a, b))
@@ -232,26 +290,32 @@ trial_joint <- function(bound, joint, replicates = 2000L) {
   p <- vapply(bound$model$records %||% c(2L, 20L), function(n) {
     run <- joint(as.integer(n), 2L * replicates)
     if (is.null(run) || !all(is.finite(run$after))) return(NaN)
-    # two halves, so that the samples are independent
+    before <- reported(bound, run$before)
+    after <- reported(bound, run$after)
+    # two halves, so that the samples are independent; and the changes of all, which see smaller faults
     first <- seq_len(replicates)
-    ks_p(reported(bound, run$after[, first, drop = FALSE]), reported(bound, run$before[, -first, drop = FALSE]))
+    min(ks_p(after[first, , drop = FALSE], before[-first, , drop = FALSE]),
+        change_p(cbind(before, run$density[, 1L]), cbind(after, run$density[, 2L])))
   }, 0)
   if (anyNA(p)) failed_check("the update failed, or is not finite") else ks_result(p)
 }
 
 trial_density <- function(bound, call, prior, draws = 1000L, steps = 10L) {
   moves <- bound$unknown
-  theta <- prior(draws, 7L)
+  start <- theta <- prior(draws, 7L)
   fresh <- prior(2L * draws, 8L)[, draws + seq_len(draws), drop = FALSE]
   scale <- apply(theta[moves, , drop = FALSE], 1L, stats::mad)
   density <- call(0L, ffi_model_log_prior, bound$spec, theta)
+  if (!all(is.finite(density))) return(failed_check("not finite"))
   for (k in seq_len(steps)) {
     proposed <- theta
     proposed[moves, ] <- proposed[moves, ] + scale * stats::rnorm(length(moves) * draws)
     new <- call(0L, ffi_model_log_prior, bound$spec, proposed)
+    if (anyNA(new)) return(failed_check("neither a number nor -Inf at some theta"))
     accept <- log(stats::runif(draws)) < new - density
     theta[, accept] <- proposed[, accept]
     density[accept] <- new[accept]
   }
-  same_distribution(t(theta[moves, , drop = FALSE]), t(fresh[moves, , drop = FALSE]))
+  walked <- t(theta[moves, , drop = FALSE])
+  ks_result(min(ks_p(walked, t(fresh[moves, , drop = FALSE])), change_p(t(start[moves, , drop = FALSE]), walked)))
 }

@@ -105,6 +105,8 @@ int interrupt_pending(void);
     X(ffi_model_walk_joint, 5) \
     X(ffi_model_marginal, 4) \
     X(ffi_model_overrun, 5) \
+    X(ffi_model_written, 2) \
+    X(ffi_model_log_density, 3) \
     X(ffi_model_formed, 4) \
     X(ffi_compiled_callable, 2) \
     X(ffi_compiled_hooks, 1) \

@@ -45,8 +45,14 @@ SEXP ffi_model_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state) {
     return list;
 }
 
+static double density_at(const struct model *model, const double *theta, int n, double *const *x) {
+    model->class->set(model->self, theta);
+    return model->class->log_density(model->self, n, (const double *const *)x);
+}
+
 /* The same with random walks by dprior() and log_density() as the update, of several
- * widths, the first about that of the prior, `sd`. */
+ * widths, the first about that of the prior, `sd`; and the records' log density before and
+ * after, which have the same distribution, too. */
 SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state, SEXP sd) {
     enum { WIDTHS = 4 };
     struct model model = read_model(spec);
@@ -65,6 +71,7 @@ SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state
     update_theta_attach(&update, &model, plugin_memory(update_theta_size(&model), sizeof(double)));
     SEXP before = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
     SEXP after = PROTECT(Rf_allocMatrix(REALSXP, model.parameters, count));
+    SEXP density = PROTECT(Rf_allocMatrix(REALSXP, count, 2));
     int status = PLUGIN_OK;
     for (int k = 0; k < count && status == PLUGIN_OK; ++k) {
         double *theta = REAL(before) + (size_t)k * model.parameters;
@@ -76,16 +83,18 @@ SEXP ffi_model_walk_joint(SEXP spec, SEXP n_records, SEXP replicates, SEXP state
         update_theta_start(&update, REAL(sd));
         for (int w = 0; w < WIDTHS && status == PLUGIN_OK; ++w, *update.walk.log_scale -= 1)
             status = update_theta(&update, 1, &records, &rng, 0, updated);
+        REAL(density)[k] = density_at(&model, theta, n, x);
+        REAL(density)[count + k] = density_at(&model, updated, n, x);
     }
-    const char *const names[] = {"before", "after"};
-    const SEXP values[] = {before, after};
-    SEXP list = status == PLUGIN_OK ? named_list(2, names, values) : R_NilValue;
-    UNPROTECT(2);
+    const char *const names[] = {"before", "after", "density"};
+    const SEXP values[] = {before, after, density};
+    SEXP list = status == PLUGIN_OK ? named_list(3, names, values) : R_NilValue;
+    UNPROTECT(3);
     return list;
 }
 
-/* a column's end, where nothing may be written */
-enum { GUARD = 16 };
+/* a column's end, and what stands behind values of theta, where nothing may be written */
+enum { GUARD = 16, BEHIND = 256 };
 static const double UNTOUCHED = 8.5e-301;
 
 static void mark(int columns, int m, double *const *x) {
@@ -126,6 +135,58 @@ SEXP ffi_model_overrun(SEXP spec, SEXP theta, SEXP theta_new, SEXP m_records, SE
         model.class->set_move(model.self, REAL(theta_new), changed);
         model.class->move(model.self, &rng, m, view, fresh);
         LOGICAL(out)[2] = marks_differ(model.columns, m, fresh);
+    }
+    UNPROTECT(1);
+    return out;
+}
+
+/* Of values of theta, or reported ones, with room behind them. */
+enum written { WRITTEN_ALL, WRITTEN_BEYOND, WRITTEN_TOO_FEW };
+
+static void mark_values(double *values, int size) {
+    for (int j = 0; j < size + BEHIND; ++j) values[j] = UNTOUCHED;
+}
+
+static enum written seen_written(const double *values, int size) {
+    for (int j = size; j < size + BEHIND; ++j)
+        if (values[j] != UNTOUCHED) return WRITTEN_BEYOND;
+    for (int j = 0; j < size; ++j)
+        if (values[j] == UNTOUCHED) return WRITTEN_TOO_FEW;
+    return WRITTEN_ALL;
+}
+
+/* What rprior and report write, of type enum written. */
+SEXP ffi_model_written(SEXP spec, SEXP state) {
+    const struct model model = read_model(spec);
+    struct rng rng;
+    rng_read(state, &rng);
+    double *theta = plugin_memory((size_t)model.parameters + BEHIND, sizeof *theta);
+    double *values = plugin_memory((size_t)model.reported + BEHIND, sizeof *values);
+    mark_values(theta, model.parameters);
+    mark_values(values, model.reported);
+    SEXP out = PROTECT(Rf_allocVector(INTSXP, 2));
+    model_rprior(&model, &rng, theta);
+    INTEGER(out)[0] = seen_written(theta, model.parameters);
+    model_report(&model, theta, values);
+    INTEGER(out)[1] = seen_written(values, model.reported);
+    UNPROTECT(1);
+    return out;
+}
+
+/* A matrix of records' log density at each column of theta. */
+SEXP ffi_model_log_density(SEXP spec, SEXP theta, SEXP x) {
+    const struct model model = read_model(spec);
+    const int count = Rf_ncols(theta);
+    struct blocks b = blocks_new(model.columns, model.whole, Rf_nrows(x));
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, count));
+    for (int i = 0; i < count; ++i) {
+        model.class->set(model.self, REAL(theta) + (size_t)i * (size_t)model.parameters);
+        double sum = 0;
+        for (R_xlen_t start = 0; start < Rf_nrows(x); start += b.size) {
+            const int m = blocks_load(&b, x, start);
+            sum += model.class->log_density(model.self, m, read_only(&b));
+        }
+        REAL(out)[i] = sum;
     }
     UNPROTECT(1);
     return out;

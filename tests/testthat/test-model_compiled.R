@@ -38,6 +38,11 @@ variants <- local({
     "  for (int i = 0; i < m; ++i) sum -= x[0][i] * exp(g->log_rate);",
     "  return sum; }",
     "static double log_density_wrong(void *self, int m, const double *const *x) { return log_density(self, m, x) - 0.5 * m * ((struct gamma_model *)self)->log_rate; }",
+    "static double log_density_first(void *self, int m, const double *const *x) { (void)m; return log_density(self, 1, x); }",
+    "static void rprior_beyond(void *self, struct noiseaware_random *random, double *theta) { rprior(self, random, theta); theta[3] = 1; }",
+    "static void report_beyond(void *self, const double *theta, double *out) { report(self, theta, out); out[1] = theta[0]; }",
+    "static void report_nothing(void *self, const double *theta, double *out) { (void)self; (void)theta; (void)out; }",
+    "static double dprior_nan(void *self, const double *theta) { return theta[0] > 2 ? NAN : dprior(self, theta); }",
     "static void add_wrong(void *self, int m, const double *const *x, double *c) { c[0] = 0; add(self, m, x, c); }",
     "static void rprior_wrong(void *self, struct noiseaware_random *random, double *theta) { rprior(self, random, theta); theta[0] = -INFINITY; }",
     "static void refresh_wrong(void *self, double rho, struct noiseaware_random *random, int m, const double *const *x, double *const *x_new) {",
@@ -63,6 +68,9 @@ variants <- local({
     "VARIANT(walks_alone, t.add = NULL; t.rtheta = NULL; t.refresh = NULL; t.move = NULL; t.set_move = NULL; t.log_density = log_density)",
     "VARIANT(no_prior, t.add = NULL; t.rtheta = NULL; t.move = NULL; t.set_move = NULL; t.dprior = NULL; t.log_density = log_density)",
     "VARIANT(both, t.log_density = log_density)", "VARIANT(bad_density, t.log_density = log_density_wrong)",
+    "VARIANT(first_density, t.log_density = log_density_first)", "VARIANT(more_theta, t.rprior = rprior_beyond)",
+    "VARIANT(more_values, t.report = report_beyond)", "VARIANT(no_values, t.report = report_nothing; t.invert = NULL)",
+    "VARIANT(nan_dprior, t.dprior = dprior_nan)",
     "VARIANT(bad_rprior, t.rprior = rprior_wrong)", "VARIANT(bad_refresh, t.refresh = refresh_wrong)",
     "const struct noiseaware_model_class *nothing(void);", "const struct noiseaware_model_class *nothing(void) { return NULL; }",
     "void R_init_variants(DllInfo *dll);",
@@ -82,7 +90,7 @@ variant <- function(symbol, ..., fields = list(shape = 2, prior = c(2, 2)), para
 test_that("the example compiles and runs as it stands", {
   expect_true(file.exists(script$library_file))
   expect_true(all(script$fit$draws > 0))
-  expect_true(any(grepl("19 checks, all passed", script_output)))
+  expect_true(any(grepl("21 checks, all passed", script_output)))
   expect_true(any(grepl("compiled model gamma", script_output)))
   expect_output(print(gamma_model()), "compiled, gamma.*gamma_model\\(\\).*non-centred")
 })
@@ -219,6 +227,18 @@ test_that("debug_model() passes what is right and names what is wrong", {
   expect_identical(failed(variant("bad_move")), "move")
   expect_identical(failed(variant("bad_records")), "rrecords")
   expect_identical(failed(variant("bad_density")), "log_density")
+  result <- debug_model(variant("first_density"), times)
+  expect_identical(result$check[result$ok %in% FALSE & result$hook == "log_density"], "sums over parts")
+  # what writes beyond its values has written before it is seen: no other hook is called then
+  for (case in list(c("more_theta", "rprior"), c("more_values", "report"))) {
+    result <- debug_model(variant(case[1]), times)
+    expect_identical(result$hook[result$ok %in% FALSE], case[2])
+    expect_identical(unique(result$detail[-(1:2)]), "not tried")
+  }
+  result <- debug_model(variant("no_values"), times)
+  expect_match(result$detail[result$hook == "report"][1], "unwritten")
+  result <- debug_model(variant("nan_dprior"), times)
+  expect_identical(result$detail[result$hook == "dprior"], c("", "neither a number nor -Inf at some theta"))
   for (symbol in c("both", "walks", "walks_alone")) expect_identical(failed(variant(symbol)), character())
   expect_identical(failed(variant("bad_add")), "add")
   expect_true("rprior" %in% failed(variant("bad_rprior")))

@@ -73,9 +73,17 @@ test_that("debug_model() compares the density with the draw", {
   wrong <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE)) + nrow(records) * theta[["log_sd"]]
   expect_identical(failed(normal_walk(density = wrong), 20L), "log_density")
   expect_output(print(debug_model(normal_walk(density = wrong), total_of_y, n = 60)), "log_density +is the density of r_records +FAILED +p below 1e-6")
+  # small faults: a standard deviation that is a tenth too wide, and records that count twice
+  wide <- function(theta, records) sum(dnorm(records[, "y"], theta[["mu"]], 1.1 * exp(theta[["log_sd"]]), log = TRUE))
+  expect_identical(failed(normal_walk(density = wide), 20L), "log_density")
+  twice <- function(theta, records) 2 * sum(dnorm(records[, "y"], theta[["mu"]], exp(theta[["log_sd"]]), log = TRUE))
+  expect_identical(failed(normal_walk(density = twice), 20L), "log_density")
   # a prior density that is not that of the draws, without a move
   prior <- normal_walk()
   prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 4, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
+  expect_identical(failed(prior, 2L), "dprior")
+  expect_output(print(debug_model(prior, total_of_y, n = 60)), "log_density +is the density of r_records +- +not tried: first mend log_prior")
+  prior$functions$log_prior <- function(theta) dnorm(theta[["mu"]], 0, 1.5, log = TRUE) + dnorm(theta[["log_sd"]], 0, 0.5, log = TRUE)
   expect_identical(failed(prior, 2L), "dprior")
 })
 
