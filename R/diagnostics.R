@@ -290,7 +290,8 @@ bounds_trouble <- function(fit) {
   list(list(kind = "bounds", text = c(
     paste(if (pooled) "Pooling" else sprintf("Method \"%s\"", fit$method), fault),
     x = sprintf("Expected share of records outside: %s. Probability of at least one: %s.", shown[["share"]], shown[["any"]]),
-    i = "Method \"augment\" takes the clamping into account.")))
+    i = if (is.null(fit$problem$groups)) "Method \"augment\" takes the clamping into account." else
+      "No method takes it into account in groups of one release: it takes a release with wider bounds.")))
 }
 
 # ---- the number of records ---------------------------------------------------------------

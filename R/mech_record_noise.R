@@ -29,7 +29,10 @@
 #' under [model_lm()]: exact too, at a cost in proportion to the number of records. Such a release cannot be written to a file.
 #'
 #' **Factors with randomised response** beside noisy numbers: with `answers` [as_release()] keeps the records too, and [model_lm()] imputes the
-#' confidential level of each, given all else of its record, with or without products.
+#' confidential level of each, given all else of its record, with or without products. [pp_check.noiseaware_fit()] refuses such a fit.
+#'
+#' *Shapes matter.* Imputed levels and curvature are told by the form of the residuals' distribution, too, which is taken to be normal, as numbers
+#' among the covariates are: where a response is skewed, such as wages, its tail can pass for a level or a square. Take its logarithm.
 #'
 #' With all `sd` 0, and without `answers`, the draws are those of [nonprivate_posterior()] under the same prior. Method `"naive"` takes the noisy
 #' values for the true ones.

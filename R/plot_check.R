@@ -38,6 +38,10 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
   if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
+  if (!is.null(fit$release$mechanism$answers)) {
+    stop_classed("argument", c("{.arg fit} must be of a release that can be simulated again.",
+                               x = "Noisy records with randomised response of factors are kept, not totals with noise."))
+  }
   draws <- check_count(draws, "draws", lower = 2)
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   release <- fit$release
