@@ -254,10 +254,14 @@ double pool_log_density(void *self, const double *q, double *gradient) {
 
 /* ---- the state --------------------------------------------------------------------------- */
 
-/* Kernels are rounded off within a step of 0, where the force of an absolute one jumps. */
+/* Kernels are rounded off near 0, where the force of an absolute one jumps: within a step, or of
+ * totals, whose trajectories are weighted by the density itself, a little more. */
+static const double ROUNDED_STEPS = 1.5;
+
 static int refresh(struct pool *s) {
     s->rounded = fmin(*s->hmc.step_size, 1);
-    for (int j = 0; j < s->sites; ++j) s->site[j].density.rounded = *s->hmc.step_size;
+    for (int j = 0; j < s->sites; ++j)
+        s->site[j].density.rounded = ROUNDED_STEPS * *s->hmc.step_size;
     return hmc_refresh(&s->hmc);
 }
 

@@ -52,9 +52,10 @@ int pool_read_totals(const struct fields *fields, const struct model *model, int
 void pool_totals_create(struct pool *s, struct pool_site *site) {
     if (s->partial) coordinates_set_known(&s->likelihood.coordinates, site->density.theta);
     if (site->resize) s->unsized += 1;
-    if (site->innovates == INNOVATE_RESPONSE)
+    if (site->innovates == INNOVATE_RESPONSE) {
+        totals_invert_rows(&site->density.totals);
         totals_residual_create(&site->residual, &site->density.totals, s->model.columns);
-    else if (site->innovates == INNOVATE_ALL)
+    } else if (site->innovates == INNOVATE_ALL)
         totals_innovations_create(&site->innovations, &site->density.totals, &s->likelihood);
 }
 
@@ -270,6 +271,7 @@ static void start_innovations(struct pool *s, struct pool_site *site, const doub
     struct totals_of_site of = {s, site};
     const struct hmc_target target = {size, &of, log_density_of_site, NULL};
     for (int i = site->innovates == INNOVATE_ALL ? 0 : d - 1; i < d; ++i) unit[i] = 1;
+    for (int i = size - d; site->innovates == INNOVATE_RESPONSE && i < size; ++i) unit[i] = 1;
     site->density.smooth = 1;
     hmc_lower_units(&target, q, unit, scratch);
     site->density.smooth = 0;

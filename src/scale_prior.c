@@ -9,17 +9,21 @@
  * slice-sampled.
  *
  * In u these have a long tail on the left and are steep on the right, so that a step that is short
- * enough for the one is too short for the other. In x, with h = log(1 + exp(x)) and
+ * enough for the one is too short for the other. In x, with h the positive number that a
+ * half-normal one exceeds as often as a standard normal one exceeds x, 2 (1 - Phi(h)) = 1 - Phi(x),
+ * and
  *
  *   t = h,                           half-normal, and exponential with t = b sigma
  *   t = sqrt(a (exp(h^2 / a) - 1))   half-t (Wallace 1959: the normal deviate of a t, about),
  *
- * sigma falls off exponentially on the left, and the right is that of a standard normal
- * distribution, or of an exponential one. */
+ * the half-normal prior is standard normal, the half-t one about, and the exponential one but for
+ * its tail on the right. */
 #include "scale_prior.h"
 
 #include "dist.h"
 #include "slice.h"
+
+#include <Rmath.h>
 
 int scale_prior_read(const struct fields *fields, struct scale_prior *prior) {
     static const struct {
@@ -84,35 +88,62 @@ double scale_prior_density(const struct scale_prior *prior, double u, double *de
     return log_density;
 }
 
-/* below it h is exp(x) to the last digit */
-static const double FAR_LEFT = -37;
+/* Below it h is proportional to Phi(x), but for terms in the fourth power of that. */
+static const double LEFT = -3;
+
+/* Above it 1 - Phi(x) is about to underflow, and about exp(-x^2 / 2) but for a factor that h
+ * shares. */
+static const double RIGHT = 37;
+
+static const double LOG_ROOT_HALF_PI = 0.225791352644727432363;
 
 static double log_unit(const struct scale_prior *prior) {
     return prior->kind == SCALE_EXPONENTIAL ? -log(prior->b) : log(prior->b);
 }
 
-struct scale_place scale_prior_place(const struct scale_prior *prior, double x) {
-    const double a = prior->a, unit = log_unit(prior), small = exp(-fabs(x));
-    if (x < FAR_LEFT) return (struct scale_place){unit + x, exp(unit + x), 1, 0};
-    const double h = fmax(x, 0) + log1p(small), slope = (x > 0 ? 1 : small) / (1 + small);
-    struct scale_place at = {log(h), 0, slope / h, 1 - slope - slope / h};
-    if (prior->kind == SCALE_HALF_T) {
-        const double g = h * h / a, rest = -expm1(-g);
-        at.log_sd = 0.5 * (log(a) + g + log(rest));
-        at.slope = slope * h / (a * rest);
-        at.bend = 1 - slope + slope * (1 / h - 2 * h / a * (1 - rest) / rest);
+/* of h */
+static struct scale_place half_normal_place(double x) {
+    struct scale_place at;
+    if (x > RIGHT) {
+        const double square = x * x + 2 * M_LN2, slope = x / square;
+        return (struct scale_place){0.5 * log(square), sqrt(square), slope, 1 / x - 2 * slope};
     }
-    at.log_sd += unit;
+    if (x < LEFT) {
+        const double log_p = Rf_pnorm5(x, 0, 1, 1, 1), p = exp(log_p);
+        at.log_sd = LOG_ROOT_HALF_PI + log_p + log1p(M_PI / 12 * p * p);
+    } else {
+        const double left = Rf_pnorm5(x, 0, 1, 0, 0);
+        at.log_sd = log(Rf_qnorm5(0.5 * left, 0, 1, 0, 0));
+    }
+    const double h = at.sd = exp(at.log_sd), slope = 0.5 * exp(0.5 * (h * h - x * x) - at.log_sd);
+    at.slope = slope;
+    at.bend = h * h * slope - x - slope;
+    return at;
+}
+
+struct scale_place scale_prior_place(const struct scale_prior *prior, double x) {
+    struct scale_place at = half_normal_place(x);
+    if (prior->kind == SCALE_HALF_T) {
+        const double a = prior->a, h = at.sd, g = h * h / a, rest = -expm1(-g);
+        at.log_sd = 0.5 * (log(a) + g + log(rest));
+        /* 1 where g is 0 */
+        const double by = g > 0 ? g / rest : 1;
+        at.bend += at.slope * (2 - 2 * by * (1 - rest));
+        at.slope *= by;
+    }
+    at.log_sd += log_unit(prior);
     at.sd = exp(at.log_sd);
     return at;
 }
 
 double scale_prior_coordinate(const struct scale_prior *prior, double u) {
-    const double log_t = u - log_unit(prior);
-    if (log_t < FAR_LEFT) return log_t;
-    double h = exp(log_t);
-    if (prior->kind == SCALE_HALF_T) h = sqrt(prior->a * log1p(h * h / prior->a));
-    return h + log(-expm1(-h));
+    static const double SMALL = 1e-4;
+    const double log_h = u - log_unit(prior);
+    double h = exp(log_h);
+    if (prior->kind == SCALE_HALF_T && h > SMALL) h = sqrt(prior->a * log1p(h * h / prior->a));
+    if (h > RIGHT) return sqrt(h * h - 2 * M_LN2);
+    if (h > SMALL) return Rf_qnorm5(2 * Rf_pnorm5(h, 0, 1, 0, 0), 0, 1, 0, 0);
+    return Rf_qnorm5(log_h - LOG_ROOT_HALF_PI, 0, 1, 1, 1);
 }
 
 struct residuals {

@@ -204,6 +204,7 @@ static void prepare_residual(struct normal *s) {
     s->residual = plugin_memory(1, sizeof *s->residual);
     totals_residual_create(s->residual, &s->density.totals, s->model.residual);
     s->residual->alone = s->model.keeps == 1 && !s->model.coordinates.block[0].known;
+    if (!s->residual->alone) totals_invert_rows(&s->density.totals);
     coordinates_set_known(&s->model.coordinates, s->density.theta);
     s->place = normal_doubles((size_t)normal_coordinates(s));
     s->slope_theta = normal_doubles((size_t)s->model.parameters);

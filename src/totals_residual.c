@@ -7,12 +7,16 @@
  *
  * Given theta, u and g are standard normal and exp(v) is chi with n - d degrees, free of theta.
  * Where noise hides what totals add to theta, totals themselves would be strongly correlated with
- * theta. In the coordinates of totals.c, where rows of F are divided by their diagonal, the log
- * Jacobian is log sigma - (d - 1) v.
+ * theta, and rows of the inverse of F are better coordinates of the covariates' scatter (totals.c).
+ * With G the inverse of the covariates' part of F, that of the response then is
+ *
+ *   (F^-1)_yl = -exp(-v) (beta_l / sigma + sum_i g_i G_il),
+ *
+ * and the log Jacobian log sigma - (d - 1) v - sum_i log F_ii, i a covariate.
  *
  * Where the coefficients are integrated out, they and not sigma hold M_y and F_yl, which stay, F_yl
- * not divided by the diagonal; F_yy alone is sigma exp(v). The log Jacobian is -(d - 1) log F_yy.
- * Cost: O(d^2).
+ * not divided by the diagonal; F_yy alone is sigma exp(v). Coordinates are rows of F then, and the
+ * log Jacobian is -(d - 1) log F_yy. Cost: O(d^2).
  */
 #include "totals_residual.h"
 
@@ -32,18 +36,24 @@ static double slope_of(const struct totals_residual *r, const double *theta, int
     return theta[r->totals->column[i]];
 }
 
-/* beta'F of the covariates, and beta'M */
-static double set_along(struct totals_residual *r, const double *theta, const double *q) {
-    const struct totals *t = r->totals;
+/* beta'M */
+static double mean_of(const struct totals_residual *r, const double *theta, const double *q) {
     double sum = 0;
-    for (int l = 0; l < t->d - 1; ++l) r->along[l] = 0;
-    for (int i = 0; i < t->d - 1; ++i) {
-        const double *row = q + row_of(t, i), beta = slope_of(r, theta, i), diagonal = exp(row[i]);
-        for (int l = 0; l < i; ++l) r->along[l] += beta * diagonal * row[l];
-        r->along[i] += beta * diagonal;
-        sum += beta * q[i];
-    }
+    for (int i = 0; i < r->totals->d - 1; ++i) sum += slope_of(r, theta, i) * q[i];
     return sum;
+}
+
+/* beta / sigma + G'g */
+static void set_along(struct totals_residual *r, const double *theta, double sigma,
+                      const double *q) {
+    const struct totals *t = r->totals;
+    const int p = t->d - 1;
+    const double *g = q + row_of(t, p);
+    for (int i = 0; i < p; ++i) {
+        const double *row = q + row_of(t, i);
+        for (int l = 0; l < i; ++l) r->along[l] += g[i] * row[l];
+        r->along[i] = slope_of(r, theta, i) / sigma + g[i] * exp(-row[i]);
+    }
 }
 
 double totals_residual_place(struct totals_residual *r, const double *theta, const double *q) {
@@ -57,10 +67,15 @@ double totals_residual_place(struct totals_residual *r, const double *theta, con
         return -p * (log_sigma + v);
     }
     const double shrink = exp(-v);
-    r->at[p] = t->design[0] * theta[0] + set_along(r, theta, q) + sigma * q[p];
-    for (int l = 0; l < p; ++l) r->at[last + l] = (r->along[l] / sigma + q[last + l]) * shrink;
+    double log_volume = log_sigma - p * v;
+    set_along(r, theta, sigma, q);
+    r->at[p] = t->design[0] * theta[0] + mean_of(r, theta, q) + sigma * q[p];
+    for (int l = 0; l < p; ++l) {
+        r->at[last + l] = -shrink * r->along[l];
+        log_volume -= q[row_of(t, l) + l];
+    }
     r->at[last + p] = log_sigma + v;
-    return log_sigma - p * v;
+    return log_volume;
 }
 
 void totals_residual_pull(const struct totals_residual *r, const double *theta, const double *q,
@@ -83,21 +98,23 @@ void totals_residual_pull(const struct totals_residual *r, const double *theta, 
     double of_sigma = of_mean * sigma * q[p] + of_diagonal + 1, of_v = of_diagonal - p;
     slope[0] += t->design[0] * of_mean;
     for (int l = 0; l < p; ++l) {
-        of_sigma -= r->along[l] / sigma * shrink * of_row[l];
         of_v -= r->at[last + l] * of_row[l];
-        of_row[l] *= shrink; /* that in g */
+        of_row[l] *= -shrink; /* that in `along` */
     }
-    for (int i = 0; i < p; ++i) {
-        const double beta = slope_of(r, theta, i), *row = q + row_of(t, i), diagonal = exp(row[i]);
-        double *of = gradient + row_of(t, i), along = 0;
-        for (int l = 0; l <= i; ++l) {
-            const double factor = l < i ? diagonal * row[l] : diagonal, by = of_row[l] / sigma;
-            along += factor * by;
-            if (l < i) of[l] += beta * by * diagonal;
+    for (int i = p - 1; i >= 0; --i) {
+        const double beta = slope_of(r, theta, i), *row = q + row_of(t, i), g = q[last + i];
+        double *of = gradient + row_of(t, i);
+        const double own = of_row[i], diagonal = exp(-row[i]), by = own / sigma;
+        double of_g = own * diagonal;
+        for (int l = 0; l < i; ++l) {
+            of[l] += of_row[l] * g;
+            of_g += of_row[l] * row[l];
         }
-        of[i] += beta * along;
-        slope[t->column[i]] += of_mean * q[i] + along;
+        of[i] -= own * g * diagonal + 1;
+        of_sigma -= beta * by;
+        slope[t->column[i]] += of_mean * q[i] + by;
         gradient[i] += beta * of_mean;
+        of_row[i] = of_g; /* rows before it need those before it alone */
     }
     slope[r->log_sigma] += of_sigma;
     gradient[p] = sigma * of_mean;
@@ -114,7 +131,13 @@ void totals_residual_read(struct totals_residual *r, const double *theta, double
         q[last + p] = v;
         return;
     }
-    q[p] = (q[p] - t->design[0] * theta[0] - set_along(r, theta, q)) / sigma;
-    for (int l = 0; l < p; ++l) q[last + l] = q[last + l] * exp(v) - r->along[l] / sigma;
+    double *g = q + last;
+    q[p] = (q[p] - t->design[0] * theta[0] - mean_of(r, theta, q)) / sigma;
+    for (int l = 0; l < p; ++l) g[l] = -exp(v) * g[l] - slope_of(r, theta, l) / sigma;
+    for (int i = p - 1; i >= 0; --i) {
+        const double *row = q + row_of(t, i);
+        g[i] *= exp(row[i]);
+        for (int l = 0; l < i; ++l) g[l] -= g[i] * row[l];
+    }
     q[last + p] = v;
 }

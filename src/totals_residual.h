@@ -11,7 +11,7 @@ struct totals_residual {
     int log_sigma;
     int alone;     /* the coefficients are integrated out: only what sigma holds tightly is one */
     double *at;    /* coordinates of the totals that innovations stand for */
-    double *along; /* beta'F of the covariates */
+    double *along; /* of the response's row, see totals_residual_place() */
 };
 
 /* The response is the last of the totals' columns, and the scatter has full rank. */

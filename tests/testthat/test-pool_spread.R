@@ -35,6 +35,49 @@ test_that("the gradient is that of the density: covariates, walks and correlatio
   }
 })
 
+test_that("the coordinate of a standard deviation has the gradient of the density, far on both sides too", {
+  sites <- three_yes()[1:2]
+  priors <- list(prior_half_normal(0.7), prior_half_t(2, 0.7), prior_exponential(2))
+  for (sd in priors) {
+    parts <- partial_parts(sites, model_bernoulli(), partial_pooling(sd = sd))
+    state <- internal("start_pool")(parts$problem, parts$bound, internal("seed_words")(), 1L, NULL)
+    at <- function(q) .Call(internal("ffi_pool_density"), parts$problem, state, q)
+    for (x in c(-20, -8, -3.01, -2.99, 0.5, 6, if (!inherits(sd, "prior_half_t")) c(36, 38))) {
+      q <- c(0.3, x, -0.2, 0.4)
+      expect_equal(at(q)[-1L], difference_slopes(at, q, 1e-5), tolerance = 1e-5)
+    }
+    # where pieces meet
+    for (x in c(-3, 37)) expect_equal(at(c(0.3, x - 1e-9, -0.2, 0.4))[1L], at(c(0.3, x + 1e-9, -0.2, 0.4))[1L], tolerance = 1e-5)
+  }
+})
+
+test_that("innovations of the response of several covariates have the volume and the gradient of what they stand for", {
+  set.seed(4)
+  d <- 4
+  sites <- lapply(c(a = 9, b = 14), function(n) {
+    data <- data.frame(y = rnorm(n), x = rnorm(n), w = rnorm(n), u = rnorm(n))
+    simulate_release(data, stat_crossprod(y ~ x + w + u, list(y = c(-50, 50), x = c(-50, 50), w = c(-50, 50), u = c(-50, 50))), mech_gaussian(sd = 0.01))
+  })
+  parts <- partial_parts(sites, model_lm(), partial_pooling())
+  density_in <- function(innovates) {
+    problem <- with_coordinates(parts$problem, 1, innovates)
+    state <- internal("start_pool")(problem, parts$bound, c(1, 2), 1L, NULL)
+    at <- function(q) .Call(internal("ffi_pool_density"), problem, state, q)
+    q <- state$store[seq_len(10 + 2 * (5 + 14))]
+    moved <- q + rnorm(length(q), 0, 0.02)
+    expect_equal(at(moved)[-1L], difference_slopes(at, moved, 1e-6), tolerance = 1e-4)
+    list(q = q, log = at(q)[1L])
+  }
+  plain <- density_in(0L)
+  moved <- density_in(1L)
+  log_sigma <- parts$problem$begin$at[, 5L]
+  volume <- vapply(1:2, function(j) {
+    diagonal <- plain$q[10 + (j - 1) * 19 + 5 + d + cumsum(1:d)]
+    sum((d - 1:d) * diagonal) + log_sigma[[j]] - (d - 1) * (diagonal[d] - log_sigma[[j]]) - sum(diagonal[-d])
+  }, 0)
+  expect_equal(moved$log - plain$log, sum(volume), tolerance = 1e-8)
+})
+
 test_that("where releases tell nothing the standard deviation has its prior", {
   nothing <- as_release(c("smoke=yes" = 0), smoking(), mech_laplace(scale = 1000), n = 5)
   quantiles <- list(function(p) 0.7 * qnorm((1 + p) / 2), function(p) 0.7 * qt((1 + p) / 2, 2), function(p) qexp(p, 2))
