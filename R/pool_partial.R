@@ -7,8 +7,8 @@
 #' are in order, such as weeks or years, and the parameters of each are normal about those of the one before.
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the
-#'   same in all. `NULL`, or `~ .`: all. In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean
-#'   that depends on them. A formula without a bar may stand for `partial_pooling(formula)`.
+#'   same in all. `~ 1` is `~ (Intercept)`; unlike in a formula of a model, `~ age` has no intercept. `NULL`, or `~ .`: all.
+#'   In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean that depends on them. A formula without a bar may stand for `partial_pooling(formula)`.
 #' @param sd Prior of the standard deviation between sites, or of the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
 #'   of such priors, one for each parameter that varies. Without a scale they have that of the section below.
 #' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
@@ -423,6 +423,7 @@ varying_parameters <- function(vary, called, call) {
   absent <- setdiff(wanted, called)
   if (length(absent)) {
     stop_classed("pool", c("Parameters that vary between sites must be among those of a site, but {.val {absent}} {?is/are} not.",
+                           x = if ("(Intercept)" %in% absent) "{.code ~ 1} stands for {.code ~ (Intercept)}, the intercept of a regression.",
                            i = "Parameters: {.val {unname(called)}}."), call = call)
   }
   names(called)[called %in% wanted]

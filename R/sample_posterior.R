@@ -33,8 +33,8 @@
 #'   same probability. The number is then among the draws, as `n`. For a list of releases a prior for all sites that do not tell it, or a named list of
 #'   priors, see [pooling].
 #' @param pool For a named list of releases of different people, one a site, in place of `release`: `"complete"`,
-#'   `"partial"` or [partial_pooling()], `"walk"` or [walk_pooling()], or `"none"`: see [pooling]. The same for a model of the
-#'   groups in one release, such as `model_poisson(~ ward)`, where `NULL` stands for `"none"`: see [groups].
+#'   `"partial"`, [partial_pooling()] or a formula of what differs, such as `~ 1` for the intercept, `"walk"` or [walk_pooling()], or
+#'   `"none"`: see [pooling]. The same for a model of the groups in one release, such as `model_poisson(~ ward)`, where `NULL` stands for `"none"`: see [groups].
 #' @param ... Must be empty. There is no `cores`: `future::plan()` decides.
 #'
 #' @details

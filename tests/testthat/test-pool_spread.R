@@ -88,6 +88,16 @@ test_that("where releases tell nothing the standard deviation has its prior", {
   }
 })
 
+test_that("~ 1 is the intercept of a regression, and nothing of another model", {
+  set.seed(5)
+  sites <- totals_sites()
+  varying <- function(pool) partial_parts(sites, totals_models$conjugate, internal("as_pooling")(pool))$problem$partial$vary
+  expect_identical(varying(~ 1), "(Intercept)")
+  expect_identical(varying(~ 1 + sigma), c("(Intercept)", "sigma"))
+  expect_identical(varying(~ x), "x")
+  expect_error(sample_posterior(three_yes(), model_bernoulli(), pool = ~ 1), "~ 1` stands for.*intercept of a regression", class = "noiseaware_error_pool")
+})
+
 test_that("three sites with a covariate: quadrature over the mean, the effect and the spread", {
   skip_on_cran()
   at <- seq(-8, 8, by = 0.04)
