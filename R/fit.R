@@ -75,8 +75,11 @@ chains_array <- function(chains) {
 #'     published numbers, or much noise, lead to that. Its interval between the quartiles is more than 90 per cent as wide as the
 #'     prior's, and its median is within a quarter of that of the prior's.
 #'   * `noiseaware_message_unlikely`, a message: the prior takes a mean for unlikely, since [prior_niw()] and [prior_nig()] measure in the variable's own
-#'     standard deviations how far it is from its centre, by default the middle of the bounds. More than three of the prior's standard deviations
-#'     in the median draw are told; where the release is not precise, the variance is then too large, and slopes too near 0.
+#'     standard deviations how far it is from its centre, by default the middle of the bounds; so does `prior_nig()` with the intercept of a regression, the
+#'     mean of the response where covariates are in the middle of theirs, and `sigma`. Told are more than three of the prior's standard deviations, if
+#'     that draws the variable's standard deviation away by more than half of its own posterior standard deviation, on the log scale. It is then too large,
+#'     and slopes of such a covariate are too near 0. In a pool of several sites this is about the parameters of all, their mean over the sites or the first
+#'     of a walk, whichever has that prior; covariates whose distribution is each site's own are not looked at.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
@@ -203,7 +206,7 @@ fit_lines <- function(fit) {
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
-    if (length(fit$unlikely)) paste0("  prior      takes ", shorten_list(fit$unlikely, 5L), " for unlikely, and favours a larger variance"),
+    unlikely_line(fit),
     switch(fit$method,
       augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
       collapse = collapse_lines(fit),

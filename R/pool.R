@@ -508,13 +508,15 @@ separate_fits <- function(releases, model, records, asked, call) {
   # warnings show the call: with names, not a whole release
   named <- lapply(stats::setNames(nm = union(names(arguments), c("seed", "records"))), function(name) call("$", quote(arguments), as.name(name)))
   one <- as.call(c(quote(sample_posterior), quote(release), quote(model), named))
-  fits <- Map(function(release, seed, prior) {
+  fits <- withCallingHandlers(Map(function(release, seed, prior) {
     arguments[c("seed", "records")] <- list(seed, prior)
     eval(one)
-  }, releases, seeds, lapply(names(releases), function(site) records[[site]]))
+  }, releases, seeds, lapply(names(releases), function(site) records[[site]])), noiseaware_message_unlikely = function(m) rlang::cnd_muffle(m))
   fit <- new_fit(bind_sites_draws(lapply(fits, `[[`, "draws")), releases, fits[[1L]]$bound, fits[[1L]]$run, "pool", NA)
   fit$pool <- "none"
   fit$fits <- fits
+  fit$unlikely <- unlist(lapply(names(fits), function(site) if (length(fits[[site]]$unlikely)) site_variables(fits[[site]]$unlikely, site)))
+  tell_unlikely(fit)
   structure(fit, class = c("noiseaware_pool", class(fit)))
 }
 

@@ -86,6 +86,8 @@ with_pool_troubles <- function(fit, call = caller_env()) {
   fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), few_records_trouble(fit),
                     unlist(lapply(of_releases, release_troubles), recursive = FALSE))
   tell_troubles(fit, call)
+  fit$unlikely <- unlikely_means(fit)
+  tell_unlikely(fit)
   fit
 }
 
@@ -219,7 +221,7 @@ print.noiseaware_pool <- function(x, ...) {
   cat("", paste0("  pooling    ", line, exact), sprintf("  %-10s %s", paste0(group, "s"), site_line(x$release, group)),
       if (isTRUE(x$problem$sized)) size_line(x) else if (length(unsized_sites(x$release))) unsized_line(x),
       paste0("  draws      ", size[2L], if (size[2L] == 1L) " chain of " else " chains of ", size[1L], " (warmup ", x$run$warmup, ", thin ", x$run$thin, ")"),
-      if (x$pool != "none" && !by_clt) bounds_lines(x),
+      unlikely_line(x), if (x$pool != "none" && !by_clt) bounds_lines(x),
       if (by_clt) clt_lines(x) else if (is_pooled_by_records(x)) cost_line(x) else if (x$pool != "none") hamiltonian_lines(pool_acceptance(x)), sep = "\n")
   if (x$pool != "none") mixing_marks(x, table)
   invisible(x)

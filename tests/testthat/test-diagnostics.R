@@ -224,6 +224,57 @@ test_that("a mean that the prior takes for unlikely is told", {
   expect_identical(quick(one, model_normal(prior = list(mean = prior_normal(), sd = prior_inverse_gamma(2, 1))))$unlikely, character())
 })
 
+test_that("an intercept that the prior takes for unlikely is told where it draws sigma away", {
+  said <- "noiseaware_message_unlikely"
+  set.seed(2)
+  # 0 where x is 0, and 9 in the middle of its bounds
+  data <- data.frame(x = rnorm(400, 10))
+  data$y <- 0.9 * data$x + rnorm(400, 0, 0.5)
+  quick <- function(epsilon, low, model = model_lm()) {
+    release <- simulate_release(data, stat_crossprod(y ~ x, list(y = c(low, 14), x = c(0, 20))), mech_laplace(epsilon = epsilon))
+    told(sample_posterior(release, model, method = "clt", chains = 1, iter = 400, seed = 1))
+  }
+  expect_message(fit <- quick(20, -14), "takes \\(Intercept\\) for unlikely.*smaller `precision` of `prior_nig\\(\\)`", class = said)
+  expect_identical(fit$unlikely, "(Intercept)")
+  # the middle of the bounds is near
+  expect_identical(quick(20, 4)$unlikely, character())
+  # further than three standard deviations, but many exact records say what sigma is
+  unlikely <- function(spread) internal("is_unlikely")(rnorm(1000, 9, 0.01), 0.5 * exp(rnorm(1000, 0, spread)), 0, 1 / 4)
+  expect_false(unlikely(0.003))
+  expect_true(unlikely(0.03))
+  # a prior of its own scale is not tied to sigma
+  expect_identical(quick(20, -14, model_lm(prior = prior_normal(), sigma = prior_half_normal()))$unlikely, character())
+})
+
+test_that("a mean that the prior takes for unlikely is told of sites, once, under the prior that it has", {
+  skip_on_cran()
+  said <- "noiseaware_message_unlikely"
+  set.seed(3)
+  site <- function(mean) {
+    data <- data.frame(x = rnorm(300, 0.3, 0.1), y = rnorm(300, mean))
+    simulate_release(data, stat_crossprod(y ~ x, list(y = c(-4, 4), x = c(0, 3))), mech_laplace(epsilon = 40))
+  }
+  sites <- list(north = site(0), south = site(0.5))
+  count <- 0
+  pooled <- function(pool, model = model_lm()) {
+    count <<- 0
+    withCallingHandlers(told(sample_posterior(sites, model, pool = pool, chains = 1, iter = 400, seed = 1)), noiseaware_message_unlikely = function(m) count <<- count + 1)
+  }
+  fit <- pooled("none")
+  expect_identical(fit$unlikely, c("mean[x][north]", "mean[x][south]"))
+  expect_identical(count, 1)
+  fit <- pooled("complete")
+  expect_identical(fit$unlikely, "mean[x]")
+  expect_identical(count, 1)
+  expect_output(print(fit), "\n  prior      takes mean\\[x\\] for unlikely")
+  expect_identical(told(extend(fit, 20))$unlikely, "mean[x]")
+  # of the mean over sites, and of the first site of a walk
+  expect_identical(pooled("partial", model_mvnormal())$unlikely, "mean[x]")
+  expect_identical(pooled("walk", model_mvnormal())$unlikely, "mean[x][north]")
+  expect_identical(pooled("partial", model_mvnormal(prior = prior_niw(kappa = 0.01)))$unlikely, character())
+  expect_identical(count, 0)
+})
+
 test_that("records outside the bounds are warned of where a method leaves them out", {
   set.seed(1)
   data <- data.frame(y = rnorm(400), x = rnorm(400))
