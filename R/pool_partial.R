@@ -8,7 +8,8 @@
 #'
 #' @param vary A formula of the parameters that differ between sites, such as `~ (Intercept)` or `~ (Intercept) + age`; the others are the
 #'   same in all. `~ 1` is `~ (Intercept)`; unlike in a formula of a model, `~ age` has no intercept. `NULL`, or `~ .`: all.
-#'   In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean that depends on them. A formula without a bar may stand for `partial_pooling(formula)`.
+#'   In `partial_pooling()` covariates of the sites may stand behind a bar, `~ (Intercept) | rural`: what varies has a mean that depends on them.
+#'   A formula without a bar may stand for `partial_pooling(formula)`.
 #' @param sd Prior of the standard deviation between sites, or of the steps of a walk: [prior_half_normal()], [prior_half_t()] or [prior_exponential()]; or a named list
 #'   of such priors, one for each parameter that varies. Without a scale they have that of the section below.
 #' @param sites A data frame with the covariates behind the bar, numbers or factors, a row for each site; its row names, or its column `site`, are their names.
