@@ -13,7 +13,7 @@ totals_bend <- function(terms, value, variance, lower, upper, n, clamped = TRUE)
   columns <- lapply(seq_along(lower), function(i) {
     own <- terms[1L, ] == i - 1 & (terms[2L, ] == i - 1 | terms[6L, ] == 0) & (terms[4L, ] != 0 | terms[6L, ] != 0)
     total <- cbind(terms[4L, ] + ifelse(terms[6L, ] == 0, 0, terms[5L, ]), terms[6L, ])[own, , drop = FALSE]
-    if (any(total[, 2L] != 0)) column_bend(total, (value - terms[3L, ])[own], variance[own], lower[i], upper[i], n, clamped)
+    if (nrow(total) > 0L) column_bend(total, (value - terms[3L, ])[own], variance[own], lower[i], upper[i], n, clamped)
   })
   if (all(lengths(columns) == 0L)) return(double())
   unlist(lapply(columns, function(bend) bend %||% rep(c(0, 1, 0), c(1L, 1L, 2L * bend_knots))))

@@ -25,6 +25,11 @@
  * with U. Clamping is not known to be one to one in (m, F), so a step is only made where the same
  * method leads from (s, U) to the records themselves.
  *
+ * What is not released, as the square where a sum is published alone, has a coordinate of (m, F) in
+ * its place: m_i for a total, log F_ii for a square, F_ij / F_jj for a product. s' then has these
+ * from what is known of h alone. A sum binds mean and standard deviation in a narrow band, which no
+ * sweep goes along, so that these steps are made however often sweeps accept.
+ *
  * A chain starts by such steps where they are accepted, which takes much less time than a search
  * with the surrogate; while new totals are accepted often, all steps draw them, and the surrogate
  * learns nothing.
@@ -38,6 +43,7 @@
  */
 #include "augment_redraw.h"
 
+#include "lanes.h"
 #include "linalg.h"
 
 /* Newton's method: steps, and the change, in standard deviations, that is none. How far the
@@ -52,8 +58,9 @@ enum { MOST_STEPS = 6, TRIED = 50, MOST_COLUMNS = 6 };
 static const double LEFT = 0.05;
 
 /* Of a start: fits of the guide, steps of each for a coefficient, the least share of them that is
- * accepted, steps after that; most totals, and records. */
-enum { FITS = 2, FITTED = 4, BEGUN = 25, MOST_GUIDED = 14, MOST_BEGUN = 1000 };
+ * accepted, steps after that; most totals, and records; where the release does not tell all, how
+ * often it is tried. */
+enum { FITS = 2, FITTED = 4, BEGUN = 25, MOST_GUIDED = 14, MOST_BEGUN = 1000, BEGINNINGS = 4 };
 static const double LEAST = 0.1;
 
 /* Sweeps that accept more often renew the shape. Steps that are accepted less often are left out,
@@ -75,7 +82,24 @@ static int place_of(const struct redraw *r, int column) {
     return -1;
 }
 
-/* Does each component tell one total or product, and each of these one component? */
+static inline int is_untold(const struct redraw *r, int k) { return r->total[k].component < 0; }
+
+/* Do components depend on nothing but what is told, and are there scales for what is not? */
+static int serves_untold(struct redraw *r, int found) {
+    r->untold = r->size - found;
+    if (r->untold == 0) return 1;
+    for (int k = 0; k < r->size; ++k) {
+        const struct told *told = r->total + k;
+        if (is_untold(r, k)) continue;
+        for (int e = 0; e < 2; ++e)
+            if (told->coef[e] != 0 && is_untold(r, told->at[e])) return 0;
+    }
+    for (int i = 0; i < r->d; ++i)
+        if (!(isfinite(r->upper[i] - r->lower[i]) && r->upper[i] > r->lower[i])) return 0;
+    return found > 0;
+}
+
+/* Does each component tell one total or product, another one each? */
 static int read_components_of(struct redraw *r, const struct augment *a) {
     int found = 0;
     for (int k = 0; k < r->size; ++k) r->total[k].component = -1;
@@ -92,7 +116,7 @@ static int read_components_of(struct redraw *r, const struct augment *a) {
             k, {i, j, product}, one->constant, {one->coef[0], one->coef[1], one->coef[2]}};
         ++found;
     }
-    return found == r->size;
+    return serves_untold(r, found);
 }
 
 static int serves(const struct augment *a) {
@@ -142,7 +166,8 @@ struct redraw *redraw_new(const struct augment *a, ptrdiff_t most) {
 }
 
 void augment_prepare_redraw(struct augment *a) {
-    if (a->size_prior || a->cells > 0 || a->n > MOST_REDRAWN) return;
+    if (a->size_prior || a->cells > 0) return;
+    if (a->n > (a->model.columns == 1 ? MOST_REDRAWN_ALONE : MOST_REDRAWN)) return;
     a->redraw = redraw_new(a, a->n);
     if (a->redraw) redraw_prepare_guide(a->redraw);
 }
@@ -186,6 +211,63 @@ static void measure_all(struct redraw *r, double n, const struct place *at) {
     }
 }
 
+/* Of one column: sums of clamped values and of their squares; of those inside the number, the sum,
+ * and the sums of u and of values times u. */
+enum { FIRST, SECOND, INSIDE, INSIDE_FIRST, INSIDE_U, INSIDE_FIRST_U, COLUMN_SUMS };
+
+/* Adds those of LANES records, of each lane on its own. */
+static INLINE void add_lanes(double lower, double upper, const double *restrict w,
+                             const double *restrict u, double (*restrict part)[LANES]) {
+#if HAS_LANES
+    const lanes x = LANES_LOAD(w), low = LANES_OF(lower), high = LANES_OF(upper), none = {0};
+    lanes v = LANES_SELECT((lanes_bits)(x > low), x, low);
+    v = LANES_SELECT((lanes_bits)(v < high), v, high);
+    const lanes_bits in = (lanes_bits)(v == x);
+    const lanes kept = LANES_SELECT(in, LANES_LOAD(u), none);
+    const lanes by[COLUMN_SUMS] = {
+        v, v * v, LANES_SELECT(in, LANES_OF(1.0), none), LANES_SELECT(in, v, none), kept, kept * v};
+    UNROLL for (int e = 0; e < COLUMN_SUMS; ++e) LANES_STORE(part[e], LANES_LOAD(part[e]) + by[e]);
+#else
+    for (int l = 0; l < LANES; ++l) {
+        const double v = fmin(fmax(w[l], lower), upper), inside = v == w[l];
+        const double kept = inside * u[l];
+        part[FIRST][l] += v;
+        part[SECOND][l] += v * v;
+        part[INSIDE][l] += inside;
+        part[INSIDE_FIRST][l] += inside * v;
+        part[INSIDE_U][l] += kept;
+        part[INSIDE_FIRST_U][l] += kept * v;
+    }
+#endif
+}
+
+VECTOR_CLONES static void sum_column(int n, double lower, double upper, const double *w,
+                                     const double *u, double *sum) {
+    double part[COLUMN_SUMS][LANES] = {{0}}, last[2][LANES] = {{0}};
+    const int left = n % LANES, whole = n - left;
+    for (int k = 0; k < whole; k += LANES) add_lanes(lower, upper, w + k, u + k, part);
+    memcpy(last[0], w + whole, (size_t)left * sizeof(double));
+    memcpy(last[1], u + whole, (size_t)left * sizeof(double));
+    if (left > 0) add_lanes(lower, upper, last[0], last[1], part);
+    for (int e = 0; e < COLUMN_SUMS; ++e)
+        sum[e] = (part[e][0] + part[e][1]) + (part[e][2] + part[e][3]);
+    const double added = left > 0 ? LANES - left : 0, nothing = fmin(fmax(0, lower), upper);
+    sum[FIRST] -= added * nothing;
+    sum[SECOND] -= added * nothing * nothing;
+    sum[INSIDE] -= nothing == 0 ? added : 0;
+}
+
+static void measure_column(struct redraw *r, int n, const struct place *at) {
+    double sum[COLUMN_SUMS];
+    sum_column(n, *r->lower, *r->upper, r->w[0], at->shape[0], sum);
+    r->seen[0] = sum[FIRST];
+    r->seen[1] = sum[SECOND];
+    r->slopes[0] = sum[INSIDE];
+    r->slopes[1] = sum[INSIDE_U];
+    r->slopes[2] = 2 * sum[INSIDE_FIRST];
+    r->slopes[3] = 2 * sum[INSIDE_FIRST_U];
+}
+
 /* less what the bounds take of record k */
 static void clamp_record(struct redraw *r, const struct place *at, int k) {
     const int d = r->d, size = r->size;
@@ -211,6 +293,27 @@ static void clamp_record(struct redraw *r, const struct place *at, int k) {
     }
 }
 
+/* The coordinates in place of what is not told. */
+static void measure_untold(struct redraw *r, const struct place *at) {
+    const int d = r->d, size = r->size;
+    for (int k = 0; k < size; ++k)
+        if (is_untold(r, k)) memset(r->slopes + k * size, 0, (size_t)size * sizeof(double));
+    for (int i = 0; i < d; ++i) {
+        if (is_untold(r, i)) {
+            r->seen[i] = at->mean[i];
+            r->slopes[i * size + i] = 1;
+        }
+        for (int j = 0; j <= i; ++j) {
+            const int k = entry(r, i, j), own = entry(r, j, j);
+            const double sd = at->factor[j * d + j], along = at->factor[i * d + j] / sd;
+            if (!is_untold(r, k)) continue;
+            r->seen[k] = i == j ? log(sd) : along;
+            r->slopes[k * size + k] = 1 / sd;
+            if (i != j) r->slopes[k * size + own] = -along / sd;
+        }
+    }
+}
+
 /* Clamped totals of the records that (m, F, U) makes, to r->seen, and their slopes. */
 static void measure(struct augment *a, struct redraw *r, int n, const struct place *at) {
     const int d = r->d;
@@ -219,22 +322,37 @@ static void measure(struct augment *a, struct redraw *r, int n, const struct pla
         for (int l = 0; l <= i; ++l) terms_add(&a->map, at->factor[i * d + l], at->shape[l]);
         terms_sum(&a->map, at->mean[i], n, r->w[i]);
     }
-    measure_all(r, (double)n, at);
-    const int count = list_outside(r, n);
-    for (int k = 0; k < count; ++k) clamp_record(r, at, r->outside[k]);
+    if (d == 1) {
+        measure_column(r, n, at);
+    } else {
+        measure_all(r, (double)n, at);
+        const int count = list_outside(r, n);
+        for (int k = 0; k < count; ++k) clamp_record(r, at, r->outside[k]);
+    }
+    if (r->untold > 0) measure_untold(r, at);
 }
 
 /* ---- means and factor from totals ----------------------------------------------------------- */
 
-/* Where they would be without bounds. Returns 0 where no records have such totals. */
+/* Where they would be without bounds: what is told by Cholesky's method, row by row. Returns 0
+ * where no records have such totals. */
 static int guess(const struct redraw *r, double n, struct place *at) {
     const int d = r->d;
     for (int i = 0; i < d; ++i) {
-        at->mean[i] = at->seen[i] / n;
-        for (int j = 0; j <= i; ++j)
-            at->factor[i * d + j] = at->seen[entry(r, i, j)] / n - at->mean[i] * at->mean[j];
+        double *const row = at->factor + i * d;
+        at->mean[i] = is_untold(r, i) ? at->seen[i] : at->seen[i] / n;
+        for (int j = 0; j <= i; ++j) {
+            const int k = entry(r, i, j);
+            const double *other = at->factor + j * d, seen = at->seen[k];
+            const double left = seen / n - at->mean[i] * at->mean[j] - linalg_dot(j, row, other);
+            if (is_untold(r, k))
+                row[j] = i == j ? exp(seen) : seen * other[j];
+            else
+                row[j] = i == j ? sqrt(left) : left / other[j];
+        }
+        if (!(row[i] > 0)) return 0;
     }
-    return linalg_cholesky(d, at->factor) == 0;
+    return 1;
 }
 
 /* A step, no longer than the standard deviations; returns how long, in these. */
@@ -404,7 +522,8 @@ static void keep(struct augment *a, const struct place *at) {
 int augment_redraws_shape(const struct augment *a) {
     const struct redrawn *told = &a->redrawn;
     if (!a->redraw || a->layer || *a->surrogate->unbounded != 0) return 0;
-    return told->swept < OFTEN && fmax(told->taken[HOLD], told->taken[REFRESH]) > SELDOM;
+    const int serve = told->swept < OFTEN || a->redraw->untold > 0;
+    return serve && fmax(told->taken[HOLD], told->taken[REFRESH]) > SELDOM;
 }
 
 int augment_redraws_totals(const struct augment *a) {
@@ -465,7 +584,8 @@ static int sweeps_serve(struct augment *a, struct place *at, struct place *spare
  * accepted with that exponent of the noise density, 0 where too few were before. */
 static double begin(struct augment *a, double temper, struct place **now, struct place **next) {
     struct redraw *r = a->redraw;
-    if (sweeps_serve(a, *now, *next) || !redraw_find_guide(a, *now)) return 0;
+    if (r->untold == 0 && sweeps_serve(a, *now, *next)) return 0;
+    if (!redraw_find_guide(a, *now)) return 0;
     memcpy((*now)->seen, r->guide.centre, (size_t)r->size * sizeof(double));
     if (!redraw_solve(a, *now)) return 0;
     const int steps = FITTED * r->guide.terms;
@@ -477,12 +597,19 @@ static double begin(struct augment *a, double temper, struct place **now, struct
     return (double)walk(a, BEGUN, temper, 0, now, next) / BEGUN;
 }
 
+/* Other chains find what the release tells well enough. */
+static int may_begin(const struct augment *a, const struct redraw *r) {
+    return r->size <= MOST_GUIDED && a->model.keeps == 0 && (r->untold > 0 || a->n <= MOST_BEGUN);
+}
+
 int augment_redraw_start(struct augment *a, double temper) {
     struct redraw *r = a->redraw;
-    if (!r || r->size > MOST_GUIDED || a->n > MOST_BEGUN || a->model.keeps > 0) return 0;
+    if (!r || !may_begin(a, r)) return 0;
     struct place *now = r->kept, *next = r->kept + 1;
     const struct rng before = *a->rng;
-    const double accepted = begin(a, temper, &now, &next);
+    double accepted = 0;
+    for (int k = r->untold > 0 ? BEGINNINGS : 1; k > 0 && accepted < ENOUGH; --k)
+        accepted = begin(a, temper, &now, &next);
     if (accepted < ENOUGH) {
         redraw_forget_guide(r);
         *a->rng = before; /* the chain is what it is without the attempt */

@@ -4,8 +4,9 @@
 
 #include "augment.h"
 
-/* Most records of steps that solve for clamped totals: each takes some passes over all of them. */
-enum { MOST_REDRAWN = 20000 };
+/* Most records of steps that solve for clamped totals: each takes some passes over all of them,
+ * which are short where there is one column. */
+enum { MOST_REDRAWN = 20000, MOST_REDRAWN_ALONE = 200000 };
 
 /* Means and factor, the clamped totals that they solve for, the complete-data statistic, log h and
  * U. */
@@ -14,7 +15,8 @@ struct place {
     double **shape; /* columns of U */
 };
 
-/* A released component: constant + sum of coef times totals and products. */
+/* A released component: constant + sum of coef times totals and products. `component` is negative
+ * where none tells of the total or product. */
 struct told {
     int component, at[3];
     double constant, coef[3];
@@ -33,7 +35,7 @@ struct guide {
 };
 
 struct redraw {
-    int d, size;
+    int d, size, untold; /* untold: totals and products that are not released */
     const int *column;
     const double *lower, *upper;
     struct told *total; /* of each total, then of each product of i >= j */
@@ -46,8 +48,8 @@ struct redraw {
 
 /* ---- augment_redraw.c ---------------------------------------------------------------------- */
 
-/* Workspace, for `records` of them; NULL where totals and products are not what is released, each
- * of them once. */
+/* Workspace, for `records` of them; NULL where other things than totals and products are released,
+ * or one of these twice. */
 struct redraw *redraw_new(const struct augment *a, ptrdiff_t records);
 
 /* For any number of records n: a uniform draw of the shape; shape, means and factor of the records,

@@ -24,14 +24,23 @@
  *
  * Cost: of differences ROUNDS size^2 solutions; of new totals size^3 / 6 multiplications, of a
  * place that is fitted size^4 / 8. No allocation but in redraw_prepare_guide().
+ *
+ * Where the release does not tell all, no noise keeps the rest from going far: the guide then has
+ * at least a little curvature in each direction, begins where the bounds have it, and comes to the
+ * mode in steps along which log h does not fall.
  */
 #include "augment_redraw.h"
 
 #include "dist.h"
 #include "linalg.h"
 
-enum { ROUNDS = 4 };
+enum { ROUNDS = 4, UNTOLD_ROUNDS = 8 };
 static const double TAIL = 4, SHORTEST = 0.1;
+
+/* Where the release does not tell all: least curvature of the guide, in units of its axes; by how
+ * much log h, which differs from shape to shape, may fall in a step to the mode; and the least
+ * share of such a step. */
+static const double FLAT = 0.05, FALL = 1, LEAST_SHARE = 1e-3;
 
 /* Coefficients of a fit, in units of the axes, are about so far from 0, in units of what is
  * scattered about it. */
@@ -67,6 +76,9 @@ void augment_attach_guide(struct augment *a, double *store) {
     r->guide.centre = store;
     r->guide.slope = store + r->size;
     r->guide.curvature = store + 2 * r->size;
+    const struct guide *g = &r->guide;
+    for (int k = 0; k < r->size; ++k)
+        if (r->total[k].component < 0 && g->curvature[k * r->size + k] == 0) redraw_forget_guide(r);
 }
 
 /* ---- given the noise's variances ------------------------------------------------------------ */
@@ -123,6 +135,7 @@ int redraw_totals(struct augment *a, double temper, const double *now, double *n
     begin(r, dist_gamma(a->rng, TAIL) / (TAIL * distance(r, now)));
     for (int k = 0; k < r->size; ++k) {
         const struct told *one = r->total + k;
+        if (one->component < 0) continue;
         const double weight = a->weight[one->component];
         if (one->component < a->absolute) {
             const double scale = 1 / (temper * weight);
@@ -147,6 +160,7 @@ static int find_axes(struct augment *a) {
     begin(r, 1);
     for (int k = 0; k < size; ++k) {
         const int j = r->total[k].component;
+        if (j < 0) continue;
         add_noise(a, r->total + k, (j < a->absolute ? 2 : 1) / (a->weight[j] * a->weight[j]));
     }
     if (!find_mean(r)) return 0;
@@ -170,7 +184,7 @@ static void add_slope(struct redraw *r, const double *slope) {
 static void set_curvature(struct redraw *r) {
     struct guide *g = &r->guide;
     const int size = r->size;
-    linalg_raise_eigenvalues(size, g->matrix, 0, g->work);
+    linalg_raise_eigenvalues(size, g->matrix, r->untold > 0 ? FLAT : 0, g->work);
     for (int i = 0; i < size; ++i)
         for (int j = 0; j < size; ++j)
             g->work[i * size + j] = linalg_dot(i + 1, g->factor + i * size, g->matrix + j * size);
@@ -191,9 +205,9 @@ static double log_density_at(struct augment *a, struct place *at, double along_i
     return redraw_solve(a, at) ? at->log_density : NAN;
 }
 
-/* Slope and curvature from differences of that length. Returns 0, with the guide as it was, where
- * some are not found. */
-static int look(struct augment *a, double length, struct place *at) {
+/* Slope and curvature from differences of that length. Returns log h at the centre; NAN, with the
+ * guide as it was, where some are not found. */
+static double look(struct augment *a, double length, struct place *at) {
     struct redraw *r = a->redraw;
     struct guide *g = &r->guide;
     const int size = r->size;
@@ -212,12 +226,19 @@ static int look(struct augment *a, double length, struct place *at) {
             sum += both;
         }
     }
-    if (!isfinite(sum)) return 0;
+    if (!isfinite(sum)) return NAN;
     for (int i = 0; i < size; ++i) g->ahead[i] = (g->ahead[i] - g->behind[i]) / (2 * length);
     memset(g->slope, 0, (size_t)size * sizeof(double));
     add_slope(r, g->ahead);
     set_curvature(r);
-    return 1;
+    return here;
+}
+
+/* What is not told is taken to be about where the bounds have it. */
+static void expect_untold(struct redraw *r, int k, double centre, double sd) {
+    if (r->total[k].component >= 0) return;
+    r->guide.centre[k] = centre;
+    r->guide.curvature[k * r->size + k] = 1 / (sd * sd);
 }
 
 void redraw_forget_guide(struct redraw *r) {
@@ -225,6 +246,13 @@ void redraw_forget_guide(struct redraw *r) {
     memset(r->guide.centre, 0, size);
     memset(r->guide.slope, 0, size);
     memset(r->guide.curvature, 0, size * (size_t)r->size);
+    if (r->untold == 0) return;
+    for (int i = 0, k = r->d; i < r->d; ++i) {
+        const double width = r->upper[i] - r->lower[i];
+        expect_untold(r, i, (r->lower[i] + r->upper[i]) / 2, width / 4);
+        for (int j = 0; j < i; ++j) expect_untold(r, k++, 0, width / (r->upper[j] - r->lower[j]));
+        expect_untold(r, k++, log(width / 4), 1);
+    }
 }
 
 int redraw_read_release(struct augment *a, double *seen) {
@@ -234,14 +262,32 @@ int redraw_read_release(struct augment *a, double *seen) {
     return 1;
 }
 
+static int rounds(const struct redraw *r) { return r->untold > 0 ? UNTOLD_ROUNDS : ROUNDS; }
+
+/* From a centre with log h about `before` to the mean, or so much of the way that log h falls by no
+ * more than FALL: far from the mode it is not about quadratic in what is not told. */
+static void go_to_mean(struct augment *a, struct place *at, double before) {
+    struct guide *g = &a->redraw->guide;
+    const int size = a->redraw->size;
+    for (double share = 1; share > LEAST_SHARE; share /= 2) {
+        for (int k = 0; k < size; ++k)
+            at->seen[k] = g->centre[k] + share * (g->mean[k] - g->centre[k]);
+        if (isnan(before) || (redraw_solve(a, at) && at->log_density > before - FALL)) {
+            memcpy(g->centre, at->seen, (size_t)size * sizeof(double));
+            return;
+        }
+    }
+}
+
 int redraw_find_guide(struct augment *a, struct place *spare) {
     struct redraw *r = a->redraw;
+    double here = NAN;
     redraw_forget_guide(r);
-    for (int round = 0; round < ROUNDS; ++round) {
+    for (int round = 0; round < rounds(r); ++round) {
         if (!find_axes(a) || !redraw_shape(a, r, a->n, spare)) return 0;
-        memcpy(r->guide.centre, r->guide.mean, (size_t)r->size * sizeof(double));
+        go_to_mean(a, spare, r->untold > 0 ? here : NAN);
         double length = 1; /* shorter where no records have such totals */
-        while (!look(a, length, spare))
+        while (isnan(here = look(a, length, spare)))
             if ((length /= 2) < SHORTEST) return 0;
     }
     return 1;

@@ -37,6 +37,7 @@ void resize_create_clamped(struct augment *a) {
     struct resize *r = a->resize;
     r->most = a->stride;
     r->redraw = a->n > MOST_REDRAWN ? NULL : redraw_new(a, r->most);
+    if (r->redraw && r->redraw->untold > 0) r->redraw = NULL;
 }
 
 /* The log density of records there, in terms of their clamped totals: log |ds / d(m, F)| is that.

@@ -102,3 +102,57 @@ test_that("with next to no noise the mean of three records has the density of th
   drawn <- parameter_draws(fit, "mean")
   for (power in 1:2) expect_same_mean(drawn^power, sum(density * grid^power))
 })
+
+# Oracle: draws from the prior, weighted by the density of the noise.
+test_that("a sum alone, clamped, tells of mean and standard deviation what weighted draws from the prior do", {
+  set.seed(2)
+  value <- 1.4
+  release <- as_release(value, stat_sums(~x, list(x = c(-0.5, 1))), mech_laplace(scale = 0.05), 5)
+  prior <- prior_nig(mean = 0.2, precision = 0.5, shape = 3, rate = 2)
+  fit <- sample_posterior(release, model_normal(prior = prior), method = "augment", chains = 4, iter = 12000, seed = 4)
+  for (chain in fit$chains) expect_gt(chain$state$redraw[3], 0.3) # new totals and new scales are drawn
+  count <- 8e5
+  variance <- 1 / rgamma(count, 3, 2)
+  mean <- rnorm(count, 0.2, sqrt(variance / 0.5))
+  sum <- 0
+  for (record in 1:5) sum <- sum + pmin(pmax(rnorm(count, mean, sqrt(variance)), -0.5), 1)
+  log_weight <- log_noise("absolute", 0.05, value, cbind(sum))
+  for (power in 1:2) expect_weighted_mean(parameter_draws(fit, "mean")^power, mean^power, log_weight)
+  for (f in list(log, identity)) expect_weighted_mean(f(parameter_draws(fit, "sd")), f(sqrt(variance)), log_weight)
+})
+
+test_that("sums of two numbers tell of their distribution what weighted draws from the prior do", {
+  skip_on_cran() # takes long; `make test` runs it
+  value <- c(1.4, -0.5)
+  bounds <- list(a = c(-0.5, 1), b = c(-1, 1))
+  release <- as_release(value, stat_sums(~ a + b, bounds), mech_laplace(scale = 0.2), 5)
+  fit <- sample_posterior(release, model_mvnormal(prior = prior_niw(mean = c(0.2, -0.1), kappa = 0.5, scale = diag(c(2, 1)), df = 5)),
+                          method = "augment", chains = 4, iter = 6000, seed = 4)
+  taken <- vapply(fit$chains, function(chain) chain$state$redraw[3], 0)
+  expect_gt(max(taken), 0.3)
+  count <- 4e5
+  inverse <- rWishart(count, 5, diag(c(1 / 2, 1)))
+  det <- inverse[1, 1, ] * inverse[2, 2, ] - inverse[1, 2, ]^2
+  variance_a <- inverse[2, 2, ] / det
+  covariance <- -inverse[1, 2, ] / det
+  variance_b <- inverse[1, 1, ] / det
+  draw <- function(mean_a, mean_b, times) {
+    a <- rnorm(count) * sqrt(variance_a)
+    b <- covariance / variance_a * a + rnorm(count) * sqrt(variance_b - covariance^2 / variance_a)
+    cbind(mean_a + a * times, mean_b + b * times)
+  }
+  mean <- draw(0.2, -0.1, sqrt(2))
+  sum <- 0
+  for (record in 1:5) {
+    x <- draw(mean[, 1], mean[, 2], 1)
+    sum <- sum + cbind(pmin(pmax(x[, 1], -0.5), 1), pmin(pmax(x[, 2], -1), 1))
+  }
+  log_weight <- log_noise("absolute", 0.2, value, sum)
+  drawn <- function(name) parameter_draws(fit, name)
+  expect_weighted_mean(drawn("mean[a]"), mean[, 1], log_weight)
+  expect_weighted_mean(drawn("mean[b]"), mean[, 2], log_weight)
+  expect_weighted_mean(log(drawn("cov[a,a]")), log(variance_a), log_weight)
+  expect_weighted_mean(log(drawn("cov[b,b]")), log(variance_b), log_weight)
+  correlation <- drawn("cov[b,a]") / sqrt(drawn("cov[a,a]") * drawn("cov[b,b]"))
+  expect_weighted_mean(correlation, covariance / sqrt(variance_a * variance_b), log_weight)
+})
