@@ -8,7 +8,8 @@
  *                     ones, which augment_redraw_totals.c draws;
  *   augment_size.c    births and deaths of records, where their number is not known;
  *   augment_resize.c  the same together with a move of all records at once, the totals of which
- *                     augment_resize_totals.c and augment_resize_step.c choose, and which
+ *                     augment_resize_totals.c, augment_resize_step.c and
+ *                     augment_resize_scatter.c choose, and which
  *                     augment_resize_clamped.c solves for; and with a new draw of all counts,
  *                     augment_resize_counts.c;
  *   augment_levels.c  transfers of records between levels of a factor;

@@ -18,7 +18,7 @@
  *
  * - makes some steps of a chain of n, N_g, T and S alone, and of what the model keeps of theta,
  *   which is reversible for a surrogate of that density, with what is expected of clamped records
- *   in place of s (augment_resize_totals.c, augment_resize_step.c);
+ *   in place of s (augment_resize_totals.c, augment_resize_step.c, augment_resize_scatter.c);
  * - takes U to U': independent standard normal records Y have the shape U if their level means and
  *   their scatter are drawn from what standard normal records have. Some of them, chosen uniformly
  *   in their level, go, and others come; U' is the shape of Y then. Both ways have the same joint
@@ -44,7 +44,10 @@
 
 /* of the surrogate's chain, where it goes to where warmup saw n; in warmup, and where a round has
  * two */
-enum { STEPS = 8, FEW = 4 };
+enum { STEPS = 8, FEW = 6 };
+
+/* The shares of these steps that are RESIZE_GROW and RESIZE_SCATTER. */
+static const double GROWS = 0.15, SCATTERS = 0.15;
 
 /* of the shares of the kinds of these steps that are taken, in warmup: how fast their running means
  * forget, and what is added to each */
@@ -377,8 +380,15 @@ enum resize_kind resize_choose_kind(struct augment *a) {
 
 int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning) {
     const int taken = -log_ratio < rng_exponential(a->rng);
-    if (learning) a->births.taken[kind] += FORGET * (taken - a->births.taken[kind]);
+    if (learning && kind < RESIZE_KINDS)
+        a->births.taken[kind] += FORGET * (taken - a->births.taken[kind]);
     return taken;
+}
+
+/* Those whose share is fixed are for where warmup has seen n. */
+static enum resize_kind choose_kind(struct augment *a, int fresh) {
+    const double u = fresh ? rng_uniform(a->rng) : 1;
+    return u < GROWS ? RESIZE_GROW : u < GROWS + SCATTERS ? RESIZE_SCATTER : resize_choose_kind(a);
 }
 
 /* Steps of the chain of totals from `now` on, to `next`; returns whether they moved. */
@@ -386,7 +396,7 @@ static int walk(struct augment *a, int fresh, int learning, int steps, double *l
     struct resize *r = a->resize;
     struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
     for (int k = 0; k < steps; ++k) {
-        const enum resize_kind kind = resize_choose_kind(a);
+        const enum resize_kind kind = choose_kind(a, fresh);
         *log_ratio = resize_step(a, fresh, kind);
         if (!resize_takes(a, kind, *log_ratio, learning)) continue;
         struct resize_totals *const left = r->now;

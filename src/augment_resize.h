@@ -5,8 +5,8 @@
 #include "augment_redraw.h"
 #include "clamped.h"
 
-/* What augment_resize.c, augment_resize_totals.c, augment_resize_step.c and
- * augment_resize_clamped.c share. */
+/* What augment_resize.c, augment_resize_totals.c, augment_resize_step.c, augment_resize_scatter.c
+ * and augment_resize_clamped.c share. */
 
 /* Totals of the records of each level; d columns, k levels. */
 struct resize_totals {
@@ -78,12 +78,22 @@ double resize_log_totals(struct augment *a, struct resize_totals *t);
  * totals over that of `seen`. t->n is there. Returns 0 where they are not found. */
 int resize_match(struct resize *r, struct resize_totals *t, const double *seen, double *log_volume);
 
+/* Fisher's z of the correlation of i and j that gives their product where it was released, kept
+ * within what normal records have. */
+double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j);
+
+/* augment_resize_scatter.c: T and S_ii of a column of `next`, whose counts are there, that keeps
+ * its means and its standard deviation; returns the log Jacobian. And a step of the kind
+ * RESIZE_SCATTER, returning what resize_step() does. */
+double resize_grow_column(struct resize *r, int i);
+double resize_draw_scatter(struct augment *a);
+
 /* From `now` to `next`: n, the counts, T and S, and what the model keeps of theta. Returns the log
  * of the ratio of densities and of proposals, with the Jacobian; -INFINITY where it is no step. */
 double resize_step(struct augment *a, int fresh, enum resize_kind kind);
 
-/* Which kind of step comes next: more often one that warmup saw taken more often. Whether it is
- * taken. */
+/* Which of the kinds whose share is learned comes next: more often one that warmup saw taken more
+ * often. Whether a step is taken. */
 enum resize_kind resize_choose_kind(struct augment *a);
 int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int learning);
 

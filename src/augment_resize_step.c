@@ -15,7 +15,7 @@
  * out of reach for few records. Or H grows with the root of n, since squares may be known better
  * than totals; or some released components are drawn anew from their release and the noise, as if
  * that were all that is known of them, and H, Q and products change with these. Means, variances
- * and correlations that nothing tells stay.
+ * and correlations that nothing tells stay. Two kinds more: augment_resize_scatter.c.
  *
  * The new means and standard deviation of a column solve these equations, by Newton's method from
  * where they would be without bounds; where there are none the first guess is the solution. Where
@@ -291,9 +291,7 @@ static double product_held(const struct resize *r, const struct resize_totals *t
     return sum;
 }
 
-/* Fisher's z of the correlation of i and j that gives their product where it was released, kept
- * within what normal records have */
-static double released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
+double resize_released_z(const struct augment *a, const struct resize_totals *t, int i, int j) {
     const struct resize *r = a->resize;
     const int at = r->product_told[i * r->d + j] - 1;
     const double aim = a->released[at] / a->surrogate->density.component[at].coef[2];
@@ -345,7 +343,7 @@ static double propose_product(struct augment *a, int i, int j) {
     if (r->change_product[at] == 0) {
         const double old = now->scatter[at] / (now->n * now->sd[i] * now->sd[j]);
         const double fresh =
-            tanh(atanh(old) + released_z(a, next, i, j) - released_z(a, now, i, j));
+            tanh(atanh(old) + resize_released_z(a, next, i, j) - resize_released_z(a, now, i, j));
         next->scatter[at] = fresh * next->n * next->sd[i] * next->sd[j];
         return log(scale * (1 - fresh * fresh) / (1 - old * old));
     }
@@ -413,8 +411,9 @@ static double propose_totals(struct augment *a, enum resize_kind kind) {
     memset(r->change_first, 0, (size_t)(r->k * d) * sizeof(double));
     memset(r->change_product, 0, (size_t)(d * d) * sizeof(double));
     if (kind == RESIZE_REFRESH) log_jacobian += refresh_components(a);
+    const int grows = kind == RESIZE_GROW ? (int)augment_choose(a->rng, d) : -1;
     for (int i = 0; i < d; ++i) {
-        log_jacobian += propose_column(r, i, stretch);
+        log_jacobian += i == grows ? resize_grow_column(r, i) : propose_column(r, i, stretch);
         if (!(log_jacobian > -INFINITY)) return -INFINITY;
     }
     for (int i = 0; i < d; ++i)
@@ -451,6 +450,7 @@ static double propose_size(struct augment *a, int fresh, double *log_back) {
 
 double resize_step(struct augment *a, int fresh, enum resize_kind kind) {
     struct resize *r = a->resize;
+    if (kind == RESIZE_SCATTER) return resize_draw_scatter(a);
     double log_ratio;
     const double n = propose_size(a, fresh, &log_ratio), m = n - r->now->n;
     log_ratio += n > r->k + r->d && m != 0 ? propose_counts(a, m) : -INFINITY;

@@ -37,8 +37,17 @@ struct part {
 };
 
 /* What steps of all records do with what is released of totals and of products: all of it stays;
- * totals grow with the root of n; or some are drawn from their release and the noise. */
-enum resize_kind { RESIZE_HOLD, RESIZE_STRETCH, RESIZE_REFRESH, RESIZE_KINDS };
+ * totals grow with the root of n; or some are drawn from their release and the noise. How often
+ * each of these is made is learned. Or that of one column grows with n, or n stays and a column's
+ * scatter is drawn anew. */
+enum resize_kind {
+    RESIZE_HOLD,
+    RESIZE_STRETCH,
+    RESIZE_REFRESH,
+    RESIZE_KINDS,
+    RESIZE_GROW = RESIZE_KINDS,
+    RESIZE_SCATTER
+};
 
 /* How records come to have the totals where such steps lead: they follow what is expected of them,
  * or they are found by solving for the totals. */

@@ -151,6 +151,17 @@ test_that("bounds that bind, moderate noise: all draws of the prior, weighted", 
   }
 })
 
+test_that("scatters that are drawn anew: all draws of the prior, weighted, under noise that is wide beside them", {
+  skip_on_cran()
+  statistic <- stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-3, 3)), rescale = FALSE)
+  model <- model_lm(prior = prior_nig(0, 1, 3, 3), covariates = prior_niw())
+  z <- c(3, 2, 40, 15, 30)
+  told <- as_release(stats::setNames(z, statistic$components), statistic, mech_gaussian(sd = 15), n = NULL, neighbours = "add_remove")
+  fit <- suppressWarnings(sample_posterior(told, model, method = "augment", records = prior_negative_binomial(25, 4), chains = 2, iter = 12500, warmup = 500, seed = 1))
+  prior <- with_seed(2, weighted_resize(statistic, model, z, "squared", 15, c(25, 4), 80000))
+  expect_weighted_draws(fit, prior, "wide noise")
+})
+
 test_that("bounds that bind: records with the totals that were solved for", {
   skip_on_cran()
   cases <- list(
