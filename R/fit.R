@@ -83,6 +83,8 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
+#'   * `noiseaware_warning_contradiction`: the records that every chain of method `"augment"` imputes are so far from a released number that
+#'     the noise can hardly explain it, whatever R-hat says: the model cannot make such numbers, or chains are held.
 #'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` leaves out numbers that are likely: it assumes
 #'     more normal records than variables, an exponential record, or for `"clt"` two. More than 0.005 of the draws are at the fewest that are allowed.
 #'   * `noiseaware_warning_impossible`: no n records could have the published totals.
@@ -190,6 +192,7 @@ print.noiseaware_fit <- function(x, ...) {
   cat("", fit_lines(x), sep = "\n")
   release_marks(x$release)
   if (x$method != "ops") mixing_marks(x, table)
+  for (trouble in x$troubles) if (trouble$kind == "contradiction") cat("! ", trouble$text[[1L]], "\n", sep = "")
   invisible(x)
 }
 
