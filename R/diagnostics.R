@@ -299,6 +299,7 @@ unlikely_means <- function(fit) {
 # `weight`: that of the prior in records. Its energy, half the square, draws log sd away by the square times the variance, in the first order:
 # how far it is without that is what counts, or a prior that has its way would not be told of.
 is_unlikely <- function(mean, sd, prior_mean, weight) {
+  if (length(mean) < 2L) return(FALSE)
   square <- stats::median(weight * ((mean - prior_mean) / sd)^2)
   spread <- stats::sd(log(sd))
   square * exp(2 * square * spread^2) > far_from_prior^2 && square * spread > drawn_away

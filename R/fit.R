@@ -76,8 +76,9 @@ chains_array <- function(chains) {
 #'     prior's, and its median is within a quarter of that of the prior's.
 #'   * `noiseaware_message_unlikely`, a message: the prior takes a mean for unlikely, since [prior_niw()] and [prior_nig()] measure in the variable's own
 #'     standard deviations how far it is from its centre, by default the middle of the bounds; so does `prior_nig()` with the intercept of a regression, the
-#'     mean of the response where covariates are in the middle of theirs, and `sigma`. Told are more than three of the prior's standard deviations, if
-#'     that draws the variable's standard deviation away by more than half of its own posterior standard deviation, on the log scale. It is then too large,
+#'     mean of the response where covariates are in the middle of theirs, and `sigma`. The message appears where
+#'     that is more than three of the prior's standard deviations, corrected for how far the prior has already drawn the variance, and where the prior draws
+#'     the variable's standard deviation away by more than half of its own posterior standard deviation, on the log scale. It is then too large,
 #'     and slopes of such a covariate are too near 0. In a pool of several sites this is about the parameters of all, their mean over the sites or the first
 #'     of a walk, whichever has that prior; covariates whose distribution is each site's own are not looked at.
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],

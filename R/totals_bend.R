@@ -1,4 +1,4 @@
-# Bends of the coordinates of normal totals: see src/totals_bend.c.
+# Bends of the coordinates of normal totals, of a sum alone as of one with squares: see src/totals_bend.c.
 
 # as in src/totals_bend.h
 bend_knots <- 64L

@@ -31,6 +31,7 @@ titles <- c(regression = "Regression of Ju et al. (2022), against dapper and Sta
             glm = "Generalised linear models",
             newton = "Newton proposals against walks",
             bends = "Totals released from far off their means",
+            sums = "Sums published alone",
             awan_wang = "Objective perturbation with a beta covariate",
             stan_program = "The Stan programs of stan_program()",
             pool = "Several sites",

@@ -99,7 +99,7 @@ static int serves_untold(struct redraw *r, int found) {
     return found > 0;
 }
 
-/* Does each component tell one total or product, another one each? */
+/* Does each component tell one total or product, a different one each? */
 static int read_components_of(struct redraw *r, const struct augment *a) {
     int found = 0;
     for (int k = 0; k < r->size; ++k) r->total[k].component = -1;

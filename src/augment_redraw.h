@@ -8,7 +8,8 @@
  * which are short where there is one column. */
 enum { MOST_REDRAWN = 20000, MOST_REDRAWN_ALONE = 200000 };
 
-/* Means and factor, the clamped totals that they solve for, the complete-data statistic, log h and
+/* Means and factor, the clamped totals that they solve for, or what stands for those that are not
+ * released, the complete-data statistic, log h and
  * U. */
 struct place {
     double *mean, *factor, *seen, *c, log_density;
@@ -49,7 +50,7 @@ struct redraw {
 /* ---- augment_redraw.c ---------------------------------------------------------------------- */
 
 /* Workspace, for `records` of them; NULL where other things than totals and products are released,
- * or one of these twice. */
+ * or one of these twice; or not all, and what is not told has no bounds, or is part of what is. */
 struct redraw *redraw_new(const struct augment *a, ptrdiff_t records);
 
 /* For any number of records n: a uniform draw of the shape; shape, means and factor of the records,

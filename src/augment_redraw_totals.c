@@ -22,12 +22,12 @@
  * shape. Then by least squares from places of a chain, which see the tails. Where log h is not
  * concave it is taken to be flat.
  *
- * Cost: of differences ROUNDS size^2 solutions; of new totals size^3 / 6 multiplications, of a
- * place that is fitted size^4 / 8. No allocation but in redraw_prepare_guide().
+ * Cost: of differences, some rounds of size^2 solutions; of new totals size^3 / 6 multiplications,
+ * of a place that is fitted size^4 / 8. No allocation but in redraw_prepare_guide().
  *
  * Where the release does not tell all, no noise keeps the rest from going far: the guide then has
  * at least a little curvature in each direction, begins where the bounds have it, and comes to the
- * mode in steps along which log h does not fall.
+ * mode in steps along which log h hardly falls.
  */
 #include "augment_redraw.h"
 

@@ -386,7 +386,7 @@ int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int
 }
 
 /* Those whose share is fixed are for where warmup has seen n. */
-static enum resize_kind choose_kind(struct augment *a, int fresh) {
+static enum resize_kind choose_any_kind(struct augment *a, int fresh) {
     const double u = fresh ? rng_uniform(a->rng) : 1;
     return u < GROWS ? RESIZE_GROW : u < GROWS + SCATTERS ? RESIZE_SCATTER : resize_choose_kind(a);
 }
@@ -396,7 +396,7 @@ static int walk(struct augment *a, int fresh, int learning, int steps, double *l
     struct resize *r = a->resize;
     struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
     for (int k = 0; k < steps; ++k) {
-        const enum resize_kind kind = choose_kind(a, fresh);
+        const enum resize_kind kind = choose_any_kind(a, fresh);
         *log_ratio = resize_step(a, fresh, kind);
         if (!resize_takes(a, kind, *log_ratio, learning)) continue;
         struct resize_totals *const left = r->now;

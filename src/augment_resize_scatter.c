@@ -12,10 +12,10 @@
  * - RESIZE_SCATTER: n, counts and totals stay. A column, chosen uniformly, has a new standard
  *   deviation, and in half of the cases a new correlation with another one, independent of the old
  *   ones: its logarithm, and Fisher's z, have Cauchy distributions about what the released square
- *   and product tell without bounds. These have tails that a prior seldom outweighs; what noise
- *   itself has, as by RESIZE_REFRESH, would propose the other mode too seldom to leave it. Other
- *   correlations stay. With d columns and b the change of log sd, the Jacobian is exp((d + 1) b),
- *   and (1 - r'^2) / (1 - r^2) for a new correlation r'.
+ *   and product tell without bounds. These have tails that a prior seldom outweighs; with tails
+ *   as short as those of the noise (RESIZE_REFRESH) steps would seldom propose the other mode.
+ * Other correlations stay. With d columns and b the change of log sd, the Jacobian is exp((d + 1)
+ * b), and (1 - r'^2) / (1 - r^2) for a new correlation r'.
  *
  * Cost: O(k) distribution functions, O(d^3), and a density. No allocation.
  */
@@ -23,8 +23,9 @@
 
 #include "linalg.h"
 
-/* Scales of these Cauchy distributions: that of the logarithm is the noise's, within bounds. */
-static const double NARROWEST = 0.1, WIDEST = 0.5, OF_Z = 0.3;
+/* Scales of these Cauchy distributions: that of the logarithm is the noise's, but for a least one,
+ * and never above 0.5, since the square is taken to be at least the noise. */
+static const double NARROWEST = 0.1, OF_Z = 0.3;
 
 /* Changes of the logarithm, and Fisher's z, beyond which nothing is proposed. */
 static const double MOST_CHANGE = 10, MOST_Z = 8;
@@ -68,7 +69,7 @@ static double released_log_sd(const struct augment *a, const struct resize_total
         square -= t->count[g] * off * off;
     }
     square = fmax(square, noise);
-    *scale = fmax(NARROWEST, fmin(0.5 * noise / square, WIDEST));
+    *scale = fmax(NARROWEST, 0.5 * noise / square);
     return 0.5 * log(square / t->n);
 }
 

@@ -15,7 +15,7 @@
  * out of reach for few records. Or H grows with the root of n, since squares may be known better
  * than totals; or some released components are drawn anew from their release and the noise, as if
  * that were all that is known of them, and H, Q and products change with these. Means, variances
- * and correlations that nothing tells stay. Two kinds more: augment_resize_scatter.c.
+ * and correlations that nothing tells stay. Two more kinds are in augment_resize_scatter.c.
  *
  * The new means and standard deviation of a column solve these equations, by Newton's method from
  * where they would be without bounds; where there are none the first guess is the solution. Where

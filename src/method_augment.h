@@ -38,8 +38,8 @@ struct part {
 
 /* What steps of all records do with what is released of totals and of products: all of it stays;
  * totals grow with the root of n; or some are drawn from their release and the noise. How often
- * each of these is made is learned. Or that of one column grows with n, or n stays and a column's
- * scatter is drawn anew. */
+ * each of these is made is learned. Or one column's totals and square grow with n, or n stays and a
+ * column's scatter is drawn anew. */
 enum resize_kind {
     RESIZE_HOLD,
     RESIZE_STRETCH,

@@ -88,7 +88,7 @@ double scale_prior_density(const struct scale_prior *prior, double u, double *de
     return log_density;
 }
 
-/* Below it h is proportional to Phi(x), but for terms in the fourth power of that. */
+/* Below it h is a series in Phi(x), of which terms from the fourth power on are left out. */
 static const double LEFT = -3;
 
 /* Above it 1 - Phi(x) is about to underflow, and about exp(-x^2 / 2) but for a factor that h
@@ -125,9 +125,9 @@ struct scale_place scale_prior_place(const struct scale_prior *prior, double x) 
     struct scale_place at = half_normal_place(x);
     if (prior->kind == SCALE_HALF_T) {
         const double a = prior->a, h = at.sd, g = h * h / a, rest = -expm1(-g);
-        at.log_sd = 0.5 * (log(a) + g + log(rest));
-        /* 1 where g is 0 */
+        /* t = h sqrt(e^g / by); 1 where g is 0 */
         const double by = g > 0 ? g / rest : 1;
+        at.log_sd += 0.5 * (g - log(by));
         at.bend += at.slope * (2 - 2 * by * (1 - rest));
         at.slope *= by;
     }

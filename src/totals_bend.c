@@ -1,9 +1,9 @@
 /* Where the mean of normal records is most likely to be given their standard deviation.
  *
- * A noisy sum of squares that was taken from far off the mean, and bounds that clamp, let a release
- * tell a function of mean and standard deviation together much better than either. The two then lie
- * in a narrow band that bends, along which steps would be short. Coordinates of the mean as the
- * distance from the band (totals.c) make it straight.
+ * A noisy sum of squares that was taken from far off the mean, and bounds that clamp a sum, with or
+ * without squares, let a release tell a function of mean and standard deviation together much
+ * better than either. The two then lie in a narrow band that bends, along which steps would be
+ * short. Coordinates of the mean as the distance from the band (totals.c) make it straight.
  *
  * The band is given by its values and slopes at knots that are equally far from each other in the
  * log of the standard deviation: cubic pieces between them, straight lines beyond

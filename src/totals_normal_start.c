@@ -73,6 +73,17 @@ static void draw_totals(struct normal *s, const double *theta, double *q) {
     }
 }
 
+static void draw_given(struct normal *s, const double *theta, double *q) {
+    struct totals *t = &s->density.totals;
+    const int inverse = t->inverse;
+    draw_totals(s, theta, q); /* rows of F itself */
+    if (!inverse) return;
+    t->inverse = 0;
+    totals_expand(t, q, s->density.c);
+    t->inverse = inverse;
+    (void)totals_coordinates(t, s->density.c, q);
+}
+
 /* ---- near the release --------------------------------------------------------------------- */
 
 /* Shares of the levels: the prior's, corrected by the release with fresh noise. */
@@ -268,6 +279,7 @@ static void start_residual(struct normal *s, double *q, double *unit) {
     const int last = s->density.totals.size - s->density.totals.d;
     normal_copy(s->place, q, s->density.totals.size);
     totals_density_natural_units(&s->density, q, unit);
+    for (int j = last; !s->residual->alone && j < s->density.totals.size; ++j) unit[j] = 1;
     if (!s->residual->alone) unit[s->density.totals.d - 1] = 1;
     normal_read_residual(s, s->theta, q);
     for (int j = last; s->residual->alone && j < s->density.totals.size - 1; ++j)
@@ -287,7 +299,7 @@ void normal_start(struct collapse *of) {
     normal_attach(of);
     if (s->resize.size.prior) start_size(s);
     if (of->given)
-        draw_totals(s, of->theta, q);
+        draw_given(s, of->theta, q);
     else if (start_near_release(s, q) != PLUGIN_OK)
         return;
     totals_expand(&s->density.totals, q, s->density.c);

@@ -105,6 +105,7 @@ test_that("with next to no noise the mean of three records has the density of th
 
 # Oracle: draws from the prior, weighted by the density of the noise.
 test_that("a sum alone, clamped, tells of mean and standard deviation what weighted draws from the prior do", {
+  skip_on_cran() # takes long; `make test` runs it
   set.seed(2)
   value <- 1.4
   release <- as_release(value, stat_sums(~x, list(x = c(-0.5, 1))), mech_laplace(scale = 0.05), 5)

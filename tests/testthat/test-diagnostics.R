@@ -242,6 +242,7 @@ test_that("an intercept that the prior takes for unlikely is told where it draws
   unlikely <- function(spread) internal("is_unlikely")(rnorm(1000, 9, 0.01), 0.5 * exp(rnorm(1000, 0, spread)), 0, 1 / 4)
   expect_false(unlikely(0.003))
   expect_true(unlikely(0.03))
+  expect_false(internal("is_unlikely")(9, 0.5, 0, 1 / 4)) # one draw tells of no spread
   # a prior of its own scale is not tied to sigma
   expect_identical(quick(20, -14, model_lm(prior = prior_normal(), sigma = prior_half_normal()))$unlikely, character())
 })

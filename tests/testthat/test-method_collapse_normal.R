@@ -687,6 +687,18 @@ test_that("a residual standard deviation that noise hides comes near 0 as often 
   expect_null(collapse_fit(precise, models[[2]], chains = 1, iter = 200, seed = 3)$problem$fields$innovates)
 })
 
+test_that("as innovations: chains that are given parameters start at them, in whatever units the columns are", {
+  set.seed(2)
+  x <- data.frame(a = rnorm(200, 50, 10), b = rnorm(200, 3000, 400))
+  x$y <- 5 + 0.3 * x$a + 0.01 * x$b + rnorm(200, 0, 5)
+  rel <- simulate_release(x, stat_crossprod(y ~ a + b, list(y = c(-50, 150), a = c(0, 100), b = c(1000, 5000)), rescale = FALSE), mech_gaussian(rho = 0.5))
+  start <- c("(Intercept)" = 5, a = 0.3, b = 0.01, sigma = 5, "mean[a]" = 50, "mean[b]" = 3000, "cov[a,a]" = 100, "cov[b,a]" = 0, "cov[b,b]" = 160000)
+  fit <- collapse_fit(rel, model_lm(prior = prior_student_t(3, 0, 10), sigma = prior_half_normal(20)), chains = 4, iter = 2, warmup = 1, seed = 1,
+                      init = rep(list(start), 4))
+  expect_identical(fit$problem$fields$innovates, 1)
+  expect_lt(max(abs(parameter_draws(fit, "a") - 0.3)), 1)
+})
+
 test_that("a prior that is cut off: the posterior is that of imputed records", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(41)
