@@ -385,18 +385,19 @@ int resize_takes(struct augment *a, enum resize_kind kind, double log_ratio, int
     return taken;
 }
 
-/* Those whose share is fixed are for where warmup has seen n. */
-static enum resize_kind choose_any_kind(struct augment *a, int fresh) {
-    const double u = fresh ? rng_uniform(a->rng) : 1;
+/* Those whose share is fixed are for where warmup has seen n, and records follow. */
+static enum resize_kind choose_any_kind(struct augment *a, int fresh, enum resize_way way) {
+    const double u = fresh && way == RESIZE_FOLLOW ? rng_uniform(a->rng) : 1;
     return u < GROWS ? RESIZE_GROW : u < GROWS + SCATTERS ? RESIZE_SCATTER : resize_choose_kind(a);
 }
 
 /* Steps of the chain of totals from `now` on, to `next`; returns whether they moved. */
-static int walk(struct augment *a, int fresh, int learning, int steps, double *log_ratio) {
+static int walk(struct augment *a, int fresh, enum resize_way way, int learning, int steps,
+                double *log_ratio) {
     struct resize *r = a->resize;
     struct resize_totals *const records = r->kept, *const spare = r->kept + 2;
     for (int k = 0; k < steps; ++k) {
-        const enum resize_kind kind = choose_any_kind(a, fresh);
+        const enum resize_kind kind = choose_any_kind(a, fresh, way);
         *log_ratio = resize_step(a, fresh, kind);
         if (!resize_takes(a, kind, *log_ratio, learning)) continue;
         struct resize_totals *const left = r->now;
@@ -430,7 +431,7 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
     struct resize *r = a->resize;
     double log_ratio = -INFINITY;
     ptrdiff_t stay = a->n;
-    int born = 0, accept = 0;
+    int born = 0, accept = 0, learns = learning;
     r->holes = 0;
     const enum resize_way way = choose_way(a, learning);
     const int solves = way == RESIZE_SOLVE;
@@ -438,10 +439,11 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
         if (learning) a->births.ways[way] -= FORGET * a->births.ways[way];
         return;
     }
-    if (walk(a, fresh, learning, steps, &log_ratio)) {
+    if (walk(a, fresh, way, learning, steps, &log_ratio)) {
         log_ratio = solves ? resize_follow_clamped(a) : follow_to(a, &stay, &born);
         accept = -log_ratio < rng_exponential(a->rng);
-        if (learning) a->births.ways[way] += FORGET * (accept - a->births.ways[way]);
+        learns = learning && r->next->n != r->now->n; /* at the same n records follow easily */
+        if (learns) a->births.ways[way] += FORGET * (accept - a->births.ways[way]);
     }
     if (!accept)
         fill_holes(a);
@@ -449,7 +451,7 @@ static void move(struct augment *a, int fresh, int learning, int steps) {
         resize_keep_clamped(a);
     else
         keep(a, stay, born);
-    augment_tried_size(a, fresh, learning, log_ratio, accept);
+    augment_tried_size(a, fresh, learns, log_ratio, accept);
 }
 
 void augment_resize(struct augment *a, int iteration, int learning) {

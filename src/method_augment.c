@@ -589,7 +589,9 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     double *before = a->step, *after = a->place;
     if (learning) augment_gather(a, before);
     const double followed = a->work;
-    if (augment_has_levels(a) && !empty) augment_move_levels(a, learning);
+    /* steps of n that draw records anew draw their levels, too */
+    const int rests = augment_redraws(a) && iteration % 2 == 1;
+    if (augment_has_levels(a) && !empty && !rests) augment_move_levels(a, learning);
     if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
     if (a->redraw) augment_redraw(a, iteration, learning, *accepted);
     const int follows = a->surrogate && augment_set_size(a) && !augment_redraws_totals(a);
