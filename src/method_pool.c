@@ -260,8 +260,7 @@ static const double ROUNDED_STEPS = 1.5;
 
 static int refresh(struct pool *s) {
     s->rounded = fmin(*s->hmc.step_size, 1);
-    for (int j = 0; j < s->sites; ++j)
-        s->site[j].density.rounded = ROUNDED_STEPS * s->rounded;
+    for (int j = 0; j < s->sites; ++j) s->site[j].density.rounded = ROUNDED_STEPS * s->rounded;
     return hmc_refresh(&s->hmc);
 }
 
