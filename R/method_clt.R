@@ -142,7 +142,7 @@ NULL
 
 sample_clt <- function(release, bound, run, init, control, records = NULL, call = caller_env()) {
   check_noise_on_totals("clt", release, call)
-  if (!is.null(release$n) && release$n < 2) {
+  if ((release$n %||% size_range(records)[2L]) < 2) {
     stop_classed("method", c("Method {.val clt} needs at least two records: it uses a normal distribution for a total.",
                              i = "Method {.val augment} is exact for any number."), call = call)
   }

@@ -133,6 +133,10 @@ frame_total <- function(data, parts, statistic, mechanism, neighbours, call = ca
 
 # the released values of a part
 partial_part <- function(part, partial, call) {
+  if (partial$n == 0 && replaces(part$neighbours)) {
+    stop_classed("data", c("A release with a public number of records must be of at least one, but there are none.",
+                           i = "Where their number is confidential: {.code neighbours = \"add_remove\"}."), call = call)
+  }
   at <- match(part$name, vapply(design_parts(partial$statistic, partial$mechanism, partial$neighbours), `[[`, "", "name"))
   grid <- part_grid(part, partial$n, call)
   unit <- partial$unit[[at]]

@@ -109,7 +109,6 @@ source_total.tbl_lazy <- function(data, statistic, mechanism, neighbours, n = NU
   if (!is.null(query$missing) && numbers$complete != numbers$n) numbers <- utils::modifyList(numbers, count(query$missing))
   check_database(numbers, names(variables), columns$levels, call)
   n_found <- as.double(numbers$n)
-  if (n_found == 0 && replaces(neighbours)) stop_classed("data", "{.arg data} must have at least one row, but has none.", call = call)
   totals <- lapply(query$components, function(names) do.call(rbind, lapply(numbers[names], words_of)))
   new_partial(lapply(totals, unname), lapply(parts, `[[`, "unit"), n_found, statistic, mechanism, neighbours)
 }

@@ -420,3 +420,15 @@ test_that("unknown n: slopes that warmup learned badly do not hold n where it is
     expect_gt(posterior::ess_bulk(parameter_draws(fit, "n")), 100)
   }
 })
+
+test_that("two records must be possible where their number is not known", {
+  st <- list(size = stat_size(), x = stat_sums(~ x, list(x = c(0, 5))))
+  noise <- list(size = mech_discrete_laplace(epsilon = 1), x = mech_laplace(epsilon = 1))
+  none <- data.frame(x = double())
+  rel <- release(none, st, noise, neighbours = "add_remove")
+  fit <- function(method, most) suppressWarnings(sample_posterior(rel, model_exponential(), method = method, records = prior_uniform(0, most), chains = 1, iter = 100, seed = 1))
+  for (most in 0:1) expect_error(fit("clt", most), "two records", class = "noiseaware_error_method")
+  expect_true(all(posterior::as_draws_matrix(fit("clt", 2))[, "n"] == 2))
+  # no records are possible, or certain
+  expect_true(all(posterior::as_draws_matrix(fit("augment", 0))[, "n"] == 0))
+})

@@ -85,6 +85,28 @@ test_that("several statistics, an owner without records, a budget", {
   expect_error(release_total(partials, budget = account), class = "noiseaware_error_budget")
 })
 
+test_that("no records: refused where their number is public, else a release like others", {
+  none <- records[0, ]
+  file <- withr::local_tempfile(fileext = ".csv")
+  write.csv(none, file, row.names = FALSE)
+  chunks <- function() {
+    given <- FALSE
+    record_chunks(function() if (!given) {
+      given <<- TRUE
+      none
+    })
+  }
+  sources <- list(function() none, function() record_files(file), chunks)
+  for (st in statistics[c(1, 4, 6, 7)]) for (source in sources) {
+    account <- budget(epsilon = 2)
+    expect_error(release(source(), st, laplace, budget = account), class = "noiseaware_error_data")
+    expect_error(release_total(list(partial_total(none, st, laplace)), budget = account), class = "noiseaware_error_data")
+    expect_identical(nrow(summary(account)), 0L)
+    released <- release(source(), st, laplace, neighbours = "add_remove")
+    expect_length(released$value, length(st$components))
+  }
+})
+
 test_that("the print has no number of it", {
   expect_snapshot(partial_total(records, statistics[[1]], laplace, neighbours = "add_remove"))
   shown <- capture.output(print(partial_total(records, statistics[[4]], laplace)), str(format(partial_total(records, statistics[[4]], laplace))))
