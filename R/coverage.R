@@ -84,7 +84,7 @@ coverage.list <- function(x, levels = c(0.5, 0.8, 0.9, 0.95), newdata, prob = 0.
   structure(do.call(rbind, rows), class = c("noiseaware_coverage", "data.frame"), prob = prob)
 }
 
-# share of predictive draws below each new response
+# of each new response its quantile among predictive draws: uniform if they have its distribution, see draws_quantiles()
 predictive_quantiles <- function(fit, newdata, call = caller_env()) {
   if (!isFALSE(response_of(fit$bound)$binary)) {
     stop_classed("argument", "{.arg x} must be a fit of a regression such as {.fn model_lm}: intervals of a new response need a continuous one.", call = call)
@@ -93,7 +93,7 @@ predictive_quantiles <- function(fit, newdata, call = caller_env()) {
   response <- fit$bound$columns$name[1L]
   y <- newdata[[response]]
   if (!is.numeric(y) || anyNA(y)) stop_classed("data", "{.arg newdata} must have the response {.var {response}} as numbers, without missing values.", call = call)
-  colMeans(sweep(draws, 2L, y, `<`))
+  (colSums(sweep(draws, 2L, y, `<`)) + stats::runif(length(y))) / (nrow(draws) + 1)
 }
 
 coverage_rows <- function(levels, held, trials, prob) {

@@ -96,7 +96,7 @@ prior_widths <- function(bound, level) {
 # a column each parameter
 prior_quantiles <- function(bound, probabilities, count) {
   draws <- reported(bound, .Call(ffi_model_prior, bound$spec, new_stream(c(1, 2)), count)$theta)
-  apply(draws, 2L, stats::quantile, probabilities, names = FALSE)
+  draws_quantiles(draws, probabilities)
 }
 
 # Intervals of more than this share of the prior's width are the prior's.

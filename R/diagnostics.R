@@ -262,7 +262,7 @@ noise_of_chains <- function(fit) {
 prior_decides <- function(fit) {
   if (is.null(fit$chains) || isTRUE(fit$bound$callbacks) || "convergence" %in% vapply(fit$troubles, `[[`, "", "kind")) return(character())
   prior <- prior_quantiles(fit$bound, 1:3 / 4, 2000L)
-  posterior <- apply(parameter_matrix(fit)[, colnames(prior), drop = FALSE], 2L, stats::quantile, 1:3 / 4, names = FALSE)
+  posterior <- draws_quantiles(parameter_matrix(fit)[, colnames(prior), drop = FALSE], 1:3 / 4)
   width <- prior[3L, ] - prior[1L, ]
   same <- posterior[3L, ] - posterior[1L, ] > wide_as_prior * width & abs(posterior[2L, ] - prior[2L, ]) < width / 4
   colnames(prior)[width > 0 & same]

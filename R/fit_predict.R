@@ -69,8 +69,8 @@ predict_categories <- function(expected, interval, level, call = caller_env()) {
   }
   fit <- colMeans(expected)
   if (interval == "none") return(fit)
-  tails <- apply(expected, 2:3, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
-  found <- aperm(array(c(fit, tails[1L, , ], tails[2L, , ]), c(dim(fit), 3L)), c(1L, 3L, 2L))
+  tails <- draws_interval(matrix(expected, nrow(expected)), level)
+  found <- aperm(array(c(fit, tails[1L, ], tails[2L, ]), c(dim(fit), 3L)), c(1L, 3L, 2L))
   dimnames(found) <- list(NULL, c("fit", "lower", "upper"), dimnames(expected)[[3L]])
   found
 }
@@ -80,9 +80,11 @@ check_newdata <- function(newdata, call = caller_env()) {
 }
 
 # equal-tailed interval of every column: 2 x columns
-draws_interval <- function(draws, level) {
-  apply(draws, 2L, stats::quantile, c((1 - level) / 2, 1 - (1 - level) / 2), names = FALSE)
-}
+draws_interval <- function(draws, level) draws_quantiles(draws, c((1 - level) / 2, 1 - (1 - level) / 2))
+
+# Two or more quantiles of every column: probabilities x columns. Of S independent draws the k-th in order has k / (S + 1) of the distribution below
+# it, on average; so these (type 6) hold their probability on average, and R's usual ones (type 7) less: 94.4% for 95% of 300 draws.
+draws_quantiles <- function(draws, probabilities) apply(draws, 2L, stats::quantile, probabilities, type = 6, names = FALSE)
 
 # draws x rows of the expected response; of a response of several levels draws x rows x levels of their probabilities
 expected_response <- function(fit, newdata, call = caller_env()) {

@@ -52,6 +52,9 @@ first_for_pairs <- function(variables, most = 8L) {
 
 plot_intervals <- function(draws, level, ...) {
   data <- bayesplot::mcmc_intervals_data(draws, prob = 0.5, prob_outer = level, point_est = "mean", ...)
+  # bayesplot's ends are of another type: see draws_quantiles()
+  own <- match(posterior::variables(draws), data$parameter)
+  data[own, c("ll", "l", "h", "hh")] <- t(draws_quantiles(posterior::as_draws_matrix(draws), (1 + c(-level, -0.5, 0.5, level)) / 2))
   data$row <- rev(seq_len(nrow(data)))
   ggplot2::ggplot(data, ggplot2::aes(y = .data$row)) +
     ggplot2::geom_segment(ggplot2::aes(x = .data$ll, xend = .data$hh, yend = .data$row), linewidth = 0.7, colour = "grey45") +

@@ -209,7 +209,7 @@ is_of_groups <- function(fit) !is.null(fit$problem$groups)
 print.noiseaware_pool <- function(x, ...) {
   cat("<posterior> ", describe_model(x$bound), ", ", format_size(length(x$release)), if (is_of_groups(x)) " group" else " site",
       if (length(x$release) > 1L) "s", if (is_of_groups(x)) c(" by ", x$problem$groups$variable), "\n\n", sep = "")
-  table <- posterior::summarise_draws(x$draws, "mean", "sd", ~ posterior::quantile2(.x, c(0.025, 0.975)), "rhat", "ess_bulk", "ess_tail")
+  table <- printed_summary(x$draws)
   print_first(table)
   size <- dim(x$draws)
   by_clt <- is_pooled_by_clt(x)

@@ -201,9 +201,8 @@ site_ranks <- function(fit, parameter = NULL, level = 0.9) {
   sites <- ncol(ranks)
   probability <- t(apply(ranks, 2L, tabulate, sites)) / nrow(ranks)
   dimnames(probability) <- list(names(fit$release), seq_len(sites))
-  tails <- c((1 - level) / 2, 1 - (1 - level) / 2)
-  ends <- apply(ranks, 2L, stats::quantile, tails, type = 1, names = FALSE)
-  table <- data.frame(site = names(fit$release), rank = colMeans(ranks), lower = ends[1L, ], upper = ends[2L, ],
+  ends <- draws_interval(ranks, level)
+  table <- data.frame(site = names(fit$release), rank = colMeans(ranks), lower = floor(ends[1L, ]), upper = ceiling(ends[2L, ]),
                       largest = probability[, 1L], smallest = probability[, sites], row.names = NULL)
   order <- order(table$rank)
   table <- table[order, ]

@@ -22,7 +22,7 @@ summarise_prior <- function(bound, seed, problem = NULL, count = 10000L) {
   said <- c(describe_priors(bound), between$said)
   draws <- cbind(draws, between$draws)
   variable <- ifelse(colnames(draws) %in% names(bound$called), bound$called[colnames(draws)], colnames(draws))
-  ends <- apply(draws, 2L, stats::quantile, c(0.05, 0.95), names = FALSE)
+  ends <- draws_interval(draws, 0.9)
   table <- data.frame(variable = variable, prior = unname(said[colnames(draws)]), median = apply(draws, 2L, stats::median),
                       mad = apply(draws, 2L, stats::mad), q5 = ends[1L, ], q95 = ends[2L, ], row.names = NULL)
   structure(table, class = c("noiseaware_prior_summary", "data.frame"))

@@ -144,7 +144,7 @@ survival_table <- function(fit, level, times, call) {
   groups <- if (length(curves$levels)) survival_grid(curves$levels)
   rows <- Map(function(of, g) {
     survival <- of("survival", times)
-    quantiles <- apply(survival, 2L, stats::quantile, probabilities, names = FALSE)
+    quantiles <- draws_quantiles(survival, probabilities)
     table <- data.frame(time = times, mean = colMeans(survival), median = quantiles[2L, ], lower = quantiles[1L, ], upper = quantiles[3L, ])
     if (is.null(groups)) table else cbind(table["time"], groups[rep(g, nrow(table)), , drop = FALSE], table[-1L], row.names = NULL)
   }, curves$of, seq_along(curves$of))

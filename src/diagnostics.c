@@ -111,9 +111,11 @@ static double effective_size(struct diagnostics *d, double within, double betwee
     return count / (tau > least ? tau : least);
 }
 
-/* quantile of sorted values, by linear interpolation between them (R's type 7) */
+/* Quantile of sorted values, by linear interpolation between them (R's type 6): independent
+ * draws have p of their distribution below it, on average. */
 static double quantile(int n, const double *sorted, double p) {
-    const double at = p * (n - 1);
+    const double at = p * (n + 1) - 1;
+    if (at <= 0) return sorted[0];
     const int below = (int)floor(at);
     if (below + 1 >= n) return sorted[n - 1];
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);

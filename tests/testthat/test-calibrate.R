@@ -73,7 +73,7 @@ test_that("the confidential data are given to the non-private posterior and to f
   expect_identical(sizes$results$mean, c(10, 10))
 })
 
-test_that("summaries of draws are those of the posterior package", {
+test_that("summaries of draws are those of the posterior package, with quantiles of type 6", {
   set.seed(1)
   cases <- list(
     matrix(rnorm(400), 200),
@@ -85,7 +85,7 @@ test_that("summaries of draws are those of the posterior package", {
   )
   for (draws in cases) {
     got <- .Call(internal("ffi_diagnostics"), array(draws, c(dim(draws), 1)), 0.05)
-    limits <- quantile(draws, c(0.05, 0.95), names = FALSE)
+    limits <- quantile(draws, c(0.05, 0.95), type = 6, names = FALSE)
     expected <- c(mean = mean(draws), sd = sd(draws), lower = limits[1], upper = limits[2],
                   rhat = posterior::rhat(draws), ess = suppressWarnings(posterior::ess_bulk(draws)))
     expect_equal(drop(got), expected, tolerance = 1e-10)
@@ -110,7 +110,7 @@ test_that("ranks and quantiles are those of thinned draws", {
   # slow mixing leaves few draws, nearly independent
   expect_lt(rows$draws[2], 150)
   expect_lt(abs(acf(kept[, 1], plot = FALSE)$acf[2]), 0.35)
-  expect_equal(rows$upper, apply(values, 3, quantile, 0.95, names = FALSE), ignore_attr = TRUE)
+  expect_equal(rows$upper, apply(values, 3, quantile, 0.95, type = 6, names = FALSE), ignore_attr = TRUE)
 })
 
 test_that("ties are broken at random, rounding or not", {

@@ -302,7 +302,7 @@ test_that("a run continues bit for bit; fits predict, simulate and are told", {
     expect_identical(colnames(mean), category_levels)
     interval <- predict(fit, new, interval = "credible", level = 0.8)
     expect_equal(interval[, "fit", ], mean)
-    expect_equal(interval[2, "upper", 3], stats::quantile(p[, 2, 3], 0.9, names = FALSE))
+    expect_equal(interval[2, "upper", 3], stats::quantile(p[, 2, 3], 0.9, type = 6, names = FALSE))
     expect_error(predict(fit, new, interval = "predictive"), class = "noiseaware_error_argument")
     drawn <- predict(fit, new, type = "draws", seed = 2)
     expect_identical(attr(drawn, "levels"), category_levels)

@@ -344,7 +344,7 @@ test_that("curves, medians, restricted means and hazards are integrals of the mo
     expect_identical(names(told), c("arm", "time", "fit", "lower", "upper"))
     mean_b <- posterior::as_draws_matrix(survival_measures(fit, "restricted_mean"))[, "restricted_mean|arm=b"]
     expect_equal(told$fit[1], mean(mean_b))
-    expect_equal(told$lower[1], quantile(mean_b, 0.1), ignore_attr = TRUE)
+    expect_equal(told$lower[1], quantile(mean_b, 0.1, type = 6), ignore_attr = TRUE)
     data <- survival_data(fit, times = times)
     expect_equal(data$mean[data$arm == "a"], predict(fit, data.frame(arm = "a"), times = times)$fit)
     expect_silent(ggplot2::ggplot_build(plot(fit, "survival")))

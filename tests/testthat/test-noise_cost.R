@@ -42,7 +42,7 @@ test_that("denoised numbers are those of denoise(), beside what was published", 
   expect_identical(data$published, c(31, 18))
   expect_equal(data$noise_sd, unname(noise_sd(fit$release)))
   expect_equal(data$mean, unname(colMeans(draws)))
-  expect_equal(data$lower, unname(apply(draws, 2, quantile, 0.1)))
+  expect_equal(data$lower, unname(apply(draws, 2, quantile, 0.1, type = 6)))
   plot <- plot_denoised(fit, 0.8)
   expect_equal(plot$data$at, (data$mean - data$published) / data$noise_sd)
   expect_equal(plot$data$upper, (data$upper - data$published) / data$noise_sd)

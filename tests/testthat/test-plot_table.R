@@ -20,7 +20,7 @@ test_that("the data of a table: published numbers in any order of the variables,
   of <- draws[, sprintf("x=%s:y=%s", data$x, data$y)]
   expect_equal(data$mean, unname(colMeans(of)))
   expect_equal(data$sd, unname(apply(of, 2, stats::sd)))
-  expect_equal(data$upper, unname(apply(of, 2, stats::quantile, 0.9)))
+  expect_equal(data$upper, unname(apply(of, 2, stats::quantile, 0.9, type = 6)))
   one <- table_data(fit, ~ z)
   expect_identical(is.na(one$released), c(TRUE, FALSE))
   expect_true(all(is.na(table_data(fit, ~ x:z)$released)))

@@ -101,7 +101,7 @@ test_that("predict(), coef() and tidy() of a table", {
   draws <- predict(fit, ~ y | x, type = "expected")
   expect_identical(colnames(draws)[5], "y=v|x=b")
   expect_equal(told$fit[told$x == "b" & told$y == "v"], mean(draws[, "y=v|x=b"]))
-  expect_equal(told$upper[5], stats::quantile(draws[, 5], 0.9, names = FALSE))
+  expect_equal(told$upper[5], stats::quantile(draws[, 5], 0.9, type = 6, names = FALSE))
   expect_equal(as.vector(tapply(told$fit, told$x, sum)), c(1, 1))
   expect_named(predict(fit, ~ y), c("y", "fit"))
   expect_equal(coef(fit, margin = ~ y | x), colMeans(draws))
@@ -110,7 +110,7 @@ test_that("predict(), coef() and tidy() of a table", {
   expect_identical(tidied$term, c("x=b:y=v", "x=b:y=w"))
   odds <- matrix_of(table_measures(fit, ~ x:y, "odds_ratio"))
   expect_equal(tidied$estimate, unname(colMeans(odds)))
-  expect_equal(tidied$conf.high, unname(apply(odds, 2, stats::quantile, 0.975)))
+  expect_equal(tidied$conf.high, unname(apply(odds, 2, stats::quantile, 0.975, type = 6)))
 })
 
 test_that("what cannot be told is refused", {

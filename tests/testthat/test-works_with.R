@@ -81,7 +81,7 @@ test_that("a grid stands for data", {
   expect_identical(c(colMeans(own[1:2]), range(own$a), range(own$b)), c(a = 1, b = 2, 0, 2, -1, 5))
   expect_identical(anyDuplicated(own), 0L)
   shown <- fitted(fit, newdata, level = 0.8)
-  expect_equal(unname(as.matrix(shown[3:5])), unname(cbind(colMeans(expected), t(apply(expected, 2, quantile, c(0.1, 0.9))))))
+  expect_equal(unname(as.matrix(shown[3:5])), unname(cbind(colMeans(expected), t(apply(expected, 2, quantile, c(0.1, 0.9), type = 6)))))
   expect_identical(fitted(fit)[names(grid)], grid)
   alone <- sample_posterior(as_release(3, stat_sums(~ x, list(x = c(0, 1))), mech_laplace(epsilon = 1), n = 10), model_normal(), iter = 10, seed = 1)
   for (f in list(covariate_grid, formula, family, sigma, fitted)) expect_error(f(alone), class = "noiseaware_error_method")
