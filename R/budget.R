@@ -47,18 +47,18 @@
 #' the session that made it, and cannot be spent from after a fork (such as by
 #' `parallel::mclapply()`), in a worker process, when it is read back ([readRDS()], a saved
 #' workspace) or copied. For these there is `file`: every release reads what is spent,
-#' adds its cost and only then returns, while a directory `<file>.lock` keeps other
-#' processes out. A process that is killed while it has the lock leaves that directory: on Linux the next
-#' process of the same user on the same machine finds that its owner is gone, and removes it; elsewhere remove it when no process
-#' uses the account. A line that was cut short is refused. Nothing prevents a copy or an earlier
+#' adds its cost and only then returns, while a lock of the operating system keeps other
+#' processes out. The lock is on the file itself, whatever symbolic or hard link is its name, and is gone when its process ends, even
+#' if that is killed. A line that was cut short is refused. Nothing prevents a copy or an earlier
 #' version of the file, a second budget for the same records, releases that are given no budget,
-#' or a copy of the whole machine. The lock needs a file system on which renaming a
-#' directory is atomic: a local disk is, some network drives are not.
+#' or a copy of the whole machine. The file system must have locks: a local disk does, and so do most network drives; where a drive has
+#' locks that other machines do not see, let one machine keep the account, or a database.
 #'
 #' **In a database** the account is a table of numbered lines, which is made if it is not there. The lock is a transaction in which nobody else can write to the table (in
 #' SQLite to the database); what is spent is committed before a release returns. If the process is killed or its connection lost before, nothing is spent
 #' and nothing released, and the database takes back the lock. Give the account a connection of its own, without an open transaction. The object
-#' belongs to its process: others open the account by a connection of theirs.
+#' belongs to its process: others open the account by a connection of theirs. The lock is the database's: connections that do without it
+#' (SQLite's `vfs = "unix-none"`), or a name that another schema, or a temporary table, has first, are other accounts.
 #'
 #' @return An object of class `noiseaware_budget`. `print()` shows what is spent
 #'   and left, `summary()` is a data frame with a row for each expense: `what`,

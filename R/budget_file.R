@@ -1,6 +1,5 @@
 # The account of budget(file = ): JSON lines, a header with the limit and then a line for
-# each expense. Lines are only ever added. A directory beside it is the lock, because renaming
-# one is atomic; whoever has it reads, decides and writes before anybody else.
+# each expense. Lines are only ever added. Whoever has the file's lock reads, decides and writes before anybody else.
 
 ledger_format <- "noiseaware budget"
 ledger_version <- 2L
@@ -11,12 +10,13 @@ file_budget <- function(file, limit, call = caller_env()) {
   if (!dir.exists(dirname(file))) stop_classed("file", "Cannot write {.file {file}}: there is no directory {.file {dirname(file)}}.", call = call)
   if (dir.exists(file)) stop_classed("file", "{.file {file}} must be a file, but is a directory.", call = call)
   file <- file.path(normalizePath(dirname(file)), basename(file))
-  lock <- lock_file(file, call = call)
-  on.exit(unlock_file(lock))
   given <- !is.null(limit$epsilon) || !is.null(limit$rho)
-  if (!file.exists(file)) {
-    if (!given) stop_classed("budget", "There is no file {.file {file}}; a new budget needs a limit, {.arg epsilon} or {.arg rho}.", call = call)
-    write_whole(paste0(ledger_header(limit), "\n"), file, call)
+  if (!given && !file.exists(file)) stop_classed("budget", "There is no file {.file {file}}; a new budget needs a limit, {.arg epsilon} or {.arg rho}.", call = call)
+  lock <- lock_file(file, create = given, call = call)
+  on.exit(unlock_file(lock))
+  if (lock$new && !append_whole(paste0(ledger_header(limit), "\n"), file)) {
+    unlink(file)
+    stop_classed("file", "Cannot write to {.file {file}}; is there space left?", call = call)
   }
   stored <- read_ledger(file, call)$limit
   check_same_limit(stored, limit, given, file, call)
@@ -32,74 +32,37 @@ check_same_limit <- function(stored, limit, given, name, call) {
 
 # ---- the lock ----------------------------------------------------------------------------
 
-# The lock is a directory that holds a file, which says who has it. It is made under another name and renamed, and
-# renamed before it is removed: so it is never there without its owner, and no rename replaces a directory with something in it.
-# What a killed process left is removed by one process at a time, which holds another directory and looks
-# again who the owner is: nobody else can have taken the lock since, as it was there all the time.
+# The operating system's, on the file and not on its name: see src/file_lock.c.
 
-# Waits its turn, for `patience` seconds.
-lock_file <- function(file, patience = 60, call = caller_env()) {
-  lock <- paste0(file, ".lock")
-  own <- tempfile(paste0(basename(lock), "-"), tmpdir = dirname(lock))
-  on.exit(unlink(own, recursive = TRUE))
-  made <- dir.create(own, showWarnings = FALSE) &&
-    tryCatch(is.null(write_whole(paste0(lock_owner(), "\n", collapse = ""), owner_file(own))), noiseaware_error_file = function(e) FALSE)
-  if (!made) {
-    stop_classed("file", "Cannot lock {.file {file}}: is its directory writable, and is there space left?", call = call)
-  }
+# Waits its turn, for `patience` seconds. `new`: was the file created?
+lock_file <- function(file, create = FALSE, patience = 60, call = caller_env()) {
   until <- proc.time()[["elapsed"]] + patience
   pause <- 0.002
-  while (dir.exists(lock) || !suppressWarnings(file.rename(own, lock))) {
-    remove_left_lock(lock)
+  seen_empty <- FALSE
+  repeat {
+    taken <- .Call(ffi_lock_file, path.expand(file), create)
+    lock <- list(handle = taken$lock, new = taken$answer == "new")
+    # who has just created it may not have locked it yet
+    early <- taken$answer == "locked" && !seen_empty && file.size(file) %in% 0
+    if (!is.null(taken$lock) && !early) return(lock)
+    if (early) {
+      seen_empty <- TRUE
+      pause <- 0.2
+      unlock_file(lock)
+    }
+    if (taken$answer == "failed") {
+      stop_classed("file", c("Cannot lock {.file {file}}.",
+                             i = "Does it exist, do you have permission to write to it, and does its file system have locks?"), call = call)
+    }
     if (proc.time()[["elapsed"]] > until) {
-      stop_classed("budget", c("The budget {.file {file}} is in use by another process; nothing is released.",
-                               i = "If that process was killed, remove the directory {.file {lock}}."), call = call)
+      stop_classed("budget", "The budget {.file {file}} is in use by another process; nothing is released.", call = call)
     }
     Sys.sleep(pause)
-    pause <- min(2 * pause, 0.05)
+    pause <- min(2 * pause, 0.02)
   }
-  lock
 }
 
-unlock_file <- function(lock) {
-  aside <- tempfile(paste0(basename(lock), "-"), tmpdir = dirname(lock))
-  if (suppressWarnings(file.rename(lock, aside))) unlink(aside, recursive = TRUE)
-}
-
-owner_file <- function(lock) file.path(lock, "owner")
-
-# The machine with its user and the process with its start; the second is NA where a system does not
-# tell, and then a lock is never taken for left.
-lock_owner <- function() c(this_machine(), Sys.getpid(), process_start(Sys.getpid()))
-
-this_machine <- function() {
-  boot <- "/proc/sys/kernel/random/boot_id"
-  if (!file.exists(boot)) return(NA_character_)
-  # a container has processes of its own
-  paste(c(Sys.info()[c("nodename", "effective_user")], readLines(boot, warn = FALSE), Sys.readlink("/proc/self/ns/pid")), collapse = " ")
-}
-
-# NA for a process that is not there, or that was killed and only waits to be told of
-process_start <- function(pid) {
-  stat <- tryCatch(suppressWarnings(readLines(file.path("/proc", pid, "stat"), warn = FALSE)), error = function(e) character())
-  fields <- strsplit(sub(".*\\) ", "", paste(stat, collapse = " ")), " ", fixed = TRUE)[[1L]]
-  if (length(fields) < 20L || fields[1L] %in% c("Z", "X")) NA_character_ else fields[20L]
-}
-
-# was it left by a process of this user on this machine that is gone?
-is_left <- function(lock) {
-  owner <- tryCatch(suppressWarnings(readLines(owner_file(lock), warn = FALSE)), error = function(e) character())
-  machine <- this_machine()
-  length(owner) == 3L && !is.na(machine) && owner[1L] == machine && owner[3L] != "NA" && !owner[3L] %in% process_start(owner[2L])
-}
-
-remove_left_lock <- function(lock) {
-  if (!is_left(lock)) return(invisible())
-  guard <- paste0(lock, "-taken-over")
-  if (!dir.create(guard, showWarnings = FALSE)) return(invisible())
-  on.exit(unlink(guard, recursive = TRUE))
-  if (is_left(lock)) unlock_file(lock)
-}
+unlock_file <- function(lock) invisible(.Call(ffi_unlock_file, lock$handle))
 
 # ---- the account -------------------------------------------------------------------------
 

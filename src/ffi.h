@@ -73,6 +73,8 @@ int interrupt_pending(void);
 #define FFI_ROUTINES(X) \
     X(ffi_registry, 0) \
     X(ffi_entropy, 1) \
+    X(ffi_lock_file, 2) \
+    X(ffi_unlock_file, 1) \
     X(ffi_exact_noise, 5) \
     X(ffi_exact_release, 8) \
     X(ffi_exact_totals, 5) \

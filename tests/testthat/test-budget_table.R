@@ -100,6 +100,32 @@ expect_races <- function(server) {
   DBI::dbDisconnect(con)
 }
 
+test_that("a database of SQLite that has several names is one account", {
+  skip_on_os("windows")
+  skip_on_cran()
+  skip_if_not_installed("RSQLite")
+  path <- withr::local_tempfile()
+  names <- file.path(withr::local_tempdir(), c("symbolic", "hard"))
+  connected <- function(name, f) {
+    con <- DBI::dbConnect(RSQLite::SQLite(), name)
+    on.exit(DBI::dbDisconnect(con))
+    f(con)
+  }
+  spent <- function(con) nrow(summary(budget(connection = con, table = "shared")))
+  connected(path, function(con) budget(epsilon = 0.25, connection = con, table = "shared"))
+  file.symlink(path, names[1])
+  file.link(path, names[2])
+  for (k in 1:2) {
+    raced <- parallel::mclapply(c(path, names[k]), connected, function(con) {
+      account <- budget(connection = con, table = "shared")
+      vapply(1:20, function(i) published(account, 0.01), TRUE)
+    }, mc.cores = 2)
+    expect_identical(sum(unlist(raced)), 25L)
+    expect_identical(connected(names[k], spent), 25L)
+    connected(path, function(con) DBI::dbExecute(con, "DELETE FROM shared WHERE line > 1"))
+  }
+})
+
 # killed with the lock, and after the expense
 expect_survives <- function(server) {
   con <- server$connect()
