@@ -3,12 +3,14 @@
 #' Simulation-based calibration: draws parameters from the prior, records from
 #' the model, a release of them, and the posterior given that release; the truth
 #' must then rank uniformly among the posterior draws (Cook, Gelman & Rubin 2006,
-#' Talts et al. 2018). All of it is repeated `replicates` times.
+#' Talts et al. 2018). All of it is repeated `replicates` times. With `data` the owner of
+#' the records checks her design on these records instead, before she publishes.
 #'
 #' @param model,statistic,mechanism The design, as in [simulate_release()].
 #' @param n The number of records, known to the analyst; or a prior of it, such as [prior_poisson()]: then n is
 #'   drawn from it in every replicate, the release does not tell it, the sampler gets the prior
-#'   as `records`, and n is ranked as well. That needs `neighbours = "add_remove"`.
+#'   as `records`, and n is ranked as well. That needs `neighbours = "add_remove"`. With `data` it is their number of rows: leave it
+#'   out, or give a prior where it is not published.
 #' @param neighbours As in [release()]: what the noise is scaled for.
 #' @param replicates Number of replicates.
 #' @param method As in [sample_posterior()]; or `"nonprivate"`, for
@@ -22,14 +24,27 @@
 #' @param parameters `NULL` draws the truth from the prior in every replicate. A
 #'   named vector keeps those parameters fixed, and draws the others from the prior without
 #'   regard to them: then [coverage()] is the coverage of the intervals at
-#'   this point, and ranks need not be uniform.
+#'   this point, and ranks need not be uniform. With `data`: estimates of your own for some of the parameters, in place of those of
+#'   [nonprivate_posterior()].
 #' @param level Probability inside the interval whose ends are kept.
 #' @param seed A whole number that fixes everything, or `NULL` to use R's
 #'   generator as it is. Results depend on the seed, not on `future::plan()`.
 #' @param file Name of a file to keep finished replicates in, or `NULL`. If the file
 #'   exists, the run resumes from it.
+#' @param data `NULL`, or a data frame of confidential records: the owner's own check, see below.
 #'
 #' @details
+#' **On the records themselves.** With `data` each replicate is a new release of these records and a fit to it, and the truth is what the
+#' records alone say: the posterior mean of each parameter without noise or clamping ([nonprivate_posterior()]). The intervals
+#' also allow for sampling error, so they should hold these estimates at least as often as their level says. Where they do so less
+#' often, the model leaves out something that these records have: a dependence between variables, a shape, values beyond the bounds. Warnings and
+#' messages of the fits are counted: they are what an analyst will see. `summary()` has, for each parameter, the
+#' records' `estimate`, the `coverage` of the intervals of probability `level`, the average distance `z` of the posterior mean from the estimate in
+#' posterior sds, the average posterior `sd`, `rhat` and `ess`; `plot()` draws the intervals. The releases are simulated ([simulate_release()]).
+#'
+#' **The result is confidential, like the records**: it holds their estimates, and so does `file`. It is never part of a release, and nothing that
+#' is chosen because of it (bounds, an epsilon, whether to publish) is protected by the release's epsilon.
+#'
 #' **Ranks.** Each variable's draws are thinned by their number over their
 #' effective number, so that they are nearly independent; ties are broken at
 #' random. Besides the parameters, log eta(z | s), the log noise density at the
@@ -95,7 +110,8 @@
 #' cal
 #' @export
 calibrate <- function(model, statistic, mechanism, n, replicates = 200, method = "auto", ...,
-                      parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove")) {
+                      parameters = NULL, level = 0.95, seed = NULL, file = NULL, neighbours = c("replace", "add_remove"), data = NULL) {
+  if (!is.null(data) && missing(n)) n <- NULL
   check_given()
   check_model(model)
   neighbours <- match_neighbours(neighbours)
@@ -107,10 +123,12 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
     check_some_parameters(parameters, bound)
     draw_truth(bound, parameters, new_stream(c(1, 2))) # are they possible?
   }
-  problem <- list(model = model, statistic = statistic, mechanism = mechanism, neighbours = neighbours, n = check_calibrated_size(n, neighbours),
+  n <- if (is.null(data)) check_calibrated_size(n, neighbours) else check_data_size(data, n, neighbours)
+  problem <- list(model = model, statistic = statistic, mechanism = mechanism, neighbours = neighbours, n = n,
                   method = check_sampler(method), arguments = check_sampler_arguments(list(...), method),
                   parameters = parameters, level = check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE),
                   seed = check_seed(seed))
+  if (!is.null(data)) problem$data <- calibrated_data(bound, data, parameters)
   replicates <- check_count(replicates, "replicates")
   if (is.null(file)) {
     problem$seed <- problem$seed %||% new_seed()

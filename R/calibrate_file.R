@@ -62,6 +62,7 @@ header_json <- function(problem) {
 problem_texts <- function(problem) {
   fields <- c("model", "statistic", "mechanism", "neighbours", "n", "method", "arguments", "parameters", "level")
   parts <- stats::setNames(problem[fields], fields)
+  if (!is.null(problem$data)) parts$data <- rlang::hash(problem$data) # no record is written
   lapply(parts, function(part) {
     text <- paste(canonical_text(part), collapse = " ")
     if (nchar(text) <= 100L) text else paste0(substr(text, 1L, 60L), "... ", rlang::hash(text))

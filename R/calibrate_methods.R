@@ -17,6 +17,8 @@ new_calibration <- function(problem, runs) {
   ), class = "calibration")
 }
 
+of_data <- function(x) !is.null(x$problem$data)
+
 empty_results <- function() {
   cbind(data.frame(replicate = integer(), variable = character()),
         as.data.frame(lapply(stats::setNames(nm = number_columns), function(name) numeric())))
@@ -43,7 +45,8 @@ calibration_runs <- function(x) {
 #'   `replicates`, `coverage_50` and `coverage_90` of the central intervals,
 #'   `ks` and `p.value` of [ks_uniform()], `in_band`: whether the ECDF of the
 #'   quantiles stays inside the simultaneous 99 per cent band, the largest
-#'   `rhat`, the smallest `ess` and number of ranked `draws`.
+#'   `rhat`, the smallest `ess` and number of ranked `draws`. On the owner's records (`data =` of [calibrate()]): `estimate`, `replicates`,
+#'   `coverage` of the kept intervals, `z`, `sd`, `rhat` and `ess`.
 #' * `c()`, `rbind()`: the replicates of all, renumbered.
 #' * `extend(x, replicates)`: as if `replicates` more had been asked for at once,
 #'   after all that are there.
@@ -99,6 +102,7 @@ extend.calibration <- function(fit, replicates, ...) {
 #' @rdname calibration_methods
 #' @export
 summary.calibration <- function(object, ...) {
+  if (of_data(object)) return(data_summary(object))
   results <- object$results
   ks <- ks_uniform(object)
   rows <- lapply(ks$variable, function(v) {
@@ -123,11 +127,11 @@ print.calibration <- function(x, ...) {
   }
   cat("  records     ", if (is.numeric(problem$n)) format_number(problem$n) else paste("not known; prior", format(problem$n)), "\n", sep = "")
   cat("  method      ", if (is.function(problem$method)) "a function" else unique(stats::na.omit(c(x$runs$method, problem$method)))[1L], "\n", sep = "")
-  cat("  truth       ", if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)", "\n", sep = "")
+  cat("  truth       ", if (of_data(x)) "the records' own estimates (never publish what is shown here)" else if (is.null(problem$parameters)) "drawn from the prior" else "fixed (ranks need not be uniform)", "\n", sep = "")
   cat("  replicates  ", nrow(x$runs), ", ", failed, " failed; ", format_number(sum(x$runs$seconds), 3), " s\n", sep = "")
   if (nrow(x$results)) {
     cat("\n")
-    print_calibration_table(summary(x), ranks = is.null(problem$parameters))
+    if (of_data(x)) print_data_table(summary(x), problem$level) else print_calibration_table(summary(x), ranks = is.null(problem$parameters))
   }
   for (line in calibration_warnings(x)) cat("! ", line, "\n", sep = "")
   invisible(x)
@@ -154,7 +158,7 @@ calibration_warnings <- function(x) {
   }
   high <- count_unconverged(x)
   few <- length(unique(x$results$replicate[x$results$draws < 50]))
-  c(first("error"), first("warning"),
+  c(first("error"), if (of_data(x)) data_condition_lines(x) else first("warning"),
     if (high) unconverged_line(x, high),
     if (few) sprintf("A variable has fewer than 50 nearly independent draws in %d of %d replicates: run longer chains.", few, sum(!x$runs$failed)))
 }

@@ -1,4 +1,4 @@
-# One replicate of a calibration: prior draw, records, release, posterior, ranks.
+# One replicate of a calibration: prior draw and records, or the owner's records; release, posterior, ranks.
 
 # A list: seed, seconds, method, failed, results (a data frame or NULL),
 # conditions (a data frame). Everything random follows from the seed.
@@ -12,8 +12,10 @@ run_replicate <- function(problem, bound, seed) {
   }
   # the user's interrupt ends the whole run: it is no fault of the replicate
   rethrow <- function(condition) rlang::interrupt()
+  # an owner wants to know what analysts of these records will be warned of
+  quietly <- if (is.null(problem$data)) without_troubles else identity
   made <- with_seed(seed, withCallingHandlers(
-    tryCatch(without_troubles(with_binding(bound, problem$model, problem$statistic, rank_replicate(problem, bound))),
+    tryCatch(quietly(with_binding(bound, problem$model, problem$statistic, rank_replicate(problem, bound))),
              noiseaware_error_interrupted = rethrow,
              error = function(e) {
                note("error", e)
@@ -23,6 +25,11 @@ run_replicate <- function(problem, bound, seed) {
     warning = function(w) {
       note("warning", w)
       tryInvokeRestart("muffleWarning")
+    },
+    message = function(m) {
+      if (is.null(problem$data) || !any(grepl("^noiseaware_message", class(m)))) return()
+      note("message", m)
+      tryInvokeRestart("muffleMessage")
     }
   ))
   list(seed = seed, seconds = round(proc.time()[["elapsed"]] - started, 3), method = made$method,
@@ -34,8 +41,8 @@ rank_replicate <- function(problem, bound) {
   fit <- progressr::without_progress(draw_posterior(problem, simulated))
   is_fit <- inherits(fit, "noiseaware_fit")
   draws <- if (is_fit) fit$draws else posterior::as_draws_array(fit)
-  truth <- c(simulated$parameters, log_eta = simulated$log_eta)
-  values <- ranked_draws(draws, names(truth), if (is_fit) log_noise_draws(fit))
+  truth <- c(simulated$parameters, if (length(simulated$log_eta)) c(log_eta = simulated$log_eta))
+  values <- ranked_draws(draws, names(truth), if (is_fit && length(simulated$log_eta)) log_noise_draws(fit))
   list(results = rank_variables(values, truth, problem$level), method = if (is_fit) fit$method else "function")
 }
 
@@ -60,6 +67,7 @@ ranked_draws <- function(draws, known, log_eta) {
 
 # parameters, data, release (without the truth), log_eta
 simulate_design <- function(problem, bound) {
+  if (!is.null(problem$data)) return(release_data(problem))
   unknown <- inherits(problem$n, "prior_records")
   n <- if (unknown) draw_size(problem$n) else problem$n
   release <- simulate_release(problem$model, problem$statistic, problem$mechanism, n, problem$parameters,

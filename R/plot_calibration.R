@@ -6,7 +6,7 @@
 #'   uniform one, with a simultaneous band (Saeilynoja, Buerkner & Vehtari 2022);
 #'   `"ecdf"`; `"rank"`: histogram of ranks with an interval for each bin;
 #'   `"coverage"`: coverage minus level, with a band for each level; `"qq"`:
-#'   quantile against quantile.
+#'   quantile against quantile; `"intervals"`: the interval of each replicate and the truth, for a check on the owner's records, where it is the default.
 #' @param variables Names of variables; by default all; of two that mirror each
 #'   other, such as the probabilities of two levels, only one.
 #' @param prob Probability of the bands.
@@ -14,7 +14,7 @@
 #' @param ... Must be empty.
 #' @return `plot()` a ggplot; `calibration_data()` its data twin, a data frame with
 #'   a row for each variable and point and, according to the type, the columns
-#'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`.
+#'   `at`, `value`, `lower`, `upper`, for `"rank"` also `from`, `to`, for `"intervals"` also `estimate`, `held`.
 #' @details The band of the ECDF holds all of a calibrated sampler's ECDF with
 #'   probability `prob`, for one variable; that of `"rank"` holds all bars with at
 #'   least that probability (Bonferroni); those of `"coverage"` and `"qq"` are for
@@ -31,7 +31,7 @@
 #' plot(cal, "coverage")
 #' head(calibration_data(cal, "rank"))
 #' @export
-plot.calibration <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL, ...) {
+plot.calibration <- function(x, type = if (is.null(x$problem$data)) "ecdf_diff" else "intervals", variables = NULL, prob = 0.99, bins = NULL, ...) {
   check_no_dots(...)
   data <- calibration_data(x, type, variables, prob, bins)
   data$variable <- factor(data$variable, unique(data$variable))
@@ -39,14 +39,15 @@ plot.calibration <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.9
     ecdf_diff = , ecdf = plot_ecdf(data, type, prob),
     rank = plot_ranks(data, prob),
     coverage = plot_coverage(data, sprintf("dashed: calibrated; grey: %s%% interval at each level", format_number(100 * prob))),
-    qq = plot_qq(data, prob)
+    qq = plot_qq(data, prob),
+    intervals = plot_held(data, x$problem$level)
   ) + ggplot2::labs(caption = failed_caption(x))
 }
 
 failed_caption <- function(x) {
   failed <- sum(x$runs$failed)
   paste0(sprintf("%d replicates%s", nrow(x$runs) - failed, if (failed) sprintf(", and %d that failed and are left out", failed) else ""),
-         if (!is.null(x$problem$parameters)) "; truth fixed: ranks of a right posterior need not be uniform")
+         if (!is.null(x$problem$parameters) && !of_data(x)) "; truth fixed: ranks of a right posterior need not be uniform")
 }
 
 #' @rdname plot.calibration
@@ -54,14 +55,15 @@ failed_caption <- function(x) {
 calibration_data <- function(x, type = "ecdf_diff", variables = NULL, prob = 0.99, bins = NULL) {
   check_given()
   check_class(x, "x", "calibration", "a calibration made by calibrate()")
-  check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq"))
+  check_choice(type, "type", c("ecdf_diff", "ecdf", "rank", "coverage", "qq", if (of_data(x)) "intervals"))
   check_number(prob, "prob", "a number between 0 and 1", 0, 1, strict = TRUE)
   quantiles <- variable_quantiles(x, variables %||% setdiff(unique(x$results$variable), calibration_mirrored(x)))
   rows <- lapply(names(quantiles), function(v) {
     q <- quantiles[[v]]
     points <- switch(type,
       ecdf_diff = ecdf_points(q, prob, TRUE), ecdf = ecdf_points(q, prob, FALSE),
-      rank = rank_points(q, prob, bins), coverage = coverage_points(q, prob), qq = qq_points(q, prob))
+      rank = rank_points(q, prob, bins), coverage = coverage_points(q, prob), qq = qq_points(q, prob),
+      intervals = interval_points(x$results[x$results$variable == v, ]))
     cbind(variable = v, points)
   })
   do.call(rbind, rows)

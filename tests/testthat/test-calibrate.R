@@ -243,3 +243,76 @@ test_that("some parameters may be fixed, the others are drawn from the prior", {
     expect_error(calibrate(model_lm(), st, mech_laplace(epsilon = 1), n = 5, parameters = bad), class = "noiseaware_error_argument")
   }
 })
+
+# ---- the owner's own check ---------------------------------------------------------
+
+# normal noise of sd 3 on a total of ten records with a known sd: the posterior of the mean is normal, its mean is normal over releases
+known_records <- data.frame(x = c(-1, 0, 0.5, 1, 1, 1.5, 2, 2, 3, 4))
+calibrate_records <- function(method = "augment", replicates = 40, ...) {
+  calibrate(known$model, known$statistic, known$mechanism, replicates = replicates, method = method, ..., seed = 3, data = known_records)
+}
+
+test_that("on records the truth is their own estimate, and each replicate is a release of them", {
+  skip_on_cran() # takes long; `make test` runs it
+  cal <- calibrate_records(chains = 2, iter = 1000)
+  table <- summary(cal)
+  expect_identical(names(table), c("variable", "estimate", "replicates", "coverage", "z", "sd", "rhat", "ess"))
+  expect_equal(table$estimate, sum(known_records$x) / (10 + 1 / 4), tolerance = 0.02)
+  # given z the mean is N(10 z / 19 v, v), 1 / v = 1 / 4 + 100 / 19, and z is N(14, 9)
+  v <- 1 / (1 / 4 + 100 / 19)
+  expect_equal(table$sd, sqrt(v), tolerance = 0.1)
+  over <- cal$results$mean
+  expect_lt(abs(mean(over) - 10 / 19 * v * 14), 5 * 10 / 19 * v * 3 / sqrt(40))
+  expect_gt(pchisq(sum((over - 10 / 19 * v * 14)^2) / (10 / 19 * v * 3)^2, 40), 1e-6)
+  expect_gt(table$coverage, 0.9)
+  expect_identical(coverage(cal, 0.5)$variable, "mean") # the noise is not ranked
+  expect_output(print(cal), "records' own estimates (never publish", fixed = TRUE)
+})
+
+test_that("an analysis that misses the records' estimate is seen", {
+  cal <- calibrate_records(known_sampler(bias = 4))
+  expect_identical(summary(cal)$coverage, 0)
+  expect_gt(summary(cal)$z, 3)
+  points <- calibration_data(cal, "intervals")
+  expect_false(any(points$held))
+  expect_identical(order(points$value), seq_len(40))
+  expect_s3_class(plot(cal), "ggplot")
+})
+
+test_that("estimates of the owner's own are taken, and warnings of fits are counted", {
+  warns <- function(release, model) {
+    warning(structure(class = c("noiseaware_warning_bounds", "warning", "condition"), list(message = "beyond", call = NULL)))
+    known_draws(unname(release$value))
+  }
+  cal <- calibrate_records(warns, 3, parameters = c(mean = 7))
+  expect_identical(summary(cal)$estimate, 7)
+  expect_identical(cal$conditions$class, rep("noiseaware_warning_bounds", 3))
+  expect_output(print(cal), "3 of 3 fits say (warning_bounds): beyond", fixed = TRUE)
+})
+
+test_that("an unknown number of records is covered, too", {
+  st <- list(size = stat_size(), y = stat_counts(~ y, levels = list(y = c("no", "yes"))))
+  noise <- mech_laplace(epsilon = 1)
+  cal <- calibrate(model_bernoulli(), st, list(size = noise, y = noise), replicates = 3, chains = 2, iter = 400, seed = 1, neighbours = "add_remove",
+                   data = data.frame(y = rep(c("no", "yes"), c(30, 70))))
+  expect_identical(cal$results$truth[cal$results$variable == "n"], rep(100, 3))
+})
+
+test_that("files of such a check hold no record, and belong to these records", {
+  path <- tempfile()
+  on.exit(unlink(path))
+  secret <- data.frame(x = known_records$x + 0.123456)
+  check <- function(data) {
+    calibrate(known$model, known$statistic, known$mechanism, replicates = 2, method = known_sampler(), parameters = c(mean = 1), seed = 1, file = path, data = data)
+  }
+  check(secret)
+  expect_false(any(grepl("123456", readLines(path))))
+  expect_error(check(known_records), "data", class = "noiseaware_error_file")
+})
+
+test_that("bad records are refused", {
+  expect_error(calibrate(known$model, known$statistic, known$mechanism, data = 1:3), class = "noiseaware_error_argument")
+  expect_error(calibrate(known$model, known$statistic, known$mechanism, 10, data = known_records), class = "noiseaware_error_argument")
+  expect_error(calibrate(known$model, known$statistic, known$mechanism), "n.*must be given", class = "noiseaware_error_argument")
+  expect_error(calibrate(known$model, known$statistic, known$mechanism, data = data.frame(z = 1)), class = "noiseaware_error_data")
+})
