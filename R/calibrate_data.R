@@ -12,11 +12,13 @@ check_data_size <- function(data, n, neighbours, call = caller_env()) {
 # Records and what they say of the parameters; estimates of the caller's own replace theirs.
 calibrated_data <- function(bound, data, given, call = caller_env()) {
   own <- setdiff(bound$parameters, names(given))
+  sd <- stats::setNames(rep(NA_real_, length(bound$parameters)), bound$parameters)
   if (length(own)) {
-    fit <- fit_records(bound, data, check_run(4, 2000, 1000, 1, 1), call)
-    given <- c(given, colMeans(parameter_matrix(fit)[, own, drop = FALSE]))
+    draws <- parameter_matrix(fit_records(bound, data, check_run(4, 2000, 1000, 1, 1), call))[, own, drop = FALSE]
+    given <- c(given, colMeans(draws))
+    sd[own] <- apply(draws, 2L, stats::sd)
   }
-  list(records = data, estimates = given[bound$parameters])
+  list(records = data, estimates = given[bound$parameters], sd = sd)
 }
 
 # The same of the owner's records. How unlikely the noise is depends on none of their estimates: it is not ranked.
@@ -33,7 +35,7 @@ data_summary <- function(x) {
   rows <- lapply(unique(x$results$variable), function(v) {
     r <- x$results[x$results$variable == v, ]
     data.frame(variable = v, estimate = r$truth[1L], replicates = nrow(r), coverage = mean(holds_truth(r)), z = mean((r$mean - r$truth) / r$sd),
-               sd = mean(r$sd), rhat = max(-Inf, r$rhat, na.rm = TRUE), ess = min(Inf, r$ess, na.rm = TRUE))
+               sd = mean(r$sd), own_sd = unname(x$problem$data$sd[v]), rhat = max(-Inf, r$rhat, na.rm = TRUE), ess = min(Inf, r$ess, na.rm = TRUE))
   })
   do.call(rbind, rows)
 }
@@ -42,7 +44,7 @@ holds_truth <- function(results) results$lower <= results$truth & results$truth 
 
 print_data_table <- function(table, level) {
   shown <- data.frame(variable = table$variable, estimate = format_number(table$estimate), cover = sprintf("%.2f", table$coverage), z = sprintf("%.1f", table$z),
-                      sd = format_number(table$sd), `max rhat` = sprintf("%.3f", table$rhat), `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
+                      sd = format_number(table$sd), `own sd` = format_number(table$own_sd), `max rhat` = sprintf("%.3f", table$rhat), `min ess` = sprintf("%.0f", table$ess), check.names = FALSE)
   names(shown)[3L] <- paste0("cover ", format_number(100 * level), "%")
   print(shown, row.names = FALSE)
 }

@@ -46,7 +46,7 @@ calibration_runs <- function(x) {
 #'   `ks` and `p.value` of [ks_uniform()], `in_band`: whether the ECDF of the
 #'   quantiles stays inside the simultaneous 99 per cent band, the largest
 #'   `rhat`, the smallest `ess` and number of ranked `draws`. On the owner's records (`data =` of [calibrate()]): `estimate`, `replicates`,
-#'   `coverage` of the kept intervals, `z`, `sd`, `rhat` and `ess`.
+#'   `coverage` of the kept intervals, `z`, `sd`, `own_sd`, `rhat` and `ess`.
 #' * `c()`, `rbind()`: the replicates of all, renumbered.
 #' * `extend(x, replicates)`: as if `replicates` more had been asked for at once,
 #'   after all that are there.

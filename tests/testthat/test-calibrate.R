@@ -256,8 +256,9 @@ test_that("on records the truth is their own estimate, and each replicate is a r
   skip_on_cran() # takes long; `make test` runs it
   cal <- calibrate_records(chains = 2, iter = 1000)
   table <- summary(cal)
-  expect_identical(names(table), c("variable", "estimate", "replicates", "coverage", "z", "sd", "rhat", "ess"))
+  expect_identical(names(table), c("variable", "estimate", "replicates", "coverage", "z", "sd", "own_sd", "rhat", "ess"))
   expect_equal(table$estimate, sum(known_records$x) / (10 + 1 / 4), tolerance = 0.02)
+  expect_equal(table$own_sd, 1 / sqrt(10 + 1 / 4), tolerance = 0.05)
   # given z the mean is N(10 z / 19 v, v), 1 / v = 1 / 4 + 100 / 19, and z is N(14, 9)
   v <- 1 / (1 / 4 + 100 / 19)
   expect_equal(table$sd, sqrt(v), tolerance = 0.1)
