@@ -3,7 +3,7 @@
 sample_chains <- function(problem, release, bound, run, init, words, call = caller_env()) {
   chains <- run_chains(run$chains, function(k, report) {
     with_callback_seed(bound, chain_seed(words, k), {
-      state <- start_chain(problem, bound, words, k, init[[k]])
+      state <- start_chain(problem, bound, words, k, init[[k]], call)
       run_blocks(problem, state, run$iter, run, report)
     })
   }, run$iter * run$chains, call)
@@ -11,7 +11,7 @@ sample_chains <- function(problem, release, bound, run, init, words, call = call
 }
 
 # chain k owns the stream after k - 1 jumps
-start_chain <- function(problem, bound, words, k, theta) {
+start_chain <- function(problem, bound, words, k, theta, call = caller_env()) {
   stream <- new_stream(words, k - 1L)
   problem$given <- !is.null(theta)
   if (is.null(theta)) {
@@ -19,7 +19,14 @@ start_chain <- function(problem, bound, words, k, theta) {
     theta <- prior$theta
     stream <- prior$state
   }
-  .Call(ffi_start, problem, as.double(theta), stream)
+  new_state(problem, theta, stream, call)
+}
+
+# one that the release is possible for
+new_state <- function(problem, theta, stream, call) {
+  state <- .Call(ffi_start, problem, as.double(theta), stream)
+  if (is.null(state)) stop_impossible(call)
+  state
 }
 
 # Runs a chain on, in blocks short enough for progress and interrupts. `state`

@@ -245,7 +245,7 @@ contradiction_trouble <- function(fit) {
 # the chains, and the probability of noise as large as that.
 noise_of_chains <- function(fit) {
   problem <- fit$problem
-  if (is.null(problem$where) || !is.null(problem$sites) || is.null(fit$chains[[1L]]$state$residual)) return(NULL)
+  if (length(problem$where) == 0L || !is.null(problem$sites) || is.null(fit$chains[[1L]]$state$residual)) return(NULL)
   kernel <- character()
   for (part in problem$parts) kernel[part$index] <- part$kernel
   kernel <- kernel[problem$summed]

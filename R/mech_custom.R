@@ -21,6 +21,10 @@
 #'   `package::function`, and must have their numbers written in them. A function that uses
 #'   a variable from the function in which it was written is refused.
 #'
+#'   **Noise of bounded support.** Chains start at records for which the published value is possible. They are
+#'   searched for: records are drawn, and kept where they bring the totals nearer to noise of 0, or to noise that `r` draws where 0 is
+#'   impossible. If none are found, sampling is an error. No draw has density 0.
+#'
 #'   **Cost.** Every acceptance needs the density at the current totals, so in
 #'   general it cannot be evaluated for all records at once. The sampler foresees
 #'   whether the next records will be accepted, evaluates the density along that path
@@ -37,7 +41,8 @@
 #' @section Errors: `noiseaware_error_custom`: not a function of one or two
 #'   arguments, or not self-contained; at the first use, a value that is not one number for each row, NA or
 #'   Inf, or differs when rows are evaluated one by one; an error in the function is
-#'   shown with its own message. `noiseaware_error_mechanism` from [release()], and
+#'   shown with its own message; a value that is NA or Inf is shown with the totals or the noise that gave it. `noiseaware_error_impossible`: no start was
+#'   found where the published value is possible. `noiseaware_error_mechanism` from [release()], and
 #'   from [simulate_release()] without `r`.
 #' @examples
 #' # Cauchy noise of scale 2
@@ -118,27 +123,59 @@ log_noise.mech_custom <- function(part, data) {
   sum(density(matrix(part$value - total, ncol = length(part$statistic$components))))
 }
 
-# The user's function as the sampler calls it, of a matrix of noise: what it
+# A list: `fun`, the user's function as the sampler calls it, of a matrix of noise; `near`, noise that is possible, 0 if none is
+# found; `range`, how far a record can move each component.
+custom_density <- function(mechanism, statistic, released, n, call = caller_env()) {
+  limits <- component_limits(statistic)
+  range <- if (is.null(limits)) rep(1, length(statistic$components)) else limits[, 2L] - limits[, 1L]
+  fun <- checked_density(mechanism, statistic, released, n, call)
+  list(name = "custom", fun = fun, near = as.double(near_noise(mechanism, statistic, released, fun)), range = ifelse(range > 0, range, 1))
+}
+
+# Noise that the density allows: none, or as `r` draws it.
+near_noise <- function(mechanism, statistic, released, fun) {
+  none <- numeric(length(statistic$components))
+  if (fun(t(none)) > -Inf || is.null(mechanism$r) || statistic$kind == "records") return(none)
+  total <- stats::setNames(as.double(released), statistic$components)
+  drawn <- with_seed(1L, t(vapply(1:20, function(k) call_user(mechanism$r, "r", total) - total, none)))
+  dim(drawn) <- c(20L, length(none))
+  possible <- which(fun(drawn) > -Inf)
+  if (length(possible)) drawn[possible[1L], ] else none
+}
+
+# The user's function of a matrix of noise: what it
 # returns is checked, and shifted to 0 where there is no noise, as the built-in
-# kernels are.
-checked_density <- function(mechanism, statistic, released, call = caller_env()) {
+# kernels are. Totals that it sees are those that n records can have: what rounding moves beyond is put back.
+checked_density <- function(mechanism, statistic, released, n = NULL, call = caller_env()) {
   user <- mechanism$log_density
   arguments <- mechanism$arguments
   components <- statistic$components
+  limits <- if (arguments == 2L && !is.null(n)) component_limits(statistic)
+  if (statistic$kind != "records" && !is.null(limits)) limits <- n * limits
   shift <- 0
+  totals <- function(noise) {
+    s <- matrix(released, nrow(noise), length(components), byrow = TRUE, dimnames = list(NULL, components)) - noise
+    if (is.null(limits)) return(s)
+    s[] <- pmin(pmax(s, rep(limits[, 1L], each = nrow(s))), rep(limits[, 2L], each = nrow(s)))
+    s
+  }
   evaluate <- function(noise) {
     value <- if (arguments == 1L) {
       colnames(noise) <- components
       call_user(user, "log_density", noise)
     } else {
-      z <- matrix(released, nrow(noise), length(components), byrow = TRUE, dimnames = list(NULL, components))
-      call_user(user, "log_density", z, z - noise)
+      s <- totals(noise)
+      z <- matrix(released, nrow(s), length(components), byrow = TRUE, dimnames = list(NULL, components))
+      call_user(user, "log_density", z, s)
     }
     if (!is.numeric(value) || length(value) != nrow(noise)) {
       stop_custom("log_density", paste("one number for each of", nrow(noise), "rows"), value)
     }
-    bad <- is.na(value) | value == Inf
-    if (any(bad)) stop_custom("log_density", "finite numbers or -Inf", value[bad][1L])
+    bad <- which(is.na(value) | value == Inf)
+    if (length(bad)) {
+      at <- if (arguments == 1L) noise else s
+      stop_density(value[bad[1L]], stats::setNames(at[bad[1L], ], components), if (arguments == 1L) "noise" else "s")
+    }
     as.double(value) - shift
   }
   # three candidates: the value itself, one above it, one below
@@ -150,4 +187,16 @@ checked_density <- function(mechanism, statistic, released, call = caller_env())
   }
   if (is.finite(together[1L])) shift <- together[1L]
   evaluate
+}
+
+stop_density <- function(value, at, name) {
+  shown <- paste(names(at), "=", format_number(at, 6), collapse = ", ")
+  stop_classed("custom", "{.fn log_density} must return finite numbers or -Inf, but returned {value} where {.arg {name}} is {shown}.", call = caller_env())
+}
+
+# After a search that found no records under which the noise is possible.
+stop_impossible <- function(call) {
+  stop_classed("impossible", c("No records were found that the release is possible for: {.arg log_density} is -Inf at all totals that were tried.",
+                               i = "Can noise of this density lie between the published values and totals of so many records within the bounds?",
+                               i = "Give {.fn mech_custom} an {.arg r}, which says where its noise lies, or {.arg init}, parameters whose records have such totals."), call = call)
 }

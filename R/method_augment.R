@@ -65,7 +65,7 @@ augment_part.default <- function(part, bound, n) {
   # a density of its own sees all counts at once
   spec$kind <- if (kernel == "density" && statistic$kind == "cells") "totals" else statistic$kind
   spec$kernel <- kernel
-  if (kernel == "density") spec$density <- list(name = "custom", fun = checked_density(part$mechanism, statistic, part$value))
+  if (kernel == "density") spec$density <- custom_density(part$mechanism, statistic, part$value, n)
   spec$column <- match(statistic$columns$name, bound$columns$name) - 1L
   spec$index <- part$index
   spec$at <- part$at

@@ -21,7 +21,7 @@ no_time <- 0.1
 # the bounds. Beyond that "clt", if it leaves out nothing that matters: where it accounts for what
 # bounds do to records, or none is outside. Else the exact method with fewer iterations: rough but
 # right, rather than sharp but wrong.
-auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits) {
+auto_method <- function(release, bound, run, control, records = NULL, limits = auto_limits, call = caller_env()) {
   able <- able_methods(release, bound, control)
   only <- why_only_collapse(release, bound)
   if (!is.null(only)) return(chosen("collapse", run, only))
@@ -31,12 +31,14 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
     warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for {served}.")
     return(chosen("clt", run, paste("approximate; the only method for", served)))
   }
-  costs <- lapply(stats::setNames(nm = able), function(method) predict_cost(cost_features(method, release, bound, control, records)))
+  costs <- lapply(stats::setNames(nm = able), function(method) {
+    cost <- predict_cost(cost_features(method, release, bound, control, records))
+    if (method == "augment" && calls_r(release, bound)) with_r_functions(cost, release, bound, control, records, call) else cost
+  })
   thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
   best <- exact[which.min(thousand[exact])]
   about <- vapply(thousand, about_time, "")
-  # what R functions of the model cost is not known
-  is_exact <- if (isTRUE(bound$callbacks)) "exact" else sprintf("exact, expected to take %s for 1,000 effective draws", about[[best]])
+  is_exact <- sprintf("exact, expected to take %s for 1,000 effective draws", about[[best]])
   if (thousand[[best]] <= limits$soon) return(chosen(best, run, is_exact))
 
   others <- setdiff(able[thousand < thousand[[best]]], exact)
@@ -100,6 +102,36 @@ able_methods <- function(release, bound, control) {
   if (!is.null(control$passes) && "augment" %in% able) return("augment")
   # by "augment" the parameters of such tables walk, and do not get far
   if (moves_theta(bound) && "collapse" %in% able) "collapse" else able
+}
+
+# What an R function costs is not known before it is called: a few iterations are timed, unless even without it they take long.
+# Then it is taken for cheap.
+timed_iterations <- 4
+worth_timing <- 0.02 # seconds
+cheap_call <- 5e-6 # seconds a record
+
+with_r_functions <- function(cost, release, bound, control, records, call) {
+  iteration <- if (cost$iteration <= worth_timing) time_iteration(release, bound, control, records, call) else
+    cost$iteration + cheap_call * (release$n %||% 0)
+  slower <- max(1, iteration / cost$iteration)
+  list(iteration = slower * cost$iteration, thousand = slower * cost$thousand)
+}
+
+time_iteration <- function(release, bound, control, records, call) {
+  run <- list(warmup = timed_iterations, thin = 1)
+  with_callback_seed(bound, 1L, {
+    words <- with_seed(1L, seed_words())
+    problem <- augment_problem(release, bound, control$passes, words, 1L, records, call)
+    state <- start_chain(problem, bound, words, 1L, NULL, call)
+    began <- elapsed_seconds()
+    run_blocks(problem, state, timed_iterations, run, function(...) NULL)
+    list(seconds = elapsed_seconds() - began)
+  })$seconds / timed_iterations
+}
+
+# Does method "augment" call R functions of the model's, the statistics' or the noise's?
+calls_r <- function(release, bound) {
+  whole_at_once(release, bound) || any(vapply(release_parts(release), function(part) inherits(part$mechanism, "mech_custom"), TRUE))
 }
 
 # whatever the bounds

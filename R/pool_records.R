@@ -89,13 +89,13 @@ record_scales <- function(bound, own, problem) {
 }
 
 # Chains begin apart: at draws from the prior, where sites differ by the scale of the standard deviations, or more, or less.
-start_records <- function(problem, bound, words, k) {
+start_records <- function(problem, bound, words, k, call = caller_env()) {
   prior <- .Call(ffi_model_prior, bound$spec, new_stream(words, k - 1L), 1L)
   apart <- c(0, 1, -1, 0.5, -0.5)[(k - 1L) %% 5L + 1L]
   begin <- problem$begin
   shared <- c(prior$theta[problem$partial$at + 1L], log(begin$scale) + 0.5 * apart - 0.5, numeric(begin$effects + begin$pairs))
   problem$start <- list(shared = as.double(shared), theta = as.double(prior$theta), sd = begin$sd)
-  .Call(ffi_start, problem, as.double(prior$theta), prior$state)
+  new_state(problem, prior$theta, prior$state, call)
 }
 
 # Natural values of a site's parameters, a row each, as coordinates; and back; and whether such coordinates are inside what a prior leaves that is cut off.

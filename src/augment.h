@@ -98,6 +98,11 @@ void augment_take_latent(struct augment *a);
 /* of the totals whose noise has a separable kernel */
 double augment_dense_energy(const struct augment *a, const double *residual);
 
+/* Of a part whose noise has a density of its own; candidates are columns, `stride` apart. While a
+ * start is searched for, impossible ones count the less the nearer they are to possible ones. */
+void augment_log_density(const struct augment *a, const struct part *part, int candidates,
+                         int stride, const double *noise, double *out);
+
 /* of a release of n, with so many records more */
 double augment_size_energy(const struct augment *a, double more);
 

@@ -284,8 +284,7 @@ VECTOR_CLONES static void accept_ahead(struct augment *a, const struct draws *dr
 
 /* ---- totals whose noise has a density of its own --------------------------------- */
 
-/* One record, whose densities change the energy by `change`. Where the state has
- * density 0, every step is taken until it has not. */
+/* One record, whose densities change the energy by `change`. */
 static int accept_one(struct augment *a, struct draws *draws, int i, double change) {
     const double *diff = a->diff + (size_t)i * a->dense;
     double *residual = a->residual, *candidate = a->candidate;
@@ -323,8 +322,8 @@ static void speculate(struct augment *a, int first, int count, int accepting) {
     for (int k = 0; k < a->parts; ++k) {
         const struct part *part = a->part + k;
         if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
-        part->density.log_density(part->density.self, count + 1, PATH,
-                                  a->path + (size_t)(part->offset - separable) * PATH, a->path_log);
+        augment_log_density(a, part, count + 1, PATH,
+                            a->path + (size_t)(part->offset - separable) * PATH, a->path_log);
         for (int i = 0; i <= count; ++i) a->path_energy[i] -= a->path_log[i];
     }
 }

@@ -20,6 +20,26 @@ double augment_dense_energy(const struct augment *a, const double *residual) {
            kernel_energy(KERNEL_SQUARED, a->separable - a->absolute, residual + a->absolute);
 }
 
+/* Of the search for a start: the energy of noise that is impossible, beside that of any that is
+ * possible, and its slope in the distance from noise that is, in ranges of a record. */
+static const double IMPOSSIBLE = 1e9, NEARER = 1e7;
+
+static double distance(const struct density *density, int stride, const double *noise) {
+    double sum = 0;
+    for (int j = 0; density->near && j < density->size; ++j)
+        sum += fabs(noise[(size_t)j * stride] - density->near[j]) / density->range[j];
+    return sum;
+}
+
+void augment_log_density(const struct augment *a, const struct part *part, int candidates,
+                         int stride, const double *noise, double *out) {
+    const struct density *density = &part->density;
+    density->log_density(density->self, candidates, stride, noise, out);
+    for (int i = 0; a->searching && i < candidates; ++i)
+        if (out[i] == -INFINITY)
+            out[i] = -IMPOSSIBLE - NEARER * distance(density, stride, noise + i);
+}
+
 /* of the totals whose noise has a density of its own */
 static double density_energy(const struct augment *a, const double *residual) {
     double energy = 0;
@@ -27,7 +47,7 @@ static double density_energy(const struct augment *a, const double *residual) {
         const struct part *part = a->part + k;
         if (part->kind != PART_DENSE || part->kernel != KERNEL_DENSITY) continue;
         double value;
-        part->density.log_density(part->density.self, 1, 1, residual + part->offset, &value);
+        augment_log_density(a, part, 1, 1, residual + part->offset, &value);
         energy -= value;
     }
     return energy;
@@ -88,7 +108,7 @@ static void add_local_density(struct augment *a, const struct part *part, ptrdif
         double *t = a->local + (size_t)j * a->block;
         for (int i = 0; i < m; ++i) t[i] = released[i] - t[i];
     }
-    part->density.log_density(part->density.self, m, a->block, a->local, a->path_log);
+    augment_log_density(a, part, m, a->block, a->local, a->path_log);
     for (int i = 0; i < m; ++i) extra[i] -= sign * a->path_log[i];
 }
 

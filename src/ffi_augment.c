@@ -371,6 +371,8 @@ static void start(void *self, SEXP problem) {
     for (int j = 0; j < a->adapt.shape.dim; ++j) a->step[j] = sd[a->model.moves[j]];
     adapt_start(&a->adapt, a->step, list_number(problem, "passes"));
     augment_share_theta(a);
+    augment_find_support(a);
+    augment_share_theta(a);
 }
 
 /* For tests: log density, gradient and coordinates that the records' moves see, or where `exact`
@@ -468,4 +470,5 @@ const struct method method_augment = {
     .detach = detach,
     .diagnostics = diagnostics,
     .start = start,
+    .may_fail = 1,
 };

@@ -250,4 +250,5 @@ const struct method method_pool_records = {
     .detach = detach,
     .diagnostics = diagnostics,
     .start = start,
+    .may_fail = 1,
 };

@@ -36,7 +36,8 @@ static void fill_zero(SEXP vector) {
         memset(REAL(vector), 0, length * sizeof(double));
 }
 
-/* A new state: theta as given, what is imputed drawn from its distribution. */
+/* A new state: theta as given, what is imputed drawn from its distribution. NULL: no state was
+ * found that the release has density at. */
 SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     const struct method *method = find_method(problem);
     void *self = method->read(problem);
@@ -61,8 +62,9 @@ SEXP ffi_start(SEXP problem, SEXP theta, SEXP rng_state) {
     method->attach(self, state, &rng);
     method->start(self, problem);
     detach(method, self, state, &rng, 0);
+    const int possible = !method->may_fail || method->sampler.log_noise(self) > R_NegInf;
     UNPROTECT(1);
-    return state;
+    return possible ? state : R_NilValue;
 }
 
 int statistic_width(SEXP problem) {

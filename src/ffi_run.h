@@ -43,7 +43,9 @@ struct method {
     /* What the chain tells of itself, `after` iterations after warmup: R reads the names. */
     void (*diagnostics)(const void *self, double after, struct chain_diagnostics *told);
 
-    /* A new state: theta is as given, all else 0. */
+    /* A new state: theta is as given, all else 0. `may_fail`: one where the noise is impossible is
+     * none. */
+    int may_fail;
     void (*start)(void *self, SEXP problem);
 };
 

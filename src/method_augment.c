@@ -38,6 +38,9 @@ enum { MOST_PARTS = 8 };
 /* the same at least, where steps of n draw many records anew */
 enum { REDRAWN_PARTS = 4 };
 
+/* of a search for a start, at most */
+enum { SUPPORT_SWEEPS = 1000 };
+
 /* surrogate transitions of a response's coefficients in an iteration (bench/dimension.R) */
 enum { RESPONSES = 3 };
 
@@ -490,6 +493,21 @@ static int update_theta_given_records(struct augment *a, int learning) {
         a->records[k] = (struct record_columns){site->x, site->n, site->stride};
     }
     return update_theta(&a->update, a->sites, a->records, a->rng, learning, a->theta);
+}
+
+static void set_searching(struct augment *a, int searching) {
+    for (int k = 0; k < a->sites; ++k) a->site[k]->searching = searching;
+}
+
+void augment_find_support(struct augment *a) {
+    for (int k = 0; k < SUPPORT_SWEEPS && augment_energy(a) == INFINITY; ++k) {
+        set_searching(a, 1);
+        if (!a->plain && !a->layer) augment_interweave(a, 0, 0);
+        (void)sweep_part(a, 1, 0, 0, 1);
+        if (a->surrogate && a->model.class->add_latent) augment_take_latent(a);
+        if (!a->layer && update_theta_given_records(a, 0) != PLUGIN_OK) k = SUPPORT_SWEEPS;
+        set_searching(a, 0);
+    }
 }
 
 /* counters speak of what follows */

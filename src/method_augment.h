@@ -115,6 +115,7 @@ struct augment {
     double size_spread;                  /* sd of its start about the n that is given */
     int most_born;                       /* births and deaths at once, at most */
     int tells_sizes;                     /* is a draw to have the numbers of records? */
+    int searching;                       /* for a start that the release has density at */
     int plain;                           /* no partial refresh: the sweep of Ju et al. alone */
     struct surrogate *surrogate;         /* NULL: no such moves */
     struct response *response;           /* the same; only beside a surrogate */
@@ -232,6 +233,11 @@ int augment_makes_rounds(const struct augment *a);
 /* Records drawn given theta; with `search`, moved to where the release has density, and
  * theta drawn given them. */
 void augment_start(struct augment *a, int search);
+
+/* From a start where noise with a density of its own is impossible, moves records to where it is
+ * possible, and theta with them: by sweeps and moves that find the totals ever nearer. Needs all
+ * that an iteration needs; where it fails the noise stays impossible. */
+void augment_find_support(struct augment *a);
 
 /* The density that surrogate transitions, or exact ones, move on, and its gradient, at
  * coordinates q; those of the records where the first is NaN, which are written to q. */

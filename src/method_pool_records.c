@@ -393,10 +393,12 @@ void pool_records_start(struct pool_records *s, const double *sd) {
         struct pool_records_site *site = s->site + j;
         for (int v = 0; v < s->spread.varying; ++v) site->z[v] = 0.5 * rng_normal(s->rng);
         start_parameters(s, site);
-        if (site->table)
+        if (site->table) {
             start_table(site);
-        else
-            augment_start(&site->augment, 0);
+            continue;
+        }
+        augment_start(&site->augment, 0);
+        augment_find_support(&site->augment);
     }
 }
 

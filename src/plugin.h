@@ -540,6 +540,9 @@ enum kernel {
 struct density {
     void *self;
     int size; /* components of a candidate; known before create() */
+    /* noise that is possible, if any is known, and the range of each component of a record; or NULL
+     */
+    const double *near, *range;
     void (*log_density)(void *self, int candidates, int stride, const double *noise, double *out);
 };
 

@@ -79,12 +79,73 @@ test_that("heavy tails, correlated noise and noise that depends on the totals: t
   }
 })
 
-test_that("noise of bounded support: a chain finds it and stays in it", {
+test_that("noise of bounded support: chains start and stay in it, whatever the method is asked for", {
   st <- stat_sums(~ x, bounds = list(x = c(0, 5)))
   inside <- mech_custom(log_density = function(noise) ifelse(abs(noise[, 1]) <= 3, 0, -Inf))
   rel <- as_release(c(x = 400), st, inside, n = 100) # far from where the prior starts
-  fit <- sample_posterior(rel, model_exponential(), chains = 2, iter = 400, seed = 1)
-  expect_true(all(abs(as.numeric(denoise(fit)) - 400) <= 3))
+  for (control in list(list(), list(passes = 0))) {
+    fit <- sample_posterior(rel, model_exponential(), chains = 2, iter = 60, warmup = 2, seed = 1, control = control) |> suppressWarnings()
+    expect_true(all(abs(as.numeric(denoise(fit)) - 400) <= 3))
+    expect_true(all(is.finite(fit$chains[[1]]$log_noise)))
+  }
+  # two totals, of which the noise is little together
+  both <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
+  little <- mech_custom(log_density = function(noise) ifelse(rowSums(abs(noise)) <= 0.3, 0, -Inf))
+  fit <- suppressWarnings(sample_posterior(as_release(c(30, 60), both, little, n = 20), model_normal(), chains = 4, iter = 60, warmup = 2, seed = 1))
+  expect_true(all(abs(sweep(posterior::as_draws_matrix(denoise(fit)), 2, c(30, 60))) %*% c(1, 1) <= 0.3 + 1e-9))
+  # on every record, and at several sites
+  each <- stat_records(~ x, bounds = list(x = c(0, 5)))
+  value <- seq(0.5, 4.5, length.out = 20)
+  narrow <- mech_custom(log_density = function(noise) ifelse(abs(noise[, 1]) <= 0.1, 0, -Inf))
+  local_records <- function() sample_posterior(as_release(value, each, narrow, n = 20), model_exponential(), chains = 2, iter = 40, warmup = 2, seed = 1)
+  told <- capture_warnings(fit <- local_records())
+  expect_false(any(grepl("non-missing", told)))
+  expect_true(all(is.finite(fit$chains[[1]]$log_noise)))
+  sites <- list(a = rel, b = as_release(c(x = 60), st, inside, n = 30), c = as_release(c(x = 100), st, inside, n = 30))
+  fit <- suppressWarnings(sample_posterior(sites, model_poisson(), pool = "partial", method = "augment", chains = 2, iter = 40, warmup = 2, seed = 1))
+  expect_true(all(is.finite(fit$chains[[2]]$log_noise)))
+  # noise that is never 0, as `r` says
+  away <- mech_custom(log_density = function(noise) ifelse(noise[, 1] >= 50 & noise[, 1] <= 52, 0, -Inf), r = function(s) s + runif(length(s), 50, 52))
+  fit <- suppressWarnings(sample_posterior(as_release(c(x = 90), st, away, n = 10), model_exponential(), chains = 2, iter = 40, warmup = 2, seed = 1))
+  expect_true(all(abs(as.numeric(denoise(fit)) - 39) <= 1))
+  none <- mech_custom(log_density = function(noise) ifelse(noise[, 1] %% 1 == 0, 0, -Inf)) # no sum of such records is whole
+  expect_error(sample_posterior(as_release(c(x = 10.5), st, none, n = 4), model_exponential(), chains = 1, iter = 40, seed = 1),
+               class = "noiseaware_error_impossible")
+})
+
+test_that("noise of bounded support: the exact posterior", {
+  skip_on_cran() # takes long; `make test` runs it
+  st <- stat_sums(~ x, bounds = list(x = c(0, 60)))
+  inside <- mech_custom(log_density = function(noise) ifelse(abs(noise[, 1]) <= 0.4, -noise[, 1], -Inf))
+  fit <- sample_posterior(as_release(3, st, inside, n = 1), model_exponential(prior = prior_gamma(3, 2)), chains = 2, iter = 5500, warmup = 600, seed = 8)
+  rate <- seq(0.01, 12, by = 0.01)
+  x <- seq(2.6005, 3.4, by = 0.001)
+  density <- vapply(rate, function(r) dgamma(r, 3, 2) * sum(dexp(x, r) * exp(x - 3)), 0)
+  expect_distribution(parameter_draws(fit, "rate"), grid_quantile(rate, density), sum(rate * density) / sum(density))
+})
+
+test_that("a density sees totals that records can have, and a value that is no number is shown with them", {
+  bounds <- list(x = c(0, 5))
+  root <- mech_custom(log_density = function(z, s) rowSums(dnorm(z, s, 0.1 + sqrt(s) + sqrt(20 - s), log = TRUE)))
+  fit <- sample_posterior(as_release(19.9, stat_sums(~ x, bounds = bounds), root, n = 4), model_exponential(), chains = 1, iter = 40, seed = 1) |> suppressWarnings()
+  expect_true(all(is.finite(fit$chains[[1]]$log_noise)))
+  bad <- mech_custom(log_density = function(z, s) ifelse(s[, 1] < 3, NaN, 0))
+  expect_error(sample_posterior(as_release(3.2, stat_sums(~ x, bounds = bounds), bad, n = 4), model_exponential(), chains = 1, iter = 40, seed = 1),
+               "NaN where `s` is x = 2.7", class = "noiseaware_error_custom")
+  bad <- mech_custom(log_density = function(noise) ifelse(noise[, 1] > 0.2, NaN, 0))
+  expect_error(sample_posterior(as_release(3.2, stat_sums(~ x, bounds = bounds), bad, n = 4), model_exponential(), chains = 1, iter = 40, seed = 1),
+               "NaN where `noise` is x = 0.5", class = "noiseaware_error_custom")
+})
+
+test_that("what an R function costs is measured before a run is said to take no time", {
+  slow <- mech_custom(log_density = function(noise) {
+    Sys.sleep(0.002)
+    -rowSums(abs(noise))
+  })
+  rel <- as_release(c(x = 6), stat_sums(~ x, bounds = list(x = c(0, 5))), slow, n = 4)
+  fit <- suppressWarnings(sample_posterior(rel, model_exponential(), chains = 1, iter = 20, seed = 1))
+  expect_no_match(fit$why, "under 0.1 seconds")
+  expect_match(fit$why, "seconds|minute")
 })
 
 test_that("simulated releases use r, and only they", {

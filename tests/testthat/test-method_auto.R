@@ -51,12 +51,12 @@ test_that("the print says what was chosen and why", {
   # the same choice, extended; and none where the method was given
   expect_identical(lines(extend(fit, 100)), lines(fit))
   expect_identical(grep("chosen", utils::capture.output(print(update(fit, method = "collapse"))), value = TRUE), character())
-  # R functions take a time that nobody predicts
+  # R functions take a time that is measured
   unit <- model_custom(function() c(mean = stats::rnorm(1)), function(theta, n) cbind(x = stats::rnorm(n, theta["mean"])),
                        function(records, theta) c(mean = stats::rnorm(1, sum(records) / (1 + nrow(records)), 1 / sqrt(1 + nrow(records)))), "x")
   own <- suppressWarnings(sample_posterior(as_release(c(x = 3), stat_sums(~ x, list(x = c(-9, 9))), mech_laplace(epsilon = 1), 10), unit,
                                            chains = 1, iter = 100, seed = 1))
-  expect_match(lines(own)[1], "^  chosen     exact$")
+  expect_match(lines(own)[1], "^  chosen     exact, expected to take .* for 1,000 effective draws$")
 })
 
 # ---- what is predicted -----------------------------------------------------------
