@@ -110,6 +110,9 @@ release_of <- function(value, statistic, mechanism, n, neighbours, listed, call 
 
 # the number of records, NULL if it is not known
 check_public_size <- function(n, parts, call = caller_env()) {
+  if (length(n) == 1L && is.na(n)) {
+    stop_classed("argument", c("{.arg n} must be a positive whole number, or NULL, but is {describe(n)}.", i = "{.code n = NULL} says that it is not known."), call = call)
+  }
   if (!is.null(n)) return(check_count(n, "n", call = call))
   if (any(vapply(parts, function(p) p$statistic$kind == "records", TRUE))) {
     stop_argument("n", "given for stat_records(), whose values show the number of records", "NULL", call = call)
@@ -214,7 +217,8 @@ check_finite <- function(value, components, call, name, hidden) {
   names <- names(value) %||% if (length(value) == length(components)) components
   bad <- if (is.null(names)) as.character(bad) else names[bad]
   stop_classed("value", c("{.arg {name}} must be finite, but is not in {cli::qty(bad)}component{?s} {.val {bad}}.",
-                          i = if (asks) "Numbers that were hidden because they were small are NA: {.code published(mechanism, threshold = )} says so."), call = call)
+                          i = if (asks) "Numbers that were hidden because they were small are NA: {.code published(mechanism, threshold = )} says so.",
+                          i = if (asks) "An exact number that was hidden is left out: name those that were shown."), call = call)
 }
 
 check_component_names <- function(names, components, name, call) {

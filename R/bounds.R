@@ -99,6 +99,13 @@ declared_levels <- function(x) {
   if (is.atomic(x) && !is.object(x) && is.null(dim(x)) && (is.numeric(x) || is.logical(x))) level_text(x) else x
 }
 
+# The text of limits of intervals: seven digits, or as many more as one behind the point and two limits that are apart need
+break_text <- function(breaks) {
+  largest <- max(1, abs(breaks[is.finite(breaks)]))
+  for (digits in min(15, max(7, ceiling(log10(largest)) + 1)):15) if (!anyDuplicated(signif(breaks, digits))) break
+  level_text(ifelse(is.finite(breaks) & breaks != floor(breaks), signif(breaks, digits), breaks))
+}
+
 # The text of levels, declared or in data. Whole numbers have no exponent, whether
 # they are stored as integers or not.
 level_text <- function(x) {

@@ -40,6 +40,7 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   type <- if (missing(type)) if (of_survival) "survival" else "mean" else check_choice(type, "type", c("mean", "draws", "expected", survival_types))
   interval <- if (missing(interval)) "none" else check_choice(interval, "interval", c("none", "credible", "predictive"))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
+  if (missing(newdata) && !inherits(object$bound, "bound_table")) regression_of(object)
   check_newdata(if (!missing(newdata)) newdata)
   seed <- check_seed(seed)
   if (of_survival && !inherits(newdata, "formula")) {
@@ -120,7 +121,8 @@ linear_predictor_of.default <- function(bound, fit, newdata, call) {
 
 regression_of <- function(fit, call = caller_env()) {
   response_of(fit$bound) %||%
-    stop_classed("method", "Only a fit of a regression, such as {.fn model_lm} or {.fn model_glm}, can predict a response.", call = call)
+    stop_classed("method", c("Only a fit of a regression, such as {.fn model_lm} or {.fn model_glm}, can predict a response.",
+                             i = "Without covariates, {.fn simulate} draws new records from the posterior predictive distribution."), call = call)
 }
 
 covariate_values <- function(fit, newdata, call = caller_env()) {

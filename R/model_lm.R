@@ -89,7 +89,9 @@ bind_columns.model_lm <- function(model, columns, levels, formula, call) {
   variables <- said$variables
   coded <- unique(columns$variable[is.na(columns$level) & columns$variable %in% names(levels)])
   if (length(coded)) {
-    stop_classed("variables", "A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
+    of_groups <- length(coded) == 1L && length(variables) == 2L && variables[2L] == coded
+    stop_classed("variables", c("A regression needs factors as released by {.fn stat_crossprod}; {.var {coded}} {?is/are} released as codes.",
+                                i = if (of_groups) "Totals by {.var {coded}}, as {.fn stat_by} makes them, are for {.code model_normal(~ {coded})}: a mean for each group."),
                  call = call)
   }
   if (variables[1L] %in% names(levels)) {

@@ -15,7 +15,8 @@
 #' @return `pp_check()` (the generic is bayesplot's) a ggplot: for each component the published number in
 #'   standard deviations from the mean of its replicates, and their interval.
 #'   `release_check_data()` its data twin, one row per component: `component`, `value`, `mean`, `sd`,
-#'   `lower`, `upper` of the replicates, and `p`, the two-sided tail probability.
+#'   `lower`, `upper` of the replicates, and `p`, the two-sided tail probability. Of released records ([stat_records()]) the components are
+#'   the number of records at each level, and means, standard deviations and correlations of numbers.
 #' @section Errors: `noiseaware_error_argument`, also where n times `draws` is more
 #'   than 10^8 records.
 #' @examples
@@ -53,11 +54,33 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   threshold <- unlist(lapply(release_parts(release), function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))
   release$value <- ifelse(is.na(release$value), threshold, release$value)
   again <- ifelse(is.na(again), threshold, again)
+  numbers <- cbind(release$value, again)
+  if (release_parts(release)[[1L]]$statistic$kind == "records") numbers <- record_summaries(release$statistic, numbers)
+  value <- numbers[, 1L]
+  again <- numbers[, -1L, drop = FALSE]
   tails <- draws_interval(t(again), level)
-  above <- rowMeans(again > release$value) + rowMeans(again == release$value) / 2
-  data <- data.frame(component = names(release$value), value = unname(release$value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
+  above <- rowMeans(again > value) + rowMeans(again == value) / 2
+  data <- data.frame(component = rownames(numbers), value = unname(value), mean = rowMeans(again), sd = apply(again, 1L, stats::sd),
                      lower = tails[1L, ], upper = tails[2L, ], p = 2 * pmin(above, 1 - above))
   structure(data, level = level)
+}
+
+# Of single records, a column each time all of them: how many have each level; mean, sd and correlations of numbers.
+record_summaries <- function(statistic, records) {
+  variables <- statistic$columns$variable
+  summarise <- function(values) {
+    values <- matrix(values, ncol = length(variables), dimnames = list(NULL, variables))
+    of <- lapply(variables, function(v) {
+      labels <- statistic$levels[[v]]
+      if (is.null(labels)) stats::setNames(c(mean(values[, v]), stats::sd(values[, v])), paste(c("mean of", "sd of"), v)) else
+        stats::setNames(tabulate(values[, v] + 1, length(labels)), paste0(v, "=", labels))
+    })
+    numbers <- setdiff(variables, names(statistic$levels))
+    pairs <- if (length(numbers) > 1L) utils::combn(numbers, 2L, simplify = FALSE)
+    related <- vapply(pairs, function(p) stats::cor(values[, p[1L]], values[, p[2L]]), 0)
+    c(unlist(of), stats::setNames(related, vapply(pairs, function(p) paste0("cor(", p[1L], ", ", p[2L], ")"), "")))
+  }
+  vapply(seq_len(ncol(records)), function(j) summarise(records[, j]), summarise(records[, 1L]))
 }
 
 plot_release_check <- function(data) {

@@ -48,9 +48,7 @@ plot_denoised <- function(fit, level = 0.9) {
 denoised_data <- function(fit, level = 0.9) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (inherits(fit, "noiseaware_pool")) {
-    stop_classed("argument", c("{.arg fit} must be of one release, but is of several sites.", i = "{.fn denoise} takes a {.arg site}."))
-  }
+  refuse_several(fit, instead = "{.fn denoise} takes a {.arg site}, also of groups.")
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
   draws <- posterior::as_draws_matrix(denoise(fit))
   ends <- draws_interval(draws, level)

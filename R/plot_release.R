@@ -32,18 +32,20 @@ plot.noiseaware_release <- function(x, ...) {
   sd <- ifelse(is.na(data$noise_sd) | hidden, 0, data$noise_sd)
   data$from <- data$value - 2 * sd
   data$to <- data$value + 2 * sd
+  exact <- data$noise_sd %in% 0
   limited <- all(is.finite(data$lower) & is.finite(data$upper))
   # numbers in different units: each on the way from its least to its largest
   share <- limited && !comparable(data$lower, data$upper)
   if (share) data[c("value", "from", "to")] <- (data[c("value", "from", "to")] - data$lower) / (data$upper - data$lower)
   if (share) data[c("lower", "upper")] <- rep(c(0, 1), each = nrow(data))
+  data$lower[exact] <- NA
   ggplot2::ggplot(data, ggplot2::aes(y = .data$component)) +
-    (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data), colour = "grey85")) +
+    (if (limited) ggplot2::geom_segment(ggplot2::aes(x = .data$lower, xend = .data$upper, yend = .data$component), linewidth = bar_width(data), colour = "grey85", na.rm = TRUE)) +
     ggplot2::geom_segment(ggplot2::aes(x = .data$from, xend = .data$to, yend = .data$component), linewidth = 0.7) +
     ggplot2::geom_point(ggplot2::aes(x = .data$value), data[!hidden, ], size = 2) +
     (if (any(hidden)) ggplot2::geom_text(ggplot2::aes(x = .data$value), data[hidden, ], label = "<", fontface = "bold")) +
     ggplot2::labs(x = if (share) "published number: 0 is the least, 1 the largest that n records can give" else "published number", y = NULL,
-                  subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (any(hidden)) "<: hidden below here",
+                  subtitle = paste(c(if (any(sd > 0)) "lines: two noise sd each way", if (any(exact)) "points alone: exact", if (any(hidden)) "<: hidden below here",
                                      if (limited) "grey: what n records can give"), collapse = "; "),
                   caption = if (left_out > 0L) paste(format(left_out, big.mark = ","), "more numbers are not shown")) +
     theme_noiseaware() +
@@ -54,8 +56,10 @@ plot.noiseaware_release <- function(x, ...) {
 #' @export
 as.data.frame.noiseaware_release <- function(x, row.names = NULL, optional = FALSE, ...) {
   check_no_dots(...)
-  limits <- do.call(rbind, lapply(release_parts(x), function(part) {
-    unname(part_limits(part, x$n)) %||% matrix(NA_real_, length(part$value), 2L)
+  parts <- release_parts(x)
+  sizes <- exact_sizes(parts)
+  limits <- do.call(rbind, lapply(parts, function(part) {
+    unname(group_limits(part, sizes) %||% part_limits(part, x$n)) %||% matrix(NA_real_, length(part$value), 2L)
   }))
   data <- data.frame(component = names(x$value), value = unname(x$value), noise_sd = unname(noise_sd(x)), lower = limits[, 1L], upper = limits[, 2L])
   data$hidden_below <- hidden_below(x)

@@ -145,12 +145,12 @@ plot.noiseaware_pool <- function(x, type = NULL, ..., parameter = NULL, level = 
 
 #' @export
 simulate.noiseaware_pool <- function(object, nsim = 1, seed = NULL, ...) {
-  stop_classed("pool", "Databases cannot be simulated from a fit of several sites.")
+  refuse_several(object, "object", class = "pool")
 }
 
 #' @export
 pp_check.noiseaware_pool <- function(object, ...) {
-  stop_classed("pool", "A fit of several sites has no single release to compare with; fit a site alone to check it.")
+  refuse_several(object, "object", class = "pool")
 }
 
 #' @rdname extend
@@ -204,6 +204,14 @@ pool_lines <- c(complete = "complete: one set of parameters, each site with its 
 # Of one release with several groups: what stands in messages for a site
 is_of_groups <- function(fit) !is.null(fit$problem$groups)
 
+# the error of what takes one set of parameters alone; `instead`: what does for a site or a group
+refuse_several <- function(fit, name = "fit", instead = NULL, class = "argument", call = caller_env()) {
+  if (!inherits(fit, "noiseaware_pool")) return(invisible())
+  several <- if (is_of_groups(fit)) "groups" else "sites"
+  stop_classed(class, c("{.arg {name}} must be of one population, but is of several {several}.",
+                        i = instead, if (several == "sites") c(i = "A site can be fitted alone.")), call = call)
+}
+
 #' @rdname pool_methods
 #' @export
 print.noiseaware_pool <- function(x, ...) {
@@ -237,7 +245,7 @@ site_line <- function(releases, one = "site") {
   n <- site_sizes(releases)
   if (anyNA(n)) return(shorten_list(names(releases), 6L))
   paste0(shorten_list(names(releases), 6L), "; ", format_size(sum(n)), " records",
-         if (length(n) > 1L) paste0(", ", format_size(min(n)), " to ", format_size(max(n)), " a ", one))
+         if (length(n) > 1L) paste0(", ", paste(format_size(unique(range(n))), collapse = " to "), " a ", one))
 }
 
 bounds_lines <- function(fit) {

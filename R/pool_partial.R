@@ -425,9 +425,15 @@ varying_parameters <- function(vary, called, call) {
   if (length(absent)) {
     stop_classed("pool", c("Parameters that vary between sites must be among those of a site, but {.val {absent}} {?is/are} not.",
                            x = if ("(Intercept)" %in% absent) "{.code ~ 1} stands for {.code ~ (Intercept)}, the intercept of a regression.",
-                           i = "Parameters: {.val {unname(called)}}."), call = call)
+                           i = "Parameters, as a formula has them: {.code {as_typed(called)}}."), call = call)
   }
   names(called)[called %in% wanted]
+}
+
+# names of parameters in a formula: with backticks where R could not read them
+as_typed <- function(names) {
+  plain <- vapply(names, function(name) identical(tryCatch(deparse(str2lang(name)), error = function(e) NULL), name), TRUE)
+  ifelse(plain, names, paste0("`", names, "`"))
 }
 
 # a + b + c as a list of a, b, c; (a) stays

@@ -22,6 +22,22 @@ part_limits <- function(part, n) {
   if (part$statistic$kind == "records") limits[rep(seq_len(nrow(limits)), each = n), , drop = FALSE] else limits * n
 }
 
+# By factor, how many records each of its levels has, where exact numbers say so.
+exact_sizes <- function(parts) {
+  told <- Filter(function(part) is_exact(part$mechanism) && inherits(part$statistic, "stat_counts") && identical(lengths(part$statistic$margins), 1L), parts)
+  stats::setNames(lapply(told, `[[`, "value"), vapply(told, function(part) part$statistic$margins[[1L]], ""))
+}
+
+# part_limits() of totals by the levels of one factor whose sizes are known
+group_limits <- function(part, sizes) {
+  by <- names(part$statistic$levels)
+  if (!inherits(part$statistic, "stat_by") || length(by) != 1L) return(NULL)
+  limits <- component_limits(part$statistic$statistic)
+  n <- sizes[[by]]
+  if (is.null(limits) || length(n) != length(part$statistic$levels[[1L]])) return(NULL)
+  limits[rep(seq_len(nrow(limits)), each = length(n)), , drop = FALSE] * rep(unname(n), nrow(limits))
+}
+
 component_ranges <- function(statistic) {
   limits <- component_limits(statistic)
   limits[, 2L] - limits[, 1L]

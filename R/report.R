@@ -32,7 +32,7 @@
 report <- function(fit, file, title = NULL, databases = 20, seed = 1) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (inherits(fit, "noiseaware_pool")) stop_classed("pool", "{.arg fit} must be of one release, but is of several sites; fit a site alone to report it.")
+  refuse_several(fit, instead = "{.fn shrinkage_data}, {.fn site_ranks} and {.fn denoise} show {several} beside each other.", class = "pool")
   if (is.null(fit$release)) stop_classed("argument", "{.arg fit} must be a fit to a release.")
   if (!checkmate::test_string(file, min.chars = 1L)) stop_argument("file", "the name of a file", describe(file), "file")
   if (dir.exists(file)) stop_classed("file", "Cannot write {.file {file}}: it is a directory.")

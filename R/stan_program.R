@@ -45,7 +45,7 @@ stan_program.default <- function(x, ...) stop_argument("x", "a release or a fit"
 #' @export
 stan_program.noiseaware_fit <- function(x, ...) {
   check_no_dots(...)
-  if (inherits(x, "noiseaware_pool")) stop_classed("method", "A Stan program is of one release, and this is a fit of several sites.")
+  refuse_several(x, "x", class = "method")
   if (is.null(x$release)) stop_classed("argument", "{.arg x} must be a fit to a release.")
   write_stan(x$release, x$bound)
 }

@@ -74,7 +74,7 @@ are_breaks <- function(x) {
 }
 
 bin_labels <- function(breaks, right) {
-  text <- level_text(breaks)
+  text <- break_text(breaks)
   ends <- if (right) c("(", "]") else c("[", ")")
   last <- length(text)
   lower <- paste0(ifelse(breaks[-last] == -Inf, "(", ends[1L]), text[-last])

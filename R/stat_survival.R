@@ -100,7 +100,7 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
 # ---- declared facts ------------------------------------------------------------------------------
 
 interval_labels <- function(breaks) {
-  text <- level_text(breaks)
+  text <- break_text(breaks)
   paste0("[", text[-length(text)], ",", text[-1L], ")")
 }
 

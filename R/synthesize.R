@@ -47,7 +47,7 @@
 synthesize <- function(fit, m = 20, of = "population", n = NULL, seed = NULL) {
   check_given()
   check_class(fit, "fit", "noiseaware_fit", "a fit made by sample_posterior()")
-  if (inherits(fit, "noiseaware_pool")) stop_classed("argument", "{.arg fit} must be of one release, but is of several sites.")
+  refuse_several(fit)
   check_choice(of, "of", c("population", "records"))
   draws <- parameter_matrix(fit)
   m <- check_count(m, "m", lower = 2)

@@ -98,3 +98,9 @@ test_that("arrays whose names do not tell what they count are refused", {
   # one dimension with names is a vector
   expect_identical(as_release(array(1:5, 5, list(totals$components)), totals, laplace, 8), as_release(1:5, totals, laplace, 8))
 })
+
+test_that("n = NA points to NULL, and a hidden exact number to names", {
+  counts <- stat_counts(~ g, levels = list(g = c("a", "b")))
+  expect_error(as_release(c(1, 2), counts, mech_laplace(epsilon = 1), n = NA), "n = NULL", class = "noiseaware_error_argument")
+  expect_error(as_release(c(NA, 2), counts, mech_exact(), n = NULL), "left out: name those", class = "noiseaware_error_value")
+})

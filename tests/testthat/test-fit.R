@@ -47,3 +47,10 @@ test_that("the number of records and their updates have names of their own", {
   header <- utils::capture.output(print(done))[4]
   expect_match(header, " mean lowest .* passes kept share")
 })
+
+test_that("a fit without a response says what draws new records", {
+  rel <- as_release(c(30, 20), stat_counts(~ x, list(x = c("a", "b"))), mech_laplace(epsilon = 1), 50)
+  fit <- suppressWarnings(sample_posterior(rel, model_categorical(), chains = 1, iter = 40, seed = 1))
+  expect_error(predict(fit), "simulate", class = "noiseaware_error_method")
+  expect_error(predict(fit, data.frame(y = 1)), "simulate", class = "noiseaware_error_method")
+})

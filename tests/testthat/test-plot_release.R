@@ -40,3 +40,15 @@ test_that("the picture shows two standard deviations each way, within the limits
   expect_identical(nrow(built(plot(many))$data[[3]]), 40L)
   expect_match(plot(many)$labels$caption, "10 more")
 })
+
+test_that("exact sizes of groups limit their totals, and have no bar themselves", {
+  by <- list(arm = c("a", "b"))
+  rel <- as_release(list(t = c(30, 70), sizes = c(5, 12)), list(t = stat_by(stat_sums(~ y, list(y = c(2, 10))), by), sizes = stat_counts(~ arm, by)),
+                    list(t = laplace, sizes = mech_exact()), n = 17)
+  expect_identical(as.data.frame(rel)[c("lower", "upper")], data.frame(lower = c(10, 24, 0, 0), upper = c(50, 120, 17, 17)))
+  drawn <- plot(rel)
+  expect_match(drawn$labels$subtitle, "points alone: exact", fixed = TRUE)
+  bars <- built(drawn)
+  expect_identical(bars$layout$panel_params[[1]]$y$get_labels(), rev(names(rel$value)))
+  expect_equal(bars$data[[1]]$xend - bars$data[[1]]$x, c(40, 96, NA, NA))
+})

@@ -289,3 +289,18 @@ test_that("sites that publish their known number of records with noise, too", {
   draws <- function(sites) sample_posterior(sites, model_poisson(), pool = "complete", chains = 1, iter = 100, seed = 1)$draws
   expect_identical(draws(list(a = site(20.3, 7.1), b = site(31.4, 9.8))), draws(list(a = alone(20.3), b = alone(31.4))))
 })
+
+test_that("groups are called groups where one population is needed", {
+  by <- list(arm = c("a", "b"))
+  rel <- as_release(list(t = c(30, 70), sizes = c(6, 6)), list(t = stat_by(stat_sums(~ y, list(y = c(0, 20))), by), sizes = stat_counts(~ arm, by)),
+                    list(t = mech_laplace(scale = 1), sizes = mech_exact()), n = 12)
+  expect_error(sample_posterior(rel, model_lm(y ~ arm)), "model_normal(~ arm)", fixed = TRUE, class = "noiseaware_error_variables")
+  fit <- suppressWarnings(sample_posterior(rel, model_poisson(~ arm), chains = 1, iter = 20, seed = 1))
+  expect_match(capture.output(print(fit)), "12 records, 6 a group", fixed = TRUE, all = FALSE)
+  for (refused in list(quote(report(fit, tempfile())), quote(simulate(fit)), quote(bayesplot::pp_check(fit)), quote(synthesize(fit)), quote(denoised_data(fit)),
+                       quote(stan_program(fit)))) {
+    message <- tryCatch(eval(refused), noiseaware_error = function(e) cli::ansi_strip(rlang::cnd_message(e)))
+    expect_match(message, "several groups", fixed = TRUE)
+    expect_no_match(message, "site can be", fixed = TRUE)
+  }
+})

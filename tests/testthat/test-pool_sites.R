@@ -143,3 +143,8 @@ test_that("exact numbers beside a prior that is cut off: what is told serves", {
   expect_identical(posterior::ndraws(fit(model, pool = "none")$draws), 2L)
   expect_identical(fit(model_normal(prior = prior_nig(0, 1, 3, 2)), pool = "partial")$problem$family, "totals")
 })
+
+test_that("parameters are shown as a formula has them", {
+  expect_identical(unname(internal("as_typed")(c("(Intercept)", "prob[yes]", "x:z", "prob[in poverty]", "armdrug b"))),
+                   c("(Intercept)", "prob[yes]", "x:z", "`prob[in poverty]`", "`armdrug b`"))
+})

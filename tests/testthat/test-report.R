@@ -72,3 +72,17 @@ test_that("what cannot be reported or written is refused", {
   expect_error(internal("check_installed")("notapackage", "makes the page"), "which makes the page, is not installed", class = "noiseaware_error_package")
   expect_false(file.exists(path))
 })
+
+test_that("single records are checked by what they add up to", {
+  set.seed(2)
+  answers <- as_release(c(0, 1, 1, 2, 1), stat_records(~ g, levels = list(g = c("a", "b", "c"))), mech_randomized_response(epsilon = 3), 5)
+  fit <- suppressWarnings(sample_posterior(answers, model_categorical(), chains = 1, iter = 400, seed = 1))
+  check <- release_check_data(fit, seed = 1)
+  expect_identical(check$component, c("g=a", "g=b", "g=c"))
+  expect_identical(check$value, c(1, 3, 1))
+  st <- stat_records(~ y + g + x, bounds = list(y = c(0, 1), x = c(0, 1)), levels = list(g = c("a", "b")))
+  y <- c(0.1, 0.4, 0.9)
+  x <- c(0.3, 0.1, 0.7)
+  expect_equal(internal("record_summaries")(st, cbind(c(y, c(0, 1, 1), x), 0.5))[, 1],
+               c("mean of y" = mean(y), "sd of y" = sd(y), "g=a" = 1, "g=b" = 2, "mean of x" = mean(x), "sd of x" = sd(x), "cor(y, x)" = cor(y, x)))
+})

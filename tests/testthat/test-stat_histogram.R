@@ -136,3 +136,13 @@ test_that("clt agrees with augment, and a regression takes a histogram of its re
   expect_identical(fit$method, "augment")
   expect_true(all(is.finite(coef(fit))))
 })
+
+test_that("labels have few digits, but tell breaks apart", {
+  components <- function(breaks) stat_histogram(~ x, breaks)$components
+  expect_identical(components(c(0, 1 / 3, 1)), c("x=[0,0.3333333)", "x=[0.3333333,1]"))
+  expect_identical(components(c(-Inf, 0.1 + 0.2, 12345678, 123456789.5)), c("x=(-Inf,0.3)", "x=[0.3,12345678)", "x=[12345678,123456789.5]"))
+  expect_identical(components(c(1, 1 + 1e-9, 2)), c("x=[1,1.000000001)", "x=[1.000000001,2]"))
+  exits <- internal("exit_levels")(c(0, 1 / 3, 2 / 3))
+  expect_identical(exits[1:3], c("event[0,0.3333333)", "censored[0,0.3333333)", "event[0.3333333,0.6666667)"))
+  expect_equal(internal("breaks_of_exits")(exits), c(0, 0.3333333, 0.6666667), tolerance = 1e-15)
+})
