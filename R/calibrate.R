@@ -117,6 +117,9 @@ calibrate <- function(model, statistic, mechanism, n, replicates = 200, method =
   neighbours <- match_neighbours(neighbours)
   check_design(statistic, mechanism, neighbours)
   for (p in design_parts(statistic, mechanism)) mechanism_scale(p$mechanism, p$statistic, neighbours = neighbours)
+  narrow <- narrow_design(model, statistic, mechanism, neighbours)
+  statistic <- narrow$statistic
+  mechanism <- narrow$mechanism
   bound <- bind_model(model, statistic)
   check_records_distribution(bound)
   if (!is.null(parameters)) {

@@ -40,6 +40,7 @@ extend.noiseaware_fit <- function(fit, iter, ...) {
   }
   extended <- fit_from_chains(continue_chains(fit, run, iter), fit$release, fit$bound, run, fit$problem, fit$words)
   extended$asked <- extended_asked(fit, run)
+  extended$whole <- fit$whole
   extended$why <- fit$why
   with_troubles(extended)
 }

@@ -11,6 +11,7 @@
 #   decided   names of parameters whose posterior is their prior
 #   unlikely  names of means that the prior takes for unlikely
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
+#   whole     the release, where it has more numbers than the model uses: `release` holds those
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -212,7 +213,8 @@ fit_lines <- function(fit) {
     if (length(fit$why)) paste0(c("  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
-    if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
+    if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),
+    if (!is.null(fit$release)) paste0("  mechanism  ", paste(vapply(release_parts(fit$whole %||% fit$release), function(p) format(p$mechanism), ""), collapse = "; ")),
     paste0("  draws      ", chains, " (warmup ", fit$run$warmup, ", thin ", fit$run$thin, ")"),
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),

@@ -220,7 +220,7 @@ update.noiseaware_fit <- function(object, ..., prior = NULL) {
 }
 
 refit <- function(fit, given) {
-  asked <- c(list(release = fit$problem$groups$release %||% fit$release), fit$asked)
+  asked <- c(list(release = fit$whole %||% fit$problem$groups$release %||% fit$release), fit$asked)
   asked[names(given)] <- given
   do.call("sample_posterior", asked, quote = TRUE)
 }

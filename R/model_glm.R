@@ -5,7 +5,7 @@
 #' kin have it), factor covariates categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, with all variables of the release. Products, powers and offsets are possible: see
+#' @param formula `response ~ covariates`, variables of the release, see [sample_posterior()]. Products, powers and offsets are possible: see
 #'   below, and [model_lm()]. `NULL` takes the statistic's own formula.
 #' @param family One of R's family objects, or a function or name that gives one: `binomial()` with the
 #'   link `"logit"`, `"probit"` or `"cloglog"`; or, with the link `"log"`, `poisson()`, [negative_binomial()] or `Gamma("log")`;

@@ -5,8 +5,8 @@
 #' rest; the regressors may be products and powers of the covariates, too. Any of the coefficients, sigma, the covariates' mean and covariance may
 #' be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, with all variables of the release: the records'
-#'   distribution is a joint one, so none can be left out. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
+#' @param formula `response ~ covariates`: variables of the release. A release may have more of them; the fit then uses the
+#'   numbers that involve these variables alone, see [sample_posterior()]. Products such as `x * g` and `x:z` and powers such as `I(x^2)` are
 #'   possible, whatever was released; see below. `NULL` takes the statistic's own formula.
 #' @param prior Of the coefficients (intercept first): [prior_nig()] (with
 #'   sigma), [prior_normal()], [prior_student_t()], or `fixed(beta)`.

@@ -5,8 +5,7 @@
 #' categorical and independent of the rest. The coefficients, the covariates'
 #' mean and covariance may be unknown or [fixed()].
 #'
-#' @param formula `response ~ covariates`, with all variables of the release, each
-#'   once: the records' distribution is a joint one, so none can be left out. `NULL` takes the
+#' @param formula `response ~ covariates`, variables of the release, each once. `NULL` takes the
 #'   statistic's own formula. The response is a number with the bounds
 #'   0 and 1, or a factor with two levels, of which the second counts as 1.
 #' @param prior Of the coefficients (intercept first): [prior_normal()],

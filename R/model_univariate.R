@@ -11,7 +11,7 @@ bind_only_column <- function(variable, columns, levels, call) {
   if (is.null(variable)) {
     stop_classed("variables", c("The model describes one variable, but the release has {nrow(columns)}: {.var {columns$name}}.",
                                 i = if (length(levels)) "Groups are in the formula of a model, as in {.code model_poisson(~ {names(levels)[1L]})}: see {.code ?groups}.",
-                                i = "A model must describe every variable of the release."), call = call)
+                                i = "Name one of them as the model's variable; numbers that involve others are then left out."), call = call)
   }
   if (!identical(variable, columns$name)) {
     stop_classed("variables", c("The model's variable must be that of the release.",

@@ -44,6 +44,11 @@
 #' more. An interrupted run returns the draws it has, with a warning;
 #' [extend()] continues it.
 #'
+#' **Narrow questions.** A model that names some of the release's variables (`model_lm(bwt ~ age)`, `model_normal("age")`,
+#' `model_table(~ smoke:low)`) uses the released numbers that involve these variables alone. Their noise is independent of the
+#' noise in the others, so the posterior given them is exact; it leaves out what the others say. A message of class
+#' `noiseaware_message_components` says how many numbers are used. Any of the variables can be the response.
+#'
 #' **Method `"augment"`** moves all records at once in a normal model or a linear
 #' regression with more than six unknown parameters, and with fewer where the noise is small or the release
 #' tells a mean and a standard deviation together much better than either: it holds the records' shape, what is left of them
@@ -142,6 +147,9 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
   asked <- list(model = model, method = method, chains = chains, iter = iter, thin = thin, seed = seed, init = init, control = control,
                 records = records)
   if (!missing(warmup)) asked$warmup <- warmup
+  if (is_sites(release) && inherits(model, "noiseaware_model")) release <- narrow_sites(release, model)
+  whole <- release
+  if (inherits(release, "noiseaware_release") && inherits(model, "noiseaware_model")) release <- narrow_release(release, model)
   if (is_grouped(model)) {
     if (is_sites(release)) {
       stop_classed("groups", c("A model of groups takes one release, which has the totals of all of them.",
@@ -186,6 +194,7 @@ sample_posterior <- function(release, model, method = "auto", chains = 4, iter =
     clt = sample_clt(release, bound, run, init, control, records),
     augment = sample_augment(release, bound, run, init, control, records))
   fit$asked <- asked
+  fit$whole <- if (length(whole$value) > length(release$value)) whole
   fit$why <- chosen$why
   with_troubles(fit)
 }

@@ -56,6 +56,7 @@ stan_program.noiseaware_release <- function(x, model, ...) {
   check_given()
   check_no_dots(...)
   check_model(model)
+  x <- narrow_release(x, model)
   write_stan(x, bind_model(model, x$statistic))
 }
 

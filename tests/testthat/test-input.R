@@ -173,8 +173,8 @@ test_that("models against the release", {
   set.seed(1)
   with_factor <- as_release(seq_along(factor_st$components), factor_st, laplace, 5)
   show(refused("variables", alist(
-    draw(model_lm(y ~ z)), draw(model_lm(y ~ x + z)), draw(model_lm(y ~ 1)), draw(model_lm(x ~ 1)),
-    sample_posterior(with_factor, model_lm(y ~ x)), sample_posterior(with_factor, model_lm(g ~ x + y)),
+    draw(model_lm(y ~ z)), draw(model_lm(y ~ x + z)),
+    sample_posterior(with_factor, model_lm(g ~ x + y)),
     sample_posterior(with_factor, model_lm(y ~ x + gb))
   )))
   show(refused("formula", alist(model_lm("y ~ x"), model_lm(~x), model_lm(y ~ x^2), model_lm(y ~ .))))
