@@ -94,7 +94,7 @@ without_slopes <- function(bound, term, call) {
                   vapply(1 / sqrt(diag(precision)[at]), format_number, "", digits = 3), if (fields[["beta_nig"]] != 0) " sigma" else "")
   rest <- setdiff(seq_len(k), at)
   if (any(precision[rest, at] != 0)) {
-    mean[rest] <- mean[rest] + drop(solve(precision[rest, rest], precision[rest, at, drop = FALSE] %*% mean[at]))
+    mean[rest] <- mean[rest] + drop(invert_positive(precision[rest, rest, drop = FALSE]) %*% precision[rest, at, drop = FALSE] %*% mean[at])
   }
   held <- diag(precision)[at] * 1e12
   precision[at, ] <- 0

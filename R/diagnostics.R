@@ -24,15 +24,31 @@ session$quiet <- FALSE
 
 with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
-  of_release <- release_troubles(fit$release)
-  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), few_records_trouble(fit), of_release)
-  if (!"impossible" %in% vapply(of_release, `[[`, "", "kind")) fit$troubles <- c(fit$troubles, contradiction_trouble(fit))
+  found <- function(what, code) try_diagnostic(what, code, call)
+  of_release <- found("what the release can be", release_troubles(fit$release))
+  fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("mirror images", mirror_trouble(fit)), of_release)
+  if (!"impossible" %in% vapply(of_release, `[[`, "", "kind")) fit$troubles <- c(fit$troubles, found("the imputed records", contradiction_trouble(fit)))
   tell_troubles(fit, call)
-  fit$decided <- prior_decides(fit)
-  tell_decided(fit)
-  fit$unlikely <- unlikely_means(fit)
+  fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()
+  found("what the prior decides", tell_decided(fit))
+  tell_unlikely_means(fit, call)
+}
+
+tell_unlikely_means <- function(fit, call) {
+  fit$unlikely <- try_diagnostic("unlikely means", unlikely_means(fit), call) %||% character()
   tell_unlikely(fit)
   fit
+}
+
+# Draws took time, and a diagnostic of them that fails must not lose them: NULL then, with a warning.
+try_diagnostic <- function(what, code, call) {
+  tryCatch(code, error = function(e) {
+    reason <- conditionMessage(e)
+    cli::cli_warn(c("The draws are complete, but a check of the fit failed and was left out: {what}.", x = "The reason: {reason}"),
+                  class = "noiseaware_warning_diagnostic", call = call)
+    NULL
+  })
 }
 
 tell_troubles <- function(fit, call) {
@@ -321,7 +337,7 @@ unlikely_intercept <- function(fit, draws) {
   centring <- bound_centring(bound)
   middle <- drop((unclass(draws)[, coefficients, drop = FALSE] - rep(centring$shift, each = nrow(draws))) %*% centring$inverse[1L, ])
   size <- length(coefficients)
-  weight <- 1 / solve(matrix(fields$beta_precision, size))[1L, 1L]
+  weight <- 1 / invert_positive(matrix(fields$beta_precision, size))[1L, 1L]
   if (is_unlikely(middle, draws[, sigma], fields$beta_mean[1L], weight)) coefficients[[1L]] else character()
 }
 

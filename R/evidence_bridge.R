@@ -28,7 +28,7 @@ fit_normals <- function(points, most = 4L, steps = 30L) {
   parts <- max(1L, min(most, nrow(points) %/% (20 * few)))
   whole <- stats::cov(points)
   centre <- colMeans(points)
-  away <- stats::mahalanobis(points, centre, whole)
+  away <- colSums(backsolve(chol(whole), t(points) - centre, transpose = TRUE)^2)
   share <- outer(ceiling(parts * rank(away, ties.method = "first") / length(away)), seq_len(parts), `==`) + 0
   for (step in seq_len(steps)) {
     fitted <- lapply(seq_len(parts), function(k) {

@@ -89,6 +89,9 @@ chains_array <- function(chains) {
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
 #'   * `noiseaware_warning_contradiction`: the records that every chain of method `"augment"` imputes are so far from a released number that
 #'     the noise can hardly explain it, whatever R-hat says: the model cannot make such numbers, or chains are held.
+#'   * `noiseaware_warning_mirror`: the release is the same for records mirrored at a point, as that of squares alone; method `"collapse"` or `"clt"` went
+#'     to one side only, where `"augment"` reaches both.
+#'   * `noiseaware_warning_diagnostic`: one of these checks failed and was left out; the draws are complete.
 #'   * `noiseaware_warning_few_records`: the number of records is not known, and method `"collapse"` or `"clt"` leaves out numbers that are likely: it assumes
 #'     more normal records than variables, an exponential record, or for `"clt"` two. More than 0.005 of the draws are at the fewest that are allowed.
 #'   * `noiseaware_warning_impossible`: no n records could have the published totals.

@@ -14,7 +14,7 @@ augment_problem <- function(release, bound, passes, words, chains, records = NUL
   size <- augment_size(release, records)
   c(size, list(method = "augment", model = bound$spec, move_sd = move_sd(bound, words, chains), theta_sd = walk_sd(bound, words, chains),
          surrogate = if (is.null(passes)) surrogate_fields(bound, parts, size$n, !is.null(records), layout) else list(),
-         passes = as.double(passes %||% -1), times = released_times(parts)), layout)
+         reflect = if (is.null(records)) record_reflections(bound, parts), passes = as.double(passes %||% -1), times = released_times(parts)), layout)
 }
 
 # What was published of the records: see struct part.

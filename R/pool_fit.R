@@ -83,12 +83,12 @@ as_chains <- function(values, fit) {
 with_pool_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
   of_releases <- if (is_of_groups(fit)) list(fit$problem$groups$release) else fit$release
-  fit$troubles <- c(convergence_trouble(fit), trajectory_troubles(fit), bounds_trouble(fit), few_records_trouble(fit),
-                    unlist(lapply(of_releases, release_troubles), recursive = FALSE))
+  found <- function(what, code) try_diagnostic(what, code, call)
+  fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)),
+                    found("what the releases can be", unlist(lapply(of_releases, release_troubles), recursive = FALSE)))
   tell_troubles(fit, call)
-  fit$unlikely <- unlikely_means(fit)
-  tell_unlikely(fit)
-  fit
+  tell_unlikely_means(fit, call)
 }
 
 #' @rdname pool_methods

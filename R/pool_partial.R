@@ -376,7 +376,7 @@ weighted_effects <- function(at, se, design, prior_sd) {
   if (ncol(design) == 0L) return(list(effect = numeric(), error = numeric()))
   weight <- 1 / (se^2 + max(variance_between(at, se), 0))
   x <- cbind(1, design)
-  covariance <- solve(crossprod(x * sqrt(weight)) + diag(c(1e-8, 1 / prior_sd^2), ncol(x)))
+  covariance <- invert_positive(crossprod(x * sqrt(weight)) + diag(c(1e-8, 1 / prior_sd^2), ncol(x)))
   list(effect = drop(covariance %*% crossprod(x, weight * at))[-1L], error = sqrt(diag(covariance))[-1L])
 }
 

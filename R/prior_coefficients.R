@@ -85,3 +85,6 @@ sigma_fields <- function(prior, scale) {
     prior_exponential = list(sigma_exponential = prior$rate %||% (1 / scale)),
     list(sigma_inverse_gamma = c(prior$shape %||% 2, prior$rate %||% scale^2)))
 }
+
+# The inverse of a positive definite matrix. solve() takes one for singular whose rows have units far apart.
+invert_positive <- function(x) chol2inv(chol(x))

@@ -130,7 +130,7 @@ describe_nig <- function(prior, bound) {
   fields <- bound$spec$fields
   k <- length(fields$beta_mean)
   rows <- if (is.null(prior$precision)) diag(k) else bound_centring(bound)$matrix
-  cov <- solve(matrix(fields$beta_precision, k))
+  cov <- invert_positive(matrix(fields$beta_precision, k))
   list(mean = fields$beta_mean, sd = sqrt(diag(rows %*% cov %*% t(rows))), rows = rows)
 }
 

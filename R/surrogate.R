@@ -3,7 +3,8 @@
 # With so few unknown parameters non-centred moves cost less for an effective draw, unless the noise is small beside the
 # sampling variation: below the first of these, or the second where all coordinates of the totals are unknown
 # (bench/dimension.R: Ju et al. at epsilon 10 and 100; bench/defaults.R); unless the release binds a mean to
-# its standard deviation (R/totals_bend.R); or the number of records is unknown (bench/unknown_n.R).
+# its standard deviation (R/totals_bend.R); or tells means by
+# their squares or products alone (R/reflections.R); or the number of records is unknown (bench/unknown_n.R).
 few_parameters <- 6L
 small_noise <- c(0.1, 0.3)
 
@@ -16,7 +17,7 @@ non_centred_serve <- function(bound, design, parts, n, unknown) {
   if (unknown || moving > few_parameters) return(FALSE)
   free <- sum(design$role == "free")
   all <- moving >= free * (free + 3) / 2
-  parts_noise_ratio(parts, n) > small_noise[1L + all] && !length(surrogate_bend(design, parts, n))
+  parts_noise_ratio(parts, n) > small_noise[1L + all] && !length(surrogate_bend(design, parts, n)) && is.null(record_reflections(bound, parts))
 }
 
 # Their columns, see surrogate_design(); NULL where there are none: for models of continuous

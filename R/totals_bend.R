@@ -38,9 +38,10 @@ column_bend <- function(told, value, variance, lower, upper, n, clamped) {
     mean <- pmin(pmax(mean + at$force / at$precision, 4 * lower - 3 * upper), 4 * upper - 3 * lower)
   }
   at <- misfit(mean, x)
-  likely <- at$energy < min(at$energy) + 3
+  if (!all(is.finite(c(mean, at$energy)))) return(NULL)
+  likely <- at$energy - min(at$energy) < 3 # a sum may lose the 3 beside an energy that is large
   width <- stats::median(1 / sqrt(at$precision[likely]))
-  if (anyNA(mean) || diff(range(mean[likely])) < narrow_band * width) return(NULL)
+  if (diff(range(mean[likely])) < narrow_band * width) return(NULL)
   c(x[1L], x[2L] - x[1L], mean, stats::splinefun(x, mean, method = "natural")(x, deriv = 1L))
 }
 

@@ -12,6 +12,7 @@
  *                     augment_resize_scatter.c choose, and which
  *                     augment_resize_clamped.c solves for; and with a new draw of all counts,
  *                     augment_resize_counts.c;
+ *   augment_reflect.c  reflections of all records, which the release does not tell apart;
  *   augment_levels.c  transfers of records between levels of a factor;
  *   augment_categories.c  moves of the coefficients of a response of several levels;
  *   augment_diagnostics.c  what a chain tells of itself.
@@ -225,6 +226,12 @@ void augment_redraw(struct augment *a, int iteration, int learning, double swept
  * Returns 0, the records as they were, where too few of them are accepted. */
 int augment_redraw_start(struct augment *a, double temper);
 
+/* ---- augment_reflect.c ----------------------------------------------------------- */
+
+/* Proposes one of a->reflections. It leaves the records' distribution with theta integrated out
+ * invariant: theta must be drawn after it. Needs the complete-data statistic, and keeps it. */
+void augment_reflect(struct augment *a);
+
 /* ---- augment_levels.c ------------------------------------------------------------ */
 
 /* Workspace of one entry a record. */
@@ -251,6 +258,10 @@ int augment_begin_categories(struct augment *a);
 /* Readies the surrogate for moves; with `search`, moves the records of a start to where
  * the release has density, theta drawn given them. */
 void augment_search(struct augment *a, int search);
+
+/* Is there a theta within the bounds of a prior that is cut off, drawn from the uncut
+ * posterior given c? It is a->theta_new then. */
+int augment_draw_within(struct augment *a, const double *c);
 
 /* The totals of the records under the surrogate's map; and they become these. */
 void augment_mapped_totals(struct augment *a);

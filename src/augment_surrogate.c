@@ -147,9 +147,7 @@ double augment_surrogate_density(struct augment *a, int exact, double *q, double
     return surrogate_density(s, exact, q, gradient);
 }
 
-/* Is there a theta within the bounds of a prior that is cut off, drawn from the uncut
- * posterior given c? It is a->theta_new then. */
-static int draw_within(struct augment *a, const double *c) {
+int augment_draw_within(struct augment *a, const double *c) {
     const struct model_class *class = a->model.class;
     void *self = a->model.self;
     return class->rtheta_uncut(self, c, (double)a->n, a->rng, a->theta_new) == PLUGIN_OK &&
@@ -196,7 +194,7 @@ static void follow(struct augment *a, int iteration, int warmup, int again) {
         surrogate_take(s, a->complete_after, a->theta_new);
         probability = log_ratio >= 0 ? 1 : log_ratio > -50 ? exp(log_ratio) : 0;
         accept = -log_ratio < rng_exponential(a->rng) &&
-                 (!a->model.cut || draw_within(a, a->complete_after));
+                 (!a->model.cut || augment_draw_within(a, a->complete_after));
     }
     a->work += a->leapfrog_work * s->told.leapfrogs;
     if (accept) {

@@ -126,6 +126,13 @@ static void read_others(SEXP sites, struct augment *a) {
     augment_join_sites(a, count, site);
 }
 
+static void read_reflections(SEXP spec, struct augment *a) {
+    if (!spec || Rf_isNull(spec)) return;
+    a->origin = REAL(list_element(spec, "origin"));
+    a->reflection = REAL(list_element(spec, "columns"));
+    a->reflections = Rf_ncols(list_element(spec, "columns"));
+}
+
 static void *read(SEXP problem) {
     struct augment *a = plugin_memory(1, sizeof *a);
     SEXP sites = optional_element(problem, "sites");
@@ -141,6 +148,8 @@ static void *read(SEXP problem) {
             a, Rf_asLogical(list_element(list_element(problem, "surrogate"), "same_bounds")));
     augment_prepare_resize(a);
     augment_prepare_redraw(a);
+    read_reflections(optional_element(problem, "reflect"), a);
+    augment_prepare_reflect(a);
     if (augment_has_levels(a)) augment_prepare_levels(a);
     augment_prepare_categories(a);
     return a;

@@ -612,6 +612,7 @@ int augment_make_round(struct augment *a, int iteration, int warmup, int round, 
     if (augment_has_levels(a) && !empty && !rests) augment_move_levels(a, learning);
     if (augment_resizes(a) && !empty) augment_resize(a, iteration, learning);
     if (a->redraw) augment_redraw(a, iteration, learning, *accepted);
+    if (!empty) augment_reflect(a);
     const int follows = a->surrogate && augment_set_size(a) && !augment_redraws_totals(a);
     if (follows) augment_follow(a, iteration, warmup);
     for (int k = 0; a->response && (follows || !a->surrogate) && k < RESPONSES; ++k)

@@ -123,6 +123,8 @@ struct augment {
     struct resize_counts *resize_counts; /* NULL: no such steps of n */
     struct redraw *redraw;               /* NULL: no new shapes */
     struct category_moves *categories;   /* NULL: no such moves */
+    int reflections;                   /* sets of columns, and the points they are reflected at: */
+    const double *reflection, *origin; /* 1 for each column of a set, else 0; of each column */
 
     /* State: with these restored, a run continues bit for bit. */
     double *theta;
@@ -190,7 +192,8 @@ struct augment {
     double pass_work, column_work; /* see count_work() */
     struct terms map;              /* of a column under the surrogate's map */
     double map_work, leapfrog_work;
-    struct moments clamped; /* of records as the bounds clamp them */
+    double *slope_complete, *slope_kept; /* of a marginal density, of no use to reflections */
+    struct moments clamped;              /* of records as the bounds clamp them */
     double **clamped_x;
 };
 
@@ -220,6 +223,9 @@ void augment_prepare_resize(struct augment *a);
 
 /* After augment_prepare_surrogate(): a->redraw, where there are new shapes. */
 void augment_prepare_redraw(struct augment *a);
+/* With a->reflections: those that the model cannot make are left out. */
+void augment_prepare_reflect(struct augment *a);
+
 /* Then, what is known of new totals: numbers, and a view of the state. */
 size_t augment_guide_stored(const struct augment *a);
 void augment_attach_guide(struct augment *a, double *store);

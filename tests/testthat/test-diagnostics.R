@@ -369,3 +369,26 @@ test_that("records that contradict the release in every chain are told, though t
   fit$chains[[2L]]$state$residual <- c(0.4, 0.1)
   expect_null(internal("contradiction_trouble")(fit))
 })
+
+test_that("bounds of a billion do not lose the draws, and a diagnostic that fails is left out with a warning", {
+  set.seed(1)
+  data <- data.frame(x = runif(60, 0, 1e9))
+  data$y <- 3 + 4 * data$x / 1e9 + rnorm(60)
+  rel <- simulate_release(data, stat_crossprod(y ~ x, bounds = list(y = c(0, 10), x = c(0, 1e9))), mech_laplace(epsilon = 2))
+  warned <- capture_warnings(fit <- told(suppressMessages(sample_posterior(rel, model_lm(), chains = 2, iter = 60, seed = 1))))
+  expect_false(any(grepl("check of the fit failed", warned)))
+  expect_silent(rstantools::prior_summary(fit))
+  # normal distributions of coordinates whose units are far apart
+  points <- cbind(rnorm(200), 1e20 * rnorm(200))
+  expect_equal(internal("fit_normals")(points)[[1]]$mean / c(1, 1e20), colMeans(points) / c(1, 1e20), tolerance = 0.5)
+  broken <- fit
+  broken$release <- broken$run <- 1 # nothing that looks at these can work
+  warned <- list()
+  withCallingHandlers(kept <- told(suppressMessages(internal("with_troubles")(broken))), warning = function(w) {
+    warned <<- c(warned, list(w))
+    invokeRestart("muffleWarning")
+  })
+  expect_s3_class(kept, "noiseaware_fit")
+  expect_identical(kept$draws, fit$draws)
+  expect_true(any(vapply(warned, inherits, TRUE, "noiseaware_warning_diagnostic")))
+})

@@ -145,3 +145,12 @@ test_that("one record, and bounds of one column that do not meet, have no bend",
   fit <- suppressWarnings(sample_posterior(apart, model_normal(), method = "augment", chains = 1, iter = 60, seed = 1))
   expect_true(all(is.finite(fit$draws)))
 })
+
+test_that("totals at their bounds with hardly any noise have a bend, or none, but no error", {
+  bend <- internal("column_bend")
+  both <- rbind(c(1, 0), c(0, 1))
+  for (upper in c(1, 1e9)) for (clamped in c(TRUE, FALSE)) for (share in c(0, 1, 1.01)) {
+    told <- expect_no_error(bend(both, share * 100 * c(upper, upper^2), c(1e-2, 1e-2), 0, upper, 100, clamped))
+    expect_true(is.null(told) || all(is.finite(told)))
+  }
+})
