@@ -84,6 +84,15 @@ test_that("weights that are no good are seen: few effective draws, and a heavy t
   expect_lt(internal("smooth_weights")(0.3 * -log(runif(4000)))$k, 0.6)
 })
 
+test_that("few draws have a lower limit of Pareto k, even where a good share of them is effective", {
+  # none of 40, hardly any noise: p near 0, where the ratio p^(-1/2) of the priors is heavy
+  none <- as_release(c("y=yes" = 0), y, mech_laplace(scale = 0.1), n = 40)
+  few <- function(seed) sample_posterior(none, model_bernoulli(), chains = 2, iter = 100, seed = seed)
+  # k of 0.62 and 54 effective draws of 100, whose limits are 1 - 1 / log10(100) and 20
+  expect_message(update(few(10), prior = prior_beta(0.5, 1)), "Pareto k is 0.62, above 0.5", class = "noiseaware_message_sampled")
+  expect_message(update(few(2), prior = prior_beta(0.5, 1)), "Pareto k 0.36", class = "noiseaware_message_weighted")
+})
+
 test_that("every model with an argument `prior` takes another, and keeps the rest", {
   changed <- function(model, prior) internal("with_prior")(model, prior, NULL)
   expect_identical(changed(model_bernoulli("y"), prior_beta(2, 3)), model_bernoulli("y", prior_beta(2, 3)))
