@@ -52,7 +52,7 @@ add_release.noiseaware_fit <- function(x, second, names = NULL, ...) {
   if (is.null(x$asked)) stop_argument("x", "a release, or a fit made by sample_posterior()", describe(x))
   given <- list(...)
   check_argument_names(given, setdiff(names(formals(sample_posterior)), c("release", "...", "pool")))
-  refit_from_draws(x, c(list(release = join_releases(x$release, second, names)), given))
+  refit_from_draws(x, c(list(release = join_releases(x$whole %||% x$release, second, names)), given))
 }
 
 #' @export

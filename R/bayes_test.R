@@ -53,7 +53,7 @@ test_slope <- function(x, term, model = model_lm(), draws = 10000, seed = NULL) 
   is_fit <- inherits(x, "noiseaware_fit")
   if (!is_fit && !inherits(x, "noiseaware_release")) stop_argument("x", "a release, or a fit of sample_posterior()", describe(x))
   if (is_fit && !missing(model)) stop_classed("argument", "{.arg model} must be left out where {.arg x} is a fit, which has one.")
-  if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || inherits(x, "noiseaware_pool"))) {
+  if (is_fit && (!inherits(x$bound, "bound_lm") || is.null(x$release) || is_read_off(x) || inherits(x, "noiseaware_pool"))) {
     stop_classed("argument", "{.arg x} must be a fit of one release under {.fn model_lm}.")
   }
   check_class(model, "model", "model_lm", "model_lm()")

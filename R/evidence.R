@@ -65,6 +65,7 @@ log_evidence <- function(fit, draws = 10000, seed = NULL) {
   seed <- check_seed(seed)
   if (inherits(fit, "noiseaware_pool")) return(pool_evidence(fit, draws, seed, environment()))
   if (is.null(fit$release)) stop_no_evidence("The fit is of records, and not of a release.")
+  if (is_read_off(fit)) stop_no_evidence("The regression was read off a joint fit.")
   exact <- exact_evidence(fit, environment())
   if (!is.null(exact)) return(exact)
   if (is_counted(fit)) return(counts_evidence(fit, draws, seed, environment()))

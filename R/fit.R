@@ -185,6 +185,7 @@ method_line <- c(
   imputed = "collapse: imputes the confidential values of the noisy records",
   clt = "clt: normal distribution for the statistic (approximate; improves with more records)",
   naive = "naive: treats the noisy totals as the true ones (NOT exact: ignores the noise)",
+  regress = "regress: read off the joint posterior of all variables",
   ops = "one-posterior sampling: private draws of a flattened posterior (NOT exact: too spread out)",
   nonprivate = "non-private: from the confidential records themselves (exact, not private)"
 )
@@ -212,8 +213,8 @@ fit_lines <- function(fit) {
   size <- dim(fit$draws)
   chains <- paste(size[2L], if (size[2L] == 1L) "chain of" else "chains of", size[1L])
   line <- if (identical(fit$problem$family, "imputed")) "imputed" else fit$method
-  c(paste0("  method     ", method_line[[line]], if (fit$method == "collapse" && isTRUE(fit$exact)) " (exact)"),
-    if (length(fit$why)) paste0(c("  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
+  c(paste0("  method     ", method_line[[line]], if (fit$method %in% c("collapse", "regress") && isTRUE(fit$exact)) " (exact)"),
+    if (length(fit$why)) paste0(c(if (is_read_off(fit)) "             " else "  chosen     ", rep("             ", length(fit$why) - 1L)), fit$why),
     paste0("  records    ", if (is.null(fit$problem$records)) format(nobs(fit), big.mark = ",", scientific = FALSE) else
       paste0("not known (n); prior ", format(fit$problem$records), fewest_words(fit))),
     if (!is.null(fit$whole)) sprintf("  uses       %d of the %d numbers of the release", length(fit$release$value), length(fit$whole$value)),

@@ -176,6 +176,8 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 #'   call: `method = "auto"` chooses again, and a `warmup` that was never given is half
 #'   of `iter`. After [extend()], `iter` includes the iterations that were added.
 #'   Also `add`, a second release of the same records: see [add_release()].
+#' @param formula. Another formula of a regression, as in [stats::update()]: `. ~ . - age`. The regression is sampled from the whole release; [regress()] reads one
+#'   off a joint fit.
 #' @param prior A prior in the place of the model's argument `prior`; the rest of the model stays. See below.
 #' @return A fit.
 #' @section Another prior: `update(fit, prior = )` keeps the draws where they serve. Each gets an importance weight, the ratio of the new prior's density to the old
@@ -202,10 +204,11 @@ simulate.noiseaware_fit <- function(object, nsim = 1, seed = NULL, ...) {
 #' update(smoking, prior = prior_beta(4, 6))
 #' @importFrom stats update
 #' @export
-update.noiseaware_fit <- function(object, ..., prior = NULL) {
+update.noiseaware_fit <- function(object, formula. = NULL, ..., prior = NULL) {
   if (is.null(object$asked)) stop_classed("argument", "{.arg object} must be a fit made by {.fn sample_posterior}.")
   given <- list(...)
   check_argument_names(given, c(setdiff(names(formals(sample_posterior)), "..."), "add"))
+  if (!is.null(formula.)) given$model <- with_formula(object, formula., given$model)
   if (!is.null(prior)) {
     if (!is.null(given$model)) stop_classed("argument", "{.arg model} and {.arg prior} must not be given together: a model has a prior.")
     if (!is.null(given$add)) stop_classed("argument", "{.arg add} and {.arg prior} must not be given together: update twice.")
@@ -213,10 +216,22 @@ update.noiseaware_fit <- function(object, ..., prior = NULL) {
   }
   if (!is.null(given$add)) {
     if (!is.null(given$release)) stop_classed("argument", "{.arg release} and {.arg add} must not be given together.")
-    given$release <- join_releases(object$release, given$add, NULL)
+    given$release <- join_releases(object$whole %||% object$release, given$add, NULL)
     return(refit_from_draws(object, given[names(given) != "add"]))
   }
   refit(object, given)
+}
+
+# the fit's model of another regression
+with_formula <- function(fit, formula, model, call = caller_env()) {
+  if (!is.null(model)) stop_classed("argument", "{.arg formula.} and {.arg model} must not be given together: a model has a formula.", call = call)
+  if (!inherits(formula, "formula")) stop_argument("formula.", "a formula such as . ~ . - age", describe(formula), "formula", call)
+  if (is.null(response_of(fit$bound)) || is.null(fit$bound$formula)) {
+    stop_classed("formula", "{.arg formula.} is for fits of a regression, and this is one of {describe_model(fit$bound)}.", call = call)
+  }
+  model <- fit$asked$model
+  model$formula <- formula_text(stats::update.formula(text_formula(fit$bound$formula), formula))
+  model
 }
 
 refit <- function(fit, given) {
