@@ -22,7 +22,9 @@
 #'
 #'   Of a response of several levels ([cumulative()], [categorical()]) what is expected are the probabilities of the levels: a rows x
 #'   levels matrix, with `interval = "credible"` a rows x (`fit`, `lower`, `upper`) x levels array, with `type = "expected"` a draws x
-#'   rows x levels array. `type = "draws"` gives the numbers of the levels, whose names are the attribute `levels`.
+#'   rows x levels array. `interval = "predictive"` gives a data frame of `fit`, the most probable level, `set`, a list of the fewest levels that
+#'   hold a new response with at least probability `level` (of an ordered response they are next to each other), and that `probability`.
+#'   `type = "draws"` gives the numbers of the levels, whose names are the attribute `levels`.
 #' @section Errors: `noiseaware_error_data`, `noiseaware_error_missing`,
 #'   `noiseaware_error_levels`, `noiseaware_error_argument`; of a table those of [table_measures()].
 #' @examples
@@ -54,7 +56,10 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
   remind_troubles(object)
   if (type == "expected") return(expected)
   if (type == "draws") return(with_seed(seed, add_residual(object, expected)))
-  if (length(dim(expected)) == 3L) return(predict_categories(expected, interval, level))
+  if (length(dim(expected)) == 3L) {
+    return(if (interval == "predictive") predictive_sets(colMeans(expected), level, is_ordered_family(object$bound$model)) else
+      predict_categories(expected, interval, level))
+  }
   fit <- colMeans(expected)
   if (interval == "none") return(fit)
   draws <- if (interval == "credible") expected else with_seed(seed, add_residual(object, expected))
@@ -63,17 +68,35 @@ predict.noiseaware_fit <- function(object, newdata, type = c("mean", "draws", "e
 }
 
 # of a response of several levels: rows x levels, or rows x (fit, lower, upper) x levels
-predict_categories <- function(expected, interval, level, call = caller_env()) {
-  if (interval == "predictive") {
-    stop_argument("interval", "\"none\" or \"credible\" for a response of several levels, which have no order of numbers",
-                  "\"predictive\"", call = call)
-  }
+predict_categories <- function(expected, interval, level) {
   fit <- colMeans(expected)
   if (interval == "none") return(fit)
   tails <- draws_interval(matrix(expected, nrow(expected)), level)
   found <- aperm(array(c(fit, tails[1L, ], tails[2L, ]), c(dim(fit), 3L)), c(1L, 3L, 2L))
   dimnames(found) <- list(NULL, c("fit", "lower", "upper"), dimnames(expected)[[3L]])
   found
+}
+
+# The fewest levels that hold a new response with probability `level`; of an ordered one they are next to each other. `p`: rows x levels.
+predictive_sets <- function(p, level, ordered) {
+  labels <- colnames(p)
+  count <- length(labels)
+  runs <- expand.grid(from = seq_len(count), to = seq_len(count))
+  runs <- runs[runs$from <= runs$to, ]
+  smallest <- function(row) {
+    if (!ordered) {
+      by_size <- order(-row)
+      return(sort(by_size[seq_len(which(cumsum(row[by_size]) >= level - 1e-12)[1L])]))
+    }
+    held <- mapply(function(from, to) sum(row[from:to]), runs$from, runs$to)
+    best <- order(held < level - 1e-12, runs$to - runs$from, -held)[1L]
+    runs$from[best]:runs$to[best]
+  }
+  sets <- lapply(seq_len(nrow(p)), function(i) smallest(p[i, ]))
+  told <- data.frame(fit = factor(labels[max.col(p, "first")], labels, ordered = ordered))
+  told$set <- lapply(sets, function(at) labels[at])
+  told$probability <- vapply(seq_along(sets), function(i) sum(p[i, sets[[i]]]), 0)
+  told
 }
 
 check_newdata <- function(newdata, call = caller_env()) {

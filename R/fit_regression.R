@@ -70,6 +70,18 @@ fitted.noiseaware_fit <- function(object, newdata = covariate_grid(object), leve
   cbind(newdata, fitted = found[, "fit"], lower = found[, "lower"], upper = found[, "upper"])
 }
 
+#' @importFrom stats terms
+#' @export
+terms.noiseaware_fit <- function(x, ...) stats::terms(stats::formula(x))
+
+#' @importFrom stats model.matrix
+#' @export
+model.matrix.noiseaware_fit <- function(object, newdata = covariate_grid(object), ...) {
+  check_no_dots(...)
+  regression_of(object)
+  design_matrix(object, newdata)
+}
+
 most_grid_rows <- 1e5
 
 #' @rdname fit_regression

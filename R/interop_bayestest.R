@@ -55,9 +55,21 @@ described <- function(name) {
   }
 }
 
+# bayestestR's own range is 0.1 of the standard deviation of the response, and without records 0.1 in whatever units these are.
+described_in_range <- function(name, argument = "range") {
+  within <- described(name)
+  function(x, ...) {
+    if (is.null(list(...)[[argument]])) {
+      stop_argument(argument, "given, in the units of the coefficients: there are no records to take a range from", "missing")
+    }
+    within(x, ...)
+  }
+}
+
 #' @exportS3Method bayestestR::describe_posterior
-describe_posterior.noiseaware_fit <- function(posterior, component = "conditional", parameters = NULL, ...) {
-  bayestestR::describe_posterior(get_parameters.noiseaware_fit(posterior, component, parameters), ...)
+describe_posterior.noiseaware_fit <- function(posterior, component = "conditional", parameters = NULL, ..., rope_range = NULL,
+                                              test = c("p_direction", if (!is.null(rope_range)) "rope")) {
+  bayestestR::describe_posterior(get_parameters.noiseaware_fit(posterior, component, parameters), ..., rope_range = rope_range %||% "default", test = test)
 }
 
 #' @exportS3Method bayestestR::hdi
@@ -76,4 +88,32 @@ point_estimate.noiseaware_fit <- described("point_estimate")
 p_direction.noiseaware_fit <- described("p_direction")
 
 #' @exportS3Method bayestestR::rope
-rope.noiseaware_fit <- described("rope")
+rope.noiseaware_fit <- described_in_range("rope")
+
+#' @exportS3Method bayestestR::equivalence_test
+equivalence_test.noiseaware_fit <- described_in_range("equivalence_test")
+
+#' @exportS3Method bayestestR::p_rope
+p_rope.noiseaware_fit <- described_in_range("p_rope")
+
+#' @exportS3Method bayestestR::p_significance
+p_significance.noiseaware_fit <- described_in_range("p_significance", "threshold")
+
+# ---- predictions ------------------------------------------------------------------------
+
+# posterior means, with intervals and draws as attributes, which as.data.frame() shows
+#' @exportS3Method insight::get_predicted
+get_predicted.noiseaware_fit <- function(x, data = NULL, predict = c("expectation", "link", "prediction"), iterations = NULL, ci = 0.95, ...) {
+  predict <- if (missing(predict)) "expectation" else check_choice(predict, "predict", c("expectation", "link", "prediction"))
+  data <- data %||% covariate_grid(x)
+  of <- switch(predict, expectation = posterior_epred.noiseaware_fit, link = posterior_linpred.noiseaware_fit, prediction = posterior_predict.noiseaware_fit)
+  draws <- of(x, data, ndraws = iterations)
+  if (length(dim(draws)) == 3L) {
+    stop_classed("argument", c("{.arg x} must have one number to predict, but has the probabilities of several levels.",
+                               i = "{.fn rstantools::posterior_epred} has their draws."))
+  }
+  ends <- draws_interval(draws, ci %||% 0.95)
+  intervals <- data.frame(SE = apply(draws, 2L, stats::sd), CI_low = ends[1L, ], CI_high = ends[2L, ])
+  structure(colMeans(draws), ci_data = if (!is.null(ci)) intervals, data = data, ci = ci, predict = predict,
+            iterations = stats::setNames(as.data.frame(t(draws)), paste0("iter_", seq_len(nrow(draws)))), class = c("get_predicted", "numeric"))
+}

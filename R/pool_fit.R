@@ -118,6 +118,7 @@ vcov.noiseaware_pool <- function(object, ...) {
 #' @export
 predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = NULL, seed = NULL) {
   seed <- check_seed(seed)
+  call <- environment()
   with_seed(seed, {
     of_site <- site_fit(object, site, sites)
     if (is.null(response_of(object$bound))) {
@@ -125,7 +126,9 @@ predict.noiseaware_pool <- function(object, newdata, ..., site = NULL, sites = N
                                i = "{.fn site_draws} gives the parameters of a site{if (object$pool %in% names(new_sites)) ', or of a new one'}."))
     }
     if (missing(newdata)) stop_argument("newdata", "a data frame: a release has no records to predict for", "missing", "data")
-    stats::predict(of_site, newdata, ...)
+    # of the draws that were made, not of those of a new site, which differ each time
+    remind_troubles(if (object$pool == "none") of_site else object, call)
+    without_troubles(stats::predict(of_site, newdata, ...))
   })
 }
 

@@ -24,7 +24,9 @@
 #'
 #' @return `synthesize()`: a list of `m` data frames, an object of class `noiseaware_synthetic`. `combine_synthetic()`: a data frame with
 #'   a row for each estimate and the columns `term`, `estimate`, `std.error`, `df`, `conf.low`, `conf.high`. `as_mids()`: an object of class `mids`.
-#' @section Errors: `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_package` (mice is not installed).
+#' @section Messages: `noiseaware_message_sets`: fewer than ten sets; `noiseaware_message_cells`: crossings of two factors with fewer than five records on
+#'   average.
+#' @section Errors: `noiseaware_error_analysis` (an error of `analysis`, with the number of the data set), `noiseaware_error_argument`, `noiseaware_error_method`, `noiseaware_error_package` (mice is not installed).
 #' @references
 #' Raghunathan, T. E., Reiter, J. P. and Rubin, D. B. (2003). Multiple imputation for statistical disclosure limitation. *Journal of
 #' Official Statistics* 19, 1-16.
@@ -128,7 +130,14 @@ combine_synthetic <- function(sets, analysis, level = 0.95) {
   check_class(sets, "sets", "noiseaware_synthetic", "data sets made by synthesize()")
   if (!is.function(analysis)) stop_argument("analysis", "a function of a data frame", describe(analysis))
   check_number(level, "level", "a number between 0 and 1", 0, 1, strict = TRUE)
-  told <- lapply(unclass(sets), function(data) read_analysis(analysis(data)))
+  tell_few_sets(sets)
+  call <- environment()
+  told <- lapply(seq_along(sets), function(k) {
+    result <- tryCatch(analysis(sets[[k]]), error = function(e) {
+      stop_classed("analysis", c("{.arg analysis} failed for data set {k} of {length(sets)}.", x = "{conditionMessage(e)}"), call = call)
+    })
+    read_analysis(result, k, call)
+  })
   lengths <- unique(lapply(told, function(t) names(t$estimate)))
   if (length(lengths) > 1L) stop_classed("argument", "{.arg analysis} must return the same estimates for each data set, but their names differ.")
   q <- do.call(rbind, lapply(told, `[[`, "estimate"))
@@ -165,7 +174,25 @@ combine_population <- function(between, within, m, level, ratio) {
   c(se = stats::median(sd), df = NA, half = half)
 }
 
-read_analysis <- function(result, call = caller_env(2L)) {
+# The rules need estimates of a variance between sets, and analyses that do not hang on a few records.
+tell_few_sets <- function(sets, few = 10L, empty = 5) {
+  if (length(sets) < few) {
+    cli::cli_inform(c("{length(sets)} data sets are few: the variance between them is uncertain, and intervals may be far too wide or too narrow.",
+                      i = "{.fn synthesize} with {.code m = 100} makes enough."), class = "noiseaware_message_sets")
+  }
+  factors <- names(Filter(is.factor, sets[[1L]]))
+  crossed <- if (length(factors) > 1L) utils::combn(factors, 2L, simplify = FALSE) else as.list(factors)
+  cells <- lapply(crossed, function(variables) {
+    counts <- rowMeans(vapply(unclass(sets), function(data) c(table(data[variables])), numeric(prod(lengths(lapply(sets[[1L]][variables], levels))))))
+    margin_cells(variables, lapply(sets[[1L]][variables], levels))[aperm(array(counts < empty, lengths(lapply(sets[[1L]][variables], levels))))]
+  })
+  cells <- unlist(cells)
+  if (length(cells) == 0L) return(invisible())
+  cli::cli_inform(c("The data sets have hardly any records in some cells, fewer than {empty} on average: {.val {utils::head(cells, 5L)}}{if (length(cells) > 5L) ', ...'}.",
+                    i = "Estimates that depend on such cells differ wildly between sets: combine levels."), class = "noiseaware_message_cells")
+}
+
+read_analysis <- function(result, k, call) {
   if (is.list(result) && !is.object(result)) {
     told <- list(estimate = result$estimate, variance = result$variance)
   } else {
@@ -175,7 +202,7 @@ read_analysis <- function(result, call = caller_env(2L)) {
     all(is.finite(told$estimate), is.finite(told$variance), told$variance >= 0)
   if (ok) return(told)
   stop_classed("argument", c("{.arg analysis} must return a fit with coefficients and a covariance matrix, or a list of {.field estimate} and {.field variance}, finite.",
-                             x = "It returned {describe(result)}."), call = call)
+                             x = "Of data set {k} it returned {describe(result)}."), call = call)
 }
 
 #' @rdname synthesize

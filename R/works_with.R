@@ -6,6 +6,9 @@ no_parts <- "A release is one observation: its numbers are sums over all records
 own_bridge <- "It needs the density of the parameters, which has no closed form. `log_evidence()` has bridge sampling of its own."
 no_likelihood <- "The probability of the published numbers given the parameters is an integral over all databases, which has no closed form."
 
+no_residuals <- "A posterior has no degrees of freedom: it has the uncertainty of `sigma` in its draws, and intervals are quantiles of these."
+no_tests <- "It compares likelihoods or sums of squares, which a release does not have. `test_slope()` and `bayes_factor()` compare models with and without a term."
+
 #' Which functions of other packages work on a fit
 #'
 #' @return A data frame with a row for each function and the columns `package`; `call`, an example in which `fit` is a fit of a regression
@@ -27,6 +30,13 @@ works_with <- function() {
     row("stats", "residuals(fit)", no_records, FALSE),
     row("stats", "model.frame(fit)", no_records, FALSE),
     row("stats", "logLik(fit)", no_likelihood, FALSE),
+    row("stats", "deviance(fit)", no_likelihood, FALSE),
+    row("stats", "terms(fit)", "of the model's formula"),
+    row("stats", "model.matrix(fit, newdata)", "a column for each coefficient; without `newdata` at the rows of `covariate_grid(fit)`"),
+    row("stats", "weights(fit)", no_records, FALSE),
+    row("stats", "df.residual(fit)", no_residuals, FALSE),
+    row("stats", "anova(fit)", no_tests, FALSE),
+    row("stats", "drop1(fit)", no_tests, FALSE),
     row("posterior", "as_draws_rvars(fit)", "and the other formats of draws"),
     row("posterior", "ndraws(fit)", "`nchains()`, `niterations()`, `variables()`, `nvariables()`"),
     row("posterior", "rhat(fit)", "`ess_bulk()`, `ess_tail()`: by name of the parameter"),
@@ -53,12 +63,14 @@ works_with <- function() {
     row("tidybayes", "add_predicted_draws(newdata, fit, seed = 1)", ""),
     row("tidybayes", "gather_draws(fit, age, sigma)", "`spread_draws()` likewise"),
     row("ggdist", "mean_qi(posterior::as_draws_df(fit), age)", "`stat_halfeye()` and others take the draws"),
-    row("bayestestR", "describe_posterior(fit)", "of the coefficients; `component = \"all\"` for all parameters"),
+    row("bayestestR", "describe_posterior(fit)", "of the coefficients; `component = \"all\"` for all parameters; a ROPE with `rope_range`"),
     row("bayestestR", "hdi(fit)", "`eti()`, `ci()`, `point_estimate()`"),
     row("bayestestR", "p_direction(fit)", ""),
-    row("bayestestR", "rope(fit, range = c(-100, 100))", ""),
+    row("bayestestR", "rope(fit, range = c(-100, 100))", "`p_rope()`, `p_significance()`, with a range or threshold that you choose"),
+    row("bayestestR", "equivalence_test(fit, range = c(-100, 100))", ""),
     row("insight", "get_parameters(fit)", "`find_parameters()`, `model_info()`"),
     row("insight", "get_priors(fit)", "location and scale are the median and mad"),
+    row("insight", "get_predicted(fit, newdata)", "without `newdata` at the rows of `covariate_grid(fit)`"),
     row("insight", "get_data(fit)", "`covariate_grid(fit)`: there are no records"),
     row("modelsummary", "modelsummary(fit, output = \"data.frame\")", "estimates and fit from `tidy()` and `glance()`"),
     row("priorsense", "powerscale_sensitivity(fit)", "powers of the prior's density, and of the likelihood of a rate or else of the noise at the imputed totals"),
@@ -93,6 +105,26 @@ model.frame.noiseaware_fit <- function(formula, ...) refuse_meaningless("model.f
 #' @importFrom stats logLik
 #' @export
 logLik.noiseaware_fit <- function(object, ...) refuse_meaningless("logLik")
+
+#' @importFrom stats deviance
+#' @export
+deviance.noiseaware_fit <- function(object, ...) refuse_meaningless("deviance")
+
+#' @importFrom stats weights
+#' @export
+weights.noiseaware_fit <- function(object, ...) refuse_meaningless("weights")
+
+#' @importFrom stats df.residual
+#' @export
+df.residual.noiseaware_fit <- function(object, ...) refuse_meaningless("df.residual")
+
+#' @importFrom stats anova
+#' @export
+anova.noiseaware_fit <- function(object, ...) refuse_meaningless("anova")
+
+#' @importFrom stats drop1
+#' @export
+drop1.noiseaware_fit <- function(object, ...) refuse_meaningless("drop1")
 
 #' @exportS3Method rstantools::log_lik
 log_lik.noiseaware_fit <- function(object, ...) refuse_meaningless("log_lik")

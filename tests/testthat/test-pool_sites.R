@@ -148,3 +148,19 @@ test_that("parameters are shown as a formula has them", {
   expect_identical(unname(internal("as_typed")(c("(Intercept)", "prob[yes]", "x:z", "prob[in poverty]", "armdrug b"))),
                    c("(Intercept)", "prob[yes]", "x:z", "`prob[in poverty]`", "`armdrug b`"))
 })
+
+test_that("predictions of sites say what is doubtful once, from the call that was made", {
+  st <- stat_crossprod(y ~ x, bounds = list(y = c(0, 10), x = c(-2, 2)))
+  set.seed(1)
+  sites <- lapply(c(a = 1, b = 2), function(k) simulate_release(data.frame(y = runif(30, 0, 10), x = runif(30)), st, mech_laplace(epsilon = 5)))
+  for (pool in c("partial", "none")) {
+    fit <- told(suppressMessages(suppressWarnings(sample_posterior(sites, model_lm(), pool = pool, chains = 1, iter = 40, seed = 1))))
+    calls <- list()
+    site <- if (pool == "partial") "new" else "a"
+    for (k in 1:2) told(withCallingHandlers(predict(fit, data.frame(x = 0), site = site), warning = function(w) {
+      calls[[length(calls) + 1L]] <<- conditionCall(w)
+      invokeRestart("muffleWarning")
+    }))
+    expect_identical(calls, list(quote(predict(fit, data.frame(x = 0), site = site))))
+  }
+})

@@ -127,3 +127,26 @@ test_that("what cannot be is refused", {
                                   combine_synthetic(sets, function(d) 1, level = 2)))
   refusals("method", expression(synthesize(bernoulli, of = "records")))
 })
+
+test_that("an analysis that fails is named by its set; few sets and nearly empty cells get a word", {
+  rel <- as_release(c(30, 20, 2, 5, 25, 0), stat_counts(~ x:y, two), mech_laplace(epsilon = 1), n = 82)
+  fit <- suppressWarnings(sample_posterior(rel, model_table(), chains = 1, iter = 2000, seed = 1))
+  sets <- synthesize(fit, m = 4, seed = 1)
+  count <- 0
+  third <- function(data) {
+    count <<- count + 1
+    if (count == 3) stop("no such level")
+    list(estimate = count, variance = 1)
+  }
+  failed <- tryCatch(suppressMessages(combine_synthetic(sets, third)), noiseaware_error_analysis = identity)
+  expect_match(cli::ansi_strip(rlang::cnd_message(failed)), "data set 3 of 4.*no such level")
+  expect_error(suppressMessages(combine_synthetic(sets, function(data) 1)), "data set 1 ", class = "noiseaware_error_argument")
+  fine <- function(data) list(estimate = mean(data$x == "a"), variance = 0.01)
+  expect_message(suppressMessages(combine_synthetic(sets, fine), classes = "noiseaware_message_cells"), "4 data sets are few", class = "noiseaware_message_sets")
+  # cells of a known table: 4 records of a, u on average and 5 of a, v
+  set <- function(counts) expand.grid(y = two$y, x = two$x)[rep(1:6, counts), ]
+  known <- structure(rep(list(set(c(3, 4, 9, 9, 9, 9)), set(c(5, 6, 9, 9, 9, 9))), 5), class = "noiseaware_synthetic", of = "population", released = 43)
+  said <- tryCatch(combine_synthetic(known, fine), noiseaware_message_cells = function(m) cli::ansi_strip(conditionMessage(m)))
+  expect_match(said, "on average: \"y=u:x=a\"", fixed = TRUE)
+  expect_silent(combine_synthetic(structure(rep(list(set(rep(5, 6))), 10), class = "noiseaware_synthetic", of = "population", released = 30), fine))
+})

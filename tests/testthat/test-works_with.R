@@ -227,3 +227,21 @@ test_that("SBC", {
   expect_error(sbc_backend(model_lm(), release = rel), class = "noiseaware_error_argument")
   expect_output(print(backend), "sample_posterior")
 })
+
+test_that("model matrices, predictions with intervals, and ranges that must be given", {
+  expect_equal(unname(model.matrix(fit, newdata)), cbind(1, c(20, 30), 0:1))
+  expect_identical(nrow(model.matrix(fit)), nrow(covariate_grid(fit)))
+  expect_identical(attr(terms(fit), "term.labels"), c("age", "smoke"))
+  skip_if_not_installed("bayestestR")
+  told <- insight::get_predicted(fit, newdata, ci = 0.8)
+  expect_equal(as.numeric(told), colMeans(expected))
+  table <- as.data.frame(told, keep_iterations = FALSE)[1:4]
+  expect_equal(unname(as.matrix(table[3:4])), unname(predict(fit, newdata, interval = "credible", level = 0.8)[, 2:3]))
+  share <- mean(abs(beta[, "smoke1"]) < 100)
+  expect_equal(bayestestR::p_rope(fit, range = c(-100, 100), parameters = "smoke")$p_ROPE, share)
+  for (name in c("rope", "equivalence_test", "p_rope", "p_significance")) {
+    expect_error(getExportedValue("bayestestR", name)(fit), class = "noiseaware_error_argument")
+  }
+  expect_null(bayestestR::describe_posterior(fit)$ROPE_low)
+  expect_equal(bayestestR::describe_posterior(fit, rope_range = c(-3, 4))$ROPE_low, rep(-3, 3))
+})
