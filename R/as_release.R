@@ -28,15 +28,22 @@
 #' other projects: grouped counts of Tumult Analytics, partitions of PipelineDP (`labels = c(age = "partition_key")`), marginals of
 #' OpenDP's contingency tables (`number = "len"`); their noise is what their documentation or their log says.
 #'
+#' **Order.** Values without names are taken in the statistic's order, which a message shows where there are several variables. A vector made of a
+#' table with its rows and columns swapped has the right length, too: names are safe.
+#'
+#' **Units.** Totals of [stat_crossprod()] are of variables rescaled to lie between -1 and 1, by default. Where the numbers look as if they were in the variables'
+#' own units, a warning says so; `rescale = FALSE` describes such totals.
+#'
 #' **Fewer numbers.** With fewer numbers than components the statistic of the release is the [stat_subset()] of those that were
 #' published. A mechanism with a budget then has the noise of that budget spent on them alone: one count
 #' changes by at most 1, all counts of a variable together by 2. Where the noise is known by its scale, give that. A scale for
-#' each component of the whole statistic is taken as well. Where numbers below a threshold are hidden ([published()]) all components must be
+#' each component of the whole statistic is taken as well. A message says which noise the budget was worked out as, and which it would be for
+#' the whole statistic. Where numbers below a threshold are hidden ([published()]) all components must be
 #' there, hidden ones as `NA`; what was never asked is left out by [stat_subset()].
 #'
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
-#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`.
+#'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`. The warning `noiseaware_warning_units`: see Details.
 #' @examples
 #' st <- stat_crossprod(y ~ x, bounds = list(y = c(-10, 10), x = c(-10, 10)))
 #' as_release(c(y = 12.1, x = -3.4, `y^2` = 8.8, `y:x` = -2.5, `x^2` = 5.9),
@@ -81,8 +88,11 @@ as_release.default <- function(value, statistic, mechanism, n, neighbours = c("r
   check_design(statistic, mechanism, neighbours)
   n <- check_public_size(n, design_parts(statistic, mechanism))
   listed <- is.list(value) && !is.object(value) && is_several(statistic)
-  published <- published_design(value, statistic, mechanism, listed, n)
-  release_of(value, published$statistic, published$mechanism, n, neighbours, listed)
+  published <- published_design(value, statistic, mechanism, listed, n, neighbours)
+  tell_order(value, published$statistic, listed)
+  release <- release_of(value, published$statistic, published$mechanism, n, neighbours, listed)
+  warn_units(release)
+  release
 }
 
 # of every component of the statistics; `listed`: a list with an entry for each of several
@@ -120,9 +130,10 @@ check_public_size <- function(n, parts, call = caller_env()) {
 }
 
 # Statistics and mechanisms of the components that the value names, where those are fewer than there are.
-published_design <- function(value, statistic, mechanism, listed, n, call = caller_env()) {
+published_design <- function(value, statistic, mechanism, listed, n, neighbours, call = caller_env()) {
   if (!is_several(statistic)) {
     at <- published_components(value, statistic, mechanism, n, call, "value")
+    tell_fewer(mechanism, statistic, at, neighbours, call)
     return(list(statistic = published_statistic(statistic, at), mechanism = published_mechanism(mechanism, statistic, at)))
   }
   given <- names(value)
@@ -134,6 +145,7 @@ published_design <- function(value, statistic, mechanism, listed, n, call = call
     }
     if (length(part) == 0L) next
     at <- published_components(part, statistic[[name]], mechanism[[name]], n, call, paste0("value$", name))
+    tell_fewer(mechanism[[name]], statistic[[name]], at, neighbours, call)
     mechanism[[name]] <- published_mechanism(mechanism[[name]], statistic[[name]], at)
     statistic[[name]] <- published_statistic(statistic[[name]], at)
   }

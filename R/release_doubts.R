@@ -1,0 +1,85 @@
+# What as_release() says of numbers that can be meant in another way than they are taken.
+
+# ---- which number is which -----------------------------------------------------------------
+
+# Numbers without names, of several variables: an exchange of rows and columns of a table would not be seen.
+tell_order <- function(value, statistic, listed) {
+  if (session$quiet) return(invisible())
+  each <- if (listed) Map(list, value[names(statistic)], statistic) else list(list(value, statistic))
+  for (one in each) if (!is_several(one[[2L]]) && lacks_order(one[[1L]], one[[2L]])) {
+    cli::cli_inform(c("{.arg value} has no names: its numbers are taken in the statistic's order, {shorten_list(one[[2L]]$components, 8L)}.",
+                      i = "Names say which number is which, in any order."), class = "noiseaware_message_order")
+  }
+}
+
+lacks_order <- function(value, statistic) {
+  is.null(names(value)) && is.null(dim(value)) && is.numeric(value) && length(value) > 1L && statistic$kind != "records" &&
+    length(unique(statistic$columns$variable %||% statistic$columns$name)) > 1L
+}
+
+# ---- what a budget was spent on ------------------------------------------------------------
+
+# `at`: the published ones of the statistic's components; NULL: all of them.
+tell_fewer <- function(mechanism, statistic, at, neighbours, call) {
+  if (is.null(at) || session$quiet || length(intersect(c("scale", "sd"), names(Filter(Negate(is.null), unclass(mechanism)))))) return(invisible())
+  noise <- function(of) mechanism_sd(mechanism, mechanism_scale(mechanism, of, call, neighbours = neighbours))
+  part <- noise(published_statistic(statistic, at))
+  whole <- noise(statistic)[at]
+  if (anyNA(c(part, whole)) || isTRUE(all.equal(part, whole))) return(invisible())
+  shown <- lapply(list(part = part, whole = whole), function(sd) format_number(unique(signif(sd, 6)), 4))
+  cli::cli_inform(c("The budget is taken as spent on {cli::qty(length(at))}{?the one number that is/the {length(at)} numbers that are} given: noise of sd {shown$part}.",
+                    x = "Spent on all {length(statistic$components)} components of the statistic it has sd {shown$whole}.",
+                    i = "If that is how noise was added, give its size, {.arg scale} or {.arg sd}, to the mechanism."),
+                  class = "noiseaware_message_fewer")
+}
+
+# ---- in which units ------------------------------------------------------------------------
+
+# Of variables that are clearly inside their bounds and spread over a part of these, in units of half their range: a
+# mean is about so far from the middle, and the log of a standard deviation about so far from the log of this one.
+usual_mean <- 0.5
+usual_sd <- 0.4
+usual_log_sd <- 0.6
+
+# so many times likelier in the variables' units
+other_units <- 1000
+
+warn_units <- function(release, call = caller_env()) {
+  if (session$quiet) return(invisible())
+  for (trouble in units_trouble(release)) rlang::warn(trouble$text, class = "noiseaware_warning_units", call = call)
+}
+
+units_trouble <- function(release) {
+  if (is.null(release$n)) return(NULL)
+  odd <- unlist(lapply(release_parts(release), function(part) {
+    ratio <- units_ratio(part, release$n)
+    if (is.null(ratio) || sum(ratio) < log(other_units)) return(NULL)
+    names(ratio)[ratio > 0]
+  }))
+  if (length(odd) == 0L) return(NULL)
+  list(list(kind = "units", text = c(
+    sprintf("Totals of %s look as if they were in the variables' units, not rescaled to [-1, 1] as the statistic says.", shorten_list(unique(odd), 5L)),
+    i = "stat_crossprod(rescale = FALSE) describes totals in the variables' units.")))
+}
+
+# Of each variable of which total and square are told well: how much likelier its mean and standard deviation are if the numbers are in its
+# own units, as a logarithm.
+units_ratio <- function(part, n) {
+  statistic <- part$statistic
+  if (!inherits(statistic, "stat_crossprod") || inherits(statistic, "stat_centred") || !isTRUE(statistic$rescale)) return(NULL)
+  columns <- statistic$columns
+  noise <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value)) / n
+  moments <- function(names) (part$value / n)[match(names, statistic$components)]
+  first <- moments(columns$name)
+  second <- moments(paste0(columns$name, "^2"))
+  variance <- second - first^2
+  half <- (columns$upper - columns$lower) / 2
+  loud <- noise[match(paste0(columns$name, "^2"), statistic$components)]
+  log_density <- function(mean, sd) {
+    stats::dnorm(mean, 0, usual_mean, log = TRUE) + stats::dnorm(log(sd), log(usual_sd), usual_log_sd, log = TRUE)
+  }
+  told <- !is.na(variance) & is.na(columns$level) & variance > 4 * loud & loud < 0.1
+  ratio <- log_density((first - (columns$upper + columns$lower) / 2) / half, sqrt(pmax(variance, 0)) / half) -
+    log_density(first, sqrt(pmax(variance, 0)))
+  stats::setNames(ratio, columns$name)[told]
+}

@@ -1,0 +1,42 @@
+# What as_release() says of numbers that can be meant in another way: R/release_doubts.R.
+
+test_that("numbers without names are shown in the order in which they are taken", {
+  levels <- list(g = c("a", "b"), h = c("u", "v"))
+  counts <- stat_counts(~ g:h, levels)
+  expect_message(told(as_release(1:4, counts, mech_laplace(scale = 1), 10)), "g=a:h=u, g=a:h=v", class = "noiseaware_message_order")
+  expect_message(told(as_release(list(a = 1:4, b = 3), list(a = counts, b = stat_sums(~ x, list(x = c(0, 1)))),
+                                 list(a = mech_laplace(scale = 1), b = mech_laplace(scale = 1)), 10)), class = "noiseaware_message_order")
+  expect_no_message(told(as_release(stats::setNames(1:4, counts$components), counts, mech_laplace(scale = 1), 10)))
+  expect_no_message(told(as_release(1:2, stat_counts(~ g, levels["g"]), mech_laplace(scale = 1), 10)))
+})
+
+test_that("a budget for some components says which noise it is, and which it would be for all", {
+  counts <- stat_counts(~ g, list(g = c("a", "b")))
+  both <- stat_sums(~ x + z, list(x = c(0, 1), z = c(0, 3)))
+  expect_message(rel <- told(as_release(c("g=a" = 4), counts, mech_laplace(epsilon = 1), 10)), "sd 1.414.*sd 2.828", class = "noiseaware_message_fewer")
+  expect_equal(unname(noise_sd(rel)), sqrt(2))
+  expect_message(told(as_release(c(x = 4), both, mech_gaussian(mu = 1), 10)), "components", class = "noiseaware_message_fewer")
+  expect_no_message(told(as_release(c(x = 4), both, mech_laplace(scale = 2), 10)))
+  expect_no_message(told(as_release(c(x = 4, z = 3), both, mech_laplace(epsilon = 1), 10)))
+})
+
+test_that("totals in the variables' units under a rescaled statistic are seen, others are not", {
+  set.seed(4)
+  n <- 400
+  bounds <- list(y = c(0, 0.3), x = c(0.1, 0.3))
+  data <- data.frame(x = runif(n, 0.1, 0.3))
+  data$y <- 0.1 + 0.3 * data$x + runif(n, 0, 0.1)
+  rescaled <- stat_crossprod(y ~ x, bounds)
+  raw <- simulate_release(data, stat_crossprod(y ~ x, bounds, rescale = FALSE), mech_laplace(scale = 0.05))$value
+  expect_warning(rel <- told(as_release(raw, rescaled, mech_laplace(scale = 0.05), n)), "y, x", class = "noiseaware_warning_units")
+  expect_output(print(rel), "variables' units")
+  for (k in 1:20) {
+    at <- stats::rbeta(2, 2, 2)
+    data <- data.frame(x = rbeta(n, 1 + 3 * at[1], 2), y = rbeta(n, 1 + 3 * at[2], 1.5))
+    statistic <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1)))
+    value <- simulate_release(data, statistic, mech_laplace(scale = 0.5))$value
+    expect_no_warning(told(as_release(value, statistic, mech_laplace(scale = 0.5), n)))
+    own <- stat_crossprod(y ~ x, list(y = c(0, 1), x = c(0, 1)), rescale = FALSE)
+    expect_no_warning(told(as_release(simulate_release(data, own, mech_laplace(scale = 0.5))$value, own, mech_laplace(scale = 0.5), n)))
+  }
+})
