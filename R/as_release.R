@@ -41,6 +41,9 @@
 #' the whole statistic. Where numbers below a threshold are hidden ([published()]) all components must be
 #' there, hidden ones as `NA`; what was never asked is left out by [stat_subset()].
 #'
+#' **Natural limits.** That no record lies beyond the bounds, as of scores, 0/1 variables or numbers of children, is knowledge that an analyst adds: by
+#' `outside = "none"` in the statistic, or for a release that was read by [declare_outside()].
+#'
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_value`, `noiseaware_error_argument`,
 #'   `noiseaware_error_mechanism`, `noiseaware_error_neighbours`. The warning `noiseaware_warning_units`: see Details.

@@ -110,6 +110,7 @@ is_counted <- function(fit) {
 
 # Probability that a record exceeds the upper bound, over the draws.
 exponential_outside <- function(fit) {
+  if (isTRUE(fit$bound$natural)) return(0)
   draws <- parameter_matrix(fit)
   n <- if (is.null(fit$release$n)) draws[, "n"] else fit$release$n
   mean(-expm1(n * log1p(-exp(-draws[, "rate"] * fit$bound$columns$upper))))

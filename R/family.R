@@ -66,8 +66,10 @@ stats_family <- function(model) {
 
 # What src/family.c reads: a field of the family's name, with the largest rate and the response's bounds. With rates so
 # large every response is beyond the upper bound, so that the limit changes nothing that is released.
+most_count <- function(response) 4 * response$upper + 100
+
 family_fields <- function(model, response) {
-  stats::setNames(list(if (is_binary_family(model)) 0 else c(4 * response$upper + 100, response$lower, response$upper)), model$family)
+  stats::setNames(list(if (is_binary_family(model)) 0 else c(most_count(response), response$lower, response$upper)), model$family)
 }
 
 # of the coefficient of variation, as a standard deviation's

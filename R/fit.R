@@ -294,7 +294,7 @@ print_summary <- function(table) {
 #'   record updates after warmup; `lowest`, the same for the record accepted least often;
 #'   `least`, the smallest acceptance probability met; `bound`, exp(-epsilon),
 #'   which it cannot fall below under pure epsilon-differential privacy (Ju et al.
-#'   2022, Proposition 3.1), `NA` for other guarantees; `passes`, non-centred
+#'   2022, Proposition 3.1), `NA` for other guarantees and where bounds are natural limits; `passes`, non-centred
 #'   moves per iteration; `moves`, their acceptance rate after warmup, `NaN` if there
 #'   were none, and that of each kind: `walk`, a step from where the parameters are;
 #'   `leap`, an independence proposal from what warmup saw of the posterior; `group_walk` and
@@ -350,7 +350,10 @@ print.noiseaware_acceptance <- function(x, digits = 3, ...) {
 
 augment_acceptance <- function(fit) {
   guarantee <- privacy(fit$release)
-  augment_rows(fit, if (identical(guarantee$delta, 0)) exp(-guarantee$epsilon) else NA_real_)
+  statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
+  # imputed records that may lie beyond natural limits may change the totals by more than records did
+  bounded <- identical(guarantee$delta, 0) && !any(unlist(lapply(statistics, natural_columns)))
+  augment_rows(fit, if (bounded) exp(-guarantee$epsilon) else NA_real_)
 }
 
 augment_rows <- function(fit, bound) {

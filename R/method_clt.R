@@ -169,7 +169,7 @@ clt_totals_problem <- function(release, bound, words, chains, records, call) {
   problem[c("method", "engine", "sampler", "exact")] <- list("clt", "collapse", "totals", FALSE)
   problem$fields[c("clamp_weight", "spread")] <- list(problem$weight, double())
   if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
-  problem$fields$bend <- collapse_bend(problem, bound, clamped = TRUE)
+  problem$fields$bend <- collapse_bend(problem, bound, clamped = is.finite(problem$fields$lower))
   spread <- clt_spread(problem, bound, words, chains)
   problem$fields[names(spread)] <- spread
   problem
@@ -495,6 +495,7 @@ clt_lines <- function(fit) {
 }
 
 clt_totals_lines <- function(fit) {
+  if (isTRUE(fit$bound$natural)) return(c(outside_lines(fit), hamiltonian_lines(collapse_acceptance(fit))))
   verdict <- if (clt_is_valid(fit)) "records outside are accounted for, by a normal distribution" else
     "NOT valid: most values are outside the bounds"
   c(paste("  bounds    ", verdict), share_line(fit), hamiltonian_lines(collapse_acceptance(fit)))

@@ -16,7 +16,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
   problem <- collapse_problem(release, bound, records, call)
   if (problem$family %in% c("recursion", "row") && !is.null(init)) say_init_unused("collapse")
   if (hides_residual(problem, bound, words, run$chains)) problem$fields$innovates <- 1 else if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
-  problem$fields$bend <- collapse_bend(problem, bound, clamped = FALSE)
+  problem$fields$bend <- collapse_bend(problem, bound, clamped = rep(FALSE, nrow(bound$columns)))
   sample_chains(problem, release, bound, run, init, words, call)
 }
 
@@ -41,7 +41,7 @@ collapse_problem <- function(release, bound, records = NULL, call = caller_env()
   # of queries: an entry each, with the place of its component
   if (!is.null(distribution$entries)) fields <- c(fields, entry_fields(distribution$entries, order(order)))
   fields$size_spread <- size$sd
-  problem <- list(method = "collapse", exact = if (distribution$family %in% c("counts", "recursion", "row", "table", "crossing")) TRUE else NA,
+  problem <- list(method = "collapse", exact = if (isTRUE(bound$natural) || distribution$family %in% c("counts", "recursion", "row", "table", "crossing")) TRUE else NA,
                   model = bound$model_spec %||% bound$spec, family = distribution$family, n = size$n, records = records,
                   size_prior = size_prior_spec(records), released = unlist(lapply(parts, `[[`, "value"))[order],
                   weight = 1 / unlist(lapply(parts, `[[`, "scale"))[order], absolute = sum(kernel == "absolute"),
@@ -170,6 +170,7 @@ outside_bounds <- function(fit) {
 }
 
 outside_lines <- function(fit, what = "exact") {
+  if (isTRUE(fit$bound$natural)) return("  bounds     natural limits: no record lies beyond")
   outside <- outside_bounds(fit)
   verdict <- if (outside[["any"]] <= likely_outside) paste(what, "if no record lies outside the bounds") else
     sprintf("NOT %s: records outside the bounds are likely", what)
@@ -277,8 +278,11 @@ collapse_statistics <- function(model) UseMethod("collapse_statistics")
 #' @export
 collapse_statistics.default <- function(model) character()
 
-# Is it exact whatever the bounds are?
-collapse_is_exact <- function(bound) UseMethod("collapse_is_exact")
+# Is it exact whatever the bounds are, or since they are natural limits?
+collapse_is_exact <- function(bound) isTRUE(bound$natural) || moves_counts(bound)
+
+# Are the totals counts, which no bounds clamp?
+moves_counts <- function(bound) UseMethod("moves_counts")
 
 #' @export
-collapse_is_exact.default <- function(bound) FALSE
+moves_counts.default <- function(bound) FALSE

@@ -172,4 +172,4 @@ collapse_statistics.model_naive_bayes <- collapse_statistics.model_categorical
 collapse_statistics.model_bernoulli <- function(model) c("stat_counts", "stat_sums", "stat_crossprod", "stat_moments4", "stat_custom")
 
 #' @export
-collapse_is_exact.bound_categorical <- function(bound) TRUE
+moves_counts.bound_categorical <- function(bound) TRUE

@@ -82,10 +82,10 @@ queries_of_cells <- function(statistic, counts, x) {
 }
 
 #' @export
-collapse_is_exact.bound_glm <- function(bound) inherits(as_table(bound), "bound_table")
+moves_counts.bound_glm <- function(bound) inherits(as_table(bound), "bound_table")
 
 #' @export
-collapse_is_exact.bound_categories <- collapse_is_exact.bound_glm
+moves_counts.bound_categories <- moves_counts.bound_glm
 
 #' @export
 collapse_statistics.model_glm <- function(model) c("stat_counts", "stat_crossprod", "stat_moments4", "stat_sums", "stat_custom")

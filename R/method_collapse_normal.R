@@ -40,9 +40,9 @@ check_normal_exact <- function(parts, terms, n, records, columns, call) {
   }
 }
 
-# of each column over the statistics that have it
-tightest_bounds <- function(names, parts) {
-  columns <- do.call(rbind, lapply(parts, function(p) p$statistic$columns[c("name", "lower", "upper")]))
+# Between what clamps each column, over the statistics that have it.
+tightest_bounds <- function(names, parts, of = seen_columns) {
+  columns <- do.call(rbind, lapply(parts, function(p) of(p$statistic)[c("name", "lower", "upper")]))
   each <- function(values, choose) vapply(names, function(name) choose(values[columns$name == name]), 0, USE.NAMES = FALSE)
   list(lower = each(columns$lower, max), upper = each(columns$upper, min))
 }
@@ -96,13 +96,21 @@ tells_scatter <- function(problem, bound) {
 }
 
 # bends of the coordinates of the totals (R/totals_bend.R), where these are M and F themselves
+# `clamped`: whether each column is
 collapse_bend <- function(problem, bound, clamped) {
   if (problem$family != "normal" || length(bound$levels) || !is.null(problem$fields$innovates) || problem$noisy < length(problem$released) ||
       problem$n <= nrow(bound$columns)) return(double())
   kernel <- ifelse(seq_along(problem$weight) <= problem$absolute, "absolute", "squared")
   origin <- collapse_origin(bound)
+  range <- declared_range(bound, problem$fields)
   totals_bend(matrix(problem$fields$terms, 6L), problem$released, noise_variance(kernel, 1 / problem$weight),
-              problem$fields$lower - origin, problem$fields$upper - origin, problem$n, clamped)
+              range$lower - origin, range$upper - origin, problem$n, clamped)
+}
+
+# of each column the range that clamps it, or else that in which it was declared to lie
+declared_range <- function(bound, bounds) {
+  list(lower = ifelse(is.finite(bounds$lower), bounds$lower, bound$columns$lower),
+       upper = ifelse(is.finite(bounds$upper), bounds$upper, bound$columns$upper))
 }
 
 noise_variance <- function(kernel, scale) ifelse(kernel == "absolute", 2, 1) * scale^2

@@ -7,7 +7,7 @@ collapse_family.bound_table <- function(bound, call = caller_env()) "table"
 collapse_statistics.model_table <- function(model) "stat_counts"
 
 #' @export
-collapse_is_exact.bound_table <- function(bound) TRUE
+moves_counts.bound_table <- function(bound) TRUE
 
 # Up to so many counts of a table are kept with each draw.
 most_tracked <- 5000

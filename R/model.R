@@ -3,6 +3,7 @@
 #   spec        name and numeric fields for the C plug-in
 #   columns     data frame of a record's columns, in the C plug-in's order
 #   parameters  names of what a draw reports, natural scale
+#   natural     whether the bounds of all numbers are natural limits, see outside.R
 # Methods: bind_columns() makes it, bound_complete() turns moments into its
 # complete-data statistic. Its coordinates are described in C (src/coordinates.h).
 
@@ -31,6 +32,7 @@ bind_public <- function(model, public, call) {
   bound <- bind_columns(model, public$columns, public$levels, public$formula, call)
   shape <- .Call(ffi_model_shape, bound$spec)
   bound$sizes <- stats::setNames(as.list(shape$sizes), c("columns", "parameters", "reported", "complete"))
+  bound$natural <- public$natural
   bound$unknown <- shape$moves + 1L # coordinates
   bound$moves <- if (shape$can_move) bound$unknown
   bound$updates <- shape$updates # else random walks by the log density move theta, or

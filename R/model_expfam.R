@@ -182,7 +182,8 @@ clt_distribution.bound_expfam <- function(bound, release, call) {
     c(functions$log_density(x, theta), unlist(lapply(specs, function(s) .Call(ffi_stat_eval, s, records))), functions$statistic(x))
   }
   index <- unlist(lapply(parts, `[[`, "index"))
-  cuts <- unlist(lapply(parts, function(p) c(p$statistic$columns$lower, p$statistic$columns$upper)))
+  cuts <- unlist(lapply(parts, function(p) unlist(seen_columns(p$statistic)[c("lower", "upper")])))
+  cuts <- cuts[is.finite(cuts)]
   list(spec = list(name = "expfam", parameters = bound$spec$parameters, released = length(index), complete = bound$spec$complete,
                    cuts = as.double(unique(cuts)), support = bound$model$support, functions = functions, model = bound$spec), index = index, integrates = TRUE)
 }

@@ -13,11 +13,14 @@ clt_distribution.bound_glm <- function(bound, release, call) {
     stop_classed("method", c("Method {.val clt} knows no moments of a {family_of(bound$model)$text}.", i = "Method {.val augment} takes it."), call = call)
   }
   response <- bound$design[1L, ]
-  if (!is_binary_family(bound$model) && response$lower > 0) {
+  if (!is_binary_family(bound$model) && response$lower > 0 && !natural_columns(part$statistic)[match(response$name, part$statistic$columns$name)]) {
     stop_classed("method", c("Method {.val clt} knows the moments of counts that are clamped from above only.",
                              x = "{.var {response$name}} has the lower bound {response$lower}.", i = "Method {.val augment} takes any bounds."), call = call)
   }
-  fields <- c(crossprod_fields(bound, part$statistic), family_fields(bound$model, response))
+  fields <- crossprod_fields(bound, part$statistic)
+  # of counts that nothing clamps: what the model takes for the most
+  if (is.infinite(fields$upper[1L])) fields$upper[1L] <- fields$scale[1L] * most_count(response) + fields$shift[1L]
+  fields <- c(fields, family_fields(bound$model, response))
   list(spec = list(name = "glm", fields = fields, model = bound$spec), index = part$index,
        innovations = TRUE, update = FALSE)
 }

@@ -22,7 +22,7 @@ crossprod_part <- function(bound, release, call) {
 
 # Units and bounds of the model's columns, and where the statistic has their products.
 crossprod_fields <- function(bound, statistic) {
-  released <- statistic_fields(statistic)
+  released <- open_fields(statistic, statistic_fields(statistic))
   q <- nrow(bound$columns)
   column <- match(bound$columns$name, statistic$columns$name)
   product <- matrix(0L, q, q) # 0: left out, products of dummies of one factor

@@ -32,7 +32,8 @@ power_components.default <- function(statistic) NULL
 #' @export
 power_components.stat_sums <- function(statistic) {
   if (nrow(statistic$columns) > 1L) return(NULL)
-  data.frame(lower = statistic$columns$lower, upper = statistic$columns$upper, drop = as.double(statistic$outside == "drop"),
+  seen <- seen_columns(statistic)
+  data.frame(lower = seen$lower, upper = seen$upper, drop = as.double(is_dropped(statistic)),
              shift = 0, factor = 1, power = statistic$powers[, 1L])
 }
 
@@ -40,7 +41,8 @@ power_components.stat_sums <- function(statistic) {
 power_components.stat_crossprod <- function(statistic) {
   if (nrow(statistic$columns) > 1L) return(NULL)
   fields <- statistic_fields(statistic)
-  data.frame(lower = statistic$columns$lower, upper = statistic$columns$upper, drop = 0,
+  seen <- seen_columns(statistic)
+  data.frame(lower = seen$lower, upper = seen$upper, drop = 0,
              shift = -fields$shift / fields$scale, factor = fields$scale, power = 1:2)
 }
 

@@ -48,7 +48,8 @@ release_check_data <- function(fit, draws = 200, level = 0.9, seed = NULL) {
   release <- fit$release
   check_simulated_size(draws, "draws", fit)
   data <- stats::simulate(fit, draws, check_seed(seed))
-  again <- with_seed(seed, vapply(data, function(d) simulate_release(d, release$statistic, release$mechanism, neighbours = release$neighbours)$value, release$value))
+  statistic <- as_simulated(settled_statistic(release$statistic))
+  again <- with_seed(seed, vapply(data, function(d) simulate_release(d, statistic, release$mechanism, neighbours = release$neighbours)$value, release$value))
   again <- matrix(again, ncol = draws)
   # a hidden number stands at its threshold, and no higher than any that is shown
   threshold <- unlist(lapply(release_parts(release), function(p) rep(p$mechanism$after$threshold %||% NA_real_, length(p$index))))

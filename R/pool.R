@@ -260,6 +260,7 @@ join_columns <- function(public, call) {
     }
     first$columns$lower <- pmin(first$columns$lower, other$columns$lower[at])
     first$columns$upper <- pmax(first$columns$upper, other$columns$upper[at])
+    first$natural <- first$natural && other$natural
   }
   first
 }
@@ -278,7 +279,7 @@ pool_problem <- function(releases, bound, call, records = list()) {
   })
   width <- vapply(sites, `[[`, 0L, "components")
   first <- cumsum(width) - width
-  exact <- if (bound$spec$name == "categorical") TRUE else NA
+  exact <- if (bound$spec$name == "categorical" || isTRUE(bound$natural)) TRUE else NA
   list(method = "pool", exact = exact, model = bound$spec, family = family, n = sum(vapply(sites, function(site) site$fields$n, 0)), size_prior = NULL,
        released = unlist(lapply(sites, `[[`, "released"), use.names = FALSE), sites = sites,
        where = unlist(Map(function(site, from) from + site$where, sites, first), use.names = FALSE), summed = seq_len(sum(width)),

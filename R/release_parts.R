@@ -6,7 +6,7 @@
 # statistic's components), index among the release's components
 release_parts <- function(release) {
   end <- 0L
-  lapply(design_parts(release$statistic, release$mechanism, release$neighbours), function(part) {
+  lapply(design_parts(settled_statistic(release$statistic), release$mechanism, release$neighbours), function(part) {
     index <- end + seq_len(value_size(part$statistic, release$n))
     end <<- utils::tail(index, 1L)
     c(part, list(index = index, scale = unname(release$scale[index]), value = unname(release$value[index]),
@@ -124,13 +124,13 @@ part_components <- function(statistic, n, name = "") {
   if (name == "") components else paste0(name, ": ", components)
 }
 
-# columns of all statistics, each once, and the levels of factors
+# Columns of all statistics, each once, the levels of factors, and whether all numbers are within natural limits.
 release_columns <- function(statistic) {
-  statistics <- if (is_several(statistic)) statistic else list(statistic)
+  statistics <- settle_outside(if (is_several(statistic)) statistic else list(statistic))
   columns <- do.call(rbind, unname(lapply(statistics, `[[`, "columns")))
   levels <- do.call(c, unname(lapply(statistics, `[[`, "levels")))
   formulas <- unname(unlist(lapply(statistics, `[[`, "formula")))
   response <- !startsWith(as.character(formulas), "~") # a regression's says more
   list(columns = columns[!duplicated(columns$name), ], levels = levels[!duplicated(names(levels))],
-       formula = c(formulas[response], formulas)[1L])
+       formula = c(formulas[response], formulas)[1L], natural = all_natural(statistics))
 }

@@ -67,6 +67,31 @@ impossible_components <- function(release) {
   }))
 }
 
+# Squares whose total does not go with that of their variable, unless the noise were that far out: within [l, u] a record has
+# x^2 <= (l + u) x - l u, and n records have a total of squares of at least the square of their total over n.
+impossible_squares <- function(release) {
+  n <- release$n
+  unlist(lapply(component_parts(release), function(part) {
+    degree <- if (part$mechanism$kernel %in% c("absolute", "squared") && !is_dropped(part$statistic)) monomial_degrees(part$statistic)
+    square <- which(degree$first == degree$second)
+    single <- match(degree$first[square], ifelse(is.na(degree$second), degree$first, NA))
+    at <- matrix(match(c(single, square), part$at), ncol = 2L)
+    known <- rowSums(is.na(at)) == 0
+    at <- at[known, , drop = FALSE]
+    if (nrow(at) == 0L) return(NULL)
+    limits <- component_limits(part$statistic)[single[known], , drop = FALSE]
+    sd <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value))
+    total <- part$value[at[, 1L]]
+    squares <- part$value[at[, 2L]]
+    slope <- rowSums(limits)
+    spread <- function(slope) far_out * sqrt(sd[at[, 2L]]^2 + slope^2 * sd[at[, 1L]]^2)
+    rounding <- 1e-9 * n * apply(limits^2, 1L, max)
+    above <- squares - (slope * total - n * limits[, 1L] * limits[, 2L]) > spread(slope) + rounding
+    below <- total^2 / n - squares > spread(2 * total / n) + far_out^2 * sd[at[, 1L]]^2 / n + rounding
+    names(release$value)[part$index[at[above | below, 2L]]]
+  }))
+}
+
 # every record is in one cell of a margin
 odd_margins <- function(part, ends, sd, n) {
   if (!is_table(part$statistic)) return(NULL)
@@ -99,7 +124,7 @@ single_components.default <- function(statistic) integer()
 # What is odd about published totals: troubles, see diagnostics.R
 release_troubles <- function(release) {
   if (is.null(release$n)) return(NULL)
-  odd <- unique(impossible_components(release))
+  odd <- unique(c(impossible_components(release), impossible_squares(release)))
   at_limit <- unique(limit_components(release))
   who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", scientific = FALSE), "records have")
   c(if (length(odd)) list(list(kind = "impossible", text = sprintf(

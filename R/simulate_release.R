@@ -48,7 +48,8 @@ simulate_release.noiseaware_model <- function(x, statistic, mechanism, n, parame
   theta <- truth$theta
   records <- .Call(ffi_model_records, bound$spec, theta, n, truth$state)$records
   data <- record_frame(records, bound$columns, data_levels(bound))
-  result <- simulate_release(data, statistic, mechanism, neighbours = neighbours)
+  result <- make_release(data, as_simulated(settled_statistic(statistic)), mechanism, neighbours, simulated_part, "simulation")
+  result$statistic <- statistic
   attr(result, "truth") <- list(parameters = reported(bound, theta)[1L, ], data = data)
   result
 }

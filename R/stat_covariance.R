@@ -10,6 +10,7 @@
 #' @param bounds A named list with `c(lower, upper)` for each variable. Values are clamped to them first.
 #' @param centre A number for each variable, named by it, about which squares and products were taken: the published noisy mean, or any
 #'   public value. The mean of the clamped values themselves is not public, see Details.
+#' @inheritParams stat_crossprod
 #' @param divisor What the sums were divided by: the public number of records, or one less.
 #'
 #' @details
@@ -39,9 +40,9 @@
 #'   list(mean = mech_gaussian(sd = 1), variance = mech_gaussian(sd = 12)), n = 200)
 #' sample_posterior(rel, model_normal(), chains = 2, iter = 400, seed = 1)
 #' @export
-stat_covariance <- function(formula, bounds, centre = NULL, divisor) {
+stat_covariance <- function(formula, bounds, centre = NULL, divisor, outside = c("clamp", "none")) {
   check_given()
-  centred <- stat_centred(formula, bounds, centre)
+  centred <- stat_centred(formula, bounds, centre, outside)
   divisor <- check_positive(divisor, "divisor", "argument")
   variables <- centred$columns$name
   pairs <- centred$pairs
@@ -52,7 +53,7 @@ stat_covariance <- function(formula, bounds, centre = NULL, divisor) {
 }
 
 # totals of the variables less their centres, and of the products of these
-stat_centred <- function(formula, bounds, centre, call = caller_env()) {
+stat_centred <- function(formula, bounds, centre, outside, call = caller_env()) {
   variables <- moment_variables(formula, call)
   bounds <- check_bounds(bounds, variables, call)
   factors <- variables[vapply(bounds, is.character, TRUE)]
@@ -60,6 +61,7 @@ stat_centred <- function(formula, bounds, centre, call = caller_env()) {
     stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.", call = call)
   }
   centre <- check_centre(centre, variables, call)
+  outside <- check_outside(outside, variables, call = call)
   columns <- expand_columns(variables, bounds)
   pairs <- monomial_pairs(columns)
   # names of the components stand for deviations
@@ -68,7 +70,7 @@ stat_centred <- function(formula, bounds, centre, call = caller_env()) {
   columns$name <- variables
   pairs$name <- components[-seq_along(variables)]
   statistic <- new_statistic("crossprod", "totals", columns = columns, levels = list(), components = components, formula = formula_text(formula),
-                             rescale = FALSE, centre = centre, pairs = pairs, class = c("stat_centred", "stat_crossprod"))
+                             outside = outside, rescale = FALSE, centre = centre, pairs = pairs, class = c("stat_centred", "stat_crossprod"))
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L2"))) {
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be multiplied, but the results overflow.", i = "Change the units of the data."),
                  call = call)
@@ -122,17 +124,20 @@ single_components.stat_centred <- function(statistic) integer()
 
 #' @export
 describe_statistic.stat_centred <- function(statistic) {
-  paste0("cross-products of ", statistic$formula, " about ", shorten_list(paste(names(statistic$centre), "=", format_number(statistic$centre))))
+  paste0("cross-products of ", statistic$formula, " about ", shorten_list(paste(names(statistic$centre), "=", format_number(statistic$centre))),
+         outside_words(statistic))
 }
 
 #' @export
 statistic_json.stat_centred <- function(statistic) {
-  list(name = "centred", formula = statistic$formula, bounds = exact_bounds(statistic$columns), centre = exact_numbers(statistic$centre))
+  list(name = "centred", formula = statistic$formula, bounds = exact_bounds(statistic$columns), centre = exact_numbers(statistic$centre),
+       outside = outside_json(statistic))
 }
 
 stat_centred_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "centre"), "statistic", refuse)
+  require_fields(x, c("name", "formula", "bounds", "centre", intersect("outside", names(x))), "statistic", refuse)
   bounds <- json_bounds(x$bounds, refuse)
   claim(length(bounds) * (length(bounds) + 3) / 2)
-  stat_centred(json_formula(x$formula, refuse), bounds, json_numbers(x$centre, "The statistic's centre", "object", refuse))
+  stat_centred(json_formula(x$formula, refuse), bounds, json_numbers(x$centre, "The statistic's centre", "object", refuse),
+               outside_from_json(x, refuse))
 }

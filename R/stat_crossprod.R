@@ -15,6 +15,9 @@
 #'   levels are public: choose them from subject knowledge, never from the confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
+#' @param outside What lies beyond the bounds: `"clamp"`, records whose values were moved to the nearer bound; `"none"`, no record, because the bounds are
+#'   the natural limits of the variable, such as those of a score, a number of children or a 0/1 variable. For all variables, or by variable as in
+#'   `c(age = "none")`, where the others are clamped. See [declare_outside()] for which is right.
 #'
 #' @details
 #' **Components.** With columns `y, x1, ..., xp` (a factor gives a column for
@@ -78,19 +81,20 @@
 #' st
 #' sensitivity(st, "L1")
 #' @export
-stat_crossprod <- function(formula, bounds, rescale = TRUE) {
+stat_crossprod <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none")) {
   check_given()
   check_flag(rescale, "rescale")
-  if (has_products(formula)) return(new_products(formula, bounds, rescale, environment()))
+  if (has_products(formula)) return(new_products(formula, bounds, rescale, outside, environment()))
   variables <- formula_variables(formula)
   bounds <- check_bounds(bounds, variables)
+  outside <- check_outside(outside, number_variables(variables, bounds))
   columns <- expand_columns(variables, bounds)
   pairs <- monomial_pairs(columns)
   components <- c(columns$name, pairs$name)
   check_names_differ(components, columns)
   levels <- bounds[vapply(bounds, is.character, TRUE)]
   statistic <- new_statistic("crossprod", "totals", columns = columns, levels = levels, components = components,
-                             formula = formula_text(formula), rescale = rescale, pairs = pairs,
+                             formula = formula_text(formula), outside = outside, rescale = rescale, pairs = pairs,
                              class = "stat_crossprod")
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
         !is.finite(sensitivity(statistic, "L2"))) {
@@ -146,7 +150,7 @@ variable_kinds.stat_crossprod <- function(x) "number"
 #' @export
 describe_statistic.stat_crossprod <- function(statistic) {
   paste0("cross-products of ", statistic$formula,
-         if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")
+         if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units", outside_words(statistic))
 }
 
 #' @export
@@ -236,18 +240,19 @@ statistic_json.stat_crossprod <- function(statistic) {
     at <- match(v, columns$variable)
     if (is.null(statistic$levels[[v]])) exact_numbers(c(columns$lower[at], columns$upper[at])) else statistic$levels[[v]]
   })
-  list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale)
+  list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale, outside = outside_json(statistic))
 }
 
 stat_crossprod_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
+  require_fields(x, c("name", "formula", "bounds", "rescale", intersect("outside", names(x))), "statistic", refuse)
+  outside <- outside_from_json(x, refuse)
   bounds <- json_bounds(x$bounds, refuse)
   columns <- json_columns(bounds)
   if (has_products(json_formula(x$formula, refuse))) {
     claim(sum(columns))
-    return(stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale))
+    return(stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside))
   }
   # products of different variables, each column, and the squares of numbers
   claim((sum(columns)^2 - sum(columns^2)) / 2 + sum(columns) + sum(!vapply(bounds, is.character, TRUE)))
-  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale)
+  stat_crossprod(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside)
 }

@@ -12,6 +12,7 @@
 #'   confidential data.
 #' @param rescale Whether to map each clamped variable to \[-1, 1\] before
 #'   multiplying. With `FALSE` products are in the variables' own units.
+#' @inheritParams stat_crossprod
 #'
 #' @details
 #' **Components** are named by their monomials: the p covariates, the products
@@ -45,7 +46,7 @@
 #' set.seed(1)
 #' simulate_release(MASS::birthwt, st, list(regression = half, covariates = half))
 #' @export
-stat_moments4 <- function(formula, bounds, rescale = TRUE) {
+stat_moments4 <- function(formula, bounds, rescale = TRUE, outside = c("clamp", "none")) {
   check_given()
   check_flag(rescale, "rescale")
   variables <- moment_variables(formula)
@@ -58,6 +59,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE) {
   if (length(factors)) {
     stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.")
   }
+  outside <- check_outside(outside, variables)
   terms <- monomials4(length(variables))
   components <- apply(terms$powers, 1L, monomial_name, variables = variables)
   if (anyDuplicated(components)) {
@@ -65,7 +67,7 @@ stat_moments4 <- function(formula, bounds, rescale = TRUE) {
                               i = "Rename a variable: a component is named after its variables, as in {.val x^2:z}."))
   }
   statistic <- new_statistic("crossprod", "totals", columns = expand_columns(variables, bounds), levels = list(),
-                             components = components, formula = formula_text(formula), rescale = rescale,
+                             components = components, formula = formula_text(formula), outside = outside, rescale = rescale,
                              powers = terms$powers, pairs = terms$pairs, class = "stat_moments4")
   if (!all(is.finite(unlist(statistic_fields(statistic)))) || !is.finite(sensitivity(statistic, "L1")) ||
         !is.finite(sensitivity(statistic, "L2"))) {
@@ -120,7 +122,7 @@ variable_kinds.stat_moments4 <- function(x) "number"
 #' @export
 describe_statistic.stat_moments4 <- function(statistic) {
   paste0("monomials of ", statistic$formula, " up to degree 4",
-         if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units")
+         if (statistic$rescale) ", rescaled to [-1, 1]" else ", in the variables' units", outside_words(statistic))
 }
 
 #' @export
@@ -149,12 +151,13 @@ sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2"), neighbour
 
 #' @export
 statistic_json.stat_moments4 <- function(statistic) {
-  list(name = "moments4", formula = statistic$formula, bounds = exact_bounds(statistic$columns), rescale = statistic$rescale)
+  list(name = "moments4", formula = statistic$formula, bounds = exact_bounds(statistic$columns), rescale = statistic$rescale,
+       outside = outside_json(statistic))
 }
 
 stat_moments4_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "rescale"), "statistic", refuse)
+  require_fields(x, c("name", "formula", "bounds", "rescale", intersect("outside", names(x))), "statistic", refuse)
   bounds <- json_bounds(x$bounds, refuse)
   claim(choose(length(bounds) + 4, 4) - 1)
-  stat_moments4(json_formula(x$formula, refuse), bounds, rescale = x$rescale)
+  stat_moments4(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside_from_json(x, refuse))
 }

@@ -5,9 +5,10 @@
 most_level_combinations <- 200
 most_derived <- 300
 
-new_products <- function(formula, bounds, rescale, call) {
+new_products <- function(formula, bounds, rescale, outside, call) {
   said <- model_terms(formula, call)
   bounds <- check_bounds(bounds, said$variables, call)
+  outside <- check_outside(outside, number_variables(said$variables, bounds), call = call)
   columns <- expand_columns(said$variables, bounds, call)
   check_response_levels(said$response, bounds, call)
   levels <- bounds[vapply(bounds, is.character, TRUE)]
@@ -15,7 +16,7 @@ new_products <- function(formula, bounds, rescale, call) {
   derived <- do.call(rbind, lapply(said$terms, term_powers_of, columns, levels, call))
   powers <- product_powers(rbind(diag(nrow(columns)), derived), columns, call)
   statistic <- new_statistic("crossprod", "totals", columns = columns, levels = levels,
-                             components = apply(powers, 1L, monomial_name, columns$name), formula = formula_text(formula), rescale = rescale,
+                             components = apply(powers, 1L, monomial_name, columns$name), formula = formula_text(formula), outside = outside, rescale = rescale,
                              powers = powers, pairs = earlier_pairs(powers, call), class = "stat_products")
   check_names_differ(statistic$components, columns, call)
   if (!all(is.finite(c(component_limits(statistic), sensitivity(statistic, "L1"), sensitivity(statistic, "L2"))))) {
@@ -83,7 +84,8 @@ variable_kinds.stat_products <- function(x) character()
 
 #' @export
 describe_statistic.stat_products <- function(statistic) {
-  paste0("cross-products of ", statistic$formula, if (statistic$rescale) ", numbers rescaled to [-1, 1]" else ", in the variables' units")
+  paste0("cross-products of ", statistic$formula, if (statistic$rescale) ", numbers rescaled to [-1, 1]" else ", in the variables' units",
+         outside_words(statistic))
 }
 
 #' @export

@@ -11,6 +11,7 @@
 #' @param levels A named list with the vector of all levels (two or more) of each
 #'   factor, as in [stat_counts()]. Bounds and levels are public: choose them from subject
 #'   knowledge, never from the confidential data.
+#' @inheritParams stat_crossprod
 #'
 #' @details
 #' **Components.** The release has n values for each variable, `y[1]`, `y[2]`, ...,
@@ -42,7 +43,7 @@
 #' rel <- release(MASS::birthwt, st, mech_laplace(epsilon = 4))
 #' sample_posterior(rel, model_lm(), chains = 2, iter = 400, seed = 1)
 #' @export
-stat_records <- function(formula, bounds = NULL, levels = NULL) {
+stat_records <- function(formula, bounds = NULL, levels = NULL, outside = c("clamp", "none")) {
   check_given()
   variables <- record_variables(formula, products = is.null(bounds))
   numbers <- intersect(variables, names(bounds))
@@ -62,11 +63,12 @@ stat_records <- function(formula, bounds = NULL, levels = NULL) {
   for (v in numbers) {
     if (is.character(bounds[[v]])) stop_argument(paste0("bounds$", v), "two numbers, lower and upper", "levels, which go to `levels`", "bounds")
   }
+  outside <- check_outside(outside, numbers)
   ranges <- vapply(variables, function(v) if (v %in% numbers) bounds[[v]] else c(0, length(levels[[v]]) - 1), numeric(2))
   columns <- data.frame(name = variables, lower = ranges[1L, ], upper = ranges[2L, ], variable = variables,
                         level = NA_character_, row.names = NULL)
   statistic <- new_statistic("records", "records", columns = columns, levels = as.list(levels), components = variables,
-                             formula = formula_text(formula), class = "stat_records")
+                             formula = formula_text(formula), outside = if (!unbounded) outside, class = "stat_records")
   if (unbounded) return(statistic)
   if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be added, but the results overflow.", i = "Change the units of the data."))
@@ -102,7 +104,7 @@ statistic_fields.stat_records <- function(statistic) list(lower = statistic$colu
 variable_kinds.stat_records <- function(x) c("number", "code")
 
 #' @export
-describe_statistic.stat_records <- function(statistic) paste0("single records of ", shorten_text(statistic$formula))
+describe_statistic.stat_records <- function(statistic) paste0("single records of ", shorten_text(statistic$formula), outside_words(statistic))
 
 #' @export
 format.stat_records <- function(x, ...) {
@@ -143,13 +145,14 @@ integer_valued.stat_records <- function(statistic) all(statistic$columns$variabl
 statistic_json.stat_records <- function(statistic) {
   columns <- statistic$columns[!statistic$columns$variable %in% names(statistic$levels), ]
   c(list(name = "records", formula = statistic$formula), if (nrow(columns)) list(bounds = exact_bounds(columns)),
-    if (length(statistic$levels)) list(levels = statistic$levels))
+    if (length(statistic$levels)) list(levels = statistic$levels), if (nrow(columns) && says_outside(statistic)) list(outside = outside_json(statistic)))
 }
 
 stat_records_from_json <- function(x, refuse, claim) {
   given <- intersect(c("bounds", "levels"), names(x))
-  require_fields(x, c("name", "formula", given), "statistic", refuse)
+  outside <- outside_from_json(x, refuse)
+  require_fields(x, c("name", "formula", given, intersect("outside", names(x))), "statistic", refuse)
   ranges <- lapply(x[given], json_bounds, refuse = refuse)
   claim(sum(lengths(ranges)))
-  stat_records(json_formula(x$formula, refuse), ranges$bounds, ranges$levels)
+  stat_records(json_formula(x$formula, refuse), ranges$bounds, ranges$levels, outside = outside)
 }

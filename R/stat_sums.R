@@ -12,10 +12,12 @@
 #' @param bounds A named list with `c(lower, upper)` for each variable, or, of one variable, `c(lower, upper)` alone. Bounds
 #'   are public: choose them from subject knowledge, never from the
 #'   confidential data.
-#' @param outside What is done with a value outside its bounds. `"clamp"` moves
-#'   it to the nearer bound. `"drop"` leaves the record out: if any of its
-#'   variables lies outside, it adds 0 to every total (Bernstein & Sheldon 2018,
-#'   section 3.3). The number of records left out is not published.
+#' @param outside What lies beyond the bounds. `"clamp"`: records whose values are moved
+#'   to the nearer bound. `"drop"`: records that are left out: if any of its
+#'   variables lies outside, a record adds 0 to every total (Bernstein & Sheldon 2018,
+#'   section 3.3). The number of records left out is not published. `"none"`: no record, because the bounds are the natural
+#'   limits of the variable, such as those of a score, a number of children or a 0/1 variable; also by variable, as in `c(age = "none")`, where the
+#'   others are clamped. See [declare_outside()] for which is right.
 #'
 #' @details
 #' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, the
@@ -51,9 +53,8 @@
 #' rel <- simulate_release(data.frame(x = rexp(100)), st, mech_laplace(epsilon = 1))
 #' rel$value
 #' @export
-stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
+stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none")) {
   check_given()
-  outside <- if (identical(outside, c("clamp", "drop"))) "clamp" else check_choice(outside, "outside", c("clamp", "drop"))
   terms <- sum_terms(formula)
   variables <- unique(unlist(lapply(terms, names)))
   if (length(variables) > most_columns) {
@@ -72,6 +73,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop")) {
   if (length(factors)) {
     stop_classed("bounds", "{.arg bounds} must be two numbers for each variable, but {.var {factors}} {?has/have} levels.")
   }
+  outside <- check_outside(outside, variables, c("clamp", "drop", "none"))
   statistic <- new_statistic("sums", "totals", columns = expand_columns(variables, bounds), levels = list(), components = components,
                              formula = formula_text(formula), outside = outside, powers = unname(powers),
                              class = "stat_sums")
@@ -158,7 +160,7 @@ refuse_sum <- function(term, call) {
 statistic_fields.stat_sums <- function(statistic) {
   powers <- statistic$powers
   list(lower = statistic$columns$lower, upper = statistic$columns$upper,
-       drop = as.double(statistic$outside == "drop"), degree = rowSums(powers),
+       drop = as.double(is_dropped(statistic)), degree = rowSums(powers),
        # each variable as often as its power
        factor = as.double(unlist(lapply(seq_len(nrow(powers)), function(j) rep(seq_len(ncol(powers)) - 1, powers[j, ])))))
 }
@@ -169,7 +171,8 @@ variable_kinds.stat_sums <- function(x) "number"
 #' @export
 describe_statistic.stat_sums <- function(statistic) {
   paste0("totals of ", statistic$formula,
-         if (statistic$outside == "drop") ", records outside the bounds left out" else ", clamped to the bounds")
+         if (is_dropped(statistic)) ", records outside the bounds left out" else if (any(natural_columns(statistic))) outside_words(statistic) else
+           ", clamped to the bounds")
 }
 
 # Minimum and maximum of every term over the box. A power's ends are at the
@@ -194,7 +197,7 @@ sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2"), neighbours = 
   farthest <- length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L])), norm)
   if (!replaces(neighbours)) return(farthest)
   moved <- length_of(limits[, 2L] - limits[, 1L], norm)
-  if (statistic$outside == "clamp") moved else max(moved, farthest)
+  if (is_dropped(statistic)) max(moved, farthest) else moved
 }
 
 #' @export
@@ -209,19 +212,19 @@ component_degrees.stat_sums <- function(statistic) rowSums(statistic$powers)
 #' @export
 component_limits.stat_sums <- function(statistic) {
   limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
-  if (statistic$outside == "drop") cbind(pmin(limits[, 1L], 0), pmax(limits[, 2L], 0)) else limits
+  if (is_dropped(statistic)) cbind(pmin(limits[, 1L], 0), pmax(limits[, 2L], 0)) else limits
 }
 
 # ---- JSON --------------------------------------------------------------------
 
 #' @export
 statistic_json.stat_sums <- function(statistic) {
-  list(name = "sums", formula = statistic$formula, bounds = exact_bounds(statistic$columns), outside = statistic$outside)
+  list(name = "sums", formula = statistic$formula, bounds = exact_bounds(statistic$columns), outside = outside_json(statistic))
 }
 
 stat_sums_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "outside"), "statistic", refuse)
   formula <- json_formula(x$formula, refuse)
   claim(length(sum_terms(formula)))
-  stat_sums(formula, json_bounds(x$bounds, refuse), outside = x$outside)
+  stat_sums(formula, json_bounds(x$bounds, refuse), outside = outside_from_json(x, refuse, c("clamp", "drop", "none")))
 }

@@ -10,6 +10,7 @@
 #               a level but the first, or one column of codes 0, 1, ...
 #   levels      named list: declared levels of each factor
 #   components  names of the totals
+#   outside     what is said of values beyond the bounds, see outside.R
 # and what the plug-in needs. Methods: statistic_fields(), sensitivity().
 
 new_statistic <- function(name, kind, columns, levels, components, ..., class) {
@@ -17,13 +18,15 @@ new_statistic <- function(name, kind, columns, levels, components, ..., class) {
             class = c(class, "noiseaware_statistic"))
 }
 
-# numeric vectors for the C plug-in
+# Numeric vectors for the C plug-in, as the owner of the records evaluates it.
 statistic_fields <- function(statistic) UseMethod("statistic_fields")
 
+# `confidential`: of the records themselves, not those of a model, which know of no bounds that are natural limits.
 statistic_spec <- function(statistic, confidential = FALSE, call = caller_env()) {
   if (statistic$name == "custom") return(custom_statistic_spec(statistic, confidential, call))
   if (statistic$name == "linear") return(linear_spec(statistic, confidential, call))
-  list(name = statistic$name, fields = statistic_fields(statistic))
+  fields <- statistic_fields(statistic)
+  list(name = statistic$name, fields = if (confidential && !isTRUE(statistic$simulated)) fields else open_fields(statistic, fields))
 }
 
 # Numeric n x q matrix of a data frame's records, factors expanded with their

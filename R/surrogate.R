@@ -77,22 +77,24 @@ surrogate_bend <- function(design, parts, n) {
   column <- free_order(design)
   free <- design[column + 1L, ]
   bounds <- clamping_bounds(free$name, parts)
+  clamped <- is.finite(bounds$lower)
+  if (!any(vapply(parts, function(p) is_dropped(p$statistic), TRUE))) bounds <- tightest_bounds(free$name, parts, function(s) s$columns)
   parts <- parts[vapply(parts, function(p) p$statistic$kind == "totals", TRUE)]
   if (length(parts) == 0L) return(double())
   terms <- t(do.call(rbind, lapply(parts, normal_terms, names = design$name, origin = design$centre, n = n, call = NULL)))
   terms[1:2, ] <- match(terms[1:2, ], column, nomatch = length(column) + 1L) - 1
   told <- function(field) unlist(lapply(parts, function(p) rep_len(p[[field]], length(p$value))))
   variance <- unlist(lapply(parts, function(p) rep_len(noise_variance(p$mechanism$kernel, p$scale), length(p$value))))
-  totals_bend(terms, told("value"), variance, bounds$lower - free$centre, bounds$upper - free$centre, n)
+  totals_bend(terms, told("value"), variance, bounds$lower - free$centre, bounds$upper - free$centre, n, clamped)
 }
 
 # Between what each column is clamped, and whether all statistics agree on that. Where
 # records outside the bounds are dropped nothing is clamped.
 clamping_bounds <- function(names, parts) {
-  dropped <- vapply(parts, function(p) identical(p$statistic$outside, "drop"), TRUE)
+  dropped <- vapply(parts, function(p) is_dropped(p$statistic), TRUE)
   if (any(dropped)) return(list(lower = rep(-Inf, length(names)), upper = rep(Inf, length(names)), same = FALSE))
-  columns <- do.call(rbind, lapply(parts, function(p) p$statistic$columns[c("name", "lower", "upper")]))
-  c(tightest_bounds(names, parts), same = nrow(unique(columns)) == length(unique(columns$name)))
+  columns <- do.call(rbind, lapply(parts, function(p) seen_columns(p$statistic)[c("name", "lower", "upper")]))
+  c(tightest_bounds(names, parts), same = nrow(unique(columns)) == length(unique(columns$name)) && all(is.finite(unlist(columns[c("lower", "upper")]))))
 }
 
 # The columns of a record where they are those of the complete-data statistic: their

@@ -1,0 +1,178 @@
+# What is said of values beyond the bounds of a variable, with the statistic:
+#   "clamp"  there may be some, and they were moved to the nearer bound;
+#   "drop"   there may be some, and their records were left out (stat_sums() alone);
+#   "none"   there are none: the bounds are the natural limits of the variable.
+# A statistic keeps it as `outside`: one of these words, or one for each variable that is a number, named by it.
+#
+# Noise has the same scale under all, and release() clamps under "none", too: a wrong "none" costs no privacy. What differs is the
+# posterior. Under "none" the published totals are those of the records themselves, so that whoever evaluates a statistic at
+# records of a model does so without bounds (statistic_spec() but for confidential records, seen_columns()).
+
+# `choices`: the words that the statistic knows, "clamp" first, which is the default
+check_outside <- function(outside, variables, choices = c("clamp", "none"), call = caller_env()) {
+  if (identical(outside, choices)) return("clamp")
+  if (is.null(names(outside))) return(check_choice(outside, "outside", choices, call = call))
+  alone <- setdiff(choices, "drop")
+  ok <- is.character(outside) && !anyNA(outside) && all(outside %in% alone) && !anyDuplicated(names(outside)) && all(names(outside) %in% variables)
+  if (!ok) {
+    words <- paste(encodeString(alone, quote = "\""), collapse = " or ")
+    stop_argument("outside", paste0("one word, or ", words, " by variable, named by variables that are numbers"),
+                  if (is.character(outside)) paste0("c(", shorten_list(paste(shorten_texts(names(outside)), "=", encodeString(outside, quote = "\""))), ")") else
+                    describe(outside), call = call)
+  }
+  said <- stats::setNames(rep("clamp", length(variables)), variables)
+  said[names(outside)] <- outside
+  if (all(said == said[[1L]])) said[[1L]] else said
+}
+
+# of the numbers among the variables
+number_variables <- function(variables, bounds) variables[!vapply(bounds[variables], is.character, TRUE)]
+
+# Columns of a statistic beyond whose bounds no record lies.
+natural_columns <- function(statistic) {
+  outside <- statistic$outside
+  columns <- statistic$columns
+  said <- if (is.null(names(outside))) rep_len(outside %||% "clamp", nrow(columns)) else outside[columns$variable]
+  unname(said %in% "none") & !columns$variable %in% names(statistic$levels)
+}
+
+is_dropped <- function(statistic) identical(statistic$outside, "drop")
+
+# columns between what clamps them, if anything does
+seen_columns <- function(statistic) {
+  columns <- statistic$columns
+  natural <- natural_columns(statistic)
+  columns$lower[natural] <- -Inf
+  columns$upper[natural] <- Inf
+  columns
+}
+
+# the fields of a statistic that is evaluated at a model's records
+open_fields <- function(statistic, fields) {
+  natural <- natural_columns(statistic)[seq_along(fields$lower)]
+  fields$lower[natural] <- -Inf
+  fields$upper[natural] <- Inf
+  fields
+}
+
+# The same records are behind all statistics of a release: what one says of a variable's limits holds for the others. Where their bounds
+# are as wide as these limits they clamp nothing either.
+settle_outside <- function(statistics) {
+  natural <- lapply(statistics, natural_columns)
+  if (!any(unlist(natural))) return(statistics)
+  limits <- do.call(rbind, Map(function(s, natural) s$columns[natural, c("variable", "lower", "upper")], statistics, natural))
+  lower <- tapply(limits$lower, limits$variable, max)
+  upper <- tapply(limits$upper, limits$variable, min)
+  lapply(statistics, function(s) {
+    columns <- s$columns
+    known <- columns$variable %in% names(lower) & !is.null(s$outside) & !is_dropped(s)
+    wide <- known & columns$lower <= lower[columns$variable] & columns$upper >= upper[columns$variable]
+    variables <- columns$variable[wide %in% TRUE & !natural_columns(s)]
+    if (length(variables)) with_outside(s, stats::setNames(rep("none", length(variables)), variables)) else s
+  })
+}
+
+# the same of one, or of a list of several
+settled_statistic <- function(statistic) if (is_several(statistic)) settle_outside(statistic) else statistic
+
+# Is there no number that bounds may clamp?
+all_natural <- function(statistics) {
+  all(unlist(lapply(statistics, function(s) natural_columns(s) | s$columns$variable %in% names(s$levels))))
+}
+
+# A statistic that says something else; of queries and of groups, what they are of does as well.
+with_outside <- function(statistic, outside) {
+  numbers <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
+  if (!is.null(names(outside))) {
+    before <- statistic$outside
+    said <- if (is.null(names(before))) stats::setNames(rep(if (is_dropped(statistic)) "clamp" else before, length(numbers)), numbers) else before
+    said[intersect(names(outside), numbers)] <- outside[intersect(names(outside), numbers)]
+    outside <- if (all(said == said[[1L]])) said[[1L]] else said
+  }
+  statistic$outside <- outside
+  if (!is.null(statistic$statistic)) statistic$statistic <- with_outside(statistic$statistic, outside)
+  statistic
+}
+
+# Does it say anything of what lies beyond bounds?
+says_outside <- function(statistic) !is.null(statistic$outside)
+
+# Statistics as a model's records are seen by them, also where they are taken for confidential: for simulated records.
+as_simulated <- function(statistic) {
+  if (is_several(statistic)) return(lapply(statistic, as_simulated))
+  statistic$simulated <- TRUE
+  if (!is.null(statistic$statistic)) statistic$statistic <- as_simulated(statistic$statistic)
+  statistic
+}
+
+# for a print; "" where values are clamped
+outside_words <- function(statistic) {
+  natural <- natural_columns(statistic)
+  if (!any(natural)) return("")
+  variables <- setdiff(unique(statistic$columns$variable), names(statistic$levels))
+  open <- unique(statistic$columns$variable[natural])
+  paste0(", no record beyond the bounds", if (length(open) < length(variables)) paste(" of", shorten_list(open, 5L)))
+}
+
+# JSON: a word, or an object by variable
+outside_json <- function(statistic) {
+  outside <- statistic$outside %||% "clamp"
+  if (is.null(names(outside))) outside else as.list(outside)
+}
+
+# `x`: of a file. A file that says nothing means clamping.
+outside_from_json <- function(x, refuse, choices = c("clamp", "none")) {
+  said <- x[["outside"]]
+  if (is.null(said)) {
+    if ("outside" %in% names(x)) refuse("The statistic's outside must be a text, or an object of texts.")
+    return("clamp")
+  }
+  if (is.list(said) && !is.null(names(said)) && all(vapply(said, checkmate::test_string, TRUE))) said <- unlist(said)
+  if (!is.character(said)) refuse("The statistic's outside must be a text, or an object of texts.")
+  if (is.null(names(said)) && !(length(said) == 1L && said %in% choices)) {
+    refuse(paste0("The statistic's outside must be one of ", paste(encodeString(choices, quote = "\""), collapse = ", "), "."))
+  }
+  said
+}
+
+#' What lies beyond the bounds of a release
+#'
+#' The same release with another statement about records beyond the bounds: `"none"` where the bounds are the natural limits of a variable,
+#' `"clamp"` where records may lie beyond and were clamped.
+#'
+#' @param release A release: [release()], [as_release()], [read_release()].
+#' @param outside `"none"` or `"clamp"`, for all variables, or by variable as in `c(age = "none")`.
+#' @return The release. Its numbers, its noise and its guarantee are the same; what changes is how [sample_posterior()] reads them.
+#' @details
+#' **Which is right?** Totals of clamped values do not show how far the clamped ones lay beyond. Under `"clamp"` the model's
+#' distribution says it: with normal records and bounds at 1.5 standard deviations, one record in eight is taken to lie beyond. That is right for incomes
+#' that were cut off at some amount. It is wrong where the bounds are what the variable can be: a score from 0 to 100, an answer from 1 to 5, a
+#' variable that is 0 or 1, a number of children, a share, a depth that is never negative. State `"none"` for these: the totals are then those of the
+#' records themselves. A wrong `"none"` makes means and slopes those of the clamped values.
+#'
+#' Whoever publishes says it in the statistic, as in `stat_crossprod(y ~ x, bounds, outside = "none")`. [release()] clamps all the same, so
+#' that a record that is beyond, against the statement, is as protected as any other. Where some statistic of a release says `"none"` of a variable, it
+#' holds for other statistics whose bounds are at least as wide.
+#' @section Errors: `noiseaware_error_argument`.
+#' @examples
+#' st <- stat_crossprod(bwt ~ smoke, bounds = list(bwt = c(500, 5500), smoke = c(0, 1)))
+#' set.seed(1)
+#' rel <- simulate_release(MASS::birthwt, st, mech_laplace(epsilon = 2))
+#' # no birth weight is beyond 5,500 g, and a 0/1 variable is never beyond 0 and 1
+#' declare_outside(rel, "none")
+#' @export
+declare_outside <- function(release, outside) {
+  check_given()
+  check_release(release)
+  statistics <- if (is_several(release$statistic)) release$statistic else list(release$statistic)
+  able <- vapply(statistics, says_outside, TRUE)
+  if (!any(able)) stop_argument("release", "one whose statistics clamp numbers to bounds", describe_statistic(statistics[[1L]]))
+  variables <- unique(unlist(lapply(statistics[able], function(s) setdiff(s$columns$variable, names(s$levels)))))
+  outside <- if (is.null(names(outside))) check_choice(outside, "outside", c("clamp", "none")) else {
+    check_outside(outside, variables)
+    outside
+  }
+  statistics[able] <- lapply(statistics[able], with_outside, outside)
+  release$statistic <- if (is_several(release$statistic)) statistics else statistics[[1L]]
+  release
+}
