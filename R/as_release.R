@@ -41,6 +41,9 @@
 #' the whole statistic. Where numbers below a threshold are hidden ([published()]) all components must be
 #' there, hidden ones as `NA`; what was never asked is left out by [stat_subset()].
 #'
+#' **Units.** `value` is in the units of the statistic, which its print names. [stat_crossprod()], and [stat_sums()] of several terms, are by default
+#' totals of variables rescaled to \[-1, 1\]; others usually publish totals in the variables' own units, which `rescale = FALSE` describes.
+#'
 #' **Natural limits.** That no record lies beyond the bounds, as of scores, 0/1 variables or numbers of children, is knowledge that an analyst adds: by
 #' `outside = "none"` in the statistic, or for a release that was read by [declare_outside()].
 #'

@@ -16,7 +16,7 @@ sample_collapse <- function(release, bound, run, init, control, records = NULL, 
   problem <- collapse_problem(release, bound, records, call)
   if (problem$family %in% c("recursion", "row") && !is.null(init)) say_init_unused("collapse")
   if (hides_residual(problem, bound, words, run$chains)) problem$fields$innovates <- 1 else if (tells_scatter(problem, bound)) problem$fields$scatter <- 1
-  problem$fields$bend <- collapse_bend(problem, bound, clamped = rep(FALSE, nrow(bound$columns)))
+  problem$fields$bend <- collapse_bend(problem, bound, clamped = FALSE)
   sample_chains(problem, release, bound, run, init, words, call)
 }
 

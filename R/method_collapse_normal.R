@@ -59,7 +59,7 @@ normal_terms <- function(part, names, origin, n, call) {
     stop_collapse_part(part, "totals of the variables and of products of two of them", call)
   }
   # a column is scale * (x - origin) + shift
-  fields <- if (inherits(statistic, "stat_crossprod")) statistic_fields(statistic) else list(scale = 1, shift = 0)
+  fields <- statistic_fields(statistic)
   scale <- rep_len(fields$scale, length(column))
   shift <- scale * origin[column] + fields$shift
   i <- degree$first

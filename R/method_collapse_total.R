@@ -10,8 +10,8 @@ total_distribution <- function(bound, parts, n, records, call) {
   is_size <- lapply(parts, function(p) rep(as.double(inherits(p$statistic, "stat_size")), length(p$index)))
   for (p in parts) {
     if (inherits(p$statistic, "stat_size")) next
-    plain <- inherits(p$statistic, "stat_sums") && ncol(p$statistic$powers) == 1L && all(p$statistic$powers[p$at, ] == 1)
-    if (!plain) stop_collapse_part(p, "the total of its variable alone, as from {.code stat_sums(~ x)}", call)
+    plain <- inherits(p$statistic, "stat_sums") && ncol(p$statistic$powers) == 1L && !p$statistic$rescale && all(p$statistic$powers[p$at, ] == 1)
+    if (!plain) stop_collapse_part(p, "the total of its variable alone in its own units, as from {.code stat_sums(~ x)}", call)
   }
   prior <- bound$spec$fields[c("shape", "rate")]
   list(family = "total", fields = c(prior, list(whole = as.double(bound$spec$name == "poisson")), tightest_bounds(bound$columns$name, parts)),

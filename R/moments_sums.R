@@ -33,8 +33,9 @@ power_components.default <- function(statistic) NULL
 power_components.stat_sums <- function(statistic) {
   if (nrow(statistic$columns) > 1L) return(NULL)
   seen <- seen_columns(statistic)
+  units <- sum_units(statistic)
   data.frame(lower = seen$lower, upper = seen$upper, drop = as.double(is_dropped(statistic)),
-             shift = 0, factor = 1, power = statistic$powers[, 1L])
+             shift = -units$shift / units$scale, factor = units$scale, power = statistic$powers[, 1L])
 }
 
 #' @export

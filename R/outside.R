@@ -114,24 +114,21 @@ outside_words <- function(statistic) {
   paste0(", no record beyond the bounds", if (length(open) < length(variables)) paste(" of", shorten_list(open, 5L)))
 }
 
-# JSON: a word, or an object by variable
+# JSON: `outside` is a word, or an object by variable. A file that says nothing means clamping.
 outside_json <- function(statistic) {
   outside <- statistic$outside %||% "clamp"
-  if (is.null(names(outside))) outside else as.list(outside)
+  if (!is.null(names(outside))) list(outside = as.list(outside)) else if (outside != "clamp") list(outside = outside)
 }
 
-# `x`: of a file. A file that says nothing means clamping.
-outside_from_json <- function(x, refuse, choices = c("clamp", "none")) {
+# `x`: of a file
+outside_from_json <- function(x, refuse) {
   said <- x[["outside"]]
   if (is.null(said)) {
     if ("outside" %in% names(x)) refuse("The statistic's outside must be a text, or an object of texts.")
     return("clamp")
   }
   if (is.list(said) && !is.null(names(said)) && all(vapply(said, checkmate::test_string, TRUE))) said <- unlist(said)
-  if (!is.character(said)) refuse("The statistic's outside must be a text, or an object of texts.")
-  if (is.null(names(said)) && !(length(said) == 1L && said %in% choices)) {
-    refuse(paste0("The statistic's outside must be one of ", paste(encodeString(choices, quote = "\""), collapse = ", "), "."))
-  }
+  if (!is.character(said) || (is.null(names(said)) && length(said) != 1L)) refuse("The statistic's outside must be a text, or an object of texts.")
   said
 }
 

@@ -242,6 +242,9 @@ part_layers <- function(part, value, prefix, dialect, call) {
       grouped <- statistic$name == "by"
       code <- if (grouped) value[length(value)]
       if (grouped) value <- value[-length(value)]
+      shift <- ifelse(fields$shift == 0, "", paste(" +", number(fields$shift)))
+      scaled <- if (statistic$rescale %||% statistic$statistic$rescale) named("x", paste0("(", number(fields$scale), " * ", value, shift, ")"))
+      if (length(scaled)) value <- names(scaled)
       inside <- paste0("(", paste0(value, " >= ", number(fields$lower), " AND ", value, " <= ", number(fields$upper), collapse = " AND "), ")")
       kept <- named("v", if (fields$drop != 0) sql_when(inside, value, number(0)) else bounded(value, fields$lower, fields$upper))
       ends <- cumsum(fields$degree)
@@ -253,7 +256,8 @@ part_layers <- function(part, value, prefix, dialect, call) {
         named("g", sql_when(paste0(code, " = ", cells$group), cells$term, number(0)))
       }
       rounded <- round_units(names(by_group %||% products))
-      list(layers = c(list(kept, products), if (grouped) list(by_group), rounded[[1L]]), components = rounded[[2L]], shared = 1L)
+      list(layers = c(if (length(scaled)) list(scaled), list(kept, products), if (grouped) list(by_group), rounded[[1L]]), components = rounded[[2L]],
+           shared = 1L + (length(scaled) > 0L))
     },
     counts = ,
     histogram = {

@@ -68,8 +68,8 @@ impossible_components <- function(release) {
 }
 
 # Squares whose total does not go with that of their variable, unless the noise were that far out: within [l, u] a record has
-# x^2 <= (l + u) x - l u, and n records have a total of squares of at least the square of their total over n.
-impossible_squares <- function(release) {
+# x^2 <= (l + u) x - l u, and n records have a total of squares of at least the square of their total over n. Not where the total is `odd` itself.
+impossible_squares <- function(release, odd) {
   n <- release$n
   unlist(lapply(component_parts(release), function(part) {
     degree <- if (part$mechanism$kernel %in% c("absolute", "squared") && !is_dropped(part$statistic)) monomial_degrees(part$statistic)
@@ -88,7 +88,8 @@ impossible_squares <- function(release) {
     rounding <- 1e-9 * n * apply(limits^2, 1L, max)
     above <- squares - (slope * total - n * limits[, 1L] * limits[, 2L]) > spread(slope) + rounding
     below <- total^2 / n - squares > spread(2 * total / n) + far_out^2 * sd[at[, 1L]]^2 / n + rounding
-    names(release$value)[part$index[at[above | below, 2L]]]
+    named <- matrix(names(release$value)[part$index[at]], ncol = 2L)
+    named[(above | below) & !named[, 1L] %in% odd, 2L]
   }))
 }
 
@@ -124,7 +125,8 @@ single_components.default <- function(statistic) integer()
 # What is odd about published totals: troubles, see diagnostics.R
 release_troubles <- function(release) {
   if (is.null(release$n)) return(NULL)
-  odd <- unique(c(impossible_components(release), impossible_squares(release)))
+  odd <- impossible_components(release)
+  odd <- unique(c(odd, impossible_squares(release, odd)))
   at_limit <- unique(limit_components(release))
   who <- if (release$n == 1) "record has" else paste(format(release$n, big.mark = ",", scientific = FALSE), "records have")
   c(if (length(odd)) list(list(kind = "impossible", text = sprintf(

@@ -130,8 +130,8 @@ describe_statistic.stat_centred <- function(statistic) {
 
 #' @export
 statistic_json.stat_centred <- function(statistic) {
-  list(name = "centred", formula = statistic$formula, bounds = exact_bounds(statistic$columns), centre = exact_numbers(statistic$centre),
-       outside = outside_json(statistic))
+  c(list(name = "centred", formula = statistic$formula, bounds = exact_bounds(statistic$columns), centre = exact_numbers(statistic$centre)),
+    outside_json(statistic))
 }
 
 stat_centred_from_json <- function(x, refuse, claim) {

@@ -184,9 +184,7 @@ sensitivity.stat_crossprod <- function(statistic, norm = c("L1", "L2"), neighbou
   ranges <- component_ranges(statistic)
   by_range <- if (norm == "L1") sum(ranges) else sqrt(sum(ranges^2))
   if (!statistic$rescale) return(by_range)
-  m <- nrow(statistic$columns)
-  tight <- if (norm == "L1") m * (m + 2)^2 / (2 * (m + 1)) else 2 * sqrt(floor((m + 1)^2 / 4))
-  min(tight, by_range)
+  min(distance_of_all(nrow(statistic$columns), norm), by_range)
 }
 
 # What the farthest record contributes, in modulus: every number at its farther bound. Rescaled, a
@@ -240,7 +238,7 @@ statistic_json.stat_crossprod <- function(statistic) {
     at <- match(v, columns$variable)
     if (is.null(statistic$levels[[v]])) exact_numbers(c(columns$lower[at], columns$upper[at])) else statistic$levels[[v]]
   })
-  list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale, outside = outside_json(statistic))
+  c(list(name = "crossprod", formula = statistic$formula, bounds = bounds, rescale = statistic$rescale), outside_json(statistic))
 }
 
 stat_crossprod_from_json <- function(x, refuse, claim) {

@@ -151,8 +151,7 @@ sensitivity.stat_moments4 <- function(statistic, norm = c("L1", "L2"), neighbour
 
 #' @export
 statistic_json.stat_moments4 <- function(statistic) {
-  list(name = "moments4", formula = statistic$formula, bounds = exact_bounds(statistic$columns), rescale = statistic$rescale,
-       outside = outside_json(statistic))
+  c(list(name = "moments4", formula = statistic$formula, bounds = exact_bounds(statistic$columns), rescale = statistic$rescale), outside_json(statistic))
 }
 
 stat_moments4_from_json <- function(x, refuse, claim) {

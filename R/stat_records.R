@@ -145,7 +145,7 @@ integer_valued.stat_records <- function(statistic) all(statistic$columns$variabl
 statistic_json.stat_records <- function(statistic) {
   columns <- statistic$columns[!statistic$columns$variable %in% names(statistic$levels), ]
   c(list(name = "records", formula = statistic$formula), if (nrow(columns)) list(bounds = exact_bounds(columns)),
-    if (length(statistic$levels)) list(levels = statistic$levels), if (nrow(columns) && says_outside(statistic)) list(outside = outside_json(statistic)))
+    if (length(statistic$levels)) list(levels = statistic$levels), outside_json(statistic))
 }
 
 stat_records_from_json <- function(x, refuse, claim) {

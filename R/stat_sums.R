@@ -18,10 +18,15 @@
 #'   section 3.3). The number of records left out is not published. `"none"`: no record, because the bounds are the natural
 #'   limits of the variable, such as those of a score, a number of children or a 0/1 variable; also by variable, as in `c(age = "none")`, where the
 #'   others are clamped. See [declare_outside()] for which is right.
+#' @param rescale Whether to map each clamped variable to \[-1, 1\] before its powers and products are taken, as [stat_crossprod()] does. All totals
+#'   get the same noise, which in the variables' own units is that of the term with the largest range: on \[0, 700\] the noise of the square hides the
+#'   variable. `FALSE`: totals in the variables' own units, which is what others usually publish. `NULL` stands for `TRUE` where there are several terms;
+#'   a single total is in its own units, where rescaling would gain nothing.
 #'
 #' @details
 #' **Components** are named by their monomials: `x`, `x^2`, `x:z`, `x^2:z`, the
-#' variables of a product in the order in which the formula first has them.
+#' variables of a product in the order in which the formula first has them. Rescaled, `x` is the total of 2 (x - lower) / (upper - lower) - 1, and `x^2`
+#' that of its square. With `outside = "drop"` a record that is left out must add 0: there variables are divided by the bound that is farther from 0.
 #'
 #' **Sensitivity** (replace one record). A term takes values between its minimum
 #' and its maximum over the box of bounds; the variables of a product vary
@@ -33,6 +38,12 @@
 #' the sum of squares) of the ranges, with `"drop"` the larger of that and the
 #' same of the largest absolute values. Terms that rise together, such as powers
 #' of a variable that is not negative, attain it; otherwise it is an upper bound.
+#'
+#' Rescaled, it is less, since the terms cannot all change the most at once. With records v and w, b = (v - w) / 2 and x = |b|, a variable changes by at
+#' most 2 x, a product by 2 (x + y - 2 x y), a square by 4 x (1 - x), all attained by v = 1 and w = 1 - 2 x. The largest sum of these over the cube
+#' \[0, 1\]^q is found on its faces (L1), that of their squares at its corners (L2): exact for up to 7 (12) variables, unless a square is
+#' without its variable in L2, else that of [stat_crossprod()]. For powers of one variable it is the largest over w = -t, with v = 1. With other terms
+#' it is the sum of ranges, 2 or 1 each.
 #'
 #' **Sensitivity** (add or remove one record). The sum (root of the sum of squares) of the terms' largest
 #' absolute values. A record with every variable at the bound that is farther from 0 attains it.
@@ -53,8 +64,9 @@
 #' rel <- simulate_release(data.frame(x = rexp(100)), st, mech_laplace(epsilon = 1))
 #' rel$value
 #' @export
-stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none")) {
+stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none"), rescale = NULL) {
   check_given()
+  if (!is.null(rescale)) check_flag(rescale, "rescale")
   terms <- sum_terms(formula)
   variables <- unique(unlist(lapply(terms, names)))
   if (length(variables) > most_columns) {
@@ -75,7 +87,7 @@ stat_sums <- function(formula, bounds, outside = c("clamp", "drop", "none")) {
   }
   outside <- check_outside(outside, variables, c("clamp", "drop", "none"))
   statistic <- new_statistic("sums", "totals", columns = expand_columns(variables, bounds), levels = list(), components = components,
-                             formula = formula_text(formula), outside = outside, powers = unname(powers),
+                             formula = formula_text(formula), outside = outside, rescale = rescale %||% (length(terms) > 1L), powers = unname(powers),
                              class = "stat_sums")
   if (!is.finite(sensitivity(statistic, "L1")) || !is.finite(sensitivity(statistic, "L2"))) {
     stop_classed("bounds", c("{.arg bounds} must be of a size that can be raised to the powers of {.arg formula}, but the results overflow.",
@@ -159,10 +171,25 @@ refuse_sum <- function(term, call) {
 #' @export
 statistic_fields.stat_sums <- function(statistic) {
   powers <- statistic$powers
-  list(lower = statistic$columns$lower, upper = statistic$columns$upper,
+  units <- sum_units(statistic)
+  list(scale = units$scale, shift = units$shift, lower = units$lower, upper = units$upper,
        drop = as.double(is_dropped(statistic)), degree = rowSums(powers),
        # each variable as often as its power
        factor = as.double(unlist(lapply(seq_len(nrow(powers)), function(j) rep(seq_len(ncol(powers)) - 1, powers[j, ])))))
+}
+
+# Variables as they are multiplied: scale * x + shift, between lower and upper. Rescaled they range from -1 to 1; where a record that is
+# left out must add 0, they are only divided by their farther bound.
+sum_units <- function(statistic) {
+  lower <- statistic$columns$lower
+  upper <- statistic$columns$upper
+  none <- numeric(length(lower))
+  if (!statistic$rescale) return(list(scale = none + 1, shift = none, lower = lower, upper = upper))
+  if (is_dropped(statistic)) {
+    scale <- 1 / pmax(abs(lower), abs(upper))
+    return(list(scale = scale, shift = none, lower = scale * lower, upper = scale * upper))
+  }
+  list(scale = 2 / (upper - lower), shift = -(upper + lower) / (upper - lower), lower = none - 1, upper = none + 1)
 }
 
 #' @export
@@ -170,7 +197,8 @@ variable_kinds.stat_sums <- function(x) "number"
 
 #' @export
 describe_statistic.stat_sums <- function(statistic) {
-  paste0("totals of ", statistic$formula,
+  paste0("totals of ", statistic$formula, if (statistic$rescale) if (is_dropped(statistic)) ", variables divided by their farther bound" else
+           ", rescaled to [-1, 1]",
          if (is_dropped(statistic)) ", records outside the bounds left out" else if (any(natural_columns(statistic))) outside_words(statistic) else
            ", clamped to the bounds")
 }
@@ -192,12 +220,18 @@ term_limits <- function(powers, lower, upper) {
 #' @export
 sensitivity.stat_sums <- function(statistic, norm = c("L1", "L2"), neighbours = c("replace", "add_remove")) {
   norm <- match_norm(norm)
-  limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
+  limits <- sum_limits(statistic)
   # every term at once, of a record with each variable at its farther bound
   farthest <- length_of(pmax(abs(limits[, 1L]), abs(limits[, 2L])), norm)
   if (!replaces(neighbours)) return(farthest)
   moved <- length_of(limits[, 2L] - limits[, 1L], norm)
-  if (is_dropped(statistic)) max(moved, farthest) else moved
+  if (is_dropped(statistic)) return(max(moved, farthest))
+  min(moved, if (statistic$rescale) rescaled_distance(statistic$powers, norm))
+}
+
+sum_limits <- function(statistic) {
+  units <- sum_units(statistic)
+  term_limits(statistic$powers, units$lower, units$upper)
 }
 
 #' @export
@@ -211,7 +245,7 @@ component_degrees.stat_sums <- function(statistic) rowSums(statistic$powers)
 
 #' @export
 component_limits.stat_sums <- function(statistic) {
-  limits <- term_limits(statistic$powers, statistic$columns$lower, statistic$columns$upper)
+  limits <- sum_limits(statistic)
   if (is_dropped(statistic)) cbind(pmin(limits[, 1L], 0), pmax(limits[, 2L], 0)) else limits
 }
 
@@ -219,12 +253,14 @@ component_limits.stat_sums <- function(statistic) {
 
 #' @export
 statistic_json.stat_sums <- function(statistic) {
-  list(name = "sums", formula = statistic$formula, bounds = exact_bounds(statistic$columns), outside = outside_json(statistic))
+  outside <- outside_json(statistic)$outside %||% "clamp"
+  c(list(name = "sums", formula = statistic$formula, bounds = exact_bounds(statistic$columns), outside = outside), if (statistic$rescale) list(rescale = TRUE))
 }
 
 stat_sums_from_json <- function(x, refuse, claim) {
-  require_fields(x, c("name", "formula", "bounds", "outside"), "statistic", refuse)
+  require_fields(x, c("name", "formula", "bounds", "outside", intersect("rescale", names(x))), "statistic", refuse)
   formula <- json_formula(x$formula, refuse)
   claim(length(sum_terms(formula)))
-  stat_sums(formula, json_bounds(x$bounds, refuse), outside = outside_from_json(x, refuse, c("clamp", "drop", "none")))
+  stat_sums(formula, json_bounds(x$bounds, refuse), outside = outside_from_json(x, refuse),
+            rescale = if ("rescale" %in% names(x)) x$rescale %||% NA else FALSE)
 }

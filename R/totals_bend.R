@@ -9,7 +9,8 @@ narrow_band <- 4
 # For each free column the first knot, the distance between knots, then values and slopes at them; empty where no column
 # has a narrow band. `terms`: see scatter_noise(). `lower`, `upper`: bounds of each column, which clamp it or not. From the release
 # alone: chains agree.
-totals_bend <- function(terms, value, variance, lower, upper, n, clamped = rep(TRUE, length(lower))) {
+totals_bend <- function(terms, value, variance, lower, upper, n, clamped = TRUE) {
+  clamped <- rep_len(clamped, length(lower))
   columns <- lapply(seq_along(lower), function(i) {
     own <- terms[1L, ] == i - 1 & (terms[2L, ] == i - 1 | terms[6L, ] == 0) & (terms[4L, ] != 0 | terms[6L, ] != 0)
     total <- cbind(terms[4L, ] + ifelse(terms[6L, ] == 0, 0, terms[5L, ]), terms[6L, ])[own, , drop = FALSE]

@@ -17,7 +17,7 @@ awan_wang_release <- function(seed, n = 1000, epsilon = 1) {
   share <- 0.9 * epsilon
   # a row (1, x) has length sqrt(2): curvature of at most 1/2
   perturbed <- mech_objective(epsilon = share, ridge = 0.5 / expm1(0.15 * share), norm = "Linf")
-  simulate_release(data, list(fit = stat_objective(y ~ x, bounds), moments = stat_sums(~ x + I(x^2), bounds["x"])),
+  simulate_release(data, list(fit = stat_objective(y ~ x, bounds), moments = stat_sums(~ x + I(x^2), bounds["x"], rescale = FALSE)),
                    list(fit = perturbed, moments = mech_laplace(epsilon = 0.1 * epsilon)))
 }
 

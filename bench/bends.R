@@ -8,7 +8,7 @@
 if (!exists("bench_result")) source("bench/helpers.R")
 
 bend_cases <- function() {
-  number <- function(x, bounds) list(data = data.frame(x = x), statistic = stat_sums(~ x + I(x^2), list(x = bounds)), model = model_normal())
+  number <- function(x, bounds) list(data = data.frame(x = x), statistic = stat_sums(~ x + I(x^2), list(x = bounds), rescale = FALSE), model = model_normal())
   line <- function(data, y, x) {
     list(data = stats::setNames(data, c("y", "x")), statistic = stat_crossprod(y ~ x, list(y = y, x = x), rescale = FALSE), model = model_lm())
   }

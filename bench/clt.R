@@ -36,7 +36,7 @@ bench_clt <- function(quick = FALSE) {
                    as_release(5.02 * n, stat_sums(~ x, list(x = c(0, 20))), mech_laplace(epsilon = 0.1), n)
                  }),
                  normal = list(model = model_normal(), release = function(n) {
-                   as_release(c(1, 5) * n, stat_sums(~ x + I(x^2), list(x = c(-8, 10))), mech_laplace(epsilon = 0.1), n)
+                   as_release(c(1, 5) * n, stat_sums(~ x + I(x^2), list(x = c(-8, 10)), rescale = FALSE), mech_laplace(epsilon = 0.1), n)
                  }))
   rows <- unlist(Map(function(name, case) {
     say("%s", name)

@@ -25,7 +25,7 @@ factor_release <- function(n, p, levels, epsilon) {
 # totals of one variable, bounds at 4 standard deviations or what 1 record in 10,000 exceeds
 one_release <- function(n, epsilon, draw = stats::rnorm, bounds = c(-4, 4), formula = ~ x + I(x^2)) {
   set.seed(1)
-  simulate_release(data.frame(x = draw(n)), stat_sums(formula, list(x = bounds)), mech_laplace(epsilon = epsilon))
+  simulate_release(data.frame(x = draw(n)), stat_sums(formula, list(x = bounds), rescale = FALSE), mech_laplace(epsilon = epsilon))
 }
 
 poisson_release <- function(n, epsilon) one_release(n, epsilon, function(n) stats::rpois(n, 3), c(0, 12), ~ x)

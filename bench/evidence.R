@@ -32,7 +32,7 @@ evidence_quadrature <- function() {
 
 bench_evidence <- function(quick) {
   repeats <- if (quick) 10L else 100L
-  squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)))
+  squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)), rescale = FALSE)
   one <- as_release(c(12.3, 61.5), squares, mech_laplace(scale = 4), n = 20)
   set.seed(1)
   simple <- simulate_release(mtcars, stat_crossprod(mpg ~ wt, bounds = list(mpg = c(5, 40), wt = c(1, 6))), mech_laplace(epsilon = 2))

@@ -8,7 +8,7 @@
 if (!exists("bench_result")) source("bench/helpers.R")
 
 mixing_problems <- list(
-  normal = list(model = model_normal(), statistic = stat_sums(~ x + I(x^2), list(x = c(-5, 5))),
+  normal = list(model = model_normal(), statistic = stat_sums(~ x + I(x^2), list(x = c(-5, 5)), rescale = FALSE),
                 data = function(n) data.frame(x = stats::rnorm(n, 0.5, 1.2))),
   exponential = list(model = model_exponential(), statistic = stat_sums(~ x, list(x = c(0, 10))),
                      data = function(n) data.frame(x = stats::rexp(n))),

@@ -10,7 +10,7 @@ if (!exists("bench_result")) source("bench/helpers.R")
 
 heavy_problems <- list(
   normal = list(model = model_normal(prior = prior_nig(0, 0.01, 0.1, 0.1)),
-                statistic = function(width) stat_sums(~ x + I(x^2), list(x = c(-width, width)))),
+                statistic = function(width) stat_sums(~ x + I(x^2), list(x = c(-width, width)), rescale = FALSE)),
   linear = list(model = model_lm(prior = prior_nig(0, 0.01, 0.5, 0.5), covariates = prior_niw(0, 0.01, 1, 1.5)),
                 statistic = function(width) stat_crossprod(y ~ x, list(y = c(-width, width), x = c(-width, width))))
 )

@@ -20,8 +20,8 @@ stan_records <- function(n) {
 stan_cases <- function() {
   bounds <- list(y = c(-50, 70), a = c(-25, 35), b = c(-25, 20))
   regression <- stat_crossprod(y ~ a + b, bounds)
-  squares <- stat_sums(~ a + I(a^2), bounds["a"])
-  both <- stat_sums(~ a + b + I(a^2) + a:b + I(b^2), bounds[c("a", "b")])
+  squares <- stat_sums(~ a + I(a^2), bounds["a"], rescale = FALSE)
+  both <- stat_sums(~ a + b + I(a^2) + a:b + I(b^2), bounds[c("a", "b")], rescale = FALSE)
   cov <- matrix(c(9, 0, 0, 4), 2)
   list(
     list(case = "regression, conjugate priors", statistic = regression, mechanism = mech_laplace(epsilon = 10), model = model_lm()),

@@ -22,7 +22,7 @@ sum_cases <- function() {
 sum_row <- function(case, epsilon, unknown, seeds) {
   bounds <- case[[2L]]
   set.seed(3)
-  statistic <- stat_sums(stats::reformulate(names(bounds)), bounds)
+  statistic <- stat_sums(stats::reformulate(names(bounds)), bounds, rescale = FALSE)
   published <- simulate_release(case[[1L]][names(bounds)], statistic, mech_laplace(epsilon = epsilon))
   if (unknown) {
     n <- nrow(case[[1L]])

@@ -11,7 +11,7 @@ if (!exists("random_cost")) source("bench/naive_bayes.R")
 univariate_problems <- function(n) {
   set.seed(2022)
   list(
-    normal = list(model = model_normal(), statistic = stat_sums(~ x + I(x^2), list(x = c(-5, 5))), x = stats::rnorm(n, 0.5, 1.2), numbers = "normal"),
+    normal = list(model = model_normal(), statistic = stat_sums(~ x + I(x^2), list(x = c(-5, 5)), rescale = FALSE), x = stats::rnorm(n, 0.5, 1.2), numbers = "normal"),
     exponential = list(model = model_exponential(), statistic = stat_sums(~ x, list(x = c(0, 10))), x = stats::rexp(n), numbers = "exponential"),
     `Poisson, mean 3` = list(model = model_poisson(), statistic = stat_sums(~ x, list(x = c(0, 20))), x = stats::rpois(n, 3), numbers = "Poisson", mean = 3),
     `Poisson, mean 50` = list(model = model_poisson(), statistic = stat_sums(~ x, list(x = c(0, 100))), x = stats::rpois(n, 50), numbers = "Poisson", mean = 50))

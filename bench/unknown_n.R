@@ -20,9 +20,9 @@ unknown_cases <- list(
                          draw = function(n) data.frame(x = stats::rpois(n, 4))),
   `exponential total` = list(statistic = stat_sums(~ x, list(x = c(0, 60))), model = model_exponential(), method = "collapse",
                              draw = function(n) data.frame(x = stats::rexp(n, 0.25))),
-  totals = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "collapse",
+  totals = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6)), rescale = FALSE), model = model_normal(), method = "collapse",
                 draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1))),
-  normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6))), model = model_normal(), method = "augment",
+  normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-6, 6)), rescale = FALSE), model = model_normal(), method = "augment",
                 draw = function(n) data.frame(x = stats::rnorm(n, 0.5, 1))),
   regression = list(statistic = stat_crossprod(y ~ x + g, list(y = c(-6, 6), x = c(-4, 4), g = c("a", "b"))), model = model_lm(), method = "augment",
                     draw = function(n) {

@@ -59,7 +59,7 @@ logistic <- function(n) {
 normal <- function(formula, n = 1e5) {
   set.seed(2022)
   data <- data.frame(w = stats::rnorm(n, 5, 2))
-  list(release = simulate_release(data, stat_sums(formula, bounds["w"]), laplace), model = model_normal(), known = c(mean = 5, sd = 2))
+  list(release = simulate_release(data, stat_sums(formula, bounds["w"], rescale = FALSE), laplace), model = model_normal(), known = c(mean = 5, sd = 2))
 }
 
 simulated <- function(model, statistic, mechanism = laplace, n = 1e5) {

@@ -1,20 +1,22 @@
 /* Statistic "sums": totals of monomials in the variables of a record.
  *
- * A value outside its bounds is clamped to them. With `drop` the whole record
+ * A variable enters as scale * x + shift, clamped to [lower, upper]. With `drop` the whole record
  * is left out instead: if any of its variables lies outside, it adds 0 to every
  * total (Bernstein & Sheldon 2018, section 3.3). No monomial is constant, so
- * that is the same as setting the record's variables to 0.
+ * that is the same as setting the record's variables to 0. In the variables' own units the scale
+ * is 1 and the shift 0.
  *
  * Invariant: every component depends on a record only through bounded values,
  * so it stays inside the range that the sensitivity was computed from.
  * Cost per record: q vectorised operations for the bounds (3 q with `drop`) and
  * degree - 1 multiplications a component.
  */
+#include "block.h"
 #include "plugin.h"
 
 struct sums {
     int q, size, drop;
-    const double *lower, *upper;
+    const double *scale, *shift, *lower, *upper;
     int *degree;  /* of each component */
     int *factor;  /* its variables, each as often as its power, one component after the other */
     int *plain;   /* the component that is the variable itself, or -1 */
@@ -45,10 +47,12 @@ static int create(const struct fields *fields, struct stat *stat) {
     struct sums *s = plugin_memory(1, sizeof *s);
     s->q = fields_length(fields, "lower");
     s->size = fields_length(fields, "degree");
+    s->scale = fields_vector(fields, "scale", s->q);
+    s->shift = fields_vector(fields, "shift", s->q);
     s->lower = fields_vector(fields, "lower", s->q);
     s->upper = fields_vector(fields, "upper", s->q);
     const double *drop = fields_vector(fields, "drop", 1);
-    if (!s->lower || !s->upper || !drop) return PLUGIN_BAD_FIELDS;
+    if (!s->scale || !s->shift || !s->lower || !s->upper || !drop) return PLUGIN_BAD_FIELDS;
     s->drop = *drop != 0;
     const int status = read_factors(fields, s);
     if (status != PLUGIN_OK) return status;
@@ -60,29 +64,23 @@ static int create(const struct fields *fields, struct stat *stat) {
     return PLUGIN_OK;
 }
 
-static inline void clamp(int m, double lower, double upper, const double *restrict x,
-                         double *restrict out) {
+/* the variable in its units, and which records are inside its bounds */
+static inline void inside(const struct sums *s, int v, int m, const double *restrict x,
+                          double *restrict out, double *restrict is_inside) {
+    const double scale = s->scale[v], shift = s->shift[v];
+    const double lower = s->lower[v], upper = s->upper[v];
     FOR_RECORDS(i, m) {
-        double value = x[i];
-        value = value > lower ? value : lower;
-        out[i] = value < upper ? value : upper;
-    }
-}
-
-static inline void inside(int m, double lower, double upper, const double *restrict x,
-                          double *restrict is_inside) {
-    FOR_RECORDS(i, m) {
-        const double value = x[i];
+        const double value = scale * x[i] + shift;
+        out[i] = value;
         double flag = value >= lower ? is_inside[i] : 0;
         flag = value <= upper ? flag : 0;
         is_inside[i] = flag;
     }
 }
 
-static inline void keep_inside(int m, const double *restrict is_inside, const double *restrict x,
-                               double *restrict out) {
+static inline void keep_inside(int m, const double *restrict is_inside, double *restrict out) {
     FOR_RECORDS(i, m) {
-        const double value = x[i];
+        const double value = out[i];
         out[i] = is_inside[i] > 0 ? value : 0;
     }
 }
@@ -90,13 +88,15 @@ static inline void keep_inside(int m, const double *restrict is_inside, const do
 /* the variables as the totals see them, in s->bounded */
 static inline void bound_records(const struct sums *s, int m, const double *const *x) {
     if (!s->drop) {
-        for (int v = 0; v < s->q; ++v) clamp(m, s->lower[v], s->upper[v], x[v], s->bounded[v]);
+        for (int v = 0; v < s->q; ++v)
+            block_clamp(s->scale[v], s->shift[v], s->lower[v], s->upper[v], m, x[v],
+                        s->bounded[v]);
         return;
     }
     double *is_inside = s->work + (size_t)s->q * MAX_BLOCK;
     FOR_RECORDS(i, m) is_inside[i] = 1;
-    for (int v = 0; v < s->q; ++v) inside(m, s->lower[v], s->upper[v], x[v], is_inside);
-    for (int v = 0; v < s->q; ++v) keep_inside(m, is_inside, x[v], s->bounded[v]);
+    for (int v = 0; v < s->q; ++v) inside(s, v, m, x[v], s->bounded[v], is_inside);
+    for (int v = 0; v < s->q; ++v) keep_inside(m, is_inside, s->bounded[v]);
 }
 
 static inline void multiply(int m, const double *restrict a, const double *restrict b,

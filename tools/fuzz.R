@@ -136,7 +136,7 @@ records <- data.frame(y = c(0.5, -1, 2, 0.1), x = c(1, 2, 0.5, 0), g = c("a", "b
 levels <- list(g = c("a", "b"), h = c("u", "v", "w"))
 statistics <- list(
   crossprod = stat_crossprod(y ~ x, list(y = c(-3, 3), x = c(-2, 2))), factors = stat_crossprod(y ~ x + g, list(y = c(-3, 3), x = c(-2, 2), g = c("a", "b"))),
-  sums = stat_sums(~ k, list(k = c(0, 10))), squares = stat_sums(~ x + I(x^2), list(x = c(-2, 2))), counts = stat_counts(~ g, levels["g"]),
+  sums = stat_sums(~ k, list(k = c(0, 10))), squares = stat_sums(~ x + I(x^2), list(x = c(-2, 2)), rescale = FALSE), counts = stat_counts(~ g, levels["g"]),
   crossed = stat_counts(~ g:h, levels), single = stat_records(~ g, levels = levels["g"]), values = stat_records(~ x, bounds = list(x = c(0, 2))),
   logit = stat_objective(b ~ x, list(b = c(0, 1), x = c(-2, 2))), fourth = stat_moments4(~ x, list(x = c(-2, 2))),
   own = stat_custom(function(records) cbind(a = as.numeric(records[, 1] > 1)), names = "a", sensitivity = 1, bounds = list(x = c(0, 3))))

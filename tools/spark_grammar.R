@@ -9,7 +9,7 @@ internal <- function(name) getFromNamespace(name, "noiseaware")
 
 bounds <- list(y = c(-10, 10), select = c(0, 10.3), "na`me 'x'" = c(0, 1 / 3), g = c("a", "b'c\\", "\u00c4"))
 statistics <- list(
-  stat_crossprod(y ~ select + `na\`me 'x'` + g, bounds), stat_moments4(~ y + select, bounds[1:2]), stat_sums(~ y + I(y^3), bounds[1], outside = "drop"),
+  stat_crossprod(y ~ select + `na\`me 'x'` + g, bounds), stat_moments4(~ y + select, bounds[1:2]), stat_sums(~ y + I(y^3), bounds[1], outside = "drop", rescale = FALSE),
   stat_counts(~ g:h, list(g = bounds$g, h = 0:2)), stat_histogram(~ y:g, breaks = list(y = c(-Inf, -2, 0, 1.5, Inf)), levels = bounds["g"]),
   stat_size())
 types <- data.frame(y = 1, select = 1, `na\`me 'x'` = 1, g = "a", h = 1, check.names = FALSE)

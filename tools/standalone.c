@@ -32,8 +32,9 @@ enum { N = 8, WARMUP = 500, DRAWS = 20000 };
 
 int main(void) {
     const struct field prior[] = {NUMBER("shape", 3), NUMBER("rate", 2)};
-    const struct field total[] = {NUMBER("lower", 0), NUMBER("upper", 100), NUMBER("drop", 0),
-                                  NUMBER("degree", 1), NUMBER("factor", 0)};
+    const struct field total[] = {NUMBER("scale", 1),   NUMBER("shift", 0), NUMBER("lower", 0),
+                                  NUMBER("upper", 100), NUMBER("drop", 0),  NUMBER("degree", 1),
+                                  NUMBER("factor", 0)};
     const struct fields model_fields = FIELDS(prior), stat_fields = FIELDS(total);
     const int column[] = {0};
     const double released[LANES] = {4}, weight[LANES] = {1e-6}; /* noise that says nothing */

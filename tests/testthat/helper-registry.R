@@ -34,7 +34,7 @@ wide <- list(y = c(-2, 5), x = c(10, 11), g = c("u", "v", "w"))
 wide_statistics <- list(
   crossprod = stat_crossprod(y ~ x + g, wide), crossprod = stat_crossprod(y ~ x + g, wide, rescale = FALSE),
   moments4 = stat_moments4(~ y + x, wide[c("y", "x")]), moments4 = stat_moments4(~ y + x, wide[c("y", "x")], rescale = FALSE),
-  sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
+  sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), sums = stat_sums(~ y + I(y^2) + x, wide[c("y", "x")], rescale = FALSE), sums = stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"),
   by = stat_by(stat_sums(~ y + I(y^2) + x, wide[c("y", "x")]), wide["g"]), by = stat_by(stat_sums(~ y + x, wide[c("y", "x")], outside = "drop"), wide["g"]),
   counts = stat_counts(~ g + g:h, levels = list(g = wide$g, h = c("no", "yes"))),
   records = stat_records(~ y + g, bounds = wide["y"], levels = wide["g"]),

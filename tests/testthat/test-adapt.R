@@ -128,7 +128,7 @@ test_that("learned moves leave every model's posterior alone", {
   both <- c(1, 1, 0, 0)
   groups <- c(1, 1, 1, 1)
   cases <- list(
-    normal = list(model_normal(prior = prior_nig(0.5, 1, 4, 3)), stat_sums(~ x + I(x^2), list(x = c(-2, 2))), both),
+    normal = list(model_normal(prior = prior_nig(0.5, 1, 4, 3)), stat_sums(~ x + I(x^2), list(x = c(-2, 2)), rescale = FALSE), both),
     exponential = list(model_exponential(prior = prior_gamma(3, 2)), stat_sums(~ x, list(x = c(0, 3))), both),
     Poisson = list(model_poisson(prior = prior_gamma(3, 2)), stat_sums(~ x, list(x = c(0, 6))), both),
     Bernoulli = list(model_bernoulli(prior = prior_beta(2, 1)), stat_counts(~ y, mixing_levels["y"]), both),

@@ -64,7 +64,7 @@ test_that("records beyond the bounds mix where noise is small", {
 test_that("the mean of five records, clamped on either side, is that of weighted draws from the prior", {
   set.seed(1)
   value <- c(1.6, 3.1)
-  release <- as_release(value, stat_sums(~ x + I(x^2), list(x = c(-0.5, 1))), mech_laplace(scale = 0.04), 5)
+  release <- as_release(value, stat_sums(~ x + I(x^2), list(x = c(-0.5, 1)), rescale = FALSE), mech_laplace(scale = 0.04), 5)
   fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 3500, seed = 4)
   for (chain in fit$chains) expect_gt(max(chain$state$redraw[2:3]), 0.02) # new shapes are drawn
   prior <- rnorm(2e6, 0.3, 1)
@@ -96,7 +96,7 @@ test_that("with next to no noise the mean of three records has the density of th
   one <- 3 * pnorm(1, grid, lower.tail = FALSE) * 2 * dnorm(pair[1], grid) * dnorm(pair[2], grid) / (2 * diff(pair))
   density <- dnorm(grid, 0.3, 1) * (none + one)
   density <- density / sum(density)
-  release <- as_release(value, stat_sums(~ x + I(x^2), list(x = bounds)), mech_laplace(scale = 0.003), 3)
+  release <- as_release(value, stat_sums(~ x + I(x^2), list(x = bounds), rescale = FALSE), mech_laplace(scale = 0.003), 3)
   fit <- sample_posterior(release, model_normal(prior = list(mean = prior_normal(0.3, 1), sd = fixed(1))), method = "augment", chains = 4, iter = 7000, seed = 1)
   for (chain in fit$chains) expect_gt(max(chain$state$redraw[2:3]), 0.02)
   drawn <- parameter_draws(fit, "mean")
@@ -126,7 +126,7 @@ test_that("sums of two numbers tell of their distribution what weighted draws fr
   skip_on_cran() # takes long; `make test` runs it
   value <- c(1.4, -0.5)
   bounds <- list(a = c(-0.5, 1), b = c(-1, 1))
-  release <- as_release(value, stat_sums(~ a + b, bounds), mech_laplace(scale = 0.2), 5)
+  release <- as_release(value, stat_sums(~ a + b, bounds, rescale = FALSE), mech_laplace(scale = 0.2), 5)
   fit <- sample_posterior(release, model_mvnormal(prior = prior_niw(mean = c(0.2, -0.1), kappa = 0.5, scale = diag(c(2, 1)), df = 5)),
                           method = "augment", chains = 4, iter = 6000, seed = 4)
   taken <- vapply(fit$chains, function(chain) chain$state$redraw[3], 0)

@@ -11,8 +11,8 @@ resize_cases <- function() {
     subset = list(statistic = crossed, at = c("y", "x", "gb", "y^2", "x:gb"), model = model_lm(prior = prior_normal(), sigma = prior_half_normal(3))),
     totals = list(statistic = stat_crossprod(y ~ x, bounds[1:2], rescale = FALSE), at = c("y", "x", "x^2"),
                   model = model_lm(prior = prior_normal(), sigma = prior_exponential(1))),
-    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(10, 20))), at = c("x", "x^2"), model = model_normal(prior = prior_nig(15, 1, 3, 12))),
-    counts = list(statistic = stat_sums(~ x + I(x^2), list(x = c(0, 12))), at = c("x", "x^2"), model = model_poisson(prior = prior_gamma(3, 0.5)))
+    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(10, 20)), rescale = FALSE), at = c("x", "x^2"), model = model_normal(prior = prior_nig(15, 1, 3, 12))),
+    counts = list(statistic = stat_sums(~ x + I(x^2), list(x = c(0, 12)), rescale = FALSE), at = c("x", "x^2"), model = model_poisson(prior = prior_gamma(3, 0.5)))
   )
 }
 
@@ -67,7 +67,7 @@ test_that("real data of unknown number: chains agree by default", {
 })
 
 test_that("chains start at a number of records that totals can have", {
-  statistic <- stat_sums(~ x + I(x^2), list(x = c(40, 100)))
+  statistic <- stat_sums(~ x + I(x^2), list(x = c(40, 100)), rescale = FALSE)
   release <- as_release(c(12891, 1414283), statistic, mech_laplace(epsilon = 1), n = NULL, neighbours = "add_remove")
   size <- typical_size(release, prior_log_uniform())
   expect_gt(size$n, 1414283 / 1e4) # every square is at most 10,000, and at least 1,600
@@ -133,7 +133,7 @@ expect_weighted_draws <- function(fit, prior, case) {
 test_that("bounds that bind, moderate noise: all draws of the prior, weighted", {
   skip_on_cran()
   cases <- list(
-    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2))), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)),
+    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2)), rescale = FALSE), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)),
                   mechanism = mech_laplace(scale = 1), kernel = "absolute", scale = 1, z = c(15, 25)),
     counts = list(statistic = stat_sums(~ x, list(x = c(0, 4))), model = model_poisson(prior = prior_gamma(2, 0.5)),
                   mechanism = mech_laplace(scale = 2), kernel = "absolute", scale = 2, z = 60),
@@ -165,7 +165,7 @@ test_that("scatters that are drawn anew: all draws of the prior, weighted, under
 test_that("bounds that bind: records with the totals that were solved for", {
   skip_on_cran()
   cases <- list(
-    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2))), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)), scale = 0.12, z = c(5, 8)),
+    normal = list(statistic = stat_sums(~ x + I(x^2), list(x = c(-1, 2)), rescale = FALSE), model = model_normal(prior = prior_nig(0.5, 1, 3, 3)), scale = 0.12, z = c(5, 8)),
     regression = list(statistic = stat_crossprod(y ~ x, list(y = c(-1, 1), x = c(-0.8, 0.8))),
                       model = model_lm(prior = prior_nig(0, 1, 3, 1), covariates = prior_niw()), scale = 1, z = c(2, 1, 4, 2, 3))
   )
@@ -198,7 +198,7 @@ test_that("where noise drowns everything n has its prior by steps that solve for
 })
 
 test_that("noise of the size of the totals, n as unknown as they are: as by the distribution of the totals", {
-  sums <- function(terms, lower, upper) stat_sums(terms, list(x = c(lower, upper)))
+  sums <- function(terms, lower, upper) stat_sums(terms, list(x = c(lower, upper)), rescale = FALSE)
   normal <- as_release(c(150, 520), sums(~ x + I(x^2), -8, 8), mech_laplace(scale = 25), n = NULL, neighbours = "add_remove")
   counts <- as_release(400, sums(~ x, 0, 60), mech_laplace(scale = 60), n = NULL, neighbours = "add_remove")
   draw <- function(release, model, method, iter) {

@@ -6,7 +6,7 @@ described <- list(
   lm_known = list(model_lm(prior = prior_normal(0, 2), sigma = fixed(1.5), covariates = fixed(list(mean = 10.5, cov = 2))), stat_crossprod(y ~ x, number[1:2])),
   lm_mean_known = list(model_lm(covariates = list(mean = fixed(c(10.5, 2)), cov = prior_niw())), stat_crossprod(y ~ x + z, number[1:3])),
   logistic = list(model_logistic(), stat_crossprod(b ~ x + g, c(list(b = c(0, 1)), number[c("x", "g")]))),
-  mvnormal = list(model_mvnormal(), stat_sums(~ y + x + z, number[1:3])),
+  mvnormal = list(model_mvnormal(), stat_sums(~ y + x + z, number[1:3], rescale = FALSE)),
   normal = list(model_normal(), stat_sums(~ y, number["y"])),
   normal_sd_known = list(model_normal(prior = list(mean = prior_normal(0, 3), sd = fixed(2))), stat_sums(~ y, number["y"])),
   poisson = list(model_poisson(), stat_sums(~ z, number["z"])),

@@ -191,7 +191,7 @@ test_that("with hardly any noise the posterior is that of the totals", {
   skip_on_cran()
   set.seed(46)
   # the total of counts is all that a Poisson mean depends on; coefficients are known
-  st <- stat_sums(~ y + x, list(y = c(0, 1), x = c(0, 60)))
+  st <- stat_sums(~ y + x, list(y = c(0, 1), x = c(0, 60)), rescale = FALSE)
   x <- rpois(40, 4)
   release <- as_release(c(y = 17, x = sum(x)), st, mech_laplace(scale = c(1000, 0.2)), 40)
   model <- model_logistic(y ~ x, prior = fixed(c(0, 0)), covariates = list(x = covariate_count(prior_gamma(2, 0.7))))

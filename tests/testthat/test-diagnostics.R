@@ -218,7 +218,7 @@ test_that("a mean that the prior takes for unlikely is told", {
   expect_output(print(fit), "\n  prior      takes mean\\[x\\] for unlikely, and favours a larger variance\n")
   expect_no_message(fit <- quick(release, model_lm(covariates = prior_niw(kappa = 0.05))), class = said)
   expect_identical(fit$unlikely, character())
-  one <- simulate_release(data, stat_sums(~ x + I(x^2), list(x = c(0, 3))), mech_laplace(epsilon = 100))
+  one <- simulate_release(data, stat_sums(~ x + I(x^2), list(x = c(0, 3)), rescale = FALSE), mech_laplace(epsilon = 100))
   expect_message(fit <- quick(one, model_normal()), "takes mean for unlikely.*smaller `precision` of `prior_nig\\(\\)`", class = said)
   expect_identical(fit$unlikely, "mean")
   expect_identical(quick(one, model_normal(prior = list(mean = prior_normal(), sd = prior_inverse_gamma(2, 1))))$unlikely, character())
@@ -297,7 +297,7 @@ test_that("records outside the bounds are warned of where a method leaves them o
 test_that("totals that cannot be, and totals at their limit, are warned of and in the summary", {
   bounds <- list(y = c(-2, 6), x = c(1, 3))
   # y always above 6
-  sums <- stat_sums(~ y + x, bounds)
+  sums <- stat_sums(~ y + x, bounds, rescale = FALSE)
   short <- c(convergence, "noiseaware_warning_divergences") # what chains of 40 iterations may have besides
   fit_of <- function(value, statistic = sums, model = model_mvnormal()) {
     warned <- warned(fit <- sample_posterior(as_release(value, statistic, mech_laplace(scale = 1), 1000), model, chains = 2, iter = 40, seed = 1))

@@ -15,7 +15,7 @@ mean_noise <- function(totals, release, scale) {
 
 test_that("400 normal records: as the totals' own distribution has it", {
   skip_on_cran() # takes long; `make test` runs it
-  squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)))
+  squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)), rescale = FALSE)
   priors <- list(prior_nig(0, 1 / 4, 2, 6), list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(2, 6)), list(mean = fixed(0.3), sd = prior_inverse_gamma(2, 6)))
   for (noise in list(mech_laplace(scale = 40), mech_gaussian(sd = 40))) {
     release <- as_release(c(123, 3075), squares, noise, n = 400)
@@ -93,7 +93,7 @@ test_that("inverse Gaussian draws fit their distribution, an infinite mean inclu
 
 test_that("imputed records that bounds clamp get this evidence; what has none is refused", {
   set.seed(2)
-  release <- simulate_release(data.frame(x = rnorm(150, 0, 2)), stat_sums(~ x + I(x^2), bounds = list(x = c(-3, 3))), mech_laplace(epsilon = 1))
+  release <- simulate_release(data.frame(x = rnorm(150, 0, 2)), stat_sums(~ x + I(x^2), bounds = list(x = c(-3, 3)), rescale = FALSE), mech_laplace(epsilon = 1))
   fit <- suppressWarnings(sample_posterior(release, model_normal(), method = "augment", chains = 1, iter = 100, seed = 1))
   expect_message(got <- log_evidence(fit, draws = 1000, seed = 1), "clt", class = "noiseaware_message_evidence")
   expect_match(attr(got, "note"), "clt")

@@ -11,7 +11,7 @@ expect_evidence <- function(got, want, beside = 0) {
   expect_lt(abs(as.numeric(got) - want), 4.5 * sqrt(attr(got, "error")^2 + beside^2))
 }
 
-squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)))
+squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)), rescale = FALSE)
 published <- as_release(c(12.3, 61.5), squares, mech_laplace(scale = 4), n = 20)
 
 # log density of the two numbers, for the total t and the scatter S of 20 records with density m(t, S)

@@ -55,7 +55,7 @@ test_that("counts, local noise and several parts give the built-in chain too", {
 test_that("heavy tails, correlated noise and noise that depends on the totals: the exact posterior", {
   skip_on_cran() # takes long; `make test` runs it
   # one record, x ~ Exponential(rate), x in [0, 60] for all that matters
-  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 60)))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 60)), rescale = FALSE)
   z <- c(3, 15)
   rate <- seq(0.01, 12, by = 0.01)
   x <- seq(0.001, 60, by = 0.01)
@@ -173,7 +173,7 @@ test_that("simulated releases use r, and only they", {
 
 test_that("what a density returns is checked, its errors are shown", {
   skip_on_cran() # takes long; `make test` runs it
-  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)), rescale = FALSE)
   run <- function(f) sample_posterior(as_release(c(9, 20), st, mech_custom(log_density = f), n = 5), model_exponential(), chains = 1, iter = 20, seed = 1)
   show(refusals("custom", alist(
     run(function(noise) rep(NA_real_, nrow(noise))),

@@ -154,7 +154,7 @@ test_that("releases are made, written, read and printed with what is outside of 
 
 # ---- totals of normal records ------------------------------------------------------------------
 
-squares <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
+squares <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)), rescale = FALSE)
 nig <- model_normal(prior = prior_nig(0, 1, 3, 4))
 
 # log density of a total and of the squares about the mean, of 12 records, the parameters integrated out

@@ -340,7 +340,7 @@ test_that("what cannot be is refused", {
   hidden <- value(NA, threshold = 10)
   expect_refused(sample_posterior(hidden, model_categorical(), method = "clt"), "noiseaware_error_method")
   expect_refused(sample_posterior(hidden, model_categorical(), method = "naive"), "noiseaware_error_method")
-  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 1)))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 1)), rescale = FALSE)
   rounded <- as_release(c(20, 10), st, published(laplace, round = 5), 60)
   expect_refused(sample_posterior(rounded, model_normal(), method = "collapse"), "noiseaware_error_method")
   # files of an earlier version knew nothing of it

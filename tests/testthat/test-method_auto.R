@@ -21,7 +21,7 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
   expect_identical(wide$method, "collapse")
   expect_match(wide$why, "exact if no record is outside the bounds, and likely none is; expected to take (about|under) .* for 1,000 effective draws", all = FALSE)
   expect_match(wide$why, "\"augment\", exact in any case, would take about .* (minutes|hours)", all = FALSE)
-  one <- function(upper) as_release(c(2e8, 8e8), stat_sums(~ x + I(x^2), list(x = c(-upper, upper))), mech_gaussian(mu = 1), 1e8)
+  one <- function(upper) as_release(c(2e8, 8e8), stat_sums(~ x + I(x^2), list(x = c(-upper, upper)), rescale = FALSE), mech_gaussian(mu = 1), 1e8)
   for (case in list(list(30, "collapse"), list(5, "clt"))) {
     set.seed(5)
     if (case[[2]] == "clt") expect_warning(choice <- chosen(one(case[[1]]), model_normal()), case[[2]], class = "noiseaware_warning_method") else
@@ -33,7 +33,7 @@ test_that("auto takes the cheapest exact method, and says when it is not exact",
   }
   expect_match(choice$why[1], "approximate, expected to take under 0.1 seconds")
   expect_match(choice$why[2], "\"augment\", which is exact, would take about")
-  clamped <- function(mechanism) as_release(c(3, 9), stat_sums(~ x + I(x^2), list(x = c(0, 9))), mechanism, 1e8)
+  clamped <- function(mechanism) as_release(c(3, 9), stat_sums(~ x + I(x^2), list(x = c(0, 9)), rescale = FALSE), mechanism, 1e8)
   expect_warning(method <- auto(clamped(mech_laplace(epsilon = 1)), model_poisson()), "approximate", class = "noiseaware_warning_method")
   expect_identical(method, "clt")
   own <- mech_custom(log_density = function(noise) -rowSums(abs(noise)))

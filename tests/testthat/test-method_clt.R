@@ -118,7 +118,7 @@ test_that("moments of clamped and dropped powers", {
     list(normal_distribution(1000, 2), list(c(990, 1001), c(0, 5000))))
   for (case in cases) for (box in case[[2]]) for (outside in c("clamp", "drop")) {
     distribution <- case[[1]]
-    st <- stat_sums(~ x + I(x^3), list(x = box), outside)
+    st <- stat_sums(~ x + I(x^3), list(x = box), outside, rescale = FALSE)
     rel <- as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10)
     got <- clt_distribution_of(distribution$model, rel)
     centre <- got$bound$spec$fields$centre
@@ -147,7 +147,7 @@ test_that("parts with bounds of their own, and the cross-products of one number"
 })
 
 test_that("impossible totals are found and projected", {
-  st <- stat_sums(~ x + I(x^2), list(x = c(0, 3)))
+  st <- stat_sums(~ x + I(x^2), list(x = c(0, 3)), rescale = FALSE)
   rel <- as_release(c(1, 1), st, mech_laplace(epsilon = 1), 10)
   complete <- function(model, total) .Call(internal("ffi_clt_complete"), clt_distribution_of(model, rel)$spec, 10, c(0, 0, total))
   for (model in list(poisson_distribution(1)$model, exponential_distribution(1)$model)) {
@@ -233,7 +233,7 @@ test_that("endless noise gives the prior and says so; vanishing noise the exact 
 })
 
 test_that("all records clamped: a covariance of rank 0", {
-  st <- stat_sums(~ x + I(x^2), list(x = c(0, 1)))
+  st <- stat_sums(~ x + I(x^2), list(x = c(0, 1)), rescale = FALSE)
   rel <- as_release(c(500, 500), st, mech_laplace(epsilon = 1), 500)
   model <- model_normal(prior = list(mean = prior_normal(900, 10), sd = fixed(1)))
   m <- clt_moments(clt_distribution_of(model, rel), c(900, 0))[[1]]

@@ -86,7 +86,7 @@ test_that("multivariate normal records, the model's variables in another order",
   scale <- matrix(c(2, 0.5, 0.5, 1), 2)
   models <- list(model_mvnormal(c("z", "x"), prior_niw(c(0.5, -1), 2, scale, 6)),
                  model_mvnormal(prior = list(mean = prior_niw(0.5, 2), cov = fixed(scale))))
-  st <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-1000, 1000), z = c(-1000, 1000)))
+  st <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-1000, 1000), z = c(-1000, 1000)), rescale = FALSE)
   set.seed(9)
   for (k in 1:2) {
     mechanism <- list(mech_laplace(scale = 4), mech_gaussian(sd = 3))[[k]]
@@ -491,7 +491,7 @@ test_that("a normal variable, totals of a formula, known or unknown mean and sd"
   skip_on_cran() # takes long; `make test` runs it
   set.seed(21)
   data <- data.frame(x = rnorm(6, 1, 2))
-  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260)))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260)), rescale = FALSE)
   models <- list(model_normal(prior = prior_nig(0.5, 1, 4, 12)), model_normal(prior = list(mean = fixed(1.2), sd = prior_inverse_gamma(4, 10))),
                  model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 10))))
   releases <- list(simulate_release(data, st, mech_laplace(scale = c(2, 8))), simulate_release(data, st, mech_gaussian(sd = c(4, 6))))
@@ -702,7 +702,7 @@ test_that("as innovations: chains that are given parameters start at them, in wh
 test_that("a prior that is cut off: the posterior is that of imputed records", {
   skip_on_cran() # takes long; `make test` runs it
   set.seed(41)
-  one <- simulate_release(data.frame(x = rnorm(6, 1, 1)), stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260))), mech_laplace(scale = c(6, 20)))
+  one <- simulate_release(data.frame(x = rnorm(6, 1, 1)), stat_sums(~ x + I(x^2), bounds = list(x = c(-200, 260)), rescale = FALSE), mech_laplace(scale = c(6, 20)))
   two <- simulate_release(collapse_data(6, 1), wide_statistic(1), mech_gaussian(sd = 8))
   cases <- list(list(one, model_normal(prior = prior_nig(0.5, 1, 2, 2, within = c(-1, 2.5)))),
                 list(two, model_lm(prior = prior_normal(c(0.5, 0.8), 1), sigma = prior_inverse_gamma(4, 5),

@@ -282,7 +282,7 @@ test_that("two records with a factor released as crossed counts: enumeration", {
 test_that("several statistics, sums and a function among them: weighted prior draws", {
   skip_on_cran() # takes long; `make test` runs it
   numbers <- list(y = c(0, 1), x = c(-2, 2))
-  statistics <- list(sums = stat_sums(~ y + y:x, numbers),
+  statistics <- list(sums = stat_sums(~ y + y:x, numbers, rescale = FALSE),
                      counts = stat_counts(~ y:g, levels = list(y = c("0", "1"), g = c("a", "b", "c"))),
                      custom = stat_custom(function(r) (r[, "x"] > 0.5) + 0, "large", 1, list(x = c(-2, 2))))
   rel <- as_release(c(0.7, 0.9, 0, 1, -1, 1, 0, 1, 1.1), statistics,

@@ -2,7 +2,7 @@
 # covariates, tested there.
 
 mv_sums <- function(lower = -2, upper = 2) {
-  stat_sums(~ x + z + I(x^2) + I(x * z) + I(z^2), list(x = c(lower, upper), z = c(lower, upper)))
+  stat_sums(~ x + z + I(x^2) + I(x * z) + I(z^2), list(x = c(lower, upper), z = c(lower, upper)), rescale = FALSE)
 }
 mv_bind <- function(model, statistic = mv_sums()) internal("bind_model")(model, statistic)
 mv_prior <- function(bound, draws, seed = 1) {
@@ -66,7 +66,7 @@ test_that("given the records it is the conjugate posterior", {
 test_that("totals with Gaussian noise and wide bounds: closed form of the mean", {
   skip_on_cran() # takes long; `make test` runs it
   cov <- matrix(c(2, 0.5, 0.5, 1), 2)
-  st <- stat_sums(~ x + z, list(x = c(-60, 60), z = c(-60, 60)))
+  st <- stat_sums(~ x + z, list(x = c(-60, 60), z = c(-60, 60)), rescale = FALSE)
   rel <- as_release(c(31, -12), st, mech_gaussian(sd = c(6, 9)), 25)
   # mean ~ N(0.5, cov / 2), z | mean ~ N(25 mean, 25 cov + Omega)
   prior <- solve(cov / 2)

@@ -28,7 +28,7 @@ theta_of <- function(bound, ...) internal("bound_theta")(bound, c(...))
 test_that("records formed from innovations are those that are drawn from them", {
   box <- list(x = c(-1, 1), z = c(-1, 1), u = c(-1, 1))
   bounds <- lapply(c(models, list(model_poisson(prior = prior_gamma(80, 0.4)))), uni_bind)
-  bounds <- c(bounds, list(internal("bind_model")(model_mvnormal(), stat_sums(~ x + z + u, box)),
+  bounds <- c(bounds, list(internal("bind_model")(model_mvnormal(), stat_sums(~ x + z + u, box, rescale = FALSE)),
                            internal("bind_model")(model_lm(), stat_crossprod(x ~ z + u, box))))
   for (bound in bounds) {
     theta <- uni_prior(bound, 1)
@@ -443,7 +443,7 @@ cases <- list(
   list(n = 3, outside = "drop", noise = function(scale) mech_gaussian(sd = scale))
 )
 case_release <- function(case, formula, box, each, noise) {
-  st <- stat_sums(formula, list(x = box), case$outside)
+  st <- stat_sums(formula, list(x = box), case$outside, rescale = FALSE)
   d <- seq_along(st$components)
   as_release(each[d] * case$n, st, case$noise(noise[d]), case$n)
 }
@@ -574,7 +574,7 @@ test_that("large counts: rejection and its refreshes in the sampler", {
 
 test_that("with endless noise it is the prior", {
   skip_on_cran() # takes long; `make test` runs it
-  st <- stat_sums(~ x + I(x^2), list(x = c(0, 10)))
+  st <- stat_sums(~ x + I(x^2), list(x = c(0, 10)), rescale = FALSE)
   rel <- as_release(c(0, 0), st, mech_laplace(scale = 1e9), 4)
   rates <- list(model_poisson(prior = prior_gamma(2.5, 0.7)), model_exponential(prior = prior_gamma(2.5, 0.7)))
   for (model in rates) {
@@ -588,7 +588,7 @@ test_that("with endless noise it is the prior", {
 
 test_that("the running total equals its recomputation", {
   set.seed(55)
-  st <- stat_sums(~ x + I(x^2), list(x = c(0, 8)), "drop")
+  st <- stat_sums(~ x + I(x^2), list(x = c(0, 8)), "drop", rescale = FALSE)
   for (model in list(models$poisson, models$exponential, models$nig)) {
     rel <- simulate_release(model, st, mech_laplace(epsilon = 3), n = 301)
     fit <- sample_posterior(rel, model, chains = 1, iter = 600, warmup = 100, seed = 3)
@@ -676,7 +676,7 @@ test_that("what a model cannot be is refused", {
     st <- stat_sums(~ x, list(x = c(0, 1)))
     misfit("y")
     expect_identical(uni_bind(constructor("x"), st)$columns$name, "x")
-    st <- stat_sums(~ x + z, list(x = c(0, 1), z = c(0, 1)))
+    st <- stat_sums(~ x + z, list(x = c(0, 1), z = c(0, 1)), rescale = FALSE)
     misfit()
     misfit("x")
   }

@@ -6,7 +6,7 @@ records <- data.frame(y = rnorm(n, 0, 5), x = runif(n, -1, 12), g = sample(c("a"
 bounds <- list(y = c(-10, 10), x = c(0, 31 / 3), g = c("a", "b", "c"))
 statistics <- list(
   stat_crossprod(y ~ x + g, bounds), stat_crossprod(y ~ x, bounds[1:2], rescale = FALSE), stat_moments4(~ y + x, bounds[1:2]),
-  stat_sums(~ y + I(x^3), bounds[1:2]), stat_sums(~ x, bounds[2], outside = "drop"), stat_counts(~ g:h + h, list(g = bounds$g, h = 0:1)),
+  stat_sums(~ y + I(x^3), bounds[1:2], rescale = FALSE), stat_sums(~ x, bounds[2], outside = "drop"), stat_counts(~ g:h + h, list(g = bounds$g, h = 0:1)),
   stat_histogram(~ y:g, breaks = list(y = c(-Inf, -1, 0.25, 7)), levels = bounds["g"]),
   stat_linear(stat_counts(~ g, bounds["g"]), list(ab = c("g=a", "g=b"), gap = c("g=a" = 1, "g=c" = -1))))
 laplace <- mech_laplace(epsilon = 2)

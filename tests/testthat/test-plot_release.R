@@ -31,7 +31,7 @@ test_that("the picture shows two standard deviations each way, within the limits
   # the first component on top
   expect_equal(as.numeric(layers[[3]]$y), c(2, 1))
   # units far apart: shares of the range
-  wide <- as_release(c(30, 5e4), stat_sums(~ x + w, bounds = list(x = c(0, 1), w = c(0, 1e4))), laplace, 50)
+  wide <- as_release(c(30, 5e4), stat_sums(~ x + w, bounds = list(x = c(0, 1), w = c(0, 1e4)), rescale = FALSE), laplace, 50)
   layers <- built(plot(wide))$data
   expect_equal(layers[[3]]$x, c(0.6, 0.1))
   expect_equal(layers[[1]]$xend, c(1, 1))

@@ -204,7 +204,7 @@ test_that("one site is what it is alone; almost no noise, and all records togeth
 test_that("sites in another order of variables, and with fewer components, have one posterior", {
   set.seed(8)
   data <- data.frame(y = rnorm(12), x = rnorm(12, 1))
-  full <- stat_sums(~ x + y + I(x^2) + x:y + I(y^2), bounds = list(x = c(-300, 300), y = c(-300, 300)))
+  full <- stat_sums(~ x + y + I(x^2) + x:y + I(y^2), bounds = list(x = c(-300, 300), y = c(-300, 300)), rescale = FALSE)
   a <- simulate_release(data, full, mech_gaussian(sd = 1))
   b <- as_release(c(y = 3.2, x = 11.1), full, mech_gaussian(sd = 1), n = 12)
   fit <- sample_posterior(list(a = a, b = b), model_mvnormal(), pool = "complete", iter = 1000, seed = 1)
@@ -385,7 +385,7 @@ test_that("three sites of which little is known converge by default", {
 
 # ---- exact totals of normal records ------------------------------------------------------------
 
-squares_of <- function() stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
+squares_of <- function() stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)), rescale = FALSE)
 
 squares_site <- function(exact, value, noise, n) {
   rest <- setdiff(names(value), exact)
@@ -556,7 +556,7 @@ test_that("what partial pooling cannot do is refused", {
   a <- two_yes()$north
   b <- two_yes()$south
   fit <- sample_posterior(two_yes(), model_bernoulli(), pool = "partial", chains = 1, iter = 100, seed = 1)
-  several <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-300, 300), z = c(-300, 300)))
+  several <- stat_sums(~ x + z + I(x^2) + x:z + I(z^2), bounds = list(x = c(-300, 300), z = c(-300, 300)), rescale = FALSE)
   set.seed(14)
   two <- list(a = simulate_release(data.frame(x = rnorm(5), z = rnorm(5)), several, mech_laplace(scale = 2)),
               b = simulate_release(data.frame(x = rnorm(5), z = rnorm(5)), several, mech_laplace(scale = 2)))

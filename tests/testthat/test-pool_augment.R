@@ -64,7 +64,7 @@ test_that("logistic regression with other bounds at each site: draws from the pr
     cbind(rbinom(draws, 1, plogis(beta[, 1] + beta[, 2] * x)), x)
   }
   site <- function(n, by) Reduce(`+`, lapply(seq_len(n), function(i) (function(r) cbind(r[, 1], clamp(r[, 2], by), r[, 1] * clamp(r[, 2], by)))(record())))
-  statistic <- function(by) stat_sums(~ y + x + I(y * x), bounds = list(y = c(0, 1), x = c(-by, by)))
+  statistic <- function(by) stat_sums(~ y + x + I(y * x), bounds = list(y = c(0, 1), x = c(-by, by)), rescale = FALSE)
   z <- list(c(0.8, 1.1, 1.4), c(0.3, -0.9, -0.8))
   sites <- two_sites(as_release(z[[1]], statistic(1), mech_laplace(scale = 0.7), n = 1), as_release(z[[2]], statistic(2), mech_laplace(scale = 1), n = 2))
   fit <- pooled_records(sites, model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = covariates))
@@ -151,6 +151,6 @@ test_that("\"auto\" imputes records where that is bearable, and says where it do
   expect_warning(chosen <- internal("pooled_method")(sites(1e7), bound, "auto", FALSE, TRUE, NULL), "approximate.*Method \"augment\" is exact",
                  class = "noiseaware_warning_method")
   expect_equal(chosen, "clt")
-  exact <- c(sites(100), list(east = as_release(c(3, 4), stat_sums(~ y + x, list(y = c(0, 1), x = c(-4, 4))), mech_exact(), n = 9)))
+  exact <- c(sites(100), list(east = as_release(c(3, 4), stat_sums(~ y + x, list(y = c(0, 1), x = c(-4, 4)), rescale = FALSE), mech_exact(), n = 9)))
   expect_error(pooled_records(exact, model_logistic(y ~ x), iter = 20), class = "noiseaware_error_method")
 })

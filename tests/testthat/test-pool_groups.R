@@ -164,7 +164,7 @@ test_that("sizes that are known: the same as a list of releases", {
     as.numeric(log_evidence(sample_posterior(r, model_poisson(prior = prior_gamma(2, 0.5)), method = "collapse", chains = 1, iter = 200, seed = 1)))
   }, 0)), tolerance = 1e-6)
   # means of numbers
-  squares <- stat_sums(~ y + I(y^2), list(y = c(-50, 50)))
+  squares <- stat_sums(~ y + I(y^2), list(y = c(-50, 50)), rescale = FALSE)
   value <- c(9.4, 30.2, 28.1, 25, 110, 95)
   normal <- as_release(list(size = n, total = value), list(size = stat_counts(~ g, levels), total = stat_by(squares, levels)),
                        list(size = mech_exact(), total = mech_gaussian(sd = 3)), n = sum(n))
@@ -257,7 +257,7 @@ test_that("what cannot be is refused", {
   model <- model_poisson(~ g)
   of_groups <- noisy_groups(12)
   three <- list(g = two_groups$g, h = c("u", "v"))
-  squares <- stat_by(stat_sums(~ y + I(y^2), list(y = c(0, 20))), two_groups)
+  squares <- stat_by(stat_sums(~ y + I(y^2), list(y = c(0, 20)), rescale = FALSE), two_groups)
   normal <- as_release(list(size = c(4, 8), total = c(11, 30, 60, 90)), list(size = sizes_of, total = squares),
                        list(size = mech_laplace(scale = 1), total = mech_laplace(scale = 3)), n = 12)
   lone <- as_release(c("y:g=a" = 11), by_group, mech_exact(), n = 12)

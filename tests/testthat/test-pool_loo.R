@@ -91,7 +91,7 @@ test_that("one release has no records to leave out, and separate sites share not
   alone <- suppressWarnings(sample_posterior(counted$north, model_bernoulli(), chains = 1, iter = 100, seed = 1))
   expect_error(rstantools::log_lik(alone), "sums over all", class = "noiseaware_error_meaningless")
   expect_error(rstantools::log_lik(pooled("none")), "share nothing", class = "noiseaware_error_method")
-  squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)))
+  squares <- stat_sums(~ x + I(x^2), bounds = list(x = c(-50, 50)), rescale = FALSE)
   normal <- list(a = as_release(c(12.3, 61.5), squares, mech_laplace(scale = 4), n = 20), b = as_release(c(9.3, 71.5), squares, mech_laplace(scale = 4), n = 20))
   expect_error(rstantools::log_lik(pooled("complete", normal, model_normal())), "one rate or probability", class = "noiseaware_error_method")
   expect_error(rstantools::log_lik(pooled("complete"), 3))

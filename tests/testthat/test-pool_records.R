@@ -76,7 +76,7 @@ test_that("logistic regression whose slope is the same in both sites: draws from
     y <- rbinom(draws, 1, plogis(at + slope * x))
     cbind(y, clamp(x, by), y * clamp(x, by))
   }))
-  statistic <- function(by) stat_sums(~ y + x + I(y * x), bounds = list(y = c(0, 1), x = c(-by, by)))
+  statistic <- function(by) stat_sums(~ y + x + I(y * x), bounds = list(y = c(0, 1), x = c(-by, by)), rescale = FALSE)
   z <- list(c(0.8, 1.1, 1.4), c(0.3, -0.9, -0.8))
   sites <- list(north = as_release(z[[1]], statistic(2), mech_laplace(scale = 0.7), n = 1), south = as_release(z[[2]], statistic(2), mech_laplace(scale = 1), n = 2))
   model <- model_logistic(y ~ x, prior = prior_normal(0, 1), covariates = fixed(list(mean = 0.3, cov = matrix(0.8))))
@@ -171,7 +171,7 @@ test_that("means and variances of sites that bounds cut off: draws from the prio
   skip_on_cran()
   set.seed(7)
   draws <- 2e5
-  asked <- function(by) stat_sums(~ x + I(x^2), bounds = list(x = c(0, by)))
+  asked <- function(by) stat_sums(~ x + I(x^2), bounds = list(x = c(0, by)), rescale = FALSE)
   z <- list(c(x = 1.9, "x^2" = 3.8), c(x = 3.4, "x^2" = 6.1))
   sites <- list(north = as_release(z[[1]], asked(3), mech_laplace(scale = 1), n = 1), south = as_release(z[[2]], asked(2), mech_gaussian(sd = 1.5), n = 2))
   prior <- list(nig = prior_nig(1, 0.7, 3, 2, within = c(0.5, 2)), niw = prior_niw(1, 0.7, 4, 6, within = c(0.5, 2)))

@@ -346,7 +346,7 @@ test_that("the default prior of standard deviations is the same by every method,
     same(sites, model, c("collapse", "clt", "augment"), c(1, 1, 0.5))
     same(sites, model, c("collapse", "augment"), c(0.5, 0.5, 0.25), pool = "walk")
   }
-  moments <- lapply(c(a = 1, b = 2, c = 3), function(k) as_release(c(3 + k, 30), stat_sums(~ x + I(x^2), list(x = c(-4, 4))), mech_laplace(scale = 2), n = 20))
+  moments <- lapply(c(a = 1, b = 2, c = 3), function(k) as_release(c(3 + k, 30), stat_sums(~ x + I(x^2), list(x = c(-4, 4)), rescale = FALSE), mech_laplace(scale = 2), n = 20))
   narrow <- model_normal(prior = list(mean = prior_normal(0, 0.1), sd = prior_inverse_gamma(3, 2)))
   for (model in list(model_normal(), narrow)) same(moments, model, c("collapse", "augment"), c(1, 0.5))
   answers <- logistic_sites()

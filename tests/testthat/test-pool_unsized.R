@@ -131,7 +131,7 @@ test_that("totals of normal sites of unknown numbers of records, pooled by metho
   skip_on_cran()
   set.seed(9)
   draws <- 4e5
-  asked <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)))
+  asked <- stat_sums(~ x + I(x^2), list(x = c(-1000, 1000)), rescale = FALSE)
   z <- list(a = c(x = 7, "x^2" = 11), b = c(x = 5, "x^2" = 12), c = c(x = -2, "x^2" = 9))
   sites <- Map(function(z, n, noise) as_release(z, asked, noise, n = n), z, list(NULL, 6, NULL),
                list(mech_gaussian(sd = 3), mech_laplace(scale = 3), mech_laplace(scale = 3)))
@@ -197,7 +197,7 @@ test_that("totals of sites of unknown numbers of records: chosen where there are
 
 test_that("few records: totals and imputed records agree where all have more than columns, and totals warn where fewer are likely", {
   skip_on_cran()
-  asked <- stat_sums(~ y + x + I(y^2) + y:x + I(x^2), list(y = c(-300, 300), x = c(-300, 300)))
+  asked <- stat_sums(~ y + x + I(y^2) + y:x + I(x^2), list(y = c(-300, 300), x = c(-300, 300)), rescale = FALSE)
   of <- function(...) as_release(stats::setNames(c(...), c("y", "x", "y^2", "y:x", "x^2")), asked, mech_laplace(scale = 5), n = NULL)
   sites <- list(a = of(6, 3, 9, 8, 14), b = of(2, 4, 7, 5, 9))
   model <- model_lm(y ~ x, prior = prior_normal(0, 1), sigma = prior_inverse_gamma(3, 2), covariates = prior_niw(0, 2, 5, 6))

@@ -72,7 +72,7 @@ letters_of <- list(g = c("a", "b", "c"), h = c("u", "v"))
 
 # a statistic, and pairs of records that attain its sensitivity in each norm
 tight_cases <- list(
-  sums = list(stat_sums(~ x + I(x^2), unit_box["x"]), L1 = data.frame(x = 0:1), L2 = data.frame(x = 0:1)),
+  sums = list(stat_sums(~ x + I(x^2), unit_box["x"], rescale = FALSE), L1 = data.frame(x = 0:1), L2 = data.frame(x = 0:1)),
   dropped = list(stat_sums(~ x, list(x = c(4, 5)), outside = "drop"), L1 = data.frame(x = c(5, 9)), L2 = data.frame(x = c(5, 9))),
   crossprod = list(stat_crossprod(y ~ x, unit_box), L1 = data.frame(y = c(2, -2 / 3), x = c(1, 1 / 3)), L2 = data.frame(y = c(2, 2), x = c(1, 0))),
   plain = list(stat_crossprod(x ~ 1, unit_box["x"], rescale = FALSE), L1 = data.frame(x = 0:1), L2 = data.frame(x = 0:1)),
@@ -151,7 +151,7 @@ test_that("no pair of records spends more", {
                                      g = sample(letters_of$g, n, TRUE), h = sample(letters_of$h, n, TRUE))
   wide <- list(y = c(-2, 2), x = c(0, 1), g = letters_of$g)
   statistics <- c(lapply(tight_cases, `[[`, 1), list(stat_crossprod(y ~ x + g, wide), stat_crossprod(y ~ x + g, wide, rescale = FALSE),
-                  stat_moments4(~ x + y, unit_box), stat_sums(~ y + I(y^2) + x:y, unit_box, outside = "drop"), stat_counts(~ g:h + h, letters_of)))
+                  stat_moments4(~ x + y, unit_box), stat_sums(~ y + I(y^2) + x:y, unit_box, outside = "drop", rescale = FALSE), stat_counts(~ g:h + h, letters_of)))
   for (statistic in statistics) {
     for (mechanism in list(mech_laplace(epsilon = 1), mech_gaussian(mu = 1))) {
       records <- anything(60)
@@ -168,7 +168,7 @@ test_that("no pair of records spends more", {
 
 # statistics and the record that attains both norms
 added_cases <- list(
-  sums = list(stat_sums(~ x + I(x^2), unit_box["x"]), data.frame(x = 1)),
+  sums = list(stat_sums(~ x + I(x^2), unit_box["x"], rescale = FALSE), data.frame(x = 1)),
   dropped = list(stat_sums(~ x, list(x = c(4, 5)), outside = "drop"), data.frame(x = 5)),
   crossprod = list(stat_crossprod(y ~ x, unit_box), data.frame(y = -7, x = 0)),
   plain = list(stat_crossprod(y ~ x + g, c(unit_box, letters_of["g"]), rescale = FALSE), data.frame(x = 1, y = 2, g = "c")),

@@ -19,7 +19,7 @@ test_that("rows are matched by their labels, in any order, margins by what is mi
   named <- c(age = "age_group", sex = "gender")
   expect_identical(as_release(rows, crossed, laplace, 129, number = "count", labels = named), whole)
   # components by name; levels that are numbers
-  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 9)))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 9)), rescale = FALSE)
   by_name <- data.frame(component = c("x^2", "x"), value = c(7, 3))
   expect_identical(as_release(by_name, st, laplace, 9)$value, c(x = 3, `x^2` = 7))
   binary <- stat_counts(~ y, levels = list(y = c(0, 1)))

@@ -8,7 +8,7 @@ records$y[1:3] <- c(-10, 10, -0)
 bounds <- list(y = c(-10, 10), select = c(0, 10.3), "na\"me `x`" = c(0, 1 / 3), g = c("a", "b'c", "\u00c4", "A"))
 statistics <- list(
   stat_crossprod(y ~ select + `na"me \`x\`` + g, bounds), stat_crossprod(y ~ select + g, bounds[c(1, 2, 4)], rescale = FALSE),
-  stat_moments4(~ y + select, bounds[1:2]), stat_sums(~ y + I(y^2) + select, bounds[1:2]), stat_sums(~ y + I(y^3), bounds[1], outside = "drop"),
+  stat_moments4(~ y + select, bounds[1:2]), stat_sums(~ y + I(y^2) + select, bounds[1:2], rescale = FALSE), stat_sums(~ y + I(y^3), bounds[1], outside = "drop", rescale = FALSE),
   stat_counts(stats::as.formula("~ g:h + `gr\u00f6\u00dfe;--`"), list(g = bounds$g, h = 0:2, "gr\u00f6\u00dfe;--" = 1:3)),
   stat_histogram(~ y:g, breaks = list(y = c(-Inf, -2, 0, 1.5, Inf)), levels = bounds["g"]),
   stat_histogram(~ select, breaks = list(select = c(0, 2.5, 5, 12)), right = TRUE))
@@ -113,7 +113,7 @@ expect_postgres <- function(driver) {
   DBI::dbExecute(con, "INSERT INTO kinds VALUES (0.1, 0.1, 1, 2, TRUE), (2.5, 12345.678901234567890, -3, 900, FALSE)")
   kinds <- suppressWarnings(dplyr::tbl(con, "kinds"))
   frame <- data.frame(a = c(13421773 / 2^27, 2.5), b = c(0.1, 12345.67890123456789), c = c(1, -3), d = c(2, 900), e = c(TRUE, FALSE))
-  st <- stat_sums(~ a + b + c + d + e, list(a = c(0, 9), b = c(0, 1e5), c = c(-5, 5), d = c(0, 1e3), e = c(0, 1)))
+  st <- stat_sums(~ a + b + c + d + e, list(a = c(0, 9), b = c(0, 1e5), c = c(-5, 5), d = c(0, 1e3), e = c(0, 1)), rescale = FALSE)
   expect_identical(partial_total(kinds, st, mechanisms[[1]]), partial_total(frame, st, mechanisms[[1]]))
   levels <- stat_counts(~ c + e, list(c = c(1, -3), e = c(FALSE, TRUE)))
   expect_identical(partial_total(kinds, levels, mechanisms[[1]]), partial_total(frame, levels, mechanisms[[1]]))

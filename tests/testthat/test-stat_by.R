@@ -1,7 +1,7 @@
 # Totals by group: what is summed, its sensitivity, files, databases.
 
 levels <- list(g = c("u", "v", "w"))
-sums <- stat_sums(~ x + I(x^2) + z, list(x = c(-2, 5), z = c(1, 3)))
+sums <- stat_sums(~ x + I(x^2) + z, list(x = c(-2, 5), z = c(1, 3)), rescale = FALSE)
 data <- data.frame(x = c(-3, 1, 4.5, 9, 0.5, 2), z = c(0, 2, 2.5, 3, 4, 1.5), g = c("w", "u", "w", "u", "u", "w"))
 
 test_that("totals are those of the records of each group", {
@@ -22,7 +22,7 @@ test_that("totals are those of the records of each group", {
 })
 
 test_that("the sensitivity is the largest distance between records, and the size of one", {
-  for (of in list(stat_sums(~ x, list(x = c(10, 11))), stat_sums(~ x + z, list(x = c(-2, 5), z = c(1, 3))), stat_sums(~ x, list(x = c(-2, 5)), outside = "drop"))) {
+  for (of in list(stat_sums(~ x, list(x = c(10, 11))), stat_sums(~ x + z, list(x = c(-2, 5), z = c(1, 3)), rescale = FALSE), stat_sums(~ x, list(x = c(-2, 5)), outside = "drop"))) {
     st <- stat_by(of, levels)
     corners <- expand.grid(x = of$columns$lower[1] + c(0, 1) * (of$columns$upper - of$columns$lower)[1], z = c(1, 3), g = levels$g)
     t <- .Call(internal("ffi_stat_eval"), internal("statistic_spec")(st), internal("record_matrix")(corners, st$columns, st$levels))

@@ -130,7 +130,7 @@ test_that("clt agrees with augment, and a regression takes a histogram of its re
   fits <- lapply(c("augment", "clt"), function(method) sample_posterior(rel, model_normal(), method = method, chains = 2, iter = 3000, seed = 4))
   expect_equal(coef(fits[[1]]), coef(fits[[2]]), tolerance = 0.03)
   expect_identical(posterior::variables(denoise(fits[[1]])), st$components)
-  both <- simulate_release(data.frame(y = rnorm(200, 5), x = runif(200)), list(h = stat_histogram(~ y, c(2, 4, 5, 6, 8)), c = stat_sums(~ x + y:x, list(x = c(0, 1), y = c(0, 10)))),
+  both <- simulate_release(data.frame(y = rnorm(200, 5), x = runif(200)), list(h = stat_histogram(~ y, c(2, 4, 5, 6, 8)), c = stat_sums(~ x + y:x, list(x = c(0, 1), y = c(0, 10)), rescale = FALSE)),
                            list(h = mech_laplace(epsilon = 1), c = mech_laplace(epsilon = 1)))
   fit <- sample_posterior(both, model_lm(y ~ x), chains = 2, iter = 1000, seed = 5)
   expect_identical(fit$method, "augment")

@@ -22,7 +22,7 @@ sums_records <- function(statistic, n) {
 terms <- list(x = function(v) v$x, "x^2" = function(v) v$x^2, z = function(v) v$z, "x:z" = function(v) v$x * v$z,
               "x^2:z" = function(v) v$x^2 * v$z, "z^5" = function(v) v$z^5)
 several <- function(outside, x = c(-1, 3), z = c(2, 5)) {
-  stat_sums(~ x + I(x^2) + z + z:x + I(x^2 * z) + I(z^5), list(x = x, z = z), outside)
+  stat_sums(~ x + I(x^2) + z + z:x + I(x^2 * z) + I(z^5), list(x = x, z = z), outside, rescale = FALSE)
 }
 
 # the same in plain R
@@ -67,7 +67,7 @@ test_that("totals of a data frame have the terms' names", {
 
 test_that("a term can be written in several ways", {
   bounds <- list(x = c(0, 2), z = c(-1, 1))
-  name <- function(formula) stat_sums(formula, bounds[all.vars(formula)])$components
+  name <- function(formula) stat_sums(formula, bounds[all.vars(formula)], rescale = FALSE)$components
   expect_identical(name(~ x), "x")
   expect_identical(name(~ (x + (z))), c("x", "z"))
   expect_identical(name(~ I(x)), "x")
@@ -77,7 +77,7 @@ test_that("a term can be written in several ways", {
   expect_identical(name(~ z + x + x:z), c("z", "x", "z:x"))
   expect_identical(name(~ I(z * x)), "z:x")
   expect_identical(name(~ I((x * z)^2 * x)), "x^3:z^2")
-  odd <- stat_sums(~ `a b` + I(`a b`^2), list("a b" = c(0, 1)))
+  odd <- stat_sums(~ `a b` + I(`a b`^2), list("a b" = c(0, 1)), rescale = FALSE)
   expect_identical(odd$components, c("a b", "a b^2"))
   expect_equal(internal("statistic_total")(odd, data.frame("a b" = c(0.5, 2), check.names = FALSE)), c("a b" = 1.5, "a b^2" = 1.25))
 })
@@ -95,7 +95,7 @@ test_that("a statistic holds its formula as text and no environment", {
 test_that("other formulas, bounds and choices are refused", {
   skip_on_cran() # takes long; `make test` runs it
   refused <- function(formula, bounds = list(x = c(0, 1), z = c(0, 1)), ...) {
-    expect_error(stat_sums(formula, bounds, ...), class = "noiseaware_error_formula")
+    expect_error(stat_sums(formula, bounds, ..., rescale = FALSE), class = "noiseaware_error_formula")
   }
   for (formula in list(y ~ x, ~ ., ~ x + ., ~ 1, ~ 0, ~ x - 1, ~ x - z, ~ -x, ~ x^2, ~ x * z, ~ log(x), ~ I(log(x)), ~ I(x + z), ~ I(x^z),
                        ~ I(x^0), ~ I(x^-1), ~ I(x^0.5), ~ I(x^2.5), ~ I(2 * x), ~ I(x / z), ~ I(x)^2, ~ x:I(z), ~ x:x, ~ I(x, z), ~ I(.), ~ x %in% z,
@@ -111,7 +111,7 @@ test_that("other formulas, bounds and choices are refused", {
   refused(NULL)
   # two terms of one name
   refused(~ `x:z` + x:z, list("x:z" = c(0, 1), x = c(0, 1), z = c(0, 1)))
-  bounds <- function(bounds, formula = ~ x) expect_error(stat_sums(formula, bounds), class = "noiseaware_error_bounds")
+  bounds <- function(bounds, formula = ~ x) expect_error(stat_sums(formula, bounds, rescale = FALSE), class = "noiseaware_error_bounds")
   bounds(NULL)
   bounds(list(c(0, 1)))
   bounds(list(z = c(0, 1)))
@@ -130,7 +130,7 @@ test_that("other formulas, bounds and choices are refused", {
 test_that("a formula of any depth is read", {
   deep <- quote(x)
   for (i in 1:3000) deep <- call("(", deep)
-  st <- stat_sums(structure(call("~", deep), class = "formula"), list(x = c(0, 1)))
+  st <- stat_sums(structure(call("~", deep), class = "formula"), list(x = c(0, 1)), rescale = FALSE)
   expect_identical(st$components, "x")
 })
 
@@ -163,8 +163,8 @@ test_that("the sensitivity of one term is its range, or its largest absolute val
       formula <- eval(bquote(~ I(x^.(k))))
       t <- grid^k
       for (norm in c("L1", "L2")) {
-        expect_equal(sensitivity(stat_sums(formula, list(x = box)), norm), max(t) - min(t), tolerance = 1e-14)
-        expect_equal(sensitivity(stat_sums(formula, list(x = box), "drop"), norm), max(max(t) - min(t), abs(t)), tolerance = 1e-14)
+        expect_equal(sensitivity(stat_sums(formula, list(x = box), rescale = FALSE), norm), max(t) - min(t), tolerance = 1e-14)
+        expect_equal(sensitivity(stat_sums(formula, list(x = box), "drop", rescale = FALSE), norm), max(max(t) - min(t), abs(t)), tolerance = 1e-14)
       }
     }
     for (other in boxes) {
@@ -178,13 +178,13 @@ test_that("the sensitivity of one term is its range, or its largest absolute val
 })
 
 test_that("by hand: the square of [10, 11] ranges over 21, and may drop to 0", {
-  clamp <- stat_sums(~ x + I(x^2), list(x = c(10, 11)))
-  drop <- stat_sums(~ x + I(x^2), list(x = c(10, 11)), "drop")
+  clamp <- stat_sums(~ x + I(x^2), list(x = c(10, 11)), rescale = FALSE)
+  drop <- stat_sums(~ x + I(x^2), list(x = c(10, 11)), "drop", rescale = FALSE)
   expect_equal(c(sensitivity(clamp), sensitivity(clamp, "L1"), sensitivity(clamp, "L2")), c(22, 22, sqrt(1 + 21^2)))
   expect_equal(c(sensitivity(drop), sensitivity(drop, "L2")), c(11 + 121, sqrt(11^2 + 121^2)))
   # the two kinds of neighbours are not mixed: x ranges over 1 or falls by 2, z over 2 or falls by 1
   both <- list(x = c(1, 2), z = c(-1, 1))
-  expect_equal(sensitivity(stat_sums(~ x + z, both, "drop")), 3)
+  expect_equal(sensitivity(stat_sums(~ x + z, both, "drop", rescale = FALSE)), 3)
   expect_error(sensitivity(drop, "L3"), class = "noiseaware_error_argument")
 })
 
@@ -192,8 +192,8 @@ test_that("no pair of records goes beyond the sensitivity, found by maximisation
   skip_on_cran() # takes long; `make test` runs it
   set.seed(41)
   for (outside in c("clamp", "drop")) {
-    for (st in list(stat_sums(~ x + I(x^2), list(x = c(-1, 3)), outside), stat_sums(~ x + I(x^2) + I(x^3), list(x = c(-2, -0.5)), outside),
-                    several(outside), several(outside, c(0, 1), c(0, 0.5)), stat_sums(~ x + z, list(x = c(1, 2), z = c(-1, 1)), outside))) {
+    for (st in list(stat_sums(~ x + I(x^2), list(x = c(-1, 3)), outside, rescale = FALSE), stat_sums(~ x + I(x^2) + I(x^3), list(x = c(-2, -0.5)), outside, rescale = FALSE),
+                    several(outside), several(outside, c(0, 1), c(0, 0.5)), stat_sums(~ x + z, list(x = c(1, 2), z = c(-1, 1)), outside, rescale = FALSE))) {
       q <- nrow(st$columns)
       lower <- st$columns$lower
       upper <- st$columns$upper
@@ -248,6 +248,6 @@ test_that("a statistic is the same after a trip through JSON", {
 
 test_that("bounds of one variable need no name", {
   expect_identical(stat_sums(~ x, c(0, 1)), stat_sums(~ x, list(x = c(0, 1))))
-  expect_error(stat_sums(~ x + y, c(0, 1)), class = "noiseaware_error_bounds")
+  expect_error(stat_sums(~ x + y, c(0, 1), rescale = FALSE), class = "noiseaware_error_bounds")
   expect_error(stat_sums(~ x, c(0, 1, 2)), class = "noiseaware_error_bounds")
 })

@@ -303,7 +303,7 @@ test_that("where bounds clamp much the exact density is followed, also beside se
 
 test_that("of one column the exact density is followed", {
   set.seed(2)
-  statistic <- stat_sums(~ x + I(x^2), list(x = c(4, 7)))
+  statistic <- stat_sums(~ x + I(x^2), list(x = c(4, 7)), rescale = FALSE)
   fit <- function(data, mechanism) {
     release <- simulate_release(data, statistic, mechanism)
     suppressWarnings(sample_posterior(release, model_normal(), method = "augment", chains = 2, iter = 1000, seed = 1))
@@ -325,7 +325,7 @@ test_that("few records, an empty level and two pairs of bounds are no obstacle",
   }
   # a column with two pairs of bounds
   one <- stat_crossprod(y ~ x1 + x2 + x3, list(y = c(-2, 2), x1 = c(-1, 1), x2 = c(-1, 1), x3 = c(-1, 1)))
-  two <- stat_sums(~ y + I(y^2), list(y = c(-3, 1)))
+  two <- stat_sums(~ y + I(y^2), list(y = c(-3, 1)), rescale = FALSE)
   release <- simulate_release(model_lm(), list(one = one, two = two), list(one = mech_laplace(epsilon = 1), two = mech_gaussian(mu = 1)), n = 40)
   fit <- sample_posterior(release, model_lm(y ~ x1 + x2 + x3), method = "augment", chains = 1, iter = 200, seed = 1)
   expect_gt(acceptance(fit)$moved, 0)

@@ -57,7 +57,7 @@ normal_models <- list(
 )
 
 test_that("one variable: gradients, and the integral by quadrature", {
-  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-4, 7)))
+  st <- stat_sums(~ x + I(x^2), bounds = list(x = c(-4, 7)), rescale = FALSE)
   for (name in names(normal_models)) {
     bound <- internal("bind_model")(normal_models[[name]], st)
     centre <- bound$spec$fields$centre

@@ -57,7 +57,7 @@ test_that("unknown n: the total of normal records of unknown sd, against a sum o
 
 test_that("unknown n: both totals of normal records, against totals simulated from the prior", {
   skip_on_cran() # takes long; `make test` runs it
-  rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60))), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
+  rel <- size_release(stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), c(25, 160), mech_laplace(scale = 12), 33, mech_laplace(scale = 5))
   model <- model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9)))
   fit <- sample_posterior(rel, model, method = "collapse", records = prior_uniform(0, 60), chains = 2, iter = 18500, warmup = 1000, seed = 1)
   set.seed(1)
@@ -158,7 +158,7 @@ test_that("unknown n: with hardly any noise on it the draws of totals are those 
 test_that("unknown n: totals calibrated with n drawn", {
   skip_on_cran() # takes long; `make test` runs it
   noise <- list(t = mech_laplace(scale = 12), size = mech_laplace(scale = 4))
-  st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60))), size = stat_size())
+  st <- list(t = stat_sums(~ x + I(x^2), list(x = c(-60, 60)), rescale = FALSE), size = stat_size())
   for (model in list(model_normal(prior = prior_nig(0, 0.5, 3, 8)), model_normal(prior = list(mean = prior_normal(0, 2), sd = prior_inverse_gamma(4, 9))))) {
     cal <- calibrate(model, st, noise, n = prior_negative_binomial(30, 5), replicates = 120, method = "collapse", chains = 1, iter = 1400, warmup = 300,
                      seed = 3, neighbours = "add_remove")

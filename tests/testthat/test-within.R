@@ -2,7 +2,7 @@
 # update by rejection and by slice sampling, and the posterior by quadrature.
 
 box <- list(x = c(-1, 3))
-within_statistic <- stat_sums(~ x + I(x^2), box)
+within_statistic <- stat_sums(~ x + I(x^2), box, rescale = FALSE)
 within_bind <- function(model, statistic = within_statistic) internal("bind_model")(model, statistic)
 within_prior <- function(bound, draws, seed = 1) {
   .Call(internal("ffi_model_prior"), bound$spec, internal("new_stream")(c(37, seed)), as.integer(draws))$theta
@@ -89,7 +89,7 @@ test_that("the same distribution as normal-inverse-Wishart, with a known mean or
 
 test_that("the slice sampler's step leaves the distribution of two variables as it is", {
   skip_on_cran() # takes long; `make test` runs it
-  st <- stat_sums(~ x + z, list(x = c(-1, 3), z = c(0, 2)))
+  st <- stat_sums(~ x + z, list(x = c(-1, 3), z = c(0, 2)), rescale = FALSE)
   prior <- prior_niw(c(1, 1), 1, matrix(c(2, 0.3, 0.3, 1), 2), 5)
   cut <- prior_niw(c(1, 1), 1, matrix(c(2, 0.3, 0.3, 1), 2), 5, within = list(z = c(0, 2), x = c(-1, 3)))
   set.seed(4)

@@ -1,0 +1,78 @@
+# How far two records are apart at most in monomials of variables that range from -1 to 1.
+#
+# Monomials of degree 1 and 2. Of two records v and w let a = (v + w) / 2 and b = (v - w) / 2, so that |a_i| + |b_i| <= 1. Then
+#   v_i - w_i = 2 b_i,  v_i v_j - w_i w_j = 2 (a_i b_j + a_j b_i),  v_i^2 - w_i^2 = 4 a_i b_i.
+# All grow in modulus with |a_i|, and reach their largest together where a_i = 1 - b_i >= 0, b_i >= 0. So with x = b in [0, 1]^q, where v is 1
+# and w is 1 - 2 x, they are all that need be looked at:
+#   2 x_i,  2 (x_i + x_j - 2 x_i x_j),  4 x_i (1 - x_i).
+# L1: their sum is a polynomial of degree 2. It is largest at a corner of some face of the cube, or inside a face where its gradient
+# is 0: all 3^q faces are tried. L2: the sum of squares. In each x_i that of a product is convex, and that of a variable with its square is at most
+# linear between its ends, 4 x^2 + 16 x^2 (1 - x)^2 <= 4 x, as (2 x - 1)^2 >= 0: it is largest at a corner of the cube. A square without its
+# variable adds at most 1, which makes that an upper bound.
+#
+# Powers of one variable. Let |v| >= |w|; with the same sign no power differs by more than 1, and with v >= -w >= 0 all
+# differences grow with v. So v = 1 and w = -t: 1 + t^k for odd k, 1 - t^k for even ones, a function of t in [0, 1].
+#
+# With many variables what all monomials of degree 1 and 2 make is a bound. Inf where nothing serves: then the sum of ranges is.
+
+most_faces <- 7L
+
+rescaled_distance <- function(powers, norm) {
+  powers <- powers[, colSums(powers) > 0, drop = FALSE]
+  if (ncol(powers) == 1L) return(distance_of_powers(powers[, 1L], norm))
+  if (any(rowSums(powers) > 2)) return(Inf)
+  if (ncol(powers) > (if (norm == "L1") most_faces else most_corners)) return(distance_of_all(ncol(powers), norm))
+  if (norm == "L1") distance_on_faces(powers) else distance_at_corners(powers)
+}
+
+# of all monomials of degree 1 and 2 in m variables, see stat_crossprod()
+distance_of_all <- function(m, norm) if (norm == "L1") m * (m + 2)^2 / (2 * (m + 1)) else 2 * sqrt(floor((m + 1)^2 / 4))
+
+distance_of_powers <- function(power, norm) {
+  apart <- function(t) {
+    each <- 1 + outer(t, power, `^`) * rep(ifelse(power %% 2 == 1, 1, -1), each = length(t))
+    if (norm == "L1") rowSums(each) else sqrt(rowSums(each^2))
+  }
+  grid <- seq(0, 1, length.out = 1001L)
+  value <- apart(grid)
+  tops <- which(diff(sign(diff(value))) < 0) + 1L
+  inner <- vapply(tops, function(k) stats::optimize(apart, grid[k + c(-1L, 1L)], maximum = TRUE, tol = 1e-10)$objective, 0)
+  max(value, inner)
+}
+
+# sum of constant + linear x + x' quadratic x / 2 over the terms, on each face
+distance_on_faces <- function(powers) {
+  q <- ncol(powers)
+  linear <- numeric(q)
+  quadratic <- matrix(0, q, q)
+  for (j in seq_len(nrow(powers))) {
+    at <- rep(seq_len(q), powers[j, ])
+    linear[at[1L]] <- linear[at[1L]] + if (length(at) == 2L && at[1L] == at[2L]) 4 else 2
+    if (length(at) == 1L) next
+    if (at[1L] != at[2L]) linear[at[2L]] <- linear[at[2L]] + 2
+    # of x_i^2 twice its coefficient
+    quadratic[at[1L], at[2L]] <- quadratic[at[1L], at[2L]] - if (at[1L] == at[2L]) 8 else 4
+    if (at[1L] != at[2L]) quadratic[at[2L], at[1L]] <- quadratic[at[2L], at[1L]] - 4
+  }
+  faces <- as.matrix(expand.grid(rep(list(c(0, 1, NA)), q)))
+  max(apply(faces, 1L, function(x) {
+    open <- is.na(x)
+    if (any(open)) {
+      slope <- linear[open] + quadratic[open, !open, drop = FALSE] %*% x[!open]
+      inside <- tryCatch(solve(quadratic[open, open], -slope), error = function(e) NULL) # singular: as large on its edge
+      if (is.null(inside) || any(inside < 0 | inside > 1)) return(0)
+      x[open] <- inside
+    }
+    sum(linear * x) + drop(x %*% quadratic %*% x) / 2
+  }))
+}
+
+distance_at_corners <- function(powers) {
+  degree <- rowSums(powers)
+  square <- apply(powers, 1L, max) == 2
+  x <- t(as.matrix(expand.grid(rep(list(0:1), ncol(powers)))))
+  single <- powers[degree == 1, , drop = FALSE] %*% x
+  product <- powers[degree == 2 & !square, , drop = FALSE] %*% x # 1 where one of the two is
+  lone <- setdiff(max.col(powers[square, , drop = FALSE]), max.col(powers[degree == 1, , drop = FALSE]))
+  sqrt(max(4 * colSums(single) + 4 * colSums(product == 1)) + length(lone))
+}
