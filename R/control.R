@@ -37,7 +37,9 @@ control_help <- function() {
   }
   c("@param control A named list. Which entries it may have depends on the method that runs; with `method = \"auto\"` that is",
     "  known, and the entries are checked, once it has been chosen.",
-    unlist(lapply(names(control_table), of_method)))
+    unlist(lapply(names(control_table), of_method)),
+    "* any method: `beside`, TRUE or FALSE (default: TRUE): whether a fit that depends on clamping is compared with one of natural limits, see the section",
+    "  Warnings of [fit_methods].")
 }
 
 # Before the method is known: a list of entries that some method has. After: those of the
@@ -47,6 +49,8 @@ check_control <- function(control, method, call = caller_env()) {
   if (!named) stop_argument("control", "a named list", describe(control), call = call)
   twice <- unique(names(control)[duplicated(names(control))])
   if (length(twice)) stop_classed("argument", "{.arg control} must have each entry only once, but has {.field {twice}} more often.", call = call)
+  if (!is.null(control$beside)) check_flag(control$beside, "control$beside", call = call)
+  control <- control[names(control) != "beside"]
   if (length(control) == 0L) return(control)
   known <- if (method == "auto") Reduce(function(a, b) utils::modifyList(b, a), control_table) else control_table[[method]]
   strange <- setdiff(names(control), names(known))

@@ -26,8 +26,11 @@ with_troubles <- function(fit, call = caller_env()) {
   if (session$quiet) return(fit)
   found <- function(what, code) try_diagnostic(what, code, call)
   of_release <- found("what the release can be", release_troubles(fit$release))
+  # totals that no records within the bounds have say nothing of records beyond them
+  fit$clamping <- if (length(of_release) == 0L) found("clamping", compare_clamping(fit))
   fit$troubles <- c(found("convergence", convergence_trouble(fit)), found("trajectories", trajectory_troubles(fit)),
-                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("mirror images", mirror_trouble(fit)), of_release)
+                    found("bounds", bounds_trouble(fit)), found("few records", few_records_trouble(fit)), found("clamping", clamping_trouble(fit)),
+                    found("mirror images", mirror_trouble(fit)), of_release)
   if (!"impossible" %in% vapply(of_release, `[[`, "", "kind")) fit$troubles <- c(fit$troubles, found("the imputed records", contradiction_trouble(fit)))
   tell_troubles(fit, call)
   fit$decided <- found("what the prior decides", prior_decides(fit)) %||% character()

@@ -12,6 +12,7 @@
 #   unlikely  names of means that the prior takes for unlikely
 #   weighted  what update(prior = ) found of the importance weights by which the draws were resampled
 #   whole     the release, where it has more numbers than the model uses: `release` holds those
+#   clamping  what the answer would be if bounds were natural limits: see clamping.R
 #   asked     the other arguments of sample_posterior() as they were given, for update()
 
 new_fit <- function(draws, release, bound, run, method, exact, chains = NULL, problem = NULL,
@@ -87,6 +88,10 @@ chains_array <- function(chains) {
 #'   * `noiseaware_warning_bounds`: method `"collapse"`, and `"clt"` for a regression with factors or a [model_glm()],
 #'     ignore clamping, and the probability that some record lies outside the bounds is
 #'     above 0.01; or `"clt"` for another regression, and most values are outside.
+#'   * `noiseaware_warning_clamping`: the answer hangs on what lies beyond the bounds. Where more than 0.001 of the values are expected there, and the fit
+#'     accounts for their clamping, the release is also fitted as if the bounds were natural limits, with seeds of its own, by the fastest method that serves and for
+#'     at most what the fit itself takes, or two seconds if that is more. The warning has both answers for the parameters that differ by more than half a posterior
+#'     standard deviation; [declare_outside()] says which is right. The print says so, too, or why there was no such fit.
 #'   * `noiseaware_warning_contradiction`: the records that every chain of method `"augment"` imputes are so far from a released number that
 #'     the noise can hardly explain it, whatever R-hat says: the model cannot make such numbers, or chains are held.
 #'   * `noiseaware_warning_mirror`: the release is the same for records mirrored at a point, as that of squares alone; method `"collapse"` or `"clt"` went
@@ -223,6 +228,7 @@ fit_lines <- function(fit) {
     if (!is.null(fit$weighted)) paste0("  weights    resampled for another prior: ", weights_line(fit$weighted)),
     if (length(fit$decided)) paste0("  prior      decides ", shorten_list(fit$decided, 5L), ": the release neither narrows nor moves it"),
     unlikely_line(fit),
+    clamping_lines(fit),
     switch(fit$method,
       augment = c(if (is.null(fit$bound$moves)) "  moves      none: the model has no move, mixing may be slow", cost_line(fit)),
       collapse = collapse_lines(fit),

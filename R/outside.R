@@ -15,10 +15,10 @@ check_outside <- function(outside, variables, choices = c("clamp", "none"), call
   alone <- setdiff(choices, "drop")
   ok <- is.character(outside) && !anyNA(outside) && all(outside %in% alone) && !anyDuplicated(names(outside)) && all(names(outside) %in% variables)
   if (!ok) {
-    words <- paste(encodeString(alone, quote = "\""), collapse = " or ")
-    stop_argument("outside", paste0("one word, or ", words, " by variable, named by variables that are numbers"),
-                  if (is.character(outside)) paste0("c(", shorten_list(paste(shorten_texts(names(outside)), "=", encodeString(outside, quote = "\""))), ")") else
-                    describe(outside), call = call)
+    quoted_words <- function(x) encodeString(x, quote = "\"")
+    was <- if (is.character(outside)) paste(shorten_texts(names(outside)), "=", quoted_words(outside)) else describe(outside)
+    stop_argument("outside", paste0("one word, or ", paste(quoted_words(alone), collapse = " or "), " by variable, named by variables that are numbers"),
+                  shorten_list(was), call = call)
   }
   said <- stats::setNames(rep("clamp", length(variables)), variables)
   said[names(outside)] <- outside
@@ -120,16 +120,12 @@ outside_json <- function(statistic) {
   if (!is.null(names(outside))) list(outside = as.list(outside)) else if (outside != "clamp") list(outside = outside)
 }
 
-# `x`: of a file
-outside_from_json <- function(x, refuse) {
+# `x`: of a file; check_outside() refuses what is neither
+outside_from_json <- function(x) {
+  if (!"outside" %in% names(x)) return("clamp")
   said <- x[["outside"]]
-  if (is.null(said)) {
-    if ("outside" %in% names(x)) refuse("The statistic's outside must be a text, or an object of texts.")
-    return("clamp")
-  }
-  if (is.list(said) && !is.null(names(said)) && all(vapply(said, checkmate::test_string, TRUE))) said <- unlist(said)
-  if (!is.character(said) || (is.null(names(said)) && length(said) != 1L)) refuse("The statistic's outside must be a text, or an object of texts.")
-  said
+  by_variable <- is.list(said) && !is.null(names(said)) && all(vapply(said, checkmate::test_string, TRUE))
+  if (by_variable) unlist(said) else if (checkmate::test_string(said)) said else as.list(said)
 }
 
 #' What lies beyond the bounds of a release

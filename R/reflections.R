@@ -36,7 +36,7 @@ origin_of <- function(part, name) {
   column <- match(name, part$statistic$columns$name)
   if (is.na(column) || !any(component_powers(part$statistic)[part$at, column] > 0)) return(NULL)
   if (inherits(part$statistic, "stat_centred")) return(part$statistic$centre[[name]])
-  if (isTRUE(part$statistic$rescale)) with(part$statistic$columns[column, ], (lower + upper) / 2) else 0
+  if (isTRUE(part$statistic$rescale) && !is_dropped(part$statistic)) with(part$statistic$columns[column, ], (lower + upper) / 2) else 0
 }
 
 # The powers of the columns in each component, a row each; NULL where components are other functions.

@@ -59,14 +59,14 @@ units_trouble <- function(release) {
   if (length(odd) == 0L) return(NULL)
   list(list(kind = "units", text = c(
     sprintf("Totals of %s look as if they were in the variables' units, not rescaled to [-1, 1] as the statistic says.", shorten_list(unique(odd), 5L)),
-    i = "stat_crossprod(rescale = FALSE) describes totals in the variables' units.")))
+    i = "rescale = FALSE in the statistic describes totals in the variables' units.")))
 }
 
 # Of each variable of which total and square are told well: how much likelier its mean and standard deviation are if the numbers are in its
 # own units, as a logarithm.
 units_ratio <- function(part, n) {
   statistic <- part$statistic
-  if (!inherits(statistic, "stat_crossprod") || inherits(statistic, "stat_centred") || !isTRUE(statistic$rescale)) return(NULL)
+  if (!inherits(statistic, c("stat_crossprod", "stat_sums")) || inherits(statistic, "stat_centred") || !isTRUE(statistic$rescale) || is_dropped(statistic)) return(NULL)
   columns <- statistic$columns
   noise <- rep_len(mechanism_sd(part$mechanism, part$scale), length(part$value)) / n
   moments <- function(names) (part$value / n)[match(names, statistic$components)]

@@ -113,6 +113,14 @@ narrow_statistic.default <- function(statistic, variables) {
 
 kept_components <- function(statistic, narrow) list(statistic = narrow, at = match(narrow$components, statistic$components))
 
+# what is said of values beyond them
+kept_outside <- function(statistic, variables) {
+  outside <- statistic$outside
+  if (is.null(names(outside))) return(outside)
+  outside <- outside[intersect(names(outside), variables)]
+  if (length(outside)) outside else "clamp"
+}
+
 # bounds and levels as the constructors take them
 declared_bounds <- function(statistic, variables) {
   columns <- statistic$columns
@@ -128,7 +136,7 @@ narrow_statistic.stat_crossprod <- function(statistic, variables) {
   if (length(kept) == 0L) return(NULL)
   if (all(statistic$columns$variable %in% kept)) return(NextMethod())
   formula <- stats::reformulate(if (length(kept) > 1L) format_name(kept[-1L]) else "1", as.name(kept[1L]))
-  kept_components(statistic, stat_crossprod(formula, declared_bounds(statistic, kept), statistic$rescale))
+  kept_components(statistic, stat_crossprod(formula, declared_bounds(statistic, kept), statistic$rescale, kept_outside(statistic, kept)))
 }
 
 #' @export
@@ -136,7 +144,7 @@ narrow_statistic.stat_centred <- function(statistic, variables) {
   kept <- intersect(statistic$columns$variable, variables)
   if (length(kept) == 0L) return(NULL)
   if (all(statistic$columns$variable %in% kept)) return(narrow_statistic.default(statistic, variables))
-  kept_components(statistic, stat_centred(stats::reformulate(format_name(kept)), declared_bounds(statistic, kept), statistic$centre[kept]))
+  kept_components(statistic, stat_centred(stats::reformulate(format_name(kept)), declared_bounds(statistic, kept), statistic$centre[kept], kept_outside(statistic, kept)))
 }
 
 #' @export
@@ -144,20 +152,20 @@ narrow_statistic.stat_moments4 <- function(statistic, variables) {
   kept <- intersect(statistic$columns$variable, variables)
   if (length(kept) == 0L) return(NULL)
   if (all(statistic$columns$variable %in% kept)) return(NextMethod())
-  kept_components(statistic, stat_moments4(stats::reformulate(format_name(kept)), declared_bounds(statistic, kept), statistic$rescale))
+  kept_components(statistic, stat_moments4(stats::reformulate(format_name(kept)), declared_bounds(statistic, kept), statistic$rescale, kept_outside(statistic, kept)))
 }
 
 # a record is dropped for any of the variables
 #' @export
 narrow_statistic.stat_sums <- function(statistic, variables) {
-  if (statistic$outside == "drop" || all(statistic$columns$variable %in% variables)) return(NextMethod())
+  if (is_dropped(statistic) || all(statistic$columns$variable %in% variables)) return(NextMethod())
   other <- !statistic$columns$variable %in% variables
   at <- which(rowSums(statistic$powers[, other, drop = FALSE]) == 0)
   if (length(at) == 0L) return(NULL)
   terms <- formula_leaves(text_formula(statistic$formula)[[2L]], chain_operands("+"), caller_env())[at]
   formula <- stats::as.formula(call("~", Reduce(function(a, b) call("+", a, b), terms)), env = baseenv())
   kept <- statistic$columns$variable[colSums(statistic$powers[at, , drop = FALSE]) > 0]
-  kept_components(statistic, stat_sums(formula, declared_bounds(statistic, kept), outside = statistic$outside))
+  kept_components(statistic, stat_sums(formula, declared_bounds(statistic, kept), kept_outside(statistic, kept), statistic$rescale))
 }
 
 # margins of the variables alone
@@ -210,5 +218,5 @@ narrow_statistic.stat_products <- function(statistic, variables) {
   }, "")
   formula <- stats::reformulate(labels, as.name(said$response))
   kept <- model_terms(formula)$variables
-  kept_components(statistic, stat_crossprod(formula, declared_bounds(statistic, kept), statistic$rescale))
+  kept_components(statistic, stat_crossprod(formula, declared_bounds(statistic, kept), statistic$rescale, kept_outside(statistic, kept)))
 }

@@ -139,5 +139,5 @@ stat_centred_from_json <- function(x, refuse, claim) {
   bounds <- json_bounds(x$bounds, refuse)
   claim(length(bounds) * (length(bounds) + 3) / 2)
   stat_centred(json_formula(x$formula, refuse), bounds, json_numbers(x$centre, "The statistic's centre", "object", refuse),
-               outside_from_json(x, refuse))
+               outside_from_json(x))
 }

@@ -243,7 +243,7 @@ statistic_json.stat_crossprod <- function(statistic) {
 
 stat_crossprod_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale", intersect("outside", names(x))), "statistic", refuse)
-  outside <- outside_from_json(x, refuse)
+  outside <- outside_from_json(x)
   bounds <- json_bounds(x$bounds, refuse)
   columns <- json_columns(bounds)
   if (has_products(json_formula(x$formula, refuse))) {

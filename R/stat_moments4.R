@@ -158,5 +158,5 @@ stat_moments4_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "rescale", intersect("outside", names(x))), "statistic", refuse)
   bounds <- json_bounds(x$bounds, refuse)
   claim(choose(length(bounds) + 4, 4) - 1)
-  stat_moments4(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside_from_json(x, refuse))
+  stat_moments4(json_formula(x$formula, refuse), bounds, rescale = x$rescale, outside = outside_from_json(x))
 }

@@ -150,7 +150,7 @@ statistic_json.stat_records <- function(statistic) {
 
 stat_records_from_json <- function(x, refuse, claim) {
   given <- intersect(c("bounds", "levels"), names(x))
-  outside <- outside_from_json(x, refuse)
+  outside <- outside_from_json(x)
   require_fields(x, c("name", "formula", given, intersect("outside", names(x))), "statistic", refuse)
   ranges <- lapply(x[given], json_bounds, refuse = refuse)
   claim(sum(lengths(ranges)))

@@ -261,6 +261,6 @@ stat_sums_from_json <- function(x, refuse, claim) {
   require_fields(x, c("name", "formula", "bounds", "outside", intersect("rescale", names(x))), "statistic", refuse)
   formula <- json_formula(x$formula, refuse)
   claim(length(sum_terms(formula)))
-  stat_sums(formula, json_bounds(x$bounds, refuse), outside = outside_from_json(x, refuse),
+  stat_sums(formula, json_bounds(x$bounds, refuse), outside = outside_from_json(x),
             rescale = if ("rescale" %in% names(x)) x$rescale %||% NA else FALSE)
 }

@@ -290,7 +290,9 @@ test_that("records outside the bounds are warned of where a method leaves them o
     expect_identical(warned(fits(loose)), character())
   }
   for (method in c("augment", "clt")) {
-    expect_identical(warned(sample_posterior(tight, model, method = method, chains = 2, seed = 1)), character())
+    fits <- function(...) sample_posterior(tight, model, method = method, chains = 2, seed = 1, ...)
+    expect_identical(warned(fits(control = list(beside = FALSE))), character())
+    expect_identical(warned(fits()), "noiseaware_warning_clamping")
   }
 })
 

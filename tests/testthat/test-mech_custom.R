@@ -89,7 +89,7 @@ test_that("noise of bounded support: chains start and stay in it, whatever the m
     expect_true(all(is.finite(fit$chains[[1]]$log_noise)))
   }
   # two totals, of which the noise is little together
-  both <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)))
+  both <- stat_sums(~ x + I(x^2), bounds = list(x = c(0, 5)), rescale = FALSE)
   little <- mech_custom(log_density = function(noise) ifelse(rowSums(abs(noise)) <= 0.3, 0, -Inf))
   fit <- suppressWarnings(sample_posterior(as_release(c(30, 60), both, little, n = 20), model_normal(), chains = 4, iter = 60, warmup = 2, seed = 1))
   expect_true(all(abs(sweep(posterior::as_draws_matrix(denoise(fit)), 2, c(30, 60))) %*% c(1, 1) <= 0.3 + 1e-9))

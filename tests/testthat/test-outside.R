@@ -164,3 +164,18 @@ test_that("bad statements are errors", {
   expect_error(declare_outside(rel, "drop"), class = "noiseaware_error_argument")
   expect_error(declare_outside(rel, c(y = "none")), class = "noiseaware_error_argument")
 })
+
+test_that("a narrower model keeps what was said of its variables", {
+  narrow <- internal("narrow_statistic")
+  for (st in clamping_statistics(c(x = "none"))[c("crossprod", "own_units", "moments4", "sums", "covariance", "means")]) {
+    expect_identical(internal("natural_columns")(narrow(st, "y")$statistic), FALSE)
+    if (!grepl("^y", st$formula)) next
+    expect_identical(internal("natural_columns")(narrow(st, "x")$statistic), TRUE)
+  }
+  expect_identical(internal("natural_columns")(narrow(clamping_statistics("none")$products, c("y", "x"))$statistic), c(TRUE, TRUE))
+  sums <- stat_sums(~ x + I(x^2) + y + x:y, bounds)
+  kept <- narrow(sums, "x")
+  expect_identical(kept$statistic, stat_sums(~ x + I(x^2), bounds["x"]))
+  # one total that is left keeps its units
+  expect_true(narrow(stat_sums(~ x + y, bounds), "x")$statistic$rescale)
+})

@@ -12,12 +12,12 @@ test_that("the sets of columns in which all components are even are found", {
     list(sets = sort(named), origin = stats::setNames(found$origin, bound$columns$name))
   }
   two <- unit_bounds("x", "y")
-  expect_null(sets(stat_sums(~ x + I(x^2), unit_bounds("x")), model_normal()))
+  expect_null(sets(stat_sums(~ x + I(x^2), unit_bounds("x"), rescale = FALSE), model_normal()))
   expect_identical(sets(stat_sums(~ I(x^2), unit_bounds("x")), model_normal())$sets, "x")
   expect_identical(sets(stat_sums(~ x:y, two))$sets, "xy")
-  expect_identical(sets(stat_sums(~ I(x^2) + x:y + I(y^2), two))$sets, "xy")
-  expect_identical(sets(stat_sums(~ I(x^2) + I(y^2), two))$sets, c("x", "xy", "y"))
-  expect_identical(sets(stat_sums(~ x + I(x^2) + I(y^2), two))$sets, "y")
+  expect_identical(sets(stat_sums(~ I(x^2) + x:y + I(y^2), two, rescale = FALSE))$sets, "xy")
+  expect_identical(sets(stat_sums(~ I(x^2) + I(y^2), two, rescale = FALSE))$sets, c("x", "xy", "y"))
+  expect_identical(sets(stat_sums(~ x + I(x^2) + I(y^2), two, rescale = FALSE))$sets, "y")
   expect_null(sets(stat_crossprod(y ~ x, two)))
   # powers of a rescaled column are about the middle of its bounds
   part <- stat_moments4(~ x, list(x = c(2, 6)))
@@ -49,7 +49,7 @@ test_that("chains go to both sides of a mirror", {
   both(40, stat_sums(~ I(y^2), unit_bounds("y")), model_normal(prior = prior_nig(0, 0.05, 20, 20)), "mean")
   both(40, stat_sums(~ I(y^2), unit_bounds("y")), model_normal(prior = prior_nig(0, 0.05, 20, 20)), "mean", thin = 2)
   both(30, stat_sums(~ x:y, two), model_mvnormal(), "mean[x]")
-  fit <- both(c(40, 25, 35), stat_sums(~ I(y^2) + y:x + I(x^2), two), model_mvnormal(), "mean[y]")
+  fit <- both(c(40, 25, 35), stat_sums(~ I(y^2) + y:x + I(x^2), two, rescale = FALSE), model_mvnormal(), "mean[y]")
   expect_true(length(fit$problem$surrogate) > 0) # which goes along what squares leave open
 })
 

@@ -62,16 +62,16 @@ test_that("every kind of statistic gives its part", {
     kept$statistic$components
   }
   ranges <- list(age = c(14, 50), lwt = c(80, 260), bwt = c(500, 5500))
-  sums <- stat_sums(~ age + I(age^2) + age:lwt + lwt, ranges[1:2])
+  sums <- stat_sums(~ age + I(age^2) + age:lwt + lwt, ranges[1:2], rescale = FALSE)
   expect_identical(narrow(sums, "age"), c("age", "age^2"))
   expect_identical(narrow(sums, c("age", "bwt")), c("age", "age^2"))
   expect_null(narrow(sums, "bwt"))
   # a record is left out for any of its variables
-  expect_null(narrow(stat_sums(~ age + lwt, ranges[1:2], outside = "drop"), "age"))
+  expect_null(narrow(stat_sums(~ age + lwt, ranges[1:2], outside = "drop", rescale = FALSE), "age"))
   expect_identical(narrow(stat_moments4(~ age + lwt, ranges[1:2]), "lwt"), c("lwt", "lwt^2", "lwt^3", "lwt^4"))
   covariance <- stat_covariance(~ age + lwt, ranges[1:2], centre = c(age = 23, lwt = 130), divisor = 20)
   expect_identical(narrow(covariance, "lwt"), "var(lwt)")
-  expect_identical(narrow(stat_means(stat_sums(~ age + lwt, ranges[1:2]), 20), "lwt"), "mean(lwt)")
+  expect_identical(narrow(stat_means(stat_sums(~ age + lwt, ranges[1:2], rescale = FALSE), 20), "lwt"), "mean(lwt)")
   counts <- stat_counts(~ smoke:low + smoke, list(smoke = c("0", "1"), low = c("0", "1")))
   expect_identical(narrow(counts, "smoke"), c("smoke=0", "smoke=1"))
   expect_null(narrow(counts, "low"))
@@ -121,9 +121,9 @@ test_that("sites of a pool are narrowed one by one", {
 test_that("a model that no numbers are about alone is refused, and says why", {
   counts <- as_release(c(87, 13, 42, 28), stat_counts(~ smoke:low, list(smoke = c("0", "1"), low = c("0", "1"))), mech_laplace(epsilon = 1), n = 170)
   expect_error(sample_posterior(counts, model_bernoulli("smoke")), "involves `low`", class = "noiseaware_error_variables")
-  totals <- as_release(c(1, 2), stat_sums(~ x + z, list(x = c(-1, 1), z = c(-1, 1)), outside = "drop"), mech_laplace(epsilon = 1), n = 20)
+  totals <- as_release(c(1, 2), stat_sums(~ x + z, list(x = c(-1, 1), z = c(-1, 1)), outside = "drop", rescale = FALSE), mech_laplace(epsilon = 1), n = 20)
   expect_error(sample_posterior(totals, model_normal("x")), "depends on it", class = "noiseaware_error_variables")
-  joint <- as_release(c(1, 2), stat_sums(~ x + z, list(x = c(-1, 1), z = c(-1, 1))), mech_custom(log_density = function(noise) -rowSums(abs(noise))), n = 20)
+  joint <- as_release(c(1, 2), stat_sums(~ x + z, list(x = c(-1, 1), z = c(-1, 1)), rescale = FALSE), mech_custom(log_density = function(noise) -rowSums(abs(noise))), n = 20)
   expect_error(sample_posterior(joint, model_normal("x")), class = "noiseaware_error_variables")
 })
 

@@ -125,3 +125,11 @@ test_that("rescaled totals tell variances and covariances that raw ones hide", {
   }
   expect_lt(spread(TRUE), spread(FALSE) / 10)
 })
+
+test_that("totals of sums that look as if they were in the variables' units are told", {
+  st <- stat_sums(~ x + I(x^2), c(0, 20))
+  trouble <- function(x, square) internal("units_trouble")(as_release(c(x = x, `x^2` = square), st, mech_laplace(scale = 0.1), n = 1000))
+  # of records about 6 with a standard deviation of 3, in their own units and rescaled
+  expect_length(trouble(6000, 45000), 1L)
+  expect_null(trouble(-400, 250))
+})

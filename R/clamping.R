@@ -1,0 +1,120 @@
+# Both answers where it matters: an answer may hang on what lies beyond the bounds. Under "clamp" the model's tails say how many records do and
+# how far; where the bounds are natural limits none does. Where the share beyond is not negligible the release is also fitted as if its bounds
+# were natural limits (outside.R), by the method that is expected to take least, and the two are compared: |difference of means| / posterior sd,
+# for each parameter.
+#
+# The second fit has seeds of its own, made of the first one's: draws are the same with it or without it.
+# Cost: that of `beside_run`, at most `beside_seconds` or what the fit itself is expected to take; else it is skipped, which the fit says.
+
+# Shares of values beyond the bounds below this are negligible.
+negligible_share <- 0.001
+
+# posterior standard deviations
+hangs_on <- 0.5
+
+beside_run <- list(chains = 2, iter = 1500, warmup = 500, thin = 1)
+beside_seconds <- 2
+
+# A list: `share` beyond the bounds, `table` of both answers, or why there is none, `skipped`. NULL where nothing is compared.
+compare_clamping <- function(fit) {
+  if (isFALSE(fit$asked$control$beside) || !has_clamping(fit)) return(NULL)
+  share <- share_beyond(fit)
+  if (is.na(share) || share <= negligible_share) return(NULL)
+  made <- fit_beside(fit)
+  if (is.character(made)) return(list(share = share, skipped = made))
+  list(share = share, table = both_answers(fit, made))
+}
+
+# Does the fit account for clamping, which a fit without it would not?
+has_clamping <- function(fit) {
+  if (!isTRUE(fit$method %in% c("augment", "clt")) || is.null(fit$chains) || isTRUE(fit$bound$natural) || isTRUE(fit$bound$callbacks)) return(FALSE)
+  if (fit$method == "clt" && clt_leaves_out_bounds(fit$bound) && !identical(fit$problem$sampler, "totals")) return(FALSE)
+  if (!without_refusal(check_records_distribution(fit$bound)) || is.null(fit$words)) return(FALSE)
+  statistics <- lapply(release_parts(fit$release), `[[`, "statistic")
+  any(vapply(statistics, function(s) says_outside(s) && !is_dropped(s) && !all_natural(list(s)), TRUE))
+}
+
+# Expected share of a model's values beyond the bounds that clamp them: what the method reports, or of records that are drawn.
+share_beyond <- function(fit, draws = 40L, records = 100L) {
+  if (!is.null(fit$chains[[1L]][["outside"]])) return(outside_bounds(fit)[["share"]])
+  bound <- fit$bound
+  bounds <- tightest_bounds(bound$columns$name, release_parts(fit$release))
+  values <- parameter_matrix(fit)[, bound$parameters, drop = FALSE]
+  rows <- round(seq(1, nrow(values), length.out = draws))
+  stream <- new_stream(fit$words, fit$run$chains + 20L)
+  beyond <- 0
+  for (i in rows) {
+    made <- .Call(ffi_model_records, bound$spec, bound_theta(bound, values[i, ]), records, stream)
+    stream <- made$state
+    beyond <- beyond + sum(t(made$records) < bounds$lower | t(made$records) > bounds$upper)
+  }
+  beyond / (draws * records)
+}
+
+# The fit as if bounds were natural limits, or why there is none
+fit_beside <- function(fit) {
+  release <- declare_outside(fit$release, "none")
+  bound <- bind_model(complete_model(fit$asked$model, release), release$statistic)
+  records <- fit$problem$records
+  methods <- setdiff(able_methods(release, bound, list()), if (!clt_leaves_out_bounds(bound)) "clt")
+  each <- function(method, on, of) predict_cost(cost_features(method, on, of, records = records))$iteration
+  costs <- vapply(stats::setNames(nm = methods), each, 0, release, bound) * beside_run$chains * beside_run$iter
+  own <- each(fit$method, fit$release, fit$bound) * fit$run$chains * fit$run$iter
+  if (length(costs) == 0L) return("no method serves it without clamping")
+  if (!isTRUE(min(costs) <= max(own, beside_seconds))) return(sprintf("that would take %s", about_time(min(costs))))
+  method <- methods[which.min(costs)]
+  sample <- switch(method, collapse = sample_collapse, clt = sample_clt, augment = sample_augment)
+  run <- c(beside_run, list(seed = chain_seed(fit$words, 4242L)))
+  tryCatch(without_troubles(progressr::without_progress(suppressMessages(sample(release, bound, run, NULL, list(), records)))),
+           noiseaware_error = function(e) "the fit without clamping failed")
+}
+
+both_answers <- function(fit, other) {
+  names <- intersect(fit$bound$parameters, other$bound$parameters)
+  a <- parameter_matrix(fit)[, names, drop = FALSE]
+  b <- parameter_matrix(other)[, names, drop = FALSE]
+  sd <- apply(a, 2L, stats::sd)
+  # of the two means, in those units
+  error <- sqrt(monte_carlo_error(fit, names)^2 + monte_carlo_error(other, names)^2) / sd
+  data.frame(parameter = names, clamp = colMeans(a), clamp_sd = sd, none = colMeans(b), none_sd = apply(b, 2L, stats::sd),
+             difference = (colMeans(b) - colMeans(a)) / sd, error = error, row.names = NULL)
+}
+
+monte_carlo_error <- function(fit, names) {
+  vapply(names, function(name) as.double(posterior::mcse_mean(posterior::extract_variable_matrix(fit$draws, name))), 0)
+}
+
+# parameters that differ, the most first
+differing_answers <- function(fit) {
+  table <- fit$clamping$table
+  if (is.null(table)) return(table)
+  table <- table[which(abs(table$difference) - 2 * table$error > hangs_on), ]
+  table[order(-abs(table$difference)), ]
+}
+
+clamping_trouble <- function(fit) {
+  found <- differing_answers(fit)
+  if (is.null(found) || nrow(found) == 0L) return(NULL)
+  shown <- utils::head(found, 4L)
+  list(list(kind = "clamping", text = c(
+    sprintf("The answer hangs on what lies beyond the bounds, where %s%% of the records are expected.", format_number(100 * min(fit$clamping$share, 1), 2)),
+    stats::setNames(paste0(answer_words(shown), "."), rep("x", nrow(shown))),
+    x = if (nrow(found) > nrow(shown)) paste0("Also: ", shorten_list(found$parameter[-seq_len(nrow(shown))], 5L), "."),
+    i = "These draws are right if values were cut off at the bounds.",
+    i = paste("If the bounds are natural limits, as of a score, a count or a 0/1 variable, say so: `outside = \"none\"` in the statistic, or",
+              "declare_outside(release, \"none\")."))))
+}
+
+answer_words <- function(table) {
+  sprintf("%s: %s (sd %s) with clamped records, %s (sd %s) if no record lies beyond", table$parameter, format_number(table$clamp, 3),
+          format_number(table$clamp_sd, 2), format_number(table$none, 3), format_number(table$none_sd, 2))
+}
+
+# for a print
+clamping_lines <- function(fit) {
+  if (is.null(fit$clamping)) return(NULL)
+  if (!is.null(fit$clamping$skipped)) return(paste0("  clamping   not compared with natural limits: ", fit$clamping$skipped))
+  found <- differing_answers(fit)
+  if (nrow(found) == 0L) return("  clamping   the answer is about the same if no record lies beyond the bounds")
+  paste0(c("  clamping   ", rep("             ", min(nrow(found), 4L) - 1L)), utils::head(answer_words(found), 4L))
+}
