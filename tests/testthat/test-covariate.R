@@ -276,3 +276,19 @@ test_that("a histogram beside the cross-products shows a covariate that is not n
   expect_lt(checked(), 0.05)
   expect_gt(checked(covariates = list(x = covariate_beta())), 0.05)
 })
+
+test_that("records at the bounds of a beta covariate count by the mass beyond the edge", {
+  skip_on_cran() # takes long; `make test` runs it
+  set.seed(43)
+  case <- lone_cases$beta
+  case$covariate <- covariate_beta(prior_beta(3, 2), prior_gamma(1, 6))
+  x <- c(1, 3, 3, 1, 3, 2, 1.4, 3)
+  p <- list(share = rbeta(2e5, 3, 2), precision = rgamma(2e5, 1, 6))
+  a <- p$precision * p$share
+  b <- p$precision * (1 - p$share)
+  log_density <- function(v) if (v == 1) pbeta(1e-9, a, b, log.p = TRUE) else if (v == 3) pbeta(1e-9, b, a, log.p = TRUE) else dbeta((v - 1) / 2, a, b, log = TRUE)
+  log_weight <- Reduce(`+`, lapply(x, log_density))
+  fit <- suppressMessages(suppressWarnings(nonprivate_posterior(data.frame(y = rep(0:1, 4), x = x), lone_model(case, "logistic"), lone_statistic(case, "logistic"),
+                                                                chains = 2, iter = 8000, warmup = 900, seed = 1)))
+  expect_weighted(fit, p, exp(log_weight - max(log_weight)))
+})

@@ -57,3 +57,16 @@ test_that("a Bayes factor is the ratio; what has no evidence is refused", {
   expect_error(bayes_factor(a, short_fit(other, model_bernoulli())), class = "noiseaware_error_argument")
   expect_error(log_evidence(1), class = "noiseaware_error_argument")
 })
+
+test_that("errors of the evidences of separate sites add up by their squares", {
+  skip_on_cran()
+  statistic <- stat_sums(~ x + I(x^2), list(x = c(-4, 4)))
+  sites <- list(a = as_release(c(3, 20), statistic, mech_laplace(scale = 3), 20), b = as_release(c(-5, 60), statistic, mech_laplace(scale = 2), 30))
+  fit <- suppressMessages(suppressWarnings(sample_posterior(sites, model_normal(), pool = "none", method = "collapse", chains = 2, iter = 1000, seed = 1)))
+  each <- lapply(fit$fits, log_evidence, draws = 1000, seed = 1)
+  errors <- vapply(each, attr, 0, "error")
+  expect_true(all(errors > 0))
+  together <- log_evidence(fit, draws = 1000, seed = 1)
+  expect_equal(as.numeric(together), sum(vapply(each, as.numeric, 0)))
+  expect_equal(attr(together, "error"), sqrt(sum(errors^2)))
+})

@@ -178,3 +178,23 @@ test_that("what cannot be is refused", {
   fit <- suppressWarnings(run())
   expect_error(summary(fit, "state"), class = "noiseaware_error_argument")
 })
+
+test_that("each level has its own concentration: areas that differ, of blocks that are alike", {
+  skip_on_cran()
+  areas <- data.frame(county = rep(c("A", "B", "C", "D"), each = 4), block = paste0("b", 1:16))
+  st <- stat_counts(~ block:sex, list(block = areas$block, sex = small_sex))
+  women <- rep(c(38, 2, 37, 3), each = 4)
+  rel <- as_release(as.vector(rbind(women, 40 - women)), st, mech_discrete_gaussian(sd = 0.5), n = 640)
+  fit <- sample_geography(rel, ~ county/block, areas, concentration = prior_gamma(1, 0.02), chains = 1, iter = 600, warmup = 200, seed = 1)
+  draws <- posterior::as_draws_matrix(fit$draws)
+  expect_gt(median(draws[, "concentration[block]"]), 5 * median(draws[, "concentration[county]"]))
+  # known ones are given from the top down: blocks of a county are nearly the same, or nearly all of one sex
+  flat <- as_release(rep(20, 32), st, mech_discrete_gaussian(sd = 1e3), n = 640)
+  apart <- function(known) {
+    fit <- sample_geography(flat, ~ county/block, areas, concentration = fixed(known), chains = 1, iter = 600, warmup = 200, seed = 1,
+                            track = list(f1 = ~ sex == "f" & block == "b1", all1 = ~ block == "b1", f2 = ~ sex == "f" & block == "b2", all2 = ~ block == "b2"))
+    d <- posterior::as_draws_matrix(fit$draws)
+    mean(abs(d[, "f1"] / pmax(1, d[, "all1"]) - d[, "f2"] / pmax(1, d[, "all2"])))
+  }
+  expect_gt(apart(c(1e3, 0.2)), 1.5 * apart(c(0.2, 1e3)))
+})

@@ -456,3 +456,12 @@ test_that("answers: a chain cut in two, and what cannot be served is refused", {
                                    as_release(1, stat_crossprod(y ~ g, list(y = c(0, 1), g = three$g)), mech_record_noise(sd = c(y = 1), answers = answers), 9)))
   expect_error(write_release(release, tempfile(fileext = ".json")), "not written", class = "noiseaware_error_file")
 })
+
+test_that("products of rescaled columns are those of the records, wherever the bounds are", {
+  set.seed(3)
+  data <- data.frame(y = runif(30, 2, 9), x = runif(30, -1, 5))
+  for (rescale in c(TRUE, FALSE)) {
+    statistic <- stat_crossprod(y ~ x, list(y = c(2, 9), x = c(-1, 5)), rescale = rescale)
+    expect_equal(internal("products_of_moments")(statistic, crossprod(cbind(1, as.matrix(data)))), unname(internal("statistic_total")(statistic, data)))
+  }
+})

@@ -104,3 +104,35 @@ test_that("what a fit gives, and what it refuses", {
   refused(as_release(round(rel$value), st, mech_laplace(scale = 1), 1e7))
   refused(as_release(3, stat_linear(st, list(a = c("x=a:z=a", "x=b:z=b"))), mech_laplace(scale = 1), 200))
 })
+
+test_that("components of one margin with noise of different sizes: enumeration", {
+  skip_on_cran()
+  tables <- all_tables(5, 8)
+  st <- stat_counts(~ x:z + y, cube)
+  released <- released_of(st, tables)
+  z <- c(3, 0, 1, 2, 2, 3)
+  for (squared in c(TRUE, FALSE)) {
+    scale <- c(0.5, 3, 1, 6, 1, 2)
+    rel <- as_release(z, st, if (squared) mech_gaussian(sd = scale) else mech_laplace(scale = scale), 5)
+    each <- vapply(1:6, function(j) log_noise(if (squared) "squared" else "absolute", scale[j], z[j], released[, j, drop = FALSE]), numeric(nrow(tables)))
+    expect_crossing(crossing_fit(rel, model_table(chain, prior_dirichlet(1))), tables, log_chain(tables) + rowSums(each), released)
+  }
+})
+
+test_that("cliques of different sizes have weights of their own: enumeration", {
+  skip_on_cran()
+  tables <- all_tables(5, 8)
+  st <- stat_counts(~ x:z + y, cube)
+  released <- released_of(st, tables)
+  z <- c(3, 0, 1, 2, 2, 3)
+  rel <- as_release(z, st, mech_laplace(scale = 1), 5)
+  fit <- crossing_fit(rel, model_table(~ x:y + z, prior_dirichlet(0.3)))
+  log_gammas <- function(n, a) rowSums(lgamma(a + n) - lgamma(a))
+  log_p <- -rowSums(lfactorial(tables)) + log_gammas(counted(tables, "x:y"), 0.3) + log_gammas(counted(tables, "z"), 0.6) +
+    log_noise("absolute", 1, z, released)
+  p <- exp(log_p - max(log_p))
+  p <- p / sum(p)
+  at <- posterior::as_draws_array(denoise(fit))
+  draw <- function(k) matrix(at[, , k], ncol = 2L)
+  for (k in seq_len(ncol(released))) for (l in seq_len(k)) expect_same_mean(draw(k) * draw(l), sum(p * released[, k] * released[, l]))
+})

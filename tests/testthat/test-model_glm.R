@@ -407,3 +407,18 @@ test_that("what does not fit is refused", {
   statistic <- stat_crossprod(y ~ cv, list(y = c(0, 4), cv = c(-1, 1)))
   misfit(internal("bind_model")(model_glm(family = negative_binomial()), statistic), "cv")
 })
+
+test_that("of a large rate no number is left out that is likelier than one in a million", {
+  rate <- 400
+  bound <- internal("bind_model")(model_glm(family = poisson(), prior = fixed(log(rate))), stat_crossprod(y ~ 1, list(y = c(0, 2000))))
+  count <- 4e5
+  y <- glm_records(bound, .Call(internal("ffi_model_prior"), bound$spec, glm_stream(1), 1L)$theta[, 1], count)[, 1]
+  for (tail in c(1e-3, 1e-4)) {
+    at <- qpois(tail, rate)
+    p <- ppois(at, rate)
+    expect_lt(abs(mean(y <= at) - p), 5 * sqrt(p / count))
+    expect_lt(abs(mean(y > qpois(tail, rate, lower.tail = FALSE)) - ppois(qpois(tail, rate, lower.tail = FALSE), rate, lower.tail = FALSE)), 5 * sqrt(tail / count))
+  }
+  # beyond five standard deviations, where one in four million is: by the place of a number among its probabilities
+  expect_true(min(y) < qpois(2e-5, rate))
+})

@@ -133,3 +133,9 @@ test_that("bad input is refused", {
   refusals("argument", expression(survival_measures(fit), survival_measures(3), survival_data(fit), stat_survival(~ 1, ends, publish = "all"),
                                   survival_measures(fit, "mode"), plot_survival(fit, 2)))
 })
+
+test_that("a time on a break is in the interval that begins there", {
+  data <- data.frame(time = c(0, 100, 250, 400, 800, 99.9), status = c(1, 1, 0, 1, 1, 0))
+  exits <- survival_exits(data, Surv(time, status == 1) ~ 1, ends)$exit
+  expect_identical(as.character(exits), c("event[0,100)", "event[100,250)", "censored[250,400)", "event[400,800)", "after", "censored[0,100)"))
+})
