@@ -239,9 +239,9 @@ clamping_residuals <- function(problem, bound, complete) {
   product <- matrix(0, columns, columns)
   product[pairs] <- product[pairs[, 2:1]] <- complete[columns + seq_len(nrow(pairs))]
   design <- rbind(c(1, complete[seq_len(columns)][dummy]), cbind(complete[seq_len(columns)][dummy], product[dummy, dummy]))
-  total <- rbind(complete[seq_len(columns)][!dummy], product[dummy, !dummy])
+  total <- rbind(complete[seq_len(columns)][!dummy], product[dummy, !dummy, drop = FALSE])
   slope <- solve_semi(design, total)
-  cov <- product[!dummy, !dummy] - crossprod(total, slope)
+  cov <- product[!dummy, !dummy, drop = FALSE] - crossprod(total, slope)
 
   terms <- matrix(problem$fields$terms, 6L)
   # tails decide, so many; but the work is that of one matrix product of the components

@@ -432,3 +432,16 @@ test_that("two records must be possible where their number is not known", {
   # no records are possible, or certain
   expect_true(all(posterior::as_draws_matrix(fit("augment", 0))[, "n"] == 0))
 })
+
+test_that("a regression on two factors and no number is served, and agrees with the exact method", {
+  levels <- list(y = c(-4, 4), g = c("a", "b", "c"), h = c("u", "v"))
+  set.seed(1)
+  data <- data.frame(g = rep(c("a", "b", "b", "c"), 100), h = rep(c("u", "v", "v", "u", "v"), 80))
+  data$y <- (data$g == "b") - 0.5 * (data$h == "v") + stats::rnorm(400, 0, 0.7)
+  release <- simulate_release(data, stat_crossprod(y ~ g + h, levels), mech_laplace(epsilon = 20))
+  by <- function(method) posterior::summarise_draws(suppressWarnings(sample_posterior(release, model_lm(), method, chains = 2, iter = 2000, seed = 1))$draws, "mean", "sd")
+  clt <- by("clt")
+  exact <- by("augment")
+  expect_lt(max(abs(clt$mean - exact$mean) / exact$sd), 0.3)
+  expect_lt(max(abs(log(clt$sd / exact$sd))), 0.25)
+})
