@@ -1,4 +1,4 @@
-# What works on a fit, in one table: works_with() shows it, README.md repeats it, the tests
+# What works on a fit, in one table: works_with() shows it, so does vignette("with-other-packages"), the tests
 # evaluate each row, and what is refused says the row's note.
 
 no_records <- "It needs the confidential records one by one; a release has only noisy numbers. `pp_check()` compares the fit with its release."
@@ -79,12 +79,6 @@ works_with <- function() {
     row("bridgesampling", "bridge_sampler(fit)", own_bridge, FALSE),
     row("loo", "loo(fit)", no_parts, FALSE),
     row("loo", "waic(fit)", no_parts, FALSE))
-}
-
-# README's rows
-works_with_lines <- function(table = works_with()) {
-  says <- ifelse(table$works, ifelse(table$note == "", "works", paste0("works: ", table$note)), paste("refused:", table$note))
-  sprintf("| %s | `%s` | %s |", table$package, table$call, says)
 }
 
 # the error of a method for a function that cannot work

@@ -48,12 +48,6 @@ test_that("each row of the table does what it says", {
   if (length(absent)) skip(paste("not installed:", paste(absent, collapse = ", ")))
 })
 
-test_that("README has the table", {
-  readme <- test_path("..", "..", "README.md")
-  skip_if_not(file.exists(readme), "not in the repository")
-  expect_true(all(internal("works_with_lines")() %in% readLines(readme)))
-})
-
 test_that("stats and posterior", {
   expect_equal(formula(fit), bwt ~ age + smoke, ignore_attr = TRUE)
   expect_identical(family(fit)$link, "identity")
