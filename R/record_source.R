@@ -7,7 +7,7 @@
 #'
 #' @param files Names of text files with a header line and fields separated by `sep`, or of Parquet files (which the package nanoparquet reads,
 #'   if it is installed), all with the same design; further columns are not kept.
-#'   Text files whose names end in `.gz`, `.bz2` or `.xz` are decompressed as they are read.
+#'   Text files compressed by gzip or xz are decompressed as they are read.
 #' @param sep One character, of text files.
 #' @param rows How many records of a text file are read at once. Parquet files are read by their row groups.
 #' @param next_chunk A function without arguments that returns a data frame with some records each time it is called, and `NULL` when
@@ -15,7 +15,9 @@
 #' @details
 #' Files are read one after the other, or at the same time where [future::plan()] says so: each in a process of its own, from
 #' which confidential totals come back. A variable with bounds must have numbers, a factor's levels are compared with the text
-#' as it is in the file. Fields may be quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field among
+#' as it is in the file. Each line after the header is one record, with as many fields as the header has, and ends with a line break;
+#' numbers have a point as the decimal mark. A file with any other line is refused, by the line's number, and so is one that ends early. Fields may be
+#' quoted, but may not contain line breaks. `NA` is a missing value, and so is an empty field among
 #' numbers. No value of a record gets into an error, nor into a file.
 #'
 #' **Parquet**: a file is known by its name (`.parquet`) or its first and last bytes. Its columns are taken as those of a data
@@ -229,21 +231,101 @@ parquet_columns <- function(file, variables) {
   if (length(variables) && all(variables %in% columns)) variables
 }
 
-# ---- text ------------------------------------------------------------------------------
+# ---- text: one line, one record ----------------------------------------------------------
 
-# A connection past the header, and a function that reads the columns named by `numbers` of
-# the next rows: as numbers where it is TRUE, else as text. scan() quotes what it cannot read, so its message is left out.
+text_block <- 2^22 # bytes that are read at once
+line_end <- as.raw(10L)
+
+refuse_text <- function(file, why, call, hint = NULL) {
+  stop_classed("file", c("{.file {basename(file)}} cannot be read; nothing of it is shown, because that may quote records.", x = "{why}", i = hint), call = call)
+}
+
+# Lines of a file that may be compressed: a function that gives the bytes of the next lines, `most` of them if there are so many, and NULL
+# at the end of a file that is whole.
+line_reader <- function(file, connection, call) {
+  block <- raw()
+  ends <- integer()
+  used <- start <- 0L
+  read <- function() {
+    # what R says of compressed bytes that are damaged
+    refuse <- function(condition) refuse_text(file, "It is damaged, or cut short.", call)
+    tryCatch(readBin(connection, "raw", text_block), error = refuse, warning = refuse)
+  }
+  function(most) {
+    while (used == length(ends)) {
+      more <- read()
+      if (length(more) == 0L) {
+        check_whole(file, connection, start == length(block), call)
+        return(NULL)
+      }
+      block <<- c(block[seq_len(length(block) - start) + start], more)
+      ends <<- which(block == line_end)
+      used <<- start <<- 0L
+    }
+    from <- start + 1L
+    used <<- as.integer(min(used + most, length(ends)))
+    start <<- ends[used]
+    block[from:start]
+  }
+}
+
+# R reads a gzip file that was cut as if it ended there; its last four bytes say how many there were.
+check_whole <- function(file, connection, at_line_end, call) {
+  if (!at_line_end) {
+    refuse_text(file, "Its last line does not end: was it cut short?", call, "If it is whole, add a line break.")
+  }
+  if (!identical(first_bytes(file, 2L), as.raw(c(0x1f, 0x8b)))) return(invisible())
+  size <- file.size(file)
+  last <- base::file(file, "rb", raw = TRUE)
+  on.exit(close(last))
+  seek(last, size - 4)
+  told <- sum(as.integer(readBin(last, "raw", 4L)) * 256^(0:3))
+  if (told != seek(connection) %% 2^32) {
+    refuse_text(file, "It is cut short, or of several parts that were compressed on their own.", call, "Files that are not compressed can be given, or each part by itself.")
+  }
+}
+
+first_bytes <- function(file, count) {
+  connection <- base::file(file, "rb", raw = TRUE)
+  on.exit(close(connection))
+  readBin(connection, "raw", count)
+}
+
+# The columns named by `numbers`, as numbers where it is TRUE, else as text.
 open_text <- function(file, source, numbers, call) {
-  connection <- base::file(file, "rt")
-  read <- function(what, lines) {
-    tryCatch(scan(connection, what, nlines = lines, sep = source$sep, quote = "\"", na.strings = "NA", multi.line = FALSE, quiet = TRUE,
-                  comment.char = "", flush = FALSE),
-             error = function(e) stop_classed("file", c("A line of {.file {basename(file)}} cannot be read; it is not shown, because it may quote records.",
-                                                        i = "Variables with bounds must be numbers, and each line must have as many fields as the header."), call = call),
-             warning = function(w) stop_classed("file", "{.file {basename(file)}} ends within a line.", call = call))
+  if (identical(first_bytes(file, 3L), charToRaw("BZh"))) {
+    refuse_text(file, "R does not notice when a bzip2 file is damaged or cut short.", call, "Decompress it, or compress it by gzip or xz.")
+  }
+  connection <- gzfile(file, "rb")
+  next_lines <- line_reader(file, connection, call)
+  done <- 0 # lines
+  scan_lines <- function(bytes, what) {
+    lines <- rawConnection(bytes)
+    on.exit(close(lines))
+    scan(lines, what, sep = source$sep, quote = "\"", na.strings = "NA", multi.line = FALSE, quiet = TRUE, comment.char = "",
+         encoding = if (validUTF8(rawToChar(bytes))) "UTF-8" else "unknown")
+  }
+  read_header <- function() {
+    bytes <- next_lines(1)
+    if (is.null(bytes)) return(NULL)
+    done <<- check_fields(bytes, 0L, done, source$sep, file, call)
+    scan_lines(bytes, "")
+  }
+  read <- function(most) {
+    bytes <- next_lines(most)
+    if (is.null(bytes)) return(NULL)
+    count <- check_fields(bytes, length(what), done, source$sep, file, call)
+    records <- scan_lines(bytes, what)
+    if (any(lengths(records[kept]) != count)) {
+      refuse_text(file, paste0("One of the lines ", done + 1, " to ", done + count, " has nothing but spaces."), call)
+    }
+    for (name in names(which(numbers))) records[[name]] <- strict_numbers(records[[name]], done, file, call)
+    done <<- done + count
+    records
   }
   tryCatch({
-    header <- read("", 1L)
+    header <- read_header() %||% character()
+    if (length(header)) header[1L] <- sub("^\ufeff", "", header[1L])
     absent <- setdiff(names(numbers), header)
     if (length(absent)) {
       stop_classed("data", c("{.arg data} must have every variable of the statistic.", x = "Missing in {.file {basename(file)}}: {.var {absent}}."), call = call)
@@ -256,13 +338,60 @@ open_text <- function(file, source, numbers, call) {
     close(connection)
     stop(e)
   })
-  what <- stats::setNames(lapply(header, function(name) if (name %in% names(numbers)) (if (numbers[[name]]) 0 else "")), header)
-  if (length(numbers) == 0L) what[[1L]] <- ""
+  what <- stats::setNames(lapply(header, function(name) if (name %in% names(numbers)) ""), header)
+  if (length(numbers) == 0L) what[1L] <- list("")
   kept <- !vapply(what, is.null, TRUE)
-  none <- as.data.frame(lapply(what[kept], `[`, 0L), optional = TRUE)
-  place <- function(k) paste("rows", format((k - 1) * source$rows + 1, big.mark = ",", scientific = FALSE), "and following")
+  none <- as.data.frame(lapply(stats::setNames(nm = names(what)[kept]), function(name) if (isTRUE(numbers[name])) double() else character()), optional = TRUE)
+  first <- double() # rows before each chunk
+  place <- function(k) paste("rows", format(first[k] + 1, big.mark = ",", scientific = FALSE), "and following")
   list(close = function() close(connection), none = none, place = place, next_chunk = function() {
-    read_rows <- read(what, source$rows)[kept]
-    if (length(read_rows[[1L]]) > 0L) as.data.frame(read_rows, optional = TRUE)
+    first <<- c(first, done - 1)
+    records <- read(source$rows)
+    if (!is.null(records)) as.data.frame(records[kept], optional = TRUE)
   })
+}
+
+# How many lines, each with `fields` fields (0: any number of them); a refusal names the first that has not.
+check_fields <- function(bytes, fields, done, sep, file, call) {
+  lines <- sum(bytes == line_end)
+  strange <- which(bytes == 0L | bytes == 13L & c(bytes[-1L], line_end) != line_end)
+  if (length(strange)) {
+    refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(strange[1L])] == line_end) + 1, " has a zero byte, or a line break of another kind than the last line."), call)
+  }
+  connection <- rawConnection(bytes)
+  on.exit(close(connection))
+  counts <- utils::count.fields(connection, sep = sep, quote = "\"", blank.lines.skip = FALSE, comment.char = "")
+  length(counts) <- lines # a quote that does not end takes what follows
+  bad <- which(is.na(counts) | counts == 0L | fields > 0L & counts != fields)
+  if (length(bad) == 0L) {
+    within <- quote_within(bytes, charToRaw(sep))
+    if (is.na(within)) return(lines)
+    refuse_text(file, paste0("Line ", done + sum(bytes[seq_len(within)] == line_end) + 1, " has a quote inside a field."), call, "It must be doubled, in a field with quotes around it.")
+  }
+  at <- bad[1L]
+  has <- if (is.na(counts[at])) "a quote that does not end in it" else if (counts[at] == 1L) "1 field" else paste(counts[at], "fields")
+  if (fields == 0L) fields <- "one or more"
+  refuse_text(file, paste0("Line ", format(done + at, big.mark = ",", scientific = FALSE), " has ", has, ", and must have ", fields, "."), call,
+              "Each line must be one record, with as many fields as the header.")
+}
+
+# The first quote that neither begins nor ends a field, nor is doubled; every line has an even number of them. NA if there is none.
+quote_within <- function(bytes, sep) {
+  at <- which(bytes == 0x22L)
+  if (length(at) == 0L) return(NA)
+  opens <- seq_along(at) %% 2L == 1L
+  beside <- c(line_end, bytes)[ifelse(opens, at, at + 2L)]
+  beside[at == length(bytes) & !opens] <- line_end
+  ends <- beside == line_end | beside == 0x0dL & !opens | beside == 0x22L | beside == sep[1L]
+  at[!ends][1L]
+}
+
+number_text <- "^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|-?Inf|NaN|NA)? *$"
+
+# scan() and as.double() take more: "1 2" for 12, hexadecimal numbers, an exponent without digits
+strict_numbers <- function(text, done, file, call) {
+  bad <- which(!is.na(text) & !grepl(number_text, text, perl = TRUE))
+  if (length(bad) == 0L) return(suppressWarnings(as.double(text)))
+  refuse_text(file, paste0("Line ", format(done + bad[1L], big.mark = ",", scientific = FALSE), " has no number where one must be."), call,
+              "Variables with bounds must be numbers, with a point as the decimal mark.")
 }

@@ -183,6 +183,119 @@ test_that("bad files are refused without a word of a record", {
   expect_output(print(record_chunks(function() NULL)), "chunk by chunk")
 })
 
+# bytes as a file
+bytes_file <- function(bytes, extension = ".csv", frame = parent.frame()) {
+  path <- withr::local_tempfile(fileext = extension, .local_envir = frame)
+  writeBin(if (is.raw(bytes)) bytes else charToRaw(bytes), path)
+  path
+}
+both <- list(x = stat_sums(~ x, list(x = c(-100, 100))), g = stat_counts(~ g, list(g = c("a", "b"))))
+both_total <- function(bytes, ...) partial_total(record_files(bytes_file(bytes), ...), both, list(x = laplace, g = laplace), neighbours = "add_remove")
+
+test_that("one line is one record, or is refused by its number", {
+  refused <- function(text, what, rows = 1) {
+    said <- expect_error(both_total(text, rows = rows), class = "noiseaware_error_file")
+    expect_match(paste(message_lines(said), collapse = " "), what)
+    expect_no_match(gsub("file[0-9a-f]+|Line [23]", "", paste(message_lines(said), collapse = " ")), "[47]")
+  }
+  for (rows in c(1, 100)) {
+    refused("x,g\n1,a\n4,7,b\n", "Line 3 has 3 fields", rows)
+    refused("x,g\n1,a,7,b,a\n", "Line 2 has 5 fields", rows)
+    refused("x,g\n1\n", "Line 2 has 1 field", rows)
+    refused("x,g\n\n\n1,a\n", "Line 2 has 0 fields", rows)
+    refused("x,g\n1,a\n\n", "Line 3 has 0 fields", rows)
+    refused("x,g\n1,a\n1,\"b\n1,b\"\n", "Line 3 has a quote that does not end", rows)
+    refused("x,g\n1,a\n1,\"b\n", "Line 3 has a quote that does not end", rows)
+    for (bad in c("4 7", "0x4", "4e", "1,4", "4d1", "1L", "--4", "4-", "4.4.4")) refused(paste0("x,g\n1,a\n\"", bad, "\",a\n"), "Line 3 has no number", rows)
+    for (within in c("\"a\"b", "b\"a\"", "\"\"a", "a\"\"", "\"a\" ")) refused(paste0("x,g\n1,a\n4,", within, "\n"), "Line 3 has a quote inside", rows)
+    refused("x,g\n1,a\n47,b", "last line does not end", rows)
+    refused("x,g\r1,a\r", "last line does not end", rows)
+    refused("x,g\n1,a\n4,b\r7,b\n", "Line 3 has a zero byte, or a line break", rows)
+    refused(as.raw(c(charToRaw("x,g\n1,a\n4"), 0, charToRaw(",b\n"))), "Line 3 has a zero byte", rows)
+  }
+  one <- stat_sums(~ x, list(x = c(0, 100)))
+  for (text in c("x\n0,5\n", "x\n1\n \n", "x\n1\n\n2\n")) {
+    expect_error(partial_total(record_files(bytes_file(text)), one, laplace, neighbours = "add_remove"), class = "noiseaware_error")
+  }
+  # numbers as they are written; line breaks of Windows; a byte order mark
+  sum_of <- function(part) part$totals[[1]] %*% c(1e9, 1) * part$unit[[1]]
+  right <- both_total("\ufeffx,g\r\n 1 ,a\r\n\"-2.5\",\"b\"\r\n.5e1,b\r\n-Inf,a\r\n+3.,a\r\n", rows = 2)
+  expect_identical(c(right$n, sum_of(right)), c(5, 1 - 2.5 + 5 - 100 + 3))
+  expect_error(both_total("x,g\n ,a\n"), class = "noiseaware_error_missing")
+  expect_error(both_total("x,g\nNaN,a\n"), class = "noiseaware_error_missing")
+})
+
+test_that("a file with any bytes changed is read as it is written, or refused", {
+  skip_on_cran()
+  # what a line means
+  field <- "(\"([^\"]|\"\")*\"|[^\",]*)"
+  line <- paste0("^", field, ",", field, "$")
+  unquoted <- function(x) ifelse(startsWith(x, "\""), gsub("\"\"", "\"", substring(x, 2, nchar(x) - 1)), x)
+  meaning <- function(text) {
+    lines <- sub("\r$", "", strsplit(text, "\n", fixed = TRUE)[[1]])
+    if (!endsWith(text, "\n") || any(grepl("\r", lines)) || !all(grepl(line, lines)) || !lines[1] %in% c("x,g", "\"x\",g")) return(NULL)
+    x <- unquoted(sub(line, "\\1", lines[-1]))
+    g <- unquoted(sub(line, "\\3", lines[-1]))
+    if (!all(grepl("^ *[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)? *$", x, ignore.case = TRUE)) || !all(g %in% c("a", "b"))) return(NULL)
+    c(length(x), sum(pmin(pmax(as.numeric(x), -100), 100)), sum(g == "a"))
+  }
+  set.seed(3)
+  seen <- c(read = 0, refused = 0)
+  for (k in 1:400) {
+    whole <- strsplit("x,g\n1,a\n-2.5,\"b\"\n\"3\",a\n4e1,b\n", "")[[1]]
+    at <- sample(5:length(whole), 1)
+    whole[at] <- sample(c("", ",", "\"", "\n", "\r\n", "\r", " ", ".", "-", "e", "x", "7", "a", ";", "#", "'", "\\", "\n\n", "\"\""), length(at), TRUE)
+    text <- paste(whole, collapse = "")
+    got <- tryCatch(both_total(text, rows = sample(3, 1)), noiseaware_error = function(e) NULL)
+    told <- if (!is.null(got)) c(got$n, got$totals[[1]] %*% c(1e9, 1) * got$unit[[1]], got$totals[[2]][1, ] %*% c(1e9, 1) * got$unit[[2]][1])
+    expect_equal(told, meaning(text), tolerance = 1e-6, label = encodeString(text))
+    seen <- seen + c(!is.null(told), is.null(told))
+  }
+  expect_true(all(seen > 20))
+})
+
+memory_gzip <- function(bytes) {
+  path <- withr::local_tempfile()
+  con <- gzfile(path, "wb")
+  writeBin(bytes, con)
+  close(con)
+  readBin(path, "raw", 1e6)
+}
+
+test_that("compressed files that are cut short or damaged are refused", {
+  skip_on_cran()
+  set.seed(5)
+  text <- charToRaw(paste0("x,g\n", paste0(round(rnorm(3000), 4), ",", c("a", "b"), "\n", collapse = "")))
+  whole <- both_total(text)
+  for (type in c("gzip", "xz")) {
+    compressed <- withr::local_tempfile()
+    con <- (if (type == "gzip") gzfile else xzfile)(compressed, "wb")
+    writeBin(text, con)
+    close(con)
+    bytes <- readBin(compressed, "raw", 1e6)
+    expect_identical(both_total(bytes, rows = 700), whole)
+    for (share in c(0.1, 0.5, 0.9, 0.99, 1 - 4 / length(bytes))) {
+      expect_error(both_total(bytes[seq_len(share * length(bytes))]), class = "noiseaware_error_file")
+    }
+    for (at in sample(20:(length(bytes) - 20), 10)) {
+      damaged <- replace(bytes, at, xor(bytes[at], as.raw(4)))
+      expect_error(both_total(damaged), class = "noiseaware_error_file")
+    }
+    # two in one: R reads both, and a gzip file tells only the last one's size
+    if (type == "gzip") expect_error(both_total(c(bytes, memory_gzip(text[-(1:4)]))), "several parts", class = "noiseaware_error_file")
+  }
+  con <- bzfile(compressed, "wb")
+  writeBin(text, con)
+  close(con)
+  expect_error(both_total(readBin(compressed, "raw", 1e6)), "bzip2", class = "noiseaware_error_file")
+  # cut where a line happens to end
+  con <- gzfile(compressed, "wb", compression = 0)
+  writeBin(text, con)
+  close(con)
+  bytes <- readBin(compressed, "raw", 1e6)
+  expect_error(both_total(bytes[seq_len(max(which(bytes[1:20000] == 10)))]), "cut short", class = "noiseaware_error_file")
+})
+
 # of this process alone: tests that run beside it share the directory
 own_files <- function() grep(sprintf("%x", Sys.getpid()), list.files(tempdir(), recursive = TRUE), value = TRUE, fixed = TRUE)
 
