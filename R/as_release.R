@@ -18,8 +18,11 @@
 #'   comes to as a scale of the noise.
 #'
 #' @param ... Not used.
-#' @param number,noise,labels Of a data frame, a row for each number: `number` is the name of its column; `noise` that of its noise's size, `sd` or `scale` by
-#'   default, which is asked for where `mechanism` is a function such as [mech_gaussian]; `labels` are the columns of
+#' @param number,noise,labels Of a data frame, a row for each number: `number` is the name of its column. Where `mechanism` is a function such as
+#'   [mech_gaussian], `noise` says which column has the size of each number's noise, and what it is of it: `c(sd = "column")`, its standard
+#'   deviation; `c(scale = "column")`, the scale of Laplace noise (of Gaussian noise the same as the standard deviation);
+#'   `c(variance = "column")`; or `c(margin = "column", level = 0.95)`, a margin of error within which that share of the noise lies. `NULL` takes a column that is
+#'   called `scale` or `sd`. `labels` are the columns of
 #'   variables that have other names in the statistic, as in `c(age = "age_group")`.
 #'
 #' @details

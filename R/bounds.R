@@ -109,10 +109,17 @@ break_text <- function(breaks) {
 # The text of levels, declared or in data. Whole numbers have no exponent, whether
 # they are stored as integers or not.
 level_text <- function(x) {
-  text <- as.character(x)
+  text <- plain_text(x)
   if (is.numeric(x) && !is.object(x)) {
     whole <- which(is.finite(x) & x == floor(x) & abs(x) < 1e15)
     text[whole] <- sprintf("%.0f", x[whole] + 0)
   }
   text
+}
+
+# as.character(), which writes a number's decimal mark as the session's options say: texts that are compared, or read again
+plain_text <- function(x) {
+  old <- options(OutDec = ".")
+  on.exit(options(old))
+  as.character(x)
 }

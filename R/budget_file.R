@@ -95,14 +95,28 @@ parse_ledger <- function(lines, file, call) {
   if (!is.list(header) || !identical(header$format, ledger_format) || !(is_number(header$version) && header$version %in% seq_len(ledger_version))) {
     refuse_ledger(file, paste0("Its first line must have the format \"", ledger_format, "\" and a version from 1 to ", ledger_version, "."), call)
   }
-  limit <- header$limit
-  limit <- list(epsilon = ledger_number(limit$epsilon), delta = ledger_number(limit$delta), rho = ledger_number(limit$rho),
-                composition = limit$composition, neighbours = if (header$version == 1L) "replace" else limit$neighbours)
+  limit <- ledger_limit(header)
+  if (is.null(limit)) refuse_ledger(file, "Its first line has no limit that a budget can have.", call)
   expenses <- parsed[-1L]
   broken <- which(!vapply(expenses, is_expense, TRUE))
   if (length(broken)) refuse_ledger(file, paste0("Line ", broken[1L] + 1L, " is not an expense."), call)
   spent <- lapply(stats::setNames(nm = expense_columns), function(name) vapply(expenses, function(line) ledger_number(line[[name]]) %||% NA_real_, 0))
   list(limit = limit, spent = data.frame(what = vapply(expenses, `[[`, "", "what"), spent))
+}
+
+# as budget() made it; NULL if it made no such limit
+ledger_limit <- function(header) {
+  given <- header$limit
+  if (header$version == 1L && is.list(given)) given$neighbours <- "replace"
+  fits <- is.list(given) && !anyDuplicated(names(given)) && !any(lengths(given) == 0L) &&
+    any(vapply(list(c("epsilon", "neighbours"), c("epsilon", "delta", "composition", "neighbours"), c("rho", "neighbours")), setequal, TRUE, names(given)))
+  if (!fits) return(NULL)
+  positive <- function(v) is.null(v) || checkmate::test_number(v, finite = TRUE) && v > 0
+  right <- positive(given$epsilon) && positive(given$rho) && positive(given$delta) && isTRUE((given$delta %||% 0) < 1) &&
+    checkmate::test_choice(given$composition, c("concentrated", "basic"), null.ok = TRUE) && checkmate::test_choice(given$neighbours, names(neighbours_text))
+  if (!right) return(NULL)
+  list(epsilon = ledger_number(given$epsilon), delta = ledger_number(given$delta), rho = ledger_number(given$rho),
+       composition = given$composition, neighbours = given$neighbours)
 }
 
 # A line that was cut short may stand for something that was
@@ -121,8 +135,8 @@ ledger_lines <- function(file, call) {
 ledger_number <- function(v) if (is.numeric(v)) as.double(v)
 
 is_expense <- function(line) {
-  is.list(line) && identical(names(line), c("what", expense_columns)) && is.character(line$what) &&
-    all(vapply(line[expense_columns], function(v) is.null(v) || (is.numeric(v) && v >= 0), TRUE))
+  is.list(line) && identical(names(line), c("what", expense_columns)) && checkmate::test_string(line$what) &&
+    all(vapply(line[expense_columns], function(v) is.null(v) || checkmate::test_number(v, lower = 0, finite = TRUE), TRUE))
 }
 
 refuse_ledger <- function(file, message, call) {

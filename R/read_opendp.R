@@ -17,7 +17,9 @@
 #' `change_one_distance()` and `hamming_distance()` by one replaced. Counts by category have one more, of records in none of the categories, unless
 #' it was left out: its level is called `other`.
 #'
-#' OpenDP does not promise that its JSON stays the same between versions; what is not understood is refused.
+#' OpenDP does not promise that its JSON stays the same between versions; what is not understood is refused: what is done to
+#' the noisy result, such as a threshold (`make_laplace_threshold`) or bounds, with any `statistic`; other transformations unless `statistic` is given,
+#' which vouches for them.
 #' @return A release: an object of class `noiseaware_release`.
 #' @section Errors: `noiseaware_error_file`, `noiseaware_error_argument`, `noiseaware_error_value`.
 #' @references
@@ -42,13 +44,15 @@ read_opendp <- function(path, value, variable = "x", n = NULL, statistic = NULL)
   check_given()
   check_path(path)
   check_variable(variable, "variable")
-  calls <- opendp_calls(read_json(path))
+  json <- read_json(path)
+  calls <- opendp_calls(json)
   named <- function(pattern) calls[grepl(pattern, vapply(calls, `[[`, "", "name"))]
-  noise <- named("^(make|then)_(base_)?(private_)?(discrete_)?(laplace|gaussian|geometric)(_.*)?$")
+  noise <- named(opendp_noise_name)
   if (length(noise) != 1L) {
     stop_classed("file", c("{.file {path}} must have noise added once, by {.code make_laplace}, {.code make_gaussian} or {.code make_geometric}.",
                            x = "It has {shorten_list(vapply(calls, `[[`, '', 'name'), 12L)}."))
   }
+  check_opendp_steps(json, noise[[1L]], path)
   statistic <- statistic %||% opendp_statistic(named("^(make|then)_"), variable, path)
   check_statistic(statistic)
   replaced <- length(named("^(change_one|hamming)_distance$")) > 0L
@@ -81,6 +85,34 @@ opendp_calls <- function(json) {
   calls
 }
 
+opendp_noise_name <- "^(make|then)_(base_)?(discrete_)?(laplace|gaussian|geometric)(_cks20|_linear)?$"
+# steps that leave the records and their totals as they are
+opendp_known <- "^make_(chain_[mt]t|clamp|.*_?sum(_.*)?|count_by_categories|select_column|split_(lines|records|dataframe)|(df_)?cast(_.*)?)$"
+# what changes the guarantee that is stated, not what is published
+opendp_conversion <- "^make_(fix_delta|approximate|zCDP_to_approxDP|pureDP_to_zCDP|pureDP_to_fixed_approxDP)$"
+
+# Noise is the last step, or what is done to its result is not understood: a threshold, rounding, limits.
+check_opendp_steps <- function(json, noise, path, call = caller_env()) {
+  node <- json
+  repeat {
+    name <- node[["__function__"]] %||% node[["func"]]
+    if (!checkmate::test_string(name)) break
+    arguments <- node[["__kwargs__"]] %||% node[["kwargs"]]
+    if (name == noise$name) break
+    node <- if (name == "make_chain_mt") arguments[["measurement1"]] else if (grepl(opendp_conversion, name)) arguments[["measurement"]]
+    if (!is.list(node)) break
+  }
+  if (!identical(name, noise$name)) {
+    stop_classed("file", c("{.file {path}} must end with {.code {noise$name}}, but does something else with its result, which is not understood.",
+                           x = "{.code {if (checkmate::test_string(name)) name else 'an unnamed step'}} is outside of it."), call = call)
+  }
+  limits <- noise$arguments[["bounds"]]
+  if (!is.null(limits)) {
+    stop_classed("file", c("{.file {path}} gives {.code {noise$name}} {.field bounds}, to which what it releases is cut; that is not read.",
+                           i = "{.code as_release()} with {.code published(lower = , upper = )} describes it."), call = call)
+  }
+}
+
 opendp_noise <- function(noise, statistic, path, call = caller_env()) {
   scale <- noise$arguments[["scale"]]
   if (!is_number(scale) || scale <= 0) stop_classed("file", "{.file {path}} must give {.code {noise$name}} a positive scale.", call = call)
@@ -97,6 +129,11 @@ opendp_statistic <- function(calls, variable, path, call = caller_env()) {
     for (k in calls[grepl(pattern, vapply(calls, `[[`, "", "name"))]) if (!is.null(k$arguments[[argument]])) return(k$arguments[[argument]])
   }
   names <- vapply(calls, `[[`, "", "name")
+  strange <- unique(names[!grepl(opendp_known, sub("^then", "make", names)) & !grepl(opendp_noise_name, names) & !grepl(opendp_conversion, names)])
+  if (length(strange)) {
+    stop_classed("file", c("{.arg statistic} must be given: {.file {path}} has {cli::qty(strange)}{?a step/steps} that {?is/are} not understood.", x = "{.code {strange}}."),
+                 call = call)
+  }
   categories <- argument("count_by_categories$", "categories")
   if (!is.null(categories)) {
     levels <- vapply(categories, as.character, "")

@@ -85,17 +85,49 @@ level_codes <- function(column, levels, variable, call) {
 mechanism_of_rows <- function(mechanism, table, noise, names, call = caller_env()) {
   takes <- intersect(c("scale", "sd"), names(formals(args(mechanism))))
   if (length(takes) != 1L) stop_argument("mechanism", "a mechanism, or a function that makes one of a scale or an sd", "another function", call = call)
-  column <- noise %||% intersect(c(takes, "sd"), names(table))[1L]
-  if (is.na(column)) refuse_table(takes, table, "It is the noise of each number; say with {.arg noise} which column it is, or give a {.arg mechanism} made of it.", call)
-  size <- check_table_column(table, column, "noise", call)
-  if (takes == "scale" && column == "sd") {
-    if (!identical(mechanism, mech_laplace)) stop_argument("noise", "the column of scales, as the noise is discrete", "sd", call = call)
-    size <- size / sqrt(2)
+  if (is.null(noise)) {
+    column <- intersect(c(takes, "sd"), names(table))[1L]
+    if (is.na(column)) refuse_table(takes, table, paste("It is the noise of each number:", noise_forms, "says which column it is, or give a {.arg mechanism} made of it."), call)
+    noise <- stats::setNames(column, column)
   }
+  noise <- check_noise_column(noise, call)
+  size <- noise_parameter(check_table_column(table, noise$column, "noise", call), noise, mechanism, call)
   if (anyDuplicated(names)) {
     stop_classed("value", "Every component must be in one row of the table, but {.val {unique(names[duplicated(names)])}} {?is/are} in several.", call = call)
   }
   do.call(mechanism, stats::setNames(list(stats::setNames(size, names)), takes))
+}
+
+noise_forms <- paste("{.code noise = c(sd = \"column\")}, {.code c(scale = )}, {.code c(variance = )} or",
+                     "{.code c(margin = \"column\", level = 0.95)}")
+
+# A column's name does not say what is in it, so the user does: list(what, column, level)
+check_noise_column <- function(noise, call) {
+  noise <- as.list(noise)
+  what <- setdiff(names(noise), "level")
+  level <- suppressWarnings(as.numeric(noise$level %||% 0.5))
+  ok <- length(what) == 1L && what %in% c("sd", "scale", "variance", "margin") && length(noise) == 1L + ("level" %in% names(noise)) &&
+    checkmate::test_string(noise[[what]], min.chars = 1L) && (what == "margin") == ("level" %in% names(noise)) &&
+    checkmate::test_number(level, lower = 0, upper = 1) && level > 0 && level < 1
+  if (!ok) {
+    stop_classed("argument", c("{.arg noise} must say which column it is and what it has of the noise.", i = noise_forms,
+                               i = "The level is the share of the noise that lies within the margin of error."), call = call)
+  }
+  list(what = what, column = noise[[what]], level = level)
+}
+
+# The sd or the scale that the mechanism takes, of what was published of its noise. The variance v of discrete Laplace noise is
+# 2 p / (1 - p)^2, p = exp(-1 / scale).
+noise_parameter <- function(size, noise, mechanism, call) {
+  laplace <- identical(mechanism, mech_laplace)
+  discrete <- identical(mechanism, mech_discrete_laplace)
+  if (noise$what == "scale") return(size)
+  if (noise$what == "margin" && discrete) {
+    stop_argument("noise", "a scale, an sd or a variance, as discrete Laplace noise has margins at few levels", "a margin of error", call = call)
+  }
+  if (noise$what == "margin") return(size / if (laplace) -log1p(-noise$level) else stats::qnorm((1 + noise$level) / 2))
+  sd <- if (noise$what == "variance") sqrt(size) else size
+  if (laplace) sd / sqrt(2) else if (discrete) 1 / log1p((1 + sqrt(2 * sd^2 + 1)) / sd^2) else sd
 }
 
 # ---- files of rows ---------------------------------------------------------------------

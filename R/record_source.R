@@ -255,7 +255,7 @@ line_reader <- function(file, connection, call) {
     while (used == length(ends)) {
       more <- read()
       if (length(more) == 0L) {
-        check_whole(file, connection, start == length(block), call)
+        check_complete(file, connection, start == length(block), call)
         return(NULL)
       }
       block <<- c(block[seq_len(length(block) - start) + start], more)
@@ -270,7 +270,7 @@ line_reader <- function(file, connection, call) {
 }
 
 # R reads a gzip file that was cut as if it ended there; its last four bytes say how many there were.
-check_whole <- function(file, connection, at_line_end, call) {
+check_complete <- function(file, connection, at_line_end, call) {
   if (!at_line_end) {
     refuse_text(file, "Its last line does not end: was it cut short?", call, "If it is whole, add a line break.")
   }
@@ -308,13 +308,13 @@ open_text <- function(file, source, numbers, call) {
   read_header <- function() {
     bytes <- next_lines(1)
     if (is.null(bytes)) return(NULL)
-    done <<- check_fields(bytes, 0L, done, source$sep, file, call)
+    done <<- check_lines(bytes, 0L, done, source$sep, file, call)
     scan_lines(bytes, "")
   }
   read <- function(most) {
     bytes <- next_lines(most)
     if (is.null(bytes)) return(NULL)
-    count <- check_fields(bytes, length(what), done, source$sep, file, call)
+    count <- check_lines(bytes, length(what), done, source$sep, file, call)
     records <- scan_lines(bytes, what)
     if (any(lengths(records[kept]) != count)) {
       refuse_text(file, paste0("One of the lines ", done + 1, " to ", done + count, " has nothing but spaces."), call)
@@ -352,7 +352,7 @@ open_text <- function(file, source, numbers, call) {
 }
 
 # How many lines, each with `fields` fields (0: any number of them); a refusal names the first that has not.
-check_fields <- function(bytes, fields, done, sep, file, call) {
+check_lines <- function(bytes, fields, done, sep, file, call) {
   lines <- sum(bytes == line_end)
   strange <- which(bytes == 0L | bytes == 13L & c(bytes[-1L], line_end) != line_end)
   if (length(strange)) {

@@ -67,6 +67,7 @@ stat_survival <- function(formula, breaks, levels = NULL, publish = c("censored"
 #' @export
 survival_exits <- function(data, formula, breaks, levels = NULL) {
   check_given()
+  call <- environment()
   if (!is.data.frame(data)) stop_argument("data", "a data frame", describe_shape(data), "data")
   read <- read_survival_formula(formula, environment())
   groups <- read$groups
@@ -74,8 +75,15 @@ survival_exits <- function(data, formula, breaks, levels = NULL) {
   levels <- check_group_levels(levels, groups, environment())
   absent <- setdiff(c(all.vars(read$time), all.vars(read$event), groups), names(data))
   if (length(absent)) stop_classed("data", c("{.arg data} must have every variable of {.arg formula}.", x = "Missing: {.var {absent}}."))
-  time <- eval(read$time, data, baseenv())
-  event <- eval(read$event, data, baseenv())
+  # what a function in the formula says of its values is not passed on
+  column_of <- function(expression) {
+    tryCatch(suppressMessages(suppressWarnings(eval(expression, data, baseenv()))), error = function(e) {
+      stop_classed("data", c("{.code {text_of(expression)}} cannot be computed; its message is not shown, because it may quote records.",
+                             i = "Functions of R's package base are known there; try it on made-up records."), call = call)
+    })
+  }
+  time <- column_of(read$time)
+  event <- column_of(read$event)
   numbers <- is.numeric(time) && !is.object(time) && length(time) == nrow(data)
   if (!numbers) stop_classed("data", "{.code {text_of(read$time)}} must be a number for each row of {.arg data}, but is {describe_shape(time)}.")
   told <- length(event) == nrow(data) && (is.logical(event) || is.numeric(event) && all(event %in% c(0, 1, NA)))

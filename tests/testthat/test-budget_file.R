@@ -245,6 +245,19 @@ test_that("a file that is locked, damaged or another's is refused", {
     writeLines(bad, path)
     expect_error(publish(account, 0.1), class = "noiseaware_error_budget")
   }
+  header <- function(...) c(sprintf('{"format":"noiseaware budget","version":2,"limit":%s}', c(...)), whole[-1])
+  for (limit in c("null", "3", "\"text\"", "[]", "{}", '{"epsilon":1}', '{"epsilon":null,"neighbours":"replace"}', '{"epsilon":"1","neighbours":"replace"}',
+                  '{"epsilon":-1,"neighbours":"replace"}', '{"epsilon":1e999,"neighbours":"replace"}', '{"epsilon":[1,2],"neighbours":"replace"}',
+                  '{"epsilon":1,"neighbours":"both"}', '{"epsilon":1,"neighbours":null}', '{"epsilon":1,"rho":1,"neighbours":"replace"}',
+                  '{"epsilon":1,"delta":1e-6,"neighbours":"replace"}', '{"epsilon":1,"delta":1e-6,"composition":"none","neighbours":"replace"}',
+                  '{"epsilon":1,"delta":2,"composition":"basic","neighbours":"replace"}', '{"epsilon":1,"delta":null,"composition":"basic","neighbours":"replace"}',
+                  '{"epsilon":1,"composition":"basic","neighbours":"replace"}', '{"epsilon":1,"neighbours":"replace","epsilon":2}')) {
+    writeLines(header(limit), path)
+    expect_error(budget(file = path), "no limit", class = "noiseaware_error_budget")
+    expect_error(publish(account, 0.1), "no limit", class = "noiseaware_error_budget")
+  }
+  writeLines(sub('"what":"[^"]*"', '"what":["a","b"]', whole), path)
+  expect_error(publish(account, 0.1), "Line 2", class = "noiseaware_error_budget")
   for (short in c("", paste(whole, collapse = "\n"))) {
     cat(short, file = path)
     expect_error(publish(account, 0.1), class = "noiseaware_error_budget")

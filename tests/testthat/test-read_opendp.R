@@ -39,6 +39,37 @@ test_that("a clamped sum and counts by category are read with their noise", {
   expect_identical(read_opendp(mean, 4.4, statistic = means, n = 20)$statistic, means)
 })
 
+test_that("what is done beside the noise is refused, whatever statistic is given", {
+  counts <- call_json("make_count_by", input_metric = metric)
+  st <- stat_counts(~ g, list(g = c("a", "b")))
+  ask <- function(measurement, value = c(5, 7), statistic = st) read_opendp(write_opendp(measurement), value, "g", 12, statistic = statistic)
+  refused <- function(...) expect_error(ask(...), class = "noiseaware_error_file")
+  plain <- chain(call_json("make_laplace", scale = 2), counts)
+  expect_identical(ask(plain)$mechanism, mech_laplace(scale = 2))
+  # noise of another kind
+  for (name in c("make_laplace_threshold", "make_gaussian_threshold", "make_private_laplace", "make_laplace_xyz", "make_vector_laplace")) {
+    refused(chain(call_json(name, scale = 2, threshold = 30), counts))
+  }
+  refused(chain(call_json("make_geometric", scale = 2, bounds = c(0, 50)), counts))
+  # something done to the result
+  refused(call_json("make_chain_pm", postprocess1 = call_json("make_clamp", bounds = c(0, 50)), measurement0 = plain))
+  refused(call_json("make_population_amplification", measurement = plain, population_size = 1000))
+  refused(chain(call_json("make_chain_pm", postprocess1 = call_json("make_round"), measurement0 = call_json("make_laplace", scale = 2)), counts))
+  refused(list(plain))
+  # the guarantee in other terms
+  expect_identical(ask(call_json("make_fix_delta", measurement = plain, delta = 1e-6)), ask(plain))
+  # records changed before they are summed, which a statistic that is given vouches for
+  for (step in c("make_resize", "make_impute_constant", "make_lipschitz_float_mul", "make_filter", "make_xyz")) {
+    changed <- chain(call_json("make_laplace", scale = 5), call_json(step, constant = 3), clamp, call_json("make_sum"))
+    refused(changed, 5, NULL)
+    sums <- stat_sums(~ g, list(g = c(0, 10)))
+    expect_identical(ask(changed, 5, sums)$statistic, sums)
+  }
+  for (step in c("make_select_column", "make_split_dataframe", "make_cast_default")) {
+    expect_identical(ask(chain(call_json("make_laplace", scale = 5), call_json(step), clamp, call_json("make_sum")), 5, NULL)$statistic, sums)
+  }
+})
+
 test_that("what is not understood is refused", {
   withr::local_dir(withr::local_tempdir())
   writeLines(readLines(write_opendp(chain(call_json("make_laplace", scale = 2), clamp, call_json("make_mean")))), "mean.json")

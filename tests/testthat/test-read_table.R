@@ -46,8 +46,41 @@ test_that("noise may be told row by row", {
   expect_identical(unname(each$scale), as.double(1:6))
   expect_identical(each$value, as_release(cells, crossed, laplace, 129)$value)
   expect_identical(unname(as_release(cells, crossed, mech_laplace, 129)$scale), as.double(7:12))
-  expect_equal(unname(as_release(cells, crossed, mech_laplace, 129, noise = "sd")$scale), 1:6 / sqrt(2))
-  expect_identical(unname(as_release(cells, crossed, mech_discrete_gaussian, 129, noise = "scale")$scale), as.double(7:12))
+  expect_equal(unname(as_release(cells, crossed, mech_laplace, 129, noise = c(sd = "sd"))$scale), 1:6 / sqrt(2))
+  expect_identical(unname(as_release(cells, crossed, mech_discrete_gaussian, 129, noise = c(scale = "scale"))$scale), as.double(7:12))
+})
+
+test_that("what a column says of the noise is told, and gives the same noise for every mechanism", {
+  cells$noise <- c(0.6, 1, 5, 12, 40, 300)
+  of <- function(mechanism, ...) unname(as_release(cells, crossed, mechanism, 129, noise = c(...))$scale)
+  # the share of noise within a margin, and its variance, by the distributions themselves
+  p_laplace <- function(m, b) 1 - exp(-m / b)
+  p_normal <- function(m, sd) 2 * pnorm(m / sd) - 1
+  for (level in c(0.5, 0.9, 0.95)) {
+    expect_equal(p_laplace(cells$noise, of(mech_laplace, margin = "noise", level = level)), rep(level, 6))
+    for (mechanism in list(mech_gaussian, mech_discrete_gaussian)) {
+      expect_equal(p_normal(cells$noise, of(mechanism, margin = "noise", level = level)), rep(level, 6))
+    }
+  }
+  expect_identical(of(mech_laplace, scale = "noise"), cells$noise)
+  expect_equal(of(mech_laplace, variance = "noise"), sqrt(cells$noise / 2))
+  expect_equal(of(mech_gaussian, variance = "noise"), sqrt(cells$noise))
+  discrete_variance <- function(scale) vapply(scale, function(b) sum((-20000:20000)^2 * ddiscrete_laplace(-20000:20000, scale = b)), 0)
+  expect_equal(discrete_variance(of(mech_discrete_laplace, variance = "noise")), cells$noise)
+  expect_equal(discrete_variance(of(mech_discrete_laplace, sd = "noise")), cells$noise^2)
+  as_list <- as_release(cells, crossed, mech_gaussian, 129, noise = list(margin = "noise", level = 0.9))
+  expect_identical(unname(as_list$scale), of(mech_gaussian, margin = "noise", level = 0.9))
+  # a name that says nothing, or not what is meant
+  names(cells)[names(cells) == "noise"] <- "count_noise_stddev"
+  show(refusals("argument", alist(
+    as_release(cells, crossed, mech_laplace, 129, noise = "count_noise_stddev"),
+    as_release(cells, crossed, mech_discrete_laplace, 129, noise = c(margin = "count_noise_stddev", level = 0.9))
+  )))
+  for (bad in list(c(variance = "sd", level = "0.5"), c(margin = "sd"), c(margin = "sd", level = 95), c(sd = "a", scale = "b"), list(sd = 3), 3, character(),
+                   list(margin = "sd", level = NA), c(error = "sd"))) {
+    expect_error(as_release(cells, crossed, mech_gaussian, 129, noise = bad), class = "noiseaware_error_argument")
+  }
+  expect_error(as_release(cells, crossed, mech_gaussian, 129, noise = c(sd = "none")), class = "noiseaware_error_value")
 })
 
 test_that("what is missing in a data frame is asked for by name", {
@@ -67,7 +100,6 @@ test_that("what is missing in a data frame is asked for by name", {
     as_release(cells, crossed, function(x) x, 129),
     as_release(cells, crossed, laplace, 129, labels = "age"),
     as_release(cells, crossed, laplace, 129, number = 3),
-    as_release(cells, crossed, laplace, 129, columns = "value"),
-    as_release(transform(cells, sd = 1), crossed, mech_discrete_laplace, 129, noise = "sd")
+    as_release(cells, crossed, laplace, 129, columns = "value")
   )))
 })

@@ -139,3 +139,21 @@ test_that("a time on a break is in the interval that begins there", {
   exits <- survival_exits(data, Surv(time, status == 1) ~ 1, ends)$exit
   expect_identical(as.character(exits), c("event[0,100)", "event[100,250)", "censored[250,400)", "event[400,800)", "after", "censored[0,100)"))
 })
+
+test_that("what functions in the formula say of records is not passed on", {
+  seen <- data.frame(time = c(-2.5, 77), status = c(1, 0), name = c("secret", "1"))
+  exits <- function(formula) survival_exits(seen, formula, c(0, 50, 100))
+  formulas <- list(Surv(time, unknown_function(status)) ~ 1, Surv(time, stop(paste("secret", time[1]))) ~ 1,
+                   Surv(match.arg(as.character(time), "a"), status) ~ 1, Surv(get(name), status) ~ 1)
+  for (formula in formulas) {
+    said <- expect_error(exits(formula), class = "noiseaware_error_data")
+    told <- paste(message_lines(said), collapse = " ")
+    expect_no_match(gsub("`[^`]*`", "", told), "secret|77|-2.5")
+  }
+  expect_silent(try(exits(Surv(log(time), status) ~ 1), silent = TRUE))
+  expect_silent(try(exits(Surv(time, {
+    warning("secret 77")
+    message("secret 77")
+    status
+  }) ~ 1), silent = TRUE))
+})
