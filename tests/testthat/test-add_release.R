@@ -79,3 +79,13 @@ test_that("what cannot be of the same records does not join", {
     update(fit, adds = second)
   )))
 })
+
+test_that("noise of several numbers a record keeps the scale of each", {
+  people <- data.frame(x = c(0.1, 0.5, 0.9), y = c(1, 7, 9))
+  st <- stat_records(~ x + y, bounds = list(x = c(0, 1), y = c(0, 10)))
+  first <- release(people, st, mech_laplace(scale = c(x = 2, y = 30)))
+  second <- as_release(c(x = 1.4), stat_sums(~ x, list(x = c(0, 1))), mech_laplace(scale = 1), n = 3)
+  joined <- add_release(first, second)
+  expect_identical(unname(joined$scale), c(unname(first$scale), 1))
+  expect_equal(unname(joined$mechanism[[1]]$scale), unname(first$scale[c(1, 4)]))
+})

@@ -159,3 +159,17 @@ test_that("which bound counts with a delta does not depend on what was published
   expect_error(release(data, counts, gaussian, budget = pure), class = "noiseaware_error_budget")
   expect_error(budget(epsilon = 1, delta = 0.1, composition = "better"), class = "noiseaware_error_budget")
 })
+
+test_that("what cannot be paid is refused before the data are read, and after what was spent meanwhile", {
+  st <- stat_counts(~ g, levels = list(g = c("a", "b")))
+  people <- data.frame(g = c("a", "b"))
+  account <- budget(epsilon = 1)
+  publish <- function(people, epsilon) release(people, st, mech_discrete_laplace(epsilon = epsilon), budget = account)
+  expect_error(publish(stop("the data were read"), 1.1), class = "noiseaware_error_budget")
+  # a release inside of another's data
+  expect_error(publish({
+    publish(people, 0.6)
+    people
+  }, 0.6), class = "noiseaware_error_budget")
+  expect_equal(summary(account)$epsilon, 0.6)
+})

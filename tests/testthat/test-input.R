@@ -536,3 +536,17 @@ test_that("files: any change of characters gives a release or one class of error
   expect_gt(read, 100)
   expect_lt(read, 1000)
 })
+
+test_that("a comma as the session's decimal mark changes no name and no file", {
+  survival <- function() stat_survival(~ 1, breaks = c(0, 0.5, 2.25, 3))$components
+  bins <- function() stat_histogram(~ x, breaks = list(x = c(0, 0.5, 2.25)))
+  written <- function() {
+    path <- withr::local_tempfile()
+    write_release(as_release(c(1.5, 2.25), bins(), mech_laplace(scale = 0.5), n = 10), path)
+    readLines(path)
+  }
+  counted <- function() stat_counts(~ k, levels = list(k = c(0.5, 1.5)))$components
+  right <- list(survival(), bins()$components, written(), counted())
+  withr::local_options(OutDec = ",")
+  expect_identical(list(survival(), bins()$components, written(), counted()), right)
+})

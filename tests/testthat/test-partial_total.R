@@ -130,3 +130,10 @@ test_that("what does not go together is refused", {
   expect_identical(release_total(list(known, known))$n, 600)
   expect_error(release_total(list(partial_total(records, st, fine, n = 2^27))), class = "noiseaware_error_partial")
 })
+
+test_that("totals of different units are not added", {
+  fine <- mech_laplace(scale = 1e-6)
+  of <- function(n) partial_total(records, statistics[[1]], fine, n = n)
+  expect_false(identical(of(600)$unit, of(2^27)$unit))
+  expect_error(add(list(of(600), of(2^27))), "same grid", class = "noiseaware_error_partial")
+})

@@ -109,3 +109,11 @@ test_that("another layout is told which column is missing, and no file is half u
     read_census_gls("estimates.csv", stat_counts(~ x, list(x = 1:2)), "P0010003")
   )))
 })
+
+test_that("the levels of the redistricting data are in the order of the file", {
+  counts <- c(100, 20, 3, 4, 5, 60, 7, 8)
+  row <- data.frame(geocode = "1", query_name = "hhgq_dpq", value = paste0("[", paste(counts, collapse = ", "), "]"), variance = 4, hhgq = "detailed")
+  value <- read_census_nmf(row, query = "hhgq_dpq", n = 207)$value
+  known <- c("household", "correctional", "juvenile", "nursing", "other institutional", "college", "military", "other noninstitutional")
+  expect_identical(value, setNames(counts, paste0("hhgq=", known)))
+})
