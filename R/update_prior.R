@@ -23,7 +23,7 @@ update_prior <- function(fit, prior, given, call = caller_env()) {
   if (is.null(ratio)) return(again("it is of other unknown parameters, or the old one excludes what it allows, or it excludes all that was drawn"))
   weights <- smooth_weights(ratio)
   draws <- length(ratio)
-  limit <- min(highest_k, 1 - 1 / log10(draws))
+  limit <- pareto_limit(draws)
   told <- list(k = weights$k, effective = 1 / sum(weights$weight^2), draws = draws)
   if (told$effective < least_share * draws) {
     return(again(sprintf("importance weights would leave %s of %s draws effective", format_size(round(told$effective)), format_size(draws))))
@@ -122,6 +122,9 @@ prior_ratio <- function(fit, bound) {
 }
 
 cut_fields <- function(bound) bound$spec$fields[startsWith(names(bound$spec$fields), "within")]
+
+# Importance weights are relied on up to this shape of their tail: fewer draws need a lighter one (Vehtari et al. 2024)
+pareto_limit <- function(draws) min(highest_k, 1 - 1 / log10(draws))
 
 # ---- weights -----------------------------------------------------------------------------------
 

@@ -408,3 +408,17 @@ test_that("bad input is refused", {
   refusals("levels", expression(predict(fit, data.frame(arm = "c"))))
   refusals("data", expression(predict(fit, data.frame(x = 1)), predict(fit, 3)))
 })
+
+test_that("medians of times are medians of draws, which a mean is far from", {
+  rel <- as_release(c(2, 1, 8, 3, 7, 2, 4, 1, 1, 6, 2, 9, 1, 6), exit_table(c(0.5, 1, 2.5, 4)), mech_gaussian(sd = 1), 53)
+  fit <- survival_fit(rel, model_survival(distribution = "weibull"), chains = 1, iter = 60, warmup = 50)
+  draws <- posterior::as_draws_matrix(survival_measures(fit, "median"))
+  told <- predict(fit, data.frame(arm = "a"), type = "median", interval = "credible")
+  expect_equal(told$fit, median(draws[, "median|arm=a"]))
+  expect_gt(abs(told$fit - mean(draws[, "median|arm=a"])), 1e-6)
+  curves <- survival_data(fit, times = c(1, 2))
+  of_survival <- posterior::as_draws_matrix(survival_measures(fit, "survival", times = c(1, 2)))
+  a <- of_survival[, endsWith(colnames(of_survival), "|arm=a")]
+  expect_equal(curves$median[curves$arm == "a"], apply(a, 2, median), ignore_attr = TRUE)
+  expect_equal(curves$mean[curves$arm == "a"], colMeans(a), ignore_attr = TRUE)
+})

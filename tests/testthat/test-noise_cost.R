@@ -67,3 +67,15 @@ test_that("a fit of sites is refused", {
   expect_error(plot_prior(sites), "fit\\$fits", class = "noiseaware_error_pool")
   expect_error(report(sites, tempfile()), class = "noiseaware_error_pool")
 })
+
+test_that("the Monte Carlo error falls with the root of the number of databases", {
+  seeds <- internal("replicate_seeds")(4, 8)
+  few <- noise_cost(fit, databases = 8, level = 0.8, seed = 4)
+  widths <- vapply(seeds, function(seed) {
+    data <- simulate(fit, 1, seed)[[1]]
+    records <- internal("fit_records")(fit$bound, data, internal("check_run")(2, 1200, 200, 1, seed))
+    unname(diff(confint(records, few$variable, 0.8)[1, ]))
+  }, 0)
+  expect_equal(few$without, mean(widths))
+  expect_equal(few$without_mcse, sd(widths) / sqrt(8))
+})

@@ -86,3 +86,22 @@ test_that("single records are checked by what they add up to", {
   expect_equal(internal("record_summaries")(st, cbind(c(y, c(0, 1, 1), x), 0.5))[, 1],
                c("mean of y" = mean(y), "sd of y" = sd(y), "g=a" = 1, "g=b" = 2, "mean of x" = mean(x), "sd of x" = sd(x), "cor(y, x)" = cor(y, x)))
 })
+
+test_that("effective draws of a page are the fewest, in the tails too; p values below 0.01 count as far out", {
+  # the chain stays above 3 for its last tenth: the middle mixes, the upper tail does not
+  set.seed(3)
+  draws <- matrix(rnorm(2000), 1000)
+  draws[901:1000, ] <- abs(draws[901:1000, ]) + 3
+  draws <- posterior::as_draws_array(array(draws, c(1000, 2, 1), list(NULL, NULL, "x")))
+  sizes <- c(posterior::ess_bulk(draws[, , 1]), posterior::ess_tail(draws[, , 1]))
+  one <- fit
+  one$draws <- draws
+  expect_lt(sizes[2], 0.8 * sizes[1])
+  said <- paste(internal("diagnosis")(one), collapse = " ")
+  number <- as.numeric(gsub(",", "", sub(".*(?:as few as|at least) ([0-9,]+).*", "\\1", said)))
+  expect_lte(number, sizes[2])
+  check <- function(p) structure(data.frame(component = "total", value = 1, lower = 0, upper = 2, p = p), level = 0.9)
+  words <- function(p) paste(internal("check_words")(check(p)), collapse = " ")
+  expect_match(words(0.009), "Hardly any replicate is as far out as what was published of total", fixed = TRUE)
+  for (p in c(0.011, 0.05, 0.09)) expect_match(words(p), "None is so far out", fixed = TRUE)
+})

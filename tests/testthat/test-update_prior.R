@@ -130,3 +130,8 @@ test_that("update() refuses what makes no sense with another prior", {
   expect_message(new <- update(open, prior = prior_beta(2, 2)), class = "noiseaware_message_weighted")
   expect_identical(posterior::variables(new), c("prob[yes]", "n"))
 })
+
+test_that("the limit of Pareto k is 0.7, and lower for fewer than 2,155 draws", {
+  expect_equal(vapply(c(100, 1000, 2000), internal("pareto_limit"), 0), c(1 / 2, 2 / 3, 1 - 1 / log10(2000)))
+  expect_identical(vapply(c(2200, 1e4, 1e6), internal("pareto_limit"), 0), rep(0.7, 3))
+})

@@ -151,6 +151,10 @@ test_that("bayestestR and insight", {
   expect_identical(insight::find_parameters(fit)$sigma, "sigma")
   expect_identical(insight::find_parameters(fit, flatten = TRUE), posterior::variables(fit)[c(1:3, 5:8, 4)])
   expect_identical(insight::get_priors(fit)$Distribution, rstantools::prior_summary(fit)$prior)
+  # medians and spreads of what each prior is in the units of the data
+  priors <- insight::get_priors(fit)
+  summary <- rstantools::prior_summary(fit, seed = 1)
+  expect_identical(unname(priors[c("Location", "Scale")]), unname(as.data.frame(summary)[c("median", "mad")]))
   expect_true(insight::model_info(fit)$is_bayesian)
   expect_identical(insight::get_data(fit), covariate_grid(fit))
 })
