@@ -198,5 +198,5 @@ stop_density <- function(value, at, name) {
 stop_impossible <- function(call) {
   stop_classed("impossible", c("No records were found that the release is possible for: {.arg log_density} is -Inf at all totals that were tried.",
                                i = "Can noise of this density lie between the published values and totals of so many records within the bounds?",
-                               i = "Give {.fn mech_custom} an {.arg r}, which says where its noise lies, or {.arg init}, parameters whose records have such totals."), call = call)
+                               i = "Give {.fn mech_custom} an {.arg r}, which says where its noise lies, or {.arg init}: parameters of such records."), call = call)
 }

@@ -31,10 +31,7 @@ auto_method <- function(release, bound, run, control, records = NULL, limits = a
     warn_method("Method {.val clt} was chosen, which is approximate: it is the only one for {served}.")
     return(chosen("clt", run, paste("approximate; the only method for", served)))
   }
-  costs <- lapply(stats::setNames(nm = able), function(method) {
-    cost <- predict_cost(cost_features(method, release, bound, control, records))
-    if (method == "augment" && calls_r(release, bound)) with_r_functions(cost, release, bound, control, records, call) else cost
-  })
+  costs <- lapply(stats::setNames(nm = able), expected_cost, release, bound, control, records, call)
   thousand <- pmax(vapply(costs, `[[`, 0, "thousand"), no_time)
   best <- exact[which.min(thousand[exact])]
   about <- vapply(thousand, about_time, "")
@@ -102,6 +99,11 @@ able_methods <- function(release, bound, control) {
   if (!is.null(control$passes) && "augment" %in% able) return("augment")
   # by "augment" the parameters of such tables walk, and do not get far
   if (moves_theta(bound) && "collapse" %in% able) "collapse" else able
+}
+
+expected_cost <- function(method, release, bound, control, records, call) {
+  cost <- predict_cost(cost_features(method, release, bound, control, records))
+  if (method == "augment" && calls_r(release, bound)) with_r_functions(cost, release, bound, control, records, call) else cost
 }
 
 # What an R function costs is not known before it is called: a few iterations are timed, unless even without it they take long.
