@@ -179,6 +179,20 @@ test_that("negative binomial and Gamma responses", {
   }
 })
 
+test_that("insight: what a response of levels is", {
+  skip_if_not_installed("insight")
+  graded <- stat_crossprod(y ~ x, list(y = c("low", "mid", "high"), x = c(-1, 1)))
+  set.seed(4)
+  rel <- simulate_release(model_glm(family = categorical()), graded, mech_laplace(scale = 2), n = 30)
+  info <- function(family) {
+    fit <- suppressWarnings(sample_posterior(rel, model_glm(family = family), chains = 1, iter = 20, seed = 1))
+    unlist(insight::model_info(fit)[c("is_cumulative", "is_ordinal", "is_multinomial", "is_categorical", "is_binomial", "is_bernoulli", "is_logit", "is_probit")], use.names = FALSE)
+  }
+  expect_identical(info(cumulative("logit")), rep(c(TRUE, FALSE, TRUE, FALSE), c(2, 4, 1, 1)))
+  expect_identical(info(cumulative("probit")), rep(c(TRUE, FALSE, TRUE), c(2, 5, 1)))
+  expect_identical(info(categorical()), rep(c(FALSE, TRUE, FALSE, TRUE, FALSE), c(2, 2, 2, 1, 1)))
+})
+
 test_that("priorsense", {
   # in natural values: Beta(2, 5) of the probability
   y <- stat_counts(~ y, levels = list(y = c("no", "yes")))
